@@ -1,0 +1,15 @@
+# Libraries that Perdure stands on, each a Debian 12 package:
+#   libisal-dev            CRC-64 at memory speed (and, later, erasure codes)
+#   nlohmann-json3-dev     the device table and JSON lines
+#   libcli11-dev           command lines of the applications and benchmarks
+#   libgtest-dev           tests
+#   libpmem-dev            only the yardstick of `perdure bench persist`; optional
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(CLI11 2.3 QUIET)
+pkg_check_modules(LIBPMEM QUIET IMPORTED_TARGET libpmem)
+if(PERDURE_TESTS)
+  find_package(GTest REQUIRED)
+endif()

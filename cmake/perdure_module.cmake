@@ -1,0 +1,54 @@
+# perdure_module(NAME SOURCES … DEPS … [LIBS …])
+#   A layer of src/: a static library that sees only the include roots of its DEPS, so that a
+#   forbidden edge does not compile (tools/layers.txt says the same to tools/tidy.py).
+#   Includes are written "module/header.hpp"; a module's include root is a folder with one link.
+function(perdure_module name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  set(root ${CMAKE_BINARY_DIR}/include_roots/${name})
+  file(MAKE_DIRECTORY ${root})
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${name} SYMBOLIC)
+  add_library(perdure_${name} STATIC ${arg_SOURCES})
+  target_include_directories(perdure_${name} PUBLIC ${root})
+  list(TRANSFORM arg_DEPS PREPEND perdure_)
+  target_link_libraries(perdure_${name} PUBLIC ${arg_DEPS} ${arg_LIBS} PRIVATE perdure_build_flags)
+endfunction()
+
+# perdure_test(NAME SOURCES … DEPS … [LIBS …] [TIMEOUT s]): a GoogleTest program, ctest name NAME.
+function(perdure_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LIBS" ${ARGN})
+  if(NOT PERDURE_TESTS)
+    return()
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  list(TRANSFORM arg_DEPS PREPEND perdure_)
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_DEPS} ${arg_LIBS} GTest::gtest_main perdure_build_flags)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+# perdure_mpi_test(NAME SOURCES … RANKS 1 2 4 [LIBS …] [TIMEOUT s])
+#   One program per MPI flavour, run at every rank count; ctest name NAME.FLAVOUR.nRANKS.
+function(perdure_mpi_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;RANKS;LIBS" ${ARGN})
+  if(NOT PERDURE_TESTS)
+    return()
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  foreach(mpi IN LISTS PERDURE_MPI_NAMES)
+    set(program ${name}.${mpi})
+    add_executable(${program} ${arg_SOURCES})
+    target_link_libraries(${program} PRIVATE ${arg_LIBS} perdure_mpi_shared_${mpi}
+                          perdure_mpi_${mpi} GTest::gtest perdure_build_flags)
+    foreach(ranks IN LISTS arg_RANKS)
+      add_test(NAME ${program}.n${ranks}
+               COMMAND ${CMAKE_SOURCE_DIR}/tools/mpirun.sh ${PERDURE_MPIEXEC_${mpi}} ${ranks}
+                       $<TARGET_FILE:${program}>)
+      set_tests_properties(${program}.n${ranks} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS 2)
+    endforeach()
+  endforeach()
+endfunction()

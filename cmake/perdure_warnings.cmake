@@ -1,0 +1,15 @@
+# One interface target carries the warnings and the sanitizer of this build tree.
+add_library(perdure_build_flags INTERFACE)
+target_compile_options(perdure_build_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wformat=2 -Wimplicit-fallthrough -Wnull-dereference -Wdouble-promotion
+  $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor
+                            -Woverloaded-virtual>
+  $<$<BOOL:${PERDURE_WERROR}>:-Werror>)
+if(PERDURE_SANITIZER STREQUAL "coverage")
+  target_compile_options(perdure_build_flags INTERFACE --coverage)
+  target_link_options(perdure_build_flags INTERFACE --coverage)
+elseif(PERDURE_SANITIZER)
+  target_compile_options(perdure_build_flags INTERFACE -fsanitize=${PERDURE_SANITIZER}
+    -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(perdure_build_flags INTERFACE -fsanitize=${PERDURE_SANITIZER})
+endif()

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * perdure.h: named arrays and scalars that survive a crash.
+ *
+ * A pool holds named arrays and scalars of one job: one file per rank and a job record, in a
+ * directory on persistent memory, on tmpfs or on a disk. A commit makes all of them durable as one
+ * version; after a crash, restart gives every rank the bytes of one committed version.
+ *
+ *     perdure_pool *pool;  perdure_array *u;  uint64_t step = 0, version;
+ *     perdure_open("/mnt/pmem/heat", NULL, &pool);
+ *     perdure_array_open(pool, "u", PERDURE_DOUBLE, 1, &cells, PERDURE_TWIN, NULL, &u);
+ *     perdure_scalar(pool, "step", &step, sizeof step);
+ *     perdure_restart(pool, &version);                  // 0: nothing was committed yet
+ *     for (; step < steps; ) {
+ *       heat_step(perdure_consistent(u), perdure_working(u), cells);
+ *       step++;
+ *       perdure_commit(pool, &version);                 // the two halves change their roles
+ *     }
+ *     perdure_close(pool);
+ *
+ * Conventions
+ *   - Every call returns 0 or a negative PERDURE_E code, and on failure leaves its out-parameters
+ *     alone. perdure_last_error() gives the sentence, per thread.
+ *   - Collective: with perdure_mpi.h a pool belongs to a communicator, and open, array_open,
+ *     restart, commit, commit_begin, commit_wait and close are called by all its ranks in the same
+ *     order. If one rank fails in such a call, all return an error (PERDURE_E_PEER_FAILED on the
+ *     others). Without MPI a pool has one rank.
+ *   - Threads: one thread at a time calls into a pool. Different pools are independent.
+ *   - Sizes are in bytes, shapes in elements, times in nanoseconds.
+ *
+ * Caveats
+ *   - On tmpfs a pool survives the death of processes, not of the node: see
+ *     perdure_pool_status.survives_power_failure.
+ *   - Arrays can be added at any time and are part of the pool from the next commit on; an array
+ *     can't be removed or resized.
+ *   - A pool is tied to its number of ranks.
+ */
+#ifndef PERDURE_PERDURE_H
+#define PERDURE_PERDURE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define PERDURE_API __attribute__((visibility("default")))
+#else
+#define PERDURE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct perdure_pool perdure_pool;
+typedef struct perdure_array perdure_array;
+
+enum perdure_error {
+  PERDURE_OK = 0,
+  PERDURE_E_INVALID = -1,       /* an argument can't be right */
+  PERDURE_E_STATE = -2,         /* not allowed now, for example commit before restart */
+  PERDURE_E_NOT_FOUND = -3,     /* no such pool, array or version */
+  PERDURE_E_IO = -4,            /* the operating system or the device refused */
+  PERDURE_E_NO_SPACE = -5,      /* device full, or the pool's slot is full */
+  PERDURE_E_BUSY = -6,          /* another live process holds the pool */
+  PERDURE_E_FOREIGN = -7,       /* the pool, or a rank's file, is another job's or rank's */
+  PERDURE_E_RANKS = -8,         /* the pool was made by another number of ranks */
+  PERDURE_E_SHAPE = -9,         /* type, shape or mode differs from what the pool holds */
+  PERDURE_E_DAMAGED = -10,      /* a checksum or an invariant of the format does not hold */
+  PERDURE_E_NEWER_FORMAT = -11, /* written by a newer Perdure */
+  PERDURE_E_UNSUPPORTED = -12,  /* this machine lacks what was asked for */
+  PERDURE_E_PEER_FAILED = -13   /* another rank of this collective call failed */
+};
+
+enum perdure_type {
+  PERDURE_BYTE = 1,
+  PERDURE_INT32 = 2,
+  PERDURE_INT64 = 3,
+  PERDURE_FLOAT = 4,
+  PERDURE_DOUBLE = 5,
+  PERDURE_COMPLEX_DOUBLE = 6
+};
+
+enum perdure_mode {
+  /* One buffer in DRAM. Commit copies it, past the cache, to the older of two halves in the pool. */
+  PERDURE_COPY = 1,
+  /* Two halves in the pool. The application reads perdure_consistent() and writes all of
+   * perdure_working(); commit flushes the working half and the roles change. Nothing is copied. */
+  PERDURE_TWIN = 2,
+  /* As copy, but only the blocks that changed are copied: found by page protection, or, with
+   * PERDURE_MARKS, named by the application through perdure_mark(). */
+  PERDURE_LOG = 3
+};
+
+enum perdure_array_flags {
+  PERDURE_CHECKSUM = 1,    /* checksum every block of data (default for copy and log) */
+  PERDURE_NO_CHECKSUM = 2, /* only metadata is checked (default for twin) */
+  PERDURE_MARKS = 4        /* log mode: the application calls perdure_mark() */
+};
+
+enum perdure_open_flags {
+  PERDURE_CREATE = 1,      /* make the pool if it does not exist (default when flags are 0) */
+  PERDURE_MUST_EXIST = 2,  /* PERDURE_E_NOT_FOUND instead of making one */
+  PERDURE_DISCARD = 4,     /* throw away what an existing pool of this job holds */
+  PERDURE_ALLOW_OLDER = 8, /* if the newest version is damaged, restore the older one if it is
+                              whole; otherwise that is PERDURE_E_DAMAGED */
+  PERDURE_ANY_JOB = 16     /* accept a pool of another job name */
+};
+
+/* All zero means the defaults. */
+typedef struct perdure_options {
+  unsigned flags;         /* enum perdure_open_flags */
+  const char *job;        /* name of the job that owns the pool; default: the program's name */
+  const char *emulate;    /* row of `perdure devices`, e.g. "paper-nvm"; default $PERDURE_EMULATE */
+  int real_delay;         /* emulate by waiting instead of by the virtual clock */
+  unsigned copy_threads;  /* threads that copy and flush; default 1 */
+} perdure_options;
+
+typedef struct perdure_array_options {
+  unsigned flags; /* enum perdure_array_flags */
+  void *buffer;   /* copy and log: the application's own buffer; default: Perdure allocates one,
+                     page-aligned and zeroed. Log with page protection needs Perdure's. */
+} perdure_array_options;
+
+typedef struct perdure_pool_status {
+  uint64_t version;           /* newest committed version */
+  uint64_t commits;           /* since the pool was opened */
+  uint64_t commit_ns;         /* time that all commits kept the application waiting */
+  uint64_t commit_ns_last;    /* of the newest one */
+  uint64_t committed_bytes;   /* copied or flushed by all commits */
+  uint64_t restart_ns;        /* of perdure_restart */
+  uint64_t model_ns;          /* time an emulated device would have added (virtual clock) */
+  int survives_power_failure; /* 0: the pool survives only the death of processes */
+  int fell_back;              /* 1: an older version was restored (PERDURE_ALLOW_OLDER) */
+} perdure_pool_status;
+
+/* Opens the pool in directory `path`, or makes it. Collective. `options` may be NULL.
+ * Errors: BUSY, FOREIGN, RANKS, DAMAGED, NEWER_FORMAT, NO_SPACE, IO, UNSUPPORTED. */
+PERDURE_API int perdure_open(const char *path, const perdure_options *options,
+                             perdure_pool **pool);
+
+/* Waits for an unfinished commit, then releases the pool. What was not committed is not kept. */
+PERDURE_API int perdure_close(perdure_pool *pool);
+
+/* Finds or makes the array `name` (up to 63 bytes) with `dimensions` (1 to 8) extents in `shape`,
+ * row-major. Collective. All space is allocated here (NO_SPACE). SHAPE when the pool holds the name
+ * with another type, shape or mode. Contents are defined after perdure_restart(). */
+PERDURE_API int perdure_array_open(perdure_pool *pool, const char *name, enum perdure_type type,
+                                   unsigned dimensions, const uint64_t *shape,
+                                   enum perdure_mode mode, const perdure_array_options *options,
+                                   perdure_array **array);
+
+/* Ties `bytes` (1 to 16384) bytes at `address` to the scalar `name`: every commit saves them,
+ * perdure_restart() writes them. The name "iteration" (an integer of 4 or 8 bytes) is shown by
+ * `perdure run`. Local. `address` must stay valid until close. */
+PERDURE_API int perdure_scalar(perdure_pool *pool, const char *name, void *address, size_t bytes);
+
+/* Gives every array and scalar that was opened the contents of the newest version that all ranks
+ * hold, and stores its number in *version; 0 means a new pool: arrays are zero, scalars as they
+ * were. Collective; once, after the arrays and scalars are opened and before the first commit. */
+PERDURE_API int perdure_restart(perdure_pool *pool, uint64_t *version);
+
+/* Where the application writes: the buffer (copy, log) or the working half (twin). Changes with
+ * every commit for twin, never otherwise. NULL before perdure_restart(). */
+PERDURE_API void *perdure_working(perdure_array *array);
+
+/* Twin: the last committed half, read-only. Copy, log: the buffer. NULL before restart. */
+PERDURE_API const void *perdure_consistent(const perdure_array *array);
+
+/* Log mode with PERDURE_MARKS: says that elements [first, first + count) were or will be changed
+ * before the next commit. Local. */
+PERDURE_API int perdure_mark(perdure_array *array, uint64_t first, uint64_t count);
+
+/* Twin: stores `count` elements at element `first` of the working half past the cache, so that the
+ * commit need not flush them. For loops that produce their result row by row. Local. */
+PERDURE_API int perdure_write(perdure_array *array, uint64_t first, uint64_t count,
+                              const void *elements);
+
+/* Makes the contents of all arrays and scalars durable as one new version on all ranks, and stores
+ * its number in *version (may be NULL). Collective. When it has returned on any rank, no crash
+ * loses that version. On failure the previous version stays the newest, the arrays keep their
+ * contents, and the caller may commit again. */
+PERDURE_API int perdure_commit(perdure_pool *pool, uint64_t *version);
+
+/* The same in two steps: the copies go on in another thread while the application computes. Until
+ * perdure_before_write(array) has returned, or commit_wait, the application must not write to that
+ * array. Scalars are saved by commit_begin. commit_wait is collective and makes the version
+ * durable; commit_begin and commit wait for an earlier one themselves. */
+PERDURE_API int perdure_commit_begin(perdure_pool *pool);
+PERDURE_API int perdure_before_write(perdure_array *array);
+PERDURE_API int perdure_commit_wait(perdure_pool *pool, uint64_t *version);
+
+PERDURE_API int perdure_status(const perdure_pool *pool, perdure_pool_status *status);
+
+/* A fixed text for a code; the sentence of this thread's last failure ("" if none). */
+PERDURE_API const char *perdure_strerror(int code);
+PERDURE_API const char *perdure_last_error(void);
+PERDURE_API const char *perdure_version(void); /* "0.1.0" */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

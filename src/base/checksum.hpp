@@ -1,0 +1,15 @@
+// CRC-64 (ECMA-182, reflected): the one checksum of Perdure, for metadata and data blocks.
+//
+// Computed by Intel's ISA-L, which picks the best instructions of the processor. It finds every
+// error of up to 64 contiguous bits, and any other with probability 1 - 2^-64.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace perdure {
+
+// The CRC of `size_bytes` bytes at `bytes`, continuing from `seed` (0 for a fresh one).
+std::uint64_t crc64(const void* bytes, std::size_t size_bytes, std::uint64_t seed = 0);
+
+}  // namespace perdure

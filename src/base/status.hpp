@@ -1,0 +1,91 @@
+// Status and Result<T>: how every function of Perdure reports an expected failure.
+//
+// A Status is a code and a sentence. The sentence is built once, where the failure is decided,
+// and says what was observed and what to do about it. Bugs are assertions (assert.hpp), never a
+// Status. Threads: values; no shared state.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace perdure {
+
+// The numbers are the C interface (perdure.h) and never change.
+enum class Code : int {
+  ok = 0,
+  invalid_argument = -1,  // the caller passed something that can't be right
+  wrong_state = -2,       // the call is right, but not now (for example commit before restart)
+  not_found = -3,         // no such pool, array, scalar or version
+  io_error = -4,          // the operating system or the device refused
+  no_space = -5,          // the device, or a fixed area of the pool, is full
+  busy = -6,              // another live process holds the pool
+  foreign = -7,           // a pool, or a rank's file, of another job or another rank
+  rank_mismatch = -8,     // the job has another number of ranks than the pool
+  shape_mismatch = -9,    // an array or scalar has another type, shape or mode than the pool's
+  damaged = -10,          // a checksum or an invariant of the format does not hold
+  newer_format = -11,     // written by a newer Perdure
+  unsupported = -12,      // this machine, kernel or file system lacks what was asked for
+  peer_failed = -13,      // another rank of a collective call failed; its message is given
+};
+
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(Code code, std::string message) : code_(code), message_(std::move(message)) {
+    PERDURE_ASSERT(code != Code::ok);
+  }
+  static Status success() { return {}; }
+
+  bool ok() const { return code_ == Code::ok; }
+  Code code() const { return code_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  Code code_ = Code::ok;
+  std::string message_;
+};
+
+// The short, fixed text of a code, for perdure_strerror.
+const char* code_text(Code code);
+
+// A Status whose message ends with strerror(error_number); ENOSPC, EDQUOT give no_space.
+Status errno_status(const std::string& what, int error_number);
+
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) { PERDURE_ASSERT(!status_.ok()); }  // NOLINT
+
+  bool ok() const { return value_.has_value(); }
+  const Status& status() const { return status_; }
+  T& value() & {
+    PERDURE_ASSERT(ok());
+    return *value_;
+  }
+  const T& value() const& {
+    PERDURE_ASSERT(ok());
+    return *value_;
+  }
+  T take() {
+    PERDURE_ASSERT(ok());
+    return std::move(*value_);
+  }
+
+ private:
+  Status status_;
+  std::optional<T> value_;
+};
+
+}  // namespace perdure
+
+// Error propagation: returns from the calling function when the expression failed.
+#define PERDURE_TRY(expression)                                            \
+  do {                                                                     \
+    if (::perdure::Status try_status_ = (expression); !try_status_.ok()) { \
+      return try_status_;                                                  \
+    }                                                                      \
+  } while (false)

@@ -1,0 +1,46 @@
+// The device table: what each memory or storage part costs in time and energy, with its source.
+//
+// One table feeds the delay emulation (pmem), the simulator and the planner. The rows come from
+// data/devices.json, which is compiled in; PERDURE_DEVICES=path in the environment names a file of
+// the same form whose rows are added and win. A quantity that no source gives is absent, and
+// whoever needs it says so instead of assuming one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+
+namespace perdure {
+
+struct DeviceRow {
+  std::string name;         // "paper-nvm-9.5", "dram-1/8", "optane-100", …
+  std::string description;  // one line for people
+  std::string level;        // "cell", "chip", "module" or "emulation": never compared across
+  std::optional<double> read_latency_ns;
+  std::optional<double> write_latency_ns;
+  std::optional<double> commit_latency_ns;  // of one flush-and-fence, on top of the writes
+  std::optional<double> read_gb_per_s;      // 10^9 bytes per second; absent: not limited
+  std::optional<double> write_gb_per_s;
+  std::optional<double> read_nj_per_line;  // per 64-byte line
+  std::optional<double> write_nj_per_line;
+  std::optional<double> standby_uw_per_mb;
+  std::optional<double> endurance_writes;
+  std::uint32_t granule_bytes = 64;  // smallest write of the medium
+  std::string source;                // where the numbers come from
+};
+
+// All rows in the order of the file; parsed once.
+Result<std::vector<DeviceRow>> device_table();
+
+// The row called `name`, possibly changed by "name,key=value,…" with the keys read_latency_ns,
+// write_latency_ns, commit_latency_ns, read_gb_per_s, write_gb_per_s. Unknown names and keys are
+// errors that list the known ones.
+Result<DeviceRow> find_device(const std::string& spec);
+
+// Parses one JSON document of the form of data/devices.json.
+Result<std::vector<DeviceRow>> parse_device_table(const std::string& json);
+
+}  // namespace perdure

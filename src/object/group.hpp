@@ -1,0 +1,34 @@
+// Group: the ranks that commit together. The one thing `object` needs from a message library, so
+// that the commit protocol runs alone, under MPI (rma/), and between threads in tests.
+//
+// Threads: called only from the thread that calls the pool. Failure: all_max fails when the
+// message library does; a peer that died is the launcher's to notice.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/status.hpp"
+
+namespace perdure {
+
+class Group {
+ public:
+  virtual ~Group() = default;
+  virtual std::uint32_t rank() const = 0;
+  virtual std::uint32_t ranks() const = 0;
+
+  // Collective: replaces each element by its maximum over all ranks. Returns on no rank before
+  // every rank has called, so it is a barrier as well.
+  virtual Status all_max(std::span<std::uint64_t> values) = 0;
+};
+
+// A group of one.
+class SoloGroup final : public Group {
+ public:
+  std::uint32_t rank() const override { return 0; }
+  std::uint32_t ranks() const override { return 1; }
+  Status all_max(std::span<std::uint64_t>) override { return Status::success(); }
+};
+
+}  // namespace perdure

@@ -1,0 +1,74 @@
+// Run page: what a rank tells the launcher (`perdure run`) while it runs, and the rehearsed failure
+// that the launcher may ask for.
+//
+// The launcher sets PERDURE_RUN_DIR to a directory of its own; each rank maps the file
+// rank-NNNNN there (4096 bytes) and stores this struct into it. Single fields are atomic; the
+// struct as a whole is not. Without the variable, or if the file can't be made, nothing is told
+// and nothing fails.
+//
+// PERDURE_KILL="rank=R,iteration=N,point=P" makes rank R send itself SIGKILL in the commit whose
+// scalar "iteration" is at least N (the version's number, if there is no such scalar), at point P:
+//   copy    half of the data is copied or flushed      data   the data is durable, the slot is not
+//   slot    the slot's body is durable                 state  the version is durable on this rank,
+//   agreed  it is durable on all ranks                        perhaps not on others
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace perdure {
+
+constexpr std::uint64_t run_page_magic = 0x314e555244524550U;  // "PERDRUN1"
+constexpr std::size_t run_page_bytes = 4096;
+constexpr std::uint64_t no_iteration = ~std::uint64_t{0};
+
+enum class RunPhase : std::uint32_t { opening = 0, restarting = 1, computing = 2, committing = 3 };
+
+// Little-endian, fixed offsets; the launcher reads it with struct.unpack("<QIIIIQQQQQQQQQQ").
+struct RunPageFormat {
+  std::atomic<std::uint64_t> magic;
+  std::atomic<std::uint32_t> pid;
+  std::atomic<std::uint32_t> rank;
+  std::atomic<std::uint32_t> ranks;
+  std::atomic<std::uint32_t> phase;             // RunPhase
+  std::atomic<std::uint64_t> version;           // newest committed
+  std::atomic<std::uint64_t> iteration;         // scalar "iteration" at that commit
+  std::atomic<std::uint64_t> commits;           // in this process
+  std::atomic<std::uint64_t> commit_ns_last;    // blocking time of the newest commit
+  std::atomic<std::uint64_t> commit_ns_total;   // of all commits of this process
+  std::atomic<std::uint64_t> commit_bytes_last; // copied or flushed by the newest commit
+  std::atomic<std::uint64_t> commit_bytes_total;
+  std::atomic<std::uint64_t> model_ns_total;    // added by an emulated device (virtual clock)
+  std::atomic<std::uint64_t> restored_version;  // by perdure_restart, 0 for a fresh start
+  std::atomic<std::uint64_t> restart_ns;        // of perdure_restart
+};
+static_assert(sizeof(RunPageFormat) == 8 + 4 * 4 + 10 * 8);
+static_assert(offsetof(RunPageFormat, version) == 24);
+
+enum class KillPoint : std::uint32_t { none, copy, data, slot, state, agreed };
+
+// One per pool; the first pool of a process owns the page, later ones are silent.
+class RunPage {
+ public:
+  RunPage(std::uint32_t rank, std::uint32_t ranks);
+  ~RunPage();
+  RunPage(const RunPage&) = delete;
+  RunPage& operator=(const RunPage&) = delete;
+
+  void set_phase(RunPhase phase);
+  void set_restored(std::uint64_t version, std::uint64_t iteration, std::uint64_t restart_ns);
+  void set_committed(std::uint64_t version, std::uint64_t iteration, std::uint64_t commit_ns,
+                     std::uint64_t bytes, std::uint64_t model_ns);
+
+  // Dies here if the rehearsed failure is due.
+  void rehearse(KillPoint point, std::uint64_t version, std::uint64_t iteration) const;
+
+ private:
+  RunPageFormat* page_ = nullptr;
+  KillPoint kill_point_ = KillPoint::none;
+  std::uint64_t kill_iteration_ = 0;
+};
+
+}  // namespace perdure

@@ -1,0 +1,82 @@
+// Device: a mapped range of persistent bytes, and the few verbs that make stores durable.
+//
+// Everything above pmem reaches persistent memory through this seam, so that a file on DAX, a
+// tmpfs file, an ordinary file, an emulated part and the crash double of the tests are one thing.
+//
+// Rules
+//   D1  A byte is durable once it was flushed after its last store and a fence returned after the
+//       flush. copy() counts as store and flush; store() and plain stores through base() do not.
+//   D2  An aligned 8-byte store reaches the device whole or not at all; nothing larger does.
+//   D3  A store that was not flushed may become durable at any time (cache eviction, write-back).
+//   D4  A fence orders the flushes and copies of the calling thread only; a thread that helps with
+//       copying fences before it reports that it is done.
+//   D5  base() never changes while the device is open; resize() only grows, and allocates: no
+//       store into [0, size_bytes()) can fail later for want of space.
+//
+// Threads: store, copy, flush and fence may be called from several threads on disjoint ranges;
+// everything else from one thread. Failure: only resize() and fence() can fail.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/status.hpp"
+
+namespace perdure {
+
+// What survives what. tmpfs keeps bytes when a process dies, not when the node loses power.
+enum class PersistenceClass : std::uint8_t {
+  process_crash,  // survives the death of processes only
+  power_failure,  // survives power loss and kernel crashes too
+};
+
+struct DeviceDescription {
+  std::string name;              // for people: "tmpfs file /dev/shm/p/rank-00000"
+  PersistenceClass persistence;  // of the medium behind the mapping
+  std::string flush_method;      // "clwb", "clflushopt", "clflush", "dc cvap", "fdatasync", "none"
+  std::size_t granule_bytes;     // what one flush writes: 64 for a cache line, 4096 for a page
+};
+
+// Counted since the device was opened; readable at any time.
+struct DeviceCounters {
+  std::uint64_t stored_bytes = 0;   // by store() and store_word()
+  std::uint64_t copied_bytes = 0;   // by copy(), without the cache
+  std::uint64_t flushed_bytes = 0;  // by flush(), rounded to granules
+  std::uint64_t flush_calls = 0;
+  std::uint64_t fence_calls = 0;
+  std::uint64_t model_ns = 0;  // time that an emulated part would have added (delay_device)
+};
+
+class Device {
+ public:
+  Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  virtual ~Device() = default;  // unmaps; what was not fenced is in the hands of D3
+
+  virtual DeviceDescription describe() const = 0;
+  virtual std::byte* base() const = 0;
+  virtual std::uint64_t size_bytes() const = 0;
+  virtual DeviceCounters counters() const = 0;
+
+  // Grows to at least `size_bytes` and allocates it all; on failure the old size stays.
+  virtual Status resize(std::uint64_t size_bytes) = 0;
+
+  // Ordinary store of `count` bytes at `offset`: durable after flush() and fence().
+  virtual void store(std::uint64_t offset, const void* source, std::size_t count) = 0;
+
+  // One aligned 8-byte store (D2): durable after flush() and fence().
+  virtual void store_word(std::uint64_t offset, std::uint64_t word) = 0;
+
+  // Store past the cache where the part allows it: durable after fence(), no flush() needed.
+  virtual void copy(std::uint64_t offset, const void* source, std::size_t count) = 0;
+
+  // Starts writing back every granule that [offset, offset + count) touches.
+  virtual void flush(std::uint64_t offset, std::size_t count) = 0;
+
+  // Returns when all flushes and copies of this thread before it are durable.
+  virtual Status fence() = 0;
+};
+
+}  // namespace perdure
