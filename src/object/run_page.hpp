@@ -8,7 +8,7 @@
 //
 // PERDURE_KILL="rank=R,iteration=N,point=P" makes rank R send itself SIGKILL in the commit whose
 // scalar "iteration" is at least N (the version's number, if there is no such scalar), at point P:
-//   copy    half of the data is copied or flushed      data   the data is durable, the slot is not
+//   copy    half of the arrays are copied or flushed   data   the data is durable, the slot is not
 //   slot    the slot's body is durable                 state  the version is durable on this rank,
 //   agreed  it is durable on all ranks                        perhaps not on others
 #pragma once
@@ -49,6 +49,14 @@ static_assert(offsetof(RunPageFormat, version) == 24);
 
 enum class KillPoint : std::uint32_t { none, copy, data, slot, state, agreed };
 
+struct CommitFacts {
+  std::uint64_t version = 0;
+  std::uint64_t iteration = no_iteration;
+  std::uint64_t commit_ns = 0;  // that the application waited
+  std::uint64_t bytes = 0;      // copied or flushed
+  std::uint64_t model_ns = 0;   // since the pool was opened
+};
+
 // One per pool; the first pool of a process owns the page, later ones are silent.
 class RunPage {
  public:
@@ -59,8 +67,7 @@ class RunPage {
 
   void set_phase(RunPhase phase);
   void set_restored(std::uint64_t version, std::uint64_t iteration, std::uint64_t restart_ns);
-  void set_committed(std::uint64_t version, std::uint64_t iteration, std::uint64_t commit_ns,
-                     std::uint64_t bytes, std::uint64_t model_ns);
+  void set_committed(const CommitFacts& facts);
 
   // Dies here if the rehearsed failure is due.
   void rehearse(KillPoint point, std::uint64_t version, std::uint64_t iteration) const;

@@ -1,0 +1,41 @@
+#include "object/agreement.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace perdure {
+namespace {
+
+constexpr std::size_t values_max = 7;
+
+// Larger for lower ranks, so that the maximum names the lowest rank that failed.
+std::uint64_t encode_failure(const Group& group, const Status& local) {
+  if (local.ok()) return 0;
+  const auto code = static_cast<std::uint64_t>(-static_cast<int>(local.code()));
+  return (static_cast<std::uint64_t>(group.ranks() - group.rank()) << 8) | code;
+}
+
+Status decode_failure(const Group& group, std::uint64_t failure) {
+  const auto rank = group.ranks() - static_cast<std::uint32_t>(failure >> 8);
+  const auto code = static_cast<Code>(-static_cast<int>(failure & 0xff));
+  return {Code::peer_failed, "rank " + std::to_string(rank) + " failed: " + code_text(code) +
+                                 " (its own message says more)"};
+}
+
+}  // namespace
+
+Status agree_max(Group& group, const Status& local, std::span<std::uint64_t> values) {
+  PERDURE_ASSERT(values.size() <= values_max);
+  std::array<std::uint64_t, values_max + 1> all{};
+  all[0] = encode_failure(group, local);
+  std::copy(values.begin(), values.end(), all.begin() + 1);
+  PERDURE_TRY(group.all_max({all.data(), values.size() + 1}));
+  std::copy_n(all.begin() + 1, values.size(), values.begin());
+  if (!local.ok()) return local;
+  return all[0] == 0 ? Status::success() : decode_failure(group, all[0]);
+}
+
+Status agree(Group& group, const Status& local) { return agree_max(group, local, {}); }
+
+}  // namespace perdure

@@ -1,0 +1,20 @@
+// Agreement: what all ranks of a group think of a step that each did alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/status.hpp"
+#include "object/group.hpp"
+
+namespace perdure {
+
+// Collective, and a barrier: success if every rank's `local` is success. Otherwise a rank that
+// failed gets its own status back and the others Code::peer_failed, which names the lowest rank
+// that failed and its error.
+Status agree(Group& group, const Status& local);
+
+// The same, with `values` replaced by their maxima over the ranks (of all ranks, also failed ones).
+Status agree_max(Group& group, const Status& local, std::span<std::uint64_t> values);
+
+}  // namespace perdure

@@ -1,0 +1,98 @@
+// Catalogue: the arrays and scalars of one version, as values. Pure: parsing and building the body
+// of a slot, with no device.
+//
+// What is parsed comes from a medium and is not trusted: the checksum, every count, offset, name
+// and extent is checked before a Catalogue is made.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "object/slot_format.hpp"
+
+namespace perdure {
+
+// The numbers are perdure.h's.
+enum class ArrayType : std::uint32_t {
+  byte = 1,
+  int32 = 2,
+  int64 = 3,
+  float32 = 4,
+  float64 = 5,
+  complex128 = 6,
+};
+enum class ArrayMode : std::uint32_t { copy = 1, twin = 2, log = 3 };
+
+std::size_t element_bytes(ArrayType type);
+const char* type_name(ArrayType type);
+const char* mode_name(ArrayMode mode);
+
+struct ArrayShape {
+  ArrayType type = ArrayType::byte;
+  ArrayMode mode = ArrayMode::copy;
+  bool checksums = true;
+  std::vector<std::uint64_t> extents;
+
+  bool operator==(const ArrayShape&) const = default;
+  std::string text() const;  // "float64[100, 20] twin"
+};
+
+// Bytes of one half; an error if a shape has no or too many extents, a zero, or over 2^48 bytes.
+Result<std::uint64_t> checked_bytes(const ArrayShape& shape);
+
+struct ArrayEntry {
+  std::string name;
+  ArrayShape shape;
+  std::uint64_t size_bytes = 0;
+  std::array<std::uint64_t, 2> half_offset{};
+  std::array<std::uint64_t, 2> table_offset{};
+  std::uint64_t table_checksum = 0;
+  std::uint32_t half = 0;
+};
+
+struct ScalarEntry {
+  std::string name;
+  std::vector<std::byte> bytes;
+};
+
+struct Catalogue {
+  std::uint64_t version = 0;
+  std::uint64_t incarnation = 0;
+  std::uint64_t committed_ns = 0;
+  std::uint64_t allocated_end = 0;
+  std::vector<ArrayEntry> arrays;
+  std::vector<ScalarEntry> scalars;
+
+  const ArrayEntry* find_array(const std::string& name) const;
+  const ScalarEntry* find_scalar(const std::string& name) const;
+};
+
+// Bytes that the body takes.
+std::size_t body_bytes(const Catalogue& catalogue);
+
+// Writes the body, checksum included, to `body` (at least body_bytes() long).
+void build_body(const Catalogue& catalogue, std::span<std::byte> body);
+
+// Bounds that every offset of a body must respect.
+struct BodyBounds {
+  std::uint64_t data_offset = 0;
+  std::uint64_t device_bytes = 0;
+  std::uint64_t block_bytes = 1;
+};
+
+// Parses a body; Code::damaged with the reason.
+Result<Catalogue> parse_body(std::span<const std::byte> body, const BodyBounds& bounds);
+
+inline std::uint64_t block_count(std::uint64_t size_bytes, std::uint64_t block_bytes) {
+  return (size_bytes + block_bytes - 1) / block_bytes;
+}
+
+// A name is 1 to 63 printable characters without '/'.
+Status check_name(const std::string& name);
+
+}  // namespace perdure

@@ -1,0 +1,43 @@
+// Commit: makes a version exist on all ranks of a group, or on none.
+//
+// Invariants and the argument for them stand at the top of commit.cpp.
+#pragma once
+
+#include "base/status.hpp"
+#include "object/catalogue.hpp"
+#include "object/group.hpp"
+#include "object/run_page.hpp"
+#include "object/slots.hpp"
+#include "pmem/device.hpp"
+
+namespace perdure {
+
+struct CommitParties {
+  Device& device;
+  Slots& slots;
+  Group& group;
+  const RunPage& run_page;
+  std::uint64_t iteration = no_iteration;  // only for a rehearsed failure
+};
+
+enum class CommitOutcome {
+  committed,  // the version is durable on all ranks
+  retracted,  // it is on none; the one before still is, and the caller may try again
+  unknown,    // the ranks could not agree: only reopening the pool tells
+};
+
+struct CommitResult {
+  CommitOutcome outcome;
+  Status status;  // success only if committed
+};
+
+// Collective. `next` is the version to come; its arrays' working halves have been stored and
+// flushed by this rank with outcome `data`, but not fenced.
+CommitResult commit_version(const CommitParties& parties, const Catalogue& next,
+                            const Status& data);
+
+// Declares the slot of `version` open: from here on the halves that the newest version does not
+// name may be stored to. Durable when it returns.
+Status open_slot(Device& device, Slots& slots, std::uint64_t version);
+
+}  // namespace perdure

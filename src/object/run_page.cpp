@@ -1,0 +1,126 @@
+#include "object/run_page.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <sstream>
+
+namespace perdure {
+namespace {
+
+std::atomic<bool> page_taken{false};
+
+RunPageFormat* map_page(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) return nullptr;
+  void* mapped = MAP_FAILED;
+  if (::ftruncate(file, run_page_bytes) == 0) {
+    mapped = ::mmap(nullptr, run_page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  }
+  ::close(file);
+  return mapped == MAP_FAILED ? nullptr : new (mapped) RunPageFormat{};
+}
+
+KillPoint kill_point_named(const std::string& name) {
+  constexpr std::array<const char*, 6> names = {"none", "copy", "data", "slot", "state", "agreed"};
+  for (std::uint32_t i = 0; i < names.size(); ++i) {
+    if (name == names[i]) return static_cast<KillPoint>(i);
+  }
+  return KillPoint::none;
+}
+
+struct RehearsedKill {
+  KillPoint point = KillPoint::none;
+  std::uint64_t iteration = 0;
+};
+
+// PERDURE_KILL=rank=R,iteration=N,point=P; anything else is said once and ignored.
+RehearsedKill parse_kill(const char* text, std::uint32_t rank) {
+  RehearsedKill kill{KillPoint::copy, 0};
+  bool mine = false;
+  std::stringstream items{text};
+  for (std::string item; std::getline(items, item, ',');) {
+    const std::size_t equals = item.find('=');
+    const std::string key = item.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : item.substr(equals + 1);
+    if (key == "rank") {
+      mine = std::strtoul(value.c_str(), nullptr, 10) == rank;
+    } else if (key == "iteration") {
+      kill.iteration = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (key == "point") {
+      kill.point = kill_point_named(value);
+    } else {
+      std::fprintf(stderr, "perdure: PERDURE_KILL: unknown key '%s' is ignored\n", key.c_str());
+    }
+  }
+  return mine ? kill : RehearsedKill{};
+}
+
+}  // namespace
+
+RunPage::RunPage(std::uint32_t rank, std::uint32_t ranks) {
+  if (const char* kill = std::getenv("PERDURE_KILL"); kill != nullptr && *kill != '\0') {
+    const RehearsedKill parsed = parse_kill(kill, rank);
+    kill_point_ = parsed.point;
+    kill_iteration_ = parsed.iteration;
+  }
+  const char* directory = std::getenv("PERDURE_RUN_DIR");
+  if (directory == nullptr || *directory == '\0' || page_taken.exchange(true)) return;
+  std::array<char, 24> name{};
+  std::snprintf(name.data(), name.size(), "/rank-%05u", rank);
+  page_ = map_page(std::string(directory) + name.data());
+  if (page_ == nullptr) {
+    page_taken = false;
+    return;
+  }
+  page_->pid = static_cast<std::uint32_t>(::getpid());
+  page_->rank = rank;
+  page_->ranks = ranks;
+  page_->iteration = no_iteration;
+  page_->magic.store(run_page_magic, std::memory_order_release);
+}
+
+RunPage::~RunPage() {
+  if (page_ == nullptr) return;
+  ::munmap(page_, run_page_bytes);
+  page_taken = false;
+}
+
+void RunPage::set_phase(RunPhase phase) {
+  if (page_ != nullptr) page_->phase = static_cast<std::uint32_t>(phase);
+}
+
+void RunPage::set_restored(std::uint64_t version, std::uint64_t iteration,
+                           std::uint64_t restart_ns) {
+  if (page_ == nullptr) return;
+  page_->restored_version = version;
+  page_->version = version;
+  page_->iteration = iteration;
+  page_->restart_ns = restart_ns;
+}
+
+void RunPage::set_committed(const CommitFacts& facts) {
+  if (page_ == nullptr) return;
+  page_->version = facts.version;
+  page_->iteration = facts.iteration;
+  page_->commit_ns_last = facts.commit_ns;
+  page_->commit_ns_total += facts.commit_ns;
+  page_->commit_bytes_last = facts.bytes;
+  page_->commit_bytes_total += facts.bytes;
+  page_->model_ns_total = facts.model_ns;
+  page_->commits += 1;
+}
+
+void RunPage::rehearse(KillPoint point, std::uint64_t version, std::uint64_t iteration) const {
+  if (point != kill_point_) return;
+  const std::uint64_t now = iteration == no_iteration ? version : iteration;
+  if (now >= kill_iteration_) ::kill(::getpid(), SIGKILL);
+}
+
+}  // namespace perdure

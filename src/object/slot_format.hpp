@@ -1,0 +1,62 @@
+// Slot format: what a version is, on the medium. Little-endian; docs/format.md is checked against
+// this header.
+//
+//   offset 0    SlotStateFormat    64 bytes: the state word, alone in its line
+//   offset 64   SlotBodyFormat     64 bytes
+//   then        ArrayFormat        192 bytes for each array
+//   then        ScalarFormat       72 bytes for each scalar, each followed by its bytes padded to 8
+//
+// Two slots stand behind the region's header; version v lives in slot v mod 2.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace perdure {
+
+constexpr std::size_t name_bytes = 64;  // with the terminating zero
+constexpr std::size_t dimensions_max = 8;
+constexpr std::size_t scalar_bytes_max = 16384;
+
+struct SlotStateFormat {
+  std::uint64_t state_word;   // object/state_word.hpp
+  std::uint64_t reserved[7];  // not read
+};
+static_assert(sizeof(SlotStateFormat) == 64);
+
+struct SlotBodyFormat {
+  std::uint64_t checksum;  // CRC-64 of the body behind this field, body_bytes - 8 bytes
+  std::uint64_t body_bytes;
+  std::uint64_t version;
+  std::uint64_t incarnation;    // counts restarts of the job; the same on all ranks
+  std::uint64_t committed_ns;   // since 1970
+  std::uint64_t allocated_end;  // first byte behind the extents in use
+  std::uint32_t arrays;
+  std::uint32_t scalars;
+  std::uint64_t reserved;  // zero
+};
+static_assert(sizeof(SlotBodyFormat) == 64);
+static_assert(offsetof(SlotBodyFormat, arrays) == 48);
+
+struct ArrayFormat {
+  char name[name_bytes];
+  std::uint32_t type;        // perdure_type
+  std::uint32_t mode;        // perdure_mode
+  std::uint32_t checksums;   // 1: table_checksum and the tables hold
+  std::uint32_t dimensions;  // 1 to 8
+  std::uint64_t shape[dimensions_max];
+  std::uint64_t half_offset[2];   // the two halves, size_bytes each
+  std::uint64_t table_offset[2];  // CRC-64 of each block of the half; 0 without checksums
+  std::uint64_t table_checksum;   // CRC-64 of the table of the half of this version
+  std::uint64_t half;             // 0 or 1: which half holds this version
+};
+static_assert(sizeof(ArrayFormat) == 192);
+static_assert(offsetof(ArrayFormat, half_offset) == 144);
+
+struct ScalarFormat {
+  char name[name_bytes];
+  std::uint64_t bytes;
+};
+static_assert(sizeof(ScalarFormat) == 72);
+
+}  // namespace perdure

@@ -1,0 +1,211 @@
+#include "pmem/crash_device.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
+
+namespace perdure {
+namespace {
+
+constexpr std::size_t word_bytes = 8;
+
+std::uint64_t load_word(const std::vector<std::byte>& bytes, std::uint64_t word) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes.data() + word * word_bytes, word_bytes);
+  return value;
+}
+
+void put_word(std::vector<std::byte>& bytes, std::uint64_t word, std::uint64_t value) {
+  std::memcpy(bytes.data() + word * word_bytes, &value, word_bytes);
+}
+
+// Adds one to a number whose digit i runs from 0 to radix[i] - 1; false when it wraps to zero.
+template <typename Radix>
+bool next_combination(std::vector<std::uint32_t>& digits, const Radix& radix) {
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (++digits[i] < radix(i)) return true;
+    digits[i] = 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+const char* atomicity_name(AtomicityModel model) {
+  switch (model) {
+    case AtomicityModel::prefix: return "prefix";
+    case AtomicityModel::words: return "words";
+    case AtomicityModel::lines: return "lines";
+  }
+  return "?";
+}
+
+CrashDevice::CrashDevice(std::uint64_t size_bytes_max, std::size_t line_bytes)
+    : line_bytes_(line_bytes),
+      volatile_(size_bytes_max),
+      shadow_(size_bytes_max),
+      durable_(size_bytes_max),
+      lines_((size_bytes_max + line_bytes - 1) / line_bytes) {
+  PERDURE_ASSERT(line_bytes % word_bytes == 0 && size_bytes_max % line_bytes == 0);
+}
+
+void CrashDevice::load(std::span<const std::byte> image) {
+  PERDURE_ASSERT(image.size() <= volatile_.size());
+  size_bytes_ = image.size();
+  for (auto* bytes : {&volatile_, &shadow_, &durable_}) {
+    std::copy(image.begin(), image.end(), bytes->begin());
+    std::fill(bytes->begin() + static_cast<std::ptrdiff_t>(image.size()), bytes->end(),
+              std::byte{0});
+  }
+  for (Line& line : lines_) {
+    line.pending.clear();
+    line.flushed = 0;
+  }
+}
+
+DeviceDescription CrashDevice::describe() const {
+  return {"crash device", PersistenceClass::power_failure, "none", line_bytes_};
+}
+
+std::byte* CrashDevice::base() const { return volatile_.data(); }
+
+Status CrashDevice::resize(std::uint64_t size_bytes) {
+  if (size_bytes > volatile_.size()) return {Code::no_space, "the crash device is full"};
+  size_bytes_ = std::max(size_bytes_, size_bytes);
+  return Status::success();
+}
+
+void CrashDevice::store(std::uint64_t offset, const void* source, std::size_t count) {
+  PERDURE_ASSERT(offset + count <= size_bytes_);
+  note_direct_stores();
+  std::memcpy(volatile_.data() + offset, source, count);
+  counters_.stored_bytes += count;
+  const std::uint64_t end = (offset + count + word_bytes - 1) / word_bytes;
+  for (std::uint64_t word = offset / word_bytes; word < end; ++word) log_word(word);
+}
+
+void CrashDevice::store_word(std::uint64_t offset, std::uint64_t word) {
+  PERDURE_ASSERT(offset % word_bytes == 0);
+  store(offset, &word, sizeof word);
+}
+
+void CrashDevice::copy(std::uint64_t offset, const void* source, std::size_t count) {
+  store(offset, source, count);
+  counters_.stored_bytes -= count;
+  counters_.copied_bytes += count;
+  flush(offset, count);
+}
+
+void CrashDevice::flush(std::uint64_t offset, std::size_t count) {
+  if (count == 0) return;
+  note_direct_stores();
+  counters_.flush_calls += 1;
+  const std::uint64_t last = (offset + count - 1) / line_bytes_;
+  for (std::uint64_t index = offset / line_bytes_; index <= last; ++index) {
+    lines_[index].flushed = lines_[index].pending.size();
+    counters_.flushed_bytes += line_bytes_;
+  }
+}
+
+Status CrashDevice::fence() {
+  note_direct_stores();
+  if (on_fence) on_fence(*this);
+  if (++counters_.fence_calls == failing_fence) return {Code::io_error, "the fence failed"};
+  for (Line& line : lines_) {
+    for (std::size_t i = 0; i < line.flushed; ++i) {
+      put_word(durable_, line.pending[i].word, line.pending[i].value);
+    }
+    line.pending.erase(line.pending.begin(),
+                       line.pending.begin() + static_cast<std::ptrdiff_t>(line.flushed));
+    line.flushed = 0;
+  }
+  return Status::success();
+}
+
+void CrashDevice::log_word(std::uint64_t word) {
+  const std::uint64_t value = load_word(volatile_, word);
+  lines_[word * word_bytes / line_bytes_].pending.push_back({word, value});
+  put_word(shadow_, word, value);
+}
+
+void CrashDevice::note_direct_stores() {
+  if (std::memcmp(volatile_.data(), shadow_.data(), size_bytes_) == 0) return;
+  for (std::uint64_t word = 0; word * word_bytes < size_bytes_; ++word) {
+    if (load_word(volatile_, word) != load_word(shadow_, word)) log_word(word);
+  }
+}
+
+std::vector<CrashDevice::Unit> CrashDevice::units(AtomicityModel model) {
+  std::vector<Unit> result;
+  for (const Line& line : lines_) {
+    if (line.pending.empty()) continue;
+    if (model == AtomicityModel::words) {
+      std::map<std::uint64_t, Unit> words;
+      for (const WordStore& store : line.pending) {
+        auto& choices = words[store.word].choices;
+        if (choices.empty()) choices.emplace_back();  // choice 0: none
+        choices.push_back({store});
+      }
+      for (auto& [word, unit] : words) result.push_back(std::move(unit));
+      continue;
+    }
+    Unit unit;
+    unit.choices.emplace_back();
+    for (std::size_t k = 1; k <= line.pending.size(); ++k) {
+      if (model == AtomicityModel::lines && k < line.pending.size()) continue;
+      unit.choices.emplace_back(line.pending.begin(),
+                                line.pending.begin() + static_cast<std::ptrdiff_t>(k));
+    }
+    result.push_back(std::move(unit));
+  }
+  return result;
+}
+
+void CrashDevice::apply(const std::vector<Unit>& units, const std::vector<std::uint32_t>& chosen,
+                        std::vector<std::byte>& image) const {
+  std::copy_n(durable_.begin(), size_bytes_, image.begin());
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    for (const WordStore& store : units[i].choices[chosen[i]]) {
+      put_word(image, store.word, store.value);
+    }
+  }
+}
+
+ImageCount CrashDevice::for_each_image(AtomicityModel model, std::uint64_t bound,
+                                       std::uint64_t seed, const ImageFunction& function) {
+  note_direct_stores();
+  const std::vector<Unit> all = units(model);
+  const auto radix = [&all](std::size_t i) {
+    return static_cast<std::uint32_t>(all[i].choices.size());
+  };
+  std::vector<std::uint32_t> chosen(all.size(), 0);
+  std::vector<std::byte> image(size_bytes_);
+  const auto yield = [&] {
+    apply(all, chosen, image);
+    function(image);
+  };
+  double combinations = 1;
+  for (std::size_t i = 0; i < all.size(); ++i) combinations *= radix(i);
+  ImageCount count;
+  if (combinations <= static_cast<double>(bound)) {
+    do {
+      yield();
+      ++count.images;
+    } while (next_combination(chosen, radix));
+    return count;
+  }
+  count.exhaustive = false;
+  std::mt19937_64 random(seed);
+  for (std::uint64_t sample = 0; sample < bound; ++sample, ++count.images) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      // None first, then all, then at random.
+      chosen[i] = sample == 0 ? 0 : sample == 1 ? radix(i) - 1
+                                                : static_cast<std::uint32_t>(random() % radix(i));
+    }
+    yield();
+  }
+  return count;
+}
+
+}  // namespace perdure

@@ -1,0 +1,101 @@
+// Crash device: the test double that knows what is durable, and yields every legal image that a
+// crash could leave behind.
+//
+// It keeps the volatile image (what base() shows), the durable one, and per line the stores that
+// are in the volatile image only. Stores through the device are known in order; stores made
+// directly through base() are found by comparison and taken as one store per changed word.
+//
+// At each fence, before it takes effect, `on_fence` is called: a crash at that moment, or at any
+// moment since the fence before, leaves the durable image plus some of the pending stores:
+//
+//   prefix  per line, the first k of its stores, in order (x86 writes a line back as it is)
+//   words   per aligned 8-byte word, any of the values it had since it was last durable
+//   lines   per line, all of its pending stores or none
+//
+// What was flushed is still pending until the fence. A fence makes the stores durable that were
+// flushed before it. All combinations over lines (words) are legal, as any line may be evicted at
+// any time: exhaustive up to a bound, beyond it sampled by a seed, none and all of them included.
+//
+// Threads: one. The line size is a parameter, so that small cases are exhaustive.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/status.hpp"
+#include "pmem/device.hpp"
+
+namespace perdure {
+
+enum class AtomicityModel { prefix, words, lines };
+const char* atomicity_name(AtomicityModel model);
+
+struct ImageCount {
+  std::uint64_t images = 0;
+  bool exhaustive = true;
+};
+
+class CrashDevice final : public Device {
+ public:
+  // `size_bytes_max` bytes are reserved; the device starts empty.
+  CrashDevice(std::uint64_t size_bytes_max, std::size_t line_bytes);
+
+  // Starts from an image in which everything is durable.
+  void load(std::span<const std::byte> image);
+
+  DeviceDescription describe() const override;
+  std::byte* base() const override;
+  std::uint64_t size_bytes() const override { return size_bytes_; }
+  DeviceCounters counters() const override { return counters_; }
+  Status resize(std::uint64_t size_bytes) override;
+  void store(std::uint64_t offset, const void* source, std::size_t count) override;
+  void store_word(std::uint64_t offset, std::uint64_t word) override;
+  void copy(std::uint64_t offset, const void* source, std::size_t count) override;
+  void flush(std::uint64_t offset, std::size_t count) override;
+  Status fence() override;
+
+  // Called at the beginning of every fence.
+  std::function<void(CrashDevice&)> on_fence;
+  // The fence with this number (from 1) fails with an I/O error and makes nothing durable; 0: none.
+  std::uint64_t failing_fence = 0;
+
+  using ImageFunction = std::function<void(std::span<const std::byte> image)>;
+  // Calls `function` with each image that a crash now could leave; at most `bound` of them.
+  ImageCount for_each_image(AtomicityModel model, std::uint64_t bound, std::uint64_t seed,
+                            const ImageFunction& function);
+
+  std::span<const std::byte> durable() const { return {durable_.data(), size_bytes_}; }
+
+ private:
+  struct WordStore {
+    std::uint64_t word;  // index of the 8-byte word
+    std::uint64_t value;
+  };
+  struct Line {
+    std::vector<WordStore> pending;
+    std::size_t flushed = 0;  // the first so many of them were flushed
+  };
+  // Something that a crash decides independently of the rest: choice 0 leaves the durable bytes.
+  struct Unit {
+    std::vector<std::vector<WordStore>> choices;
+  };
+
+  void note_direct_stores();
+  void log_word(std::uint64_t word);
+  std::vector<Unit> units(AtomicityModel model);
+  void apply(const std::vector<Unit>& units, const std::vector<std::uint32_t>& chosen,
+             std::vector<std::byte>& image) const;
+
+  std::size_t line_bytes_;
+  std::uint64_t size_bytes_ = 0;
+  mutable std::vector<std::byte> volatile_;
+  std::vector<std::byte> shadow_;  // durable_ with all logged stores applied
+  std::vector<std::byte> durable_;
+  std::vector<Line> lines_;
+  DeviceCounters counters_;
+};
+
+}  // namespace perdure

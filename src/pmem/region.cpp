@@ -1,0 +1,121 @@
+#include "pmem/region.hpp"
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <random>
+
+#include "base/checksum.hpp"
+#include "base/clock.hpp"
+#include "pmem/region_format.hpp"
+
+namespace perdure {
+namespace {
+
+std::uint64_t header_checksum(const RegionHeaderFormat& header) {
+  return crc64(&header, offsetof(RegionHeaderFormat, checksum));
+}
+
+Status damaged(const Device& device, const std::string& what) {
+  return {Code::damaged, device.describe().name + ": " + what +
+                             "; it is not a pool of Perdure or its header is damaged (see "
+                             "`perdure pool check`)"};
+}
+
+Status check_offsets(const Device& device, const RegionHeaderFormat& header) {
+  const bool sane = header.slot_bytes >= 256 && header.slot_bytes <= (1U << 30) &&
+                    header.align_bytes >= 8 && header.align_bytes <= (1U << 30) &&
+                    header.block_bytes >= 8 && header.block_bytes <= (1U << 30) &&
+                    header.slot_offset >= sizeof(header) && header.slot_offset < (1U << 30) &&
+                    header.data_offset >= header.slot_offset + slot_count * header.slot_bytes &&
+                    header.ranks >= 1 && header.rank < header.ranks &&
+                    header.job_name[job_name_bytes - 1] == '\0';
+  if (!sane) return damaged(device, "the header's offsets can't be right");
+  if (header.data_offset > device.size_bytes()) {
+    return damaged(device, "the file ends at byte " + std::to_string(device.size_bytes()) +
+                               ", before its slots do (" + std::to_string(header.data_offset) +
+                               "): truncated");
+  }
+  return Status::success();
+}
+
+Region region_of(const RegionHeaderFormat& header) {
+  Region region;
+  region.identity.job_id = JobId{{header.job_id[0], header.job_id[1]}};
+  region.identity.job_name = header.job_name;
+  region.identity.rank = header.rank;
+  region.identity.ranks = header.ranks;
+  region.geometry = Geometry{header.slot_bytes, header.align_bytes, header.block_bytes};
+  region.created_ns = header.created_ns;
+  region.slot_offset = header.slot_offset;
+  region.data_offset = header.data_offset;
+  return region;
+}
+
+}  // namespace
+
+JobId random_job_id() {
+  std::random_device device;
+  const auto word = [&device] {
+    return (static_cast<std::uint64_t>(device()) << 32) | static_cast<std::uint64_t>(device());
+  };
+  return JobId{{word(), word() | 1}};  // never zero
+}
+
+std::string job_id_text(const JobId& id) {
+  char text[33];
+  std::snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, id.words[0], id.words[1]);
+  return text;
+}
+
+Result<Region> format_region(Device& device, const RegionIdentity& identity,
+                             const Geometry& geometry) {
+  if (identity.job_name.size() >= job_name_bytes) {
+    return Status(Code::invalid_argument,
+                  "the job name has " + std::to_string(identity.job_name.size()) +
+                      " bytes; at most " + std::to_string(job_name_bytes - 1) + " are kept");
+  }
+  RegionHeaderFormat header{};
+  header.magic = region_magic;
+  header.format_version = region_format_version;
+  header.rank = identity.rank;
+  header.ranks = identity.ranks;
+  header.align_bytes = geometry.align_bytes;
+  header.job_id[0] = identity.job_id.words[0];
+  header.job_id[1] = identity.job_id.words[1];
+  std::memcpy(header.job_name, identity.job_name.data(), identity.job_name.size());
+  header.created_ns = wall_clock_ns();
+  header.slot_offset = align_up(sizeof header, geometry.align_bytes);
+  header.slot_bytes = geometry.slot_bytes;
+  header.data_offset =
+      align_up(header.slot_offset + slot_count * geometry.slot_bytes, geometry.align_bytes);
+  header.block_bytes = geometry.block_bytes;
+  header.checksum = header_checksum(header);
+  PERDURE_TRY(device.resize(header.data_offset));
+  device.store(0, &header, sizeof header);
+  device.flush(0, sizeof header);
+  PERDURE_TRY(device.fence());
+  return region_of(header);
+}
+
+Result<Region> check_region(const Device& device) {
+  if (device.size_bytes() < sizeof(RegionHeaderFormat)) {
+    return damaged(device, "only " + std::to_string(device.size_bytes()) + " bytes long");
+  }
+  RegionHeaderFormat header;
+  std::memcpy(&header, device.base(), sizeof header);
+  if (header.magic != region_magic) return damaged(device, "no magic number");
+  const bool whole = header.checksum == header_checksum(header);
+  if (whole && header.format_version > region_format_version) {
+    return Status(Code::newer_format,
+                  device.describe().name + ": format " + std::to_string(header.format_version) +
+                      ", this Perdure reads up to " + std::to_string(region_format_version) +
+                      "; use the version that wrote it, or a newer one");
+  }
+  if (!whole) return damaged(device, "the header's checksum is wrong");
+  if (header.format_version == 0) return damaged(device, "format 0 does not exist");
+  PERDURE_TRY(check_offsets(device, header));
+  return region_of(header);
+}
+
+}  // namespace perdure

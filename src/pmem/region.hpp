@@ -1,0 +1,61 @@
+// Region: a device with a header that says whose bytes these are and where things stand, and the
+// extents that are handed out behind it.
+//
+// Invariants
+//   - A region that check_region() accepts has a whole header: magic, format, checksum, and offsets
+//     that lie inside the device and do not overlap.
+//   - Extents are only appended; which of them are in use is said by the newest version
+//     (object/slot.hpp), so an extent that no version names is free again after a crash.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.hpp"
+#include "pmem/device.hpp"
+
+namespace perdure {
+
+// Sizes that are fixed when a region is made. Tests shrink them to make crash sweeps exhaustive.
+struct Geometry {
+  std::uint64_t slot_bytes = 64 * 1024;
+  std::uint32_t align_bytes = 4096;
+  std::uint64_t block_bytes = 64 * 1024;
+};
+
+struct JobId {
+  std::uint64_t words[2] = {0, 0};
+  bool operator==(const JobId&) const = default;
+};
+
+JobId random_job_id();
+std::string job_id_text(const JobId& id);  // 32 hexadecimal digits
+
+// Whose region this is.
+struct RegionIdentity {
+  JobId job_id;
+  std::string job_name;  // at most 63 bytes
+  std::uint32_t rank = 0;
+  std::uint32_t ranks = 1;
+};
+
+struct Region {
+  RegionIdentity identity;
+  Geometry geometry;
+  std::uint64_t created_ns = 0;
+  std::uint64_t slot_offset = 0;
+  std::uint64_t data_offset = 0;
+};
+
+// Makes room for header and slots and stores the header: durable when it returns.
+Result<Region> format_region(Device& device, const RegionIdentity& identity,
+                             const Geometry& geometry);
+
+// Reads the header; Code::damaged or Code::newer_format with what was found.
+Result<Region> check_region(const Device& device);
+
+constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+}  // namespace perdure

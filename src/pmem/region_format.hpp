@@ -1,0 +1,43 @@
+// Region format: the first bytes of a rank's file. Little-endian; docs/format.md is checked
+// against this header.
+//
+// Written once, when the region is made, and never again; everything that changes stands in the
+// slots (object/slot_format.hpp) and in the extents behind them.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace perdure {
+
+static_assert(std::endian::native == std::endian::little, "pools are little-endian");
+
+constexpr std::uint64_t region_magic = 0x0045525544524550U;  // "PERDURE\0"
+constexpr std::uint32_t region_format_version = 1;
+constexpr std::size_t job_name_bytes = 64;
+constexpr std::uint32_t slot_count = 2;
+
+struct RegionHeaderFormat {
+  std::uint64_t magic;           // region_magic
+  std::uint32_t format_version;  // region_format_version
+  std::uint32_t rank;
+  std::uint32_t ranks;
+  std::uint32_t align_bytes;  // extents begin at multiples of it
+  std::uint64_t job_id[2];    // random, the same in all files of a pool
+  char job_name[job_name_bytes];
+  std::uint64_t created_ns;    // since 1970
+  std::uint64_t slot_offset;   // of slot 0; slot 1 follows it
+  std::uint64_t slot_bytes;    // of one slot
+  std::uint64_t data_offset;   // of the first extent
+  std::uint64_t block_bytes;   // unit of data checksums and of dirty tracking
+  std::uint64_t reserved[11];  // zero
+  std::uint64_t checksum;      // CRC-64 of all bytes before it
+};
+static_assert(sizeof(RegionHeaderFormat) == 240);
+static_assert(offsetof(RegionHeaderFormat, job_id) == 24);
+static_assert(offsetof(RegionHeaderFormat, job_name) == 40);
+static_assert(offsetof(RegionHeaderFormat, slot_offset) == 112);
+static_assert(offsetof(RegionHeaderFormat, checksum) == 232);
+
+}  // namespace perdure

@@ -1,0 +1,78 @@
+// Every crash image of small runs, in each mode and atomicity model, recovers to the right version.
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <string>
+#include <tuple>
+
+#include "sweep.hpp"
+
+namespace perdure {
+namespace {
+
+std::string text(const SweepResult& result) {
+  return std::to_string(result.fences) + " fences, " + std::to_string(result.images) +
+         " images (" + std::to_string(result.sampled) + " fences sampled), " +
+         std::to_string(result.wrong) + " wrong";
+}
+
+void expect_right(const SweepResult& result, std::uint64_t images_min) {
+  std::cout << text(result) << "\n";
+  EXPECT_EQ(result.wrong, 0U) << result.first_wrong;
+  EXPECT_GE(result.images, images_min);
+}
+
+using Case = std::tuple<ArrayMode, AtomicityModel>;
+class CrashSweep : public testing::TestWithParam<Case> {};
+
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  return std::string(mode_name(std::get<0>(info.param))) + "_" +
+         atomicity_name(std::get<1>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryModeAndModel, CrashSweep,
+                         testing::Combine(testing::Values(ArrayMode::copy, ArrayMode::twin,
+                                                          ArrayMode::log),
+                                          testing::Values(AtomicityModel::prefix,
+                                                          AtomicityModel::words,
+                                                          AtomicityModel::lines)),
+                         case_name);
+
+TEST_P(CrashSweep, one_rank_gets_back_one_whole_version_from_every_image) {
+  SweepOptions options;
+  options.mode = std::get<0>(GetParam());
+  options.model = std::get<1>(GetParam());
+  options.images_per_fence = 400;
+  expect_right(sweep_one_rank(options), 1000);
+}
+
+TEST_P(CrashSweep, one_rank_gets_back_one_whole_version_from_every_image_of_wide_lines) {
+  SweepOptions options;
+  options.mode = std::get<0>(GetParam());
+  options.model = std::get<1>(GetParam());
+  options.line_bytes = 256;
+  options.images_per_fence = 400;
+  options.checksums = options.mode != ArrayMode::twin;
+  expect_right(sweep_one_rank(options), 150);
+}
+
+TEST_P(CrashSweep, one_rank_with_asynchronous_commit) {
+  SweepOptions options;
+  options.mode = std::get<0>(GetParam());
+  options.model = std::get<1>(GetParam());
+  options.images_per_fence = 100;
+  options.asynchronous = true;
+  expect_right(sweep_one_rank(options), 400);
+}
+
+TEST_P(CrashSweep, two_ranks_get_back_the_same_version_from_every_cut) {
+  SweepOptions options;
+  options.mode = std::get<0>(GetParam());
+  options.model = std::get<1>(GetParam());
+  options.versions = 3;
+  options.images_per_fence = 12;
+  expect_right(sweep_two_ranks(options), 500);
+}
+
+}  // namespace
+}  // namespace perdure

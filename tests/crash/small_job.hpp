@@ -1,0 +1,61 @@
+// Small job: two arrays and two scalars on a small pool, whose contents are a function of the
+// version, for crash sweeps.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "object/pool.hpp"
+#include "pmem/crash_device.hpp"
+#include "sweep.hpp"
+
+namespace perdure {
+
+// What a version holds, kept apart from the pool.
+struct JobState {
+  std::vector<std::uint64_t> a;
+  std::vector<std::uint64_t> b;
+  std::uint64_t iteration = 0;
+  std::array<std::uint64_t, 3> random{};
+
+  bool operator==(const JobState&) const = default;
+};
+
+constexpr std::size_t a_words = 5;   // not a whole number of lines or blocks
+constexpr std::size_t b_words = 12;  // of which log mode changes a few each version
+constexpr Geometry small_geometry{1024, 64, 16};
+
+// The state after version v of rank r: a changes everywhere, b in two words.
+JobState next_state(const JobState& before, std::uint64_t version, std::uint32_t rank);
+
+class SmallJob {
+ public:
+  // Formats the device if it is empty.
+  SmallJob(std::unique_ptr<Device> device, Group& group, const SweepOptions& options);
+
+  // Opens arrays and scalars, restarts; collective.
+  Result<std::uint64_t> start();
+  // Writes `state` as the application does in this mode; then commits; collective.
+  Result<std::uint64_t> commit(const JobState& state);
+  // What the application sees as the committed state.
+  JobState consistent() const;
+
+ private:
+  Status open_arrays();
+  void write(const JobState& state);
+
+  const SweepOptions& options_;
+  std::unique_ptr<Pool> pool_;
+  Status attached_;
+  VersionedArray* a_ = nullptr;
+  VersionedArray* b_ = nullptr;
+  std::vector<std::uint64_t> a_buffer_;
+  std::vector<std::uint64_t> b_buffer_;
+  std::uint64_t iteration_ = 0;
+  std::array<std::uint64_t, 3> random_{};
+};
+
+}  // namespace perdure

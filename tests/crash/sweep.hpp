@@ -1,0 +1,46 @@
+// Crash sweep: runs a small job on the crash device, recovers from every image that a crash at any
+// fence could leave, and compares what comes back with a plain array of versions kept aside.
+//
+// The oracle knows nothing of slots or checksums: it is the list of what was committed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "object/catalogue.hpp"
+#include "pmem/crash_device.hpp"
+#include "pmem/region.hpp"
+
+namespace perdure {
+
+struct SweepOptions {
+  ArrayMode mode = ArrayMode::copy;
+  AtomicityModel model = AtomicityModel::prefix;
+  std::size_t line_bytes = 64;
+  std::uint64_t versions = 10;
+  std::uint64_t images_per_fence = 2000;  // exhaustive up to here, then sampled
+  std::uint64_t seed = 1;
+  bool asynchronous = false;  // commit_begin / commit_wait
+  bool checksums = true;
+  // Every so many images the recovery is itself crashed at each of its fences, and every so many
+  // the job goes on for a version after it. 0: never.
+  std::uint64_t recrash_every = 37;
+  std::uint64_t continue_every = 11;
+};
+
+struct SweepResult {
+  std::uint64_t fences = 0;
+  std::uint64_t images = 0;   // recovered, those of crashed recoveries included
+  std::uint64_t sampled = 0;  // fences with more images than the bound
+  std::uint64_t wrong = 0;
+  std::string first_wrong;  // what was wrong with the first one
+};
+
+SweepResult sweep_one_rank(const SweepOptions& options);
+
+// Two ranks that commit together: every consistent cut of their runs (no rank has left an agreement
+// that another has not entered), with images of both.
+SweepResult sweep_two_ranks(const SweepOptions& options);
+
+}  // namespace perdure
