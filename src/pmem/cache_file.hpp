@@ -1,0 +1,41 @@
+// The device on a DAX or tmpfs file: a line that left the cache is in the medium, so the processor
+// flushes, and a fence can't fail.
+#pragma once
+
+#include "pmem/flush.hpp"
+#include "pmem/mapped_device.hpp"
+
+namespace perdure {
+
+class CacheFile final : public MappedDevice {
+ public:
+  using MappedDevice::MappedDevice;
+
+  DeviceDescription describe() const override {
+    const OpenFile& file = mapped().file();
+    const char* kind = file.kind == FileKind::dax ? "DAX file " : "tmpfs file ";
+    return {kind + file.path, file.persistence, primitives_.flush_name, cache_line_bytes};
+  }
+
+  void copy(std::uint64_t offset, const void* source, std::size_t count) override {
+    primitives_.copy(writable(offset, count), source, count);
+    counter_set().add_copy(count);
+  }
+
+  void flush(std::uint64_t offset, std::size_t count) override {
+    primitives_.flush(writable(offset, count), count);
+    const ByteRange lines = granules_of(offset, count, cache_line_bytes);
+    counter_set().add_flush(lines.end - lines.begin);
+  }
+
+  Status fence() override {
+    primitives_.fence();
+    counter_set().add_fence();
+    return Status::success();
+  }
+
+ private:
+  const FlushPrimitives& primitives_ = flush_primitives();
+};
+
+}  // namespace perdure

@@ -1,0 +1,37 @@
+#include "pmem/flush.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "pmem/flush_native.hpp"
+
+namespace perdure {
+namespace {
+
+const FlushPrimitives& choose() {
+  const FlushPrimitives& best = native_flush_primitives().front();
+  const char* wanted = std::getenv("PERDURE_FLUSH");
+  if (wanted == nullptr || *wanted == '\0') return best;
+  if (const FlushPrimitives* forced = flush_primitives_named(wanted)) return *forced;
+  // A wrong instruction would be a crash, a silent other one a wrong measurement: hence the line.
+  std::fprintf(stderr, "perdure: PERDURE_FLUSH=%s is not of this processor; %s is used\n", wanted,
+               best.flush_name);
+  return best;
+}
+
+}  // namespace
+
+const FlushPrimitives& flush_primitives() {
+  static const FlushPrimitives& chosen = choose();
+  return chosen;
+}
+
+const FlushPrimitives* flush_primitives_named(const char* flush_name) {
+  for (const FlushPrimitives& primitives : native_flush_primitives()) {
+    if (std::strcmp(primitives.flush_name, flush_name) == 0) return &primitives;
+  }
+  return nullptr;
+}
+
+}  // namespace perdure

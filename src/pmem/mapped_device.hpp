@@ -1,0 +1,66 @@
+// What the devices on a mapped file share: the mapping, stores through the cache, the counters and
+// the checks of every range. Flush and fence are each kind's own.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "pmem/counter_set.hpp"
+#include "pmem/device.hpp"
+#include "pmem/mapped_file.hpp"
+#include "pmem/page_ranges.hpp"
+
+namespace perdure {
+
+// [offset, offset + count) rounded outwards; empty stays empty.
+inline ByteRange granules_of(std::uint64_t offset, std::size_t count, std::uint64_t granule) {
+  if (count == 0) return {offset, offset};
+  return {offset / granule * granule, (offset + count + granule - 1) / granule * granule};
+}
+
+class MappedDevice : public Device {
+ public:
+  explicit MappedDevice(MappedFile mapped) : mapped_(std::move(mapped)) {}
+
+  std::byte* base() const override { return mapped_.base(); }
+  std::uint64_t size_bytes() const override { return mapped_.size_bytes(); }
+  DeviceCounters counters() const override { return counters_.read(); }
+
+  Status resize(std::uint64_t size_bytes) override {
+    if (mapped_.file().read_only) {
+      return {Code::wrong_state, mapped_.file().path + " is open read-only and can't grow"};
+    }
+    return mapped_.grow(size_bytes);
+  }
+
+  void store(std::uint64_t offset, const void* source, std::size_t count) override {
+    std::byte* to = writable(offset, count);
+    if (count != 0) std::memcpy(to, source, count);
+    counters_.add_store(count);
+  }
+
+  void store_word(std::uint64_t offset, std::uint64_t word) override {
+    PERDURE_ASSERT(offset % sizeof word == 0);
+    auto* to = reinterpret_cast<std::uint64_t*>(writable(offset, sizeof word));
+    // D2: one store instruction, and not before the stores in front of it.
+    std::atomic_ref<std::uint64_t>(*to).store(word, std::memory_order_release);
+    counters_.add_store(sizeof word);
+  }
+
+ protected:
+  std::byte* writable(std::uint64_t offset, std::size_t count) const {
+    PERDURE_ASSERT(!mapped_.file().read_only);
+    PERDURE_ASSERT(offset <= size_bytes() && count <= size_bytes() - offset);
+    return base() + offset;
+  }
+  const MappedFile& mapped() const { return mapped_; }
+  CounterSet& counter_set() { return counters_; }
+
+ private:
+  MappedFile mapped_;
+  CounterSet counters_;
+};
+
+}  // namespace perdure

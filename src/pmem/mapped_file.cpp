@@ -1,0 +1,152 @@
+#include "pmem/mapped_file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace perdure {
+namespace {
+
+std::uint64_t page_bytes() {
+  static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+std::uint64_t round_up(std::uint64_t bytes) {
+  return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+}
+
+int map_flags(FileKind kind) {
+  return kind == FileKind::dax ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED;
+}
+
+int protection(bool read_only) { return read_only ? PROT_READ : PROT_READ | PROT_WRITE; }
+
+// Writes each page's own byte back to it: for kernels before 5.14. Nobody else sees the pages yet.
+void touch_pages(std::byte* begin, std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count; i += page_bytes()) {
+    auto* byte = reinterpret_cast<volatile unsigned char*>(begin + i);
+    *byte = *byte;
+  }
+}
+
+// Makes the page table entries now, so that the first commit doesn't pay for page faults. An
+// ordinary file is only read: a written page would be written back by the next fence.
+int populate(std::byte* begin, std::uint64_t count, FileKind kind) {
+  const int advice = kind == FileKind::ordinary ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
+  while (::madvise(begin, count, advice) != 0) {
+    if (errno == EINTR || errno == EAGAIN) continue;
+    if (errno != EINVAL) return errno;
+    if (kind != FileKind::ordinary) touch_pages(begin, count);
+    return 0;
+  }
+  return 0;
+}
+
+Status full_status(const std::string& path, std::uint64_t size, int error_number) {
+  const std::string what = "allocate " + std::to_string(size) + " bytes for " + path;
+  if (error_number == EFBIG) {
+    return {Code::no_space, what + ": larger than the file system or the limit of the process " +
+                                "allows; raise the limit (ulimit -f)"};
+  }
+  Status status = errno_status(what, error_number);
+  if (status.code() != Code::no_space) return status;
+  return {Code::no_space, status.message() + "; free space there, or choose another directory"};
+}
+
+}  // namespace
+
+int probe_map_sync(int fd, bool read_only) {
+  // A mapping beyond the end of the file is legal as long as nobody touches it.
+  void* mapped = ::mmap(nullptr, page_bytes(), protection(read_only),
+                        MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
+  if (mapped == MAP_FAILED) return errno;
+  ::munmap(mapped, page_bytes());
+  return 0;
+}
+
+Result<MappedFile> MappedFile::map(OpenFile file) {
+  struct stat status {};
+  if (::fstat(file.handle.fd(), &status) != 0) return errno_status("fstat " + file.path, errno);
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  Result<AddressRange> addresses = AddressRange::reserve(round_up(size));
+  if (!addresses.ok()) return addresses.status();
+  MappedFile mapped(std::move(file), addresses.take());
+  // D5: a file with holes, such as a sparse copy, gets its blocks now or is refused.
+  const bool has_holes = static_cast<std::uint64_t>(status.st_blocks) * 512 < size;
+  if (has_holes && !mapped.file_.read_only) PERDURE_TRY(mapped.allocate(0, size));
+  PERDURE_TRY(mapped.map_existing(size));
+  return mapped;
+}
+
+Status MappedFile::map_existing(std::uint64_t size_bytes) {
+  if (size_bytes != 0) PERDURE_TRY(map_pages(0, round_up(size_bytes)));
+  size_ = size_bytes;
+  return Status::success();
+}
+
+Status MappedFile::map_pages(std::uint64_t begin, std::uint64_t end) {
+  const int failed = addresses_.map(file_.handle.fd(), begin, end, protection(file_.read_only),
+                                    map_flags(file_.kind));
+  if (failed != 0) return errno_status("map " + file_.path, failed);
+  if (file_.read_only) return Status::success();
+  const int untouched = populate(addresses_.base() + begin, end - begin, file_.kind);
+  if (untouched == 0) return Status::success();
+  addresses_.unmap(begin, end);
+  return errno_status("touch the pages of " + file_.path, untouched);
+}
+
+Status MappedFile::allocate(std::uint64_t from, std::uint64_t to) {
+  int failed = EINTR;
+  while (failed == EINTR) {
+    failed = ::posix_fallocate(file_.handle.fd(), static_cast<off_t>(from),
+                               static_cast<off_t>(to - from));
+  }
+  return failed == 0 ? Status::success() : full_status(file_.path, to, failed);
+}
+
+Status MappedFile::grow(std::uint64_t size_bytes) {
+  if (size_bytes <= size_) return Status::success();
+  if (size_bytes > addresses_.capacity_bytes()) {
+    return {Code::no_space, file_.path + " can grow to " +
+                                std::to_string(addresses_.capacity_bytes()) +
+                                " bytes while it is open; close and reopen it for more"};
+  }
+  PERDURE_TRY(check());
+  const std::uint64_t grown = round_up(size_bytes);
+  Status status = allocate(size_, grown);
+  // The last old page is mapped already, even where the old size ended within it.
+  if (status.ok() && grown > round_up(size_)) status = map_pages(round_up(size_), grown);
+  // The new size itself must be durable before anything is stored behind the old one.
+  if (status.ok() && ::fsync(file_.handle.fd()) != 0) {
+    status = errno_status("fsync " + file_.path, errno);
+  }
+  if (!status.ok()) {
+    // Blocks beyond the old size go back; should that fail too, they are merely unused.
+    [[maybe_unused]] const int ignored =
+        ::ftruncate(file_.handle.fd(), static_cast<off_t>(size_));
+    return status;
+  }
+  size_ = grown;
+  return Status::success();
+}
+
+Status MappedFile::check() const {
+  struct stat status {};
+  if (::fstat(file_.handle.fd(), &status) != 0) return errno_status("fstat " + file_.path, errno);
+  if (status.st_nlink == 0) {
+    return {Code::io_error, file_.path + " was removed while it was open: its bytes end with this " +
+                                "process; keep other programs away from the pool"};
+  }
+  if (static_cast<std::uint64_t>(status.st_size) < size_) {
+    return {Code::io_error, file_.path + " was cut from " + std::to_string(size_) + " to " +
+                                std::to_string(status.st_size) +
+                                " bytes by another program while it was open"};
+  }
+  return Status::success();
+}
+
+}  // namespace perdure

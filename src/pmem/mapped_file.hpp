@@ -1,0 +1,57 @@
+// A locked file and its mapping at a base address that never changes; grows, allocating.
+//
+// Failure: grow() leaves size and bytes as they were. A file that another program truncates while
+// it is mapped raises SIGBUS at the next access; the lock keeps Perdure's own processes from it,
+// and check() notices it where it is called (grow(), and the fences of ordinary files).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/status.hpp"
+#include "pmem/address_range.hpp"
+#include "pmem/device.hpp"
+#include "pmem/file_device.hpp"
+#include "pmem/file_handle.hpp"
+
+namespace perdure {
+
+struct OpenFile {
+  FileHandle handle;
+  std::string path;
+  FileKind kind = FileKind::ordinary;  // never automatic
+  PersistenceClass persistence = PersistenceClass::process_crash;
+  bool read_only = false;
+};
+
+class MappedFile {
+ public:
+  // Maps the whole file as it is.
+  static Result<MappedFile> map(OpenFile file);
+
+  const OpenFile& file() const { return file_; }
+  std::byte* base() const { return addresses_.base(); }
+  std::uint64_t size_bytes() const { return size_; }
+
+  // Grows to `size_bytes` rounded up to pages, allocated, mapped and touched.
+  Status grow(std::uint64_t size_bytes);
+  // An error when the file on disk is shorter than its mapping or was removed.
+  Status check() const;
+
+ private:
+  MappedFile(OpenFile file, AddressRange addresses)
+      : file_(std::move(file)), addresses_(std::move(addresses)) {}
+  Status map_existing(std::uint64_t size_bytes);
+  Status map_pages(std::uint64_t begin, std::uint64_t end);
+  Status allocate(std::uint64_t from, std::uint64_t to);
+
+  OpenFile file_;
+  AddressRange addresses_;
+  std::uint64_t size_ = 0;
+};
+
+// Whether the file can be mapped with MAP_SYNC: 0, or the errno of the refusal.
+int probe_map_sync(int fd, bool read_only);
+
+}  // namespace perdure
