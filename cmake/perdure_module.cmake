@@ -1,12 +1,16 @@
-# perdure_module(NAME SOURCES … DEPS … [LIBS …])
+# perdure_module(NAME SOURCES … DEPS … [LIBS …] [FOLDER …])
 #   A layer of src/: a static library that sees only the include roots of its DEPS, so that a
 #   forbidden edge does not compile (tools/layers.txt says the same to tools/tidy.py).
 #   Includes are written "module/header.hpp"; a module's include root is a folder with one link.
+#   FOLDER is its folder in src/ where that is not NAME.
 function(perdure_module name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "FOLDER" "SOURCES;DEPS;LIBS" ${ARGN})
+  if(NOT arg_FOLDER)
+    set(arg_FOLDER ${name})
+  endif()
   set(root ${CMAKE_BINARY_DIR}/include_roots/${name})
   file(MAKE_DIRECTORY ${root})
-  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${name} SYMBOLIC)
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${arg_FOLDER} SYMBOLIC)
   add_library(perdure_${name} STATIC ${arg_SOURCES})
   target_include_directories(perdure_${name} PUBLIC ${root})
   list(TRANSFORM arg_DEPS PREPEND perdure_)

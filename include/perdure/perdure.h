@@ -81,7 +81,8 @@ enum perdure_type {
 };
 
 enum perdure_mode {
-  /* One buffer in DRAM. Commit copies it, past the cache, to the older of two halves in the pool. */
+  /* One buffer in DRAM. Commit copies it, past the cache, to the older of two halves in the pool.
+   */
   PERDURE_COPY = 1,
   /* Two halves in the pool. The application reads perdure_consistent() and writes all of
    * perdure_working(); commit flushes the working half and the roles change. Nothing is copied. */
@@ -108,16 +109,16 @@ enum perdure_open_flags {
 
 /* All zero means the defaults. */
 typedef struct perdure_options {
-  unsigned flags;         /* enum perdure_open_flags */
-  const char *job;        /* name of the job that owns the pool; default: the program's name */
-  const char *emulate;    /* row of `perdure devices`, e.g. "paper-nvm"; default $PERDURE_EMULATE */
-  int real_delay;         /* emulate by waiting instead of by the virtual clock */
-  unsigned copy_threads;  /* threads that copy and flush; default 1 */
+  unsigned flags;        /* enum perdure_open_flags */
+  const char* job;       /* name of the job that owns the pool; default: the program's name */
+  const char* emulate;   /* row of `perdure devices`, e.g. "paper-nvm"; default $PERDURE_EMULATE */
+  int real_delay;        /* emulate by waiting instead of by the virtual clock */
+  unsigned copy_threads; /* threads that copy and flush; default 1 */
 } perdure_options;
 
 typedef struct perdure_array_options {
   unsigned flags; /* enum perdure_array_flags */
-  void *buffer;   /* copy and log: the application's own buffer; default: Perdure allocates one,
+  void* buffer;   /* copy and log: the application's own buffer; default: Perdure allocates one,
                      page-aligned and zeroed. Log with page protection needs Perdure's. */
 } perdure_array_options;
 
@@ -135,66 +136,65 @@ typedef struct perdure_pool_status {
 
 /* Opens the pool in directory `path`, or makes it. Collective. `options` may be NULL.
  * Errors: BUSY, FOREIGN, RANKS, DAMAGED, NEWER_FORMAT, NO_SPACE, IO, UNSUPPORTED. */
-PERDURE_API int perdure_open(const char *path, const perdure_options *options,
-                             perdure_pool **pool);
+PERDURE_API int perdure_open(const char* path, const perdure_options* options, perdure_pool** pool);
 
 /* Waits for an unfinished commit, then releases the pool. What was not committed is not kept. */
-PERDURE_API int perdure_close(perdure_pool *pool);
+PERDURE_API int perdure_close(perdure_pool* pool);
 
 /* Finds or makes the array `name` (up to 63 bytes) with `dimensions` (1 to 8) extents in `shape`,
  * row-major. Collective. All space is allocated here (NO_SPACE). SHAPE when the pool holds the name
  * with another type, shape or mode. Contents are defined after perdure_restart(). */
-PERDURE_API int perdure_array_open(perdure_pool *pool, const char *name, enum perdure_type type,
-                                   unsigned dimensions, const uint64_t *shape,
-                                   enum perdure_mode mode, const perdure_array_options *options,
-                                   perdure_array **array);
+PERDURE_API int perdure_array_open(perdure_pool* pool, const char* name, enum perdure_type type,
+                                   unsigned dimensions, const uint64_t* shape,
+                                   enum perdure_mode mode, const perdure_array_options* options,
+                                   perdure_array** array);
 
 /* Ties `bytes` (1 to 16384) bytes at `address` to the scalar `name`: every commit saves them,
  * perdure_restart() writes them. The name "iteration" (an integer of 4 or 8 bytes) is shown by
  * `perdure run`. Local. `address` must stay valid until close. */
-PERDURE_API int perdure_scalar(perdure_pool *pool, const char *name, void *address, size_t bytes);
+PERDURE_API int perdure_scalar(perdure_pool* pool, const char* name, void* address, size_t bytes);
 
 /* Gives every array and scalar that was opened the contents of the newest version that all ranks
  * hold, and stores its number in *version; 0 means a new pool: arrays are zero, scalars as they
  * were. Collective; once, after the arrays and scalars are opened and before the first commit. */
-PERDURE_API int perdure_restart(perdure_pool *pool, uint64_t *version);
+PERDURE_API int perdure_restart(perdure_pool* pool, uint64_t* version);
 
 /* Where the application writes: the buffer (copy, log) or the working half (twin). Changes with
  * every commit for twin, never otherwise. NULL before perdure_restart(). */
-PERDURE_API void *perdure_working(perdure_array *array);
+PERDURE_API void* perdure_working(perdure_array* array);
 
 /* Twin: the last committed half, read-only. Copy, log: the buffer. NULL before restart. */
-PERDURE_API const void *perdure_consistent(const perdure_array *array);
+PERDURE_API const void* perdure_consistent(const perdure_array* array);
 
 /* Log mode with PERDURE_MARKS: says that elements [first, first + count) were or will be changed
  * before the next commit. Local. */
-PERDURE_API int perdure_mark(perdure_array *array, uint64_t first, uint64_t count);
+PERDURE_API int perdure_mark(perdure_array* array, uint64_t first, uint64_t count);
 
 /* Twin: stores `count` elements at element `first` of the working half past the cache, so that the
  * commit need not flush them. For loops that produce their result row by row. Local. */
-PERDURE_API int perdure_write(perdure_array *array, uint64_t first, uint64_t count,
-                              const void *elements);
+PERDURE_API int perdure_write(perdure_array* array, uint64_t first, uint64_t count,
+                              const void* elements);
 
 /* Makes the contents of all arrays and scalars durable as one new version on all ranks, and stores
  * its number in *version (may be NULL). Collective. When it has returned on any rank, no crash
  * loses that version. On failure the previous version stays the newest, the arrays keep their
  * contents, and the caller may commit again. */
-PERDURE_API int perdure_commit(perdure_pool *pool, uint64_t *version);
+PERDURE_API int perdure_commit(perdure_pool* pool, uint64_t* version);
 
 /* The same in two steps: the copies go on in another thread while the application computes. Until
  * perdure_before_write(array) has returned, or commit_wait, the application must not write to that
  * array. Scalars are saved by commit_begin. commit_wait is collective and makes the version
  * durable; commit_begin and commit wait for an earlier one themselves. */
-PERDURE_API int perdure_commit_begin(perdure_pool *pool);
-PERDURE_API int perdure_before_write(perdure_array *array);
-PERDURE_API int perdure_commit_wait(perdure_pool *pool, uint64_t *version);
+PERDURE_API int perdure_commit_begin(perdure_pool* pool);
+PERDURE_API int perdure_before_write(perdure_array* array);
+PERDURE_API int perdure_commit_wait(perdure_pool* pool, uint64_t* version);
 
-PERDURE_API int perdure_status(const perdure_pool *pool, perdure_pool_status *status);
+PERDURE_API int perdure_status(const perdure_pool* pool, perdure_pool_status* status);
 
 /* A fixed text for a code; the sentence of this thread's last failure ("" if none). */
-PERDURE_API const char *perdure_strerror(int code);
-PERDURE_API const char *perdure_last_error(void);
-PERDURE_API const char *perdure_version(void); /* "0.1.0" */
+PERDURE_API const char* perdure_strerror(int code);
+PERDURE_API const char* perdure_last_error(void);
+PERDURE_API const char* perdure_version(void); /* "0.1.0" */
 
 #ifdef __cplusplus
 }

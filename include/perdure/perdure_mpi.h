@@ -23,8 +23,8 @@ extern "C" {
  *
  * One-sided programs: close the epoch (MPI_Win_fence, MPI_Win_wait, …) before perdure_commit(), so
  * that what others put into an array has arrived; it is flushed by its owner. */
-PERDURE_API int perdure_open_mpi(MPI_Comm comm, const char *path, const perdure_options *options,
-                                 perdure_pool **pool);
+PERDURE_API int perdure_open_mpi(MPI_Comm comm, const char* path, const perdure_options* options,
+                                 perdure_pool** pool);
 
 #ifdef __cplusplus
 }

@@ -5,5 +5,6 @@ namespace perdure {
 [[noreturn]] void assertion_failed(const char* expression, const char* file, int line);
 }
 
-#define PERDURE_ASSERT(expression) \
-  ((expression) ? static_cast<void>(0) : ::perdure::assertion_failed(#expression, __FILE__, __LINE__))
+#define PERDURE_ASSERT(expression)     \
+  ((expression) ? static_cast<void>(0) \
+                : ::perdure::assertion_failed(#expression, __FILE__, __LINE__))

@@ -34,7 +34,9 @@ TEST(Result, holds_a_value_or_a_status) {
 }
 
 // The check value of CRC-64/XZ for "123456789", from the RevEng catalogue of CRC algorithms.
-TEST(Checksum, is_crc64_ecma_reflected) { EXPECT_EQ(crc64("123456789", 9), 0x995dc9bbdf1939faU); }
+TEST(Checksum, is_crc64_ecma_reflected) {
+  EXPECT_EQ(crc64("123456789", 9), 0x995dc9bbdf1939faU);
+}
 
 TEST(Checksum, can_be_continued) {
   const std::string text = "the state of a solver";

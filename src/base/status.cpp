@@ -15,20 +15,34 @@ void assertion_failed(const char* expression, const char* file, int line) {
 
 const char* code_text(Code code) {
   switch (code) {
-    case Code::ok: return "success";
-    case Code::invalid_argument: return "invalid argument";
-    case Code::wrong_state: return "call not allowed in this state";
-    case Code::not_found: return "not found";
-    case Code::io_error: return "input/output error";
-    case Code::no_space: return "no space";
-    case Code::busy: return "pool is in use by another process";
-    case Code::foreign: return "pool belongs to another job or rank";
-    case Code::rank_mismatch: return "number of ranks differs from the pool's";
-    case Code::shape_mismatch: return "type, shape or mode differs from the pool's";
-    case Code::damaged: return "pool is damaged";
-    case Code::newer_format: return "pool was written by a newer version of Perdure";
-    case Code::unsupported: return "not supported here";
-    case Code::peer_failed: return "another rank failed";
+    case Code::ok:
+      return "success";
+    case Code::invalid_argument:
+      return "invalid argument";
+    case Code::wrong_state:
+      return "call not allowed in this state";
+    case Code::not_found:
+      return "not found";
+    case Code::io_error:
+      return "input/output error";
+    case Code::no_space:
+      return "no space";
+    case Code::busy:
+      return "pool is in use by another process";
+    case Code::foreign:
+      return "pool belongs to another job or rank";
+    case Code::rank_mismatch:
+      return "number of ranks differs from the pool's";
+    case Code::shape_mismatch:
+      return "type, shape or mode differs from the pool's";
+    case Code::damaged:
+      return "pool is damaged";
+    case Code::newer_format:
+      return "pool was written by a newer version of Perdure";
+    case Code::unsupported:
+      return "not supported here";
+    case Code::peer_failed:
+      return "another rank failed";
   }
   return "unknown error code";
 }

@@ -30,8 +30,8 @@ void BackgroundSaver::start(const std::vector<VersionedArray*>& arrays) {
 
 void BackgroundSaver::wait_for(const VersionedArray& array) {
   std::unique_lock<std::mutex> lock(mutex_);
-  const auto position = static_cast<std::size_t>(
-      std::find(arrays_.begin(), arrays_.end(), &array) - arrays_.begin());
+  const auto position =
+      static_cast<std::size_t>(std::find(arrays_.begin(), arrays_.end(), &array) - arrays_.begin());
   changed_.wait(lock, [&] { return !busy_ || saved_ > position; });
 }
 

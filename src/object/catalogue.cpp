@@ -10,9 +10,13 @@ namespace {
 
 constexpr std::uint64_t array_bytes_max = std::uint64_t{1} << 48;
 
-Status damaged(const std::string& what) { return {Code::damaged, what}; }
+Status damaged(const std::string& what) {
+  return {Code::damaged, what};
+}
 
-std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
+std::size_t padded(std::size_t bytes) {
+  return (bytes + 7) / 8 * 8;
+}
 
 template <typename Format>
 std::byte* append(std::byte* at, const Format& format) {
@@ -53,8 +57,7 @@ Status check_extents(const ArrayEntry& entry, std::uint64_t allocated_end,
   for (std::size_t half = 0; half < 2; ++half) {
     const bool fits =
         inside(entry.half_offset[half], entry.size_bytes, bounds.data_offset, allocated_end) &&
-        (table == 0 ||
-         inside(entry.table_offset[half], table, bounds.data_offset, allocated_end));
+        (table == 0 || inside(entry.table_offset[half], table, bounds.data_offset, allocated_end));
     if (!fits) return damaged("array '" + entry.name + "' lies outside of the pool");
   }
   return Status::success();
@@ -122,33 +125,46 @@ Result<SlotBodyFormat> parse_head(std::span<const std::byte> body, const BodyBou
 
 std::size_t element_bytes(ArrayType type) {
   switch (type) {
-    case ArrayType::byte: return 1;
+    case ArrayType::byte:
+      return 1;
     case ArrayType::int32:
-    case ArrayType::float32: return 4;
+    case ArrayType::float32:
+      return 4;
     case ArrayType::int64:
-    case ArrayType::float64: return 8;
-    case ArrayType::complex128: return 16;
+    case ArrayType::float64:
+      return 8;
+    case ArrayType::complex128:
+      return 16;
   }
   return 0;
 }
 
 const char* type_name(ArrayType type) {
   switch (type) {
-    case ArrayType::byte: return "byte";
-    case ArrayType::int32: return "int32";
-    case ArrayType::int64: return "int64";
-    case ArrayType::float32: return "float32";
-    case ArrayType::float64: return "float64";
-    case ArrayType::complex128: return "complex128";
+    case ArrayType::byte:
+      return "byte";
+    case ArrayType::int32:
+      return "int32";
+    case ArrayType::int64:
+      return "int64";
+    case ArrayType::float32:
+      return "float32";
+    case ArrayType::float64:
+      return "float64";
+    case ArrayType::complex128:
+      return "complex128";
   }
   return "?";
 }
 
 const char* mode_name(ArrayMode mode) {
   switch (mode) {
-    case ArrayMode::copy: return "copy";
-    case ArrayMode::twin: return "twin";
-    case ArrayMode::log: return "log";
+    case ArrayMode::copy:
+      return "copy";
+    case ArrayMode::twin:
+      return "twin";
+    case ArrayMode::log:
+      return "log";
   }
   return "?";
 }

@@ -22,7 +22,8 @@
 //       So the newest complete versions of two ranks differ by at most 1, and their minimum R is
 //       held by all: a rank at R + 1 has R in its other slot, untouched, by I1 with I3, since it
 //       would store there only for R + 2, which needs COMPLETE(R + 1) on every rank.
-//   I4  Recovery to R opens slot (R + 1) mod 2 on every rank and then synchronises (recover.cpp), so
+//   I4  Recovery to R opens slot (R + 1) mod 2 on every rank and then synchronises (recover.cpp),
+//   so
 //       that no COMPLETE(R + 1) of before the crash can meet one of after it.
 //   I5  If commit(v) returned anywhere, 4 had completed: every rank holds COMPLETE(v), so R >= v.
 //       R is never more than the newest begun, as nothing else writes COMPLETE.
@@ -34,7 +35,7 @@
 // checks this protocol and that each of its parts is needed.
 #include "object/commit.hpp"
 
-#include "object/agreement.hpp"
+#include "base/agreement.hpp"
 
 namespace perdure {
 namespace {
@@ -73,8 +74,7 @@ CommitResult commit_version(const CommitParties& parties, const Catalogue& next,
   const Status all = agree(parties.group, local);  // 4
   if (!all.ok()) {
     const bool agreed = !local.ok() || all.code() == Code::peer_failed;
-    return agreed ? retract(parties, next.version, all)
-                  : CommitResult{CommitOutcome::unknown, all};
+    return agreed ? retract(parties, next.version, all) : CommitResult{CommitOutcome::unknown, all};
   }
   parties.run_page.rehearse(KillPoint::agreed, next.version, parties.iteration);
   // 5. A failure here does not undo v; the next commit would find its slot not open, so it is told.

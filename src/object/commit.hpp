@@ -3,9 +3,9 @@
 // Invariants and the argument for them stand at the top of commit.cpp.
 #pragma once
 
+#include "base/group.hpp"
 #include "base/status.hpp"
 #include "object/catalogue.hpp"
-#include "object/group.hpp"
 #include "object/run_page.hpp"
 #include "object/slots.hpp"
 #include "pmem/device.hpp"

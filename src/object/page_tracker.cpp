@@ -61,7 +61,7 @@ void on_fault(int signal_number, siginfo_t* details, void* context) {
 void install_handler_once() {
   static std::once_flag once;
   std::call_once(once, [] {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
     ::sigemptyset(&action.sa_mask);
@@ -107,7 +107,8 @@ Status PageTracker::watch() {
   for (std::size_t block = 0; block < range_->blocks; ++block) {
     range_->touched[block].store(0, std::memory_order_relaxed);
   }
-  if (::mprotect(reinterpret_cast<void*>(range_->base.load()), range_->size_bytes, PROT_READ) != 0) {
+  if (::mprotect(reinterpret_cast<void*>(range_->base.load()), range_->size_bytes, PROT_READ) !=
+      0) {
     return errno_status("mprotect of an array in log mode", errno);
   }
   return Status::success();
@@ -122,13 +123,14 @@ Status PageTracker::collect(std::vector<std::uint8_t>& changed) {
     std::size_t end = block;
     // Protect before clearing: a store by a thread that should not be storing now is then
     // tracked once more instead of being missed.
-    for (; end < range_->blocks && range_->touched[end].load(std::memory_order_relaxed) != 0; ++end) {
+    for (; end < range_->blocks && range_->touched[end].load(std::memory_order_relaxed) != 0;
+         ++end) {
       changed[end] = 1;
     }
     const std::size_t begin_byte = block * range_->block_bytes;
     const std::size_t end_byte = std::min(end * range_->block_bytes, range_->size_bytes);
-    if (::mprotect(reinterpret_cast<void*>(range_->base.load() + begin_byte),
-                   end_byte - begin_byte, PROT_READ) != 0) {
+    if (::mprotect(reinterpret_cast<void*>(range_->base.load() + begin_byte), end_byte - begin_byte,
+                   PROT_READ) != 0) {
       return errno_status("mprotect of an array in log mode", errno);
     }
     for (; block < end; ++block) range_->touched[block].store(0, std::memory_order_relaxed);

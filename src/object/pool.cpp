@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/agreement.hpp"
 #include "base/clock.hpp"
-#include "object/agreement.hpp"
 #include "pmem/flush.hpp"
 
 namespace perdure {
@@ -133,9 +133,9 @@ Result<VersionedArray*> Pool::open_array(const std::string& name, const ArraySha
     }
     const ArrayEntry* known = next_.find_array(name);
     if (known != nullptr && !(known->shape == shape)) {
-      return {Code::shape_mismatch, "array '" + name + "' is " + known->shape.text() +
-                                        " in the pool, not " + shape.text() +
-                                        "; open it as it is, or open the pool with PERDURE_DISCARD"};
+      return {Code::shape_mismatch,
+              "array '" + name + "' is " + known->shape.text() + " in the pool, not " +
+                  shape.text() + "; open it as it is, or open the pool with PERDURE_DISCARD"};
     }
     if (known == nullptr) {
       auto planned = plan_array(name, shape);
@@ -204,8 +204,7 @@ Status Pool::load_array(std::size_t index) {
 Status Pool::load_all() {
   if (recovered_.weak) {
     for (const ArrayEntry& entry : recovered_.catalogue.arrays) {
-      PERDURE_TRY(
-          verify_and_copy(*device_, entry, region_.geometry.block_bytes, nullptr, nullptr));
+      PERDURE_TRY(verify_and_copy(*device_, entry, region_.geometry.block_bytes, nullptr, nullptr));
     }
   }
   for (std::size_t i = 0; i < arrays_.size(); ++i) PERDURE_TRY(load_array(i));

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "base/group.hpp"
 #include "base/status.hpp"
 #include "object/background_saver.hpp"
 #include "object/catalogue.hpp"
 #include "object/commit.hpp"
-#include "object/group.hpp"
 #include "object/recover.hpp"
 #include "object/run_page.hpp"
 #include "object/slots.hpp"

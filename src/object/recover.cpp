@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "object/agreement.hpp"
+#include "base/agreement.hpp"
 
 namespace perdure {
 namespace {
@@ -61,8 +61,8 @@ Result<Recovered> choose_version(Group& group, const Slots& slots, bool allow_ol
                                      " was written by different runs of the job on different "
                                      "ranks: a rank's file was replaced by an older copy");
   }
-  Recovered recovered{*views[offer->slot].body, offer->weak,
-                      first[2] != 0 || first[1] > version, mine.damage};
+  Recovered recovered{*views[offer->slot].body, offer->weak, first[2] != 0 || first[1] > version,
+                      mine.damage};
   return recovered;
 }
 

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
+#include "base/group.hpp"
 #include "base/status.hpp"
 #include "object/catalogue.hpp"
 #include "object/commit.hpp"
-#include "object/group.hpp"
 #include "object/slots.hpp"
 
 namespace perdure {

@@ -32,13 +32,13 @@ struct RunPageFormat {
   std::atomic<std::uint32_t> pid;
   std::atomic<std::uint32_t> rank;
   std::atomic<std::uint32_t> ranks;
-  std::atomic<std::uint32_t> phase;             // RunPhase
-  std::atomic<std::uint64_t> version;           // newest committed
-  std::atomic<std::uint64_t> iteration;         // scalar "iteration" at that commit
-  std::atomic<std::uint64_t> commits;           // in this process
-  std::atomic<std::uint64_t> commit_ns_last;    // blocking time of the newest commit
-  std::atomic<std::uint64_t> commit_ns_total;   // of all commits of this process
-  std::atomic<std::uint64_t> commit_bytes_last; // copied or flushed by the newest commit
+  std::atomic<std::uint32_t> phase;              // RunPhase
+  std::atomic<std::uint64_t> version;            // newest committed
+  std::atomic<std::uint64_t> iteration;          // scalar "iteration" at that commit
+  std::atomic<std::uint64_t> commits;            // in this process
+  std::atomic<std::uint64_t> commit_ns_last;     // blocking time of the newest commit
+  std::atomic<std::uint64_t> commit_ns_total;    // of all commits of this process
+  std::atomic<std::uint64_t> commit_bytes_last;  // copied or flushed by the newest commit
   std::atomic<std::uint64_t> commit_bytes_total;
   std::atomic<std::uint64_t> model_ns_total;    // added by an emulated device (virtual clock)
   std::atomic<std::uint64_t> restored_version;  // by perdure_restart, 0 for a fresh start

@@ -128,9 +128,8 @@ Result<Judgement> judge_slots(const std::array<SlotView, 2>& slots, bool allow_o
       return judgement;
     }
     if (complete(other, 1 - slot) && other.body->version + 1 == version) {
-      return Judgement{{offer_of(mine, slot, false), offer_of(other, 1 - slot, false)},
-                       version - 1,
-                       ""};
+      return Judgement{
+          {offer_of(mine, slot, false), offer_of(other, 1 - slot, false)}, version - 1, ""};
     }
   }
   if (!allow_older) return damage_status(slots);

@@ -40,15 +40,15 @@ Status verify_and_copy(const Device& device, const ArrayEntry& entry, std::uint6
   }
   std::vector<std::uint64_t> own(block_count(entry.size_bytes, block_bytes));
   std::vector<std::uint64_t>& expected = table == nullptr ? own : *table;
-  std::memcpy(expected.data(), device.base() + entry.table_offset[entry.half],
-              8 * expected.size());
+  std::memcpy(expected.data(), device.base() + entry.table_offset[entry.half], 8 * expected.size());
   if (crc64(expected.data(), 8 * expected.size()) != entry.table_checksum) {
     return {Code::damaged, "array '" + entry.name + "': its table of checksums is damaged"};
   }
   for (std::uint64_t block = 0; block < expected.size(); ++block) {
     const std::uint64_t begin = block * block_bytes;
     const std::uint64_t count = std::min(block_bytes, entry.size_bytes - begin);
-    if (crc64(from + begin, count) != expected[block]) return block_damaged(entry.name, begin, count);
+    if (crc64(from + begin, count) != expected[block])
+      return block_damaged(entry.name, begin, count);
     if (copy_to != nullptr) std::memcpy(copy_to + begin, from + begin, count);
   }
   return Status::success();
@@ -105,7 +105,9 @@ Status VersionedArray::allocate_buffer() {
   return Status::success();
 }
 
-std::uint64_t VersionedArray::blocks() const { return block_count(entry_.size_bytes, block_bytes_); }
+std::uint64_t VersionedArray::blocks() const {
+  return block_count(entry_.size_bytes, block_bytes_);
+}
 
 std::byte* VersionedArray::half_address(std::uint32_t half) const {
   return device_.base() + entry_.half_offset[half];
@@ -175,17 +177,19 @@ Status VersionedArray::collect_changes() {
 
 Result<std::uint64_t> VersionedArray::save() {
   switch (mode()) {
-    case ArrayMode::copy: return save_copy();
-    case ArrayMode::twin: return save_twin();
-    case ArrayMode::log: return save_log();
+    case ArrayMode::copy:
+      return save_copy();
+    case ArrayMode::twin:
+      return save_twin();
+    case ArrayMode::log:
+      return save_log();
   }
   return Status(Code::invalid_argument, "unknown mode");
 }
 
 Status VersionedArray::save_blocks(std::uint64_t first_block, std::uint64_t block_total) {
   const std::uint64_t begin = first_block * block_bytes_;
-  const std::uint64_t end =
-      std::min((first_block + block_total) * block_bytes_, entry_.size_bytes);
+  const std::uint64_t end = std::min((first_block + block_total) * block_bytes_, entry_.size_bytes);
   const std::uint64_t offset = entry_.half_offset[working_half()] + begin;
   if (!entry_.shape.checksums) return writer_.copy(offset, buffer_ + begin, end - begin);
   return writer_.copy_with_checksums(offset, buffer_ + begin, end - begin, block_bytes_,

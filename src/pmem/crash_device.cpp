@@ -34,9 +34,12 @@ bool next_combination(std::vector<std::uint32_t>& digits, const Radix& radix) {
 
 const char* atomicity_name(AtomicityModel model) {
   switch (model) {
-    case AtomicityModel::prefix: return "prefix";
-    case AtomicityModel::words: return "words";
-    case AtomicityModel::lines: return "lines";
+    case AtomicityModel::prefix:
+      return "prefix";
+    case AtomicityModel::words:
+      return "words";
+    case AtomicityModel::lines:
+      return "lines";
   }
   return "?";
 }
@@ -68,7 +71,9 @@ DeviceDescription CrashDevice::describe() const {
   return {"crash device", PersistenceClass::power_failure, "none", line_bytes_};
 }
 
-std::byte* CrashDevice::base() const { return volatile_.data(); }
+std::byte* CrashDevice::base() const {
+  return volatile_.data();
+}
 
 Status CrashDevice::resize(std::uint64_t size_bytes) {
   if (size_bytes > volatile_.size()) return {Code::no_space, "the crash device is full"};
@@ -200,8 +205,9 @@ ImageCount CrashDevice::for_each_image(AtomicityModel model, std::uint64_t bound
   for (std::uint64_t sample = 0; sample < bound; ++sample, ++count.images) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       // None first, then all, then at random.
-      chosen[i] = sample == 0 ? 0 : sample == 1 ? radix(i) - 1
-                                                : static_cast<std::uint32_t>(random() % radix(i));
+      chosen[i] = sample == 0   ? 0
+                  : sample == 1 ? radix(i) - 1
+                                : static_cast<std::uint32_t>(random() % radix(i));
     }
     yield();
   }

@@ -11,8 +11,9 @@ Status ParallelWriter::flush(std::uint64_t offset, std::size_t count) {
   device_.flush(offset, count);
   return Status::success();
 }
-Status ParallelWriter::copy_with_checksums(std::uint64_t offset, const void* source, std::size_t count,
-                             std::size_t block_bytes, std::uint64_t* block_crcs) {
+Status ParallelWriter::copy_with_checksums(std::uint64_t offset, const void* source,
+                                           std::size_t count, std::size_t block_bytes,
+                                           std::uint64_t* block_crcs) {
   const auto* from = static_cast<const std::byte*>(source);
   for (std::size_t at = 0; at < count; at += block_bytes) {
     const std::size_t n = std::min(block_bytes, count - at);
@@ -21,4 +22,4 @@ Status ParallelWriter::copy_with_checksums(std::uint64_t offset, const void* sou
   }
   return Status::success();
 }
-}
+}  // namespace perdure

@@ -11,7 +11,8 @@ class ParallelWriter {
   Status flush(std::uint64_t offset, std::size_t count);
   Status copy_with_checksums(std::uint64_t offset, const void* source, std::size_t count,
                              std::size_t block_bytes, std::uint64_t* block_crcs);
+
  private:
   Device& device_;
 };
-}
+}  // namespace perdure

@@ -11,9 +11,9 @@ namespace perdure {
 namespace {
 
 std::string text(const SweepResult& result) {
-  return std::to_string(result.fences) + " fences, " + std::to_string(result.images) +
-         " images (" + std::to_string(result.sampled) + " fences sampled), " +
-         std::to_string(result.wrong) + " wrong";
+  return std::to_string(result.fences) + " fences, " + std::to_string(result.images) + " images (" +
+         std::to_string(result.sampled) + " fences sampled), " + std::to_string(result.wrong) +
+         " wrong";
 }
 
 void expect_right(const SweepResult& result, std::uint64_t images_min) {
@@ -30,13 +30,12 @@ std::string case_name(const testing::TestParamInfo<Case>& info) {
          atomicity_name(std::get<1>(info.param));
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryModeAndModel, CrashSweep,
-                         testing::Combine(testing::Values(ArrayMode::copy, ArrayMode::twin,
-                                                          ArrayMode::log),
-                                          testing::Values(AtomicityModel::prefix,
-                                                          AtomicityModel::words,
-                                                          AtomicityModel::lines)),
-                         case_name);
+INSTANTIATE_TEST_SUITE_P(
+    EveryModeAndModel, CrashSweep,
+    testing::Combine(testing::Values(ArrayMode::copy, ArrayMode::twin, ArrayMode::log),
+                     testing::Values(AtomicityModel::prefix, AtomicityModel::words,
+                                     AtomicityModel::lines)),
+    case_name);
 
 TEST_P(CrashSweep, one_rank_gets_back_one_whole_version_from_every_image) {
   SweepOptions options;

@@ -23,8 +23,8 @@ SmallJob::SmallJob(std::unique_ptr<Device> device, Group& group, const SweepOpti
     : options_(options), a_buffer_(a_words), b_buffer_(b_words) {
   Result<Region> region = Status(Code::not_found, "");
   if (device->size_bytes() == 0) {
-    region = format_region(*device, {{{7, 9}}, "sweep", group.rank(), group.ranks()},
-                           small_geometry);
+    region =
+        format_region(*device, {{{7, 9}}, "sweep", group.rank(), group.ranks()}, small_geometry);
     attached_ = region.ok() ? format_slots(*device, region.value()) : region.status();
   } else {
     region = check_region(*device);

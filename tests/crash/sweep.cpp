@@ -67,7 +67,9 @@ class Judge {
 class OneRankSweep {
  public:
   explicit OneRankSweep(const SweepOptions& options)
-      : options_(options), judge_(options, result_), history_(history_of(options.versions + 1, 0)) {}
+      : options_(options),
+        judge_(options, result_),
+        history_(history_of(options.versions + 1, 0)) {}
 
   SweepResult run() {
     auto device = new_device(options_);
@@ -156,9 +158,9 @@ class OneRankSweep {
 class PairGroup;
 
 struct Event {
-  std::uint64_t passed;        // agreements that this rank had left
-  std::uint64_t entered;       // agreements that this rank had entered
-  Bounds bounds;               // as this rank knows them
+  std::uint64_t passed;   // agreements that this rank had left
+  std::uint64_t entered;  // agreements that this rank had entered
+  Bounds bounds;          // as this rank knows them
   std::vector<Image> images;
 };
 
@@ -296,8 +298,7 @@ class PairSweep {
     ++result_.images;
     PairExchange exchange;
     std::array<Recovery, 2> recoveries;
-    std::thread thread(
-        [&] { recover_rank(options_, exchange, 1, image1, recoveries[1]); });
+    std::thread thread([&] { recover_rank(options_, exchange, 1, image1, recoveries[1]); });
     recover_rank(options_, exchange, 0, image0, recoveries[0]);
     thread.join();
     for (std::uint32_t rank = 0; rank < 2; ++rank) {
@@ -317,8 +318,12 @@ class PairSweep {
 
 }  // namespace
 
-SweepResult sweep_one_rank(const SweepOptions& options) { return OneRankSweep(options).run(); }
+SweepResult sweep_one_rank(const SweepOptions& options) {
+  return OneRankSweep(options).run();
+}
 
-SweepResult sweep_two_ranks(const SweepOptions& options) { return PairSweep(options).run(); }
+SweepResult sweep_two_ranks(const SweepOptions& options) {
+  return PairSweep(options).run();
+}
 
 }  // namespace perdure

@@ -1,4 +1,4 @@
-#include "object/agreement.hpp"
+#include "base/agreement.hpp"
 
 #include <algorithm>
 #include <array>
@@ -36,6 +36,8 @@ Status agree_max(Group& group, const Status& local, std::span<std::uint64_t> val
   return all[0] == 0 ? Status::success() : decode_failure(group, all[0]);
 }
 
-Status agree(Group& group, const Status& local) { return agree_max(group, local, {}); }
+Status agree(Group& group, const Status& local) {
+  return agree_max(group, local, {});
+}
 
 }  // namespace perdure

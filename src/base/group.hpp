@@ -1,5 +1,5 @@
-// Group: the ranks that commit together. The one thing `object` needs from a message library, so
-// that the commit protocol runs alone, under MPI (rma/), and between threads in tests.
+// Group: the ranks that act together. The one thing `object` needs from a message library, so
+// that the commit protocol runs alone, under MPI (mpi/mpi_group.hpp), and between threads in tests.
 //
 // Threads: called only from the thread that calls the pool. Failure: all_max fails when the
 // message library does; a peer that died is the launcher's to notice.

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "base/group.hpp"
 #include "base/status.hpp"
-#include "object/group.hpp"
 
 namespace perdure {
 

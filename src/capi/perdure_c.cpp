@@ -1,0 +1,207 @@
+// perdure.h over the classes of object/: checks arguments, turns Status into codes, and no more.
+#include <limits>
+
+#include "base/agreement.hpp"
+#include "pool_handle.hpp"
+
+using perdure::Code;
+using perdure::guarded;
+using perdure::Status;
+
+namespace {
+
+Status need(bool holds, const char* what) {
+  return holds ? Status::success() : Status(Code::invalid_argument, what);
+}
+
+template <typename T>
+Status store_value(const perdure::Result<T>& result, T* place) {
+  if (!result.ok()) return result.status();
+  if (place != nullptr) *place = result.value();
+  return Status::success();
+}
+
+// Defaults: checksums for what is copied, none for what stays in place.
+perdure::Result<bool> wants_checksums(perdure_mode mode, unsigned flags) {
+  if ((flags & ~unsigned{PERDURE_CHECKSUM | PERDURE_NO_CHECKSUM | PERDURE_MARKS}) != 0) {
+    return Status(Code::invalid_argument, "unknown flags in perdure_array_options.flags");
+  }
+  const bool yes = (flags & PERDURE_CHECKSUM) != 0;
+  const bool no = (flags & PERDURE_NO_CHECKSUM) != 0;
+  if (yes && no) return Status(Code::invalid_argument, "CHECKSUM contradicts NO_CHECKSUM");
+  return yes || (!no && mode != PERDURE_TWIN);
+}
+
+perdure::Result<perdure::ArrayShape> make_shape(perdure_type type, unsigned dimensions,
+                                                const uint64_t* shape, perdure_mode mode,
+                                                const perdure_array_options& options) {
+  PERDURE_TRY(need(type >= PERDURE_BYTE && type <= PERDURE_COMPLEX_DOUBLE, "unknown type"));
+  PERDURE_TRY(need(mode >= PERDURE_COPY && mode <= PERDURE_LOG, "unknown mode"));
+  PERDURE_TRY(need(dimensions >= 1 && dimensions <= perdure::dimensions_max && shape != nullptr,
+                   "an array has 1 to 8 dimensions"));
+  PERDURE_TRY(need((options.flags & PERDURE_MARKS) == 0 || mode == PERDURE_LOG,
+                   "PERDURE_MARKS is for log mode"));
+  PERDURE_TRY(need(options.buffer == nullptr || mode != PERDURE_TWIN,
+                   "a twin array lives in the pool and takes no buffer"));
+  auto checksums = wants_checksums(mode, options.flags);
+  if (!checksums.ok()) return checksums.status();
+  return perdure::ArrayShape{static_cast<perdure::ArrayType>(type),
+                             static_cast<perdure::ArrayMode>(mode),
+                             checksums.value(),
+                             {shape, shape + dimensions}};
+}
+
+Status open_array(perdure_pool* pool, const char* name, perdure::ArrayShape shape,
+                  const perdure_array_options& options, perdure_array** array) {
+  const std::size_t element = perdure::element_bytes(shape.type);
+  auto opened =
+      pool->pool->open_array(name, shape, {options.buffer, (options.flags & PERDURE_MARKS) != 0});
+  if (!opened.ok()) return opened.status();
+  pool->arrays.push_back(
+      std::make_unique<perdure_array>(perdure_array{opened.value(), pool, element}));
+  *array = pool->arrays.back().get();
+  return Status::success();
+}
+
+// The bytes of elements [first, first + count), checked against the array.
+struct ByteRange {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+perdure::Result<ByteRange> byte_range(const perdure_array* array, uint64_t first, uint64_t count) {
+  const std::uint64_t elements = array->array->size_bytes() / array->element_bytes;
+  if (first > elements || count > elements - first) {
+    return Status(Code::invalid_argument, "elements " + std::to_string(first) + " to " +
+                                              std::to_string(first + count) + " reach beyond the " +
+                                              std::to_string(elements) + " of array '" +
+                                              array->array->name() + "'");
+  }
+  return ByteRange{first * array->element_bytes, count * array->element_bytes};
+}
+
+}  // namespace
+
+extern "C" {
+
+int perdure_open(const char* path, const perdure_options* options, perdure_pool** pool) {
+  return guarded([&] {
+    return perdure::open_handle(std::make_unique<perdure::SoloGroup>(), path, options, pool);
+  });
+}
+
+int perdure_close(perdure_pool* pool) {
+  if (pool == nullptr) return PERDURE_OK;
+  const int code = guarded([&]() -> Status {
+    if (!pool->pool->commit_pending()) return Status::success();
+    const auto waited = pool->pool->commit_wait();
+    return waited.ok() ? Status::success() : waited.status();
+  });
+  delete pool;
+  return code;
+}
+
+int perdure_array_open(perdure_pool* pool, const char* name, enum perdure_type type,
+                       unsigned dimensions, const uint64_t* shape, enum perdure_mode mode,
+                       const perdure_array_options* options, perdure_array** array) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need(pool != nullptr && name != nullptr && array != nullptr,
+                     "a pool, a name and a place for the array are needed"));
+    const perdure_array_options given = options == nullptr ? perdure_array_options{} : *options;
+    auto made = make_shape(type, dimensions, shape, mode, given);
+    // The other ranks may be right: they wait in the agreement that opening an array ends with.
+    if (!made.ok()) return agree(*pool->group, made.status());
+    return open_array(pool, name, made.take(), given, array);
+  });
+}
+
+int perdure_scalar(perdure_pool* pool, const char* name, void* address, size_t bytes) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need(pool != nullptr && name != nullptr, "a pool and a name are needed"));
+    return pool->pool->bind_scalar(name, address, bytes);
+  });
+}
+
+int perdure_restart(perdure_pool* pool, uint64_t* version) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+    return store_value(pool->pool->restart(), version);
+  });
+}
+
+void* perdure_working(perdure_array* array) {
+  if (array == nullptr || !array->pool->pool->restarted()) return nullptr;
+  return array->array->working();
+}
+
+const void* perdure_consistent(const perdure_array* array) {
+  if (array == nullptr || !array->pool->pool->restarted()) return nullptr;
+  return array->array->consistent();
+}
+
+int perdure_mark(perdure_array* array, uint64_t first, uint64_t count) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need(array != nullptr, "an array is needed"));
+    auto range = byte_range(array, first, count);
+    if (!range.ok()) return range.status();
+    return array->array->mark(range.value().first, range.value().count);
+  });
+}
+
+int perdure_write(perdure_array* array, uint64_t first, uint64_t count, const void* elements) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need(array != nullptr && elements != nullptr, "an array and elements are needed"));
+    auto range = byte_range(array, first, count);
+    if (!range.ok()) return range.status();
+    return array->array->write(range.value().first, range.value().count, elements);
+  });
+}
+
+int perdure_commit(perdure_pool* pool, uint64_t* version) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+    return store_value(pool->pool->commit(), version);
+  });
+}
+
+int perdure_commit_begin(perdure_pool* pool) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+    return pool->pool->commit_begin();
+  });
+}
+
+int perdure_before_write(perdure_array* array) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need(array != nullptr, "an array is needed"));
+    return array->pool->pool->before_write(*array->array);
+  });
+}
+
+int perdure_commit_wait(perdure_pool* pool, uint64_t* version) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+    return store_value(pool->pool->commit_wait(), version);
+  });
+}
+
+int perdure_status(const perdure_pool* pool, perdure_pool_status* status) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need(pool != nullptr && status != nullptr, "a pool and a place are needed"));
+    const perdure::PoolStatus from = pool->pool->status();
+    *status = {
+        from.version,          from.commits,    from.commit_ns, from.commit_ns_last,
+        from.committed_bytes,  from.restart_ns, from.model_ns,  from.survives_power_failure ? 1 : 0,
+        from.fell_back ? 1 : 0};
+    return Status::success();
+  });
+}
+
+const char* perdure_strerror(int code) {
+  return perdure::code_text(static_cast<Code>(code));
+}
+
+const char* perdure_version(void) {
+  return PERDURE_VERSION;
+}
+
+}  // extern "C"

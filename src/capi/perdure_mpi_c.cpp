@@ -1,0 +1,14 @@
+// perdure_mpi.h: opens a pool for the ranks of a communicator.
+#include "perdure/perdure_mpi.h"
+
+#include "mpi/mpi_group.hpp"
+#include "pool_handle.hpp"
+
+extern "C" int perdure_open_mpi(MPI_Comm comm, const char* path, const perdure_options* options,
+                                perdure_pool** pool) {
+  return perdure::guarded([&]() -> perdure::Status {
+    auto group = perdure::MpiGroup::create(comm);
+    if (!group.ok()) return group.status();
+    return perdure::open_handle(group.take(), path, options, pool);
+  });
+}

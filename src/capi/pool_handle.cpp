@@ -1,0 +1,88 @@
+#include "pool_handle.hpp"
+
+#include <errno.h>  // program_invocation_short_name
+
+#include <cstdlib>
+#include <cstring>
+
+#include "base/agreement.hpp"
+#include "pmem/region_format.hpp"
+
+namespace perdure {
+namespace {
+
+thread_local std::string last_error;
+
+constexpr unsigned known_flags =
+    PERDURE_CREATE | PERDURE_MUST_EXIST | PERDURE_DISCARD | PERDURE_ALLOW_OLDER | PERDURE_ANY_JOB;
+
+std::string text_or(const char* text, const char* otherwise) {
+  if (text != nullptr && *text != '\0') return text;
+  return otherwise == nullptr ? "" : otherwise;
+}
+
+Status check_flags(unsigned flags) {
+  if ((flags & ~known_flags) != 0) {
+    return {Code::invalid_argument, "unknown flags in perdure_options.flags"};
+  }
+  if ((flags & PERDURE_MUST_EXIST) != 0 && (flags & (PERDURE_CREATE | PERDURE_DISCARD)) != 0) {
+    return {Code::invalid_argument, "PERDURE_MUST_EXIST contradicts CREATE and DISCARD"};
+  }
+  return Status::success();
+}
+
+}  // namespace
+
+int report(const Status& status) {
+  last_error = status.message();
+  return static_cast<int>(status.code());
+}
+
+Result<OpenOptions> open_options(const perdure_options* given) {
+  const perdure_options defaults{};
+  const perdure_options& from = given == nullptr ? defaults : *given;
+  PERDURE_TRY(check_flags(from.flags));
+  OpenOptions options;
+  options.must_exist = (from.flags & PERDURE_MUST_EXIST) != 0;
+  options.discard = (from.flags & PERDURE_DISCARD) != 0;
+  options.any_job = (from.flags & PERDURE_ANY_JOB) != 0;
+  options.pool.allow_older = (from.flags & PERDURE_ALLOW_OLDER) != 0;
+  options.job_name = text_or(from.job, program_invocation_short_name);
+  options.emulate = text_or(from.emulate, std::getenv("PERDURE_EMULATE"));
+  options.real_delay = from.real_delay != 0;
+  if (from.copy_threads > 256) {
+    return Status(Code::invalid_argument, "copy_threads is " + std::to_string(from.copy_threads) +
+                                              "; at most 256 make sense");
+  }
+  options.pool.copy_threads = from.copy_threads == 0 ? 1 : from.copy_threads;
+  if (options.job_name.size() >= job_name_bytes) {
+    if (from.job != nullptr) {
+      return Status(Code::invalid_argument, "the job name is longer than 63 bytes");
+    }
+    options.job_name.resize(job_name_bytes - 1);  // a program's own long name
+  }
+  return options;
+}
+
+Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure_options* options,
+                   perdure_pool** pool) {
+  auto converted = open_options(options);
+  Status local = converted.ok() ? Status::success() : converted.status();
+  if (path == nullptr || *path == '\0' || pool == nullptr) {
+    local = Status(Code::invalid_argument, "a path and a place for the pool are needed");
+  }
+  PERDURE_TRY(agree(*group, local));
+  auto opened = open_pool(path, *group, converted.value());
+  if (!opened.ok()) return opened.status();
+  auto handle = std::make_unique<perdure_pool>();
+  handle->group = std::move(group);
+  handle->pool = opened.take();
+  *pool = handle.release();
+  return Status::success();
+}
+
+}  // namespace perdure
+
+extern "C" const char* perdure_last_error(void) {
+  return perdure::last_error.c_str();
+}

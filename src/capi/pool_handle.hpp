@@ -1,0 +1,53 @@
+// What stands behind the handles of perdure.h.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "base/group.hpp"
+#include "base/status.hpp"
+#include "object/pool.hpp"
+#include "object/pool_directory.hpp"
+#include "perdure/perdure.h"
+
+// The pool hands out arrays by address; they live as long as it does.
+struct perdure_array {
+  perdure::VersionedArray* array = nullptr;
+  perdure_pool* pool = nullptr;
+  std::size_t element_bytes = 0;
+};
+
+struct perdure_pool {
+  std::unique_ptr<perdure::Group> group;  // outlives the pool
+  std::unique_ptr<perdure::Pool> pool;
+  std::vector<std::unique_ptr<perdure_array>> arrays;
+};
+
+namespace perdure {
+
+// Keeps the sentence for perdure_last_error() and returns the code.
+int report(const Status& status);
+
+// Runs `body`, which returns a Status; no exception leaves it.
+template <typename Body>
+int guarded(const Body& body) noexcept {
+  try {
+    return report(body());
+  } catch (const std::bad_alloc&) {
+    return report(Status(Code::no_space, "out of memory"));
+  } catch (const std::exception& error) {
+    return report(Status(Code::io_error, std::string("unexpected: ") + error.what()));
+  }
+}
+
+// perdure_options with its defaults and the environment filled in.
+Result<OpenOptions> open_options(const perdure_options* options);
+
+// Opens a pool for a group and makes the handle.
+Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure_options* options,
+                   perdure_pool** pool);
+
+}  // namespace perdure

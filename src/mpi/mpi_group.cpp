@@ -1,0 +1,51 @@
+#include "mpi/mpi_group.hpp"
+
+#include <array>
+#include <string>
+
+namespace perdure {
+
+Status mpi_status(const char* call, int error) {
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  if (PMPI_Error_string(error, text.data(), &length) != MPI_SUCCESS) length = 0;
+  return {Code::peer_failed,
+          std::string(call) + ": " + std::string(text.data(), static_cast<std::size_t>(length))};
+}
+
+MpiGroup::MpiGroup(MPI_Comm comm, std::uint32_t rank, std::uint32_t ranks)
+    : comm_(comm), rank_(rank), ranks_(ranks) {}
+
+Result<std::unique_ptr<MpiGroup>> MpiGroup::create(MPI_Comm comm) {
+  int initialized = 0;
+  PMPI_Initialized(&initialized);
+  if (initialized == 0) {
+    return Status(Code::wrong_state, "perdure_open_mpi() needs MPI_Init() before it");
+  }
+  if (comm == MPI_COMM_NULL) return Status(Code::invalid_argument, "the communicator is null");
+  MPI_Comm copy = MPI_COMM_NULL;
+  if (const int error = PMPI_Comm_dup(comm, &copy); error != MPI_SUCCESS) {
+    return mpi_status("MPI_Comm_dup", error);
+  }
+  PMPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
+  int rank = 0;
+  int ranks = 0;
+  PMPI_Comm_rank(copy, &rank);
+  PMPI_Comm_size(copy, &ranks);
+  return std::unique_ptr<MpiGroup>(
+      new MpiGroup(copy, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(ranks)));
+}
+
+MpiGroup::~MpiGroup() {
+  int finalized = 0;
+  PMPI_Finalized(&finalized);
+  if (finalized == 0) PMPI_Comm_free(&comm_);
+}
+
+Status MpiGroup::all_max(std::span<std::uint64_t> values) {
+  const int error = PMPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()),
+                                   MPI_UINT64_T, MPI_MAX, comm_);
+  return error == MPI_SUCCESS ? Status::success() : mpi_status("MPI_Allreduce", error);
+}
+
+}  // namespace perdure

@@ -1,0 +1,41 @@
+// MPI group: the ranks of a communicator as the group that commits together (base/group.hpp).
+//
+// Calls only PMPI_*, so that tools and Perdure's own interposition never see its messages, and only
+// from the thread that uses the pool. The communicator is a duplicate of the user's, with errors
+// returned.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/group.hpp"
+#include "base/status.hpp"
+
+namespace perdure {
+
+// A Status with MPI's own text.
+Status mpi_status(const char* call, int error);
+
+class MpiGroup final : public Group {
+ public:
+  // Collective over `comm`. MPI must be initialised.
+  static Result<std::unique_ptr<MpiGroup>> create(MPI_Comm comm);
+  ~MpiGroup() override;  // collective unless MPI is already finalized
+  MpiGroup(const MpiGroup&) = delete;
+  MpiGroup& operator=(const MpiGroup&) = delete;
+
+  std::uint32_t rank() const override { return rank_; }
+  std::uint32_t ranks() const override { return ranks_; }
+  Status all_max(std::span<std::uint64_t> values) override;
+
+ private:
+  MpiGroup(MPI_Comm comm, std::uint32_t rank, std::uint32_t ranks);
+  MPI_Comm comm_;
+  std::uint32_t rank_;
+  std::uint32_t ranks_;
+};
+
+}  // namespace perdure

@@ -1,0 +1,72 @@
+// Inspection: what a pool on disk holds, without restoring or changing anything. For `perdure
+// pool`.
+//
+// Files are opened read-only and without a lock, so a pool in use can be looked at; what is then
+// found may be in motion.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "object/catalogue.hpp"
+#include "object/job_record.hpp"
+#include "object/slots.hpp"
+
+namespace perdure {
+
+enum class Severity {
+  fine,
+  crash,   // what a crash leaves behind; recovery settles it
+  damage,  // recovery refuses, or would refuse the newest version
+};
+
+struct Finding {
+  Severity severity = Severity::fine;
+  std::string text;
+};
+
+struct RankReport {
+  std::uint32_t rank = 0;
+  std::string path;
+  std::uint64_t file_bytes = 0;
+  bool usable = false;                           // the header could be read
+  std::optional<std::uint64_t> newest;           // newest complete version of this rank
+  std::vector<std::uint64_t> complete_versions;  // newest first
+  std::optional<Catalogue> catalogue;            // of `newest`
+  std::vector<Finding> findings;
+};
+
+struct PoolReport {
+  std::string directory;
+  JobRecord job;
+  std::vector<RankReport> ranks;
+  std::optional<std::uint64_t> version;  // that a restart would give back
+  std::vector<Finding> findings;         // that concern more than one rank
+
+  Severity worst() const;
+};
+
+struct InspectOptions {
+  bool verify_data = false;  // read all data and compare it with its checksums
+};
+
+// Code::not_found when the directory holds no pool; anything else that is wrong is a finding.
+Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptions& options);
+
+// The bytes of an array in the version that a restart would give back, verified if it has
+// checksums.
+struct DumpedArray {
+  ArrayShape shape;
+  std::vector<std::byte> bytes;
+};
+Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
+                               const std::string& name);
+
+// Removes a pool: its job record first, then the rank files of this directory, then the directory
+// if it is empty. Code::busy if a rank file is in use.
+Status remove_pool(const std::string& directory);
+
+}  // namespace perdure

@@ -1,0 +1,261 @@
+#include "object/pool_directory.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "base/agreement.hpp"
+#include "base/clock.hpp"
+#include "object/job_record.hpp"
+#include "pmem/delay_device.hpp"
+#include "pmem/file_device.hpp"
+
+namespace perdure {
+namespace {
+
+// What this rank sees before anything is opened.
+struct Sight {
+  bool record = false;
+  bool file = false;
+  JobRecord job;
+};
+
+// The same for all ranks, after they have told each other.
+struct Situation {
+  bool exists = false;
+};
+
+Status make_directory(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return errno_status("making the directory " + directory, error.value());
+  ::chmod(directory.c_str(), 0700);
+  return Status::success();
+}
+
+Result<Sight> look(const std::string& directory, const Group& group, const OpenOptions& options) {
+  Sight sight;
+  sight.file = ::access(rank_file_path(directory, group.rank()).c_str(), F_OK) == 0;
+  auto record = read_job_record(directory);
+  if (record.ok()) {
+    sight.record = true;
+    sight.job = record.take();
+  } else if (record.status().code() != Code::not_found) {
+    if (!options.discard) return record.status();
+    sight.record = true;  // damaged, but to be discarded
+    sight.job = {{}, options.job_name, group.ranks(), 0};
+  }
+  return sight;
+}
+
+Status check_owner(const std::string& directory, const Sight& sight, const Group& group,
+                   const OpenOptions& options) {
+  if (!options.any_job && sight.job.job_name != options.job_name) {
+    return {Code::foreign, "the pool " + directory + " belongs to job '" + sight.job.job_name +
+                               "', this is '" + options.job_name +
+                               "'; use another directory, or PERDURE_ANY_JOB if it is meant"};
+  }
+  if (!options.discard && sight.job.ranks != group.ranks()) {
+    return {Code::rank_mismatch, "the pool " + directory + " was made by " +
+                                     std::to_string(sight.job.ranks) + " ranks, this job has " +
+                                     std::to_string(group.ranks()) + "; start " +
+                                     std::to_string(sight.job.ranks) + " ranks"};
+  }
+  return Status::success();
+}
+
+Status check_presence(const std::string& directory, const Sight& sight, const Group& group,
+                      bool some_record, bool discard) {
+  if (!some_record || discard) return Status::success();
+  if (!sight.record) {
+    return {Code::not_found, directory + " holds no job record for rank " +
+                                 std::to_string(group.rank()) +
+                                 " although other ranks have one: this node's part of the pool is "
+                                 "missing"};
+  }
+  if (!sight.file) {
+    return {Code::not_found, rank_file_path(directory, group.rank()) +
+                                 " is missing: without it no version is complete; bring the file "
+                                 "back, or open with PERDURE_DISCARD to start anew"};
+  }
+  return Status::success();
+}
+
+// Tells all ranks what each sees; decides whether there is a pool.
+Result<Situation> agree_on_situation(const std::string& directory, const Result<Sight>& seen,
+                                     Group& group, const OpenOptions& options) {
+  const Sight sight = seen.ok() ? seen.value() : Sight{};
+  std::uint64_t values[] = {sight.record ? 1U : 0U};
+  PERDURE_TRY(agree_max(group, seen.ok() ? Status::success() : seen.status(), values));
+  const bool exists = values[0] != 0;
+  Status local = check_presence(directory, sight, group, exists, options.discard);
+  if (local.ok() && sight.record) local = check_owner(directory, sight, group, options);
+  if (local.ok() && !exists && options.must_exist) {
+    local = Status(Code::not_found, directory + " holds no pool");
+  }
+  PERDURE_TRY(agree(group, local));
+  return Situation{exists};
+}
+
+Result<std::unique_ptr<Device>> open_rank_file(const std::string& path, bool create) {
+  FileDeviceOptions options;
+  options.create = create;
+  return open_file_device(path, options);
+}
+
+// F1: a rank file in a directory without a job record may be overwritten only if it holds nothing.
+Status check_remains(const std::string& path) {
+  auto device = open_rank_file(path, false);
+  if (!device.ok()) return device.status();
+  auto region = check_region(*device.value());
+  if (!region.ok()) return Status::success();  // never finished
+  auto judged = judge_slots(Slots(*device.value(), region.value()).read_both(), false);
+  if (!judged.ok() || judged.value().offers.front().version == 0) return Status::success();
+  return {Code::damaged, path + " holds version " +
+                             std::to_string(judged.value().offers.front().version) +
+                             " but the pool's job record is missing; bring the file 'job' back, or "
+                             "open with PERDURE_DISCARD to start anew"};
+}
+
+Status remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return Status::success();
+  return errno_status("removing " + path, errno);
+}
+
+// Removes what was there, all ranks' job records before any rank's file (F2, F3).
+Status clear_directory(const std::string& directory, Group& group, bool discard) {
+  const std::string path = rank_file_path(directory, group.rank());
+  std::unique_ptr<Device> held;
+  Status local;
+  if (::access(path.c_str(), F_OK) == 0) {
+    auto device = open_rank_file(path, false);
+    if (device.ok()) held = device.take();
+    if (!device.ok() && device.status().code() == Code::busy) local = device.status();
+    if (local.ok() && !discard) {
+      held.reset();
+      local = check_remains(path);
+    }
+  }
+  PERDURE_TRY(agree(group, local));
+  local = remove_file(job_record_path(directory));
+  if (local.ok()) local = sync_directory(directory);
+  PERDURE_TRY(agree(group, local));
+  return agree(group, remove_file(path));
+}
+
+// Rank 0's choice, told to all.
+Result<JobRecord> agree_on_record(Group& group, const OpenOptions& options) {
+  const JobId id = group.rank() == 0 ? random_job_id() : JobId{};
+  std::uint64_t values[] = {id.words[0], id.words[1], group.rank() == 0 ? wall_clock_ns() : 0};
+  PERDURE_TRY(agree_max(group, Status::success(), values));
+  return JobRecord{{{values[0], values[1]}}, options.job_name, group.ranks(), values[2]};
+}
+
+Status make_rank_file(const std::string& directory, const JobRecord& record, std::uint32_t rank,
+                      const Geometry& geometry) {
+  const std::string path = rank_file_path(directory, rank);
+  auto device = open_rank_file(path, true);
+  if (!device.ok()) return device.status();
+  auto region = format_region(*device.value(), {record.job_id, record.job_name, rank, record.ranks},
+                              geometry);
+  if (!region.ok()) return region.status();
+  PERDURE_TRY(format_slots(*device.value(), region.value()));
+  return sync_directory(directory);
+}
+
+// F1. On failure no rank leaves anything.
+Status make_pool(const std::string& directory, Group& group, const OpenOptions& options) {
+  PERDURE_TRY(agree(group, make_directory(directory)));
+  PERDURE_TRY(clear_directory(directory, group, options.discard));
+  auto record = agree_on_record(group, options);
+  if (!record.ok()) return record.status();
+  Status all =
+      agree(group, make_rank_file(directory, record.value(), group.rank(), options.geometry));
+  if (all.ok()) {
+    all = agree(group, write_job_record(directory, record.value(), group.rank()));
+  }
+  if (all.ok()) return all;
+  // The error that is told is the one that ended the making; what can't be removed stays without a
+  // job record, or empty.
+  (void)remove_file(job_record_path(directory));
+  (void)agree(group, Status::success());
+  (void)remove_file(rank_file_path(directory, group.rank()));
+  ::rmdir(directory.c_str());  // only if nothing else is in it
+  return all;
+}
+
+Status check_identity(const std::string& path, const Region& region, const JobRecord& record,
+                      const Group& group) {
+  const RegionIdentity& identity = region.identity;
+  if (identity.job_id == record.job_id && identity.rank == group.rank() &&
+      identity.ranks == group.ranks()) {
+    return Status::success();
+  }
+  return {Code::foreign, path + " is the file of rank " + std::to_string(identity.rank) + " of " +
+                             std::to_string(identity.ranks) + " of job " +
+                             job_id_text(identity.job_id) + ", not of rank " +
+                             std::to_string(group.rank()) + " of job " +
+                             job_id_text(record.job_id) + ": files were swapped or copied"};
+}
+
+struct OpenedFile {
+  std::unique_ptr<Device> device;
+  Region region;
+};
+
+Result<OpenedFile> open_checked(const std::string& directory, const Group& group) {
+  auto record = read_job_record(directory);
+  if (!record.ok()) return record.status();
+  const std::string path = rank_file_path(directory, group.rank());
+  auto device = open_rank_file(path, false);
+  if (!device.ok()) return device.status();
+  auto region = check_region(*device.value());
+  if (!region.ok()) return region.status();
+  PERDURE_TRY(check_identity(path, region.value(), record.value(), group));
+  return OpenedFile{device.take(), region.take()};
+}
+
+Result<std::unique_ptr<Device>> emulate(std::unique_ptr<Device> device, const Region& region,
+                                        const OpenOptions& options) {
+  if (options.emulate.empty()) return device;
+  auto part = find_device(options.emulate);
+  if (!part.ok()) return part.status();
+  DelayOptions delay;
+  delay.mode = options.real_delay ? DelayMode::real_delay : DelayMode::virtual_clock;
+  delay.part = part.take();
+  delay.bucket_name = "/perdure-" + job_id_text(region.identity.job_id);
+  return wrap_with_delay(std::move(device), delay);
+}
+
+template <typename T>
+Status status_of(const Result<T>& result) {
+  return result.ok() ? Status::success() : result.status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Pool>> open_pool(const std::string& directory, Group& group,
+                                        const OpenOptions& options) {
+  const auto situation =
+      agree_on_situation(directory, look(directory, group, options), group, options);
+  if (!situation.ok()) return situation.status();
+  if (!situation.value().exists || options.discard) {
+    PERDURE_TRY(make_pool(directory, group, options));
+  }
+  auto opened = open_checked(directory, group);
+  const JobId id = opened.ok() ? opened.value().region.identity.job_id : JobId{};
+  std::uint64_t ids[] = {id.words[0], ~id.words[0], id.words[1], ~id.words[1]};
+  PERDURE_TRY(agree_max(group, status_of(opened), ids));
+  if (ids[0] != ~ids[1] || ids[2] != ~ids[3]) {
+    return Status(Code::foreign, "the ranks' parts of " + directory + " belong to different jobs");
+  }
+  OpenedFile file = opened.take();
+  auto device = emulate(std::move(file.device), file.region, options);
+  PERDURE_TRY(agree(group, status_of(device)));
+  return Pool::attach(device.take(), file.region, group, options.pool);
+}
+
+}  // namespace perdure

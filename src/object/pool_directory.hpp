@@ -1,0 +1,40 @@
+// Pool directory: finds or makes the files of a pool and opens this rank's.
+//
+// A pool is a directory with the file "job" and a file "rank-NNNNN" for each rank. The ranks may
+// share the directory or each node may have one of the same name.
+//
+// Invariants
+//   F1  "job" is written only when every rank's file exists, whole, with version 0. A directory
+//       without it holds no pool, and rank files in it that hold no version are remains of a
+//       creation that was cut short.
+//   F2  To discard a pool, "job" is removed first.
+//   F3  A rank file is locked by the process that uses it; nobody discards or rewrites a locked
+//   one.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/group.hpp"
+#include "base/status.hpp"
+#include "object/pool.hpp"
+#include "pmem/region.hpp"
+
+namespace perdure {
+
+struct OpenOptions {
+  bool must_exist = false;  // Code::not_found instead of making a pool
+  bool discard = false;     // throw away what is there
+  bool any_job = false;     // accept a pool of another job's name
+  std::string job_name;
+  std::string emulate;  // row of the device table; empty: none
+  bool real_delay = false;
+  Geometry geometry;  // of a pool that is made
+  PoolOptions pool;
+};
+
+// Collective over the group; see Pool::attach for what follows.
+Result<std::unique_ptr<Pool>> open_pool(const std::string& directory, Group& group,
+                                        const OpenOptions& options);
+
+}  // namespace perdure
