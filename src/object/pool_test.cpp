@@ -1,0 +1,359 @@
+// Pool: what a user may and may not do, and what comes back, on a device in memory.
+#include "object/pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+#include "pmem/crash_device.hpp"
+#include "pmem/region.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr Geometry geometry{4096, 64, 4096};
+constexpr std::uint64_t device_max = 1 << 20;
+
+class PoolTest : public testing::Test {
+ protected:
+  // Opens the pool on the image of the last close(), or a new one.
+  void open(const PoolOptions& options = {}) {
+    auto device = std::make_unique<CrashDevice>(device_max, 64);
+    medium_ = device.get();
+    if (image_.empty()) {
+      auto region = format_region(*device, {{{1, 2}}, "test", 0, 1}, geometry);
+      ASSERT_TRUE(region.ok());
+      ASSERT_TRUE(format_slots(*device, region.value()).ok());
+    } else {
+      device->load(image_);
+    }
+    auto region = check_region(*device);
+    ASSERT_TRUE(region.ok()) << region.status().message();
+    auto pool = Pool::attach(std::move(device), region.value(), group_, options);
+    attach_status_ = pool.ok() ? Status::success() : pool.status();
+    if (pool.ok()) pool_ = pool.take();
+  }
+  // A crash that keeps only what is durable.
+  void crash() {
+    image_.assign(medium_->durable().begin(), medium_->durable().end());
+    pool_.reset();
+  }
+  VersionedArray* array(const std::string& name, const ArrayShape& shape,
+                        const ArrayOptions& options = {}) {
+    auto opened = pool_->open_array(name, shape, options);
+    status_ = opened.ok() ? Status::success() : opened.status();
+    return opened.ok() ? opened.value() : nullptr;
+  }
+  static ArrayShape shape(ArrayMode mode, std::uint64_t count = 1000, bool checksums = true) {
+    return {ArrayType::int64, mode, checksums, {count}};
+  }
+  static std::int64_t* words(VersionedArray* array) {
+    return reinterpret_cast<std::int64_t*>(array->working());
+  }
+
+  SoloGroup group_;
+  std::vector<std::byte> image_;
+  CrashDevice* medium_ = nullptr;
+  std::unique_ptr<Pool> pool_;
+  Status attach_status_;
+  Status status_;
+};
+
+TEST_F(PoolTest, a_new_pool_starts_at_version_zero_with_zeros) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::twin));
+  ASSERT_EQ(pool_->restart().value(), 0U);
+  EXPECT_EQ(words(u)[999], 0);
+  EXPECT_EQ(pool_->commit().value(), 1U);
+  EXPECT_EQ(pool_->commit().value(), 2U);
+}
+
+TEST_F(PoolTest, commit_before_restart_is_refused_and_loses_nothing) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::copy));
+  ASSERT_TRUE(pool_->restart().ok());
+  words(u)[0] = 42;
+  ASSERT_TRUE(pool_->commit().ok());
+  crash();
+  open();
+  array("u", shape(ArrayMode::copy));
+  EXPECT_EQ(pool_->commit().status().code(), Code::wrong_state);
+  crash();
+  open();
+  u = array("u", shape(ArrayMode::copy));
+  EXPECT_EQ(pool_->restart().value(), 1U);
+  EXPECT_EQ(words(u)[0], 42);
+}
+
+TEST_F(PoolTest, another_shape_type_or_mode_is_refused_with_both_named) {
+  open();
+  array("u", shape(ArrayMode::copy));
+  ASSERT_TRUE(pool_->restart().ok());
+  ASSERT_TRUE(pool_->commit().ok());
+  crash();
+  open();
+  for (const ArrayShape& other :
+       {shape(ArrayMode::twin), shape(ArrayMode::copy, 1001), shape(ArrayMode::copy, 1000, false),
+        ArrayShape{ArrayType::float64, ArrayMode::copy, true, {1000}},
+        ArrayShape{ArrayType::int64, ArrayMode::copy, true, {10, 100}}}) {
+    EXPECT_EQ(array("u", other), nullptr);
+    EXPECT_EQ(status_.code(), Code::shape_mismatch);
+    EXPECT_NE(status_.message().find("int64[1000] copy"), std::string::npos);
+    EXPECT_NE(status_.message().find(other.text()), std::string::npos);
+  }
+  EXPECT_NE(array("u", shape(ArrayMode::copy)), nullptr);  // and nothing was lost
+  EXPECT_EQ(pool_->restart().value(), 1U);
+}
+
+TEST_F(PoolTest, an_array_that_is_not_opened_again_keeps_its_contents) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::copy));
+  array("v", shape(ArrayMode::twin));
+  ASSERT_TRUE(pool_->restart().ok());
+  words(u)[7] = 7;
+  ASSERT_TRUE(pool_->commit().ok());
+  crash();
+  open();  // a run that knows nothing of u
+  array("v", shape(ArrayMode::twin));
+  ASSERT_TRUE(pool_->restart().ok());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(pool_->commit().ok());
+  u = array("u", shape(ArrayMode::copy));  // late, but it is still there
+  ASSERT_NE(u, nullptr);
+  EXPECT_EQ(words(u)[7], 7);
+  words(u)[7] = 8;
+  ASSERT_TRUE(pool_->commit().ok());
+  crash();
+  open();
+  u = array("u", shape(ArrayMode::copy));
+  ASSERT_EQ(pool_->restart().value(), 5U);
+  EXPECT_EQ(words(u)[7], 8);
+}
+
+TEST_F(PoolTest, an_array_can_be_added_after_versions_were_committed) {
+  open();
+  array("u", shape(ArrayMode::copy));
+  ASSERT_TRUE(pool_->restart().ok());
+  ASSERT_TRUE(pool_->commit().ok());
+  VersionedArray* late = array("late", shape(ArrayMode::log), {nullptr, true});
+  ASSERT_NE(late, nullptr);
+  words(late)[3] = 33;
+  ASSERT_TRUE(late->mark(24, 8).ok());
+  ASSERT_TRUE(pool_->commit().ok());
+  crash();
+  open();
+  array("u", shape(ArrayMode::copy));
+  late = array("late", shape(ArrayMode::log), {nullptr, true});
+  ASSERT_EQ(pool_->restart().value(), 2U);
+  EXPECT_EQ(words(late)[3], 33);
+}
+
+TEST_F(PoolTest, scalars_come_back_and_their_size_is_checked) {
+  open();
+  std::uint64_t iteration = 5;
+  std::array<char, 5000> random{};
+  random[4999] = 'x';
+  // The slots of this pool are small: the second scalar does not fit.
+  ASSERT_TRUE(pool_->bind_scalar("iteration", &iteration, sizeof iteration).ok());
+  EXPECT_EQ(pool_->bind_scalar("random", random.data(), random.size()).code(), Code::no_space);
+  EXPECT_EQ(pool_->bind_scalar("iteration", &iteration, 8).code(), Code::invalid_argument);
+  EXPECT_EQ(pool_->bind_scalar("big", random.data(), 16385).code(), Code::invalid_argument);
+  EXPECT_EQ(pool_->bind_scalar("none", nullptr, 8).code(), Code::invalid_argument);
+  ASSERT_TRUE(pool_->restart().ok());
+  EXPECT_EQ(iteration, 5U);  // a new pool leaves scalars as they were
+  iteration = 6;
+  ASSERT_TRUE(pool_->commit().ok());
+  crash();
+  open();
+  std::uint32_t narrow = 0;
+  EXPECT_EQ(pool_->bind_scalar("iteration", &narrow, 4).code(), Code::shape_mismatch);
+  iteration = 0;
+  ASSERT_TRUE(pool_->bind_scalar("iteration", &iteration, 8).ok());
+  ASSERT_TRUE(pool_->restart().ok());
+  EXPECT_EQ(iteration, 6U);
+}
+
+TEST_F(PoolTest, a_full_device_is_an_error_and_leaves_nothing_half_made) {
+  open();
+  EXPECT_EQ(array("huge", shape(ArrayMode::copy, 1 << 20)), nullptr);
+  EXPECT_EQ(status_.code(), Code::no_space);
+  VersionedArray* u = array("u", shape(ArrayMode::copy));
+  ASSERT_NE(u, nullptr);
+  ASSERT_TRUE(pool_->restart().ok());
+  words(u)[1] = 1;
+  EXPECT_EQ(pool_->commit().value(), 1U);
+}
+
+TEST_F(PoolTest, log_mode_saves_only_what_changed) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::log, 512 * 100));  // 100 blocks of 4096 bytes
+  ASSERT_TRUE(pool_->restart().ok());
+  ASSERT_TRUE(pool_->commit().ok());
+  ASSERT_TRUE(pool_->commit().ok());  // both halves are whole now
+  const std::uint64_t before = pool_->status().committed_bytes;
+  words(u)[5] = 1;
+  words(u)[512 * 70] = 2;
+  ASSERT_TRUE(pool_->commit().ok());
+  EXPECT_EQ(pool_->status().committed_bytes - before, 2U * 4096);
+  ASSERT_TRUE(pool_->commit().ok());  // the other half lacks the same two blocks
+  EXPECT_EQ(pool_->status().committed_bytes - before, 4U * 4096);
+  ASSERT_TRUE(pool_->commit().ok());
+  EXPECT_EQ(pool_->status().committed_bytes - before, 4U * 4096);
+  crash();
+  open();
+  u = array("u", shape(ArrayMode::log, 512 * 100));
+  ASSERT_TRUE(pool_->restart().ok());
+  EXPECT_EQ(words(u)[5], 1);
+  EXPECT_EQ(words(u)[512 * 70], 2);
+}
+
+TEST_F(PoolTest, streamed_rows_are_not_flushed_again_and_come_back) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::twin, 1000, false));
+  ASSERT_TRUE(pool_->restart().ok());
+  ASSERT_TRUE(pool_->commit().ok());
+  std::vector<std::int64_t> row(100);
+  const std::uint64_t before = pool_->status().committed_bytes;
+  for (std::int64_t r = 0; r < 10; ++r) {
+    std::iota(row.begin(), row.end(), r * 100);
+    ASSERT_TRUE(u->write(static_cast<std::uint64_t>(r) * 800, 800, row.data()).ok());
+  }
+  ASSERT_TRUE(pool_->commit().ok());
+  EXPECT_EQ(pool_->status().committed_bytes - before, 0U);
+  crash();
+  open();
+  u = array("u", shape(ArrayMode::twin, 1000, false));
+  ASSERT_EQ(pool_->restart().value(), 2U);
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_EQ(reinterpret_cast<const std::int64_t*>(u->consistent())[i], i);
+  }
+}
+
+TEST_F(PoolTest, a_failing_fence_fails_the_commit_and_the_version_before_stays) {
+  for (std::uint64_t failing = 1; failing <= 3; ++failing) {
+    image_.clear();
+    open();
+    VersionedArray* u = array("u", shape(ArrayMode::copy));
+    ASSERT_TRUE(pool_->restart().ok());
+    words(u)[0] = 1;
+    ASSERT_TRUE(pool_->commit().ok());
+    words(u)[0] = 2;
+    medium_->failing_fence = medium_->counters().fence_calls + failing;
+    EXPECT_EQ(pool_->commit().status().code(), Code::io_error) << failing;
+    EXPECT_EQ(pool_->status().version, 1U);
+    if (failing == 2) {  // the caller may try again
+      EXPECT_EQ(pool_->commit().value(), 2U);
+    }
+    crash();
+    open();
+    u = array("u", shape(ArrayMode::copy));
+    EXPECT_EQ(pool_->restart().value(), failing == 2 ? 2U : 1U);
+    EXPECT_EQ(words(u)[0], failing == 2 ? 2 : 1);
+  }
+}
+
+TEST_F(PoolTest, a_flipped_bit_in_the_data_is_an_error_that_names_the_bytes) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::copy, 5000));
+  ASSERT_TRUE(pool_->restart().ok());
+  words(u)[1] = 77;
+  ASSERT_TRUE(pool_->commit().ok());
+  const std::uint64_t offset = u->entry().half_offset[u->entry().half];
+  crash();
+  image_[offset + 9000] ^= std::byte{4};
+  open();
+  array("u", shape(ArrayMode::copy, 5000));
+  const auto restored = pool_->restart();
+  ASSERT_EQ(restored.status().code(), Code::damaged);
+  EXPECT_NE(restored.status().message().find("bytes 8192 to 12287"), std::string::npos);
+}
+
+// P2: every bit of header, state words and bodies. What comes back is right, or it is an error;
+// with PERDURE_ALLOW_OLDER an older version may come back instead, never a wrong one.
+TEST_F(PoolTest, no_flipped_bit_of_the_metadata_gives_a_wrong_answer) {
+  for (const std::uint64_t versions : {1U, 2U, 3U}) {
+    image_.clear();
+    open();
+    VersionedArray* u = array("u", shape(ArrayMode::copy, 16));
+    std::uint64_t iteration = 0;
+    ASSERT_TRUE(pool_->bind_scalar("iteration", &iteration, 8).ok());
+    ASSERT_TRUE(pool_->restart().ok());
+    for (std::uint64_t v = 1; v <= versions; ++v) {
+      words(u)[0] = static_cast<std::int64_t>(v);
+      iteration = v * 10;
+      ASSERT_TRUE(pool_->commit().ok());
+    }
+    crash();
+    const auto good = image_;
+    std::uint64_t older = 0;
+    for (std::size_t bit = 0; bit < (256 + 2 * 4096) * 8; ++bit) {
+      image_ = good;
+      image_[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+      auto device = std::make_unique<CrashDevice>(1 << 16, 64);
+      device->load(image_);
+      auto region = check_region(*device);
+      if (!region.ok()) continue;
+      PoolOptions options;
+      options.allow_older = bit % 2 == 0;
+      auto pool = Pool::attach(std::move(device), region.value(), group_, options);
+      if (!pool.ok()) {
+        ASSERT_EQ(pool.status().code(), Code::damaged);
+        continue;
+      }
+      auto opened = pool.value()->open_array("u", shape(ArrayMode::copy, 16), {});
+      iteration = 0;
+      ASSERT_TRUE(pool.value()->bind_scalar("iteration", &iteration, 8).ok());
+      const auto restored = pool.value()->restart();
+      if (!restored.ok()) continue;
+      if (restored.value() != versions) {
+        ASSERT_TRUE(options.allow_older) << "bit " << bit;
+        ASSERT_EQ(restored.value(), versions - 1);
+        ASSERT_TRUE(pool.value()->status().fell_back);
+        ++older;
+      }
+      ASSERT_EQ(iteration, restored.value() * 10) << "bit " << bit;
+      if (restored.value() > 0) {
+        ASSERT_EQ(words(opened.value())[0], static_cast<std::int64_t>(restored.value()));
+      }
+    }
+    EXPECT_GT(older, 0U);  // the way back was really taken
+  }
+}
+
+TEST_F(PoolTest, asynchronous_commit_takes_what_was_there_when_it_began) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::copy, 10000));
+  std::uint64_t iteration = 1;
+  ASSERT_TRUE(pool_->bind_scalar("iteration", &iteration, 8).ok());
+  ASSERT_TRUE(pool_->restart().ok());
+  words(u)[9999] = 1;
+  ASSERT_TRUE(pool_->commit_begin().ok());
+  iteration = 2;
+  ASSERT_TRUE(pool_->before_write(*u).ok());
+  words(u)[9999] = 2;
+  ASSERT_EQ(pool_->commit_wait().value(), 1U);
+  EXPECT_EQ(pool_->commit_wait().status().code(), Code::wrong_state);
+  crash();
+  open();
+  u = array("u", shape(ArrayMode::copy, 10000));
+  ASSERT_TRUE(pool_->bind_scalar("iteration", &iteration, 8).ok());
+  ASSERT_EQ(pool_->restart().value(), 1U);
+  EXPECT_EQ(words(u)[9999], 1);
+  EXPECT_EQ(iteration, 1U);
+}
+
+TEST_F(PoolTest, commits_touch_neither_more_nor_less_than_they_must) {
+  open();
+  array("u", shape(ArrayMode::copy, 1024));
+  ASSERT_TRUE(pool_->restart().ok());
+  ASSERT_TRUE(pool_->commit().ok());
+  const DeviceCounters before = medium_->counters();
+  ASSERT_TRUE(pool_->commit().ok());
+  const DeviceCounters after = medium_->counters();
+  EXPECT_EQ(after.fence_calls - before.fence_calls, 4U);  // data, body, state, successor
+  EXPECT_EQ(after.copied_bytes - before.copied_bytes, 8192U + 2 * 8);  // data and its table
+}
+
+}  // namespace
+}  // namespace perdure

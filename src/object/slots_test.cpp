@@ -1,0 +1,210 @@
+// State words, bodies and what a rank's two slots mean: exhaustive where it is small.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "object/catalogue.hpp"
+#include "object/slots.hpp"
+#include "object/state_word.hpp"
+
+namespace perdure {
+namespace {
+
+TEST(StateWord, comes_back_as_it_was) {
+  for (const std::uint64_t version : {0UL, 1UL, 2UL, 77UL, 1UL << 32, version_max}) {
+    for (const SlotState state : {SlotState::complete, SlotState::open}) {
+      const auto decoded = decode_state(encode_state({state, version}));
+      ASSERT_TRUE(decoded.has_value());
+      EXPECT_EQ(*decoded, (StateWord{state, version}));
+    }
+  }
+}
+
+TEST(StateWord, no_flipped_bit_gives_another_state) {
+  for (std::uint64_t version = 0; version < 3000; ++version) {
+    for (const SlotState state : {SlotState::complete, SlotState::open}) {
+      const std::uint64_t bits = encode_state({state, version});
+      for (int bit = 0; bit < 64; ++bit) {
+        EXPECT_FALSE(decode_state(bits ^ (std::uint64_t{1} << bit)).has_value())
+            << version << " bit " << bit;
+      }
+    }
+  }
+}
+
+TEST(StateWord, zeros_and_ones_are_damage) {
+  EXPECT_FALSE(decode_state(0).has_value());
+  EXPECT_FALSE(decode_state(~std::uint64_t{0}).has_value());
+}
+
+Catalogue sample() {
+  Catalogue catalogue;
+  catalogue.version = 6;
+  catalogue.incarnation = 2;
+  catalogue.committed_ns = 5;
+  catalogue.allocated_end = 8192;
+  ArrayEntry entry;
+  entry.name = "u";
+  entry.shape = {ArrayType::float64, ArrayMode::twin, true, {10, 3}};
+  entry.size_bytes = 240;
+  entry.half_offset = {1024, 2048};
+  entry.table_offset = {3072, 4096};
+  entry.table_checksum = 99;
+  entry.half = 1;
+  catalogue.arrays.push_back(entry);
+  catalogue.scalars.push_back({"iteration", std::vector<std::byte>(8, std::byte{3})});
+  catalogue.scalars.push_back({"seed", std::vector<std::byte>(5, std::byte{4})});
+  return catalogue;
+}
+
+constexpr BodyBounds bounds{1024, 8192, 64};
+
+std::vector<std::byte> built(const Catalogue& catalogue) {
+  std::vector<std::byte> body(body_bytes(catalogue));
+  build_body(catalogue, body);
+  return body;
+}
+
+TEST(Catalogue, comes_back_as_it_was) {
+  const auto parsed = parse_body(built(sample()), bounds);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const Catalogue& got = parsed.value();
+  EXPECT_EQ(got.version, 6U);
+  EXPECT_EQ(got.incarnation, 2U);
+  ASSERT_EQ(got.arrays.size(), 1U);
+  EXPECT_EQ(got.arrays[0].shape, sample().arrays[0].shape);
+  EXPECT_EQ(got.arrays[0].half_offset, sample().arrays[0].half_offset);
+  EXPECT_EQ(got.arrays[0].table_checksum, 99U);
+  EXPECT_EQ(got.arrays[0].half, 1U);
+  ASSERT_NE(got.find_scalar("seed"), nullptr);
+  EXPECT_EQ(got.find_scalar("seed")->bytes, sample().scalars[1].bytes);
+}
+
+TEST(Catalogue, every_flipped_bit_and_every_truncation_is_damage) {
+  const auto body = built(sample());
+  for (std::size_t bit = 0; bit < body.size() * 8; ++bit) {
+    auto flipped = body;
+    flipped[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+    const auto parsed = parse_body(flipped, bounds);
+    ASSERT_FALSE(parsed.ok()) << bit;
+    EXPECT_EQ(parsed.status().code(), Code::damaged);
+  }
+  for (std::size_t size = 0; size < body.size(); ++size) {
+    EXPECT_FALSE(parse_body({body.data(), size}, bounds).ok()) << size;
+  }
+}
+
+// A body with a right checksum and wrong contents: what a hostile or buggy writer could leave.
+TEST(Catalogue, offsets_outside_of_the_pool_are_damage_even_with_a_right_checksum) {
+  const auto broken = [](auto change) {
+    Catalogue catalogue = sample();
+    change(catalogue);
+    return parse_body(built(catalogue), bounds).status().code();
+  };
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].half_offset[0] = 0; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].half_offset[1] = 8000; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].half_offset[1] = ~std::uint64_t{0}; }),
+            Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].table_offset[0] = 8190; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.allocated_end = 8193; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].shape.extents = {1UL << 40, 1UL << 40}; }),
+            Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].half = 2; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].name = "a/b"; }), Code::damaged);
+}
+
+TEST(Catalogue, names_are_checked) {
+  EXPECT_TRUE(check_name("u").ok());
+  EXPECT_TRUE(check_name(std::string(63, 'x')).ok());
+  for (const std::string& name : {std::string(), std::string(64, 'x'), std::string("a b"),
+                                  std::string("a/b"), std::string("\x01")}) {
+    EXPECT_EQ(check_name(name).code(), Code::invalid_argument) << name;
+  }
+}
+
+TEST(Catalogue, shapes_are_checked) {
+  EXPECT_EQ(checked_bytes({ArrayType::complex128, ArrayMode::copy, true, {3, 5}}).value(), 240U);
+  EXPECT_FALSE(checked_bytes({ArrayType::byte, ArrayMode::copy, true, {}}).ok());
+  EXPECT_FALSE(checked_bytes({ArrayType::byte, ArrayMode::copy, true, {0}}).ok());
+  EXPECT_FALSE(checked_bytes({ArrayType::byte, ArrayMode::copy, true, {1UL << 49}}).ok());
+  EXPECT_FALSE(
+      checked_bytes({ArrayType::byte, ArrayMode::copy, true, std::vector<std::uint64_t>(9, 1)})
+          .ok());
+}
+
+// What can stand in a slot, relative to version v of the same parity.
+enum class Kind { complete, complete_bad_body, open, open_with_body, unreadable };
+
+SlotView view_of(Kind kind, std::uint64_t version) {
+  SlotView view;
+  const bool open = kind == Kind::open || kind == Kind::open_with_body;
+  if (kind != Kind::unreadable) {
+    view.state = StateWord{open ? SlotState::open : SlotState::complete, version};
+  }
+  if (kind == Kind::complete || kind == Kind::open_with_body) {
+    Catalogue body;
+    body.version = kind == Kind::complete ? version : version - 2;
+    view.body = body;
+  } else {
+    view.problem = "the checksum is wrong";
+  }
+  return view;
+}
+
+// The two healthy pairs are the ones commit.cpp leaves; everything else is damage. An older version
+// is given only when asked for.
+TEST(Judgement, of_every_pair_of_slots) {
+  const std::vector<Kind> kinds = {Kind::complete, Kind::complete_bad_body, Kind::open,
+                                   Kind::open_with_body, Kind::unreadable};
+  for (const Kind even : kinds) {
+    for (const Kind odd : kinds) {
+      for (const std::uint64_t v0 : {8UL, 10UL}) {
+        for (const std::uint64_t v1 : {7UL, 9UL, 11UL}) {
+          const std::array<SlotView, 2> slots = {view_of(even, v0), view_of(odd, v1)};
+          const auto judged = judge_slots(slots, false);
+          const bool even_open = even == Kind::open || even == Kind::open_with_body;
+          const bool odd_open = odd == Kind::open || odd == Kind::open_with_body;
+          const bool both =
+              even == Kind::complete && odd == Kind::complete && (v0 + 1 == v1 || v1 + 1 == v0);
+          const bool even_newest = even == Kind::complete && odd_open && v1 == v0 + 1;
+          const bool odd_newest = odd == Kind::complete && even_open && v0 == v1 + 1;
+          ASSERT_EQ(judged.ok(), both || even_newest || odd_newest);
+          if (!judged.ok()) {
+            EXPECT_EQ(judged.status().code(), Code::damaged);
+            continue;
+          }
+          const Judgement& j = judged.value();
+          const std::uint64_t newest = both ? std::max(v0, v1) : even_newest ? v0 : v1;
+          EXPECT_EQ(j.offers.front().version, newest);
+          EXPECT_EQ(j.offers.front().slot, newest % 2);
+          EXPECT_FALSE(j.offers.front().weak);
+          EXPECT_EQ(j.floor, both ? newest - 1 : newest);
+        }
+      }
+    }
+  }
+}
+
+TEST(Judgement, an_older_version_is_offered_only_when_asked_for_and_must_be_verified) {
+  const std::array<SlotView, 2> slots = {view_of(Kind::complete_bad_body, 8),
+                                         view_of(Kind::open_with_body, 9)};
+  EXPECT_EQ(judge_slots(slots, false).status().code(), Code::damaged);
+  const auto judged = judge_slots(slots, true);
+  ASSERT_TRUE(judged.ok());
+  EXPECT_EQ(judged.value().offers.front().version, 7U);
+  EXPECT_TRUE(judged.value().offers.front().weak);
+  EXPECT_FALSE(judged.value().damage.empty());
+}
+
+TEST(Judgement, an_older_version_without_checksums_is_never_offered) {
+  std::array<SlotView, 2> slots = {view_of(Kind::complete_bad_body, 8),
+                                   view_of(Kind::open_with_body, 9)};
+  ArrayEntry entry;
+  entry.shape.checksums = false;
+  slots[1].body->arrays.push_back(entry);
+  EXPECT_EQ(judge_slots(slots, true).status().code(), Code::damaged);
+}
+
+}  // namespace
+}  // namespace perdure
