@@ -73,5 +73,21 @@ TEST_P(CrashSweep, two_ranks_get_back_the_same_version_from_every_cut) {
   expect_right(sweep_two_ranks(options), 500);
 }
 
+TEST_P(CrashSweep, two_ranks_that_go_on_after_a_crash_never_meet_the_abandoned_version) {
+  SweepOptions options;
+  options.mode = std::get<0>(GetParam());
+  options.model = std::get<1>(GetParam());
+  options.images_per_fence = 6;
+  expect_right(sweep_two_ranks_after_a_crash(options), 200);
+}
+
+TEST_P(CrashSweep, two_ranks_that_try_again_never_meet_the_failed_attempt) {
+  SweepOptions options;
+  options.mode = std::get<0>(GetParam());
+  options.model = std::get<1>(GetParam());
+  options.images_per_fence = 6;
+  expect_right(sweep_two_ranks_with_a_failure(options), 200);
+}
+
 }  // namespace
 }  // namespace perdure

@@ -5,16 +5,17 @@
 
 namespace perdure {
 
-JobState next_state(const JobState& before, std::uint64_t version, std::uint32_t rank) {
+JobState next_state(const JobState& before, std::uint64_t version, std::uint32_t rank,
+                    std::uint64_t attempt) {
   JobState state = before;
   state.a.resize(a_words);
   state.b.resize(b_words);
-  const std::uint64_t stamp = version * 1000 + rank * 100;
+  const std::uint64_t stamp = (version + attempt * 50) * 1000 + rank * 100;
   for (std::size_t i = 0; i < a_words; ++i) state.a[i] = stamp + i + 1;
   for (std::size_t i : {version % b_words, (version * 5 + 1) % b_words}) {
     state.b[i] = stamp + 50 + i;
   }
-  state.iteration = version * 3;
+  state.iteration = version * 3 + attempt * 1000;
   state.random = {stamp, ~stamp, stamp * 0x9e3779b97f4a7c15U};
   return state;
 }

@@ -28,8 +28,10 @@ constexpr std::size_t a_words = 5;   // not a whole number of lines or blocks
 constexpr std::size_t b_words = 12;  // of which log mode changes a few each version
 constexpr Geometry small_geometry{1024, 64, 16};
 
-// The state after version v of rank r: a changes everywhere, b in two words.
-JobState next_state(const JobState& before, std::uint64_t version, std::uint32_t rank);
+// The state after version v of rank r: a changes everywhere, b in two words. Attempts at the same
+// version differ in their contents.
+JobState next_state(const JobState& before, std::uint64_t version, std::uint32_t rank,
+                    std::uint64_t attempt);
 
 class SmallJob {
  public:

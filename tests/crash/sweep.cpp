@@ -4,6 +4,7 @@
 #include <array>
 #include <barrier>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "small_job.hpp"
@@ -26,7 +27,7 @@ std::vector<JobState> history_of(std::uint64_t versions, std::uint32_t rank) {
   start.b.resize(b_words);
   std::vector<JobState> history{start};
   for (std::uint64_t v = 1; v <= versions; ++v) {
-    history.push_back(next_state(history.back(), v, rank));
+    history.push_back(next_state(history.back(), v, rank, 0));
   }
   return history;
 }
@@ -154,14 +155,22 @@ class OneRankSweep {
 };
 
 // Two ranks as threads. Records, for each rank, what a crash could leave at each of its events: a
-// fence, or the entry to an agreement.
-class PairGroup;
-
+// fence, the entry to an agreement, or the return of a commit.
 struct Event {
   std::uint64_t passed;   // agreements that this rank had left
   std::uint64_t entered;  // agreements that this rank had entered
   Bounds bounds;          // as this rank knows them
+  std::uint64_t attempt;  // at the version under way
+  std::vector<JobState> history;
   std::vector<Image> images;
+};
+
+// One commit of a run: its contents are those of (version, attempt). `fails` is the rank whose
+// device fails in it, or none.
+struct Step {
+  std::uint64_t version;
+  std::uint64_t attempt;
+  std::optional<std::uint32_t> fails;
 };
 
 struct PairExchange {
@@ -198,21 +207,27 @@ class PairGroup final : public Group {
 class RecordedRank {
  public:
   RecordedRank(const SweepOptions& options, PairExchange& exchange, std::uint32_t rank)
-      : options_(options), group_(exchange, rank), history_(history_of(options.versions, rank)) {}
+      : options_(options), group_(exchange, rank), history_(history_of(0, rank)) {}
 
-  void run() {
+  // A run that goes on from an image; its versions up to the newest are those of `history`.
+  void resume(const Image& image, const std::vector<JobState>& history, const Bounds& bounds) {
+    image_ = image;
+    history_ = history;
+    bounds_ = bounds;
+  }
+
+  void run(const std::vector<Step>& steps) {
     auto device = new_device(options_);
     CrashDevice& medium = *device;
+    if (!image_.empty()) device->load(image_);
+    recording_ = !image_.empty();  // the recovery too
     device->on_fence = [this](CrashDevice& d) { record(d); };
     group_.on_enter = [this, &medium] { record(medium); };
     SmallJob job(std::move(device), group_, options_);
     if (!job.start().ok()) return;
     recording_ = true;
-    for (std::uint64_t v = 1; v <= options_.versions; ++v) {
-      bounds_.begun = v;
-      if (!job.commit(history_[v]).ok()) return;
-      bounds_.acknowledged = v;
-      record(medium);
+    for (const Step& step : steps) {
+      if (!commit(job, medium, step)) return;
     }
     finished = true;
   }
@@ -222,9 +237,24 @@ class RecordedRank {
   bool finished = false;
 
  private:
+  bool commit(SmallJob& job, CrashDevice& medium, const Step& step) {
+    history_.resize(step.version);
+    history_.push_back(next_state(history_.back(), step.version, group_.rank(), step.attempt));
+    attempt_ = step.attempt;
+    bounds_.begun = step.version;
+    if (step.fails == group_.rank()) {  // the fence of the state word: perhaps durable, perhaps not
+      medium.failing_fence = medium.counters().fence_calls +
+                             (options_.mode == ArrayMode::twin || !options_.asynchronous ? 3 : 4);
+    }
+    const bool committed = job.commit(history_.back()).ok();
+    if (committed) bounds_.acknowledged = step.version;
+    record(medium);
+    return committed != step.fails.has_value();
+  }
+
   void record(CrashDevice& device) {
     if (!recording_) return;
-    Event event{group_.passed, group_.entered, bounds_, {}};
+    Event event{group_.passed, group_.entered, bounds_, attempt_, history_, {}};
     const auto count = device.for_each_image(
         options_.model, options_.images_per_fence, options_.seed + events.size(),
         [&event](std::span<const std::byte> image) {
@@ -236,8 +266,10 @@ class RecordedRank {
 
   const SweepOptions& options_;
   PairGroup group_;
+  Image image_;
   std::vector<JobState> history_;
   Bounds bounds_{0, 0};
+  std::uint64_t attempt_ = 0;
   bool recording_ = false;
 };
 
@@ -260,54 +292,71 @@ void recover_rank(const SweepOptions& options, PairExchange& exchange, std::uint
   if (recovery.restored.ok()) recovery.state = job.consistent();
 }
 
+using Pair = std::array<Recovery, 2>;
+using Recording = std::array<std::vector<Event>, 2>;
+
+Pair recover_pair(const SweepOptions& options, const Image& image0, const Image& image1) {
+  PairExchange exchange;
+  Pair pair;
+  std::thread thread([&] { recover_rank(options, exchange, 1, image1, pair[1]); });
+  recover_rank(options, exchange, 0, image0, pair[0]);
+  thread.join();
+  return pair;
+}
+
 class PairSweep {
  public:
   explicit PairSweep(const SweepOptions& options) : options_(options), judge_(options, result_) {}
 
-  SweepResult run() {
+  // Runs both ranks; `prepare` may make them resume.
+  template <typename Prepare>
+  Recording record(const std::vector<Step>& steps, const Prepare& prepare) {
     PairExchange exchange;
     RecordedRank zero(options_, exchange, 0);
     RecordedRank one(options_, exchange, 1);
-    std::thread thread([&one] { one.run(); });
-    zero.run();
+    prepare(zero, one);
+    std::thread thread([&] { one.run(steps); });
+    zero.run(steps);
     thread.join();
     if (!zero.finished || !one.finished) judge_.complain("the undisturbed run failed");
-    result_.fences = zero.events.size() + one.events.size();
-    result_.sampled = zero.sampled + one.sampled;
-    for (const Event& e0 : zero.events) {
-      for (const Event& e1 : one.events) {
+    result_.fences += zero.events.size() + one.events.size();
+    result_.sampled += zero.sampled + one.sampled;
+    return {std::move(zero.events), std::move(one.events)};
+  }
+
+  void crash_everywhere(const Recording& recording) {
+    for (const Event& e0 : recording[0]) {
+      for (const Event& e1 : recording[1]) {
         if (consistent_cut(e0, e1)) crash_at(e0, e1);
       }
     }
-    return result_;
   }
+
+  SweepResult result() const { return result_; }
 
  private:
   // Each image of one rank meets one of the other, all of both at least once.
   void crash_at(const Event& e0, const Event& e1) {
-    const Bounds bounds{std::max(e0.bounds.acknowledged, e1.bounds.acknowledged),
-                        std::max(e0.bounds.begun, e1.bounds.begun)};
     const std::size_t pairs = std::max(e0.images.size(), e1.images.size());
     for (std::size_t i = 0; i < pairs; ++i) {
-      recover(e0.images[i % e0.images.size()], e1.images[(i * 7 + i / 3) % e1.images.size()],
-              bounds);
+      ++result_.images;
+      judge(recover_pair(options_, e0.images[i % e0.images.size()],
+                         e1.images[(i * 7 + i / 3) % e1.images.size()]),
+            e0, e1);
     }
   }
 
-  void recover(const Image& image0, const Image& image1, const Bounds& bounds) {
-    ++result_.images;
-    PairExchange exchange;
-    std::array<Recovery, 2> recoveries;
-    std::thread thread([&] { recover_rank(options_, exchange, 1, image1, recoveries[1]); });
-    recover_rank(options_, exchange, 0, image0, recoveries[0]);
-    thread.join();
-    for (std::uint32_t rank = 0; rank < 2; ++rank) {
-      judge_.check(recoveries[rank].restored, recoveries[rank].state,
-                   history_of(options_.versions, rank), bounds);
-    }
-    if (recoveries[0].restored.ok() && recoveries[1].restored.ok() &&
-        recoveries[0].restored.value() != recoveries[1].restored.value()) {
+  void judge(const Pair& pair, const Event& e0, const Event& e1) {
+    const Bounds bounds{std::max(e0.bounds.acknowledged, e1.bounds.acknowledged),
+                        std::max(e0.bounds.begun, e1.bounds.begun)};
+    judge_.check(pair[0].restored, pair[0].state, e0.history, bounds);
+    judge_.check(pair[1].restored, pair[1].state, e1.history, bounds);
+    if (!pair[0].restored.ok() || !pair[1].restored.ok()) return;
+    const std::uint64_t version = pair[0].restored.value();
+    if (version != pair[1].restored.value()) {
       judge_.complain("the ranks came back with different versions");
+    } else if (version == bounds.begun && e0.attempt != e1.attempt) {
+      judge_.complain("the ranks came back with different attempts at one version");
     }
   }
 
@@ -316,14 +365,48 @@ class PairSweep {
   Judge judge_;
 };
 
+std::vector<Step> steps_of(std::uint64_t first, std::uint64_t last, std::uint64_t attempt) {
+  std::vector<Step> steps;
+  for (std::uint64_t v = first; v <= last; ++v) steps.push_back({v, attempt, std::nullopt});
+  return steps;
+}
+
+constexpr auto from_nothing = [](RecordedRank&, RecordedRank&) {};
+
 }  // namespace
+
+SweepResult sweep_two_ranks(const SweepOptions& options) {
+  PairSweep sweep(options);
+  sweep.crash_everywhere(sweep.record(steps_of(1, options.versions, 0), from_nothing));
+  return sweep.result();
+}
+
+SweepResult sweep_two_ranks_after_a_crash(const SweepOptions& options) {
+  PairSweep sweep(options);
+  const Recording first = sweep.record(steps_of(1, 2, 0), from_nothing);
+  // Rank 0 completed version 2 and waits in the agreement; rank 1 has not stored anything of it.
+  const Event& ahead = first[0][first[0].size() - 3];
+  const auto behind = std::find_if(first[1].rbegin(), first[1].rend(), [](const Event& event) {
+    return event.bounds.acknowledged == 1 && event.bounds.begun == 1;
+  });
+  const Recording second =
+      sweep.record(steps_of(2, 3, 1), [&](RecordedRank& zero, RecordedRank& one) {
+        zero.resume(ahead.images.front(), {ahead.history[0], ahead.history[1]}, {1, 1});
+        one.resume(behind->images.front(), behind->history, {1, 1});
+      });
+  sweep.crash_everywhere(second);
+  return sweep.result();
+}
+
+SweepResult sweep_two_ranks_with_a_failure(const SweepOptions& options) {
+  PairSweep sweep(options);
+  const std::vector<Step> steps = {{1, 0, std::nullopt}, {2, 0, 1U}, {2, 1, std::nullopt}};
+  sweep.crash_everywhere(sweep.record(steps, from_nothing));
+  return sweep.result();
+}
 
 SweepResult sweep_one_rank(const SweepOptions& options) {
   return OneRankSweep(options).run();
-}
-
-SweepResult sweep_two_ranks(const SweepOptions& options) {
-  return PairSweep(options).run();
 }
 
 }  // namespace perdure

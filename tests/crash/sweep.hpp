@@ -43,4 +43,12 @@ SweepResult sweep_one_rank(const SweepOptions& options);
 // that another has not entered), with images of both.
 SweepResult sweep_two_ranks(const SweepOptions& options);
 
+// The same for a second run that begins where rank 0 had completed a version that rank 1 had not:
+// the abandoned version and the one that takes its number have other contents.
+SweepResult sweep_two_ranks_after_a_crash(const SweepOptions& options);
+
+// The same for a run in which one rank's device fails in the middle of a commit, which both then
+// try again with other contents.
+SweepResult sweep_two_ranks_with_a_failure(const SweepOptions& options);
+
 }  // namespace perdure
