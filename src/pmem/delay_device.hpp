@@ -7,7 +7,9 @@
 //                  what was overpaid is reported
 //
 // The model, per call:  copy/flush of n bytes  n * sharers / bandwidth  + one write latency,
-//                       fence                   commit latency.
+//                       fence                   commit latency,
+// where n is rounded outwards to the granules of the part. Virtual time is summed in picoseconds,
+// so it is the same number for the same calls, in any order and from any thread.
 // The time that the wrapped device really took is not subtracted: it is DRAM's, and part of the
 // measured run. Not modelled: loads and stores of the application itself (they go to the wrapped
 // device at its speed), queues inside the part, wear, banks, the cache's own evictions.
@@ -15,10 +17,13 @@
 // Ranks of one node share the part through one token bucket in shared memory, `bucket_name`: in
 // virtual mode it counts the sharers (each gets 1/sharers of the bandwidth: SPMD programs commit
 // together); in real mode they draw tokens from it. Removed by the last rank that closes; a bucket
-// left by killed ranks is found by its owners' dead process ids and reset.
+// left by killed ranks is found by its owners' dead process ids and reset. For a virtual time that
+// is exact, all ranks open before the first of them writes, and close after the last has written.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/status.hpp"
@@ -37,5 +42,16 @@ struct DelayOptions {
 
 Result<std::unique_ptr<Device>> wrap_with_delay(std::unique_ptr<Device> wrapped,
                                                 const DelayOptions& options);
+
+// What a run with real delays really did. A report with an overshoot of more than 2 % of what was
+// paid comes from a machine too busy for it. In virtual mode nothing is paid.
+struct DelayReport {
+  std::uint64_t owed_ns = 0;       // by the model, since the device was opened
+  std::uint64_t paid_ns = 0;       // of that, spun for; the rest is a debt below 1 us
+  std::uint64_t overshoot_ns = 0;  // spun beyond what was paid
+};
+
+// Nothing when `device` does not come from wrap_with_delay().
+std::optional<DelayReport> delay_report(const Device& device);
 
 }  // namespace perdure

@@ -1,0 +1,205 @@
+#include "pmem/delay_bucket.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+namespace perdure {
+namespace {
+
+constexpr std::uint32_t most_entries = 1024;
+constexpr std::uint64_t bucket_magic = 0x31746b6275636b74U;
+
+struct Entry {
+  std::int32_t pid;     // 0: free
+  std::uint32_t opens;  // devices of this process
+  std::uint64_t start;  // of the process, in clock ticks since boot
+};
+
+// The start time of a living process, or 0. Fields 3 (state) and 22 (start) of /proc/PID/stat,
+// counted behind the last ')' because the name before it may contain anything.
+std::uint64_t start_of(int pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  if (!std::getline(file, text)) return 0;
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == text.npos) return 0;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string state;
+  fields >> state;
+  if (state == "Z" || state == "X") return 0;
+  std::string skipped;
+  for (int field = 4; field < 22; ++field) fields >> skipped;
+  std::uint64_t start = 0;
+  fields >> start;
+  return start;
+}
+
+// Exclusive while attaching or detaching; the kernel releases it when its holder dies.
+class Locked {
+ public:
+  explicit Locked(int fd) : fd_(fd) {
+    while (::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~Locked() { ::flock(fd_, LOCK_UN); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+// All zero is a valid empty bucket, except for the magic.
+struct DelayBucket::Shared {
+  std::uint64_t magic;
+  std::uint32_t retired;  // unlinked: attach to a new object instead
+  std::atomic<std::uint32_t> sharers;
+  std::atomic<std::uint64_t> free_at_ns;
+  Entry entries[most_entries];
+
+  // Drops the dead and counts the living.
+  void settle() {
+    std::uint32_t living = 0;
+    for (Entry& entry : entries) {
+      if (entry.pid == 0) continue;
+      if (start_of(entry.pid) != entry.start) {
+        entry = Entry{};
+      } else {
+        ++living;
+      }
+    }
+    sharers.store(living, std::memory_order_relaxed);
+  }
+
+  Entry* entry_of(int pid) {
+    for (Entry& entry : entries) {
+      if (entry.pid == pid) return &entry;
+    }
+    return nullptr;
+  }
+
+  bool add(int pid) {
+    settle();
+    Entry* entry = entry_of(pid);
+    if (entry == nullptr) {
+      entry = entry_of(0);
+      if (entry == nullptr) return false;
+      *entry = Entry{pid, 0, start_of(pid)};
+    }
+    ++entry->opens;
+    settle();
+    return true;
+  }
+
+  void remove(int pid) {
+    Entry* entry = entry_of(pid);
+    if (entry != nullptr && --entry->opens == 0) *entry = Entry{};
+    settle();
+  }
+};
+
+namespace {
+
+Status too_many(const std::string& name) {
+  return {Code::no_space, "delay bucket " + name + " is shared by " +
+                              std::to_string(most_entries) +
+                              " processes already; use fewer ranks per node"};
+}
+
+Status foreign(const std::string& name) {
+  return {Code::foreign, name + " in shared memory is not a delay bucket of this version of "
+                                "Perdure; choose another name, or remove it"};
+}
+
+// Gives a new object its size, and maps it. A creator that was killed in between left zeroes.
+Result<void*> map_object(int fd, const std::string& name, std::size_t size) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return errno_status("delay bucket " + name, errno);
+  if (status.st_size == 0 && ::ftruncate(fd, static_cast<off_t>(size)) != 0) {
+    return errno_status("delay bucket " + name, errno);
+  }
+  if (status.st_size != 0 && static_cast<std::size_t>(status.st_size) != size) {
+    return foreign(name);
+  }
+  void* mapped = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (mapped == MAP_FAILED) return errno_status("delay bucket " + name, errno);
+  return mapped;
+}
+
+}  // namespace
+
+DelayBucket::DelayBucket(std::string name, Shared* shared, FileHandle object) noexcept
+    : name_(std::move(name)),
+      shared_(shared),
+      object_(std::move(object)),
+      owner_pid_(::getpid()) {}
+
+Result<std::unique_ptr<DelayBucket>> DelayBucket::attach(const std::string& name) {
+  if (name.empty()) {
+    auto* own = new Shared{};
+    own->sharers.store(1, std::memory_order_relaxed);
+    return std::unique_ptr<DelayBucket>(new DelayBucket(name, own, FileHandle()));
+  }
+  for (;;) {
+    FileHandle object(::shm_open(name.c_str(), O_RDWR | O_CREAT, 0600));
+    if (object.fd() < 0) {
+      return errno_status("delay bucket " + name + " (its name must look like /perdure-1)", errno);
+    }
+    const Locked locked(object.fd());
+    Result<void*> mapped = map_object(object.fd(), name, sizeof(Shared));
+    if (!mapped.ok()) return mapped.status();
+    auto* shared = static_cast<Shared*>(mapped.value());
+    const bool known = shared->magic == 0 || shared->magic == bucket_magic;
+    const bool retired = shared->retired != 0;
+    const bool added = known && !retired && shared->add(::getpid());
+    if (added) {
+      shared->magic = bucket_magic;
+      return std::unique_ptr<DelayBucket>(new DelayBucket(name, shared, std::move(object)));
+    }
+    ::munmap(mapped.value(), sizeof(Shared));
+    if (!known) return foreign(name);
+    if (!retired) return too_many(name);
+  }
+}
+
+DelayBucket::~DelayBucket() {
+  if (object_.fd() < 0) {
+    delete shared_;
+    return;
+  }
+  if (owner_pid_ == ::getpid()) {
+    const Locked locked(object_.fd());
+    shared_->remove(owner_pid_);
+    if (sharers() == 0) {
+      shared_->retired = 1;
+      ::shm_unlink(name_.c_str());
+    }
+  }
+  ::munmap(shared_, sizeof(Shared));
+}
+
+std::uint32_t DelayBucket::sharers() const {
+  return shared_->sharers.load(std::memory_order_relaxed);
+}
+
+std::uint64_t DelayBucket::draw(std::uint64_t from_ns, std::uint64_t busy_ns) {
+  std::uint64_t free_at = shared_->free_at_ns.load(std::memory_order_relaxed);
+  std::uint64_t end = 0;
+  do {
+    end = (free_at > from_ns ? free_at : from_ns) + busy_ns;
+  } while (!shared_->free_at_ns.compare_exchange_weak(free_at, end, std::memory_order_relaxed));
+  return end;
+}
+
+}  // namespace perdure

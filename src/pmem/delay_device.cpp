@@ -1,0 +1,214 @@
+#include "pmem/delay_device.hpp"
+
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/clock.hpp"
+#include "pmem/delay_bucket.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr std::uint64_t ps_per_ns = 1000;
+constexpr std::uint64_t least_debt_ns = 1000;  // shorter spins are mostly the clock's own cost
+
+std::uint64_t to_ps(double ns) { return static_cast<std::uint64_t>(std::llround(ns * 1000)); }
+
+// The prices of one part.
+struct Prices {
+  std::uint64_t write_ps = 0;
+  std::uint64_t commit_ps = 0;
+  double gb_per_s = 0;  // 0: not limited
+  std::uint64_t granule = 64;
+
+  // 10^9 bytes per second are 1000 ps for one byte.
+  std::uint64_t transfer_ps(std::uint64_t bytes, std::uint32_t sharers) const {
+    if (gb_per_s == 0) return 0;
+    const double byte_ps = 1000.0 * static_cast<double>(sharers);
+    return static_cast<std::uint64_t>(
+        std::llround(static_cast<double>(bytes) * byte_ps / gb_per_s));
+  }
+
+  std::uint64_t granule_bytes(std::uint64_t offset, std::size_t count) const {
+    const std::uint64_t begin = offset / granule * granule;
+    return (offset + count + granule - 1) / granule * granule - begin;
+  }
+};
+
+// What one look at the clock takes: a spin ends that much early.
+std::uint64_t clock_cost_ns() {
+  static const std::uint64_t cost = [] {
+    constexpr std::uint64_t looks = 1000;
+    const std::uint64_t begin = monotonic_ns();
+    std::uint64_t end = begin;
+    for (std::uint64_t i = 0; i < looks; ++i) end = monotonic_ns();
+    return (end - begin) / looks;
+  }();
+  return cost;
+}
+
+// Spins for `debt_ns` and returns what it really took.
+std::uint64_t spin(std::uint64_t debt_ns) {
+  const std::uint64_t early = clock_cost_ns();
+  const std::uint64_t begin = monotonic_ns();
+  std::uint64_t spent = 0;
+  while (spent + early < debt_ns) spent = monotonic_ns() - begin;
+  return monotonic_ns() - begin;
+}
+
+class DelayDevice final : public Device {
+ public:
+  DelayDevice(std::unique_ptr<Device> wrapped, DelayMode mode, std::string part_name,
+              const Prices& prices, std::unique_ptr<DelayBucket> bucket)
+      : wrapped_(std::move(wrapped)),
+        mode_(mode),
+        part_name_(std::move(part_name)),
+        prices_(prices),
+        bucket_(std::move(bucket)) {}
+
+  DeviceDescription describe() const override {
+    DeviceDescription description = wrapped_->describe();
+    const bool waits = mode_ == DelayMode::real_delay;
+    description.name += " as " + part_name_ + (waits ? " (real delay)" : " (virtual clock)");
+    return description;
+  }
+  std::byte* base() const override { return wrapped_->base(); }
+  std::uint64_t size_bytes() const override { return wrapped_->size_bytes(); }
+  DeviceCounters counters() const override {
+    DeviceCounters counters = wrapped_->counters();
+    counters.model_ns += owed_ps_.load(std::memory_order_relaxed) / ps_per_ns;
+    return counters;
+  }
+  Status resize(std::uint64_t size_bytes) override { return wrapped_->resize(size_bytes); }
+
+  // Stores go to the cache; they cost when they are flushed.
+  void store(std::uint64_t offset, const void* source, std::size_t count) override {
+    wrapped_->store(offset, source, count);
+  }
+  void store_word(std::uint64_t offset, std::uint64_t word) override {
+    wrapped_->store_word(offset, word);
+  }
+  void copy(std::uint64_t offset, const void* source, std::size_t count) override {
+    wrapped_->copy(offset, source, count);
+    charge_write(offset, count);
+  }
+  void flush(std::uint64_t offset, std::size_t count) override {
+    wrapped_->flush(offset, count);
+    charge_write(offset, count);
+  }
+
+  // 1. The wrapped device makes the bytes durable.
+  // 2. Only then the time of the part passes, so that a crash during the delay loses nothing that
+  //    the part itself would have kept.
+  Status fence() override {
+    PERDURE_TRY(wrapped_->fence());
+    owe(prices_.commit_ps);
+    if (mode_ == DelayMode::real_delay) pay();
+    return Status::success();
+  }
+
+  DelayReport report() const {
+    DelayReport report;
+    report.owed_ns = owed_ps_.load(std::memory_order_relaxed) / ps_per_ns;
+    report.paid_ns = paid_ns_.load(std::memory_order_relaxed);
+    report.overshoot_ns = overshoot_ns_.load(std::memory_order_relaxed);
+    return report;
+  }
+
+ private:
+  void owe(std::uint64_t ps) { owed_ps_.fetch_add(ps, std::memory_order_relaxed); }
+
+  std::uint64_t debt_ns() const {
+    return owed_ps_.load(std::memory_order_relaxed) / ps_per_ns -
+           paid_ns_.load(std::memory_order_relaxed);
+  }
+
+  void charge_write(std::uint64_t offset, std::size_t count) {
+    if (count == 0) return;
+    const std::uint64_t bytes = prices_.granule_bytes(offset, count);
+    if (mode_ == DelayMode::virtual_clock) {
+      owe(prices_.transfer_ps(bytes, bucket_->sharers()) + prices_.write_ps);
+      return;
+    }
+    draw(prices_.transfer_ps(bytes, 1));
+    owe(prices_.write_ps);
+  }
+
+  // Draws from the bucket at the time that it would be had every debt been paid when it was made:
+  // alone, this gives the plain sum; beside others, the time to wait for them as well.
+  void draw(std::uint64_t transfer_ps) {
+    const std::lock_guard lock(draw_mutex_);
+    const std::uint64_t ps = transfer_ps + remainder_ps_;
+    remainder_ps_ = ps % ps_per_ns;
+    const std::uint64_t now_ns = monotonic_ns() + debt_ns();
+    const std::uint64_t end_ns = bucket_->draw(now_ns, ps / ps_per_ns);
+    owe((end_ns - now_ns) * ps_per_ns);
+  }
+
+  // Threads pay one after the other, because the part is one: also a thread whose debt another one
+  // took along returns only when that is paid.
+  void pay() {
+    const std::lock_guard lock(pay_mutex_);
+    const std::uint64_t debt = debt_ns();
+    if (debt < least_debt_ns) return;
+    const std::uint64_t spent = spin(debt);
+    paid_ns_.fetch_add(debt, std::memory_order_relaxed);
+    if (spent > debt) overshoot_ns_.fetch_add(spent - debt, std::memory_order_relaxed);
+  }
+
+  std::unique_ptr<Device> wrapped_;
+  DelayMode mode_;
+  std::string part_name_;
+  Prices prices_;
+  std::unique_ptr<DelayBucket> bucket_;
+  std::atomic<std::uint64_t> owed_ps_{0};  // 2^64 ps are 213 days
+  std::atomic<std::uint64_t> paid_ns_{0};
+  std::atomic<std::uint64_t> overshoot_ns_{0};
+  std::mutex draw_mutex_;
+  std::uint64_t remainder_ps_ = 0;
+  std::mutex pay_mutex_;
+};
+
+bool is_sensible(const std::optional<double>& amount, bool zero_allowed) {
+  return !amount.has_value() ||
+         (std::isfinite(*amount) && (*amount > 0 || (zero_allowed && *amount == 0)));
+}
+
+Result<Prices> prices_of(const DeviceRow& part) {
+  if (!is_sensible(part.write_latency_ns, true) || !is_sensible(part.commit_latency_ns, true) ||
+      !is_sensible(part.write_gb_per_s, false) || part.granule_bytes == 0) {
+    return Status(Code::invalid_argument,
+                  "part " + part.name + " can't be emulated: latencies must not be negative, the "
+                                        "bandwidth and the granule must be more than 0");
+  }
+  Prices prices;
+  prices.write_ps = to_ps(part.write_latency_ns.value_or(0));
+  prices.commit_ps = to_ps(part.commit_latency_ns.value_or(0));
+  prices.gb_per_s = part.write_gb_per_s.value_or(0);
+  prices.granule = part.granule_bytes;
+  return prices;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> wrap_with_delay(std::unique_ptr<Device> wrapped,
+                                                const DelayOptions& options) {
+  PERDURE_ASSERT(wrapped != nullptr);
+  const Result<Prices> prices = prices_of(options.part);
+  if (!prices.ok()) return prices.status();
+  Result<std::unique_ptr<DelayBucket>> bucket = DelayBucket::attach(options.bucket_name);
+  if (!bucket.ok()) return bucket.status();
+  return std::unique_ptr<Device>(std::make_unique<DelayDevice>(
+      std::move(wrapped), options.mode, options.part.name, prices.value(), bucket.take()));
+}
+
+std::optional<DelayReport> delay_report(const Device& device) {
+  const auto* delayed = dynamic_cast<const DelayDevice*>(&device);
+  if (delayed == nullptr) return std::nullopt;
+  return delayed->report();
+}
+
+}  // namespace perdure
