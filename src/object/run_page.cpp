@@ -88,6 +88,7 @@ RunPage::RunPage(std::uint32_t rank, std::uint32_t ranks) {
 
 RunPage::~RunPage() {
   if (page_ == nullptr) return;
+  set_phase(RunPhase::closed);
   ::munmap(page_, run_page_bytes);
   page_taken = false;
 }

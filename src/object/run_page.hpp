@@ -24,7 +24,14 @@ constexpr std::uint64_t run_page_magic = 0x314e555244524550U;  // "PERDRUN1"
 constexpr std::size_t run_page_bytes = 4096;
 constexpr std::uint64_t no_iteration = ~std::uint64_t{0};
 
-enum class RunPhase : std::uint32_t { opening = 0, restarting = 1, computing = 2, committing = 3 };
+// A process whose page says anything but closed is missed by the launcher when it is gone.
+enum class RunPhase : std::uint32_t {
+  opening = 0,
+  restarting = 1,
+  computing = 2,
+  committing = 3,
+  closed = 4
+};
 
 // Little-endian, fixed offsets; the launcher reads it with struct.unpack("<QIIIIQQQQQQQQQQ").
 struct RunPageFormat {

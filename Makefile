@@ -1,0 +1,29 @@
+# Thin: each target makes the clone ready, then leaves the work to CMake, CTest or the command.
+ready = tools/bootstrap.sh
+python = .venv/bin/python
+
+.PHONY: all test demo soak bench-quick tidy format clean
+all:
+	$(ready)
+
+test: all
+	$(python) tools/run_tests.py --preset dev
+
+demo: all
+	./perdure demo
+
+soak: all
+	./perdure bench crash kill
+
+bench-quick: all
+	./perdure bench all --quick
+
+tidy: all
+	$(python) tools/tidy.py
+	$(python) tools/run_clang_tidy.py --build build/dev
+
+format:
+	git ls-files '*.[ch]' '*.[ch]pp' | xargs clang-format-19 -i
+
+clean:
+	rm -rf build .venv

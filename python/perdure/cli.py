@@ -1,0 +1,43 @@
+"""The command `perdure`: one verb per module, put together here."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+import typer
+
+from perdure.run.command import run
+
+app = typer.Typer(
+    help="Persistence for HPC applications on non-volatile memory.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+# Everything from the first word of the job on belongs to the job.
+app.command("run", context_settings={"allow_interspersed_args": False}, no_args_is_help=True)(run)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        try:
+            print(f"perdure {version('perdure')}")
+        except PackageNotFoundError:
+            print("perdure (not installed)")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Persistence for HPC applications on non-volatile memory."""
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app(prog_name="perdure")

@@ -1,0 +1,5 @@
+"""`perdure run`: starts a job, shows what its ranks tell, and restarts it after a failure.
+
+Reading order: job (attempts and restarts), attempt (one process tree), page (what ranks tell),
+processes and leftovers (nothing of a failed attempt stays), report (table and JSON).
+"""

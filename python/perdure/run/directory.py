@@ -1,0 +1,60 @@
+"""The private run directory: where ranks put their pages, removed when the launcher ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_PREFIX = "perdure-run-"
+_STALE_S = 60.0
+
+
+@contextmanager
+def run_directory() -> Iterator[Path]:
+    """A new directory in memory if there is one: $XDG_RUNTIME_DIR, /dev/shm, else $TMPDIR.
+
+    It is locked while in use; directories of launchers that were killed are removed first.
+    """
+    parent = _parent()
+    _remove_stale(parent)
+    path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+    lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(lock)
+
+
+def _parent() -> Path:
+    for candidate in (os.environ.get("XDG_RUNTIME_DIR"), "/dev/shm"):
+        if candidate and os.path.isdir(candidate) and os.access(candidate, os.W_OK | os.X_OK):
+            return Path(candidate)
+    return Path(tempfile.gettempdir())
+
+
+def _remove_stale(parent: Path) -> None:
+    for path in parent.glob(_PREFIX + "*"):
+        try:
+            status = path.stat()
+            recent = time.time() - status.st_mtime < _STALE_S
+            if status.st_uid == os.getuid() and not recent and not _is_locked(path / "lock"):
+                shutil.rmtree(path, ignore_errors=True)
+        except OSError:
+            continue
+
+
+def _is_locked(path: Path) -> bool:
+    with open(path, "rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

@@ -1,0 +1,111 @@
+"""A job: attempts of one command, restarted after failures."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perdure.run.attempt import Attempt, AttemptRun, Limits, signal_name
+from perdure.run.bell import Bell
+from perdure.run.directory import run_directory
+from perdure.run.live import Live
+from perdure.run.page import Phase
+from perdure.run.processes import ProcessesRemain, adopt_orphans
+from perdure.run.rehearsal import Rehearsal
+from perdure.units import seconds_text
+
+_CANNOT_START = 127  # exit codes, as a shell gives them
+_CANNOT_EXECUTE = 126
+_CANNOT_END = 125
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """What the user asked for. `restarts` is how many attempts may follow the first one."""
+
+    command: list[str]
+    restarts: int = 0
+    rehearsal: Rehearsal | None = None
+    limits: Limits = Limits()
+
+
+@dataclass
+class JobResult:
+    """What happened; `seconds` includes the cleaning up between attempts."""
+
+    request: JobRequest
+    attempts: list[Attempt] = field(default_factory=list)
+    seconds: float = 0.0
+    exit_code: int = 0
+    rehearsal_happened: bool = False
+
+
+def run_job(request: JobRequest, live: Live) -> JobResult:
+    """Runs attempts until one succeeds, none is left, or a signal told the launcher to end.
+
+    Everything of an attempt is gone before the next one starts. Main thread only (signals).
+    """
+    result = JobResult(request)
+    began = time.monotonic()
+    adopt_orphans()
+    with run_directory() as directory, Bell() as bell, live:
+        try:
+            _run_attempts(result, directory, bell, live)
+        except ProcessesRemain as remaining:
+            live.say(f"no restart: {remaining}")
+            result.exit_code = _CANNOT_END
+        except FileNotFoundError:
+            live.say(f"there is no program '{request.command[0]}'")
+            result.exit_code = _CANNOT_START
+        except PermissionError:
+            live.say(f"'{request.command[0]}' can't be executed")
+            result.exit_code = _CANNOT_EXECUTE
+    result.seconds = time.monotonic() - began
+    return result
+
+
+def _run_attempts(result: JobResult, directory: Path, bell: Bell, live: Live) -> None:
+    request = result.request
+    for number in range(1, request.restarts + 2):
+        rehearsal = request.rehearsal if number == 1 else None
+        pages = directory / f"attempt-{number}"
+        pages.mkdir()
+        run = AttemptRun(number, request.command, pages, rehearsal, request.limits, bell)
+        attempt = run.run(live)
+        result.attempts.append(attempt)
+        result.exit_code = attempt.exit_code
+        if rehearsal is not None:
+            result.rehearsal_happened = _has_happened(rehearsal, attempt)
+            if not result.rehearsal_happened:
+                live.say(f"the rehearsed failure did not happen: {rehearsal}")
+        if attempt.succeeded or attempt.stopped_by is not None:
+            return
+        _say_failure(attempt, number <= request.restarts, live)
+
+
+def _has_happened(rehearsal: Rehearsal, attempt: Attempt) -> bool:
+    """Whether the rank was killed: by the launcher, or by itself inside a commit."""
+    if rehearsal.iteration is None:
+        return attempt.killed_by_rehearsal
+    inside = [page.rank for page in attempt.pages if page.phase == Phase.committing]
+    return not attempt.succeeded and rehearsal.rank in inside
+
+
+def _say_failure(attempt: Attempt, restarting: bool, live: Live) -> None:
+    sentence = f"attempt {attempt.number} {ending_text(attempt)} after "
+    sentence += seconds_text(attempt.seconds)
+    if attempt.pages:
+        sentence += f", version {max(page.version for page in attempt.pages)} committed"
+    if attempt.processes_ended:
+        sentence += f"; ended what was left: {', '.join(attempt.processes_ended)}"
+    live.say(sentence + ("; starting again" if restarting else ""))
+
+
+def ending_text(attempt: Attempt) -> str:
+    """How an attempt ended: "exit 0", "SIGKILL", "hang", "timeout"."""
+    if attempt.ended == "exit":
+        return f"exit {attempt.status}"
+    if attempt.ended == "signal":
+        return signal_name(-attempt.status)
+    return attempt.ended

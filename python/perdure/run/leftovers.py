@@ -1,0 +1,99 @@
+"""Removes the shared memory that a killed attempt of an MPI job leaves in /dev/shm.
+
+A file is removed only if all of this holds: its name is one that an MPI or its transports give,
+this user owns it, it was made since the attempt began, and no live process has it open or mapped.
+"""
+
+from __future__ import annotations
+
+import os
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+SHARED_MEMORY = Path("/dev/shm")
+_MPI_NAMES = (
+    "mpich*",
+    "MPICH*",
+    "vader_segment.*",
+    "sm_segment.*",
+    "osc_*",
+    "open_mpi.*",
+    "pmix*",
+    "psm2_shm.*",
+    "psm3_shm.*",
+    "ucx_*",
+    "fi_shm*",
+    "ofi_shm*",
+    "Intel_MPI_*",
+)
+
+
+def remove_leftovers(since: float, directory: Path = SHARED_MEMORY) -> list[str]:
+    """Removes leftovers made after `since` (seconds since the epoch) and returns their names."""
+    found = _candidates(since, directory)
+    if not found:
+        return []
+    held = _held_files()
+    removed = []
+    for identity, path in found.items():
+        if identity not in held:
+            path.unlink(missing_ok=True)
+            removed.append(path.name)
+    return sorted(removed)
+
+
+def _candidates(since: float, directory: Path) -> dict[tuple[int, int], Path]:
+    """Files that may be leftovers, by (device, inode)."""
+    found = {}
+    try:
+        entries = list(os.scandir(directory))
+    except OSError:
+        return found
+    for entry in entries:
+        if not any(fnmatchcase(entry.name, pattern) for pattern in _MPI_NAMES):
+            continue
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        ours = status.st_uid == os.getuid() and entry.is_file(follow_symlinks=False)
+        if ours and status.st_ctime >= since:
+            found[status.st_dev, status.st_ino] = Path(entry.path)
+    return found
+
+
+def _held_files() -> set[tuple[int, int]]:
+    """(device, inode) of every file that a process has open or mapped, as far as we may look."""
+    held = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        held |= _open_files(process / "fd") | _mapped_files(process / "maps")
+    return held
+
+
+def _open_files(folder: Path) -> set[tuple[int, int]]:
+    found = set()
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return found
+    for name in names:
+        try:
+            status = os.stat(folder / name)
+        except OSError:
+            continue
+        found.add((status.st_dev, status.st_ino))
+    return found
+
+
+def _mapped_files(maps: Path) -> set[tuple[int, int]]:
+    found = set()
+    try:
+        lines = maps.read_text(errors="replace").splitlines()
+    except OSError:
+        return found
+    for line in lines:
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and fields[4] != "0":
+            major, minor = (int(part, 16) for part in fields[3].split(":"))
+            found.add((os.makedev(major, minor), int(fields[4])))
+    return found

@@ -1,0 +1,78 @@
+"""The rehearsed failure: which rank is to be killed, when, and in which part of a commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+POINTS = ("copy", "data", "slot", "state", "agreed")
+_LAUNCHERS = ("mpiexec", "mpirun", "srun", "prterun", "orterun", "jsrun", "aprun", "ccc_mprun")
+_COUNT_OPTIONS = ("-n", "-np", "--n", "--np", "-c", "--ntasks")
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """Kill `rank` at `iteration`, in its commit at `point`, or after `seconds` of computing."""
+
+    rank: int
+    point: str
+    iteration: int | None = None
+    seconds: float | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What makes the rank kill itself; empty if the launcher does it after `seconds`."""
+        if self.iteration is None:
+            return {}
+        value = f"rank={self.rank},iteration={self.iteration},point={self.point}"
+        return {"PERDURE_KILL": value}
+
+    def __str__(self) -> str:
+        if self.iteration is None:
+            return f"rank {self.rank} after {self.seconds:g} s of computing"
+        return f"rank {self.rank} in the commit of iteration {self.iteration}, point {self.point}"
+
+
+def parse_rehearsal(at: str, rank: int | None, point: str, command: list[str]) -> Rehearsal:
+    """The rehearsal that `--kill-at at` asks for; raises ValueError with a sentence.
+
+    `at` is an iteration ("200") or a time ("3.5s"). Without `rank`, rank 1 is killed, or rank 0
+    if the command looks like a job of one rank: a launcher's survivors are then tested too.
+    """
+    if point not in POINTS:
+        raise ValueError(f"'{point}' is no kill point; there are {', '.join(POINTS)}")
+    if rank is None:
+        rank = min(1, ranks_of_command(command) - 1)
+    try:
+        if at.endswith("s"):
+            return Rehearsal(rank, point, seconds=_positive(float(at[:-1])))
+        return Rehearsal(rank, point, iteration=_positive(int(at)))
+    except ValueError:
+        raise ValueError(
+            f"'{at}' is neither an iteration such as 200 nor a time such as 3.5s"
+        ) from None
+
+
+def ranks_of_command(command: list[str]) -> int:
+    """How many ranks the command line seems to start: 1 unless it names a launcher.
+
+    A launcher without a count (a hostfile, a batch system's allocation) is taken to start 2.
+    """
+    for place, word in enumerate(command):
+        name = PurePath(word).name
+        if any(name == known or name.startswith(known + ".") for known in _LAUNCHERS):
+            return _count_after(command[place + 1 :])
+    return 1
+
+
+def _count_after(words: list[str]) -> int:
+    for option, value in zip(words, words[1:]):
+        if option in _COUNT_OPTIONS and value.isdigit():
+            return max(1, int(value))
+    return 2
+
+
+def _positive(number):
+    if not 0 <= number < 2**64:
+        raise ValueError
+    return number

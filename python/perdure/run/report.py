@@ -1,0 +1,147 @@
+"""What a job did, as a table for people and as JSON (keys: docs/run.md)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from perdure.run.attempt import Attempt, signal_name
+from perdure.run.job import JobResult, ending_text
+from perdure.run.page import NO_ITERATION
+from perdure.units import bytes_text, rate_text, seconds_text
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What the ranks of an attempt told together: slowest rank's times, all ranks' bytes."""
+
+    ranks: int
+    ranks_reporting: int
+    restored_version: int | None
+    restart_s: float
+    version: int | None
+    iteration: int | None
+    commits: int
+    commit_s: float
+    commit_bytes: int
+    model_s: float
+
+
+def totals(attempt: Attempt) -> Totals:
+    """Sums up the pages of an attempt; no pages give zeros and None."""
+    pages = attempt.pages
+    iterations = [page.iteration for page in pages if page.iteration != NO_ITERATION]
+    restarted = [page for page in pages if page.has_restarted]
+    return Totals(
+        ranks=pages[0].ranks if pages else 0,
+        ranks_reporting=len(pages),
+        restored_version=max((page.restored_version for page in restarted), default=None),
+        restart_s=_slowest(pages, "restart_ns"),
+        version=max((page.version for page in pages), default=None),
+        iteration=max(iterations, default=None),
+        commits=max((page.commits for page in pages), default=0),
+        commit_s=_slowest(pages, "commit_ns_total"),
+        commit_bytes=sum(page.commit_bytes_total for page in pages),
+        model_s=_slowest(pages, "model_ns_total"),
+    )
+
+
+def _slowest(pages, name: str) -> float:
+    return max((getattr(page, name) for page in pages), default=0) * 1e-9
+
+
+def job_json(result: JobResult) -> dict:
+    """The statistics of a job as plain values; times in seconds, sizes in bytes."""
+    rehearsal = result.request.rehearsal
+    stopped = result.attempts[-1].stopped_by if result.attempts else None
+    return {
+        "perdure_run": SCHEMA,
+        "command": result.request.command,
+        "exit_code": result.exit_code,
+        "completed": bool(result.attempts) and result.attempts[-1].succeeded,
+        "stopped_by": signal_name(stopped) if stopped else None,
+        "seconds": round(result.seconds, 6),
+        "restarts": max(0, len(result.attempts) - 1),
+        "rehearsal": rehearsal
+        and {**asdict(rehearsal), "happened": result.rehearsal_happened},
+        "attempts": [_attempt_json(attempt) for attempt in result.attempts],
+    }
+
+
+def _attempt_json(attempt: Attempt) -> dict:
+    told = totals(attempt)
+    return {
+        "attempt": attempt.number,
+        "ended": attempt.ended,
+        "exit_code": attempt.exit_code,
+        "signal": signal_name(-attempt.status) if attempt.ended == "signal" else None,
+        "seconds": round(attempt.seconds, 6),
+        "start_s": None if attempt.started_s is None else round(attempt.started_s, 6),
+        **asdict(told),
+        "commit_share": _share(told.commit_s, attempt),
+        "processes_ended": attempt.processes_ended,
+        "shared_memory_removed": attempt.shared_memory_removed,
+    }
+
+
+def _share(commit_s: float, attempt: Attempt) -> float:
+    """Part of the attempt, from its start to its end, that the slowest rank spent in commits."""
+    return round(commit_s / attempt.seconds, 6) if attempt.seconds > 0 else 0.0
+
+
+_COLUMNS = (
+    "attempt",
+    "ended",
+    "restored",
+    "restart",
+    "newest version",
+    "commits",
+    "in commits",
+    "bytes",
+    "rate",
+    "total",
+)
+
+
+def print_report(result: JobResult, console: Console) -> None:
+    """The table, and a line for what is not in it."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in _COLUMNS:
+        table.add_column(column, justify="right" if column != "ended" else "left", no_wrap=True)
+    for attempt in result.attempts:
+        table.add_row(*_row(attempt))
+    console.print(table)
+    removed = [name for attempt in result.attempts for name in attempt.shared_memory_removed]
+    if removed:
+        console.print(f"removed from /dev/shm: {', '.join(removed)}", highlight=False)
+    if len(result.attempts) > 1:
+        console.print(f"{len(result.attempts)} attempts in {seconds_text(result.seconds)}")
+    if result.attempts and not any(attempt.pages for attempt in result.attempts):
+        console.print("no rank reported: the program does not use Perdure, or runs elsewhere")
+
+
+def _row(attempt: Attempt) -> list[str]:
+    told = totals(attempt)
+    if not told.ranks_reporting:
+        return [str(attempt.number), ending_text(attempt), *"-------", seconds_text(attempt.seconds)]
+    restored = "-" if told.restored_version is None else f"version {told.restored_version}"
+    version = str(told.version)
+    if told.iteration is not None:
+        version += f" (iteration {told.iteration})"
+    share = f"{seconds_text(told.commit_s)} ({_share(told.commit_s, attempt):.1%})"
+    return [
+        str(attempt.number),
+        ending_text(attempt),
+        restored if told.restored_version else "nothing",
+        seconds_text(told.restart_s),
+        version,
+        str(told.commits),
+        share,
+        bytes_text(told.commit_bytes),
+        rate_text(told.commit_bytes, told.commit_s),
+        seconds_text(attempt.seconds),
+    ]

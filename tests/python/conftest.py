@@ -1,0 +1,111 @@
+"""Shared by the tests of the command: the command under test, its stand-in ranks, the MPIs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tools")]
+BUILD = Path(os.environ.get("PERDURE_BUILD", ROOT / "build/dev"))
+MPIS = [name for name in os.environ.get("PERDURE_TEST_MPIS", "").split(",") if name]
+LIMIT_S = 60.0
+
+# What Open MPI wants to be told in a container: root, more ranks than cores.
+os.environ.update(
+    OMPI_ALLOW_RUN_AS_ROOT="1",
+    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+    OMPI_MCA_rmaps_base_oversubscribe="1",
+    OMPI_MCA_mpi_yield_when_idle="1",
+    OMPI_MCA_hwloc_base_binding_policy="none",
+    OMPI_MCA_btl_vader_single_copy_mechanism="none",
+)
+
+
+@dataclass
+class Ran:
+    """A finished `perdure`: its exit code, its output, its statistics."""
+
+    code: int
+    out: bytes
+    err: str
+    statistics: dict | None
+    seconds: float
+
+
+class Perdure:
+    """Starts ./perdure as a user would."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def words(self, *words) -> list[str]:
+        return [str(ROOT / "perdure"), *(str(word) for word in words)]
+
+    def __call__(self, *words, stdin: bytes = b"") -> Ran:
+        began = time.monotonic()
+        done = subprocess.run(
+            self.words(*words),
+            input=stdin,
+            capture_output=True,
+            cwd=self.folder,
+            env=dict(os.environ),
+            timeout=LIMIT_S,
+            check=False,
+        )
+        seconds = time.monotonic() - began
+        return Ran(done.returncode, done.stdout, done.stderr.decode(), None, seconds)
+
+    def run(self, options: list, command: list, stdin: bytes = b"") -> Ran:
+        """`perdure run` with statistics."""
+        statistics = self.folder / "statistics.json"
+        ran = self("run", "--json", statistics, *options, "--", *command, stdin=stdin)
+        ran.statistics = json.loads(statistics.read_text())
+        return ran
+
+    def start(self, *words, **streams) -> subprocess.Popen:
+        return subprocess.Popen(self.words(*words), cwd=self.folder, **streams)
+
+
+@pytest.fixture
+def perdure(tmp_path) -> Perdure:
+    return Perdure(tmp_path)
+
+
+@pytest.fixture
+def fake_rank(tmp_path):
+    """The command line of a rank without MPI; extra words are its options."""
+
+    def command(*options) -> list[str]:
+        program = BUILD / "tests/python/fake_rank"
+        return [str(word) for word in (program, "-s", tmp_path, *options)]
+
+    return command
+
+
+@pytest.fixture
+def mpi_job(tmp_path):
+    """The command line of an MPI job of stand-in ranks."""
+
+    def command(mpi: str, ranks: int, *options) -> list[str]:
+        launcher = os.environ[f"PERDURE_TEST_MPIEXEC_{mpi}"]
+        program = BUILD / f"tests/python/fake_rank.{mpi}"
+        words = (launcher, "-n", ranks, program, "-s", tmp_path, *options)
+        return [str(word) for word in words]
+
+    return command
+
+
+def wait_until(condition, limit_s: float = 20.0) -> None:
+    """Fails the test if `condition()` does not become true."""
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)

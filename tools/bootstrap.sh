@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Makes a clone ready to use: Debian packages, the Python environment .venv, the build build/dev.
+# May be run any number of times: each step is skipped when its stamp, a checksum of what it
+# depends on, is unchanged; the build step always asks ninja, which knows what is out of date.
+#
+#   tools/bootstrap.sh            all three steps
+#   tools/bootstrap.sh --no-build packages and .venv only
+#
+# Environment: PERDURE_SKIP_PACKAGES=1 leaves the system's packages alone.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(
+  build-essential gcc cmake ninja-build pkg-config git
+  python3-venv python3-dev
+  libisal-dev nlohmann-json3-dev libcli11-dev libgtest-dev
+  mpich libmpich-dev openmpi-bin libopenmpi-dev
+  libpmem-dev                   # only a yardstick of `perdure bench persist`
+  spin                          # model checker of the commit protocol
+  clang-format-19 clang-tidy-19
+)
+preset=dev
+venv=.venv
+
+say() { printf 'bootstrap: %s\n' "$*"; }
+fail() { printf 'bootstrap: %s\n' "$*" >&2; exit 1; }
+
+missing_packages() {
+  local name
+  for name in "${packages[@]}"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || echo "$name"
+  done
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    fail "root is needed for: $*"
+  fi
+}
+
+install_packages() {
+  if [ "${PERDURE_SKIP_PACKAGES:-0}" = 1 ]; then
+    say "packages: left alone (PERDURE_SKIP_PACKAGES=1)"
+    return
+  fi
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    say "packages: this is not Debian. Wanted are the counterparts of these Debian 12 packages:"
+    printf '  %s\n' "${packages[*]}"
+    return
+  fi
+  local missing
+  mapfile -t missing < <(missing_packages)
+  if [ "${#missing[@]}" = 0 ]; then
+    say "packages: all ${#packages[@]} are installed"
+    return
+  fi
+  say "packages: installing ${missing[*]}"
+  as_root apt-get update -qq
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    "${missing[@]}" >/dev/null || fail "apt-get could not install: ${missing[*]}"
+}
+
+make_venv() {
+  say "python: installing tools/requirements.txt into $venv"
+  local python=/usr/bin/python3
+  [ -x "$python" ] || python=python3
+  [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r tools/requirements.txt
+}
+
+build() {
+  local tree=build/$preset log=build/bootstrap.log
+  mkdir -p build
+  if [ ! -f "$tree/build.ninja" ]; then
+    say "build: configuring $tree"
+    cmake --preset "$preset" >"$log" 2>&1 || { cat "$log" >&2; fail "cmake failed"; }
+  fi
+  say "build: $tree"
+  cmake --build --preset "$preset" -j "$(nproc)" >"$log" 2>&1 ||
+    { tail -n 60 "$log" >&2; fail "the build failed; all of its output is in $log"; }
+}
+
+stamp=$venv/bootstrap-$(cat "$0" tools/requirements.txt | sha256sum | cut -c1-16).stamp
+if [ -f "$stamp" ]; then
+  say "packages and python: up to date"
+else
+  install_packages
+  make_venv
+  rm -f "$venv"/bootstrap-*.stamp
+  touch "$stamp"
+fi
+[ "${1:-}" = --no-build ] || build

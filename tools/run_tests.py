@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Runs CTest with a preset and ends with one plain line: N passed, N failed, N skipped."""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+
+def count_results(junit: Path) -> tuple[int, int, int]:
+    """Tests passed, failed and skipped in a JUnit file of CTest."""
+    suite = ElementTree.parse(junit).getroot()
+    total, failed, skipped, disabled = (
+        int(suite.get(name, "0")) for name in ("tests", "failures", "skipped", "disabled")
+    )
+    return total - failed - skipped - disabled, failed, skipped + disabled
+
+
+def run_tests(preset: str, extra: list[str]) -> int:
+    """CTest's exit code; 1 if it ran no test at all."""
+    with tempfile.TemporaryDirectory() as folder:
+        junit = Path(folder) / "tests.xml"
+        command = ["ctest", "--preset", preset, "--output-junit", str(junit), *extra]
+        code = subprocess.run(command, check=False).returncode
+        if not junit.exists():
+            print("0 passed, 0 failed, 0 skipped", flush=True)
+            return code or 1
+        passed, failed, skipped = count_results(junit)
+    print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
+    return code or (1 if failed or not passed else 0)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--preset", default="dev")
+    known, extra = parser.parse_known_args()
+    return run_tests(known.preset, extra)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
