@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * commit.pml: the commit and recovery protocol of Perdure, for the model checker Spin.
+ *
+ * N ranks commit versions 1..E of data that they and their neighbours write; the machine crashes up
+ * to CRASHES times, at any step, also during recovery. run.py names the variants, says which of
+ * them must pass and which must not, and why.
+ *
+ * State of a rank
+ *   half[0..1]  the data: a line of its own part and a line that a neighbour puts
+ *   slot[0..1]  a body {version, attempt} and a state word {OPEN(v) | COMPLETE(v)}
+ *   Version v lives in half and slot v mod 2. A line has a cached and a durable value. A write
+ *   changes the cached one; a fence makes durable what the same rank flushed before it.
+ *
+ * Epoch v on every rank
+ *   a. write the own part of half v mod 2; put into the neighbour's. With -DCOPY both go to a
+ *      buffer in DRAM, and step 1 copies it to the half.
+ *   b. the fence that closes the one-sided epoch (a barrier)
+ *   1. flush the half, also what others put into it; fence
+ *   2. write the slot's body; flush; fence
+ *   3. state word := COMPLETE(v); flush; fence
+ *   4. all ranks agree (a barrier): v is acknowledged
+ *   5. state word of the other slot := OPEN(v+1); flush; fence
+ * Recovery on every rank: newest = the highest COMPLETE slot with a whole body of that version;
+ * R = the minimum of newest over the ranks; state word of slot R+1 := OPEN(R+1); flush; fence;
+ * barrier; epoch R+1.
+ * With -DFAULT one rank may once fail in commit (a device error): all learn it in step 4, re-open
+ * the slot as recovery does, and repeat the epoch with other data.
+ *
+ * A crash leaves each line whose values differ old or new (a body also torn: it is longer than the
+ * 8 bytes that are stored at once), in every combination. Checked after each crash: every rank
+ * has R; half R and slot R are, in both lines and on all ranks, of version R and of one attempt;
+ * acknowledged <= R <= begun; newest differ by at most 1. With -DOLDER also: if every rank calls
+ * R-1 complete, half R-1 is whole (PERDURE_ALLOW_OLDER relies on it). The attempt is a ghost: it
+ * tells what a repeated epoch wrote from what the abandoned one did, so that a mixture shows
+ * although all of it is version v.
+ *
+ * What keeps it small, without loss
+ *   - A fence and the write that follows are one step: a crash between them is a crash after the
+ *     write of which nothing became durable. The same holds for a fence and the arrival at a
+ *     barrier, and for a rank's own writes and its put, which nobody sees before a barrier.
+ *   - Recovery only reads until R is agreed, so Machine reads for all ranks at the crash; a crash
+ *     while they read finds what the previous crash left.
+ *   - The right variants write a line once between two fences (asserted), so old and new are the
+ *     only values that it can have.
+ */
+#ifndef N
+#define N 2
+#endif
+#ifndef E
+#define E 3
+#endif
+#ifndef CRASHES
+#define CRASHES 2
+#endif
+
+#ifdef LOCAL /* nothing is put, and nothing but commit synchronises the ranks */
+#define NO_PUT
+#define NO_CLOSING_FENCE
+#endif
+
+#define OPEN(v) ((v) * 2)
+#define COMPLETE(v) ((v) * 2 + 1)
+#define TAG(v) (attempt * 16 + (v))
+#define VERSION_OF(tag) ((tag) % 16)
+#define TORN 255
+
+/* Lines of rank r; k is the index of a half or slot. */
+#define LINES 8
+#define OWN(r, k) ((r) * LINES + (k))
+#define PUT(r, k) ((r) * LINES + 2 + (k))
+#define STATE(r, k) ((r) * LINES + 4 + (k))
+#define BODY(r, k) ((r) * LINES + 6 + (k))
+#define IS_BODY(i) ((i) % LINES >= 6)
+
+typedef Line {
+  byte cached;
+  byte durable;
+  bit flushed
+};
+Line line[N * LINES];
+#ifdef COPY
+byte buffer_own[N];
+byte buffer_put[N];
+#endif
+
+byte attempt;      /* how often the machine crashed or a commit failed */
+byte acknowledged; /* highest version that commit returned on any rank */
+byte begun;        /* highest version that any rank began */
+byte crashes;
+byte recovered;    /* R */
+bit restarting[N];
+
+/* One barrier at a time: the last rank to arrive turns the door. */
+byte arrived;
+bit door;
+bit side[N];
+bit waits[N];
+bit fault;   /* some rank failed in the commit that is going on */
+bit verdict; /* of the newest step 4: was there a fault? */
+bit fault_used;
+
+inline write(i, value) {
+#ifndef WRONG
+  assert(line[i].cached == line[i].durable);
+#endif
+  line[i].cached = value;
+  line[i].flushed = 0
+}
+
+inline flush(i) { line[i].flushed = 1 }
+
+inline fence() {
+  i = r * LINES;
+  do
+  :: i < (r + 1) * LINES ->
+     if
+     :: line[i].flushed -> line[i].durable = line[i].cached; line[i].flushed = 0
+     :: else
+     fi;
+     i++
+  :: else -> break
+  od;
+  i = 0
+}
+
+/* `at_last` is done once, when all ranks have arrived and none has left. */
+#define ARRIVE(at_last) \
+  arrived++; \
+  waits[r] = 1; \
+  if \
+  :: arrived == N -> at_last; arrived = 0; door = !door \
+  :: else \
+  fi
+
+/* First in every step: the rank may still be waiting at a barrier. */
+#define MAY_PASS (!waits[r] || door != side[r])
+#define PASS \
+  MAY_PASS -> \
+  side[r] = door; \
+  waits[r] = 0
+
+inline compute() {
+  if
+  :: v > begun -> begun = v
+  :: else
+  fi;
+#ifdef COPY
+  buffer_own[r] = TAG(v);
+#ifndef NO_PUT
+  buffer_put[(r + 1) % N] = TAG(v);
+#endif
+#else
+  write(OWN(r, v % 2), TAG(v));
+#ifndef NO_PUT
+  write(PUT((r + 1) % N, v % 2), TAG(v));
+#endif
+#endif
+#ifndef NO_CLOSING_FENCE
+  ARRIVE(skip)
+#endif
+}
+
+inline flush_half() {
+  flush(OWN(r, v % 2));
+#ifndef NO_REMOTE_FLUSH
+  flush(PUT(r, v % 2));
+#endif
+#if !defined(NO_DATA_FENCE) && !defined(ONE_FENCE)
+  fence()
+#endif
+}
+
+inline flush_body() {
+  flush(BODY(r, v % 2));
+#if !defined(NO_BODY_FENCE) && !defined(ONE_FENCE)
+  fence()
+#endif
+}
+
+inline flush_state() {
+  flush(STATE(r, v % 2));
+#ifndef NO_STATE_FENCE
+  fence()
+#endif
+}
+
+/* -DFAULT: a rank may fail here. Its own peers go on and learn it in step 4. */
+inline may_fail() {
+#ifdef FAULT
+  if
+  :: !fault_used -> fault_used = 1; fault = 1
+  :: skip
+  fi
+#else
+  skip
+#endif
+}
+
+/* What the last rank that arrives in step 4 finds. */
+inline decide() {
+  verdict = fault;
+  fault = 0;
+  if
+  :: verdict -> attempt++
+  :: else ->
+     if
+     :: v > acknowledged -> acknowledged = v
+     :: else
+     fi
+  fi
+}
+
+/* Step 4. Without it nothing is acknowledged, so that only what is recovered counts. */
+inline agree() {
+#ifdef NO_AGREEMENT
+  skip
+#else
+  ARRIVE(decide())
+#endif
+}
+
+/* Steps 1 to 4. */
+inline save() {
+#ifdef COPY
+  atomic { PASS; write(OWN(r, v % 2), buffer_own[r]); write(PUT(r, v % 2), buffer_put[r]) };
+#endif
+#ifdef AGREE_EARLY
+  atomic { PASS; flush_half(); ARRIVE(skip) };
+  atomic { PASS; write(BODY(r, v % 2), TAG(v)) };
+#elif defined(STATE_FIRST)
+  atomic { PASS; flush_half(); write(STATE(r, v % 2), COMPLETE(v)) };
+  atomic { flush_state(); write(BODY(r, v % 2), TAG(v)) };
+  atomic { flush_body(); agree() }
+#else
+  atomic {
+    PASS;
+    flush_half();
+    may_fail();
+    if
+    :: fault -> agree(); goto decided
+    :: else -> write(BODY(r, v % 2), TAG(v))
+    fi
+  };
+#endif
+#ifndef STATE_FIRST
+  atomic { flush_body(); write(STATE(r, v % 2), COMPLETE(v)) };
+  atomic { flush_state(); may_fail(); agree() }
+#endif
+}
+
+/* Step 5, or after a fault the way back to the same epoch. */
+inline open_slot() {
+  atomic {
+    PASS;
+    if
+    :: verdict ->
+#ifndef NO_REOPEN_AFTER_FAULT
+       write(STATE(r, v % 2), OPEN(v));
+#endif
+       goto reopened
+    :: else -> skip
+    fi;
+#if !defined(NEVER_OPEN) && !defined(OPEN_LATE)
+    write(STATE(r, (v + 1) % 2), OPEN(v + 1))
+#endif
+  };
+  atomic {
+    flush(STATE(r, (v + 1) % 2));
+    fence();
+    v++
+  }
+}
+
+inline open_late() {
+  atomic { PASS; write(STATE(r, v % 2), OPEN(v)) };
+  atomic { flush(STATE(r, v % 2)); fence() }
+}
+
+proctype Rank(byte r) {
+  byte v;
+  byte i;
+  do
+  :: {
+       v > 0; /* not before recovery, which is the escape below */
+     reopened:
+       atomic {
+         flush(STATE(r, v % 2));
+         fence();
+#ifndef NO_REOPEN_BARRIER
+         ARRIVE(skip)
+#endif
+       };
+       do
+       :: atomic { v <= E && MAY_PASS -> PASS; compute() };
+#ifdef OPEN_LATE
+          open_late();
+#endif
+          save();
+        decided:
+          open_slot()
+       :: v > E ->
+#ifdef NEVER_ENDS
+          assert(crashes < CRASHES);
+#endif
+        end_of_work:
+          false
+       od
+     } unless {
+       d_step {
+         restarting[r] ->
+         restarting[r] = 0;
+         v = recovered + 1;
+         i = 0;
+#ifndef NO_REOPEN
+         write(STATE(r, v % 2), OPEN(v))
+#endif
+       }
+     }
+  od
+}
+
+inline lose_cache() {
+  for (i : 0 .. N * LINES - 1) {
+    if
+    :: line[i].cached != line[i].durable ->
+       if
+       :: line[i].durable = line[i].cached
+       :: skip
+       :: IS_BODY(i) -> line[i].durable = TORN
+       fi;
+       line[i].cached = line[i].durable
+    :: else
+    fi;
+    line[i].flushed = 0
+  }
+}
+
+inline read_slot(k) {
+  if
+  :: line[STATE(rank, k)].durable % 2 == 1 && line[BODY(rank, k)].durable != TORN &&
+     VERSION_OF(line[BODY(rank, k)].durable) == line[STATE(rank, k)].durable / 2 &&
+     (!has_newest || line[STATE(rank, k)].durable / 2 > newest) ->
+     newest = line[STATE(rank, k)].durable / 2;
+     has_newest = 1
+  :: else
+  fi
+}
+
+inline read_slots() {
+  lowest = 255;
+  highest = 0;
+  for (rank : 0 .. N - 1) {
+    has_newest = 0;
+    newest = 0;
+    read_slot(0);
+    read_slot(1);
+    assert(has_newest);
+    lowest = (newest < lowest -> newest : lowest);
+    highest = (newest > highest -> newest : highest)
+  }
+  assert(highest - lowest <= 1);
+#ifdef RECOVER_MAX
+  recovered = highest
+#else
+  recovered = lowest
+#endif
+}
+
+/* Half and slot of version w: there, whole, and of one attempt on all ranks. */
+inline check_version(w) {
+  for (i : 0 .. N - 1) {
+    assert(line[STATE(i, (w) % 2)].durable == COMPLETE(w));
+    assert(VERSION_OF(line[BODY(i, (w) % 2)].durable) == (w));
+    assert(line[BODY(i, (w) % 2)].durable == line[BODY(0, (w) % 2)].durable);
+    assert(line[BODY(i, (w) % 2)].durable == line[OWN(i, (w) % 2)].durable);
+#ifndef NO_PUT
+    assert(line[BODY(i, (w) % 2)].durable == line[PUT(i, (w) % 2)].durable);
+#endif
+  }
+}
+
+inline check_older(w) {
+  has_newest = 1;
+  for (i : 0 .. N - 1) {
+    has_newest = has_newest && line[STATE(i, (w) % 2)].durable == COMPLETE(w) &&
+                 VERSION_OF(line[BODY(i, (w) % 2)].durable) == (w)
+  }
+  if
+  :: has_newest -> check_version(w)
+  :: else
+  fi
+}
+
+inline check_recovery() {
+  assert(acknowledged <= recovered && recovered <= begun);
+  check_version(recovered);
+#ifdef OLDER
+  if
+  :: recovered > 0 -> check_older(recovered - 1)
+  :: else
+  fi
+#endif
+}
+
+inline restart_ranks() {
+  arrived = 0;
+  door = 0;
+  fault = 0;
+  verdict = 0;
+  for (rank : 0 .. N - 1) {
+    side[rank] = 0;
+    waits[rank] = 0;
+    restarting[rank] = 1;
+#ifdef COPY
+    buffer_own[rank] = 0;
+    buffer_put[rank] = 0;
+#endif
+  }
+}
+
+inline format() {
+  for (rank : 0 .. N - 1) {
+    line[STATE(rank, 0)].cached = COMPLETE(0);
+    line[STATE(rank, 0)].durable = COMPLETE(0);
+    line[STATE(rank, 1)].cached = OPEN(1);
+    line[STATE(rank, 1)].durable = OPEN(1)
+  }
+}
+
+active proctype Machine() {
+  byte i;
+  byte rank;
+  byte newest;
+  byte lowest;
+  byte highest;
+  bit has_newest;
+  atomic {
+    format();
+    for (rank : 0 .. N - 1) { run Rank(rank) }
+    restart_ranks()
+  }
+end_of_crashes:
+  do
+  :: atomic {
+       crashes < CRASHES ->
+       crashes++;
+       attempt++;
+       lose_cache();
+       read_slots();
+       check_recovery();
+       restart_ranks();
+       i = 0;
+       rank = 0;
+       newest = 0;
+       lowest = 0;
+       highest = 0;
+       has_newest = 0
+     }
+  od
+}

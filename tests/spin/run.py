@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs Spin over one variant of commit.pml and checks that the verdict is the expected one.
+
+    run.py --list                    variants, expected verdict, reason
+    run.py VARIANT RANKS [--epochs E] [--crashes C] [--compact] [--trace]
+
+A wrong variant passes when Spin finds a counterexample; --trace prints it. --compact keeps 64-bit
+hashes of states instead of states, for searches that do not fit in memory.
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+MODEL = pathlib.Path(__file__).resolve().with_name("commit.pml")
+
+# name: (defines, expected verdict, what it is and why the verdict is that)
+VARIANTS = {
+    # The protocol.
+    "twin": ("", "right", "the application and its neighbours write into the halves"),
+    "copy": ("COPY", "right", "they write into DRAM, and commit copies"),
+    "local": ("LOCAL", "right", "no one-sided communication and no barrier but commit's"),
+    "twin_fault": ("FAULT", "right", "a commit fails on one rank and is repeated"),
+    "local_fault": ("LOCAL FAULT", "right", "the same without other barriers"),
+    "copy_older": ("COPY OLDER", "right", "R-1 is whole wherever all ranks call it complete"),
+    "local_older": ("LOCAL OLDER", "right", "the same in twin mode without one-sided writes"),
+    "twin_older": ("OLDER", "right",
+                   "the same with one-sided writes: who puts has opened its own slot before"),
+    "copy_older_opened_at_commit": (
+        "COPY OLDER OPEN_LATE", "right",
+        "copy may put step 5 off until commit begins to copy; R-1 stays usable until then"),
+    # Right, too: steps that this property does not need.
+    "twin_without_data_fence": (
+        "NO_DATA_FENCE", "right",
+        "the body's fence covers the data too (same thread), and no one reads a body whose state "
+        "word is OPEN"),
+    "twin_without_reopen_barrier": (
+        "NO_REOPEN_BARRIER", "right",
+        "no rank completes R+1 before the epoch-closing fence, which all reach re-opened"),
+    "twin_without_open": (
+        "NEVER_OPEN", "right",
+        "COMPLETE(v-1) is never the newest once v is agreed; only R-1 may be wrong, see below"),
+    # Sanity: the search does reach the end after every crash.
+    "never_ends": ("NEVER_ENDS", "wrong", "claims that no run ends after the last crash"),
+    # Wrong.
+    "no_agreement": ("NO_AGREEMENT", "wrong",
+                     "a fast rank gives up the version that a slow rank still needs"),
+    "agree_early": ("AGREE_EARLY NO_AGREEMENT", "wrong",
+                    "agreed before the slot is written: the minimum may be given up"),
+    "recover_max": ("RECOVER_MAX", "wrong", "some rank lacks the maximum"),
+    "no_closing_fence": ("NO_CLOSING_FENCE", "wrong", "a put lands after the owner's flush"),
+    "copy_no_closing_fence": ("COPY NO_CLOSING_FENCE", "wrong", "a put lands after the copy"),
+    "no_remote_flush": ("NO_REMOTE_FLUSH", "wrong", "what others put was never made durable"),
+    "one_fence": ("ONE_FENCE", "wrong", "the state word may be durable before the data"),
+    "no_body_fence": ("NO_BODY_FENCE", "wrong",
+                      "the state word may be durable before the body, and an abandoned attempt's "
+                      "body of the same version is taken for it"),
+    "no_state_fence": ("NO_STATE_FENCE", "wrong", "acknowledged before it is durable"),
+    "state_first": ("STATE_FIRST", "wrong",
+                    "COMPLETE beside the body of an abandoned attempt at the same version"),
+    "no_reopen": ("NO_REOPEN", "wrong", "an abandoned COMPLETE(R+1) beside new data of R+1"),
+    "local_no_reopen_barrier": ("LOCAL NO_REOPEN_BARRIER", "wrong",
+                                "one rank completes R+1 before another has re-opened it"),
+    "fault_no_reopen": ("FAULT NO_REOPEN_AFTER_FAULT", "wrong",
+                        "the failed commit left COMPLETE on the ranks that did not fail"),
+    "older_without_open": ("OLDER NEVER_OPEN", "wrong",
+                           "the slot of v-1 stays COMPLETE while half v+1 is written over it"),
+    "older_opened_late": ("OLDER OPEN_LATE", "wrong",
+                          "the same until the slot is opened"),
+}
+
+
+def run(command, folder):
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    return done.stdout + done.stderr, done.returncode
+
+
+def build(folder, defines, big, compact):
+    flags = [f"-D{name}" for name in defines]
+    output, failed = run(["spin", "-a", *flags, str(MODEL)], folder)
+    if failed or not (folder / "pan.c").exists():
+        sys.exit(f"spin -a failed:\n{output}")
+    # Optimising takes longer than a small search.
+    flags = ["-O2" if big else "-O0", "-DSAFETY"] + (["-DHC4"] if compact else [])
+    output, failed = run(["cc", "-w", *flags, "-o", "pan", "pan.c"], folder)
+    if failed:
+        sys.exit(f"compiling the verifier failed:\n{output}")
+
+
+def number(pattern, text):
+    found = re.search(pattern, text)
+    return int(found.group(1)) if found else -1
+
+
+def verify(folder, compact):
+    """Returns (verdict, states, seconds); 'unfinished' when the search was cut short."""
+    start = time.monotonic()
+    output, _ = run(["./pan", "-m1000000", "-w28" if compact else "-w23"], folder)
+    seconds = time.monotonic() - start
+    errors = number(r"errors: (\d+)", output)
+    cut_short = re.search("too small|out of memory|Search not completed", output)
+    if errors > 0 and "assertion violated" in output:
+        verdict = "wrong"
+    elif errors == 0 and not cut_short:
+        verdict = "right"
+    else:
+        verdict = "unfinished"
+        print(output)
+    return verdict, number(r"(\d+) states, stored", output), seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("variant", nargs="?", choices=VARIANTS)
+    parser.add_argument("ranks", nargs="?", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--crashes", type=int, default=2)
+    parser.add_argument("--compact", action="store_true", help="store hashes of states")
+    parser.add_argument("--trace", action="store_true", help="print the counterexample")
+    parser.add_argument("--list", action="store_true", help="print the variants")
+    options = parser.parse_args()
+    if options.list or not options.variant:
+        for name, (_, expected, reason) in VARIANTS.items():
+            print(f"{name};{expected};{reason}")
+        return 0
+    names, expected, _ = VARIANTS[options.variant]
+    defines = names.split() + [f"N={options.ranks}", f"E={options.epochs}",
+                               f"CRASHES={options.crashes}"]
+    if expected == "wrong":
+        defines.append("WRONG")
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        build(folder, defines, expected == "right" and options.ranks > 2, options.compact)
+        verdict, states, seconds = verify(folder, options.compact)
+        if options.trace and verdict == "wrong":
+            flags = [f"-D{define}" for define in defines]
+            print(run(["spin", "-k", "commit.pml.trail", "-p", *flags, str(MODEL)], folder)[0])
+    print(f"{options.variant} ranks={options.ranks} epochs={options.epochs} "
+          f"crashes={options.crashes}: {verdict}, {states} states, {seconds:.2f} s")
+    if verdict != expected:
+        print(f"expected: {expected}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
