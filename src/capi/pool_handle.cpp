@@ -21,6 +21,20 @@ std::string text_or(const char* text, const char* otherwise) {
   return otherwise == nullptr ? "" : otherwise;
 }
 
+// PERDURE_LOCK_WAIT_MS: how long to wait for a process that still holds a rank's file.
+Status read_lock_wait(OpenOptions& options) {
+  const char* text = std::getenv("PERDURE_LOCK_WAIT_MS");
+  if (text == nullptr || *text == '\0') return Status::success();
+  char* end = nullptr;
+  const unsigned long wait_ms = std::strtoul(text, &end, 10);
+  if (*end != '\0' || wait_ms > 3600000) {
+    return {Code::invalid_argument,
+            "PERDURE_LOCK_WAIT_MS='" + std::string(text) + "' is not 0 to 3600000"};
+  }
+  options.lock_wait_ms = static_cast<std::uint32_t>(wait_ms);
+  return Status::success();
+}
+
 Status check_flags(unsigned flags) {
   if ((flags & ~known_flags) != 0) {
     return {Code::invalid_argument, "unknown flags in perdure_options.flags"};
@@ -54,6 +68,7 @@ Result<OpenOptions> open_options(const perdure_options* given) {
     return Status(Code::invalid_argument, "copy_threads is " + std::to_string(from.copy_threads) +
                                               "; at most 256 make sense");
   }
+  PERDURE_TRY(read_lock_wait(options));
   options.pool.copy_threads = from.copy_threads == 0 ? 1 : from.copy_threads;
   if (options.job_name.size() >= job_name_bytes) {
     if (from.job != nullptr) {

@@ -100,15 +100,17 @@ Result<Situation> agree_on_situation(const std::string& directory, const Result<
   return Situation{exists};
 }
 
-Result<std::unique_ptr<Device>> open_rank_file(const std::string& path, bool create) {
-  FileDeviceOptions options;
-  options.create = create;
-  return open_file_device(path, options);
+Result<std::unique_ptr<Device>> open_rank_file(const std::string& path, bool create,
+                                               const OpenOptions& options) {
+  FileDeviceOptions file;
+  file.create = create;
+  file.lock_wait_ms = options.lock_wait_ms;
+  return open_file_device(path, file);
 }
 
 // F1: a rank file in a directory without a job record may be overwritten only if it holds nothing.
-Status check_remains(const std::string& path) {
-  auto device = open_rank_file(path, false);
+Status check_remains(const std::string& path, const OpenOptions& options) {
+  auto device = open_rank_file(path, false, options);
   if (!device.ok()) return device.status();
   auto region = check_region(*device.value());
   if (!region.ok()) return Status::success();  // never finished
@@ -126,17 +128,17 @@ Status remove_file(const std::string& path) {
 }
 
 // Removes what was there, all ranks' job records before any rank's file (F2, F3).
-Status clear_directory(const std::string& directory, Group& group, bool discard) {
+Status clear_directory(const std::string& directory, Group& group, const OpenOptions& options) {
   const std::string path = rank_file_path(directory, group.rank());
   std::unique_ptr<Device> held;
   Status local;
   if (::access(path.c_str(), F_OK) == 0) {
-    auto device = open_rank_file(path, false);
+    auto device = open_rank_file(path, false, options);
     if (device.ok()) held = device.take();
     if (!device.ok() && device.status().code() == Code::busy) local = device.status();
-    if (local.ok() && !discard) {
+    if (local.ok() && !options.discard) {
       held.reset();
-      local = check_remains(path);
+      local = check_remains(path, options);
     }
   }
   PERDURE_TRY(agree(group, local));
@@ -155,12 +157,12 @@ Result<JobRecord> agree_on_record(Group& group, const OpenOptions& options) {
 }
 
 Status make_rank_file(const std::string& directory, const JobRecord& record, std::uint32_t rank,
-                      const Geometry& geometry) {
+                      const OpenOptions& options) {
   const std::string path = rank_file_path(directory, rank);
-  auto device = open_rank_file(path, true);
+  auto device = open_rank_file(path, true, options);
   if (!device.ok()) return device.status();
   auto region = format_region(*device.value(), {record.job_id, record.job_name, rank, record.ranks},
-                              geometry);
+                              options.geometry);
   if (!region.ok()) return region.status();
   PERDURE_TRY(format_slots(*device.value(), region.value()));
   return sync_directory(directory);
@@ -169,11 +171,10 @@ Status make_rank_file(const std::string& directory, const JobRecord& record, std
 // F1. On failure no rank leaves anything.
 Status make_pool(const std::string& directory, Group& group, const OpenOptions& options) {
   PERDURE_TRY(agree(group, make_directory(directory)));
-  PERDURE_TRY(clear_directory(directory, group, options.discard));
+  PERDURE_TRY(clear_directory(directory, group, options));
   auto record = agree_on_record(group, options);
   if (!record.ok()) return record.status();
-  Status all =
-      agree(group, make_rank_file(directory, record.value(), group.rank(), options.geometry));
+  Status all = agree(group, make_rank_file(directory, record.value(), group.rank(), options));
   if (all.ok()) {
     all = agree(group, write_job_record(directory, record.value(), group.rank()));
   }
@@ -206,11 +207,12 @@ struct OpenedFile {
   Region region;
 };
 
-Result<OpenedFile> open_checked(const std::string& directory, const Group& group) {
+Result<OpenedFile> open_checked(const std::string& directory, const Group& group,
+                                const OpenOptions& options) {
   auto record = read_job_record(directory);
   if (!record.ok()) return record.status();
   const std::string path = rank_file_path(directory, group.rank());
-  auto device = open_rank_file(path, false);
+  auto device = open_rank_file(path, false, options);
   if (!device.ok()) return device.status();
   auto region = check_region(*device.value());
   if (!region.ok()) return region.status();
@@ -245,7 +247,7 @@ Result<std::unique_ptr<Pool>> open_pool(const std::string& directory, Group& gro
   if (!situation.value().exists || options.discard) {
     PERDURE_TRY(make_pool(directory, group, options));
   }
-  auto opened = open_checked(directory, group);
+  auto opened = open_checked(directory, group, options);
   const JobId id = opened.ok() ? opened.value().region.identity.job_id : JobId{};
   std::uint64_t ids[] = {id.words[0], ~id.words[0], id.words[1], ~id.words[1]};
   PERDURE_TRY(agree_max(group, status_of(opened), ids));

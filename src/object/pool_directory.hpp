@@ -12,6 +12,7 @@
 //   one.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -29,7 +30,8 @@ struct OpenOptions {
   std::string job_name;
   std::string emulate;  // row of the device table; empty: none
   bool real_delay = false;
-  Geometry geometry;  // of a pool that is made
+  std::uint32_t lock_wait_ms = 10000;  // for a process that still holds a rank's file
+  Geometry geometry;                   // of a pool that is made
   PoolOptions pool;
 };
 

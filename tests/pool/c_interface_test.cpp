@@ -1,0 +1,229 @@
+// perdure.h on a file, as a C program uses it: what is committed comes back in the next run.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "perdure/perdure.h"
+#include "temporary_directory.hpp"
+
+namespace {
+
+using perdure_test::TemporaryDirectory;
+
+constexpr std::uint64_t cells = 20000;
+
+// One run of a small job: opens, restarts, does `steps` steps, commits each.
+struct Job {
+  perdure_pool* pool = nullptr;
+  perdure_array* u = nullptr;
+  std::uint64_t step = 0;
+  std::uint64_t version = 0;
+
+  int open(const std::string& path, perdure_mode mode, const perdure_options* options = nullptr) {
+    if (const int code = perdure_open(path.c_str(), options, &pool); code != 0) return code;
+    if (const int code =
+            perdure_array_open(pool, "u", PERDURE_DOUBLE, 1, &cells, mode, nullptr, &u);
+        code != 0) {
+      return code;
+    }
+    if (const int code = perdure_scalar(pool, "iteration", &step, sizeof step); code != 0) {
+      return code;
+    }
+    return perdure_restart(pool, &version);
+  }
+  void compute(perdure_mode mode) {
+    auto* to = static_cast<double*>(perdure_working(u));
+    const auto* from = static_cast<const double*>(perdure_consistent(u));
+    for (std::uint64_t i = 0; i < cells; ++i) to[i] = from[i] + static_cast<double>(i);
+    if (mode == PERDURE_LOG) perdure_mark(u, 0, cells);
+    ++step;
+  }
+  bool holds(std::uint64_t steps) const {
+    const auto* now = static_cast<const double*>(perdure_consistent(u));
+    for (std::uint64_t i = 0; i < cells; ++i) {
+      if (now[i] != static_cast<double>(i * steps)) return false;
+    }
+    return step == steps;
+  }
+};
+
+class EachMode : public testing::TestWithParam<perdure_mode> {};
+std::string mode_text(const testing::TestParamInfo<perdure_mode>& tested) {
+  return tested.param == PERDURE_COPY ? "copy" : tested.param == PERDURE_TWIN ? "twin" : "log";
+}
+INSTANTIATE_TEST_SUITE_P(Modes, EachMode, testing::Values(PERDURE_COPY, PERDURE_TWIN, PERDURE_LOG),
+                         mode_text);
+
+TEST_P(EachMode, what_was_committed_comes_back_in_the_next_run) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("pool");
+  for (std::uint64_t run = 0; run < 4; ++run) {
+    Job job;
+    ASSERT_EQ(job.open(path, GetParam()), 0) << perdure_last_error();
+    EXPECT_EQ(job.version, run * 3);
+    EXPECT_TRUE(job.holds(run * 3));
+    for (int i = 0; i < 3; ++i) {
+      job.compute(GetParam());
+      ASSERT_EQ(perdure_commit(job.pool, &job.version), 0) << perdure_last_error();
+    }
+    job.compute(GetParam());  // never committed: lost
+    ASSERT_EQ(perdure_close(job.pool), 0);
+  }
+}
+
+TEST_P(EachMode, asynchronous_commits_come_back) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("pool");
+  {
+    Job job;
+    ASSERT_EQ(job.open(path, GetParam()), 0);
+    for (int i = 0; i < 5; ++i) {
+      job.compute(GetParam());
+      ASSERT_EQ(perdure_commit_begin(job.pool), 0) << perdure_last_error();
+      ASSERT_EQ(perdure_before_write(job.u), 0);  // here the application would compute
+      if (i == 4) break;
+      ASSERT_EQ(perdure_commit_wait(job.pool, &job.version), 0) << perdure_last_error();
+      EXPECT_EQ(job.version, job.step);
+    }
+    ASSERT_EQ(perdure_close(job.pool), 0);  // waits for the fifth
+  }
+  Job job;
+  ASSERT_EQ(job.open(path, GetParam()), 0);
+  EXPECT_EQ(job.version, 5U);
+  EXPECT_TRUE(job.holds(5));
+  perdure_close(job.pool);
+}
+
+// SIGKILL at random moments of a process that commits as fast as it can.
+TEST_P(EachMode, a_killed_process_loses_nothing_that_it_had_committed) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("pool");
+  for (int kill_round = 0; kill_round < 15; ++kill_round) {
+    int report[2];
+    ASSERT_EQ(::pipe(report), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      Job job;
+      if (job.open(path, GetParam()) != 0 || !job.holds(job.version)) ::_exit(3);
+      for (;;) {
+        job.compute(GetParam());
+        if (perdure_commit(job.pool, &job.version) != 0) ::_exit(4);
+        if (::write(report[1], &job.version, sizeof job.version) < 0) ::_exit(5);
+      }
+    }
+    ::close(report[1]);
+    ::usleep(20000 + static_cast<unsigned>(kill_round) * 1777);
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status)) << WEXITSTATUS(status);
+    std::uint64_t acknowledged = 0;
+    std::uint64_t version = 0;
+    while (::read(report[0], &version, sizeof version) == sizeof version) acknowledged = version;
+    ::close(report[0]);
+    Job job;
+    ASSERT_EQ(job.open(path, GetParam()), 0) << perdure_last_error();
+    EXPECT_GE(job.version, acknowledged);
+    EXPECT_TRUE(job.holds(job.version));
+    perdure_close(job.pool);
+  }
+}
+
+TEST(Interface, bad_arguments_are_errors_with_a_sentence) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("pool");
+  perdure_pool* pool = nullptr;
+  perdure_array* array = nullptr;
+  std::uint64_t shape[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+  EXPECT_EQ(perdure_open(nullptr, nullptr, &pool), PERDURE_E_INVALID);
+  EXPECT_EQ(perdure_open("", nullptr, &pool), PERDURE_E_INVALID);
+  EXPECT_EQ(perdure_open(path.c_str(), nullptr, nullptr), PERDURE_E_INVALID);
+  perdure_options options{};
+  options.flags = 1U << 20;
+  EXPECT_EQ(perdure_open(path.c_str(), &options, &pool), PERDURE_E_INVALID);
+  options.flags = PERDURE_MUST_EXIST | PERDURE_DISCARD;
+  EXPECT_EQ(perdure_open(path.c_str(), &options, &pool), PERDURE_E_INVALID);
+  options.flags = PERDURE_MUST_EXIST;
+  EXPECT_EQ(perdure_open(path.c_str(), &options, &pool), PERDURE_E_NOT_FOUND);
+  options.flags = 0;
+  options.emulate = "no-such-part";
+  EXPECT_EQ(perdure_open(path.c_str(), &options, &pool), PERDURE_E_NOT_FOUND);
+  EXPECT_NE(std::string(perdure_last_error()).find("no-such-part"), std::string::npos);
+  EXPECT_EQ(pool, nullptr);
+
+  ASSERT_EQ(perdure_open(path.c_str(), nullptr, &pool), 0) << perdure_last_error();
+  const auto open = [&](const char* name, int type, unsigned dimensions, int mode,
+                        const perdure_array_options* extra = nullptr) {
+    return perdure_array_open(pool, name, static_cast<perdure_type>(type), dimensions, shape,
+                              static_cast<perdure_mode>(mode), extra, &array);
+  };
+  EXPECT_EQ(open("u", 0, 1, PERDURE_COPY), PERDURE_E_INVALID);
+  EXPECT_EQ(open("u", 7, 1, PERDURE_COPY), PERDURE_E_INVALID);
+  EXPECT_EQ(open("u", PERDURE_BYTE, 0, PERDURE_COPY), PERDURE_E_INVALID);
+  EXPECT_EQ(open("u", PERDURE_BYTE, 9, PERDURE_COPY), PERDURE_E_INVALID);
+  EXPECT_EQ(open("u", PERDURE_BYTE, 1, 4), PERDURE_E_INVALID);
+  EXPECT_EQ(open("a b", PERDURE_BYTE, 1, PERDURE_COPY), PERDURE_E_INVALID);
+  EXPECT_EQ(open(nullptr, PERDURE_BYTE, 1, PERDURE_COPY), PERDURE_E_INVALID);
+  perdure_array_options both{};
+  both.flags = PERDURE_CHECKSUM | PERDURE_NO_CHECKSUM;
+  EXPECT_EQ(open("u", PERDURE_BYTE, 1, PERDURE_COPY, &both), PERDURE_E_INVALID);
+  perdure_array_options marks{};
+  marks.flags = PERDURE_MARKS;
+  EXPECT_EQ(open("u", PERDURE_BYTE, 1, PERDURE_COPY, &marks), PERDURE_E_INVALID);
+  perdure_array_options buffer{};
+  buffer.buffer = shape;
+  EXPECT_EQ(open("u", PERDURE_BYTE, 1, PERDURE_TWIN, &buffer), PERDURE_E_INVALID);
+  EXPECT_EQ(open("u", PERDURE_BYTE, 1, PERDURE_LOG, &buffer), PERDURE_E_INVALID);
+  EXPECT_EQ(array, nullptr);
+
+  ASSERT_EQ(open("u", PERDURE_INT32, 1, PERDURE_LOG, &marks), 0) << perdure_last_error();
+  EXPECT_EQ(open("u", PERDURE_INT32, 1, PERDURE_LOG, &marks), PERDURE_E_INVALID);
+  EXPECT_EQ(perdure_working(array), nullptr);  // before restart
+  EXPECT_EQ(perdure_mark(array, 0, 2), PERDURE_E_INVALID);
+  EXPECT_EQ(perdure_mark(array, ~std::uint64_t{0}, 2), PERDURE_E_INVALID);
+  EXPECT_EQ(perdure_write(array, 0, 1, shape), PERDURE_E_STATE);
+  EXPECT_EQ(perdure_commit(pool, nullptr), PERDURE_E_STATE);
+  EXPECT_EQ(perdure_commit_wait(pool, nullptr), PERDURE_E_STATE);
+  EXPECT_NE(std::strlen(perdure_last_error()), 0U);
+  EXPECT_EQ(perdure_close(pool), 0);
+  EXPECT_EQ(perdure_close(nullptr), 0);
+  EXPECT_STRNE(perdure_strerror(PERDURE_E_DAMAGED), perdure_strerror(PERDURE_E_IO));
+}
+
+TEST(Interface, an_emulated_part_adds_the_same_time_in_every_run) {
+  std::uint64_t model_ns[2] = {0, 0};
+  for (std::uint64_t& ns : model_ns) {
+    const TemporaryDirectory directory;
+    perdure_options options{};
+    options.emulate = "paper-nvm-9.5,commit_latency_ns=2000";
+    Job job;
+    ASSERT_EQ(job.open(directory.path("pool"), PERDURE_COPY, &options), 0) << perdure_last_error();
+    for (int i = 0; i < 3; ++i) {
+      job.compute(PERDURE_COPY);
+      ASSERT_EQ(perdure_commit(job.pool, nullptr), 0);
+    }
+    perdure_pool_status status{};
+    ASSERT_EQ(perdure_status(job.pool, &status), 0);
+    ns = status.model_ns;
+    perdure_close(job.pool);
+  }
+  EXPECT_EQ(model_ns[0], model_ns[1]);
+  EXPECT_GT(model_ns[0], 3 * 4 * 2000U);  // four fences a commit
+}
+
+TEST(Interface, status_says_what_survives) {
+  const TemporaryDirectory directory;
+  Job job;
+  ASSERT_EQ(job.open(directory.path("pool"), PERDURE_COPY), 0);
+  perdure_pool_status status{};
+  ASSERT_EQ(perdure_status(job.pool, &status), 0);
+  EXPECT_EQ(status.survives_power_failure, 0);  // tmpfs
+  perdure_close(job.pool);
+}
+
+}  // namespace
