@@ -29,6 +29,8 @@ function(perdure_add_mpi name wrapper)
   separate_arguments(words UNIX_COMMAND "${shown}")
   list(POP_FRONT words)
   add_library(perdure_mpi_${name} INTERFACE IMPORTED GLOBAL)
+  # Only the C interface: the old C++ bindings would need libraries that the wrapper does not name.
+  target_compile_definitions(perdure_mpi_${name} INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   set(link_dirs "")
   foreach(word IN LISTS words)
     if(word MATCHES "^-I(.+)")
