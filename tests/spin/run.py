@@ -111,7 +111,8 @@ def verify(folder, compact):
     else:
         verdict = "unfinished"
         print(output)
-    return verdict, number(r"(\d+) states, stored", output), seconds
+    stored = re.search(r"([\d.e+]+) states, stored", output)
+    return verdict, int(float(stored.group(1))) if stored else -1, seconds
 
 
 def main():

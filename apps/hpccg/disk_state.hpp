@@ -1,0 +1,53 @@
+// Disk state: the usual application-level checkpoint. Vectors in DRAM; each commit writes a new
+// file per rank, makes it durable and renames it over the older of two.
+//
+// A version counts when all ranks have it: commit ends with a barrier, restore takes the smallest
+// of the ranks' newest versions and deletes what lies beyond before anybody goes on
+// (tests/spin/commit.pml says why both are needed).
+#pragma once
+
+#include <string>
+
+#include "memory_state.hpp"
+#include "stopwatch.hpp"
+
+namespace hpccg {
+
+// What PERDURE_KILL="rank=R,iteration=N,point=P" asks of this rank: perdure honours it in its own
+// commits, and so does this mode, at the points copy, data and state.
+struct RehearsedKill {
+  std::uint64_t iteration = UINT64_MAX;
+  std::string point;
+};
+
+class DiskState final : public MemoryState {
+ public:
+  DiskState(const Grid& grid, const std::string& directory);
+
+  std::uint64_t restore() override;
+  void commit() override;
+  std::uint64_t committed_bytes() const override { return committed_bytes_; }
+
+ private:
+  struct Header {
+    std::uint64_t magic, version, iteration;
+    double rtrans;
+    std::uint32_t nx, ny, nz, rank, ranks, unused;
+  };
+
+  Header header_of(std::uint64_t version) const;
+  std::string path_of(std::uint64_t version) const;
+  std::uint64_t newest_version() const;
+  bool read_header(std::uint64_t parity, Header& header) const;
+  void read_version(std::uint64_t version);
+  void write_version(std::uint64_t version);
+  void die_if_rehearsed(const char* point) const;
+
+  Grid grid_;
+  std::string directory_;
+  RehearsedKill kill_;
+  std::uint64_t version_ = 0;
+  std::uint64_t committed_bytes_ = 0;
+};
+
+}  // namespace hpccg

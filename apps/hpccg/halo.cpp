@@ -1,0 +1,60 @@
+#include "halo.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+namespace hpccg {
+namespace {
+
+MPI_Win make_window(double* base, std::size_t count) {
+  MPI_Win window = MPI_WIN_NULL;
+  MPI_Win_create(base, static_cast<MPI_Aint>(count * sizeof(double)), sizeof(double),
+                 MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  return window;
+}
+
+}  // namespace
+
+Halo::Halo(const Grid& grid, const std::vector<double*>& vectors, bool landing)
+    : grid_(grid), landing_(landing ? 2 * grid.plane() : 0) {
+  if (landing) {
+    exposed_.push_back({nullptr, make_window(landing_.get(), 2 * grid.plane())});
+    return;
+  }
+  for (double* vector : vectors) {
+    exposed_.push_back({vector, make_window(vector + grid.points(), 2 * grid.plane())});
+  }
+}
+
+Halo::~Halo() {
+  for (Exposed& exposed : exposed_) MPI_Win_free(&exposed.window);
+}
+
+void Halo::put_planes(const double* vector, MPI_Win window) const {
+  const auto plane = static_cast<int>(grid_.plane());
+  const double* top = vector + grid_.points() - grid_.plane();
+  if (grid_.has_below()) {
+    MPI_Put(vector, plane, MPI_DOUBLE, grid_.rank - 1, plane, plane, MPI_DOUBLE, window);
+  }
+  if (grid_.has_above()) {
+    MPI_Put(top, plane, MPI_DOUBLE, grid_.rank + 1, 0, plane, MPI_DOUBLE, window);
+  }
+}
+
+void Halo::exchange(double* vector) {
+  if (grid_.ranks == 1) return;
+  const bool landing = landing_.get() != nullptr;
+  const auto exposed = std::find_if(exposed_.begin(), exposed_.end(), [&](const Exposed& each) {
+    return landing || each.vector == vector;
+  });
+  if (exposed == exposed_.end()) throw std::logic_error("exchange() of an unknown vector");
+  MPI_Win_fence(MPI_MODE_NOPRECEDE, exposed->window);
+  put_planes(vector, exposed->window);
+  MPI_Win_fence(MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOSUCCEED, exposed->window);
+  if (landing) {
+    std::memcpy(vector + grid_.points(), landing_.get(), 2 * grid_.plane() * sizeof(double));
+  }
+}
+
+}  // namespace hpccg

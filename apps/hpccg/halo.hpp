@@ -1,0 +1,41 @@
+// Halo: brings a rank's boundary planes into the vectors of its neighbours, one-sided.
+//
+// The windows are the vectors themselves, so that what the neighbours put is part of the state, is
+// committed by its owner, and need not be exchanged again after a restart. Vectors in
+// write-protected memory (log mode) can't be windows: an MPI library may let the kernel store into
+// them, which fails instead of faulting. They get their planes through a window of their own.
+#pragma once
+
+#include <vector>
+
+#include "buffer.hpp"
+#include "grid.hpp"
+#include "message.hpp"
+
+namespace hpccg {
+
+class Halo {
+ public:
+  // Collective. `vectors` are all that exchange() will be called for. `landing`: see above.
+  Halo(const Grid& grid, const std::vector<double*>& vectors, bool landing);
+  ~Halo();
+  Halo(const Halo&) = delete;
+  Halo& operator=(const Halo&) = delete;
+
+  // Collective: fence, put, fence. Before the first fence the neighbours may read and store their
+  // halo; after the second one `vector` is whole.
+  void exchange(double* vector);
+
+ private:
+  struct Exposed {
+    double* vector;
+    MPI_Win window;
+  };
+  void put_planes(const double* vector, MPI_Win window) const;
+
+  Grid grid_;
+  Buffer<double> landing_;
+  std::vector<Exposed> exposed_;
+};
+
+}  // namespace hpccg

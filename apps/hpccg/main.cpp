@@ -1,0 +1,64 @@
+// hpccg: conjugate gradients on a 27-point grid, in the manner of the HPCCG mini-application; its
+// protection is chosen by a flag. README.md shows how to run it.
+#include <cstdio>
+#include <exception>
+
+#include "halo.hpp"
+#include "matrix.hpp"
+#include "message.hpp"
+#include "options.hpp"
+#include "report.hpp"
+#include "solver.hpp"
+#include "state.hpp"
+#include "stopwatch.hpp"
+
+namespace hpccg {
+namespace {
+
+void solve(const Grid& grid, const Options& options) {
+  Times times;
+  const Stopwatch matrix_watch;
+  const Matrix matrix = make_matrix(grid);
+  Buffer<double> b(grid.points());
+  sum_rows(matrix, b.get());
+  MPI_Barrier(MPI_COMM_WORLD);
+  times.matrix_s = matrix_watch.seconds();
+
+  const Stopwatch start_watch;
+  const auto state = make_state(grid, options);
+  const std::uint64_t restored_version = state->restore();
+  Halo halo(grid, state->windows(), state->write_protected());
+  Solver solver(grid, matrix, b.get(), *state, halo);
+  if (restored_version == 0) solver.start();
+  const std::uint64_t first_iteration = state->scalars().iteration;
+  MPI_Barrier(MPI_COMM_WORLD);
+  times.start_s = start_watch.seconds();
+
+  const Stopwatch loop_watch;
+  solver.run(options);
+  MPI_Barrier(MPI_COMM_WORLD);
+  times.loop_s = loop_watch.seconds();
+  print_report(grid, options, times, restored_version, first_iteration, *state);
+}
+
+}  // namespace
+}  // namespace hpccg
+
+int main(int argc, char** argv) {
+  int thread_level = MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &thread_level);
+  int rank = 0;
+  int ranks = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  try {
+    const hpccg::Options options = hpccg::parse_options(argc, argv, rank == 0);
+    hpccg::solve({options.nx, options.ny, options.nz, rank, ranks}, options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "hpccg: rank %d: %s\n", rank, error.what());
+    std::fflush(stderr);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,80 @@
+#include "options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <map>
+
+namespace hpccg {
+namespace {
+
+const std::map<std::string, Protection> protections{
+    {"none", Protection::none},   {"disk", Protection::disk}, {"copy", Protection::copy},
+    {"async", Protection::async}, {"twin", Protection::twin}, {"log", Protection::log}};
+const std::map<std::string, Checksum> checksums{
+    {"default", Checksum::standard}, {"on", Checksum::on}, {"off", Checksum::off}};
+const std::map<std::string, TwinStore> twin_stores{{"cached", TwinStore::cached},
+                                                   {"stream", TwinStore::stream}};
+
+template <typename Enum>
+const char* key_of(const std::map<std::string, Enum>& names, Enum value) {
+  for (const auto& [name, named] : names) {
+    if (named == value) return name.c_str();
+  }
+  return "?";
+}
+
+template <typename Enum>
+void add_choice(CLI::App& app, const char* flag, Enum& value,
+                const std::map<std::string, Enum>& names, const char* text) {
+  app.add_option(flag, value, text)
+      ->transform(CLI::CheckedTransformer(names, CLI::ignore_case))
+      ->default_str(key_of(names, value));
+}
+
+void add_problem(CLI::App& app, Options& options) {
+  const CLI::Range extent(2, 1 << 20);  // two planes, so that no point is a neighbour twice
+  app.add_option("nx", options.nx, "grid points of each rank along x")->check(extent);
+  app.add_option("ny", options.ny, "along y")->check(extent);
+  app.add_option("nz", options.nz, "along z; the ranks' grids are stacked")->check(extent);
+  app.add_option("--iterations", options.iterations, "number of iterations");
+  app.add_option("--tolerance", options.tolerance, "end earlier, when |r| / |b| is below");
+  app.add_option("--print-every", options.print_every, "print the residual each N iterations");
+  app.add_flag("--json", options.json, "end with one JSON object instead of a summary");
+}
+
+void add_protection(CLI::App& app, Options& options) {
+  add_choice(app, "--protect", options.protection, protections, "how the state survives");
+  app.add_option("--every", options.every, "commit each N iterations")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--pool", options.pool, "directory of the pool (copy, async, twin, log)");
+  app.add_option("--disk-dir", options.disk_dir, "directory of the files (disk)");
+  add_choice(app, "--checksum", options.checksum, checksums, "checksums of the arrays");
+  add_choice(app, "--twin-store", options.twin_store, twin_stores,
+             "twin: ordinary stores, or blocks past the cache");
+  app.add_option("--emulate", options.emulate, "row of `perdure devices` to emulate");
+  app.add_flag("--real-delay", options.real_delay, "emulate by waiting, not by a virtual clock");
+  app.add_option("--threads", options.threads, "threads that copy and flush")
+      ->check(CLI::Range(1, 256));
+}
+
+}  // namespace
+
+const char* name_of(Protection protection) { return key_of(protections, protection); }
+const char* name_of(TwinStore store) { return key_of(twin_stores, store); }
+
+Options parse_options(int argc, char** argv, bool speaks) {
+  Options options;
+  CLI::App app("Conjugate gradients on a 27-point grid, with a state that survives");
+  app.option_defaults()->always_capture_default();
+  add_problem(app, options);
+  add_protection(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = speaks ? app.exit(error) : error.get_exit_code();
+    std::exit(code);
+  }
+  return options;
+}
+
+}  // namespace hpccg
