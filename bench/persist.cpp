@@ -1,0 +1,30 @@
+// bench_persist: what it costs to make bytes durable on this machine, against libpmem and memcpy.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "persist.hpp"
+
+int main(int argc, char** argv) {
+  perdure::bench::PersistOptions options;
+  std::string only;
+  CLI::App app("Copy and flush primitives against libpmem and memcpy; one JSON line per fact");
+  app.add_flag("--quick", options.quick, "fewer repetitions and flush sizes: under a minute");
+  app.add_option("--dir", options.directory, "directory of the file that is written")
+      ->check(CLI::ExistingDirectory)
+      ->capture_default_str();
+  app.add_option("--largest", options.largest_bytes, "largest size in bytes")
+      ->check(CLI::Range(std::size_t{64} << 10U, std::size_t{1} << 40U))
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "thread counts")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--only", only, "copy or flush")->check(CLI::IsMember({"copy", "flush"}));
+  CLI11_PARSE(app, argc, argv);
+
+  perdure::Status status;
+  if (only != "flush") status = perdure::bench::measure_copies(options);
+  if (status.ok() && only != "copy") status = perdure::bench::measure_flushes(options);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "bench_persist: %s\n", status.message().c_str());
+  return 1;
+}

@@ -1,0 +1,152 @@
+// Copies of freshly written memory to an uncached destination: our copy, the same with checksums,
+// libpmem's and memcpy, in turn within each repetition, so that a disturbance meets all of them.
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "persist.hpp"
+#include "pmem/parallel.hpp"
+
+namespace perdure::bench {
+namespace {
+
+constexpr std::size_t block_bytes = std::size_t{64} << 10U;
+// The sizes at which the claims against memcpy are made.
+constexpr std::size_t claimed_bytes = std::size_t{64} << 20U;
+
+void no_fence() {}
+void no_flush(const void*, std::size_t) {}
+void plain_copy(void* destination, const void* source, std::size_t count) {
+  std::memcpy(destination, source, count);
+}
+
+struct Contender {
+  std::string name;
+  std::function<Status(std::size_t count)> copy;
+};
+
+// The nanoseconds of every repetition, per contender.
+using Times = std::map<std::string, std::vector<double>>;
+
+// One thread count: a device and a writer per contender, on the same memory.
+class CopyField {
+ public:
+  CopyField(Device& memory, unsigned threads, const std::vector<std::byte>& source)
+      : source_(source), crcs_(source.size() / block_bytes + 1) {
+    add("copy", memory, threads, false);
+    add("fused", memory, threads, true);
+    add_verbs("memcpy", memory, threads, {plain_copy, no_flush, no_fence});
+    if (libpmem_verbs().copy != nullptr) add_verbs("libpmem", memory, threads, libpmem_verbs());
+  }
+
+  const std::vector<Contender>& contenders() const { return contenders_; }
+
+ private:
+  void add_verbs(const std::string& name, const Device& memory, unsigned threads,
+                 const Verbs& verbs) {
+    devices_.push_back(device_with_verbs(memory, verbs));
+    add(name, *devices_.back(), threads, false);
+  }
+
+  void add(const std::string& name, Device& device, unsigned threads, bool checksums) {
+    writers_.push_back(std::make_unique<ParallelWriter>(device, threads));
+    ParallelWriter& writer = *writers_.back();
+    contenders_.push_back({name, [this, &writer, &device, checksums](std::size_t count) {
+                             PERDURE_TRY(copy_with(writer, count, checksums));
+                             return device.fence();
+                           }});
+  }
+
+  Status copy_with(ParallelWriter& writer, std::size_t count, bool checksums) {
+    if (!checksums) return writer.copy(0, source_.data(), count);
+    return writer.copy_with_checksums(0, source_.data(), count, block_bytes, crcs_.data());
+  }
+
+  const std::vector<std::byte>& source_;
+  std::vector<std::uint64_t> crcs_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<ParallelWriter>> writers_;
+  std::vector<Contender> contenders_;
+};
+
+int repetitions_of(std::size_t size, bool quick) {
+  const std::size_t budget = (quick ? std::size_t{1} : std::size_t{6}) << 30U;
+  const std::size_t fitting = budget / size;
+  return static_cast<int>(std::min<std::size_t>(std::max<std::size_t>(fitting, 7), 201));
+}
+
+Result<Times> race(const CopyField& field, Device& memory, std::vector<std::byte>& source,
+                   std::size_t size, int repetitions) {
+  Times times;
+  const std::size_t count = field.contenders().size();
+  // The first round only warms up.
+  for (int round = -1; round < repetitions; ++round) {
+    for (std::size_t turn = 0; turn < count; ++turn) {
+      const auto shift = static_cast<std::size_t>(round + 1);
+      const Contender& contender = field.contenders()[(turn + shift) % count];
+      std::memset(source.data(), round, size);
+      evict(memory.base(), size);
+      Status status;
+      const double ns = nanoseconds_of([&] { status = contender.copy(size); });
+      PERDURE_TRY(status);
+      if (round >= 0) times[contender.name].push_back(ns);
+    }
+  }
+  return times;
+}
+
+std::vector<double> ratios(const std::vector<double>& ours, const std::vector<double>& theirs) {
+  std::vector<double> paired;
+  for (std::size_t i = 0; i < theirs.size(); ++i) paired.push_back(ours[i] / theirs[i]);
+  return paired;
+}
+
+void report_rates(const Times& times, std::size_t size, unsigned threads) {
+  for (const auto& [name, ns] : times) {
+    std::vector<double> rates;
+    for (const double one : ns) rates.push_back(static_cast<double>(size) / one);
+    Fact fact = fact_of(name + "/" + std::to_string(size) + "/" + std::to_string(threads),
+                        "bandwidth", "GB/s", size, threads);
+    set_samples(fact, rates);
+    print_fact(fact);
+  }
+}
+
+void report_ratios(const Times& times, std::size_t size, unsigned threads) {
+  const std::string suffix = "/" + std::to_string(size) + "/" + std::to_string(threads);
+  Fact against_libpmem = fact_of("copy" + suffix, "ratio_to_libpmem", "1", size, threads);
+  if (times.contains("libpmem")) {
+    set_samples(against_libpmem, ratios(times.at("copy"), times.at("libpmem")));
+  } else {
+    against_libpmem.more.emplace_back("absent", "libpmem was not found when this was built");
+  }
+  claim_at_most(against_libpmem, 1.05);
+  print_fact(against_libpmem);
+  for (const auto& [name, target] : {std::pair{"copy", 0.8}, std::pair{"fused", 1.2}}) {
+    Fact fact = fact_of(name + suffix, "ratio_to_memcpy", "1", size, threads);
+    set_samples(fact, ratios(times.at(name), times.at("memcpy")));
+    if (size == claimed_bytes) claim_at_most(fact, target);
+    print_fact(fact);
+  }
+}
+
+}  // namespace
+
+Status measure_copies(const PersistOptions& options) {
+  auto memory = open_scratch(options, options.largest_bytes);
+  if (!memory.ok()) return memory.status();
+  std::vector<std::byte> source(options.largest_bytes);
+  for (const unsigned threads : options.threads) {
+    const CopyField field(*memory.value(), threads, source);
+    for (std::size_t size = std::size_t{64} << 10U; size <= options.largest_bytes; size *= 4) {
+      const Result<Times> times = race(field, *memory.value(), source, size,
+                                       repetitions_of(size, options.quick));
+      if (!times.ok()) return times.status();
+      report_ratios(times.value(), size, threads);
+      report_rates(times.value(), size, threads);
+    }
+  }
+  return Status::success();
+}
+
+}  // namespace perdure::bench
