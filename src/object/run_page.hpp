@@ -8,9 +8,10 @@
 //
 // PERDURE_KILL="rank=R,iteration=N,point=P" makes rank R send itself SIGKILL in the commit whose
 // scalar "iteration" is at least N (the version's number, if there is no such scalar), at point P:
-//   copy    half of the arrays are copied or flushed   data   the data is durable, the slot is not
-//   slot    the slot's body is durable                 state  the version is durable on this rank,
-//   agreed  it is durable on all ranks                        perhaps not on others
+//   copy    half of the arrays are copied or flushed    data    all is stored, nothing is durable
+//   slot    data and slot are durable, the state        state   the version is durable on this
+//           word is not stored                                  rank, perhaps not on others
+//   agreed  it is durable on all ranks
 #pragma once
 
 #include <atomic>

@@ -109,6 +109,7 @@ void CrashDevice::flush(std::uint64_t offset, std::size_t count) {
   const std::uint64_t last = (offset + count - 1) / line_bytes_;
   for (std::uint64_t index = offset / line_bytes_; index <= last; ++index) {
     lines_[index].flushed = lines_[index].pending.size();
+    lines_[index].flusher = std::this_thread::get_id();
     counters_.flushed_bytes += line_bytes_;
   }
 }
@@ -118,6 +119,7 @@ Status CrashDevice::fence() {
   if (on_fence) on_fence(*this);
   if (++counters_.fence_calls == failing_fence) return {Code::io_error, "the fence failed"};
   for (Line& line : lines_) {
+    if (line.flusher != std::this_thread::get_id()) continue;
     for (std::size_t i = 0; i < line.flushed; ++i) {
       put_word(durable_, line.pending[i].word, line.pending[i].value);
     }

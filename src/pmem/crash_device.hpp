@@ -12,17 +12,18 @@
 //   words   per aligned 8-byte word, any of the values it had since it was last durable
 //   lines   per line, all of its pending stores or none
 //
-// What was flushed is still pending until the fence. A fence makes the stores durable that were
-// flushed before it. All combinations over lines (words) are legal, as any line may be evicted at
+// What was flushed is still pending until the fence. A fence makes the stores durable that the same
+// thread flushed before it. All combinations over lines (words) are legal, as any line may be evicted at
 // any time: exhaustive up to a bound, beyond it sampled by a seed, none and all of them included.
 //
-// Threads: one. The line size is a parameter, so that small cases are exhaustive.
+// Threads: one at a time. The line size is a parameter, so that small cases are exhaustive.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "base/status.hpp"
@@ -76,7 +77,8 @@ class CrashDevice final : public Device {
   };
   struct Line {
     std::vector<WordStore> pending;
-    std::size_t flushed = 0;  // the first so many of them were flushed
+    std::size_t flushed = 0;  // the first so many of them were flushed,
+    std::thread::id flusher;  // by this thread, whose fence alone counts (device.hpp, D4)
   };
   // Something that a crash decides independently of the rest: choice 0 leaves the durable bytes.
   struct Unit {

@@ -30,6 +30,8 @@ TEST(PageRanges, becomes_one_range_when_there_are_too_many) {
   EXPECT_LE(taken.size(), 4U);
   EXPECT_EQ(taken.front().begin, 0U);
   EXPECT_EQ(taken.back().end, 991U);
+  for (std::uint64_t i = 0; i < 5; ++i) ranges.add({i * 10, i * 10 + 1});  // just one too many
+  EXPECT_EQ(ranges.take(), (std::vector<ByteRange>{{0, 41}}));
 }
 
 TEST(PageRanges, covers_exactly_what_was_noted_when_it_is_little) {

@@ -69,8 +69,8 @@ TEST_P(CrashSweep, two_ranks_get_back_the_same_version_from_every_cut) {
   options.mode = std::get<0>(GetParam());
   options.model = std::get<1>(GetParam());
   options.versions = 3;
-  options.images_per_fence = 12;
-  expect_right(sweep_two_ranks(options), 500);
+  options.images_per_fence = 24;
+  expect_right(sweep_two_ranks(options), 300);
 }
 
 TEST_P(CrashSweep, two_ranks_that_go_on_after_a_crash_never_meet_the_abandoned_version) {

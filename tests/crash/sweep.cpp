@@ -243,8 +243,7 @@ class RecordedRank {
     attempt_ = step.attempt;
     bounds_.begun = step.version;
     if (step.fails == group_.rank()) {  // the fence of the state word: perhaps durable, perhaps not
-      medium.failing_fence = medium.counters().fence_calls +
-                             (options_.mode == ArrayMode::twin || !options_.asynchronous ? 3 : 4);
+      medium.failing_fence = medium.counters().fence_calls + 2;
     }
     const bool committed = job.commit(history_.back()).ok();
     if (committed) bounds_.acknowledged = step.version;

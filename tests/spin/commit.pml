@@ -16,15 +16,14 @@
  *   a. write the own part of half v mod 2; put into the neighbour's. With -DCOPY both go to a
  *      buffer in DRAM, and step 1 copies it to the half.
  *   b. the fence that closes the one-sided epoch (a barrier)
- *   1. flush the half, also what others put into it; fence
- *   2. write the slot's body; flush; fence
- *   3. state word := COMPLETE(v); flush; fence
- *   4. all ranks agree (a barrier): v is acknowledged
- *   5. state word of the other slot := OPEN(v+1); flush; fence
+ *   1. flush the half, also what others put into it; write the slot's body; flush; fence
+ *   2. state word := COMPLETE(v); flush; fence
+ *   3. all ranks agree (a barrier): v is acknowledged
+ *   4. state word of the other slot := OPEN(v+1); flush; fence
  * Recovery on every rank: newest = the highest COMPLETE slot with a whole body of that version;
  * R = the minimum of newest over the ranks; state word of slot R+1 := OPEN(R+1); flush; fence;
  * barrier; epoch R+1.
- * With -DFAULT one rank may once fail in commit (a device error): all learn it in step 4, re-open
+ * With -DFAULT one rank may once fail in commit (a device error): all learn it in step 3, re-open
  * the slot as recovery does, and repeat the epoch with other data.
  *
  * A crash leaves each line whose values differ old or new (a body also torn: it is longer than the
@@ -97,7 +96,7 @@ bit door;
 bit side[N];
 bit waits[N];
 bit fault;   /* some rank failed in the commit that is going on */
-bit verdict; /* of the newest step 4: was there a fault? */
+bit verdict; /* of the newest step 3: was there a fault? */
 bit fault_used;
 
 inline write(i, value) {
@@ -166,14 +165,14 @@ inline flush_half() {
 #ifndef NO_REMOTE_FLUSH
   flush(PUT(r, v % 2));
 #endif
-#if !defined(NO_DATA_FENCE) && !defined(ONE_FENCE)
+#ifdef DATA_FENCE
   fence()
 #endif
 }
 
 inline flush_body() {
   flush(BODY(r, v % 2));
-#if !defined(NO_BODY_FENCE) && !defined(ONE_FENCE)
+#ifndef NO_BODY_FENCE
   fence()
 #endif
 }
@@ -185,7 +184,7 @@ inline flush_state() {
 #endif
 }
 
-/* -DFAULT: a rank may fail here. Its own peers go on and learn it in step 4. */
+/* -DFAULT: a rank may fail here. Its own peers go on and learn it in step 3. */
 inline may_fail() {
 #ifdef FAULT
   if
@@ -197,7 +196,7 @@ inline may_fail() {
 #endif
 }
 
-/* What the last rank that arrives in step 4 finds. */
+/* What the last rank that arrives in step 3 finds. */
 inline decide() {
   verdict = fault;
   fault = 0;
@@ -211,7 +210,7 @@ inline decide() {
   fi
 }
 
-/* Step 4. Without it nothing is acknowledged, so that only what is recovered counts. */
+/* Step 3. Without it nothing is acknowledged, so that only what is recovered counts. */
 inline agree() {
 #ifdef NO_AGREEMENT
   skip
@@ -220,13 +219,13 @@ inline agree() {
 #endif
 }
 
-/* Steps 1 to 4. */
+/* Steps 1 to 3. */
 inline save() {
 #ifdef COPY
   atomic { PASS; write(OWN(r, v % 2), buffer_own[r]); write(PUT(r, v % 2), buffer_put[r]) };
 #endif
 #ifdef AGREE_EARLY
-  atomic { PASS; flush_half(); ARRIVE(skip) };
+  atomic { PASS; flush_half(); fence(); ARRIVE(skip) };
   atomic { PASS; write(BODY(r, v % 2), TAG(v)) };
 #elif defined(STATE_FIRST)
   atomic { PASS; flush_half(); write(STATE(r, v % 2), COMPLETE(v)) };
@@ -249,7 +248,7 @@ inline save() {
 #endif
 }
 
-/* Step 5, or after a fault the way back to the same epoch. */
+/* Step 4, or after a fault the way back to the same epoch. */
 inline open_slot() {
   atomic {
     PASS;

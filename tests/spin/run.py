@@ -33,12 +33,12 @@ VARIANTS = {
                    "the same with one-sided writes: who puts has opened its own slot before"),
     "copy_older_opened_at_commit": (
         "COPY OLDER OPEN_LATE", "right",
-        "copy may put step 5 off until commit begins to copy; R-1 stays usable until then"),
+        "copy may put step 4 off until commit begins to copy; R-1 stays usable until then"),
     # Right, too: steps that this property does not need.
-    "twin_without_data_fence": (
-        "NO_DATA_FENCE", "right",
-        "the body's fence covers the data too (same thread), and no one reads a body whose state "
-        "word is OPEN"),
+    "twin_with_data_fence": (
+        "DATA_FENCE", "right",
+        "a fence between data and body changes nothing: the one before the state word covers both "
+        "(same thread), and no one reads a body whose state word is OPEN"),
     "twin_without_reopen_barrier": (
         "NO_REOPEN_BARRIER", "right",
         "no rank completes R+1 before the epoch-closing fence, which all reach re-opened"),
@@ -56,10 +56,8 @@ VARIANTS = {
     "no_closing_fence": ("NO_CLOSING_FENCE", "wrong", "a put lands after the owner's flush"),
     "copy_no_closing_fence": ("COPY NO_CLOSING_FENCE", "wrong", "a put lands after the copy"),
     "no_remote_flush": ("NO_REMOTE_FLUSH", "wrong", "what others put was never made durable"),
-    "one_fence": ("ONE_FENCE", "wrong", "the state word may be durable before the data"),
     "no_body_fence": ("NO_BODY_FENCE", "wrong",
-                      "the state word may be durable before the body, and an abandoned attempt's "
-                      "body of the same version is taken for it"),
+                      "the state word may be durable before the data and the body"),
     "no_state_fence": ("NO_STATE_FENCE", "wrong", "acknowledged before it is durable"),
     "state_first": ("STATE_FIRST", "wrong",
                     "COMPLETE beside the body of an abandoned attempt at the same version"),

@@ -1,0 +1,127 @@
+"""Plants one mistake at a time in the product and demands that a named test sees it.
+
+A mutant is a piece of a source file that is replaced (mutants.json). The mutated file is compiled
+with the flags of the build tree, linked into the named test in front of the library that holds the
+original, and the test must fail. A test that passes with the mistake in place is no test of it.
+
+    run.py --build build/dev [--list] [NAME …]
+
+Exit status: 0 if every mutant was killed, 1 if one survived, 2 if one could not be planted.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS_MAX = 120
+
+
+class NotPlanted(Exception):
+    """The mutant can't be made: its text is gone, or it does not compile."""
+
+
+def mutated_text(mutant):
+    """The source with the mistake in it; each piece must stand there exactly once."""
+    text = (ROOT / mutant["file"]).read_text()
+    for find, replace in [[mutant["find"], mutant["replace"]], *mutant.get("also", [])]:
+        if text.count(find) != 1:
+            raise NotPlanted(f"{find!r} stands {text.count(find)} times in {mutant['file']}")
+        text = text.replace(find, replace)
+    return text
+
+
+def compile_mutant(mutant, build, folder):
+    """Compiles the mutated file as the build does; returns the object."""
+    source = folder / Path(mutant["file"]).name
+    source.write_text(mutated_text(mutant))
+    original = str(ROOT / mutant["file"])
+    commands = json.loads((build / "compile_commands.json").read_text())
+    command = next((c for c in commands if c["file"] == original), None)
+    if command is None:
+        raise NotPlanted(f"{mutant['file']} is not in the build")
+    words = shlex.split(command["command"])
+    words[words.index("-o") + 1] = str(folder / "mutant.o")
+    words[words.index("-c") + 1] = str(source)
+    words += [f"-I{Path(original).parent}", "-Wno-error"]
+    run(words, command["directory"])
+    return folder / "mutant.o"
+
+
+def link_test(mutant, build, folder, planted):
+    """Links the named test with the mutated object before the libraries."""
+    commands = subprocess.run(
+        ["ninja", "-C", str(build), "-t", "commands", mutant["test"]],
+        capture_output=True, text=True, check=True).stdout.splitlines()
+    link = shlex.split(commands[-1].replace(": && ", "").replace(" && :", ""))
+    at = link.index("-o")
+    program = folder / mutant["test"]
+    link[at + 1] = str(program)
+    link.insert(at, str(planted))
+    run(link, build)
+    return program
+
+
+def run(words, directory):
+    """Runs a compiler or linker; its complaint becomes the reason."""
+    done = subprocess.run(words, cwd=directory, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise NotPlanted(done.stderr.strip()[-600:])
+
+
+def survives(program, mutant):
+    """True if the named test passes although the mistake is there."""
+    environment = dict(os.environ, GTEST_COLOR="no")
+    try:
+        done = subprocess.run(
+            [program, f"--gtest_filter={mutant['filter']}", "--gtest_fail_fast"],
+            capture_output=True, text=True, timeout=SECONDS_MAX, env=environment)
+    except subprocess.TimeoutExpired:
+        return False
+    if "Running 0 tests" in done.stdout:
+        raise NotPlanted(f"no test matches {mutant['filter']}")
+    return done.returncode == 0
+
+
+def try_mutant(mutant, build):
+    """(name, verdict, detail) of one mutant."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        try:
+            planted = compile_mutant(mutant, build, folder)
+            program = link_test(mutant, build, folder, planted)
+            alive = survives(program, mutant)
+        except NotPlanted as reason:
+            return mutant, "not planted", str(reason)
+    return mutant, "SURVIVED" if alive else "killed", ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", type=Path, default=ROOT / "build/dev")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    mutants = json.loads((Path(__file__).parent / "mutants.json").read_text())
+    if options.names:
+        mutants = [m for m in mutants if m["name"] in options.names]
+    if options.list:
+        print("\n".join(m["name"] for m in mutants))
+        return 0
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        results = list(pool.map(lambda m: try_mutant(m, options.build.resolve()), mutants))
+    for mutant, verdict, detail in results:
+        print(f"{verdict:12} {mutant['name']:34} {mutant['test']} {mutant['filter']} {detail}")
+    verdicts = [verdict for _, verdict, _ in results]
+    print(f"{verdicts.count('killed')} of {len(verdicts)} mutants killed")
+    return 2 if "not planted" in verdicts else int("SURVIVED" in verdicts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
