@@ -35,14 +35,12 @@ void touch_pages(std::byte* begin, std::uint64_t count) {
   }
 }
 
-// Makes the page table entries now, so that the first commit doesn't pay for page faults. An
-// ordinary file is only read: a written page would be written back by the next fence.
-int populate(std::byte* begin, std::uint64_t count, FileKind kind) {
-  const int advice = kind == FileKind::ordinary ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
-  while (::madvise(begin, count, advice) != 0) {
+// Makes the page table entries now, so that the first commit doesn't pay for page faults.
+int populate(std::byte* begin, std::uint64_t count) {
+  while (::madvise(begin, count, MADV_POPULATE_WRITE) != 0) {
     if (errno == EINTR || errno == EAGAIN) continue;
     if (errno != EINVAL) return errno;
-    if (kind != FileKind::ordinary) touch_pages(begin, count);
+    touch_pages(begin, count);
     return 0;
   }
   return 0;
@@ -94,8 +92,10 @@ Status MappedFile::map_pages(std::uint64_t begin, std::uint64_t end) {
   const int failed = addresses_.map(file_.handle.fd(), begin, end, protection(file_.read_only),
                                     map_flags(file_.kind));
   if (failed != 0) return errno_status("map " + file_.path, failed);
-  if (file_.read_only) return Status::success();
-  const int untouched = populate(addresses_.base() + begin, end - begin, file_.kind);
+  // The pages of an ordinary file would be read from its disk, or written back by the next fence,
+  // wanted or not; and each write-back makes the kernel watch them for stores anew anyway.
+  if (file_.read_only || file_.kind == FileKind::ordinary) return Status::success();
+  const int untouched = populate(addresses_.base() + begin, end - begin);
   if (untouched == 0) return Status::success();
   addresses_.unmap(begin, end);
   return errno_status("touch the pages of " + file_.path, untouched);
