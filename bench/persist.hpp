@@ -37,8 +37,7 @@ std::unique_ptr<Device> device_with_verbs(const Device& memory, const Verbs& ver
 Verbs libpmem_verbs();
 
 // A file of `size_bytes` in the directory, unlinked at once: gone when the device is.
-Result<std::unique_ptr<Device>> open_scratch(const PersistOptions& options,
-                                             std::size_t size_bytes);
+Result<std::unique_ptr<Device>> open_scratch(const PersistOptions& options, std::size_t size_bytes);
 
 // Takes [begin, begin + count) out of all caches.
 void evict(const std::byte* begin, std::size_t count);

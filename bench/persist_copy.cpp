@@ -139,8 +139,8 @@ Status measure_copies(const PersistOptions& options) {
   for (const unsigned threads : options.threads) {
     const CopyField field(*memory.value(), threads, source);
     for (std::size_t size = std::size_t{64} << 10U; size <= options.largest_bytes; size *= 4) {
-      const Result<Times> times = race(field, *memory.value(), source, size,
-                                       repetitions_of(size, options.quick));
+      const Result<Times> times =
+          race(field, *memory.value(), source, size, repetitions_of(size, options.quick));
       if (!times.ok()) return times.status();
       report_ratios(times.value(), size, threads);
       report_rates(times.value(), size, threads);

@@ -1,5 +1,6 @@
-// What one line costs to flush, by instruction and by the state of the line: the in-place-versioning
-// paper's table 1 (one thread), and its figure 5 (20 MB of dirty lines, several threads).
+// What one line costs to flush, by instruction and by the state of the line: the
+// in-place-versioning paper's table 1 (one thread), and its figure 5 (20 MB of dirty lines, several
+// threads).
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -19,9 +20,12 @@ constexpr LineState states[] = {LineState::dirty, LineState::clean, LineState::u
 
 const char* name_of(LineState state) {
   switch (state) {
-    case LineState::dirty: return "dirty";
-    case LineState::clean: return "clean";
-    case LineState::uncached: return "uncached";
+    case LineState::dirty:
+      return "dirty";
+    case LineState::clean:
+      return "clean";
+    case LineState::uncached:
+      return "uncached";
   }
   return "";
 }

@@ -11,6 +11,8 @@ void copy(void* destination, const void* source, std::size_t count) {
 
 }  // namespace
 
-Verbs libpmem_verbs() { return {copy, pmem_flush, pmem_drain}; }
+Verbs libpmem_verbs() {
+  return {copy, pmem_flush, pmem_drain};
+}
 
 }  // namespace perdure::bench

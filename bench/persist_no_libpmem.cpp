@@ -3,6 +3,8 @@
 
 namespace perdure::bench {
 
-Verbs libpmem_verbs() { return {}; }
+Verbs libpmem_verbs() {
+  return {};
+}
 
 }  // namespace perdure::bench

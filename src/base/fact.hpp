@@ -36,7 +36,8 @@ void set_samples(Fact& fact, std::vector<double> samples);
 void claim_at_most(Fact& fact, double target);
 void claim_at_least(Fact& fact, double target);
 
-// The line, without its end; and the line to stdout at once, so that a killed run shows what it had.
+// The line, without its end; and the line to stdout at once, so that a killed run shows what it
+// had.
 std::string fact_line(const Fact& fact);
 void print_fact(const Fact& fact);
 

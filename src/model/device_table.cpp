@@ -110,7 +110,8 @@ Result<DeviceRow> read_row(const Json& object, std::size_t index) {
   if (row.name.find_first_of(",=") != std::string::npos) {
     return invalid(where, "a name can't contain ',' or '='");
   }
-  if (row.source.empty()) return invalid(where, "source is missing: say where its numbers are from");
+  if (row.source.empty())
+    return invalid(where, "source is missing: say where its numbers are from");
   if (std::find(levels.begin(), levels.end(), row.level) == levels.end()) {
     return invalid(where, "level must be cell, chip, module or emulation");
   }

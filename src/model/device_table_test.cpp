@@ -119,8 +119,8 @@ TEST(DeviceTable, names_what_a_row_lacks) {
 }
 
 TEST(DeviceTable, refuses_documents_of_another_form) {
-  for (const char* json : {"", "[]", "{}", "{\"devices\": 3}", "{\"devices\": [}",
-                           "{\"devices\": [], \"more\": 1}"}) {
+  for (const char* json :
+       {"", "[]", "{}", "{\"devices\": 3}", "{\"devices\": [}", "{\"devices\": [], \"more\": 1}"}) {
     const auto parsed = parse_device_table(json);
     ASSERT_FALSE(parsed.ok()) << json;
     EXPECT_TRUE(says(parsed.status().message(), "device table: ")) << parsed.status().message();

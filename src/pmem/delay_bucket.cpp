@@ -112,14 +112,14 @@ struct DelayBucket::Shared {
 namespace {
 
 Status too_many(const std::string& name) {
-  return {Code::no_space, "delay bucket " + name + " is shared by " +
-                              std::to_string(most_entries) +
+  return {Code::no_space, "delay bucket " + name + " is shared by " + std::to_string(most_entries) +
                               " processes already; use fewer ranks per node"};
 }
 
 Status foreign(const std::string& name) {
-  return {Code::foreign, name + " in shared memory is not a delay bucket of this version of "
-                                "Perdure; choose another name, or remove it"};
+  return {Code::foreign, name +
+                             " in shared memory is not a delay bucket of this version of "
+                             "Perdure; choose another name, or remove it"};
 }
 
 // Gives a new object its size, and maps it. A creator that was killed in between left zeroes.
@@ -140,10 +140,7 @@ Result<void*> map_object(int fd, const std::string& name, std::size_t size) {
 }  // namespace
 
 DelayBucket::DelayBucket(std::string name, Shared* shared, FileHandle object) noexcept
-    : name_(std::move(name)),
-      shared_(shared),
-      object_(std::move(object)),
-      owner_pid_(::getpid()) {}
+    : name_(std::move(name)), shared_(shared), object_(std::move(object)), owner_pid_(::getpid()) {}
 
 Result<std::unique_ptr<DelayBucket>> DelayBucket::attach(const std::string& name) {
   if (name.empty()) {

@@ -39,7 +39,7 @@ class DelayBucket {
   std::string name_;
   Shared* shared_;
   FileHandle object_;  // none when not shared
-  int owner_pid_;  // a forked child that inherited this object must not detach its parent
+  int owner_pid_;      // a forked child that inherited this object must not detach its parent
 };
 
 }  // namespace perdure

@@ -15,7 +15,9 @@ namespace {
 constexpr std::uint64_t ps_per_ns = 1000;
 constexpr std::uint64_t least_debt_ns = 1000;  // shorter spins are mostly the clock's own cost
 
-std::uint64_t to_ps(double ns) { return static_cast<std::uint64_t>(std::llround(ns * 1000)); }
+std::uint64_t to_ps(double ns) {
+  return static_cast<std::uint64_t>(std::llround(ns * 1000));
+}
 
 // The prices of one part.
 struct Prices {
@@ -181,8 +183,9 @@ Result<Prices> prices_of(const DeviceRow& part) {
   if (!is_sensible(part.write_latency_ns, true) || !is_sensible(part.commit_latency_ns, true) ||
       !is_sensible(part.write_gb_per_s, false) || part.granule_bytes == 0) {
     return Status(Code::invalid_argument,
-                  "part " + part.name + " can't be emulated: latencies must not be negative, the "
-                                        "bandwidth and the granule must be more than 0");
+                  "part " + part.name +
+                      " can't be emulated: latencies must not be negative, the "
+                      "bandwidth and the granule must be more than 0");
   }
   Prices prices;
   prices.write_ps = to_ps(part.write_latency_ns.value_or(0));

@@ -40,7 +40,7 @@ class MemoryDevice final : public Device {
     store(offset, &word, sizeof word);
   }
   void copy(std::uint64_t offset, const void* source, std::size_t count) override {
-    std::memcpy(bytes_.data() + offset, source, count);
+    if (count != 0) std::memcpy(bytes_.data() + offset, source, count);
   }
   void flush(std::uint64_t, std::size_t) override {}
   Status fence() override { return fence_result; }
@@ -162,7 +162,8 @@ TEST(DelayDevice, passes_failures_and_sizes_through) {
 TEST(DelayDevice, refuses_parts_that_make_no_sense) {
   DeviceRow part = simple_part();
   part.write_gb_per_s = 0;
-  const auto device = wrap_with_delay(std::make_unique<MemoryDevice>(), {.part = part, .bucket_name = ""});
+  const auto device =
+      wrap_with_delay(std::make_unique<MemoryDevice>(), {.part = part, .bucket_name = ""});
   EXPECT_EQ(device.status().code(), Code::invalid_argument);
 }
 

@@ -34,13 +34,13 @@ Status dax_refused(const std::string& path, int error_number) {
 // Fills in kind and persistence class.
 Status classify(OpenFile& file, FileKind wanted) {
   const bool in_memory = is_memory_file_system(file.handle.fd());
-  file.persistence =
-      in_memory ? PersistenceClass::process_crash : PersistenceClass::power_failure;
+  file.persistence = in_memory ? PersistenceClass::process_crash : PersistenceClass::power_failure;
   file.kind = wanted;
   if (wanted == FileKind::ordinary) return Status::success();
   if (wanted == FileKind::tmpfs && !in_memory) {
-    return {Code::unsupported, file.path + " is not on a tmpfs; choose a directory such as "
-                                           "/dev/shm, or let the kind be chosen automatically"};
+    return {Code::unsupported, file.path +
+                                   " is not on a tmpfs; choose a directory such as "
+                                   "/dev/shm, or let the kind be chosen automatically"};
   }
   if (wanted == FileKind::tmpfs) return Status::success();
   const int refused = probe_map_sync(file.handle.fd(), file.read_only);
@@ -57,12 +57,14 @@ Status open_failed(const std::string& path, const FileDeviceOptions& options, in
                                                       : "; there is no such pool file, create it")};
     case EEXIST:
       return {Code::wrong_state, text + "; open it without creating it, or remove it first"};
-    case EISDIR: return {Code::invalid_argument, text + "; name a file, not a directory"};
+    case EISDIR:
+      return {Code::invalid_argument, text + "; name a file, not a directory"};
     case EACCES:
     case EPERM:
     case EROFS:
       return {Code::io_error, text + "; choose a path that this user may write, or open read-only"};
-    default: return errno_status("open " + path, error_number);
+    default:
+      return errno_status("open " + path, error_number);
   }
 }
 

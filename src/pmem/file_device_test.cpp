@@ -59,7 +59,9 @@ std::unique_ptr<Device> create(const std::string& path, FileKind kind = FileKind
   return open_or_die(path, {.kind = kind, .create = true});
 }
 
-std::unique_ptr<Device> reopen(const std::string& path) { return open_or_die(path, {}); }
+std::unique_ptr<Device> reopen(const std::string& path) {
+  return open_or_die(path, {});
+}
 
 Status open_error(const std::string& path, const FileDeviceOptions& options) {
   const auto device = open_file_device(path, options);
@@ -210,8 +212,7 @@ TEST_P(FileDeviceTest, refuses_paths_that_can_not_be_right_with_a_remedy) {
   EXPECT_TRUE(says(nowhere, "directory")) << nowhere.message();
   EXPECT_EQ(open_error(directory().path(), {}).code(), Code::invalid_argument);
   EXPECT_EQ(open_error("/dev/null", {}).code(), Code::invalid_argument);
-  EXPECT_EQ(open_error(pool(), {.create = true, .read_only = true}).code(),
-            Code::invalid_argument);
+  EXPECT_EQ(open_error(pool(), {.create = true, .read_only = true}).code(), Code::invalid_argument);
 }
 
 TEST_P(FileDeviceTest, removes_a_file_that_it_created_but_could_not_open) {
@@ -352,8 +353,7 @@ TEST(TmpfsDevice, is_chosen_by_itself_on_a_tmpfs) {
 TEST(TmpfsDevice, is_not_taken_for_dax) {
   if (!is_tmpfs("/dev/shm")) GTEST_SKIP() << "no tmpfs here";
   const TemporaryDirectory directory("/dev/shm");
-  const Status refused =
-      open_error(directory / "pool", {.kind = FileKind::dax, .create = true});
+  const Status refused = open_error(directory / "pool", {.kind = FileKind::dax, .create = true});
   EXPECT_EQ(refused.code(), Code::unsupported);
   EXPECT_TRUE(says(refused, "MAP_SYNC") && says(refused, "-o dax")) << refused.message();
 }
@@ -361,8 +361,7 @@ TEST(TmpfsDevice, is_not_taken_for_dax) {
 TEST(OrdinaryDevice, is_not_taken_for_tmpfs) {
   if (is_tmpfs(::testing::TempDir())) GTEST_SKIP() << "the temporary directory is a tmpfs";
   const TemporaryDirectory directory(::testing::TempDir());
-  const Status refused =
-      open_error(directory / "pool", {.kind = FileKind::tmpfs, .create = true});
+  const Status refused = open_error(directory / "pool", {.kind = FileKind::tmpfs, .create = true});
   EXPECT_EQ(refused.code(), Code::unsupported);
   EXPECT_TRUE(says(refused, "/dev/shm")) << refused.message();
 }

@@ -19,7 +19,9 @@ std::size_t line_bytes() {
   return bytes;
 }
 
-void fence() { asm volatile("dsb ish" ::: "memory"); }
+void fence() {
+  asm volatile("dsb ish" ::: "memory");
+}
 
 // To the point of persistence (ARMv8.2).
 void flush_with_cvap(const void* address, std::size_t count) {

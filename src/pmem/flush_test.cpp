@@ -14,7 +14,9 @@
 namespace perdure {
 namespace {
 
-std::byte pattern(std::size_t i) { return static_cast<std::byte>((i * 131 + i / 251) & 0xffU); }
+std::byte pattern(std::size_t i) {
+  return static_cast<std::byte>((i * 131 + i / 251) & 0xffU);
+}
 
 std::vector<std::byte> patterned(std::size_t count) {
   std::vector<std::byte> bytes(count);

@@ -10,7 +10,9 @@
 namespace perdure {
 namespace {
 
-void fence() { _mm_sfence(); }
+void fence() {
+  _mm_sfence();
+}
 
 // clflush evicts one line after the other; kept for processors without the two below.
 void flush_with_clflush(const void* address, std::size_t count) {
@@ -81,8 +83,7 @@ constexpr std::size_t interleaved_lines = interleaved_pages * page_bytes / cache
   }
 }
 
-[[gnu::target("avx")]] void copy_with_avx(std::byte* to, const std::byte* from,
-                                          std::size_t lines) {
+[[gnu::target("avx")]] void copy_with_avx(std::byte* to, const std::byte* from, std::size_t lines) {
   for (; lines != 0; --lines, to += 64, from += 64) {
     const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
     const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 32));

@@ -23,7 +23,9 @@ int map_flags(FileKind kind) {
   return kind == FileKind::dax ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED;
 }
 
-int protection(bool read_only) { return read_only ? PROT_READ : PROT_READ | PROT_WRITE; }
+int protection(bool read_only) {
+  return read_only ? PROT_READ : PROT_READ | PROT_WRITE;
+}
 
 // Writes each page's own byte back to it: for kernels before 5.14. Nobody else sees the pages yet.
 void touch_pages(std::byte* begin, std::uint64_t count) {
@@ -33,14 +35,12 @@ void touch_pages(std::byte* begin, std::uint64_t count) {
   }
 }
 
-// Makes the page table entries now, so that the first commit doesn't pay for page faults. An
-// ordinary file is only read: a written page would be written back by the next fence.
-int populate(std::byte* begin, std::uint64_t count, FileKind kind) {
-  const int advice = kind == FileKind::ordinary ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
-  while (::madvise(begin, count, advice) != 0) {
+// Makes the page table entries now, so that the first commit doesn't pay for page faults.
+int populate(std::byte* begin, std::uint64_t count) {
+  while (::madvise(begin, count, MADV_POPULATE_WRITE) != 0) {
     if (errno == EINTR || errno == EAGAIN) continue;
     if (errno != EINVAL) return errno;
-    if (kind != FileKind::ordinary) touch_pages(begin, count);
+    touch_pages(begin, count);
     return 0;
   }
   return 0;
@@ -61,8 +61,8 @@ Status full_status(const std::string& path, std::uint64_t size, int error_number
 
 int probe_map_sync(int fd, bool read_only) {
   // A mapping beyond the end of the file is legal as long as nobody touches it.
-  void* mapped = ::mmap(nullptr, page_bytes(), protection(read_only),
-                        MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
+  void* mapped =
+      ::mmap(nullptr, page_bytes(), protection(read_only), MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
   if (mapped == MAP_FAILED) return errno;
   ::munmap(mapped, page_bytes());
   return 0;
@@ -92,8 +92,10 @@ Status MappedFile::map_pages(std::uint64_t begin, std::uint64_t end) {
   const int failed = addresses_.map(file_.handle.fd(), begin, end, protection(file_.read_only),
                                     map_flags(file_.kind));
   if (failed != 0) return errno_status("map " + file_.path, failed);
-  if (file_.read_only) return Status::success();
-  const int untouched = populate(addresses_.base() + begin, end - begin, file_.kind);
+  // The pages of an ordinary file would be read from its disk, or written back by the next fence,
+  // wanted or not; and each write-back makes the kernel watch them for stores anew anyway.
+  if (file_.read_only || file_.kind == FileKind::ordinary) return Status::success();
+  const int untouched = populate(addresses_.base() + begin, end - begin);
   if (untouched == 0) return Status::success();
   addresses_.unmap(begin, end);
   return errno_status("touch the pages of " + file_.path, untouched);
@@ -126,8 +128,7 @@ Status MappedFile::grow(std::uint64_t size_bytes) {
   }
   if (!status.ok()) {
     // Blocks beyond the old size go back; should that fail too, they are merely unused.
-    [[maybe_unused]] const int ignored =
-        ::ftruncate(file_.handle.fd(), static_cast<off_t>(size_));
+    [[maybe_unused]] const int ignored = ::ftruncate(file_.handle.fd(), static_cast<off_t>(size_));
     return status;
   }
   size_ = grown;
@@ -138,7 +139,8 @@ Status MappedFile::check() const {
   struct stat status {};
   if (::fstat(file_.handle.fd(), &status) != 0) return errno_status("fstat " + file_.path, errno);
   if (status.st_nlink == 0) {
-    return {Code::io_error, file_.path + " was removed while it was open: its bytes end with this " +
+    return {Code::io_error, file_.path +
+                                " was removed while it was open: its bytes end with this " +
                                 "process; keep other programs away from the pool"};
   }
   if (static_cast<std::uint64_t>(status.st_size) < size_) {

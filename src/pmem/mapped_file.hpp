@@ -34,7 +34,8 @@ class MappedFile {
   std::byte* base() const { return addresses_.base(); }
   std::uint64_t size_bytes() const { return size_; }
 
-  // Grows to `size_bytes` rounded up to pages, allocated, mapped and touched.
+  // Grows to `size_bytes` rounded up to pages, allocated and mapped; all but ordinary
+  // files are touched.
   Status grow(std::uint64_t size_bytes);
   // An error when the file on disk is shorter than its mapping or was removed.
   Status check() const;

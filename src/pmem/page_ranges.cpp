@@ -4,7 +4,9 @@
 
 namespace perdure {
 
-PageRanges::PageRanges(std::size_t most) : most_(most) { ranges_.reserve(2 * most + 1); }
+PageRanges::PageRanges(std::size_t most) : most_(most) {
+  ranges_.reserve(2 * most + 1);
+}
 
 void PageRanges::add(ByteRange range) {
   if (range.begin == range.end) return;

@@ -115,8 +115,7 @@ TEST_P(ParallelWriterTest, gives_the_checksum_of_every_block) {
     for (const std::size_t block : {512U, 65536U, 100'000U}) {
       const std::size_t blocks = (count + block - 1) / block;
       std::vector<std::uint64_t> crcs(blocks + 1, 42);
-      ASSERT_TRUE(
-          writer.copy_with_checksums(128, source.data(), count, block, crcs.data()).ok());
+      ASSERT_TRUE(writer.copy_with_checksums(128, source.data(), count, block, crcs.data()).ok());
       ASSERT_EQ(std::memcmp(device.base() + 128, source.data(), count), 0);
       for (std::size_t i = 0; i < blocks; ++i) {
         const std::size_t bytes = std::min(block, count - i * block);
