@@ -13,6 +13,7 @@ demo: all
 	./perdure demo
 
 soak: all
+	PERDURE_SLOW_TESTS=1 $(python) tools/run_tests.py --preset dev
 	./perdure bench crash kill
 
 bench-quick: all

@@ -17,8 +17,8 @@ class Buffer {
   Buffer() = default;
   explicit Buffer(std::size_t count) : bytes_(count * sizeof(T)) {
     if (count == 0) return;
-    void* mapped = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                          -1, 0);
+    void* mapped =
+        ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) throw std::bad_alloc();
     ::madvise(mapped, bytes_, MADV_HUGEPAGE);  // a hint; refused on some kernels
     elements_ = static_cast<T*>(mapped);

@@ -77,9 +77,16 @@ DiskState::DiskState(const Grid& grid, const std::string& directory)
 }
 
 DiskState::Header DiskState::header_of(std::uint64_t version) const {
-  return {magic,    version,  scalars_.iteration, scalars_.rtrans,
-          grid_.nx, grid_.ny, grid_.nz,           static_cast<std::uint32_t>(grid_.rank),
-          static_cast<std::uint32_t>(grid_.ranks), 0};
+  return {magic,
+          version,
+          scalars_.iteration,
+          scalars_.rtrans,
+          grid_.nx,
+          grid_.ny,
+          grid_.nz,
+          static_cast<std::uint32_t>(grid_.rank),
+          static_cast<std::uint32_t>(grid_.ranks),
+          0};
 }
 
 std::string DiskState::path_of(std::uint64_t version) const {

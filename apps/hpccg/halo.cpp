@@ -9,8 +9,8 @@ namespace {
 
 MPI_Win make_window(double* base, std::size_t count) {
   MPI_Win window = MPI_WIN_NULL;
-  MPI_Win_create(base, static_cast<MPI_Aint>(count * sizeof(double)), sizeof(double),
-                 MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Win_create(base, static_cast<MPI_Aint>(count * sizeof(double)), sizeof(double), MPI_INFO_NULL,
+                 MPI_COMM_WORLD, &window);
   return window;
 }
 

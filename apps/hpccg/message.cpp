@@ -26,10 +26,18 @@ double sum_over_ranks(double local) {
   return sum;
 }
 
-double max_over_ranks(double local) { return reduced(local, MPI_DOUBLE, MPI_MAX); }
-std::uint64_t sum_over_ranks(std::uint64_t local) { return reduced(local, MPI_UINT64_T, MPI_SUM); }
-std::uint64_t max_over_ranks(std::uint64_t local) { return reduced(local, MPI_UINT64_T, MPI_MAX); }
-std::uint64_t min_over_ranks(std::uint64_t local) { return reduced(local, MPI_UINT64_T, MPI_MIN); }
+double max_over_ranks(double local) {
+  return reduced(local, MPI_DOUBLE, MPI_MAX);
+}
+std::uint64_t sum_over_ranks(std::uint64_t local) {
+  return reduced(local, MPI_UINT64_T, MPI_SUM);
+}
+std::uint64_t max_over_ranks(std::uint64_t local) {
+  return reduced(local, MPI_UINT64_T, MPI_MAX);
+}
+std::uint64_t min_over_ranks(std::uint64_t local) {
+  return reduced(local, MPI_UINT64_T, MPI_MIN);
+}
 
 std::uint64_t hash_over_ranks(const double* elements, std::size_t count) {
   constexpr std::uint64_t offset_basis = 0xcbf29ce484222325U;

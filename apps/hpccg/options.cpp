@@ -44,8 +44,7 @@ void add_problem(CLI::App& app, Options& options) {
 
 void add_protection(CLI::App& app, Options& options) {
   add_choice(app, "--protect", options.protection, protections, "how the state survives");
-  app.add_option("--every", options.every, "commit each N iterations")
-      ->check(CLI::PositiveNumber);
+  app.add_option("--every", options.every, "commit each N iterations")->check(CLI::PositiveNumber);
   app.add_option("--pool", options.pool, "directory of the pool (copy, async, twin, log)");
   app.add_option("--disk-dir", options.disk_dir, "directory of the files (disk)");
   add_choice(app, "--checksum", options.checksum, checksums, "checksums of the arrays");
@@ -59,8 +58,12 @@ void add_protection(CLI::App& app, Options& options) {
 
 }  // namespace
 
-const char* name_of(Protection protection) { return key_of(protections, protection); }
-const char* name_of(TwinStore store) { return key_of(twin_stores, store); }
+const char* name_of(Protection protection) {
+  return key_of(protections, protection);
+}
+const char* name_of(TwinStore store) {
+  return key_of(twin_stores, store);
+}
 
 Options parse_options(int argc, char** argv, bool speaks) {
   Options options;

@@ -24,10 +24,14 @@ unsigned flags_of(Checksum checksum) {
   return checksum == Checksum::on ? PERDURE_CHECKSUM : PERDURE_NO_CHECKSUM;
 }
 
-double* doubles(void* address) { return static_cast<double*>(address); }
+double* doubles(void* address) {
+  return static_cast<double*>(address);
+}
 
 // The solver only reads what it gets from here, but its vectors have one type.
-double* doubles(const void* address) { return doubles(const_cast<void*>(address)); }
+double* doubles(const void* address) {
+  return doubles(const_cast<void*>(address));
+}
 
 }  // namespace
 
@@ -44,7 +48,9 @@ PoolState::PoolState(const Grid& grid, const Options& options)
   open_arrays(grid, options);
 }
 
-PoolState::~PoolState() { perdure_close(pool_); }
+PoolState::~PoolState() {
+  perdure_close(pool_);
+}
 
 // p comes last: it is the last that an iteration writes, so async has the longest time to save it.
 void PoolState::open_arrays(const Grid& grid, const Options& options) {
@@ -88,8 +94,7 @@ Vectors PoolState::source() {
 }
 
 Vectors PoolState::target() {
-  return {doubles(perdure_working(x_)), doubles(perdure_working(r_)),
-          doubles(perdure_working(p_))};
+  return {doubles(perdure_working(x_)), doubles(perdure_working(r_)), doubles(perdure_working(p_))};
 }
 
 std::vector<double*> PoolState::windows() {
@@ -148,7 +153,11 @@ perdure_pool_status PoolState::status() const {
   return status;
 }
 
-std::uint64_t PoolState::committed_bytes() const { return status().committed_bytes; }
-std::uint64_t PoolState::model_ns() const { return status().model_ns; }
+std::uint64_t PoolState::committed_bytes() const {
+  return status().committed_bytes;
+}
+std::uint64_t PoolState::model_ns() const {
+  return status().model_ns;
+}
 
 }  // namespace hpccg

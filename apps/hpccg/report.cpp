@@ -89,8 +89,7 @@ void print_report(const Grid& grid, const Options& options, const Times& times,
                   std::uint64_t restored_version, std::uint64_t first_iteration, State& state) {
   const double* x = state.source().x;
   const Figures figures{
-      {max_over_ranks(times.matrix_s), max_over_ranks(times.start_s),
-       max_over_ranks(times.loop_s)},
+      {max_over_ranks(times.matrix_s), max_over_ranks(times.start_s), max_over_ranks(times.loop_s)},
       blocking_of(state.blocking_s()),
       (2 * grid.points() + grid.points_with_halo()) * sizeof(double),
       sum_over_ranks(state.committed_bytes()),

@@ -75,8 +75,7 @@ void Solver::update_p(double beta) {
 
 void Solver::iterate() {
   Scalars& scalars = state_.scalars();
-  const double p_product =
-      sum_over_ranks(multiply(matrix_, state_.source().p, product_.get()));
+  const double p_product = sum_over_ranks(multiply(matrix_, state_.source().p, product_.get()));
   state_.before_writing_x_and_r();
   const double rtrans = sum_over_ranks(update_x_and_r(scalars.rtrans / p_product));
   state_.before_writing_p();

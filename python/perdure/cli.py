@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+from perdure.bench.command import bench
+from perdure.demo import demo
+from perdure.devices import devices
+from perdure.pool.command import app as pool
 from perdure.run.command import run
 
 app = typer.Typer(
@@ -17,6 +21,10 @@ app = typer.Typer(
 )
 # Everything from the first word of the job on belongs to the job.
 app.command("run", context_settings={"allow_interspersed_args": False}, no_args_is_help=True)(run)
+app.add_typer(pool, name="pool")
+app.command("demo")(demo)
+app.command("devices")(devices)
+app.command("bench", no_args_is_help=True)(bench)
 
 
 def _print_version(wanted: bool) -> None:
@@ -32,7 +40,7 @@ def _print_version(wanted: bool) -> None:
 def _options(
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print it and end."),
     ] = False,
 ) -> None:
     """Persistence for HPC applications on non-volatile memory."""

@@ -26,4 +26,4 @@ def bytes_text(size: float) -> str:
 
 def rate_text(size: float, seconds: float) -> str:
     """`size` bytes in `seconds` as "3.2 GB/s"; a dash if no time has passed."""
-    return f"{size / seconds / 1e9:.3g} GB/s" if seconds > 0 else "-"
+    return f"{bytes_text(size / seconds)}/s" if seconds > 0 else "-"

@@ -351,7 +351,7 @@ TEST_F(PoolTest, commits_touch_neither_more_nor_less_than_they_must) {
   const DeviceCounters before = medium_->counters();
   ASSERT_TRUE(pool_->commit().ok());
   const DeviceCounters after = medium_->counters();
-  EXPECT_EQ(after.fence_calls - before.fence_calls, 3U);  // body, state, successor
+  EXPECT_EQ(after.fence_calls - before.fence_calls, 3U);               // body, state, successor
   EXPECT_EQ(after.copied_bytes - before.copied_bytes, 8192U + 2 * 8);  // data and its table
 }
 

@@ -13,8 +13,9 @@
 //   lines   per line, all of its pending stores or none
 //
 // What was flushed is still pending until the fence. A fence makes the stores durable that the same
-// thread flushed before it. All combinations over lines (words) are legal, as any line may be evicted at
-// any time: exhaustive up to a bound, beyond it sampled by a seed, none and all of them included.
+// thread flushed before it. All combinations over lines (words) are legal, as any line may be
+// evicted at any time: exhaustive up to a bound, beyond it sampled by a seed, none and all of them
+// included.
 //
 // Threads: one at a time. The line size is a parameter, so that small cases are exhaustive.
 #pragma once

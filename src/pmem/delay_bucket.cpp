@@ -124,7 +124,7 @@ Status foreign(const std::string& name) {
 
 // Gives a new object its size, and maps it. A creator that was killed in between left zeroes.
 Result<void*> map_object(int fd, const std::string& name, std::size_t size) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd, &status) != 0) return errno_status("delay bucket " + name, errno);
   if (status.st_size == 0 && ::ftruncate(fd, static_cast<off_t>(size)) != 0) {
     return errno_status("delay bucket " + name, errno);

@@ -19,7 +19,7 @@ namespace perdure {
 namespace {
 
 bool is_memory_file_system(int fd) {
-  struct statfs file_system {};
+  struct statfs file_system{};
   if (::fstatfs(fd, &file_system) != 0) return false;
   return file_system.f_type == TMPFS_MAGIC || file_system.f_type == RAMFS_MAGIC;
 }
@@ -77,7 +77,7 @@ Result<FileHandle> open_handle(const std::string& path, const FileDeviceOptions&
   } while (fd < 0 && errno == EINTR);
   if (fd < 0) return open_failed(path, options, errno);
   FileHandle handle(fd);
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd, &status) != 0) return errno_status("fstat " + path, errno);
   if (!S_ISREG(status.st_mode)) {
     return Status(Code::invalid_argument, path + " is not a regular file; name one");

@@ -45,7 +45,7 @@ class TemporaryDirectory {
 };
 
 bool is_tmpfs(const std::string& directory) {
-  struct statfs file_system {};
+  struct statfs file_system{};
   return ::statfs(directory.c_str(), &file_system) == 0 && file_system.f_type == TMPFS_MAGIC;
 }
 
@@ -299,7 +299,7 @@ TEST_P(FileDeviceTest, allocates_the_holes_of_a_sparse_file) {
   create_pool().reset();
   std::filesystem::resize_file(pool(), 4 * mib);
   reopen(pool()).reset();
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::stat(pool().c_str(), &status), 0);
   EXPECT_GE(status.st_blocks * 512, static_cast<off_t>(4 * mib));
 }

@@ -69,7 +69,7 @@ int probe_map_sync(int fd, bool read_only) {
 }
 
 Result<MappedFile> MappedFile::map(OpenFile file) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.handle.fd(), &status) != 0) return errno_status("fstat " + file.path, errno);
   const auto size = static_cast<std::uint64_t>(status.st_size);
   Result<AddressRange> addresses = AddressRange::reserve(round_up(size));
@@ -136,7 +136,7 @@ Status MappedFile::grow(std::uint64_t size_bytes) {
 }
 
 Status MappedFile::check() const {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file_.handle.fd(), &status) != 0) return errno_status("fstat " + file_.path, errno);
   if (status.st_nlink == 0) {
     return {Code::io_error, file_.path +

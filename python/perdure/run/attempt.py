@@ -57,23 +57,38 @@ class Attempt:
         return self.status if self.status >= 0 else 128 - self.status
 
 
+def attempt_environment(
+    directory: Path, rehearsal: Rehearsal | None, more: dict[str, str]
+) -> dict[str, str]:
+    """The launcher's environment, `more`, where to put run pages, and the rehearsed failure."""
+    environment = {**os.environ, **more, "PERDURE_RUN_DIR": str(directory)}
+    environment.pop("PERDURE_KILL", None)
+    if rehearsal is not None:
+        environment.update(rehearsal.environment)
+    return environment
+
+
 class AttemptRun:
     """Runs one attempt and fills in its Attempt."""
 
-    def __init__(self, number, command, directory: Path, rehearsal: Rehearsal | None, limits, bell):
+    def __init__(
+        self,
+        number: int,
+        tree: ProcessTree,
+        directory: Path,
+        rehearsal: Rehearsal | None,
+        limits: Limits,
+        bell: Bell,
+    ):
         self._attempt = Attempt(number)
         self._directory = directory
         self._rehearsal = rehearsal
-        self._limits: Limits = limits
-        self._bell: Bell = bell
+        self._limits = limits
+        self._bell = bell
         self._first_computing: float | None = None
         self._lost_since: float | None = None
-        environment = {**os.environ, "PERDURE_RUN_DIR": str(directory)}
-        environment.pop("PERDURE_KILL", None)
-        if rehearsal is not None:
-            environment.update(rehearsal.environment)
         self._began = time.monotonic()
-        self._tree = ProcessTree(command, environment)
+        self._tree = tree
 
     def run(self, live: Live) -> Attempt:
         """Waits for the end, cleans up after a failure. Raises ProcessesRemain."""

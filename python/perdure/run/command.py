@@ -15,7 +15,7 @@ from perdure.run.live import make_live
 from perdure.run.rehearsal import POINTS, parse_rehearsal
 from perdure.run.report import job_json, print_report
 
-_REPORT_COLUMNS = 120  # where stderr is no terminal
+_REPORT_COLUMNS = 1000  # where stderr is no terminal: nothing is cut
 
 
 def run(

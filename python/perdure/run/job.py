@@ -5,13 +5,20 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
-from perdure.run.attempt import Attempt, AttemptRun, Limits, signal_name
+from perdure.run.attempt import (
+    Attempt,
+    AttemptRun,
+    Limits,
+    attempt_environment,
+    signal_name,
+)
 from perdure.run.bell import Bell
 from perdure.run.directory import run_directory
 from perdure.run.live import Live
 from perdure.run.page import Phase
-from perdure.run.processes import ProcessesRemain, adopt_orphans
+from perdure.run.processes import ProcessesRemain, ProcessTree, adopt_orphans
 from perdure.run.rehearsal import Rehearsal
 from perdure.units import seconds_text
 
@@ -22,12 +29,17 @@ _CANNOT_END = 125
 
 @dataclass(frozen=True)
 class JobRequest:
-    """What the user asked for. `restarts` is how many attempts may follow the first one."""
+    """What the user asked for. `restarts` is how many attempts may follow the first one.
+
+    `environment` is added to the launcher's own; `output`, a file, takes stdout and stderr.
+    """
 
     command: list[str]
     restarts: int = 0
     rehearsal: Rehearsal | None = None
     limits: Limits = Limits()
+    environment: dict[str, str] = field(default_factory=dict)
+    output: IO | None = None
 
 
 @dataclass
@@ -71,7 +83,9 @@ def _run_attempts(result: JobResult, directory: Path, bell: Bell, live: Live) ->
         rehearsal = request.rehearsal if number == 1 else None
         pages = directory / f"attempt-{number}"
         pages.mkdir()
-        run = AttemptRun(number, request.command, pages, rehearsal, request.limits, bell)
+        environment = attempt_environment(pages, rehearsal, request.environment)
+        tree = ProcessTree(request.command, environment, request.output)
+        run = AttemptRun(number, tree, pages, rehearsal, request.limits, bell)
         attempt = run.run(live)
         result.attempts.append(attempt)
         result.exit_code = attempt.exit_code

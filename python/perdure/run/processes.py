@@ -14,6 +14,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable
+from typing import IO
 
 import psutil
 
@@ -39,13 +40,16 @@ def adopt_orphans() -> None:
 class ProcessTree:
     """All processes of one attempt that run on this machine."""
 
-    def __init__(self, command: list[str], environment: dict[str, str]):
+    def __init__(self, command: list[str], environment: dict[str, str], output: IO | None = None):
         """Starts `command` in a session of its own with this process's stdin, stdout, stderr.
 
-        Raises OSError if it can't be started.
+        `output`, a file, replaces stdout and stderr. Raises OSError if it can't be started.
         """
+        errors = subprocess.STDOUT if output is not None else None
         self._started = time.time()
-        self._command = subprocess.Popen(command, env=environment, start_new_session=True)
+        self._command = subprocess.Popen(
+            command, env=environment, start_new_session=True, stdout=output, stderr=errors
+        )
         self._ranks: dict[int, psutil.Process] = {}
 
     def exit_status(self) -> int | None:

@@ -127,7 +127,8 @@ def print_report(result: JobResult, console: Console) -> None:
 def _row(attempt: Attempt) -> list[str]:
     told = totals(attempt)
     if not told.ranks_reporting:
-        return [str(attempt.number), ending_text(attempt), *"-------", seconds_text(attempt.seconds)]
+        untold = ["-"] * (len(_COLUMNS) - 3)
+        return [str(attempt.number), ending_text(attempt), *untold, seconds_text(attempt.seconds)]
     restored = "-" if told.restored_version is None else f"version {told.restored_version}"
     version = str(told.version)
     if told.iteration is not None:

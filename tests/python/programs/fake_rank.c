@@ -148,18 +148,33 @@ static int number_from(const char *const *names, int otherwise) {
 static struct settings parse(int argc, char **argv) {
   static const char *const rank_names[] = {"PMI_RANK", "OMPI_COMM_WORLD_RANK", NULL};
   static const char *const size_names[] = {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", NULL};
-  struct settings s = {number_from(rank_names, 0), number_from(size_names, 1), -1, 10, 10, 0, 0, 0,
-                       NULL};
+  struct settings s = {
+      number_from(rank_names, 0), number_from(size_names, 1), -1, 10, 10, 0, 0, 0, NULL};
   for (int option; (option = getopt(argc, argv, "n:m:e:s:tl:w:")) != -1;) {
     switch (option) {
-      case 'n': s.iterations = strtoull(optarg, NULL, 10); break;
-      case 'm': s.step_ms = atol(optarg); break;
-      case 'e': s.exit_code = atoi(optarg); break;
-      case 's': s.state = optarg; break;
-      case 't': s.ignore_term = 1; break;
-      case 'l': s.linger_rank = atoi(optarg); break;
-      case 'w': s.linger_s = atoi(optarg); break;
-      default: exit(93);
+      case 'n':
+        s.iterations = strtoull(optarg, NULL, 10);
+        break;
+      case 'm':
+        s.step_ms = atol(optarg);
+        break;
+      case 'e':
+        s.exit_code = atoi(optarg);
+        break;
+      case 's':
+        s.state = optarg;
+        break;
+      case 't':
+        s.ignore_term = 1;
+        break;
+      case 'l':
+        s.linger_rank = atoi(optarg);
+        break;
+      case 'w':
+        s.linger_s = atoi(optarg);
+        break;
+      default:
+        exit(93);
     }
   }
   return s;

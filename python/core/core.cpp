@@ -1,0 +1,10 @@
+#include "core.hpp"
+
+#include "status_error.hpp"
+
+NB_MODULE(_core, core) {
+  core.doc() = "What the command perdure reads through C++: pools and the device table.";
+  nanobind::exception<perdure::python::StatusError>(core, "Error");
+  perdure::python::bind_devices(core);
+  perdure::python::bind_pools(core);
+}

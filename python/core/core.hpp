@@ -1,0 +1,11 @@
+// The parts of perdure._core, one function per module of src/ that is bound.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace perdure::python {
+
+void bind_devices(nanobind::module_& core);  // model/device_table.hpp
+void bind_pools(nanobind::module_& core);    // object/inspect.hpp
+
+}  // namespace perdure::python

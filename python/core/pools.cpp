@@ -1,0 +1,96 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "core.hpp"
+#include "object/inspect.hpp"
+#include "status_error.hpp"
+
+namespace nb = nanobind;
+
+namespace perdure::python {
+namespace {
+
+nb::bytes to_bytes(const std::vector<std::byte>& bytes) {
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+void bind_contents(nb::module_& core) {
+  nb::class_<ArrayEntry>(core, "ArrayEntry", "An array of a version.")
+      .def_ro("name", &ArrayEntry::name)
+      .def_ro("size_bytes", &ArrayEntry::size_bytes)
+      .def_prop_ro("type", [](const ArrayEntry& entry) { return type_name(entry.shape.type); })
+      .def_prop_ro("mode", [](const ArrayEntry& entry) { return mode_name(entry.shape.mode); })
+      .def_prop_ro("checksums", [](const ArrayEntry& entry) { return entry.shape.checksums; })
+      .def_prop_ro("extents", [](const ArrayEntry& entry) { return entry.shape.extents; });
+  nb::class_<ScalarEntry>(core, "ScalarEntry", "A scalar of a version.")
+      .def_ro("name", &ScalarEntry::name)
+      .def_prop_ro("bytes", [](const ScalarEntry& entry) { return to_bytes(entry.bytes); });
+  nb::class_<Catalogue>(core, "Catalogue", "The arrays and scalars of a version of one rank.")
+      .def_ro("version", &Catalogue::version)
+      .def_ro("incarnation", &Catalogue::incarnation)
+      .def_ro("committed_ns", &Catalogue::committed_ns)
+      .def_ro("allocated_end", &Catalogue::allocated_end)
+      .def_ro("arrays", &Catalogue::arrays)
+      .def_ro("scalars", &Catalogue::scalars);
+}
+
+void bind_reports(nb::module_& core) {
+  nb::enum_<Severity>(core, "Severity", nb::is_arithmetic())
+      .value("fine", Severity::fine)
+      .value("crash", Severity::crash)
+      .value("damage", Severity::damage);
+  nb::class_<Finding>(core, "Finding")
+      .def_ro("severity", &Finding::severity)
+      .def_ro("text", &Finding::text);
+  nb::class_<RankReport>(core, "RankReport", "What the file of one rank holds.")
+      .def_ro("rank", &RankReport::rank)
+      .def_ro("path", &RankReport::path)
+      .def_ro("file_bytes", &RankReport::file_bytes)
+      .def_ro("usable", &RankReport::usable)
+      .def_ro("newest", &RankReport::newest)
+      .def_ro("complete_versions", &RankReport::complete_versions)
+      .def_ro("catalogue", &RankReport::catalogue)
+      .def_ro("findings", &RankReport::findings);
+  nb::class_<PoolReport>(core, "PoolReport", "What a pool holds.")
+      .def_ro("directory", &PoolReport::directory)
+      .def_prop_ro("job_name", [](const PoolReport& pool) { return pool.job.job_name; })
+      .def_prop_ro("job_id", [](const PoolReport& pool) { return job_id_text(pool.job.job_id); })
+      .def_prop_ro("created_ns", [](const PoolReport& pool) { return pool.job.created_ns; })
+      .def_prop_ro("rank_count", [](const PoolReport& pool) { return pool.job.ranks; })
+      .def_ro("ranks", &PoolReport::ranks)
+      .def_ro("version", &PoolReport::version)
+      .def_ro("findings", &PoolReport::findings)
+      .def_prop_ro("worst", &PoolReport::worst);
+}
+
+}  // namespace
+
+void bind_pools(nb::module_& core) {
+  bind_contents(core);
+  bind_reports(core);
+  core.def(
+      "inspect_pool",
+      [](const std::string& directory, bool verify_data) {
+        const nb::gil_scoped_release released;
+        return value_or_raise(inspect_pool(directory, {.verify_data = verify_data}));
+      },
+      nb::arg("directory"), nb::arg("verify_data") = false,
+      "Reads a pool without changing or locking it; verify_data reads all data as well.");
+  core.def("job_record_path", &job_record_path, nb::arg("directory"),
+           "The file that makes a directory a pool.");
+  core.def(
+      "dump_array",
+      [](const std::string& directory, std::uint32_t rank, const std::string& name) {
+        const DumpedArray array = value_or_raise(dump_array(directory, rank, name));
+        return nb::make_tuple(type_name(array.shape.type), array.shape.extents,
+                              to_bytes(array.bytes));
+      },
+      nb::arg("directory"), nb::arg("rank"), nb::arg("name"),
+      "(type name, extents, bytes) of an array in the version that a restart would give back.");
+  core.def(
+      "remove_pool", [](const std::string& directory) { raise_on_failure(remove_pool(directory)); },
+      nb::arg("directory"), "Removes the pool's files; raises Error if it is in use.");
+}
+
+}  // namespace perdure::python

@@ -1,0 +1,1 @@
+"""`perdure bench`: runs the benchmark programs and shows their facts against their targets."""

@@ -1,0 +1,89 @@
+"""The verb `perdure bench`."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from perdure.bench.facts import Fact, NotAFact, print_facts
+from perdure.bench.programs import BenchFailed
+
+NAMES = ("persist", "crash", "hpccg", "kill")
+_TABLE_COLUMNS = 1000  # where stdout is no terminal: nothing is cut
+
+
+def bench(
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help=f"all, {', '.join(NAMES)}")],
+    quick: Annotated[bool, typer.Option("--quick", help="A check within a minute each.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON lines.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the facts (.png, .svg, .pdf).")
+    ] = None,
+) -> None:
+    """Measure, and compare with the targets.
+
+    Ends with 1 if a benchmark failed or a target of a full run was missed.
+    """
+    wanted = _check_names(names)
+    measured: dict[str, list[Fact]] = {}
+    failed = False
+    console = Console(width=None if sys.stdout.isatty() else _TABLE_COLUMNS, highlight=False)
+    for name in wanted:
+        try:
+            measured[name] = _measure(name, quick, as_json)
+        except (BenchFailed, NotAFact) as failure:
+            typer.echo(f"perdure bench {name}: {failure}", err=True)
+            failed = True
+            continue
+        if not as_json:
+            print_facts(_title(name, quick), measured[name], console)
+    if plot is not None:
+        failed |= not _plot(measured, quick, plot)
+    missed = any(fact.holds is False for facts in measured.values() for fact in facts)
+    raise typer.Exit(1 if failed or (missed and not quick) else 0)
+
+
+def _check_names(names: list[str]) -> list[str]:
+    wanted = list(NAMES) if names == ["all"] else names
+    for name in wanted:
+        if name not in NAMES:
+            raise typer.BadParameter(f"'{name}' is none of {', '.join(NAMES)}")
+    return wanted
+
+
+def _title(name: str, quick: bool) -> str:
+    summary = import_module(f"perdure.bench.{name}").SUMMARY
+    return f"{name}: {summary}" + (" (quick)" if quick else "")
+
+
+def _measure(name: str, quick: bool, as_json: bool) -> list[Fact]:
+    facts: list[Fact] = []
+
+    def take(fact: Fact) -> None:
+        facts.append(fact)
+        if as_json:
+            print(fact.line(), flush=True)
+
+    import_module(f"perdure.bench.{name}").measure(quick, take)
+    return facts
+
+
+def _plot(measured: dict[str, list[Fact]], quick: bool, file: Path) -> bool:
+    """One figure per benchmark: FILE, or FILE-NAME if there are several."""
+    from perdure.bench.plot import draw
+
+    drawn = True
+    for name, facts in measured.items():
+        path = file if len(measured) == 1 else file.with_stem(f"{file.stem}-{name}")
+        try:
+            draw(facts, _title(name, quick), path)
+            typer.echo(f"drawn: {path}", err=True)
+        except (ValueError, OSError) as failure:
+            typer.echo(f"perdure bench: {path} was not drawn: {failure}", err=True)
+            drawn = False
+    return drawn

@@ -1,0 +1,18 @@
+"""`perdure bench persist`: flush, copy and commit primitives against memcpy and libpmem.
+
+The program bench/bench_persist measures; nothing is computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from perdure.bench.facts import Fact
+from perdure.bench.programs import run_program
+
+SUMMARY = "flush, copy and commit primitives against memcpy and libpmem"
+
+
+def measure(quick: bool, each: Callable[[Fact], None]) -> None:
+    """Hands over each fact; `quick` is a check within a minute. Raises BenchFailed."""
+    run_program("bench_persist", ["--quick"] if quick else [], each)

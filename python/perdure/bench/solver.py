@@ -1,0 +1,88 @@
+"""apps/hpccg as the benchmarks and the demonstration run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from perdure.bench.programs import BenchFailed, build_trees, find_program
+
+PROTECTIONS = ("copy", "async", "twin", "log")  # that keep the state in a pool
+
+# Open MPI wants to be told that it may run as root, on fewer cores than ranks, and yield.
+OPEN_MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+}
+
+
+@dataclass(frozen=True)
+class Solver:
+    """hpccg of one MPI flavour with that MPI's launcher."""
+
+    flavour: str
+    program: Path
+    launcher: str
+
+    def command(self, ranks: int, edge: int, iterations: int, *options) -> list[str]:
+        """The job: `ranks` ranks of edge^3 points each, ending with a JSON object."""
+        grid = [edge, edge, edge, "--iterations", iterations]
+        words = (self.launcher, "-n", ranks, self.program, *grid, "--json", *options)
+        return [str(word) for word in words]
+
+
+def find_solvers() -> list[Solver]:
+    """hpccg of every MPI flavour that was built; raises BenchFailed if there is none."""
+    for tree in build_trees():
+        programs = sorted((tree / "apps/hpccg").glob("hpccg_*"))
+        programs = [path for path in programs if path.is_file() and os.access(path, os.X_OK)]
+        if programs:
+            return [_solver(tree, path) for path in programs]
+    return [_solver(None, find_program("hpccg", "apps"))]
+
+
+def _solver(tree: Path | None, program: Path) -> Solver:
+    flavour = program.name.removeprefix("hpccg_")
+    launcher = _launcher_of_build(tree, flavour) or shutil.which(f"mpiexec.{flavour}")
+    launcher = launcher or shutil.which("mpiexec")
+    if launcher is None:
+        raise BenchFailed(f"there is no mpiexec for {program}")
+    return Solver(flavour, program, launcher)
+
+
+def _launcher_of_build(tree: Path | None, flavour: str) -> str | None:
+    """The launcher that CMake found for a flavour."""
+    if tree is None or not (tree / "CMakeCache.txt").exists():
+        return None
+    cache = (tree / "CMakeCache.txt").read_text(encoding="utf-8")
+    found = re.search(rf"^PERDURE_MPIEXEC_{re.escape(flavour)}:\w+=(.+)$", cache, re.MULTILINE)
+    return found.group(1) if found else None
+
+
+def last_report(output: str) -> dict:
+    """The JSON object that ends the output of hpccg; raises BenchFailed without one."""
+    for line in reversed(output.splitlines()):
+        if line.startswith('{"program": "hpccg"'):
+            return json.loads(line)
+    raise BenchFailed(f"hpccg did not report; it printed: {output[-300:].strip()}")
+
+
+@contextmanager
+def pool_directory() -> Iterator[Path]:
+    """An empty directory for pools, in memory: $PERDURE_BENCH_DIR, /dev/shm, else $TMPDIR."""
+    parent = os.environ.get("PERDURE_BENCH_DIR")
+    if not parent and os.access("/dev/shm", os.W_OK):
+        parent = "/dev/shm"
+    with tempfile.TemporaryDirectory(prefix="perdure-bench-", dir=parent or None) as path:
+        yield Path(path)

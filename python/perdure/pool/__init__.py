@@ -1,0 +1,1 @@
+"""`perdure pool`: what pools hold, and whether it is whole."""

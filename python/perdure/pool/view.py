@@ -1,0 +1,147 @@
+"""Pool reports as tables for people and as plain values for JSON."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+from rich.table import Table
+
+from perdure.units import bytes_text
+
+ITERATION = "iteration"  # the scalar of perdure_scalar() that counts iterations
+
+
+def iteration_of(catalogue) -> int | None:
+    """The value of the scalar "iteration", if the version has one of 4 or 8 bytes."""
+    for scalar in catalogue.scalars if catalogue else ():
+        if scalar.name == ITERATION and len(scalar.bytes) in (4, 8):
+            return int.from_bytes(scalar.bytes, "little", signed=True)
+    return None
+
+
+def time_text(nanoseconds: int) -> str:
+    """Nanoseconds since the epoch as local time; a dash for 0."""
+    if nanoseconds == 0:
+        return "-"
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(nanoseconds * 1e-9))
+
+
+def array_text(entry) -> str:
+    """ "float64[100, 20] twin"."""
+    return f"{entry.type}{list(entry.extents)} {entry.mode}"
+
+
+def findings_of(pool) -> list[tuple[str, str, str]]:
+    """(severity, where, sentence) of all findings, ranks first."""
+    of_ranks = [
+        (finding.severity.name, f"rank {rank.rank}", finding.text)
+        for rank in pool.ranks
+        for finding in rank.findings
+    ]
+    return of_ranks + [(finding.severity.name, "pool", finding.text) for finding in pool.findings]
+
+
+def pool_json(pool) -> dict:
+    """A report as plain values; sizes in bytes, times in nanoseconds since the epoch."""
+    return {
+        "directory": pool.directory,
+        "job": pool.job_name,
+        "job_id": pool.job_id,
+        "created_ns": pool.created_ns,
+        "ranks": pool.rank_count,
+        "version": pool.version,
+        "worst": pool.worst.name,
+        "findings": [
+            {"severity": severity, "where": where, "text": text}
+            for severity, where, text in findings_of(pool)
+        ],
+        "rank_files": [_rank_json(rank) for rank in pool.ranks],
+    }
+
+
+def _rank_json(rank) -> dict:
+    catalogue = rank.catalogue
+    return {
+        "rank": rank.rank,
+        "path": rank.path,
+        "file_bytes": rank.file_bytes,
+        "usable": rank.usable,
+        "complete_versions": list(rank.complete_versions),
+        "committed_ns": catalogue.committed_ns if catalogue else None,
+        "iteration": iteration_of(catalogue),
+        "arrays": [_array_json(entry) for entry in catalogue.arrays] if catalogue else [],
+        "scalars": [
+            {"name": scalar.name, "bytes": scalar.bytes.hex()}
+            for scalar in (catalogue.scalars if catalogue else ())
+        ],
+    }
+
+
+def _array_json(entry) -> dict:
+    return {
+        "name": entry.name,
+        "type": entry.type,
+        "extents": list(entry.extents),
+        "mode": entry.mode,
+        "checksums": entry.checksums,
+        "size_bytes": entry.size_bytes,
+    }
+
+
+def print_pool(pool, console: Console) -> None:
+    """Everything about one pool: whose it is, its ranks, what rank 0 holds, what was found."""
+    version = "none yet" if pool.version is None else str(pool.version)
+    console.print(f"pool     {pool.directory}\njob      {pool.job_name} ({pool.job_id})")
+    ranks = "1 rank" if pool.rank_count == 1 else f"{pool.rank_count} ranks"
+    console.print(f"made     {time_text(pool.created_ns)}, for {ranks}")
+    console.print(f"version  {version}\n")
+    console.print(_ranks_table(pool))
+    shown = next((rank for rank in pool.ranks if rank.catalogue), None)
+    if shown is not None:
+        console.print(f"\nrank {shown.rank}, version {shown.newest}:")
+        console.print(_contents_table(shown.catalogue))
+    print_findings(pool, console)
+
+
+def _ranks_table(pool) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("rank", "file", "versions", "iteration", "arrays", "committed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for rank in pool.ranks:
+        catalogue, iteration = rank.catalogue, iteration_of(rank.catalogue)
+        table.add_row(
+            str(rank.rank),
+            bytes_text(rank.file_bytes) if rank.usable else "unusable",
+            ", ".join(map(str, rank.complete_versions)) or "-",
+            "-" if iteration is None else str(iteration),
+            bytes_text(sum(entry.size_bytes for entry in catalogue.arrays)) if catalogue else "-",
+            time_text(catalogue.committed_ns) if catalogue else "-",
+        )
+    return table
+
+
+def _contents_table(catalogue) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("name", "shape and mode", "size", "checksums"):
+        table.add_column(name, justify="right" if name == "size" else "left")
+    for entry in catalogue.arrays:
+        checked = "yes" if entry.checksums else "no"
+        table.add_row(entry.name, array_text(entry), bytes_text(entry.size_bytes), checked)
+    for scalar in catalogue.scalars:
+        table.add_row(scalar.name, _scalar_text(scalar.bytes), bytes_text(len(scalar.bytes)), "yes")
+    return table
+
+
+def _scalar_text(content: bytes) -> str:
+    if len(content) in (4, 8):
+        return f"scalar, {int.from_bytes(content, 'little', signed=True)} as an integer"
+    return "scalar"
+
+
+def print_findings(pool, console: Console) -> None:
+    """One line per finding; what a crash leaves behind is no damage."""
+    colours = {"damage": "bold red", "crash": "yellow", "fine": "green"}
+    for severity, where, text in findings_of(pool):
+        console.print(f"[{colours[severity]}]{severity}[/]  {where}: ", end="")
+        console.print(text, markup=False)

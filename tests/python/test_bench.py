@@ -1,0 +1,115 @@
+"""`perdure bench`: facts are read, shown with what was missed, and drawn."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+from conftest import ROOT
+from perdure.bench.facts import Fact, NotAFact, facts_table, number_text, parse_fact, read_facts
+from perdure.bench.plot import draw, metrics_of
+from rich.console import Console
+
+LINE = {
+    "bench": "persist", "case": "copy 64 MiB", "metric": "ratio to memcpy", "value": 1.25,
+    "unit": "", "low": 1.2, "high": 1.3, "n": 9, "target": 1.0, "holds": False,
+    "emulated": "bandwidth 1/8",
+}  # fmt: skip
+
+
+def test_fact_keeps_every_field_and_writes_the_same_line():
+    fact = parse_fact(json.dumps(LINE))
+    assert (fact.value, fact.holds, fact.more) == (1.25, False, {"emulated": "bandwidth 1/8"})
+    assert json.loads(fact.line()) == LINE
+
+
+def test_optional_fields_may_be_null_or_absent():
+    short = {key: LINE[key] for key in ("bench", "case", "metric", "value", "unit")}
+    fact = parse_fact(json.dumps({**short, "target": None, "holds": None, "low": None}))
+    assert fact == Fact("persist", "copy 64 MiB", "ratio to memcpy", 1.25, "")
+
+
+@pytest.mark.parametrize("line", ["{", "{}", '{"bench": 1}', json.dumps({**LINE, "value": "big"})])
+def test_what_is_no_fact_is_refused(line):
+    with pytest.raises(NotAFact):
+        parse_fact(line)
+
+
+def test_lines_that_are_not_json_are_left_out():
+    assert [fact.value for fact in read_facts(["# note\n", json.dumps(LINE), "\n"])] == [1.25]
+
+
+def test_table_shows_misses_and_emulation():
+    held = parse_fact(json.dumps({**LINE, "case": "other", "holds": True}))
+    console = Console(width=140, record=True, file=open(os.devnull, "w", encoding="utf-8"))
+    console.print(facts_table("title", [parse_fact(json.dumps(LINE)), held]))
+    text = console.export_text()
+    assert "MISSED" in text and "holds" in text and "bandwidth 1/8" in text and "1.2 to 1.3" in text
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [(0, "0"), (12, "12"), (1.0, "1"), (12345, "12 345"), (0.12345, "0.1235"), (1e-7, "1e-07")],
+)
+def test_numbers_have_four_digits(value, text):
+    assert number_text(value) == text
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_plot_is_drawn_with_a_panel_per_metric(tmp_path, suffix):
+    facts = [parse_fact(json.dumps({**LINE, "case": f"case {i}"})) for i in range(3)]
+    facts.append(parse_fact(json.dumps({**LINE, "metric": "time", "unit": "s", "holds": None})))
+    assert [len(group) for group in metrics_of(facts).values()] == [3, 1]
+    draw(facts, "persist", tmp_path / f"figure{suffix}")
+    assert (tmp_path / f"figure{suffix}").stat().st_size > 1000
+
+
+def test_plot_without_facts_is_refused(tmp_path):
+    with pytest.raises(ValueError):
+        draw([], "nothing", tmp_path / "a.png")
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """`perdure bench` with a bench_persist that prints `text` and ends with `code`."""
+
+    def run(text: str, code: int, *words) -> subprocess.CompletedProcess:
+        program = tmp_path / "bench/bench_persist"
+        program.parent.mkdir(exist_ok=True)
+        (tmp_path / "facts").write_text(text)
+        program.write_text(f'#!/bin/sh\ncat "{tmp_path}/facts"\necho "$@" >&2\nexit {code}\n')
+        program.chmod(0o755)
+        environment = {**os.environ, "PERDURE_BUILD": str(tmp_path)}
+        command = [str(ROOT / "perdure"), "bench", "persist", *words]
+        return subprocess.run(
+            command, capture_output=True, text=True, env=environment, timeout=60, check=False
+        )
+
+    return run
+
+
+def test_command_passes_facts_through_as_json(bench):
+    done = bench(json.dumps(LINE) + "\n", 0, "--json", "--quick")
+    assert json.loads(done.stdout) == LINE and done.returncode == 0 and "--quick" in done.stderr
+
+
+def test_missed_target_of_a_full_run_is_a_failure(bench):
+    done = bench(json.dumps(LINE) + "\n", 0)
+    assert done.returncode == 1 and "0 of 1 targets hold, 1 missed" in done.stdout
+
+
+def test_failed_or_unreadable_programs_are_told(bench):
+    assert "ended with 3" in bench("", 3).stderr
+    assert "not a JSON line" in bench("{nonsense\n", 0).stderr
+
+
+def test_unknown_benchmarks_are_refused(perdure):
+    ran = perdure("bench", "nothing")
+    assert ran.code == 2 and "none of" in ran.err
+
+
+def test_command_draws(bench, tmp_path):
+    done = bench(json.dumps(LINE) + "\n", 0, "--quick", "--plot", tmp_path / "figure.png")
+    assert done.returncode == 0 and (tmp_path / "figure.png").exists()

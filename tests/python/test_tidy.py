@@ -1,0 +1,195 @@
+"""tools/tidy.py: every rule finds what it is for, and leaves good code alone."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+import tidy
+
+LAYERS = "perdure ⇐\nbase ⇐\npmem ⇐ base\nobject ⇐ base pmem\nsim ⇐ base\napps ⇐ perdure\n"
+
+
+@pytest.fixture
+def findings(tmp_path, monkeypatch):
+    """Writes {path: text} as a repository and returns what tidy finds, as strings."""
+    monkeypatch.setattr(tidy.shutil, "which", lambda _: None)  # clang-format has its own test
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/layers.txt").write_text(LAYERS)
+
+    def check(files: dict[str, str]) -> list[str]:
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return [str(finding) for finding in tidy.check_all(tmp_path, list(files))]
+
+    return check
+
+
+def one(found: list[str], start: str, word: str) -> None:
+    assert len(found) == 1 and found[0].startswith(start) and word in found[0], found
+
+
+def test_clean_files_have_no_findings(findings):
+    assert not findings(
+        {
+            "src/object/a.cpp": '#include "object/a.hpp"\n#include "pmem/b.hpp"\n',
+            "src/object/CMakeLists.txt": "perdure_module(object SOURCES a.cpp DEPS base pmem)\n",
+            "README.md": "# Title\n\nSee [the next](docs/next.md#two-words) and `[x](gone.md)`.\n",
+            "docs/next.md": "# Next\n\n## Two words\n",
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "path, text",
+    [
+        ("src/sim/a.cpp", '#include "pmem/b.hpp"\n'),
+        ("src/base/a.hpp", '#include "object/b.hpp"\n'),
+        ("include/perdure/a.h", '#include "base/b.hpp"\n'),
+        ("apps/a.cpp", '#include "object/b.hpp"\n'),
+        ("src/pmem/CMakeLists.txt", "perdure_module(pmem\n  SOURCES a.cpp\n  DEPS base object)\n"),
+        ("src/sim/CMakeLists.txt", "perdure_module(s_${mpi} FOLDER sim DEPS pmem_${mpi}_layer)\n"),
+    ],
+)
+def test_edges_that_layers_forbid_are_found(findings, path, text):
+    one(findings({path: text}), f"{path}:1:", "may not use")
+
+
+def test_modules_that_layers_do_not_name_are_found(findings):
+    one(findings({"src/extra/a.cpp": "int a;\n"}), "src/extra/a.cpp:1:", "not in tools/layers.txt")
+
+
+def test_commented_includes_are_no_edges(findings):
+    text = '// #include "pmem/b.hpp"\n/*\n#include "pmem/c.hpp"\n*/\n'
+    assert not findings({"src/sim/a.cpp": text})
+
+
+def body(lines: int) -> str:
+    return "  x++;\n" * lines
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "int f(int x) {\n",
+        "auto f(int x) -> int {\n",
+        "template <typename T>\nvoid A<T>::f(int x) const noexcept {\n",
+        "A::A(int x) : B(x), c_{x} {\n",
+        "namespace a {\nclass B {\n  void f(int x) override {\n",
+        'extern "C" {\nvoid f(int x) {\n',
+        "#define M(x) { x }\nstatic void f(void) {\n",
+        "TEST(Suite, name_is_a_sentence) {\n",
+        "void f(const char* s = \"{\", char c = '{') {\n",
+    ],
+)
+def test_function_of_71_lines_is_found_whatever_its_head(findings, head):
+    opened = head.count("{\n")
+    end = "}\n" * opened
+    assert not findings({"src/base/a.cpp": head + body(67) + end})
+    one(findings({"src/base/a.cpp": head + body(69) + end}), "src/base/a.cpp:", "a function has")
+
+
+def test_long_initialisers_classes_and_namespaces_are_no_functions(findings):
+    table = "int table[] = {\n" + "  1,\n" * 90 + "};\n"
+    group = "namespace a {\nstruct B {\n" + "  int x;\n" * 90 + "};\n}\n"
+    assert not findings({"src/base/a.cpp": table, "src/base/b.hpp": group})
+
+
+def test_lambdas_count_with_their_function(findings):
+    inner = "  auto g = [](int x) {\n" + body(66) + "  };\n"
+    text = "void f() {\n" + inner + "  g(1);\n}\n"
+    one(findings({"src/base/a.cpp": text}), "src/base/a.cpp:1:", "71 lines")
+
+
+def test_python_functions_files_and_lines_have_limits(findings):
+    long = "def f():\n" + "    pass\n" * 70
+    one(findings({"tools/a.py": long}), "tools/a.py:1:", "71 lines; a function")
+    one(findings({"tools/b.py": "a = 1\n" * 801}), "tools/b.py:0:", "801 lines; a file")
+    one(findings({"tools/c.py": "#" * 101 + "\n"}), "tools/c.py:1:", "101 columns")
+
+
+@pytest.mark.parametrize(
+    "path, text",
+    [
+        ("src/object/a.cpp", "void f() { _mm_clwb(p); }\n"),
+        ("src/object/a.cpp", "void f() { _mm_sfence(); }\n"),
+        ("src/object/a.cpp", "void f() { _mm512_stream_si512(p, v); }\n"),
+        ("src/object/a.cpp", "void f() { __builtin_ia32_clflushopt(p); }\n"),
+        ("src/object/a.cpp", 'void f() { asm volatile("sfence"); }\n'),
+        ("src/object/a.cpp", "#include <mpi.h>\n"),
+        ("src/object/a.cpp", "void f() { PMPI_Barrier(c); }\n"),
+        ("include/perdure/a.h", "int f(MPI_Comm comm);\n"),
+        ("apps/a.cpp", "void f() { strcpy(a, b); }\n"),
+        ("apps/a.cpp", "void f() { sprintf(a, b); }\n"),
+        ("tests/a.cpp", "int f() { return rand(); }\n"),
+        ("tests/a.cpp", "using namespace std;\n"),
+    ],
+)
+def test_banned_calls_are_found(findings, path, text):
+    one(findings({path: text}), f"{path}:1:", ":")
+
+
+def test_banned_calls_are_allowed_where_they_belong(findings):
+    assert not findings(
+        {
+            "src/pmem/a.cpp": "void f() { _mm_sfence(); }\n",
+            "src/object/a.cpp": '// MPI_Barrier, strcpy(\nauto t = "rand()"; int operand(int);\n',
+            "include/perdure/perdure_mpi.h": "#include <mpi.h>\nint f(MPI_Comm comm);\n",
+            "apps/a.cpp": "#include <mpi.h>\nvoid f() { snprintf(a, 1, b); }\n",
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "text, word",
+    [
+        ("# TO" + "DO: more\n", "do it"),
+        ("path = '/wo" + "rk/main'\n", "path of one machine"),
+        ("cd /ho" + "me/someone\n", "path of one machine"),
+        ("cd /ro" + "ot\n", "path of one machine"),
+        ("a\tb\n", "tab"),
+        ("a \n", "blanks"),
+        ("a", "no newline"),
+    ],
+)
+def test_text_rules(findings, text, word):
+    one(findings({"notes.txt": text}), "notes.txt:1:", word)
+
+
+def test_paths_and_words_that_only_look_alike_are_left_alone(findings):
+    fine = "${X}/work/a https://h.org/home/a TODOS src/work/b ../home/a the /root-like 8/home\n"
+    assert not findings({"notes.txt": fine})
+
+
+@pytest.mark.parametrize("path", ["src/base/string_utils.hpp", "tools/common/a.txt"])
+def test_names_that_say_nothing_are_found(findings, path):
+    one(findings({path: "\n"}), f"{path}:0:", "says nothing")
+
+
+def test_markdown_rules(findings):
+    one(findings({"a.md": "No title\n"}), "a.md:1:", "title")
+    one(findings({"b.md": "# B\n\n[gone](gone.md)\n"}), "b.md:3:", "dead link")
+    one(findings({"c.md": "# C\n\n[x](#nowhere)\n"}), "c.md:3:", "no such heading")
+    assert not findings({"d.md": "# D\n\n[x](https://example.org/gone.md) [y](../)\n"})
+
+
+def test_unformatted_code_is_found(tmp_path):
+    if shutil.which("clang-format-19") is None:
+        pytest.skip("clang-format-19 is not installed")
+    (tmp_path / ".clang-format").write_text("BasedOnStyle: Google\n")
+    (tmp_path / "a.cpp").write_text("int  f( ){return 1 ;}\n")
+    (tmp_path / "b.cpp").write_text("int f() { return 1; }\n")
+    files = [tidy.SourceFile(tmp_path, name) for name in ("a.cpp", "b.cpp")]
+    found = [str(finding) for finding in tidy.check_format(files, tmp_path)]
+    one(found, "a.cpp:1:", "not formatted")
+
+
+def test_it_covers_the_repository_and_exits_with_1_on_findings(tmp_path, monkeypatch, capsys):
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/layers.txt").write_text(LAYERS)
+    (tmp_path / "a.md").write_text("no title\n")
+    monkeypatch.setattr(tidy.sys, "argv", ["tidy.py", "--root", str(tmp_path)])
+    assert tidy.main() == 1
+    assert "a.md:1: does not start with a title" in capsys.readouterr().out

@@ -1,0 +1,29 @@
+"""`pip install` gives a working command. Slow (it compiles): only with PERDURE_SLOW_TESTS=1."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+
+@pytest.mark.skipif(os.environ.get("PERDURE_SLOW_TESTS") != "1", reason="PERDURE_SLOW_TESTS=1")
+def test_wheel_installs_the_command(tmp_path):
+    def run(*words) -> str:
+        command = [str(word) for word in words]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "-w", tmp_path]
+    run(sys.executable, "-m", "pip", "wheel", ROOT, *options)
+    (wheel,) = tmp_path.glob("perdure-*.whl")
+    run(sys.executable, "-m", "venv", tmp_path / "venv")
+    requirements = ROOT / "tools/requirements.txt"
+    run(tmp_path / "venv/bin/pip", "install", "--quiet", wheel, "-c", requirements)
+    command = tmp_path / "venv/bin/perdure"
+    assert run(command, "--version").startswith("perdure 0.")
+    assert len(json.loads(run(command, "devices", "--json"))) > 5
+    assert run(command, "run", "--", "echo", "started") == "started\n"
