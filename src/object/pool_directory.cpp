@@ -223,13 +223,9 @@ Result<OpenedFile> open_checked(const std::string& directory, const Group& group
 Result<std::unique_ptr<Device>> emulate(std::unique_ptr<Device> device, const Region& region,
                                         const OpenOptions& options) {
   if (options.emulate.empty()) return device;
-  auto part = find_device(options.emulate);
-  if (!part.ok()) return part.status();
-  DelayOptions delay;
-  delay.mode = options.real_delay ? DelayMode::real_delay : DelayMode::virtual_clock;
-  delay.part = part.take();
-  delay.bucket_name = "/perdure-" + job_id_text(region.identity.job_id);
-  return wrap_with_delay(std::move(device), delay);
+  return emulate_part(std::move(device), options.emulate,
+                      options.real_delay ? DelayMode::real_delay : DelayMode::virtual_clock,
+                      "/perdure-" + job_id_text(region.identity.job_id));
 }
 
 template <typename T>

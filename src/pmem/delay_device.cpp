@@ -107,7 +107,8 @@ class DelayDevice final : public Device {
   //    the part itself would have kept.
   Status fence() override {
     PERDURE_TRY(wrapped_->fence());
-    owe(prices_.commit_ps);
+    const bool wrote = written_.exchange(false, std::memory_order_relaxed);
+    owe(prices_.commit_ps + (wrote ? prices_.write_ps : 0));
     if (mode_ == DelayMode::real_delay) pay();
     return Status::success();
   }
@@ -131,12 +132,12 @@ class DelayDevice final : public Device {
   void charge_write(std::uint64_t offset, std::size_t count) {
     if (count == 0) return;
     const std::uint64_t bytes = prices_.granule_bytes(offset, count);
+    written_.store(true, std::memory_order_relaxed);
     if (mode_ == DelayMode::virtual_clock) {
-      owe(prices_.transfer_ps(bytes, bucket_->sharers()) + prices_.write_ps);
-      return;
+      owe(prices_.transfer_ps(bytes, bucket_->sharers()));
+    } else {
+      draw(prices_.transfer_ps(bytes, 1));
     }
-    draw(prices_.transfer_ps(bytes, 1));
-    owe(prices_.write_ps);
   }
 
   // Draws from the bucket at the time that it would be had every debt been paid when it was made:
@@ -167,6 +168,7 @@ class DelayDevice final : public Device {
   Prices prices_;
   std::unique_ptr<DelayBucket> bucket_;
   std::atomic<std::uint64_t> owed_ps_{0};  // 2^64 ps are 213 days
+  std::atomic<bool> written_{false};       // since the last fence
   std::atomic<std::uint64_t> paid_ns_{0};
   std::atomic<std::uint64_t> overshoot_ns_{0};
   std::mutex draw_mutex_;
@@ -206,6 +208,14 @@ Result<std::unique_ptr<Device>> wrap_with_delay(std::unique_ptr<Device> wrapped,
   if (!bucket.ok()) return bucket.status();
   return std::unique_ptr<Device>(std::make_unique<DelayDevice>(
       std::move(wrapped), options.mode, options.part.name, prices.value(), bucket.take()));
+}
+
+Result<std::unique_ptr<Device>> emulate_part(std::unique_ptr<Device> wrapped,
+                                             const std::string& part, DelayMode mode,
+                                             const std::string& bucket_name) {
+  auto row = find_device(part);
+  if (!row.ok()) return row.status();
+  return wrap_with_delay(std::move(wrapped), {mode, row.take(), bucket_name});
 }
 
 std::optional<DelayReport> delay_report(const Device& device) {

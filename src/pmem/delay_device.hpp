@@ -6,10 +6,12 @@
 //   real delay     the same time is spent spinning, in debts of at least 1 us, paid at fences;
 //                  what was overpaid is reported
 //
-// The model, per call:  copy/flush of n bytes  n * sharers / bandwidth  + one write latency,
-//                       fence                   commit latency,
+// The model:  copy or flush of n bytes   n * sharers / bandwidth
+//             fence                      commit latency, and one write latency if anything was
+//                                        written since the fence before (writes are pipelined)
 // where n is rounded outwards to the granules of the part. Virtual time is summed in picoseconds,
-// so it is the same number for the same calls, in any order and from any thread.
+// so with one copying thread it is the same number for the same bytes, however they were split;
+// further threads each add the latencies of their own fence.
 // The time that the wrapped device really took is not subtracted: it is DRAM's, and part of the
 // measured run. Not modelled: loads and stores of the application itself (they go to the wrapped
 // device at its speed), queues inside the part, wear, banks, the cache's own evictions.
@@ -42,6 +44,11 @@ struct DelayOptions {
 
 Result<std::unique_ptr<Device>> wrap_with_delay(std::unique_ptr<Device> wrapped,
                                                 const DelayOptions& options);
+
+// The same for a row of the device table, named as find_device() takes it.
+Result<std::unique_ptr<Device>> emulate_part(std::unique_ptr<Device> wrapped,
+                                             const std::string& part, DelayMode mode,
+                                             const std::string& bucket_name);
 
 // What a run with real delays really did. A report with an overshoot of more than 2 % of what was
 // paid comes from a machine too busy for it. In virtual mode nothing is paid.

@@ -1,0 +1,108 @@
+// bench_crash: crash images of small runs of the real code, in each mode and atomicity model, on
+// one rank and on two, each recovered and compared with a plain list of versions
+// (tests/crash/sweep.hpp).
+//
+// Metrics: images (target: in all at least 100,000 in the full form) and wrong (target: 0).
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fact.hpp"
+#include "sweep.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr double images_target = 100000;
+
+struct Total {
+  std::uint64_t images = 0;
+  std::uint64_t wrong = 0;
+  std::string first_wrong;
+};
+
+struct Sweep {
+  const char* name;
+  SweepResult (*run)(const SweepOptions&);
+  std::uint64_t versions;
+  bool asynchronous;
+  std::uint64_t bound;        // images per fence, or per event of a rank
+  std::uint64_t bound_quick;  // the same for a check within a minute
+};
+
+constexpr Sweep sweeps[] = {
+    {"one rank", sweep_one_rank, 10, false, 2000, 150},
+    {"one rank, asynchronous", sweep_one_rank, 10, true, 500, 50},
+    {"two ranks", sweep_two_ranks, 3, false, 60, 8},
+    {"two ranks, after a crash", sweep_two_ranks_after_a_crash, 3, false, 30, 4},
+    {"two ranks, after a failure", sweep_two_ranks_with_a_failure, 2, false, 30, 4},
+};
+
+Fact count_of(const std::string& name, const char* metric, std::uint64_t count) {
+  Fact fact{.bench = "crash", .name = name, .metric = metric, .unit = ""};
+  set_samples(fact, {static_cast<double>(count)});
+  return fact;
+}
+
+void run_case(const Sweep& sweep, const SweepOptions& options, Total& total) {
+  const SweepResult result = sweep.run(options);
+  const std::string name = std::string(mode_name(options.mode)) + ", " +
+                           atomicity_name(options.model) + ", lines of " +
+                           std::to_string(options.line_bytes) + ", " + sweep.name;
+  Fact images = count_of(name, "images", result.images);
+  images.more = {{"fences", static_cast<std::int64_t>(result.fences)},
+                 {"fences_sampled", static_cast<std::int64_t>(result.sampled)},
+                 {"seed", static_cast<std::int64_t>(options.seed)}};
+  print_fact(images);
+  Fact wrong = count_of(name, "wrong", result.wrong);
+  claim_at_most(wrong, 0);
+  if (result.wrong != 0) wrong.more = {{"first_wrong", result.first_wrong}};
+  print_fact(wrong);
+  total.images += result.images;
+  total.wrong += result.wrong;
+  if (total.first_wrong.empty()) total.first_wrong = result.first_wrong;
+}
+
+Total run_all(bool quick, std::uint64_t seed) {
+  Total total;
+  for (const Sweep& sweep : sweeps) {
+    for (const ArrayMode mode : {ArrayMode::copy, ArrayMode::twin, ArrayMode::log}) {
+      for (const AtomicityModel model :
+           {AtomicityModel::prefix, AtomicityModel::words, AtomicityModel::lines}) {
+        for (const std::size_t line_bytes : {64U, 256U}) {
+          SweepOptions options;
+          options.mode = mode;
+          options.model = model;
+          options.line_bytes = line_bytes;
+          options.versions = sweep.versions;
+          options.asynchronous = sweep.asynchronous;
+          options.images_per_fence = quick ? sweep.bound_quick : sweep.bound;
+          options.seed = seed;
+          run_case(sweep, options, total);
+        }
+      }
+    }
+  }
+  return total;
+}
+
+}  // namespace
+}  // namespace perdure
+
+int main(int argc, char** argv) {
+  CLI::App app{"Recovers from every crash image of small runs, and compares."};
+  bool quick = false;
+  std::uint64_t seed = 1;
+  app.add_flag("--quick", quick, "fewer images per fence");
+  app.add_option("--seed", seed, "of the images that are sampled");
+  CLI11_PARSE(app, argc, argv);
+  const perdure::Total total = perdure::run_all(quick, seed);
+  perdure::Fact images = perdure::count_of("all", "images", total.images);
+  if (!quick) perdure::claim_at_least(images, perdure::images_target);
+  perdure::print_fact(images);
+  perdure::Fact wrong = perdure::count_of("all", "wrong", total.wrong);
+  perdure::claim_at_most(wrong, 0);
+  perdure::print_fact(wrong);
+  return total.wrong == 0 ? 0 : 1;
+}
