@@ -9,7 +9,8 @@
 //   commit                   x, r, p with the halo, r·r and the iteration
 //
 // As the halo is part of what is committed, a restart needs no communication, and the put of the
-// next iteration never touches the committed half of p.
+// next iteration never touches the committed half of p. A put counts as a store of its target: the
+// fence that opens the exchange comes after before_writing_p() on every rank.
 #include "solver.hpp"
 
 #include <algorithm>
@@ -21,6 +22,12 @@
 #include "vectors.hpp"
 
 namespace hpccg {
+namespace {
+
+// Far below any rounding error, and far above where r·r or p·Ap would underflow to a division by 0.
+constexpr double rtrans_min = 1e-280;
+
+}  // namespace
 
 Solver::Solver(const Grid& grid, const Matrix& matrix, const double* b, State& state, Halo& halo)
     : grid_(grid), matrix_(matrix), b_(b), state_(state), halo_(halo), product_(grid.points()) {}
@@ -88,7 +95,7 @@ void Solver::iterate() {
 void Solver::run(const Options& options) {
   const Scalars& scalars = state_.scalars();
   const double b_norm = std::sqrt(sum_over_ranks(dot(grid_.points(), b_, b_)));
-  while (scalars.iteration < options.iterations && scalars.rtrans > 0 &&
+  while (scalars.iteration < options.iterations && scalars.rtrans > rtrans_min &&
          std::sqrt(scalars.rtrans) > options.tolerance * b_norm) {
     iterate();
     if (scalars.iteration % options.every == 0) {
