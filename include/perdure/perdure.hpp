@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// perdure.hpp: perdure.h for C++20. Header only; link libperdure, or libperdure_mpi_<flavour>
+// together with perdure_mpi.hpp.
+//
+//     std::uint64_t step = 0;
+//     perdure::Pool pool("/mnt/pmem/heat");
+//     auto u = pool.array<double>("u", {rows, columns}, perdure::Mode::twin);
+//     pool.scalar("iteration", step);
+//     pool.restart();                              // 0: nothing was committed yet
+//     while (step < steps) {
+//       heat_step(u.consistent(), u.working(), ++step);
+//       pool.commit();                             // the two halves change their roles
+//     }
+//
+// Conventions
+//   - What perdure.h says of each call (collective or local, threads, what survives) holds here.
+//   - A failure throws perdure::Error. Destructors never throw: call Pool::close() to learn of one.
+//   - Collective calls throw on all ranks or on none (commit_begin(): the others learn of it in
+//     commit_wait()). Where a local call throws, end the job: other ranks would wait for this one.
+//   - Sizes are in bytes, shapes and positions in elements, times in nanoseconds.
+#ifndef PERDURE_PERDURE_HPP
+#define PERDURE_PERDURE_HPP
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "perdure/perdure.h"
+
+namespace perdure {
+// Keeps these classes apart, for the linker, from those inside the library.
+inline namespace interface {
+
+// What a call of perdure.h failed with; what() is the sentence of perdure_last_error().
+class Error : public std::runtime_error {
+ public:
+  Error(int code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
+  int code() const noexcept { return code_; }  // a PERDURE_E code
+
+ private:
+  int code_;
+};
+
+// Throws Error unless `code`, from a call of this thread, is PERDURE_OK.
+inline void check(int code) {
+  if (code != PERDURE_OK) throw Error(code, perdure_last_error());
+}
+
+enum class Mode { copy = PERDURE_COPY, twin = PERDURE_TWIN, log = PERDURE_LOG };
+
+// Extents in elements, 1 to 8 of them, row-major.
+using Shape = std::vector<std::uint64_t>;
+
+// How to open a pool: Pool("heat", {.must_exist = true}).
+struct Options {
+  bool must_exist = false;    // PERDURE_E_NOT_FOUND instead of making a pool
+  bool discard = false;       // throw away what an existing pool of this job holds
+  bool allow_older = false;   // if the newest version is damaged, restore the older one
+  bool any_job = false;       // accept a pool of another job name
+  std::string job = {};       // name of the job; empty: the program's name
+  std::string emulate = {};   // row of `perdure devices`; empty: $PERDURE_EMULATE
+  bool real_delay = false;    // emulate by waiting instead of by the virtual clock
+  unsigned copy_threads = 1;  // threads that copy and flush
+
+  // The same for perdure.h; points into this object.
+  perdure_options to_c() const noexcept {
+    perdure_options options{};
+    if (must_exist) options.flags |= PERDURE_MUST_EXIST;
+    if (discard) options.flags |= PERDURE_DISCARD;
+    if (allow_older) options.flags |= PERDURE_ALLOW_OLDER;
+    if (any_job) options.flags |= PERDURE_ANY_JOB;
+    options.job = job.empty() ? nullptr : job.c_str();
+    options.emulate = emulate.empty() ? nullptr : emulate.c_str();
+    options.real_delay = real_delay ? 1 : 0;
+    options.copy_threads = copy_threads;
+    return options;
+  }
+};
+
+// How to open an array: pool.array<double>("u", {n}, Mode::log, {.marks = true}).
+template <typename T>
+struct ArrayOptions {
+  std::optional<bool> checksums = {};  // of every block; default: yes for copy and log
+  bool marks = false;                  // log: the application calls mark()
+  std::span<T> buffer = {};  // copy, log with marks: the application's own; default: Perdure's
+};
+
+// The perdure_type of elements T.
+template <typename T>
+constexpr perdure_type type_of() {
+  using std::is_same_v;
+  constexpr int type = is_same_v<T, std::byte> || is_same_v<T, unsigned char> ? PERDURE_BYTE
+                       : is_same_v<T, std::int32_t>                           ? PERDURE_INT32
+                       : is_same_v<T, std::int64_t>                           ? PERDURE_INT64
+                       : is_same_v<T, float>                                  ? PERDURE_FLOAT
+                       : is_same_v<T, double>                                 ? PERDURE_DOUBLE
+                       : is_same_v<T, std::complex<double>> ? PERDURE_COMPLEX_DOUBLE
+                                                            : 0;
+  static_assert(type != 0,
+                "an array holds std::byte, unsigned char, std::int32_t, std::int64_t, float, "
+                "double or std::complex<double>; store other types as std::byte");
+  return static_cast<perdure_type>(type);
+}
+
+// A named array of a pool. A handle: copies mean the same array, and it must not be used once the
+// pool is closed. Spans of a twin array are of one half: ask again after each commit.
+template <typename T>
+class Array {
+ public:
+  Array(perdure_array* handle, Shape shape) : handle_(handle), shape_(std::move(shape)) {
+    for (const std::uint64_t extent : shape_) size_ *= extent;
+  }
+
+  const Shape& shape() const noexcept { return shape_; }
+  std::size_t size() const noexcept { return size_; }  // in elements
+  perdure_array* handle() const noexcept { return handle_; }
+
+  // Where the application writes: the buffer (copy, log) or the working half (twin), of size()
+  // elements. Local. Error: STATE before restart.
+  std::span<T> working() const {
+    return {static_cast<T*>(restarted(perdure_working(handle_))), size()};
+  }
+
+  // The last committed half (twin), or the buffer (copy, log). Local. Error: STATE before restart.
+  std::span<const T> consistent() const {
+    return {static_cast<const T*>(restarted(perdure_consistent(handle_))), size()};
+  }
+
+  // Log with marks: elements [first, first + count) were or will be changed before the next
+  // commit. Local. Errors: INVALID beyond the end, STATE without marks.
+  void mark(std::uint64_t first, std::uint64_t count) {
+    check(perdure_mark(handle_, first, count));
+  }
+
+  // Twin: stores `elements` at element `first` of the working half, past the cache, so that the
+  // commit need not flush them. Local. Errors: INVALID beyond the end, STATE in other modes.
+  void write(std::uint64_t first, std::span<const T> elements) {
+    check(perdure_write(handle_, first, elements.size(), elements.data()));
+  }
+
+  // After Pool::commit_begin(): returns when this array may be written to again. Local.
+  void before_write() { check(perdure_before_write(handle_)); }
+
+ private:
+  template <typename Pointer>
+  static Pointer restarted(Pointer address) {
+    if (address != nullptr) return address;
+    throw Error(PERDURE_E_STATE, "the contents of an array are defined after Pool::restart()");
+  }
+
+  perdure_array* handle_;
+  Shape shape_;
+  std::size_t size_ = 1;
+};
+
+// The arrays and scalars of a job. Move-only; the destructor closes it and drops the outcome.
+class Pool {
+ public:
+  // As perdure_open(): a pool of one rank. See open_mpi() in perdure_mpi.hpp for more.
+  // Errors: BUSY, FOREIGN, RANKS, DAMAGED, NEWER_FORMAT, NO_SPACE, IO, UNSUPPORTED.
+  explicit Pool(const std::string& path, const Options& options = {}) {
+    const perdure_options c_options = options.to_c();
+    check(perdure_open(path.c_str(), &c_options, &handle_));
+  }
+  explicit Pool(perdure_pool* handle) noexcept : handle_(handle) {}  // opened through perdure.h
+  ~Pool() { perdure_close(handle_); }
+  Pool(Pool&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Pool& operator=(Pool&& other) noexcept {
+    perdure_close(std::exchange(handle_, std::exchange(other.handle_, nullptr)));
+    return *this;
+  }
+
+  // Waits for an unfinished commit, whose failure it throws, and releases the pool in any case.
+  // Collective. What was not committed is not kept.
+  void close() { check(perdure_close(std::exchange(handle_, nullptr))); }
+
+  // Finds or makes the array `name` (1 to 63 bytes) and allocates all its space. Collective.
+  // Errors: SHAPE if the pool holds the name with another type, shape or mode; NO_SPACE, INVALID.
+  template <typename T>
+  Array<T> array(const std::string& name, const Shape& shape, Mode mode,
+                 const ArrayOptions<T>& options = {}) {
+    perdure_array_options c_options{};
+    if (options.marks) c_options.flags |= PERDURE_MARKS;
+    if (options.checksums == true) c_options.flags |= PERDURE_CHECKSUM;
+    if (options.checksums == false) c_options.flags |= PERDURE_NO_CHECKSUM;
+    c_options.buffer = options.buffer.data();
+    // A buffer that is too small has, for the library, no dimensions: so all ranks learn of it.
+    const auto elements = Array<T>(nullptr, shape).size();
+    const bool fits = options.buffer.empty() || options.buffer.size() >= elements;
+    const auto dimensions = fits ? static_cast<unsigned>(shape.size()) : 0U;
+    perdure_array* handle = nullptr;
+    const int code =
+        perdure_array_open(handle_, name.c_str(), type_of<T>(), dimensions, shape.data(),
+                           static_cast<perdure_mode>(mode), &c_options, &handle);
+    if (!fits) throw Error(code, "the buffer of array '" + name + "' is too small for its shape");
+    check(code);
+    return Array<T>(handle, shape);
+  }
+
+  // Ties `value` to the scalar `name`: every commit saves it, restart() writes it. `value` must
+  // stay where it is until the pool is closed. Local. Errors: SHAPE, NO_SPACE, INVALID.
+  template <typename T>
+  void scalar(const std::string& name, T& value) {
+    static_assert(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std::is_const_v<T>,
+                  "a scalar is saved byte by byte: no pointers, strings or containers");
+    static_assert(sizeof(T) <= 16384, "a scalar has at most 16384 bytes; use an array");
+    check(perdure_scalar(handle_, name.c_str(), &value, sizeof value));
+  }
+
+  // Gives all arrays and scalars the newest version that all ranks hold and returns its number; 0:
+  // a new pool, arrays are zero, scalars as they were. Collective; once, before the first commit.
+  std::uint64_t restart() { return version_by(perdure_restart); }
+
+  // Makes the contents of all arrays and scalars durable as one version, on all ranks, and returns
+  // its number. Collective. If it throws, the version before stays the newest.
+  std::uint64_t commit() { return version_by(perdure_commit); }
+
+  // The same in two steps, both collective; in between, Array::before_write() before writing.
+  void commit_begin() { check(perdure_commit_begin(handle_)); }
+  std::uint64_t commit_wait() { return version_by(perdure_commit_wait); }
+
+  // Counters since the pool was opened, and what it survives. Local.
+  perdure_pool_status status() const {
+    perdure_pool_status status{};
+    check(perdure_status(handle_, &status));
+    return status;
+  }
+  perdure_pool* handle() const noexcept { return handle_; }  // for calls of perdure.h
+
+ private:
+  std::uint64_t version_by(int (*call)(perdure_pool*, std::uint64_t*)) {
+    std::uint64_t version = 0;
+    check(call(handle_, &version));
+    return version;
+  }
+
+  perdure_pool* handle_ = nullptr;
+};
+
+}  // namespace interface
+}  // namespace perdure
+#endif

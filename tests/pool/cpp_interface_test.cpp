@@ -1,0 +1,182 @@
+// perdure.hpp as a C++ program uses it. Links nothing but the library, as users do.
+#include "perdure/perdure.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "temporary_directory.hpp"
+
+namespace {
+
+using perdure::Mode;
+using perdure::Pool;
+using perdure_test::TemporaryDirectory;
+
+static_assert(!std::is_copy_constructible_v<Pool> && !std::is_copy_assignable_v<Pool>);
+static_assert(std::is_nothrow_move_constructible_v<Pool>);
+static_assert(std::is_nothrow_move_assignable_v<Pool> && std::is_nothrow_destructible_v<Pool>);
+static_assert(perdure::type_of<std::byte>() == PERDURE_BYTE);
+static_assert(perdure::type_of<unsigned char>() == PERDURE_BYTE);
+static_assert(perdure::type_of<std::int32_t>() == PERDURE_INT32);
+static_assert(perdure::type_of<std::int64_t>() == PERDURE_INT64);
+static_assert(perdure::type_of<float>() == PERDURE_FLOAT);
+static_assert(perdure::type_of<double>() == PERDURE_DOUBLE);
+static_assert(perdure::type_of<std::complex<double>>() == PERDURE_COMPLEX_DOUBLE);
+
+// The code that `body` throws an Error with; PERDURE_OK if it throws none.
+template <typename Body>
+int code_of(const Body& body) {
+  try {
+    body();
+  } catch (const perdure::Error& error) {
+    EXPECT_NE(std::string(error.what()), "");
+    return error.code();
+  }
+  return PERDURE_OK;
+}
+
+struct Position {
+  double x = 0;
+  double y = 0;
+  bool operator==(const Position&) const = default;
+};
+
+class CppInterface : public testing::TestWithParam<Mode> {
+ protected:
+  TemporaryDirectory directory_;
+  std::string path_ = directory_.path("pool");
+};
+INSTANTIATE_TEST_SUITE_P(Modes, CppInterface, testing::Values(Mode::copy, Mode::twin, Mode::log),
+                         [](const testing::TestParamInfo<Mode>& tested) -> std::string {
+                           return tested.param == Mode::copy   ? "copy"
+                                  : tested.param == Mode::twin ? "twin"
+                                                               : "log";
+                         });
+
+TEST_P(CppInterface, what_was_committed_comes_back_in_the_next_run) {
+  for (std::uint64_t run = 0; run < 3; ++run) {
+    std::uint64_t step = 0;
+    Position position;
+    Pool pool(path_);
+    auto u = pool.array<double>("u", {30, 40}, GetParam());
+    auto z = pool.array<std::complex<double>>("z", {7}, GetParam());
+    pool.scalar("iteration", step);
+    pool.scalar("position", position);
+    EXPECT_EQ(pool.restart(), 2 * run);
+    EXPECT_EQ(step, 2 * run);
+    EXPECT_EQ(position, (Position{static_cast<double>(step), -static_cast<double>(step)}));
+    EXPECT_EQ(u.consistent().size(), 1200U);
+    EXPECT_EQ(u.consistent().back(), static_cast<double>(step));
+    EXPECT_EQ(z.consistent().front(), std::complex<double>(0, static_cast<double>(step)));
+    for (int i = 0; i < 2; ++i) {
+      const auto value = static_cast<double>(++step);
+      std::ranges::fill(u.working(), value);
+      std::ranges::fill(z.working(), std::complex<double>(0, value));
+      position = {value, -value};
+      EXPECT_EQ(pool.commit(), step);
+    }
+    std::ranges::fill(u.working(), -1.0);  // never committed: lost
+    EXPECT_EQ(pool.status().commits, 2U);
+    EXPECT_EQ(pool.status().version, step);
+  }
+}
+
+TEST_P(CppInterface, asynchronous_commits_come_back) {
+  {
+    Pool pool(path_);
+    auto u = pool.array<std::int64_t>("u", {50}, GetParam());
+    pool.restart();
+    for (std::int64_t v = 1; v <= 3; ++v) {
+      std::ranges::fill(u.working(), v);
+      pool.commit_begin();
+      u.before_write();
+      EXPECT_EQ(pool.commit_wait(), static_cast<std::uint64_t>(v));
+    }
+    std::ranges::fill(u.working(), 4);
+    pool.commit_begin();
+    pool.close();  // waits for it
+  }
+  Pool pool(path_, {.must_exist = true});
+  auto u = pool.array<std::int64_t>("u", {50}, GetParam());
+  EXPECT_EQ(pool.restart(), 4U);
+  EXPECT_EQ(u.consistent()[49], 4);
+}
+
+using CppInterfaceOnce = CppInterface;
+INSTANTIATE_TEST_SUITE_P(Once, CppInterfaceOnce, testing::Values(Mode::copy));
+
+TEST_P(CppInterfaceOnce, marks_and_writes_past_the_cache_are_part_of_the_version) {
+  const std::vector<float> row{1, 2, 3};
+  std::vector<std::int32_t> mine(2000);
+  {
+    Pool pool(path_);
+    auto twin = pool.array<float>("twin", {2, 3}, Mode::twin, {.checksums = true});
+    auto log = pool.array<std::int32_t>("log", {2000}, Mode::log, {.marks = true, .buffer = mine});
+    pool.restart();
+    EXPECT_EQ(log.working().data(), mine.data());
+    twin.write(0, row);
+    twin.write(3, row);
+    mine[1234] = 5;
+    log.mark(1234, 1);
+    pool.commit();
+    EXPECT_EQ(code_of([&] { twin.write(4, row); }), PERDURE_E_INVALID);
+    EXPECT_EQ(code_of([&] { log.mark(2000, 1); }), PERDURE_E_INVALID);
+  }
+  Pool pool(path_);
+  auto twin = pool.array<float>("twin", {2, 3}, Mode::twin, {.checksums = true});
+  auto log = pool.array<std::int32_t>("log", {2000}, Mode::log, {.marks = true});
+  EXPECT_EQ(pool.restart(), 1U);
+  EXPECT_EQ(twin.shape(), (perdure::Shape{2, 3}));
+  EXPECT_EQ(twin.consistent()[5], 3.0F);
+  EXPECT_EQ(log.consistent()[1234], 5);
+}
+
+TEST_P(CppInterfaceOnce, failures_are_errors_with_a_code_and_a_sentence) {
+  EXPECT_EQ(code_of([&] { Pool missing(path_, {.must_exist = true}); }), PERDURE_E_NOT_FOUND);
+  EXPECT_EQ(code_of([&] { Pool unknown(path_, {.emulate = "no-such-part"}); }),
+            PERDURE_E_NOT_FOUND);
+  Pool pool(path_);
+  auto u = pool.array<double>("u", {10}, Mode::copy);
+  EXPECT_EQ(code_of([&] { pool.commit(); }), PERDURE_E_STATE);  // before restart
+  EXPECT_EQ(code_of([&] { u.working(); }), PERDURE_E_STATE);
+  EXPECT_EQ(code_of([&] { u.consistent(); }), PERDURE_E_STATE);
+  EXPECT_EQ(code_of([&] { pool.commit_wait(); }), PERDURE_E_STATE);
+  EXPECT_EQ(code_of([&] { pool.array<double>("v", {}, Mode::copy); }), PERDURE_E_INVALID);
+  std::array<double, 3> small{};
+  EXPECT_EQ(code_of([&] { pool.array<double>("v", {4}, Mode::copy, {.buffer = small}); }),
+            PERDURE_E_INVALID);
+  pool.restart();
+  pool.commit();
+  pool.close();
+  EXPECT_EQ(code_of([&] { pool.commit(); }), PERDURE_E_INVALID);  // closed
+  pool.close();                                                   // again: nothing to do
+  Pool reopened(path_);
+  EXPECT_EQ(code_of([&] { reopened.array<float>("u", {10}, Mode::copy); }), PERDURE_E_SHAPE);
+}
+
+TEST_P(CppInterfaceOnce, a_moved_pool_is_closed_once_and_by_its_last_owner) {
+  Pool first(path_);
+  auto u = first.array<double>("u", {10}, Mode::copy);
+  Pool second(std::move(first));
+  EXPECT_EQ(first.handle(), nullptr);  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(second.restart(), 0U);
+  u.working()[3] = 7;
+  EXPECT_EQ(second.commit(), 1U);
+  Pool other(directory_.path("other"));
+  other = std::move(second);  // closes the other one
+  EXPECT_EQ(other.commit(), 2U);
+  Pool(directory_.path("other")).close();
+  other = Pool(directory_.path("other"));
+  EXPECT_EQ(Pool(path_).status().version, 2U);
+}
+
+}  // namespace
