@@ -103,8 +103,8 @@ class AttemptRun:
                 self._bell.wait(self._pause_s())
         attempt.seconds = time.monotonic() - self._began
         live.clear()
-        if not attempt.succeeded:
-            self._clean_up()
+        if not attempt.succeeded or attempt.stopped_by is not None:
+            self._clean_up()  # hydra may end with 0 after Ctrl-C while ranks still live
         attempt.pages = read_pages(self._directory)
         return attempt
 

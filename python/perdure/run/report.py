@@ -62,7 +62,7 @@ def job_json(result: JobResult) -> dict:
         "perdure_run": SCHEMA,
         "command": result.request.command,
         "exit_code": result.exit_code,
-        "completed": bool(result.attempts) and result.attempts[-1].succeeded,
+        "completed": stopped is None and bool(result.attempts) and result.attempts[-1].succeeded,
         "stopped_by": signal_name(stopped) if stopped else None,
         "seconds": round(result.seconds, 6),
         "restarts": max(0, len(result.attempts) - 1),
