@@ -1,0 +1,229 @@
+// docs/format.md says what the headers say: every field of every struct on the medium with its
+// offset and size, every number, and no byte of a struct left out.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "object/job_record_format.hpp"
+#include "object/run_page.hpp"
+#include "object/slot_format.hpp"
+#include "object/state_word.hpp"
+#include "perdure/perdure.h"
+#include "pmem/region_format.hpp"
+
+namespace perdure {
+namespace {
+
+struct Field {
+  std::string name;
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  bool operator==(const Field&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Field& field) {
+  return out << field.name << " at " << field.offset << ", " << field.size << " bytes";
+}
+
+struct Struct {
+  std::size_t size = 0;
+  std::vector<Field> fields;
+};
+
+// offsetof needs the names of type and field as they are.
+#define PERDURE_FIELD(type, field)                     \
+  Field {                                              \
+    #field, offsetof(type, field), sizeof(type::field) \
+  }
+
+std::map<std::string, Struct> structs_of_headers() {
+  std::map<std::string, Struct> all;
+  all["JobRecordFormat"] = {
+      sizeof(JobRecordFormat),
+      {PERDURE_FIELD(JobRecordFormat, magic), PERDURE_FIELD(JobRecordFormat, format_version),
+       PERDURE_FIELD(JobRecordFormat, ranks), PERDURE_FIELD(JobRecordFormat, job_id),
+       PERDURE_FIELD(JobRecordFormat, job_name), PERDURE_FIELD(JobRecordFormat, created_ns),
+       PERDURE_FIELD(JobRecordFormat, checksum)}};
+  all["RegionHeaderFormat"] = {
+      sizeof(RegionHeaderFormat),
+      {PERDURE_FIELD(RegionHeaderFormat, magic), PERDURE_FIELD(RegionHeaderFormat, format_version),
+       PERDURE_FIELD(RegionHeaderFormat, rank), PERDURE_FIELD(RegionHeaderFormat, ranks),
+       PERDURE_FIELD(RegionHeaderFormat, align_bytes), PERDURE_FIELD(RegionHeaderFormat, job_id),
+       PERDURE_FIELD(RegionHeaderFormat, job_name), PERDURE_FIELD(RegionHeaderFormat, created_ns),
+       PERDURE_FIELD(RegionHeaderFormat, slot_offset),
+       PERDURE_FIELD(RegionHeaderFormat, slot_bytes),
+       PERDURE_FIELD(RegionHeaderFormat, data_offset),
+       PERDURE_FIELD(RegionHeaderFormat, block_bytes), PERDURE_FIELD(RegionHeaderFormat, reserved),
+       PERDURE_FIELD(RegionHeaderFormat, checksum)}};
+  return all;
+}
+
+void add_structs_of_slots(std::map<std::string, Struct>& all) {
+  all["SlotStateFormat"] = {
+      sizeof(SlotStateFormat),
+      {PERDURE_FIELD(SlotStateFormat, state_word), PERDURE_FIELD(SlotStateFormat, reserved)}};
+  all["SlotBodyFormat"] = {
+      sizeof(SlotBodyFormat),
+      {PERDURE_FIELD(SlotBodyFormat, checksum), PERDURE_FIELD(SlotBodyFormat, body_bytes),
+       PERDURE_FIELD(SlotBodyFormat, version), PERDURE_FIELD(SlotBodyFormat, incarnation),
+       PERDURE_FIELD(SlotBodyFormat, committed_ns), PERDURE_FIELD(SlotBodyFormat, allocated_end),
+       PERDURE_FIELD(SlotBodyFormat, arrays), PERDURE_FIELD(SlotBodyFormat, scalars),
+       PERDURE_FIELD(SlotBodyFormat, reserved)}};
+  all["ArrayFormat"] = {
+      sizeof(ArrayFormat),
+      {PERDURE_FIELD(ArrayFormat, name), PERDURE_FIELD(ArrayFormat, type),
+       PERDURE_FIELD(ArrayFormat, mode), PERDURE_FIELD(ArrayFormat, checksums),
+       PERDURE_FIELD(ArrayFormat, dimensions), PERDURE_FIELD(ArrayFormat, shape),
+       PERDURE_FIELD(ArrayFormat, half_offset), PERDURE_FIELD(ArrayFormat, table_offset),
+       PERDURE_FIELD(ArrayFormat, table_checksum), PERDURE_FIELD(ArrayFormat, half)}};
+  all["ScalarFormat"] = {sizeof(ScalarFormat),
+                         {PERDURE_FIELD(ScalarFormat, name), PERDURE_FIELD(ScalarFormat, bytes)}};
+}
+
+void add_run_page(std::map<std::string, Struct>& all) {
+  all["RunPageFormat"] = {
+      sizeof(RunPageFormat),
+      {PERDURE_FIELD(RunPageFormat, magic), PERDURE_FIELD(RunPageFormat, pid),
+       PERDURE_FIELD(RunPageFormat, rank), PERDURE_FIELD(RunPageFormat, ranks),
+       PERDURE_FIELD(RunPageFormat, phase), PERDURE_FIELD(RunPageFormat, version),
+       PERDURE_FIELD(RunPageFormat, iteration), PERDURE_FIELD(RunPageFormat, commits),
+       PERDURE_FIELD(RunPageFormat, commit_ns_last), PERDURE_FIELD(RunPageFormat, commit_ns_total),
+       PERDURE_FIELD(RunPageFormat, commit_bytes_last),
+       PERDURE_FIELD(RunPageFormat, commit_bytes_total),
+       PERDURE_FIELD(RunPageFormat, model_ns_total), PERDURE_FIELD(RunPageFormat, restored_version),
+       PERDURE_FIELD(RunPageFormat, restart_ns)}};
+}
+#undef PERDURE_FIELD
+
+const std::map<std::string, std::uint64_t> numbers_of_headers{
+    {"job_record_magic", job_record_magic},
+    {"job_record_version", job_record_version},
+    {"region_magic", region_magic},
+    {"region_format_version", region_format_version},
+    {"slot_count", slot_count},
+    {"job_name_bytes", job_name_bytes},
+    {"name_bytes", name_bytes},
+    {"dimensions_max", dimensions_max},
+    {"scalar_bytes_max", scalar_bytes_max},
+    {"version_max", version_max},
+    {"PERDURE_BYTE", PERDURE_BYTE},
+    {"PERDURE_INT32", PERDURE_INT32},
+    {"PERDURE_INT64", PERDURE_INT64},
+    {"PERDURE_FLOAT", PERDURE_FLOAT},
+    {"PERDURE_DOUBLE", PERDURE_DOUBLE},
+    {"PERDURE_COMPLEX_DOUBLE", PERDURE_COMPLEX_DOUBLE},
+    {"PERDURE_COPY", PERDURE_COPY},
+    {"PERDURE_TWIN", PERDURE_TWIN},
+    {"PERDURE_LOG", PERDURE_LOG}};
+
+// A row of a table of docs/format.md: its cells without blanks around them and without backquotes.
+using Row = std::vector<std::string>;
+
+Row cells_of(const std::string& line) {
+  Row cells;
+  std::string cell;
+  for (std::size_t i = 1; i < line.size(); ++i) {
+    if (line[i] == '|') {
+      const auto begin = cell.find_first_not_of(' ');
+      const auto end = cell.find_last_not_of(' ');
+      cells.push_back(begin == std::string::npos ? "" : cell.substr(begin, end - begin + 1));
+      cell.clear();
+    } else if (line[i] != '`') {
+      cell += line[i];
+    }
+  }
+  return cells;
+}
+
+// Every table row that begins with a number or a name, by the heading above it.
+std::map<std::string, std::vector<Row>> tables_of_page() {
+  std::map<std::string, std::vector<Row>> tables;
+  std::ifstream page(PERDURE_FORMAT_PAGE);
+  std::string heading;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("#")) heading = line.substr(line.find_first_not_of("# "));
+    if (!line.starts_with("|") || line.starts_with("|---")) continue;
+    tables[heading].push_back(cells_of(line));
+  }
+  return tables;
+}
+
+std::vector<Field> fields_of(const std::vector<Row>& rows) {
+  std::vector<Field> fields;
+  for (const Row& row : rows) {
+    if (row.at(0) == "offset") continue;
+    fields.push_back({row.at(2), std::stoull(row.at(0)), std::stoull(row.at(1))});
+  }
+  return fields;
+}
+
+TEST(FormatPage, every_field_has_its_offset_and_size) {
+  auto headers = structs_of_headers();
+  add_structs_of_slots(headers);
+  add_run_page(headers);
+  std::size_t described = 0;
+  const auto tables = tables_of_page();
+  for (const auto& [name, rows] : tables) {
+    if (!name.ends_with("Format")) continue;
+    ASSERT_TRUE(headers.contains(name)) << name << " is no struct on the medium";
+    EXPECT_EQ(fields_of(rows), headers[name].fields) << "in table " << name;
+    ++described;
+  }
+  EXPECT_EQ(described, headers.size()) << "a struct has no table";
+}
+
+// A field that a header gained would otherwise be missed by this test as well.
+TEST(FormatPage, the_fields_leave_no_byte_of_a_struct_out) {
+  auto headers = structs_of_headers();
+  add_structs_of_slots(headers);
+  add_run_page(headers);
+  for (const auto& [name, shape] : headers) {
+    std::uint64_t end = 0;
+    for (const Field& field : shape.fields) {
+      EXPECT_EQ(field.offset, end) << "before " << name << "." << field.name;
+      end = field.offset + field.size;
+    }
+    EXPECT_EQ(end, shape.size) << name;
+  }
+}
+
+TEST(FormatPage, every_number_has_its_value) {
+  std::map<std::string, std::uint64_t> page;
+  const auto tables = tables_of_page();
+  for (const Row& row : tables.at("Numbers")) {
+    if (row.at(0) != "name") page[row.at(0)] = std::stoull(row.at(1), nullptr, 0);
+  }
+  EXPECT_EQ(page, numbers_of_headers);
+}
+
+TEST(FormatPage, the_state_word_has_its_bits) {
+  std::map<std::string, Field> bits;
+  std::map<std::string, std::uint64_t> states;
+  const auto tables = tables_of_page();
+  for (const Row& row : tables.at("State word")) {
+    const bool number =
+        !row.at(0).empty() && row.at(0).find_first_not_of("0123456789") == std::string::npos;
+    if (!number) continue;
+    if (row.size() == 4) bits[row[2]] = {row[2], std::stoull(row[0]), std::stoull(row[1])};
+    if (row.size() == 3) states[row[1]] = std::stoull(row[0]);
+  }
+  EXPECT_EQ(bits["tag"].offset, 0U);
+  EXPECT_EQ(bits["tag"].size, bits["version"].offset);
+  EXPECT_EQ(bits["version"].offset + bits["version"].size, 64U);
+  EXPECT_EQ(version_max >> (bits["version"].size - 1), 1U);
+  for (const std::uint64_t version : {std::uint64_t{0}, std::uint64_t{77}, version_max}) {
+    const std::uint64_t word = encode_state({SlotState::complete, version});
+    EXPECT_EQ(word >> bits["version"].offset, version);
+  }
+  EXPECT_EQ(states["complete"], static_cast<std::uint64_t>(SlotState::complete));
+  EXPECT_EQ(states["open"], static_cast<std::uint64_t>(SlotState::open));
+}
+
+}  // namespace
+}  // namespace perdure
