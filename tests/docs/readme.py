@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Takes the programs out of README.md, and runs what was compiled from them.
+
+    readme.py extract LANGUAGE FILE    writes the first block ```LANGUAGE of README.md to FILE
+    readme.py run PROGRAM…             each program is killed in a commit and started again
+
+A program takes the directory of a pool. It must end undisturbed; after a kill it must go on from
+the version before; and all of them must print the same answer.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+KILLED_AT = 300
+
+
+def extract(language: str, target: Path) -> None:
+    """Writes the block to a file."""
+    found = re.search(rf"^```{re.escape(language)}\n(.*?)^```$", README.read_text(), re.M | re.S)
+    if found is None:
+        sys.exit(f"README.md has no block ```{language}")
+    target.write_text(found.group(1))
+
+
+def run(program: str, pool: Path, kill_at: int | None = None) -> list[str]:
+    """The lines that the program prints; it must end as it should."""
+    environment = {**os.environ}
+    environment.pop("PERDURE_KILL", None)
+    if kill_at is not None:
+        environment["PERDURE_KILL"] = f"rank=0,iteration={kill_at},point=data"
+    done = subprocess.run(
+        [program, str(pool)], env=environment, capture_output=True, text=True, timeout=60
+    )
+    expected = 0 if kill_at is None else -signal.SIGKILL
+    if done.returncode != expected:
+        sys.exit(f"{program} ended with {done.returncode}, not {expected}:\n{done.stderr}")
+    return done.stdout.splitlines()
+
+
+def answer_of(program: str, folder: Path) -> str:
+    """What the program prints last, also after a kill."""
+    beginning, answer = run(program, folder / "undisturbed")
+    run(program, folder / "killed", kill_at=KILLED_AT)
+    beginning_again, answer_again = run(program, folder / "killed")
+    if (beginning, beginning_again) != ("begins at step 0", f"begins at step {KILLED_AT - 1}"):
+        sys.exit(f"{program}: '{beginning}', after a kill '{beginning_again}'")
+    if answer != answer_again:
+        sys.exit(f"{program}: '{answer}', after a kill '{answer_again}'")
+    return answer
+
+
+def main() -> None:
+    if sys.argv[1] == "extract":
+        extract(sys.argv[2], Path(sys.argv[3]))
+        return
+    place = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    answers = set()
+    for program in sys.argv[2:]:
+        with tempfile.TemporaryDirectory(prefix="perdure-test-", dir=place) as folder:
+            answers.add(answer_of(program, Path(folder)))
+    print("\n".join(sorted(answers)))
+    if len(answers) != 1:
+        sys.exit("the programs of README.md differ in their answers")
+
+
+if __name__ == "__main__":
+    main()
