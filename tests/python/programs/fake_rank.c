@@ -140,8 +140,10 @@ static int run(const struct settings *s) {
 }
 
 static int number_from(const char *const *names, int otherwise) {
-  for (; *names != NULL; names++)
-    if (getenv(*names) != NULL) return atoi(getenv(*names));
+  for (; *names != NULL; names++) {
+    const char *text = getenv(*names);
+    if (text != NULL) return atoi(text);
+  }
   return otherwise;
 }
 
