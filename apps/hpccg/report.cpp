@@ -52,6 +52,8 @@ void print_json(const Grid& grid, const Options& options, const Figures& figures
   std::printf(", \"matrix_s\": %.6f, \"%s\": %.6f, \"loop_s\": %.6f", figures.times.matrix_s,
               figures.restored_version > 0 ? "restart_s" : "start_s", figures.times.start_s,
               figures.times.loop_s);
+  std::printf(", \"loop_cpu_s\": %.6f, \"iteration_median_s\": %.9f", figures.times.loop_cpu_s,
+              figures.times.iteration_median_s);
   std::printf(", \"commits\": %zu, \"commit_median_s\": %.9f, \"commit_max_s\": %.9f",
               figures.blocking.commits, figures.blocking.median_s, figures.blocking.max_s);
   std::printf(", \"state_bytes_per_rank\": %" PRIu64 ", \"commit_bytes\": %" PRIu64
@@ -88,18 +90,21 @@ void print_text(const Grid& grid, const Options& options, const Figures& figures
 void print_report(const Grid& grid, const Options& options, const Times& times,
                   std::uint64_t restored_version, std::uint64_t first_iteration, State& state) {
   const double* x = state.source().x;
-  const Figures figures{
-      {max_over_ranks(times.matrix_s), max_over_ranks(times.start_s), max_over_ranks(times.loop_s)},
-      blocking_of(state.blocking_s()),
-      (2 * grid.points() + grid.points_with_halo()) * sizeof(double),
-      sum_over_ranks(state.committed_bytes()),
-      max_over_ranks(state.model_ns()),
-      restored_version,
-      first_iteration,
-      state.scalars().iteration,
-      std::sqrt(state.scalars().rtrans),
-      max_over_ranks(error_of(x, grid.points())),
-      hash_over_ranks(x, grid.points())};
+  const Figures figures{{.matrix_s = max_over_ranks(times.matrix_s),
+                         .start_s = max_over_ranks(times.start_s),
+                         .loop_s = max_over_ranks(times.loop_s),
+                         .iteration_median_s = max_over_ranks(times.iteration_median_s),
+                         .loop_cpu_s = max_over_ranks(times.loop_cpu_s)},
+                        blocking_of(state.blocking_s()),
+                        (2 * grid.points() + grid.points_with_halo()) * sizeof(double),
+                        sum_over_ranks(state.committed_bytes()),
+                        max_over_ranks(state.model_ns()),
+                        restored_version,
+                        first_iteration,
+                        state.scalars().iteration,
+                        std::sqrt(state.scalars().rtrans),
+                        max_over_ranks(error_of(x, grid.points())),
+                        hash_over_ranks(x, grid.points())};
   if (grid.rank != 0) return;
   if (options.json) {
     print_json(grid, options, figures);

@@ -13,6 +13,8 @@ struct Times {
   double matrix_s = 0;
   double start_s = 0;  // from the matrix to the first iteration: allocation, pool, first residual
   double loop_s = 0;
+  double iteration_median_s = 0;  // with its commit
+  double loop_cpu_s = 0;          // of all threads of a rank, waiting for messages included
 };
 
 // Collective. Times are the slowest rank's, bytes are sums over the ranks.

@@ -19,6 +19,7 @@
 #include <cstdio>
 
 #include "message.hpp"
+#include "stopwatch.hpp"
 #include "vectors.hpp"
 
 namespace hpccg {
@@ -97,12 +98,14 @@ void Solver::run(const Options& options) {
   const double b_norm = std::sqrt(sum_over_ranks(dot(grid_.points(), b_, b_)));
   while (scalars.iteration < options.iterations && scalars.rtrans > rtrans_min &&
          std::sqrt(scalars.rtrans) > options.tolerance * b_norm) {
+    const Stopwatch watch;
     iterate();
     if (scalars.iteration % options.every == 0) {
       state_.commit();
     } else {
       state_.advance();
     }
+    iteration_s_.push_back(watch.seconds());
     if (grid_.rank == 0 && options.print_every > 0 &&
         scalars.iteration % options.print_every == 0) {
       std::printf("iteration %llu residual %.6e\n",

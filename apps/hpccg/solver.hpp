@@ -1,6 +1,8 @@
 // Solver: conjugate gradients on a State.
 #pragma once
 
+#include <vector>
+
 #include "grid.hpp"
 #include "halo.hpp"
 #include "matrix.hpp"
@@ -21,6 +23,9 @@ class Solver {
   // commits each options.every iterations.
   void run(const Options& options);
 
+  // What each iteration of run() took on this rank, with its commit if it had one.
+  const std::vector<double>& iteration_s() const { return iteration_s_; }
+
  private:
   void iterate();
   double update_x_and_r(double alpha);
@@ -32,6 +37,7 @@ class Solver {
   State& state_;
   Halo& halo_;
   Buffer<double> product_;  // A p
+  std::vector<double> iteration_s_;
 };
 
 }  // namespace hpccg

@@ -1,6 +1,8 @@
 // Stopwatch: seconds since it was made.
 #pragma once
 
+#include <time.h>
+
 #include <chrono>
 
 namespace hpccg {
@@ -14,5 +16,12 @@ class Stopwatch {
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
+
+// Processor time that all threads of this process have used.
+inline double cpu_seconds() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
 
 }  // namespace hpccg
