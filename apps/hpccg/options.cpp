@@ -8,8 +8,9 @@ namespace hpccg {
 namespace {
 
 const std::map<std::string, Protection> protections{
-    {"none", Protection::none},   {"disk", Protection::disk}, {"copy", Protection::copy},
-    {"async", Protection::async}, {"twin", Protection::twin}, {"log", Protection::log}};
+    {"none", Protection::none}, {"memcpy", Protection::memcpy}, {"disk", Protection::disk},
+    {"copy", Protection::copy}, {"async", Protection::async},   {"twin", Protection::twin},
+    {"log", Protection::log}};
 const std::map<std::string, Checksum> checksums{
     {"default", Checksum::standard}, {"on", Checksum::on}, {"off", Checksum::off}};
 const std::map<std::string, TwinStore> twin_stores{{"cached", TwinStore::cached},

@@ -10,6 +10,8 @@ std::unique_ptr<State> make_state(const Grid& grid, const Options& options) {
   switch (options.protection) {
     case Protection::none:
       return std::make_unique<MemoryState>(grid);
+    case Protection::memcpy:
+      return std::make_unique<MemcpyState>(grid);
     case Protection::disk:
       return std::make_unique<DiskState>(grid, options.disk_dir);
     case Protection::copy:

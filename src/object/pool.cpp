@@ -10,6 +10,8 @@
 namespace perdure {
 namespace {
 
+constexpr std::uint64_t huge_page_bytes = std::uint64_t{2} << 20;
+
 // Adds the time until the end of the scope to a counter.
 class Stopwatch {
  public:
@@ -97,7 +99,11 @@ Result<ArrayEntry> Pool::plan_array(const std::string& name, const ArrayShape& s
   entry.name = name;
   entry.shape = shape;
   entry.size_bytes = bytes.value();
-  const std::uint64_t align = region_.geometry.align_bytes;
+  // Large halves begin on huge pages, so that the kernel can map them by such.
+  const std::uint64_t align =
+      entry.size_bytes >= huge_page_bytes
+          ? std::max<std::uint64_t>(region_.geometry.align_bytes, huge_page_bytes)
+          : region_.geometry.align_bytes;
   const std::uint64_t table_bytes =
       shape.checksums ? 8 * block_count(entry.size_bytes, region_.geometry.block_bytes) : 0;
   std::uint64_t end = next_.allocated_end;

