@@ -8,7 +8,7 @@ namespace hpccg {
 
 // memcpy protects nothing: it measures what a plain copy of the state takes.
 enum class Protection { none, memcpy, disk, copy, async, twin, log };
-enum class Checksum { standard, on, off };       // standard: the library's default for the mode
+enum class Checksum { standard, on, off };  // standard: the library's default for the mode
 enum class TwinStore { cached, stream };
 
 const char* name_of(Protection protection);

@@ -1,5 +1,6 @@
-"""`perdure bench hpccg`: what protecting a solver costs (Figures 1 and 2 and Table 2 of the paper on
-checkpointing with MPI one-sided communication).
+"""`perdure bench hpccg`: what protecting a solver costs.
+
+Figures 1 and 2 and Table 2 of the paper on checkpointing with MPI one-sided communication.
 
 A round runs every case once, in a new random order, with a commit every iteration; a ratio compares
 runs of one round. Two ranks, one grid each, MPI one-sided halo exchange, pools in memory.

@@ -1,4 +1,4 @@
-"""The picture of `perdure bench hpccg`: run times of the protections, and the paper's two figures."""
+"""The picture of `perdure bench hpccg`: run times of the protections, and two sweeps."""
 
 from __future__ import annotations
 
