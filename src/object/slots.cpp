@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "pmem/media_guard.hpp"
 #include "pmem/region_format.hpp"
 
 namespace perdure {
@@ -79,6 +80,10 @@ std::uint64_t Slots::body_bytes_max() const {
 SlotView Slots::read(std::uint32_t slot) const {
   SlotView view;
   const std::byte* at = device_.base() + offset_of(slot);
+  if (first_unreadable(at, region_.geometry.slot_bytes)) {
+    view.problem = "it can't be read: the medium is damaged there, or the file was cut";
+    return view;
+  }
   std::uint64_t word = 0;
   std::memcpy(&word, at, sizeof word);
   view.state = decode_state(word);

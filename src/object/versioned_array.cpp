@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/checksum.hpp"
+#include "pmem/media_guard.hpp"
 
 namespace perdure {
 namespace {
@@ -23,6 +24,11 @@ Result<std::byte*> map_buffer(std::uint64_t size_bytes) {
   return static_cast<std::byte*>(mapped);
 }
 
+Status unreadable(const std::string& name, std::uint64_t byte) {
+  return {Code::damaged, "array '" + name + "': byte " + std::to_string(byte) +
+                             " can't be read: the medium is damaged there, or the file was cut"};
+}
+
 Status block_damaged(const std::string& name, std::uint64_t begin, std::uint64_t count) {
   return {Code::damaged, "array '" + name + "': bytes " + std::to_string(begin) + " to " +
                              std::to_string(begin + count - 1) +
@@ -35,18 +41,27 @@ Status verify_and_copy(const Device& device, const ArrayEntry& entry, std::uint6
                        std::byte* copy_to, std::vector<std::uint64_t>* table) {
   const std::byte* from = device.base() + entry.half_offset[entry.half];
   if (!entry.shape.checksums) {
-    if (copy_to != nullptr) std::memcpy(copy_to, from, entry.size_bytes);
+    if (copy_to == nullptr) return Status::success();
+    if (auto bad = first_unreadable(from, entry.size_bytes)) return unreadable(entry.name, *bad);
+    std::memcpy(copy_to, from, entry.size_bytes);
     return Status::success();
   }
   std::vector<std::uint64_t> own(block_count(entry.size_bytes, block_bytes));
   std::vector<std::uint64_t>& expected = table == nullptr ? own : *table;
-  std::memcpy(expected.data(), device.base() + entry.table_offset[entry.half], 8 * expected.size());
+  const std::byte* on_media = device.base() + entry.table_offset[entry.half];
+  if (first_unreadable(on_media, 8 * expected.size())) {
+    return {Code::damaged, "array '" + entry.name + "': its table of checksums can't be read"};
+  }
+  std::memcpy(expected.data(), on_media, 8 * expected.size());
   if (crc64(expected.data(), 8 * expected.size()) != entry.table_checksum) {
     return {Code::damaged, "array '" + entry.name + "': its table of checksums is damaged"};
   }
   for (std::uint64_t block = 0; block < expected.size(); ++block) {
     const std::uint64_t begin = block * block_bytes;
     const std::uint64_t count = std::min(block_bytes, entry.size_bytes - begin);
+    if (auto bad = first_unreadable(from + begin, count)) {
+      return unreadable(entry.name, begin + *bad);
+    }
     if (crc64(from + begin, count) != expected[block])
       return block_damaged(entry.name, begin, count);
     if (copy_to != nullptr) std::memcpy(copy_to + begin, from + begin, count);

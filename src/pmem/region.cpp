@@ -7,6 +7,7 @@
 
 #include "base/checksum.hpp"
 #include "base/clock.hpp"
+#include "pmem/media_guard.hpp"
 #include "pmem/region_format.hpp"
 
 namespace perdure {
@@ -101,6 +102,9 @@ Result<Region> format_region(Device& device, const RegionIdentity& identity,
 Result<Region> check_region(const Device& device) {
   if (device.size_bytes() < sizeof(RegionHeaderFormat)) {
     return damaged(device, "only " + std::to_string(device.size_bytes()) + " bytes long");
+  }
+  if (first_unreadable(device.base(), sizeof(RegionHeaderFormat))) {
+    return damaged(device, "the header can't be read");
   }
   RegionHeaderFormat header;
   std::memcpy(&header, device.base(), sizeof header);

@@ -221,6 +221,20 @@ TEST_F(BadInput, the_file_of_another_pool_is_refused) {
   expect_nothing_lost();
 }
 
+// What a poisoned line, or a file cut under a running job, does to a restart.
+TEST_F(BadInput, data_that_can_not_be_read_is_an_error_that_names_the_byte) {
+  perdure_pool* pool = nullptr;
+  perdure_array* u = nullptr;
+  ASSERT_EQ(perdure_open(pool_.c_str(), nullptr, &pool), 0);
+  ASSERT_EQ(perdure_array_open(pool, "u", PERDURE_DOUBLE, 1, &cells, PERDURE_COPY, nullptr, &u), 0);
+  ASSERT_EQ(::truncate((pool_ + "/rank-00000").c_str(), 4096 + 2 * 65536 + 4096), 0);
+  EXPECT_EQ(perdure_restart(pool, nullptr), PERDURE_E_DAMAGED);
+  EXPECT_NE(std::string(perdure_last_error()).find("can't be read"), std::string::npos)
+      << perdure_last_error();
+  perdure_close(pool);
+  expect_nothing_lost();
+}
+
 TEST_F(BadInput, discard_starts_anew_also_from_a_damaged_pool) {
   perdure_options options{};
   options.flags = PERDURE_DISCARD;
