@@ -12,5 +12,6 @@ export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none
 # that Debian's configuration of Open MPI 4 excludes.
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_osc=^ucx
 # A sanitized build: the MPI libraries leak at exit; unwinding without frame pointers names them.
-export LSAN_OPTIONS="suppressions=$(dirname "$0")/lsan.supp:fast_unwind_on_malloc=0:print_suppressions=0"
+suppressions=$(dirname "$0")/lsan.supp
+export LSAN_OPTIONS="suppressions=$suppressions:fast_unwind_on_malloc=0:print_suppressions=0"
 exec timeout -k 5 "${PERDURE_MPI_TIMEOUT:-300}" "$mpiexec" -n "$ranks" "$@"
