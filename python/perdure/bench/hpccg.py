@@ -25,16 +25,13 @@ import shutil
 import statistics
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from perdure.bench.facts import Fact
 from perdure.bench.hpccg_plot import draw  # noqa: F401  `perdure bench --plot` takes it from here
 from perdure.bench.programs import BenchFailed
+from perdure.bench.progress import progress
 from perdure.bench.solver import (
     OPEN_MPI,
     Solver,
@@ -134,7 +131,7 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     with (
         pool_directory() as pools,
         huge_page_directory(pools) as huge,
-        _progress("bench hpccg", total) as advance,
+        progress("bench hpccg", total) as advance,
     ):
         bench = Bench(solver, size, pools, advance)
         bench.about["pool_pages"] = "2 MiB" if huge else "4 KiB"
@@ -144,14 +141,6 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
         for case in emulated:
             for spec in specs:
                 each(_emulated_fact(case, spec, rounds, bench))
-
-
-@contextmanager
-def _progress(title: str, total: int) -> Iterator[Callable[[], None]]:
-    columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda: bar.advance(task)
 
 
 class Bench:
