@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs `perdure bench kill --quick` and fails if a restart was wrong or too few jobs were killed."""
+"""Runs `perdure bench kill --quick`; fails if a restart was wrong or too few ranks were killed."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ answer is compared with one of an undisturbed run.
 from __future__ import annotations
 
 import random
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -87,7 +88,7 @@ class Campaign:
     def _draw_job(self) -> Job:
         ranks = self._draw.choice(_RANKS)
         yielding = [solver for solver in self._solvers if solver.flavour == _YIELDING]
-        solvers = self._solvers + (2 * yielding if ranks > min(_RANKS) else [])
+        solvers = self._solvers + (3 * yielding if ranks > min(_RANKS) else [])
         fewest = min(self.counts[protect]["kills"] for protect in PROTECTIONS)
         behind = [protect for protect in PROTECTIONS if self.counts[protect]["kills"] == fewest]
         return Job(self._draw.choice(solvers), ranks, self._draw.choice(behind))
@@ -101,7 +102,9 @@ class Campaign:
         return Rehearsal(rank, "", seconds=self._draw.uniform(0, self._loop_s[job]))
 
     def _run_undisturbed(self, job: Job) -> None:
-        ran = run_killed(job, [], self._pools / f"undisturbed-{len(self._loop_s)}")
+        pool = self._pools / "undisturbed"
+        ran = run_killed(job, [], pool)
+        shutil.rmtree(pool)
         if ran.exit_code != 0:
             raise BenchFailed(f"hpccg ended with {ran.exit_code}: {ran.printed[-300:].strip()}")
         self._loop_s[job] = ran.report["loop_s"]

@@ -16,8 +16,10 @@ from perdure.run.job import JobRequest, run_job
 from perdure.run.live import Live
 from perdure.run.rehearsal import Rehearsal
 
-EDGE, ITERATIONS = 32, 24
+EDGE, ITERATIONS = 32, 16
 _LIMITS = Limits(timeout_s=120, hang_s=20)
+# mpirun gives the survivors of a killed rank a second; that would be half of a campaign.
+_ENVIRONMENT = {**OPEN_MPI, "OMPI_MCA_odls_base_sigkill_timeout": "0"}
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def _run(job: Job, rehearsal: Rehearsal | None, restart: bool, pool: Path, ran: 
             restarts=int(restart),
             rehearsal=rehearsal,
             limits=_LIMITS,
-            environment=OPEN_MPI,
+            environment=_ENVIRONMENT,
             output=output,
         )
         result = run_job(request, Live())
