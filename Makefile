@@ -13,8 +13,10 @@ demo: all
 	./perdure demo
 
 soak: all
-	PERDURE_SLOW_TESTS=1 $(python) tools/run_tests.py --preset dev
-	./perdure bench crash kill
+	PERDURE_SLOW_TESTS=1 $(python) tools/run_tests.py --preset dev -R python.wheel
+	$(python) tools/run_tests.py --preset dev -C soak -L soak
+	./perdure bench crash
+	./perdure bench kill
 
 bench-quick: all
 	./perdure bench all --quick

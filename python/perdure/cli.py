@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from perdure.bench.command import bench
-from perdure.demo import demo
+from perdure.demo.command import demo
 from perdure.devices import devices
 from perdure.pool.command import app as pool
 from perdure.run.command import run

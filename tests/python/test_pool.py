@@ -98,14 +98,6 @@ def test_devices_have_a_source_and_match_the_table(perdure):
     assert all(row["name"] in text for row in rows)
 
 
-def test_demo_kills_a_solver_and_ends_with_the_same_answer(perdure):
-    if not (BUILD / "apps/hpccg").is_dir():
-        pytest.skip("hpccg is not built (CLI11 or MPI is missing)")
-    ran = perdure("demo", "--iterations", 20)
-    assert ran.code == 0, ran.err
-    assert ran.out.endswith(b"the answers are equal, bit for bit\n") and b"version 9" in ran.out
-
-
 def test_counter_survives_a_rehearsed_failure(perdure, tmp_path):
     ran = perdure.run(["--kill-at", 7], [COUNTER, str(tmp_path / "pool"), "20"])
     first, second = ran.statistics["attempts"]

@@ -14,6 +14,7 @@ from perdure.bench.facts import Fact, NotAFact, print_facts
 from perdure.bench.programs import BenchFailed
 
 NAMES = ("persist", "crash", "hpccg", "kill")
+_SEEDED = ("kill",)
 _TABLE_COLUMNS = 1000  # where stdout is no terminal: nothing is cut
 
 
@@ -23,6 +24,9 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON lines.")] = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the facts (.png, .svg, .pdf).")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of what kill draws.  [default: 1]", show_default=False)
     ] = None,
 ) -> None:
     """Measure, and compare with the targets.
@@ -35,7 +39,7 @@ def bench(
     console = Console(width=None if sys.stdout.isatty() else _TABLE_COLUMNS, highlight=False)
     for name in wanted:
         try:
-            measured[name] = _measure(name, quick, as_json)
+            measured[name] = _measure(name, quick, as_json, seed)
         except (BenchFailed, NotAFact) as failure:
             typer.echo(f"perdure bench {name}: {failure}", err=True)
             failed = True
@@ -61,7 +65,7 @@ def _title(name: str, quick: bool) -> str:
     return f"{name}: {summary}" + (" (quick)" if quick else "")
 
 
-def _measure(name: str, quick: bool, as_json: bool) -> list[Fact]:
+def _measure(name: str, quick: bool, as_json: bool, seed: int | None) -> list[Fact]:
     facts: list[Fact] = []
 
     def take(fact: Fact) -> None:
@@ -69,7 +73,8 @@ def _measure(name: str, quick: bool, as_json: bool) -> list[Fact]:
         if as_json:
             print(fact.line(), flush=True)
 
-    import_module(f"perdure.bench.{name}").measure(quick, take)
+    options = {"seed": seed} if seed is not None and name in _SEEDED else {}
+    import_module(f"perdure.bench.{name}").measure(quick, take, **options)
     return facts
 
 

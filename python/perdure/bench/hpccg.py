@@ -25,16 +25,13 @@ import shutil
 import statistics
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from perdure.bench.facts import Fact
 from perdure.bench.hpccg_plot import draw  # noqa: F401  `perdure bench --plot` takes it from here
 from perdure.bench.programs import BenchFailed
+from perdure.bench.progress import progress
 from perdure.bench.solver import (
     OPEN_MPI,
     Solver,
@@ -77,6 +74,7 @@ CASES = (
     Case("twin", ("--protect", "twin", "--twin-store", "stream"), run_time=1.02, restart=0.1),
     Case("log", ("--protect", "log")),
 )
+ALL_CASES = (NONE, MEMCPY, *CASES)
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     with (
         pool_directory() as pools,
         huge_page_directory(pools) as huge,
-        _progress("bench hpccg", total) as advance,
+        progress("bench hpccg", total) as advance,
     ):
         bench = Bench(solver, size, pools, advance)
         bench.about["pool_pages"] = "2 MiB" if huge else "4 KiB"
@@ -146,14 +144,6 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
                 each(_emulated_fact(case, spec, rounds, bench))
 
 
-@contextmanager
-def _progress(title: str, total: int) -> Iterator[Callable[[], None]]:
-    columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda: bar.advance(task)
-
-
 class Bench:
     """Runs hpccg; every run begins with no pool unless it is a restart."""
 
@@ -162,14 +152,13 @@ class Bench:
         # What every fact says of its setting.
         self.about = {"mpi": solver.flavour, "ranks": _RANKS, "edge": size.edge}
 
-    def run_rounds(self) -> list[dict[str, dict]]:
+    def run_rounds(self, cases: tuple[Case, ...] = ALL_CASES) -> list[dict[str, dict]]:
         """For each round, each case's report; those that restart also have "restart_s"."""
         order = random.Random(_SEED)
         rounds = []
         for _ in range(self.size.rounds):
-            cases = [NONE, MEMCPY, *CASES]
-            order.shuffle(cases)
-            rounds.append({case.name: self._run_and_restart(case) for case in cases})
+            shuffled = order.sample(cases, len(cases))
+            rounds.append({case.name: self._run_and_restart(case) for case in shuffled})
         return rounds
 
     def model_ns_per_commit(self, case: Case, spec: str) -> float:
@@ -227,7 +216,7 @@ def _disk_directory() -> Path:
 
 
 def _measured_facts(rounds: list[dict[str, dict]], bench: Bench) -> Iterator[Fact]:
-    for case in (NONE, MEMCPY, *CASES):
+    for case in ALL_CASES:
         ran = [(around[case.name], around["none"], around["memcpy"]) for around in rounds]
 
         def fact(metric: str, values: list[float], unit: str = "", target: float | None = None):

@@ -1,134 +1,142 @@
-"""`perdure bench kill`: jobs killed at random places, restarted, and compared bit for bit.
+"""`perdure bench kill`: jobs killed at random moments, restarted, and compared bit for bit.
 
-Each trial draws an MPI, a protection, a rank, an iteration and a point of the commit, runs hpccg
-under the launcher of `perdure run`, and compares the answer with one of an undisturbed run.
+Each trial draws an MPI, a number of ranks, a protection and a rank, and sends it SIGKILL: one half
+of the kills at a random moment of the solver's loop, from outside, the other half at one of the
+points of a random commit. In some trials the restarted attempt is killed too. The last attempt's
+answer is compared with one of an undisturbed run.
 
-    wrong    the answer differs in any bit
-    lost     restart gave an older version than one that a rank had seen committed
-    refused  the second attempt did not end well
+    kills      ranks that were killed; a trial whose kill came too late is drawn again
+    wrong      the answer differs in any bit
+    lost       restart gave an older version than one that a rank had seen committed
+    refused    the last attempt did not end well
+    leftovers  files in /dev/shm that the job left behind
 """
 
 from __future__ import annotations
 
 import random
-import tempfile
+import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.bench.facts import Fact
 from perdure.bench.programs import BenchFailed
-from perdure.bench.solver import (
-    OPEN_MPI,
-    PROTECTIONS,
-    Solver,
-    find_solvers,
-    last_report,
-    pool_directory,
-)
-from perdure.run.attempt import Limits
-from perdure.run.job import JobRequest, JobResult, run_job
-from perdure.run.live import Live
+from perdure.bench.progress import progress
+from perdure.bench.solver import PROTECTIONS, Solver, find_solvers, pool_directory
+from perdure.bench.trial import ITERATIONS, Job, run_killed, try_out
 from perdure.run.rehearsal import POINTS, Rehearsal
 
-SUMMARY = "killed jobs, their restarts and their answers"
-OUTCOMES = ("kills", "wrong", "lost", "refused")
-_RANKS, _EDGE, _ITERATIONS = 2, 12, 24
-_LIMITS = Limits(timeout_s=120, hang_s=20)
-_TRIALS, _TRIALS_QUICK = 200, 12
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One rehearsed failure of one job."""
-
-    solver: Solver
-    protect: str
-    rehearsal: Rehearsal
+SUMMARY = "jobs killed at random moments, their restarts and their answers"
+FAULTS = ("wrong", "lost", "refused", "leftovers")
+_RANKS = (2, 4)
+_KILLS, _KILLS_QUICK = 500, 50
+_KILLED_TWICE = 0.15  # of the trials
+_TRIALS_PER_KILL = 6  # that happened; with more of them something is wrong with the campaign
+# An MPI that spins is slow with more ranks than cores, so it gets fewer of those trials.
+_YIELDING = "openmpi"
 
 
 def measure(quick: bool, each: Callable[[Fact], None], seed: int = 1) -> None:
-    """Hands over the outcomes per protection. Raises BenchFailed, also if nothing was killed."""
-    solvers = find_solvers()
-    draw = random.Random(seed)
-    counts = {protect: Counter() for protect in PROTECTIONS}
-    with pool_directory() as pools:
-        answer = {solver: _answer(solver, pools) for solver in solvers}
-        for number in range(_TRIALS_QUICK if quick else _TRIALS):
-            trial = _draw(draw, solvers, PROTECTIONS[number % len(PROTECTIONS)])
-            counts[trial.protect].update(_try(trial, answer[trial.solver], pools / str(number)))
-    for protect, counted in counts.items():
-        if counted["kills"] == 0:
-            raise BenchFailed(f"no job with protection {protect} was killed")
-        for fact in _facts(protect, counted, seed):
+    """Hands over the outcomes per protection, then of all. Raises BenchFailed."""
+    print(f"perdure bench kill: seed {seed}", file=sys.stderr, flush=True)
+    wanted = _KILLS_QUICK if quick else _KILLS
+    with pool_directory() as pools, progress("bench kill", wanted) as advance:
+        campaign = Campaign(find_solvers(), pools, random.Random(seed))
+        while (done := campaign.kills) < wanted:
+            campaign.run_trial(wanted - done)
+            advance(campaign.kills - done)
+            if campaign.trials > wanted * _TRIALS_PER_KILL:
+                raise BenchFailed(f"only {campaign.kills} of {campaign.trials} jobs were killed")
+    for case, counted in campaign.counts.items():
+        for fact in _facts(case, counted, seed, wanted if case == "all" else None):
             each(fact)
 
 
-def _draw(draw: random.Random, solvers: list[Solver], protect: str) -> Trial:
-    rank, iteration = draw.randrange(_RANKS), draw.randint(1, _ITERATIONS)
-    rehearsal = Rehearsal(rank, draw.choice(POINTS), iteration=iteration)
-    return Trial(draw.choice(solvers), protect, rehearsal)
+class Campaign:
+    """Draws and runs trials; `counts` are the outcomes by protection, and of "all"."""
+
+    def __init__(self, solvers: list[Solver], pools: Path, draw: random.Random):
+        self._solvers, self._pools, self._draw = solvers, pools, draw
+        self._loop_s: dict[Job, float] = {}
+        self._answer: dict[int, str] = {}  # by the number of ranks
+        self.trials = 0
+        self.counts = {case: Counter() for case in (*PROTECTIONS, "all")}
+
+    @property
+    def kills(self) -> int:
+        return self.counts["all"]["kills"]
+
+    def run_trial(self, kills_left: int) -> None:
+        """One trial with at most `kills_left` kills."""
+        job = self._draw_job()
+        if job not in self._loop_s:
+            self._run_undisturbed(job)
+        twice = kills_left > 1 and self._draw.random() < _KILLED_TWICE
+        kills = [self._draw_kill(job, number) for number in range(1 + twice)]
+        self.trials += 1
+        ran, faults = try_out(job, kills, self._pools / "trial", self._answer[job.ranks])
+        if sum(faults.values()):
+            _say_fault(job, kills, faults)
+        if not ran.killed and ran.exit_code == 0:
+            self._loop_s[job] = ran.report["loop_s"]  # it was undisturbed, and newer
+        for case in (job.protect, "all"):
+            self.counts[case].update(faults)
+            self.counts[case].update(_kinds(job, ran.killed))
+
+    def _draw_job(self) -> Job:
+        ranks = self._draw.choice(_RANKS)
+        yielding = [solver for solver in self._solvers if solver.flavour == _YIELDING]
+        solvers = self._solvers + (3 * yielding if ranks > min(_RANKS) else [])
+        fewest = min(self.counts[protect]["kills"] for protect in PROTECTIONS)
+        behind = [protect for protect in PROTECTIONS if self.counts[protect]["kills"] == fewest]
+        return Job(self._draw.choice(solvers), ranks, self._draw.choice(behind))
+
+    def _draw_kill(self, job: Job, number: int) -> Rehearsal:
+        """The `number`-th kill of a trial, of the kind of which there were fewer so far."""
+        rank, counted = self._draw.randrange(job.ranks), self.counts["all"]
+        if (counted["at_random"] > counted["in_commit"]) != bool(number):
+            point, iteration = self._draw.choice(POINTS), self._draw.randint(1, ITERATIONS)
+            return Rehearsal(rank, point, iteration=iteration)
+        return Rehearsal(rank, "", seconds=self._draw.uniform(0, self._loop_s[job]))
+
+    def _run_undisturbed(self, job: Job) -> None:
+        pool = self._pools / "undisturbed"
+        ran = run_killed(job, [], pool)
+        shutil.rmtree(pool)
+        if ran.exit_code != 0:
+            raise BenchFailed(f"hpccg ended with {ran.exit_code}: {ran.printed[-300:].strip()}")
+        self._loop_s[job] = ran.report["loop_s"]
+        answer = self._answer.setdefault(job.ranks, ran.report["hash"])
+        if answer != ran.report["hash"]:
+            raise BenchFailed(f"undisturbed runs differ in their answers: {job}")
 
 
-def _run(solver: Solver, options: list, rehearsal: Rehearsal | None) -> tuple[JobResult, str]:
-    """A job of hpccg, and all that it printed."""
-    with tempfile.TemporaryFile("w+", errors="replace") as output:
-        request = JobRequest(
-            solver.command(_RANKS, _EDGE, _ITERATIONS, *options),
-            restarts=0 if rehearsal is None else 1,
-            rehearsal=rehearsal,
-            limits=_LIMITS,
-            environment=OPEN_MPI,
-            output=output,
-        )
-        result = run_job(request, Live())
-        output.seek(0)
-        printed = output.read()
-    if result.attempts and result.attempts[-1].stopped_by is not None:
-        raise BenchFailed("interrupted")
-    return result, printed
-
-
-def _answer(solver: Solver, pools: Path) -> str:
-    result, printed = _run(solver, ["--pool", pools / f"answer-{solver.flavour}"], None)
-    if result.exit_code != 0:
-        raise BenchFailed(f"hpccg ended with {result.exit_code}: {printed[-300:].strip()}")
-    return last_report(printed)["hash"]
-
-
-def _try(trial: Trial, answer: str, pool: Path) -> Counter:
-    """The outcomes of a trial: "kills", and what went wrong."""
-    options = ["--protect", trial.protect, "--pool", pool]
-    result, printed = _run(trial.solver, options, trial.rehearsal)
-    counted = Counter(kills=int(result.rehearsal_happened))
-    if result.exit_code != 0:
-        counted["refused"] += 1
-        return counted
-    counted["wrong"] += last_report(printed)["hash"] != answer
-    if len(result.attempts) == 2:
-        first, second = result.attempts
-        committed = max((page.version for page in first.pages), default=0)
-        restored = max((page.restored_version for page in second.pages), default=0)
-        counted["lost"] += restored < committed
+def _kinds(job: Job, killed: list[Rehearsal]) -> Counter:
+    counted = Counter(kills=len(killed), restarts_killed=max(0, len(killed) - 1))
+    counted["trials"] += 1
+    for rehearsal in killed:
+        counted["in_commit" if rehearsal.iteration is not None else "at_random"] += 1
+        counted[job.solver.flavour] += 1
+        counted[f"ranks_{job.ranks}"] += 1
     return counted
 
 
-def _facts(protect: str, counted: Counter, seed: int) -> list[Fact]:
+def _say_fault(job: Job, kills: list[Rehearsal], faults: Counter) -> None:
+    found = ", ".join(f"{name} {count}" for name, count in faults.items() if count)
+    print(f"perdure bench kill: {found}: {job}, {'; '.join(map(str, kills))}", file=sys.stderr)
+
+
+def _facts(case: str, counted: Counter, seed: int, wanted: int | None) -> list[Fact]:
+    """`wanted` is how many kills were asked for, if that is known of the case."""
+    kinds = {name: n for name, n in counted.items() if name not in ("kills", *FAULTS)}
+    targets = {"kills": wanted, **dict.fromkeys(FAULTS, 0)}
     facts = []
-    for metric in OUTCOMES:
-        claimed = metric != "kills"
-        facts.append(
-            Fact(
-                "kill",
-                protect,
-                metric,
-                counted[metric],
-                "",
-                n=counted["kills"],
-                target=0 if claimed else None,
-                holds=counted[metric] == 0 if claimed else None,
-                more={"seed": seed},
-            )
-        )
+    for metric, target in targets.items():
+        value = counted[metric]
+        holds = None if target is None else value == target
+        more = {"seed": seed, **kinds}
+        spread = {"n": counted["kills"], "target": target, "holds": holds, "more": more}
+        facts.append(Fact("kill", case, metric, value, "", **spread))
     return facts

@@ -19,6 +19,7 @@ ENDED_BY_US = 124  # exit code, as of timeout(1)
 _POLL_S = 0.2
 _POLL_S_PER_RANK = 0.002
 _POLL_S_AT_START = 0.02  # a rank must be seen alive for its loss to be noticed
+_POLL_S_TO_KILL = 0.005  # while the clock of a timed kill has not begun
 _START_S = 30.0
 
 
@@ -151,12 +152,15 @@ class AttemptRun:
     def _pause_s(self) -> float:
         pages = self._attempt.pages
         pause = _POLL_S + _POLL_S_PER_RANK * len(pages)
-        starting = not pages or len(pages) < pages[0].ranks
+        starting = not pages or len(pages) < pages[0].ranks or self._first_computing is None
         if starting and time.monotonic() - self._began < _START_S:
             pause = _POLL_S_AT_START
-        due_s = self._kill_in_s(time.monotonic())
-        if due_s is not None and due_s > 0:
-            pause = min(pause, due_s)
+        if self._rehearsal is not None and self._rehearsal.seconds is not None:
+            due_s = self._kill_in_s(time.monotonic())
+            if due_s is None and pause == _POLL_S_AT_START:
+                pause = _POLL_S_TO_KILL
+            elif due_s is not None and due_s > 0:
+                pause = min(pause, due_s)
         return pause
 
     def _forward_signals(self) -> None:

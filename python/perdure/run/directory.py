@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_PREFIX = "perdure-run-"
+RUN_PREFIX = "perdure-run-"
 _STALE_S = 60.0
 
 
@@ -23,7 +23,7 @@ def run_directory() -> Iterator[Path]:
     """
     parent = _parent()
     _remove_stale(parent)
-    path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+    path = Path(tempfile.mkdtemp(prefix=RUN_PREFIX, dir=parent))
     lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
@@ -41,7 +41,7 @@ def _parent() -> Path:
 
 
 def _remove_stale(parent: Path) -> None:
-    for path in parent.glob(_PREFIX + "*"):
+    for path in parent.glob(RUN_PREFIX + "*"):
         try:
             status = path.stat()
             recent = time.time() - status.st_mtime < _STALE_S

@@ -33,7 +33,7 @@ def remove_leftovers(since: float, directory: Path = SHARED_MEMORY) -> list[str]
     found = _candidates(since, directory)
     if not found:
         return []
-    held = _held_files()
+    held = held_files()
     removed = []
     for identity, path in found.items():
         if identity not in held:
@@ -62,7 +62,7 @@ def _candidates(since: float, directory: Path) -> dict[tuple[int, int], Path]:
     return found
 
 
-def _held_files() -> set[tuple[int, int]]:
+def held_files() -> set[tuple[int, int]]:
     """(device, inode) of every file that a process has open or mapped, as far as we may look."""
     held = set()
     for process in Path("/proc").glob("[0-9]*"):

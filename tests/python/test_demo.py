@@ -1,0 +1,28 @@
+"""`perdure demo`: what it prints and draws."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import BUILD
+from perdure.demo.costs import overhead_text
+
+PROTECTIONS = ["none", "disk", "copy", "twin", "log"]
+SMALL = ("--iterations", 20, "--edge", 8, "--rounds", 1)
+
+
+def test_demo_kills_a_solver_tells_the_costs_and_draws_them(perdure, tmp_path):
+    if not (BUILD / "apps/hpccg").is_dir():
+        pytest.skip("hpccg is not built (CLI11 or MPI is missing)")
+    ran = perdure("demo", *SMALL, "--picture", tmp_path / "seen/demo.png")
+    assert ran.code == 0, ran.err
+    text = ran.out.decode()
+    assert "the answers are equal, bit for bit\n" in text and "version 9 " in text
+    rows = [line.split()[0] for line in text.splitlines() if line]
+    assert [row for row in rows if row in PROTECTIONS] == PROTECTIONS
+    assert text.endswith("\npicture: seen/demo.png\n")
+    assert (tmp_path / "seen/demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("ratio, text", [(1.034, "+3.4 %"), (0.98, "-2.0 %"), (4.81, "4.8 times")])
+def test_overheads_are_percents_until_they_are_multiples(ratio, text):
+    assert overhead_text(ratio) == text
