@@ -19,10 +19,12 @@ from perdure.demo.killing import KILLING_RUNS, Killing, kill_and_restart
 from perdure.units import seconds_text
 
 _CLONE = Path(__file__).resolve().parents[3]
-_SIDE_NOTE = (
-    "A demonstration: one small grid, few rounds, whatever else this machine does.\n"
-    "The figures to quote are those of `perdure bench hpccg`."
-)
+_SIDE_NOTE = """
+overhead      an iteration with its commit, over one of none in the same round
+commit waits  how long a commit kept the solver waiting
+restart       from having the matrix to the first iteration, all that the program sets up included
+Pools are in memory, the files of disk on a disk. A demonstration: one small grid, few rounds.
+The figures to quote are those of `perdure bench hpccg`."""
 
 
 def demo(

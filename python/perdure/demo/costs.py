@@ -17,10 +17,10 @@ _NAMES = ("disk", "copy", "twin", "log")
 CASES = (hpccg.NONE, *(case for name in _NAMES for case in hpccg.CASES if case.name == name))
 PLACES = {
     "none": "memory, lost with the job",
-    "disk": "memory; a file per rank, with fsync",
+    "disk": "memory; files with fsync",
     "copy": "memory; copied to the pool",
     "twin": "the pool, twice; flushed",
-    "log": "memory; what changed is copied",
+    "log": "memory; changes are copied",
 }
 
 
@@ -77,11 +77,18 @@ def overhead_text(ratio: float) -> str:
     return f"{ratio:.1f} times" if ratio >= 3 else f"{(ratio - 1) * 100:+.1f} %"
 
 
+def _spread_text(low: float, high: float) -> str:
+    return f"{(low - 1) * 100:+.0f} to {(high - 1) * 100:+.0f} %"
+
+
 def costs_table(costs: list[Cost]) -> Table:
-    """One row per protection, for a terminal of 100 columns."""
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 3, 0, 0))
+    """One row per protection, for a terminal of 100 columns.
+
+    An overhead below zero, or quartiles far apart, tell that the machine was busy.
+    """
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("protection", no_wrap=True)
-    for name in ("iteration", "overhead", "commit waits", "restart"):
+    for name in ("iteration", "overhead", "quartiles", "commit waits", "restart"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("the state lies in", no_wrap=True)
     for cost in costs:
@@ -89,6 +96,7 @@ def costs_table(costs: list[Cost]) -> Table:
             cost.name,
             seconds_text(cost.iteration_s),
             "" if cost.name == "none" else overhead_text(cost.ratio),
+            "" if cost.name == "none" else _spread_text(cost.low, cost.high),
             "" if cost.commit_s is None else seconds_text(cost.commit_s),
             "" if cost.restart_s is None else seconds_text(cost.restart_s),
             PLACES[cost.name],
