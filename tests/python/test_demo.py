@@ -23,6 +23,8 @@ def test_demo_kills_a_solver_tells_the_costs_and_draws_them(perdure, tmp_path):
     assert (tmp_path / "seen/demo.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("ratio, text", [(1.034, "+3.4 %"), (0.98, "-2.0 %"), (4.81, "4.8 times")])
+@pytest.mark.parametrize(
+    "ratio, text", [(1.034, "+3.4 %"), (0.98, "-2.0 %"), (0.9999, "+0.0 %"), (4.81, "4.8 times")]
+)
 def test_overheads_are_percents_until_they_are_multiples(ratio, text):
     assert overhead_text(ratio) == text

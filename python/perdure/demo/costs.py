@@ -74,11 +74,12 @@ def _cost(name: str, rounds: list[dict[str, dict]]) -> Cost:
 
 def overhead_text(ratio: float) -> str:
     """A ratio of 1.034 as "+3.4 %", one of 5 as "5.0 times"."""
-    return f"{ratio:.1f} times" if ratio >= 3 else f"{(ratio - 1) * 100:+.1f} %"
+    percent = round((ratio - 1) * 100, 1) + 0.0  # no minus before a zero
+    return f"{ratio:.1f} times" if ratio >= 3 else f"{percent:+.1f} %"
 
 
 def _spread_text(low: float, high: float) -> str:
-    return f"{(low - 1) * 100:+.0f} to {(high - 1) * 100:+.0f} %"
+    return f"{round((low - 1) * 100):+d} to {round((high - 1) * 100):+d} %"
 
 
 def costs_table(costs: list[Cost]) -> Table:
