@@ -44,7 +44,8 @@ def _draw_measured(axis, facts: list[Fact]) -> None:
         axis.bar(place, fact.value, color="#E69F00" if missed else "#0072B2", width=0.62)
         axis.plot([place, place], [fact.low, fact.high], color=GREY, linewidth=1.5)
         text = number_text(fact.value) + ("\nmissed" if missed else "")
-        top = max(fact.value, fact.high)
+        claimed = fact.target if isinstance(fact.target, (int, float)) else 0
+        top = max(fact.value, fact.high, claimed)
         axis.annotate(
             text, (place, top), (0, 3), textcoords="offset points", ha="center", fontsize=8
         )
@@ -62,7 +63,7 @@ def _draw_measured(axis, facts: list[Fact]) -> None:
     for place, fact in enumerate(shown):  # a bar that leaves the picture says its value
         if fact.value > axis.get_ylim()[1]:
             axis.annotate(
-                number_text(fact.value) + " ↑",
+                f"{fact.value:.2g} ↑",
                 (place, axis.get_ylim()[1]),
                 (0, -10),
                 textcoords="offset points",
@@ -97,7 +98,7 @@ def _draw_sweep(axis, facts: list[Fact], swept: str, label: str) -> None:
             )
     axis.axhline(1, color=GREY, linewidth=0.8)
     axis.set_xlabel(label, fontsize=9)
-    axis.legend(fontsize=7, frameon=False, ncols=2)
+    axis.legend(fontsize=7, frameon=False, ncols=2, handlelength=3.2, loc="upper right")
     _finish(axis, chosen)
 
 
