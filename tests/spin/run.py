@@ -98,7 +98,7 @@ def number(pattern, text):
 def verify(folder, compact):
     """Returns (verdict, states, seconds); 'unfinished' when the search was cut short."""
     start = time.monotonic()
-    output, _ = run(["./pan", "-m1000000", "-w28" if compact else "-w23"], folder)
+    output, code = run(["./pan", "-m1000000", "-w28" if compact else "-w23"], folder)
     seconds = time.monotonic() - start
     errors = number(r"errors: (\d+)", output)
     cut_short = re.search("too small|out of memory|Search not completed", output)
@@ -108,7 +108,7 @@ def verify(folder, compact):
         verdict = "right"
     else:
         verdict = "unfinished"
-        print(output)
+        print(f"{output}\nexit code of the search: {code}")
     stored = re.search(r"([\d.e+]+) states, stored", output)
     return verdict, int(float(stored.group(1))) if stored else -1, seconds
 
