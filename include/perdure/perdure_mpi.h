@@ -22,7 +22,9 @@ extern "C" {
  * too: a version is one version of all ranks.
  *
  * One-sided programs: close the epoch (MPI_Win_fence, MPI_Win_wait, …) before perdure_commit(), so
- * that what others put into an array has arrived; it is flushed by its owner. */
+ * that what others put into an array has arrived; it is flushed by its owner.
+ * With perdure_commit_begin() a neighbour's put counts as a write to the array: put only after the
+ * owner's perdure_before_write() has returned and the ranks have synchronised since. */
 PERDURE_API int perdure_open_mpi(MPI_Comm comm, const char* path, const perdure_options* options,
                                  perdure_pool** pool);
 
