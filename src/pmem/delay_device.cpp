@@ -107,8 +107,7 @@ class DelayDevice final : public Device {
   //    the part itself would have kept.
   Status fence() override {
     PERDURE_TRY(wrapped_->fence());
-    const bool wrote = written_.exchange(false, std::memory_order_relaxed);
-    owe(prices_.commit_ps + (wrote ? prices_.write_ps : 0));
+    owe(prices_.commit_ps + prices_.write_ps);
     if (mode_ == DelayMode::real_delay) pay();
     return Status::success();
   }
@@ -132,7 +131,6 @@ class DelayDevice final : public Device {
   void charge_write(std::uint64_t offset, std::size_t count) {
     if (count == 0) return;
     const std::uint64_t bytes = prices_.granule_bytes(offset, count);
-    written_.store(true, std::memory_order_relaxed);
     if (mode_ == DelayMode::virtual_clock) {
       owe(prices_.transfer_ps(bytes, bucket_->sharers()));
     } else {
@@ -168,7 +166,6 @@ class DelayDevice final : public Device {
   Prices prices_;
   std::unique_ptr<DelayBucket> bucket_;
   std::atomic<std::uint64_t> owed_ps_{0};  // 2^64 ps are 213 days
-  std::atomic<bool> written_{false};       // since the last fence
   std::atomic<std::uint64_t> paid_ns_{0};
   std::atomic<std::uint64_t> overshoot_ns_{0};
   std::mutex draw_mutex_;

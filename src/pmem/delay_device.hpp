@@ -7,11 +7,11 @@
 //                  what was overpaid is reported
 //
 // The model:  copy or flush of n bytes   n * sharers / bandwidth
-//             fence                      commit latency, and one write latency if anything was
-//                                        written since the fence before (writes are pipelined)
+//             fence                      commit latency, and one write latency: writes are
+//                                        pipelined, so that only the last one is waited for
 // where n is rounded outwards to the granules of the part. Virtual time is summed in picoseconds,
-// so with one copying thread it is the same number for the same bytes, however they were split;
-// further threads each add the latencies of their own fence.
+// so it is the same number for the same bytes and fences, however the bytes were split and from any
+// thread. With several copying threads each adds the latencies of its own fence.
 // The time that the wrapped device really took is not subtracted: it is DRAM's, and part of the
 // measured run. Not modelled: loads and stores of the application itself (they go to the wrapped
 // device at its speed), queues inside the part, wear, banks, the cache's own evictions.
