@@ -141,13 +141,13 @@ PERDURE_API int perdure_open(const char* path, const perdure_options* options, p
 /* Waits for an unfinished commit, then releases the pool. What was not committed is not kept. */
 PERDURE_API int perdure_close(perdure_pool* pool);
 
-/* Finds or makes the array `name` (up to 63 bytes) with `dimensions` (1 to 8) extents in `shape`,
- * row-major. Collective. All space is allocated here (NO_SPACE). SHAPE when the pool holds the name
- * with another type, shape or mode. Contents are defined after perdure_restart(). */
-PERDURE_API int perdure_array_open(perdure_pool* pool, const char* name, enum perdure_type type,
-                                   unsigned dimensions, const uint64_t* shape,
-                                   enum perdure_mode mode, const perdure_array_options* options,
-                                   perdure_array** array);
+/* Finds or makes the array `name` (up to 63 bytes) of a perdure_type and perdure_mode with
+ * `dimensions` (1 to 8) extents in `shape`, row-major. Collective. All space is allocated here
+ * (NO_SPACE). SHAPE when the pool holds the name with another type, shape or mode. Contents are
+ * defined after perdure_restart(). */
+PERDURE_API int perdure_array_open(perdure_pool* pool, const char* name, int type,
+                                   unsigned dimensions, const uint64_t* shape, int mode,
+                                   const perdure_array_options* options, perdure_array** array);
 
 /* Ties `bytes` (1 to 16384) bytes at `address` to the scalar `name`: every commit saves them,
  * perdure_restart() writes them. The name "iteration" (an integer of 4 or 8 bytes) is shown by

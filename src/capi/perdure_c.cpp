@@ -22,7 +22,7 @@ Status store_value(const perdure::Result<T>& result, T* place) {
 }
 
 // Defaults: checksums for what is copied, none for what stays in place.
-perdure::Result<bool> wants_checksums(perdure_mode mode, unsigned flags) {
+perdure::Result<bool> wants_checksums(int mode, unsigned flags) {
   if ((flags & ~unsigned{PERDURE_CHECKSUM | PERDURE_NO_CHECKSUM | PERDURE_MARKS}) != 0) {
     return Status(Code::invalid_argument, "unknown flags in perdure_array_options.flags");
   }
@@ -32,8 +32,8 @@ perdure::Result<bool> wants_checksums(perdure_mode mode, unsigned flags) {
   return yes || (!no && mode != PERDURE_TWIN);
 }
 
-perdure::Result<perdure::ArrayShape> make_shape(perdure_type type, unsigned dimensions,
-                                                const uint64_t* shape, perdure_mode mode,
+perdure::Result<perdure::ArrayShape> make_shape(int type, unsigned dimensions,
+                                                const uint64_t* shape, int mode,
                                                 const perdure_array_options& options) {
   PERDURE_TRY(need(type >= PERDURE_BYTE && type <= PERDURE_COMPLEX_DOUBLE, "unknown type"));
   PERDURE_TRY(need(mode >= PERDURE_COPY && mode <= PERDURE_LOG, "unknown mode"));
@@ -100,9 +100,9 @@ int perdure_close(perdure_pool* pool) {
   return code;
 }
 
-int perdure_array_open(perdure_pool* pool, const char* name, enum perdure_type type,
-                       unsigned dimensions, const uint64_t* shape, enum perdure_mode mode,
-                       const perdure_array_options* options, perdure_array** array) {
+int perdure_array_open(perdure_pool* pool, const char* name, int type, unsigned dimensions,
+                       const uint64_t* shape, int mode, const perdure_array_options* options,
+                       perdure_array** array) {
   return guarded([&]() -> Status {
     PERDURE_TRY(need(pool != nullptr && name != nullptr && array != nullptr,
                      "a pool, a name and a place for the array are needed"));

@@ -159,8 +159,7 @@ TEST(Interface, bad_arguments_are_errors_with_a_sentence) {
   ASSERT_EQ(perdure_open(path.c_str(), nullptr, &pool), 0) << perdure_last_error();
   const auto open = [&](const char* name, int type, unsigned dimensions, int mode,
                         const perdure_array_options* extra = nullptr) {
-    return perdure_array_open(pool, name, static_cast<perdure_type>(type), dimensions, shape,
-                              static_cast<perdure_mode>(mode), extra, &array);
+    return perdure_array_open(pool, name, type, dimensions, shape, mode, extra, &array);
   };
   EXPECT_EQ(open("u", 0, 1, PERDURE_COPY), PERDURE_E_INVALID);
   EXPECT_EQ(open("u", 7, 1, PERDURE_COPY), PERDURE_E_INVALID);
