@@ -77,7 +77,7 @@ def run(words, directory):
 
 def survives(program, mutant):
     """True if the named test passes although the mistake is there."""
-    environment = dict(os.environ, GTEST_COLOR="no")
+    environment = dict(os.environ, GTEST_COLOR="no", PERDURE_TEST_DIR=str(program.parent))
     try:
         done = subprocess.run(
             [program, f"--gtest_filter={mutant['filter']}", "--gtest_fail_fast"],
