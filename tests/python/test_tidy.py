@@ -159,7 +159,7 @@ def test_text_rules(findings, text, word):
 
 
 def test_paths_and_words_that_only_look_alike_are_left_alone(findings):
-    fine = "${X}/work/a https://h.org/home/a TODOS src/work/b ../home/a the /root-like 8/home\n"
+    fine = "${X}/home/a https://h.org/home/a TODOS src/home/b ../home/a the /root-like 8/home\n"
     assert not findings({"notes.txt": fine})
 
 
