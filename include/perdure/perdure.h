@@ -88,14 +88,20 @@ enum perdure_mode {
    * perdure_working(); commit flushes the working half and the roles change. Nothing is copied. */
   PERDURE_TWIN = 2,
   /* As copy, but only the blocks that changed are copied: found by page protection, or, with
-   * PERDURE_MARKS, named by the application through perdure_mark(). */
-  PERDURE_LOG = 3
+   * PERDURE_MARKS, named by the application through perdure_mark(), or, with PERDURE_COMPARE, found
+   * by comparing. */
+  PERDURE_LOG = 3,
+  /* One copy in the pool, which the application reads and writes, and no versions of it: commit
+   * makes durable what was written so far. After a crash it holds what had reached the medium. */
+  PERDURE_FLUSH = 4
 };
 
 enum perdure_array_flags {
   PERDURE_CHECKSUM = 1,    /* checksum every block of data (default for copy and log) */
-  PERDURE_NO_CHECKSUM = 2, /* only metadata is checked (default for twin) */
-  PERDURE_MARKS = 4        /* log mode: the application calls perdure_mark() */
+  PERDURE_NO_CHECKSUM = 2, /* only metadata is checked (default for twin; flush has no other) */
+  PERDURE_MARKS = 4,       /* log mode: the application calls perdure_mark() */
+  PERDURE_COMPARE = 8      /* log mode: every block is compared with the pool's; finds stores of
+                              other processes into a shared buffer as well */
 };
 
 enum perdure_open_flags {
@@ -119,7 +125,8 @@ typedef struct perdure_options {
 typedef struct perdure_array_options {
   unsigned flags; /* enum perdure_array_flags */
   void* buffer;   /* copy and log: the application's own buffer; default: Perdure allocates one,
-                     page-aligned and zeroed. Log with page protection needs Perdure's. */
+                     page-aligned and zeroed. Log with page protection needs Perdure's. With
+                     PERDURE_MARKS or PERDURE_COMPARE any buffer will do. */
 } perdure_array_options;
 
 typedef struct perdure_pool_status {
@@ -141,10 +148,10 @@ PERDURE_API int perdure_open(const char* path, const perdure_options* options, p
 /* Waits for an unfinished commit, then releases the pool. What was not committed is not kept. */
 PERDURE_API int perdure_close(perdure_pool* pool);
 
-/* Finds or makes the array `name` (up to 63 bytes) of a perdure_type and perdure_mode with
- * `dimensions` (1 to 8) extents in `shape`, row-major. Collective. All space is allocated here
- * (NO_SPACE). SHAPE when the pool holds the name with another type, shape or mode. Contents are
- * defined after perdure_restart(). */
+/* Finds or makes the array `name` (UTF-8, 1 to 255 bytes) of a perdure_type and perdure_mode with
+ * `dimensions` (1 to 8) extents in `shape`, row-major; an extent may be 0. Collective. All space is
+ * allocated here (NO_SPACE). SHAPE when the pool holds the name with another type, shape or mode.
+ * Contents are defined after perdure_restart(). */
 PERDURE_API int perdure_array_open(perdure_pool* pool, const char* name, int type,
                                    unsigned dimensions, const uint64_t* shape, int mode,
                                    const perdure_array_options* options, perdure_array** array);

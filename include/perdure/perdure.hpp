@@ -54,7 +54,12 @@ inline void check(int code) {
   if (code != PERDURE_OK) throw Error(code, perdure_last_error());
 }
 
-enum class Mode { copy = PERDURE_COPY, twin = PERDURE_TWIN, log = PERDURE_LOG };
+enum class Mode {
+  copy = PERDURE_COPY,
+  twin = PERDURE_TWIN,
+  log = PERDURE_LOG,
+  flush = PERDURE_FLUSH
+};
 
 // Extents in elements, 1 to 8 of them, row-major.
 using Shape = std::vector<std::uint64_t>;
@@ -90,7 +95,8 @@ template <typename T>
 struct ArrayOptions {
   std::optional<bool> checksums = {};  // of every block; default: yes for copy and log
   bool marks = false;                  // log: the application calls mark()
-  std::span<T> buffer = {};  // copy, log with marks: the application's own; default: Perdure's
+  bool compare = false;                // log: changed blocks are found by comparing
+  std::span<T> buffer = {};            // copy, log with marks or compare: the application's own
 };
 
 // The perdure_type of elements T.
@@ -182,13 +188,15 @@ class Pool {
   // Collective. What was not committed is not kept.
   void close() { check(perdure_close(std::exchange(handle_, nullptr))); }
 
-  // Finds or makes the array `name` (1 to 63 bytes) and allocates all its space. Collective.
-  // Errors: SHAPE if the pool holds the name with another type, shape or mode; NO_SPACE, INVALID.
+  // Finds or makes the array `name` (UTF-8, 1 to 255 bytes) and allocates all its space.
+  // Collective. Errors: SHAPE if the pool holds the name with another type, shape or mode;
+  // NO_SPACE, INVALID.
   template <typename T>
   Array<T> array(const std::string& name, const Shape& shape, Mode mode,
                  const ArrayOptions<T>& options = {}) {
     perdure_array_options c_options{};
     if (options.marks) c_options.flags |= PERDURE_MARKS;
+    if (options.compare) c_options.flags |= PERDURE_COMPARE;
     if (options.checksums == true) c_options.flags |= PERDURE_CHECKSUM;
     if (options.checksums == false) c_options.flags |= PERDURE_NO_CHECKSUM;
     c_options.buffer = options.buffer.data();

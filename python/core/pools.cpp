@@ -18,6 +18,7 @@ nb::bytes to_bytes(const std::vector<std::byte>& bytes) {
 void bind_contents(nb::module_& core) {
   nb::class_<ArrayEntry>(core, "ArrayEntry", "An array of a version.")
       .def_ro("name", &ArrayEntry::name)
+      .def_ro("part", &ArrayEntry::part)
       .def_ro("size_bytes", &ArrayEntry::size_bytes)
       .def_prop_ro("type", [](const ArrayEntry& entry) { return type_name(entry.shape.type); })
       .def_prop_ro("mode", [](const ArrayEntry& entry) { return mode_name(entry.shape.mode); })

@@ -23,26 +23,24 @@ Status store_value(const perdure::Result<T>& result, T* place) {
 
 // Defaults: checksums for what is copied, none for what stays in place.
 perdure::Result<bool> wants_checksums(int mode, unsigned flags) {
-  if ((flags & ~unsigned{PERDURE_CHECKSUM | PERDURE_NO_CHECKSUM | PERDURE_MARKS}) != 0) {
+  constexpr unsigned known =
+      PERDURE_CHECKSUM | PERDURE_NO_CHECKSUM | PERDURE_MARKS | PERDURE_COMPARE;
+  if ((flags & ~known) != 0) {
     return Status(Code::invalid_argument, "unknown flags in perdure_array_options.flags");
   }
   const bool yes = (flags & PERDURE_CHECKSUM) != 0;
   const bool no = (flags & PERDURE_NO_CHECKSUM) != 0;
   if (yes && no) return Status(Code::invalid_argument, "CHECKSUM contradicts NO_CHECKSUM");
-  return yes || (!no && mode != PERDURE_TWIN);
+  return yes || (!no && mode != PERDURE_TWIN && mode != PERDURE_FLUSH);
 }
 
 perdure::Result<perdure::ArrayShape> make_shape(int type, unsigned dimensions,
                                                 const uint64_t* shape, int mode,
                                                 const perdure_array_options& options) {
   PERDURE_TRY(need(type >= PERDURE_BYTE && type <= PERDURE_COMPLEX_DOUBLE, "unknown type"));
-  PERDURE_TRY(need(mode >= PERDURE_COPY && mode <= PERDURE_LOG, "unknown mode"));
+  PERDURE_TRY(need(mode >= PERDURE_COPY && mode <= PERDURE_FLUSH, "unknown mode"));
   PERDURE_TRY(need(dimensions >= 1 && dimensions <= perdure::dimensions_max && shape != nullptr,
                    "an array has 1 to 8 dimensions"));
-  PERDURE_TRY(need((options.flags & PERDURE_MARKS) == 0 || mode == PERDURE_LOG,
-                   "PERDURE_MARKS is for log mode"));
-  PERDURE_TRY(need(options.buffer == nullptr || mode != PERDURE_TWIN,
-                   "a twin array lives in the pool and takes no buffer"));
   auto checksums = wants_checksums(mode, options.flags);
   if (!checksums.ok()) return checksums.status();
   return perdure::ArrayShape{static_cast<perdure::ArrayType>(type),
@@ -54,8 +52,11 @@ perdure::Result<perdure::ArrayShape> make_shape(int type, unsigned dimensions,
 Status open_array(perdure_pool* pool, const char* name, perdure::ArrayShape shape,
                   const perdure_array_options& options, perdure_array** array) {
   const std::size_t element = perdure::element_bytes(shape.type);
-  auto opened =
-      pool->pool->open_array(name, shape, {options.buffer, (options.flags & PERDURE_MARKS) != 0});
+  perdure::ArrayOptions given;
+  given.buffer = options.buffer;
+  given.marks = (options.flags & PERDURE_MARKS) != 0;
+  given.compare = (options.flags & PERDURE_COMPARE) != 0;
+  auto opened = pool->pool->open_array(name, shape, given);
   if (!opened.ok()) return opened.status();
   pool->arrays.push_back(
       std::make_unique<perdure_array>(perdure_array{opened.value(), pool, element}));
@@ -73,8 +74,8 @@ perdure::Result<ByteRange> byte_range(const perdure_array* array, uint64_t first
   if (first > elements || count > elements - first) {
     return Status(Code::invalid_argument, "elements " + std::to_string(first) + " to " +
                                               std::to_string(first + count) + " reach beyond the " +
-                                              std::to_string(elements) + " of array '" +
-                                              array->array->name() + "'");
+                                              std::to_string(elements) + " of array " +
+                                              perdure::quoted(array->array->name()));
   }
   return ByteRange{first * array->element_bytes, count * array->element_bytes};
 }

@@ -35,6 +35,11 @@ void BackgroundSaver::wait_for(const VersionedArray& array) {
   changed_.wait(lock, [&] { return !busy_ || saved_ > position; });
 }
 
+void BackgroundSaver::wait_until_idle() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [&] { return !busy_; });
+}
+
 Status BackgroundSaver::wait_all(std::uint64_t& bytes) {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait(lock, [&] { return !busy_; });

@@ -25,7 +25,8 @@ class BackgroundSaver {
   void start(const std::vector<VersionedArray*>& arrays);
   // Returns when `array` (or all) of the last start() has been saved, or saving failed.
   void wait_for(const VersionedArray& array);
-  // The outcome of the last start() and the bytes written.
+  void wait_until_idle();
+  // Waits; the outcome of the last start() and the bytes written.
   Status wait_all(std::uint64_t& bytes);
 
  private:

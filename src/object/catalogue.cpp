@@ -1,7 +1,9 @@
 #include "object/catalogue.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include "base/checksum.hpp"
 
@@ -18,6 +20,35 @@ std::size_t padded(std::size_t bytes) {
   return (bytes + 7) / 8 * 8;
 }
 
+// Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none, or with NUL.
+// Overlong forms, surrogates and numbers above U+10FFFF are no characters.
+std::size_t character_bytes(std::string_view text) {
+  const auto byte = [&text](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return first == 0 ? 0 : 1;
+  const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  std::uint32_t character = first & (0x7fU >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80) return 0;
+    character = (character << 6) | (byte(i) & 0x3fU);
+  }
+  constexpr std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = character >= 0xd800 && character < 0xe000;
+  if (first < 0xc0 || first > 0xf7 || character < least[bytes] || surrogate) return 0;
+  return character > 0x10ffff ? 0 : bytes;
+}
+
+bool is_name(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t bytes = character_bytes(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+
 template <typename Format>
 std::byte* append(std::byte* at, const Format& format) {
   std::memcpy(at, &format, sizeof format);
@@ -32,17 +63,20 @@ ArrayFormat to_format(const ArrayEntry& entry) {
   format.checksums = entry.shape.checksums ? 1 : 0;
   format.dimensions = static_cast<std::uint32_t>(entry.shape.extents.size());
   std::copy(entry.shape.extents.begin(), entry.shape.extents.end(), format.shape);
-  std::copy(entry.half_offset.begin(), entry.half_offset.end(), format.half_offset);
-  std::copy(entry.table_offset.begin(), entry.table_offset.end(), format.table_offset);
+  format.first_offset = entry.first_offset;
+  format.stride_bytes = entry.stride_bytes;
+  format.table_first_offset = entry.table_first_offset;
+  format.table_stride_bytes = entry.table_stride_bytes;
   format.table_checksum = entry.table_checksum;
-  format.half = entry.half;
+  format.copy = entry.copy;
+  format.part = entry.part;
   return format;
 }
 
 Result<std::string> parse_name(const char (&name)[name_bytes]) {
   if (name[name_bytes - 1] != '\0') return damaged("a name has no end");
   std::string text(name);
-  if (!check_name(text).ok()) return damaged("a name is not printable");
+  if (!check_name(text).ok()) return damaged("a name is not UTF-8");
   return text;
 }
 
@@ -50,17 +84,24 @@ bool inside(std::uint64_t offset, std::uint64_t size, std::uint64_t begin, std::
   return offset >= begin && offset <= end && size <= end - offset;
 }
 
+// `copies` places of `size` bytes, `stride` apart. The strides are bounded first, so that nothing
+// here overflows.
+bool places_inside(std::uint64_t first, std::uint64_t stride, std::uint64_t size,
+                   std::uint32_t copies, std::uint64_t begin, std::uint64_t end) {
+  if (copies > 1 && (stride < size || stride > 2 * array_bytes_max)) return false;
+  return inside(first, (copies - 1) * stride + size, begin, end);
+}
+
 Status check_extents(const ArrayEntry& entry, std::uint64_t allocated_end,
                      const BodyBounds& bounds) {
-  const std::uint64_t table =
-      entry.shape.checksums ? 8 * block_count(entry.size_bytes, bounds.block_bytes) : 0;
-  for (std::size_t half = 0; half < 2; ++half) {
-    const bool fits =
-        inside(entry.half_offset[half], entry.size_bytes, bounds.data_offset, allocated_end) &&
-        (table == 0 || inside(entry.table_offset[half], table, bounds.data_offset, allocated_end));
-    if (!fits) return damaged("array '" + entry.name + "' lies outside of the pool");
-  }
-  return Status::success();
+  const std::uint64_t table = 8 * block_count(entry.size_bytes, bounds.block_bytes);
+  const bool fits = places_inside(entry.first_offset, entry.stride_bytes, entry.size_bytes,
+                                  entry.copies, bounds.data_offset, allocated_end) &&
+                    (!entry.shape.checksums ||
+                     places_inside(entry.table_first_offset, entry.table_stride_bytes, table,
+                                   entry.copies, bounds.data_offset, allocated_end));
+  if (fits) return Status::success();
+  return damaged("array " + quoted(entry.name) + " lies outside of the pool");
 }
 
 Result<ArrayEntry> parse_array(const std::byte* at, std::uint64_t allocated_end,
@@ -71,21 +112,30 @@ Result<ArrayEntry> parse_array(const std::byte* at, std::uint64_t allocated_end,
   auto name = parse_name(format.name);
   if (!name.ok()) return name.status();
   entry.name = name.take();
-  const bool known = format.type >= 1 && format.type <= 6 && format.mode >= 1 && format.mode <= 3 &&
-                     format.checksums <= 1 && format.half <= 1 && format.dimensions >= 1 &&
+  const bool known = format.type >= 1 && format.type <= 6 && format.mode >= 1 && format.mode <= 4 &&
+                     format.checksums <= 1 && format.dimensions >= 1 &&
                      format.dimensions <= dimensions_max;
-  if (!known) return damaged("array '" + entry.name + "' has an unknown type or mode");
+  if (!known) return damaged("array " + quoted(entry.name) + " has an unknown type or mode");
+  entry.part = format.part;
   entry.shape.type = static_cast<ArrayType>(format.type);
   entry.shape.mode = static_cast<ArrayMode>(format.mode);
   entry.shape.checksums = format.checksums == 1;
   entry.shape.extents.assign(format.shape, format.shape + format.dimensions);
   auto bytes = checked_bytes(entry.shape);
-  if (!bytes.ok()) return damaged("array '" + entry.name + "': " + bytes.status().message());
+  if (!bytes.ok()) {
+    return damaged("array " + quoted(entry.name) + ": " + bytes.status().message());
+  }
   entry.size_bytes = bytes.value();
-  std::copy(format.half_offset, format.half_offset + 2, entry.half_offset.begin());
-  std::copy(format.table_offset, format.table_offset + 2, entry.table_offset.begin());
+  entry.copies = entry.shape.mode == ArrayMode::flush ? 1 : bounds.copies;
+  entry.copy = format.copy;
+  if (entry.copy >= entry.copies) {
+    return damaged("array " + quoted(entry.name) + " has no copy " + std::to_string(entry.copy));
+  }
+  entry.first_offset = format.first_offset;
+  entry.stride_bytes = format.stride_bytes;
+  entry.table_first_offset = format.table_first_offset;
+  entry.table_stride_bytes = format.table_stride_bytes;
   entry.table_checksum = format.table_checksum;
-  entry.half = static_cast<std::uint32_t>(format.half);
   PERDURE_TRY(check_extents(entry, allocated_end, bounds));
   return entry;
 }
@@ -98,7 +148,7 @@ Result<ScalarEntry> parse_scalar(std::span<const std::byte> rest) {
   if (!name.ok()) return name.status();
   if (format.bytes == 0 || format.bytes > scalar_bytes_max ||
       padded(format.bytes) > rest.size() - sizeof format) {
-    return damaged("scalar '" + name.value() + "' has a wrong size");
+    return damaged("scalar " + quoted(name.value()) + " has a wrong size");
   }
   const std::byte* begin = rest.data() + sizeof format;
   return ScalarEntry{name.take(), {begin, begin + format.bytes}};
@@ -165,6 +215,8 @@ const char* mode_name(ArrayMode mode) {
       return "twin";
     case ArrayMode::log:
       return "log";
+    case ArrayMode::flush:
+      return "flush";
   }
   return "?";
 }
@@ -185,15 +237,27 @@ Result<std::uint64_t> checked_bytes(const ArrayShape& shape) {
   std::uint64_t bytes = element_bytes(shape.type);
   if (bytes == 0) return invalid("unknown element type");
   for (const std::uint64_t extent : shape.extents) {
-    if (extent == 0) return invalid("an extent of the shape is 0");
-    if (extent > array_bytes_max / bytes) return invalid("the array is larger than 2^48 bytes");
+    if (bytes != 0 && extent > array_bytes_max / bytes) {
+      return invalid("the array is larger than 2^48 bytes");
+    }
     bytes *= extent;
+  }
+  if (shape.mode == ArrayMode::flush && shape.checksums) {
+    return invalid("an array in flush mode is written in place, so it can't have checksums");
   }
   return bytes;
 }
 
-const ArrayEntry* Catalogue::find_array(const std::string& name) const {
-  const auto same = [&name](const ArrayEntry& entry) { return entry.name == name; };
+std::uint64_t ArrayEntry::end_offset(std::uint64_t block_bytes) const {
+  if (!shape.checksums) return copy_offset(copies - 1) + std::max<std::uint64_t>(size_bytes, 1);
+  const std::uint64_t table = 8 * block_count(size_bytes, block_bytes);
+  return table_offset(copies - 1) + std::max<std::uint64_t>(table, 1);
+}
+
+const ArrayEntry* Catalogue::find_array(const std::string& name, std::uint32_t part) const {
+  const auto same = [&](const ArrayEntry& entry) {
+    return entry.part == part && entry.name == name;
+  };
   const auto found = std::find_if(arrays.begin(), arrays.end(), same);
   return found == arrays.end() ? nullptr : &*found;
 }
@@ -261,13 +325,31 @@ Result<Catalogue> parse_body(std::span<const std::byte> body, const BodyBounds& 
 }
 
 Status check_name(const std::string& name) {
-  const auto printable = [](char c) { return c > ' ' && c < 127 && c != '/'; };
-  if (name.empty() || name.size() >= name_bytes ||
-      !std::all_of(name.begin(), name.end(), printable)) {
-    return {Code::invalid_argument,
-            "the name '" + name + "' must be 1 to 63 printable ASCII characters without '/'"};
+  if (name.empty() || name.size() >= name_bytes || !is_name(name)) {
+    return {Code::invalid_argument, "the name " + quoted(name) +
+                                        " must be UTF-8 of 1 to 255 bytes without NUL, and has " +
+                                        std::to_string(name.size())};
   }
   return Status::success();
+}
+
+std::string quoted(const std::string& name) {
+  std::string text = "'";
+  for (std::size_t at = 0; at < name.size();) {
+    const std::size_t bytes = character_bytes(std::string_view(name).substr(at));
+    const auto first = static_cast<unsigned char>(name[at]);
+    const auto last = static_cast<unsigned char>(name[at + (bytes == 2 ? 1 : 0)]);
+    const bool control = first < 0x20 || first == 0x7f || (first == 0xc2 && last < 0xa0);
+    if (bytes == 0 || control) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\x%02x", bytes == 2 ? last : first);
+      text += escape;
+    } else {
+      text.append(name, at, bytes);
+    }
+    at += std::max<std::size_t>(bytes, 1);
+  }
+  return text + "'";
 }
 
 }  // namespace perdure

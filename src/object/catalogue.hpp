@@ -26,7 +26,7 @@ enum class ArrayType : std::uint32_t {
   float64 = 5,
   complex128 = 6,
 };
-enum class ArrayMode : std::uint32_t { copy = 1, twin = 2, log = 3 };
+enum class ArrayMode : std::uint32_t { copy = 1, twin = 2, log = 3, flush = 4 };
 
 std::size_t element_bytes(ArrayType type);
 const char* type_name(ArrayType type);
@@ -42,17 +42,33 @@ struct ArrayShape {
   std::string text() const;  // "float64[100, 20] twin"
 };
 
-// Bytes of one half; an error if a shape has no or too many extents, a zero, or over 2^48 bytes.
+// Bytes of one copy, perhaps 0; an error if a shape has no or too many extents, over 2^48 bytes, or
+// checksums in flush mode.
 Result<std::uint64_t> checked_bytes(const ArrayShape& shape);
 
+// The arrays of a version are told apart by (name, part). Copies, and their tables of checksums,
+// stand at equal distances.
 struct ArrayEntry {
   std::string name;
+  std::uint32_t part = 0;
   ArrayShape shape;
   std::uint64_t size_bytes = 0;
-  std::array<std::uint64_t, 2> half_offset{};
-  std::array<std::uint64_t, 2> table_offset{};
+  std::uint32_t copies = 0;  // not on the medium: 1 in flush mode, else one for each slot
+  std::uint32_t copy = 0;    // that holds the version
+  std::uint64_t first_offset = 0;
+  std::uint64_t stride_bytes = 0;
+  std::uint64_t table_first_offset = 0;  // 0 without checksums
+  std::uint64_t table_stride_bytes = 0;
   std::uint64_t table_checksum = 0;
-  std::uint32_t half = 0;
+
+  std::uint64_t copy_offset(std::uint32_t index) const {
+    return first_offset + index * stride_bytes;
+  }
+  std::uint64_t table_offset(std::uint32_t index) const {
+    return table_first_offset + index * table_stride_bytes;
+  }
+  // The extent [first_offset, end_offset) is this array's alone.
+  std::uint64_t end_offset(std::uint64_t block_bytes) const;
 };
 
 struct ScalarEntry {
@@ -68,7 +84,7 @@ struct Catalogue {
   std::vector<ArrayEntry> arrays;
   std::vector<ScalarEntry> scalars;
 
-  const ArrayEntry* find_array(const std::string& name) const;
+  const ArrayEntry* find_array(const std::string& name, std::uint32_t part = 0) const;
   const ScalarEntry* find_scalar(const std::string& name) const;
 };
 
@@ -83,6 +99,7 @@ struct BodyBounds {
   std::uint64_t data_offset = 0;
   std::uint64_t device_bytes = 0;
   std::uint64_t block_bytes = 1;
+  std::uint32_t copies = 2;  // of an array that has versions
 };
 
 // Parses a body; Code::damaged with the reason.
@@ -92,7 +109,10 @@ inline std::uint64_t block_count(std::uint64_t size_bytes, std::uint64_t block_b
   return (size_bytes + block_bytes - 1) / block_bytes;
 }
 
-// A name is 1 to 63 printable characters without '/'.
+// A name is UTF-8 of 1 to 255 bytes without NUL.
 Status check_name(const std::string& name);
+
+// The name in quotes as a person may see it: control characters are escaped.
+std::string quoted(const std::string& name);
 
 }  // namespace perdure

@@ -167,7 +167,7 @@ Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
   const ArrayEntry* entry = view.body ? view.body->find_array(name) : nullptr;
   if (entry == nullptr) {
     return Status(Code::not_found, "version " + std::to_string(version) + " of rank " +
-                                       std::to_string(rank) + " has no array '" + name + "'");
+                                       std::to_string(rank) + " has no array " + quoted(name));
   }
   DumpedArray dumped{entry->shape, std::vector<std::byte>(entry->size_bytes)};
   PERDURE_TRY(verify_and_copy(*open.value().device, *entry,

@@ -18,6 +18,7 @@
 #include "object/catalogue.hpp"
 #include "object/commit.hpp"
 #include "object/recover.hpp"
+#include "object/retained.hpp"
 #include "object/run_page.hpp"
 #include "object/slots.hpp"
 #include "object/versioned_array.hpp"
@@ -56,9 +57,17 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // [collective] Finds or makes an array. Owned by the pool.
+  // [collective] Finds or makes an array. Owned by the pool. It is part of the versions whose
+  // commit begins from now on.
   Result<VersionedArray*> open_array(const std::string& name, const ArrayShape& shape,
                                      const ArrayOptions& options);
+  // The same on this rank alone.
+  Result<VersionedArray*> open_array_local(const std::string& name, const ArrayShape& shape,
+                                           const ArrayOptions& options);
+  // Gives the array back, which no longer exists then. Local; waits until a commit that is under
+  // way has read its buffer. Later versions hold what was committed of it last, or, with `erase`,
+  // nothing of it. An array that was never committed is erased.
+  Status close_array(VersionedArray* array, bool erase);
   // Ties memory to a scalar.
   Status bind_scalar(const std::string& name, void* address, std::size_t bytes);
 
@@ -68,16 +77,40 @@ class Pool {
   // [collective] Returns the new version's number.
   Result<std::uint64_t> commit();
 
+  // Saves in the background; an array must not be stored to until before_write() has returned.
   Status commit_begin();
   Status before_write(const VersionedArray& array);
-  // [collective]
+  // [collective] Makes durable what commit_begin() or commit_staged() began.
   Result<std::uint64_t> commit_wait();
 
+  // [collective] Copies all arrays, which must have been opened as staged, to DRAM, makes the
+  // version before it durable, and saves in the background. When it has returned, stores by any
+  // rank are not part of the version. One agreement if all goes well. Returns the number of the
+  // version, which the next call or commit_wait() makes durable. If the version before fails, that
+  // is the error, and nothing is begun.
+  Result<std::uint64_t> commit_staged();
+
+  Device& device() { return *device_; }
+  std::uint32_t keep() const { return region_.geometry.slots - 1; }  // versions
   bool restarted() const { return restarted_; }
   bool commit_pending() const { return pending_; }
   PoolStatus status() const;
 
  private:
+  struct OpenArray {
+    std::unique_ptr<VersionedArray> array;
+    std::size_t entry;  // in next_.arrays
+    bool known;         // some version holds it; otherwise it begins with zeros
+  };
+  // Closed while a commit that it takes part in is under way.
+  struct RetiredArray {
+    std::unique_ptr<VersionedArray> array;
+    bool erase;
+  };
+  struct Participant {
+    VersionedArray* array;
+    std::size_t entry;  // in building_.arrays
+  };
   struct BoundScalar {
     void* address;
     std::size_t entry;  // in next_.scalars
@@ -88,16 +121,30 @@ class Pool {
 
   Status check_usable() const;
   Status check_committable() const;
-  Result<ArrayEntry> plan_array(const std::string& name, const ArrayShape& shape);
-  Result<VersionedArray*> add_array(const ArrayEntry& entry, const ArrayOptions& options);
+  // Arrays and scalars (pool_arrays.cpp).
+  Status check_closed(const std::string& name, std::uint32_t part) const;
+  Status plan_array(const std::string& name, std::uint32_t part, const ArrayShape& shape);
+  Status add_array(std::size_t entry, bool known, const ArrayOptions& options);
+  void drop_entry(std::size_t index);
+  void undo_open();
+  bool takes_part(const VersionedArray* array) const;
+  void settle_retired(bool committed);
   Status load_all();
-  Status load_array(std::size_t index);
-  Status prepare_version();
+  Status load_array(OpenArray& open);
   void save_scalars();
+  // Commits.
+  void read_retained();
+  void begin_building();
+  Status open_successor();
+  Status prepare_version();
   Status save_arrays(std::uint64_t& bytes);
+  Status check_all_staged() const;
   Status refuse_commit(const Status& state);
+  Status finish_before_staging();
   Result<std::uint64_t> finish_commit(const Status& data, std::uint64_t bytes);
-  std::uint64_t iteration() const;
+  void take_version();
+  std::uint64_t iteration_of(const Catalogue& catalogue) const;
+  std::uint32_t open_slot_index() const { return retained_.slot_of(next_.version); }
 
   std::unique_ptr<Device> device_;
   Region region_;
@@ -107,14 +154,18 @@ class Pool {
   Slots slots_;
   RunPage run_page_;
   Recovered recovered_;
-  Catalogue next_;  // the version to come: restored entries, then those opened since
-  std::vector<std::unique_ptr<VersionedArray>> arrays_;
-  std::vector<VersionedArray*> array_list_;  // the same, as the background saver takes them
-  std::vector<std::size_t> array_entry_;     // index in next_.arrays of arrays_[i]
+  Retained retained_;
+  Catalogue next_;      // the version to come: restored entries, then those opened since
+  Catalogue building_;  // the version whose commit is under way
+  std::vector<OpenArray> open_;
+  std::vector<RetiredArray> retired_;
+  std::vector<Participant> participants_;  // of the version that is built
+  std::vector<VersionedArray*> to_save_;   // the same, as the background saver takes them
   std::vector<BoundScalar> scalars_;
   bool restarted_ = false;
-  bool pending_ = false;         // commit_begin() without commit_wait()
-  Status begun_;                 // outcome of the last commit_begin() on this rank
+  bool pending_ = false;         // begun, and commit_wait() is still to come
+  bool pending_staged_ = false;  // it was begun by commit_staged()
+  Status begun_;                 // outcome of the beginning on this rank
   bool successor_open_ = false;  // the slot of next_.version is OPEN, durably
   Status broken_;
   std::uint64_t blocked_ns_ = 0;  // by the commit under way

@@ -90,7 +90,7 @@ TEST_F(PoolDirectory, inspection_finds_damage_in_the_data) {
   make("one", 2);
   const ArrayEntry entry = inspect_pool(base_ + "/one", {}).value().ranks[0].catalogue->arrays[0];
   std::fstream file(base_ + "/one/rank-00000", std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(static_cast<std::streamoff>(entry.half_offset[entry.half] + 24));
+  file.seekp(static_cast<std::streamoff>(entry.copy_offset(entry.copy) + 24));
   file.put('\x7f');
   file.close();
   EXPECT_EQ(inspect_pool(base_ + "/one", {}).value().worst(), Severity::fine);

@@ -1,65 +1,14 @@
 // Pool: what a user may and may not do, and what comes back, on a device in memory.
-#include "object/pool.hpp"
-
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <array>
 #include <numeric>
 #include <thread>
 
-#include "pmem/crash_device.hpp"
-#include "pmem/region.hpp"
+#include "pool_fixture.hpp"
 
 namespace perdure {
 namespace {
-
-constexpr Geometry geometry{4096, 64, 4096};
-constexpr std::uint64_t device_max = 1 << 20;
-
-class PoolTest : public testing::Test {
- protected:
-  // Opens the pool on the image of the last close(), or a new one.
-  void open(const PoolOptions& options = {}) {
-    auto device = std::make_unique<CrashDevice>(device_max, 64);
-    medium_ = device.get();
-    if (image_.empty()) {
-      auto region = format_region(*device, {{{1, 2}}, "test", 0, 1}, geometry);
-      ASSERT_TRUE(region.ok());
-      ASSERT_TRUE(format_slots(*device, region.value()).ok());
-    } else {
-      device->load(image_);
-    }
-    auto region = check_region(*device);
-    ASSERT_TRUE(region.ok()) << region.status().message();
-    auto pool = Pool::attach(std::move(device), region.value(), group_, options);
-    attach_status_ = pool.ok() ? Status::success() : pool.status();
-    if (pool.ok()) pool_ = pool.take();
-  }
-  // A crash that keeps only what is durable.
-  void crash() {
-    image_.assign(medium_->durable().begin(), medium_->durable().end());
-    pool_.reset();
-  }
-  VersionedArray* array(const std::string& name, const ArrayShape& shape,
-                        const ArrayOptions& options = {}) {
-    auto opened = pool_->open_array(name, shape, options);
-    status_ = opened.ok() ? Status::success() : opened.status();
-    return opened.ok() ? opened.value() : nullptr;
-  }
-  static ArrayShape shape(ArrayMode mode, std::uint64_t count = 1000, bool checksums = true) {
-    return {ArrayType::int64, mode, checksums, {count}};
-  }
-  static std::int64_t* words(VersionedArray* array) {
-    return reinterpret_cast<std::int64_t*>(array->working());
-  }
-
-  SoloGroup group_;
-  std::vector<std::byte> image_;
-  CrashDevice* medium_ = nullptr;
-  std::unique_ptr<Pool> pool_;
-  Status attach_status_;
-  Status status_;
-};
 
 TEST_F(PoolTest, a_new_pool_starts_at_version_zero_with_zeros) {
   open();
@@ -259,7 +208,7 @@ TEST_F(PoolTest, a_flipped_bit_in_the_data_is_an_error_that_names_the_bytes) {
   ASSERT_TRUE(pool_->restart().ok());
   words(u)[1] = 77;
   ASSERT_TRUE(pool_->commit().ok());
-  const std::uint64_t offset = u->entry().half_offset[u->entry().half];
+  const std::uint64_t offset = u->copy_offset(u->consistent_copy());
   crash();
   image_[offset + 9000] ^= std::byte{4};
   open();

@@ -3,8 +3,9 @@
 //
 //   offset 0    SlotStateFormat    64 bytes: the state word, alone in its line
 //   offset 64   SlotBodyFormat     64 bytes
-//   then        ArrayFormat        192 bytes for each array
-//   then        ScalarFormat       72 bytes for each scalar, each followed by its bytes padded to 8
+//   then        ArrayFormat        384 bytes for each array
+//   then        ScalarFormat       264 bytes for each scalar, each followed by its bytes padded to
+//   8
 //
 // Two slots stand behind the region's header; version v lives in slot v mod 2.
 #pragma once
@@ -14,7 +15,7 @@
 
 namespace perdure {
 
-constexpr std::size_t name_bytes = 64;  // with the terminating zero
+constexpr std::size_t name_bytes = 256;  // with the terminating zero
 constexpr std::size_t dimensions_max = 8;
 constexpr std::size_t scalar_bytes_max = 16384;
 
@@ -45,18 +46,21 @@ struct ArrayFormat {
   std::uint32_t checksums;   // 1: table_checksum and the tables hold
   std::uint32_t dimensions;  // 1 to 8
   std::uint64_t shape[dimensions_max];
-  std::uint64_t half_offset[2];   // the two halves, size_bytes each
-  std::uint64_t table_offset[2];  // CRC-64 of each block of the half; 0 without checksums
-  std::uint64_t table_checksum;   // CRC-64 of the table of the half of this version
-  std::uint64_t half;             // 0 or 1: which half holds this version
+  std::uint64_t first_offset;        // of copy 0
+  std::uint64_t stride_bytes;        // from a copy to the next one
+  std::uint64_t table_first_offset;  // CRC-64 of each block of copy 0; 0 without checksums
+  std::uint64_t table_stride_bytes;  // from a table to that of the next copy
+  std::uint64_t table_checksum;      // CRC-64 of the table of the copy of this version
+  std::uint32_t copy;                // which copy holds this version
+  std::uint32_t part;                // of the arrays of one name; 0 for a whole one
 };
-static_assert(sizeof(ArrayFormat) == 192);
-static_assert(offsetof(ArrayFormat, half_offset) == 144);
+static_assert(sizeof(ArrayFormat) == 384);
+static_assert(offsetof(ArrayFormat, first_offset) == 336);
 
 struct ScalarFormat {
   char name[name_bytes];
   std::uint64_t bytes;
 };
-static_assert(sizeof(ScalarFormat) == 72);
+static_assert(sizeof(ScalarFormat) == 264);
 
 }  // namespace perdure

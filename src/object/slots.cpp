@@ -88,7 +88,8 @@ SlotView Slots::read(std::uint32_t slot) const {
   std::memcpy(&word, at, sizeof word);
   view.state = decode_state(word);
   auto body = parse_body({at + sizeof(SlotStateFormat), body_bytes_max()},
-                         {region_.data_offset, device_.size_bytes(), region_.geometry.block_bytes});
+                         {region_.data_offset, device_.size_bytes(), region_.geometry.block_bytes,
+                          region_.geometry.slots});
   if (body.ok()) {
     view.body = body.take();
   } else {

@@ -48,10 +48,14 @@ Catalogue sample() {
   entry.name = "u";
   entry.shape = {ArrayType::float64, ArrayMode::twin, true, {10, 3}};
   entry.size_bytes = 240;
-  entry.half_offset = {1024, 2048};
-  entry.table_offset = {3072, 4096};
+  entry.part = 3;
+  entry.copies = 2;
+  entry.copy = 1;
+  entry.first_offset = 1024;
+  entry.stride_bytes = 1024;
+  entry.table_first_offset = 3072;
+  entry.table_stride_bytes = 1024;
   entry.table_checksum = 99;
-  entry.half = 1;
   catalogue.arrays.push_back(entry);
   catalogue.scalars.push_back({"iteration", std::vector<std::byte>(8, std::byte{3})});
   catalogue.scalars.push_back({"seed", std::vector<std::byte>(5, std::byte{4})});
@@ -74,9 +78,11 @@ TEST(Catalogue, comes_back_as_it_was) {
   EXPECT_EQ(got.incarnation, 2U);
   ASSERT_EQ(got.arrays.size(), 1U);
   EXPECT_EQ(got.arrays[0].shape, sample().arrays[0].shape);
-  EXPECT_EQ(got.arrays[0].half_offset, sample().arrays[0].half_offset);
+  EXPECT_EQ(got.arrays[0].part, 3U);
+  EXPECT_EQ(got.arrays[0].copy_offset(1), 2048U);
+  EXPECT_EQ(got.arrays[0].table_offset(1), 4096U);
   EXPECT_EQ(got.arrays[0].table_checksum, 99U);
-  EXPECT_EQ(got.arrays[0].half, 1U);
+  EXPECT_EQ(got.arrays[0].copy, 1U);
   ASSERT_NE(got.find_scalar("seed"), nullptr);
   EXPECT_EQ(got.find_scalar("seed")->bytes, sample().scalars[1].bytes);
 }
@@ -102,31 +108,52 @@ TEST(Catalogue, offsets_outside_of_the_pool_are_damage_even_with_a_right_checksu
     change(catalogue);
     return parse_body(built(catalogue), bounds).status().code();
   };
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].half_offset[0] = 0; }), Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].half_offset[1] = 8000; }), Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].half_offset[1] = ~std::uint64_t{0}; }),
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].first_offset = 0; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].stride_bytes = 6929; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].stride_bytes = 239; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].stride_bytes = ~std::uint64_t{0}; }),
             Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].table_offset[0] = 8190; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].first_offset = ~std::uint64_t{0}; }),
+            Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].table_first_offset = 7160; }), Code::damaged);
   EXPECT_EQ(broken([](Catalogue& c) { c.allocated_end = 8193; }), Code::damaged);
   EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].shape.extents = {1UL << 40, 1UL << 40}; }),
             Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].half = 2; }), Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].name = "a/b"; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].copy = 2; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].name = "a\xff"; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].shape.mode = ArrayMode::flush; }), Code::damaged);
 }
 
 TEST(Catalogue, names_are_checked) {
   EXPECT_TRUE(check_name("u").ok());
-  EXPECT_TRUE(check_name(std::string(63, 'x')).ok());
-  for (const std::string& name : {std::string(), std::string(64, 'x'), std::string("a b"),
-                                  std::string("a/b"), std::string("\x01")}) {
-    EXPECT_EQ(check_name(name).code(), Code::invalid_argument) << name;
+  for (const std::string& name :
+       {std::string(255, 'x'), std::string("../a b"), std::string("\x01\n"), std::string("\u00fc"),
+        std::string("\u20ac"), std::string("\U0001f600"), std::string("\xf4\x8f\xbf\xbf")}) {
+    EXPECT_TRUE(check_name(name).ok()) << name;
   }
+  for (const std::string& name :
+       {std::string(), std::string(256, 'x'), std::string("a\0b", 3), std::string("\x80"),
+        std::string("\xc3"), std::string("\xc0\x80"), std::string("\xc1\xbf"),
+        std::string("\xe0\x9f\xbf"), std::string("\xed\xa0\x80"), std::string("\xe2\x82"),
+        std::string("\xf0\x8f\xbf\xbf"), std::string("\xf4\x90\x80\x80"),
+        std::string("\xf8\x88\x80\x80\x80"), std::string("\xff")}) {
+    EXPECT_EQ(check_name(name).code(), Code::invalid_argument) << quoted(name);
+  }
+}
+
+TEST(Catalogue, control_characters_of_names_are_escaped_for_people) {
+  EXPECT_EQ(quoted("u/\u00fc\u20ac"), "'u/\u00fc\u20ac'");
+  EXPECT_EQ(quoted("a\n\x1b[31m\x7f"), "'a\\x0a\\x1b[31m\\x7f'");
+  EXPECT_EQ(quoted("\u0085\u00a0"), "'\\x85\u00a0'");
+  EXPECT_EQ(quoted(std::string("a\0\xff", 3)), "'a\\x00\\xff'");
 }
 
 TEST(Catalogue, shapes_are_checked) {
   EXPECT_EQ(checked_bytes({ArrayType::complex128, ArrayMode::copy, true, {3, 5}}).value(), 240U);
   EXPECT_FALSE(checked_bytes({ArrayType::byte, ArrayMode::copy, true, {}}).ok());
-  EXPECT_FALSE(checked_bytes({ArrayType::byte, ArrayMode::copy, true, {0}}).ok());
+  EXPECT_EQ(checked_bytes({ArrayType::byte, ArrayMode::copy, true, {0}}).value(), 0U);
+  EXPECT_EQ(checked_bytes({ArrayType::byte, ArrayMode::copy, true, {5, 0, 1UL << 60}}).value(), 0U);
+  EXPECT_FALSE(checked_bytes({ArrayType::byte, ArrayMode::flush, true, {1}}).ok());
   EXPECT_FALSE(checked_bytes({ArrayType::byte, ArrayMode::copy, true, {1UL << 49}}).ok());
   EXPECT_FALSE(
       checked_bytes({ArrayType::byte, ArrayMode::copy, true, std::vector<std::uint64_t>(9, 1)})

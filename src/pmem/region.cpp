@@ -28,7 +28,8 @@ Status check_offsets(const Device& device, const RegionHeaderFormat& header) {
                     header.align_bytes >= 8 && header.align_bytes <= (1U << 30) &&
                     header.block_bytes >= 8 && header.block_bytes <= (1U << 30) &&
                     header.slot_offset >= sizeof(header) && header.slot_offset < (1U << 30) &&
-                    header.data_offset >= header.slot_offset + slot_count * header.slot_bytes &&
+                    header.slots >= 2 && header.slots <= slots_max &&
+                    header.data_offset >= header.slot_offset + header.slots * header.slot_bytes &&
                     header.ranks >= 1 && header.rank < header.ranks &&
                     header.job_name[job_name_bytes - 1] == '\0';
   if (!sane) return damaged(device, "the header's offsets can't be right");
@@ -46,7 +47,8 @@ Region region_of(const RegionHeaderFormat& header) {
   region.identity.job_name = header.job_name;
   region.identity.rank = header.rank;
   region.identity.ranks = header.ranks;
-  region.geometry = Geometry{header.slot_bytes, header.align_bytes, header.block_bytes};
+  region.geometry = Geometry{header.slot_bytes, header.align_bytes, header.block_bytes,
+                             static_cast<std::uint32_t>(header.slots)};
   region.created_ns = header.created_ns;
   region.slot_offset = header.slot_offset;
   region.data_offset = header.data_offset;
@@ -89,8 +91,9 @@ Result<Region> format_region(Device& device, const RegionIdentity& identity,
   header.slot_offset = align_up(sizeof header, geometry.align_bytes);
   header.slot_bytes = geometry.slot_bytes;
   header.data_offset =
-      align_up(header.slot_offset + slot_count * geometry.slot_bytes, geometry.align_bytes);
+      align_up(header.slot_offset + geometry.slots * geometry.slot_bytes, geometry.align_bytes);
   header.block_bytes = geometry.block_bytes;
+  header.slots = geometry.slots;
   header.checksum = header_checksum(header);
   PERDURE_TRY(device.resize(header.data_offset));
   device.store(0, &header, sizeof header);
@@ -117,7 +120,14 @@ Result<Region> check_region(const Device& device) {
                       "; use the version that wrote it, or a newer one");
   }
   if (!whole) return damaged(device, "the header's checksum is wrong");
-  if (header.format_version == 0) return damaged(device, "format 0 does not exist");
+  if (header.format_version < region_format_version) {
+    return Status(Code::unsupported,
+                  device.describe().name + ": made by an older Perdure, format " +
+                      std::to_string(header.format_version) + "; this one reads format " +
+                      std::to_string(region_format_version) +
+                      ": finish the job with the Perdure that made it, or open with "
+                      "PERDURE_DISCARD to start anew");
+  }
   PERDURE_TRY(check_offsets(device, header));
   return region_of(header);
 }

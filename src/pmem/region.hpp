@@ -4,8 +4,8 @@
 // Invariants
 //   - A region that check_region() accepts has a whole header: magic, format, checksum, and offsets
 //     that lie inside the device and do not overlap.
-//   - Extents are only appended; which of them are in use is said by the newest version
-//     (object/slot.hpp), so an extent that no version names is free again after a crash.
+//   - Which extents are in use is said by the versions that are kept (object/retained.hpp), so an
+//     extent that none of them names is free.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@ struct Geometry {
   std::uint64_t slot_bytes = 64 * 1024;
   std::uint32_t align_bytes = 4096;
   std::uint64_t block_bytes = 64 * 1024;
+  std::uint32_t slots = 2;  // 2 to slots_max: versions that are kept, and one
 };
 
 struct JobId {

@@ -14,9 +14,9 @@ namespace perdure {
 static_assert(std::endian::native == std::endian::little, "pools are little-endian");
 
 constexpr std::uint64_t region_magic = 0x0045525544524550U;  // "PERDURE\0"
-constexpr std::uint32_t region_format_version = 1;
+constexpr std::uint32_t region_format_version = 2;
 constexpr std::size_t job_name_bytes = 64;
-constexpr std::uint32_t slot_count = 2;
+constexpr std::uint32_t slots_max = 64;
 
 struct RegionHeaderFormat {
   std::uint64_t magic;           // region_magic
@@ -27,11 +27,12 @@ struct RegionHeaderFormat {
   std::uint64_t job_id[2];    // random, the same in all files of a pool
   char job_name[job_name_bytes];
   std::uint64_t created_ns;    // since 1970
-  std::uint64_t slot_offset;   // of slot 0; slot 1 follows it
+  std::uint64_t slot_offset;   // of slot 0; the others follow it
   std::uint64_t slot_bytes;    // of one slot
   std::uint64_t data_offset;   // of the first extent
   std::uint64_t block_bytes;   // unit of data checksums and of dirty tracking
-  std::uint64_t reserved[11];  // zero
+  std::uint64_t slots;         // how many
+  std::uint64_t reserved[10];  // zero
   std::uint64_t checksum;      // CRC-64 of all bytes before it
 };
 static_assert(sizeof(RegionHeaderFormat) == 240);

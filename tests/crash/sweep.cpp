@@ -12,7 +12,7 @@
 namespace perdure {
 namespace {
 
-constexpr std::uint64_t device_bytes_max = 4096;
+constexpr std::uint64_t device_bytes_max = 8192;
 
 using Image = std::vector<std::byte>;
 

@@ -59,8 +59,8 @@ std::map<std::string, Struct> structs_of_headers() {
        PERDURE_FIELD(RegionHeaderFormat, slot_offset),
        PERDURE_FIELD(RegionHeaderFormat, slot_bytes),
        PERDURE_FIELD(RegionHeaderFormat, data_offset),
-       PERDURE_FIELD(RegionHeaderFormat, block_bytes), PERDURE_FIELD(RegionHeaderFormat, reserved),
-       PERDURE_FIELD(RegionHeaderFormat, checksum)}};
+       PERDURE_FIELD(RegionHeaderFormat, block_bytes), PERDURE_FIELD(RegionHeaderFormat, slots),
+       PERDURE_FIELD(RegionHeaderFormat, reserved), PERDURE_FIELD(RegionHeaderFormat, checksum)}};
   return all;
 }
 
@@ -80,8 +80,10 @@ void add_structs_of_slots(std::map<std::string, Struct>& all) {
       {PERDURE_FIELD(ArrayFormat, name), PERDURE_FIELD(ArrayFormat, type),
        PERDURE_FIELD(ArrayFormat, mode), PERDURE_FIELD(ArrayFormat, checksums),
        PERDURE_FIELD(ArrayFormat, dimensions), PERDURE_FIELD(ArrayFormat, shape),
-       PERDURE_FIELD(ArrayFormat, half_offset), PERDURE_FIELD(ArrayFormat, table_offset),
-       PERDURE_FIELD(ArrayFormat, table_checksum), PERDURE_FIELD(ArrayFormat, half)}};
+       PERDURE_FIELD(ArrayFormat, first_offset), PERDURE_FIELD(ArrayFormat, stride_bytes),
+       PERDURE_FIELD(ArrayFormat, table_first_offset),
+       PERDURE_FIELD(ArrayFormat, table_stride_bytes), PERDURE_FIELD(ArrayFormat, table_checksum),
+       PERDURE_FIELD(ArrayFormat, copy), PERDURE_FIELD(ArrayFormat, part)}};
   all["ScalarFormat"] = {sizeof(ScalarFormat),
                          {PERDURE_FIELD(ScalarFormat, name), PERDURE_FIELD(ScalarFormat, bytes)}};
 }
@@ -106,7 +108,7 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"job_record_version", job_record_version},
     {"region_magic", region_magic},
     {"region_format_version", region_format_version},
-    {"slot_count", slot_count},
+    {"slots_max", slots_max},
     {"job_name_bytes", job_name_bytes},
     {"name_bytes", name_bytes},
     {"dimensions_max", dimensions_max},
@@ -120,7 +122,8 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"PERDURE_COMPLEX_DOUBLE", PERDURE_COMPLEX_DOUBLE},
     {"PERDURE_COPY", PERDURE_COPY},
     {"PERDURE_TWIN", PERDURE_TWIN},
-    {"PERDURE_LOG", PERDURE_LOG}};
+    {"PERDURE_LOG", PERDURE_LOG},
+    {"PERDURE_FLUSH", PERDURE_FLUSH}};
 
 // A row of a table of docs/format.md: its cells without blanks around them and without backquotes.
 using Row = std::vector<std::string>;

@@ -165,8 +165,8 @@ TEST(Interface, bad_arguments_are_errors_with_a_sentence) {
   EXPECT_EQ(open("u", 7, 1, PERDURE_COPY), PERDURE_E_INVALID);
   EXPECT_EQ(open("u", PERDURE_BYTE, 0, PERDURE_COPY), PERDURE_E_INVALID);
   EXPECT_EQ(open("u", PERDURE_BYTE, 9, PERDURE_COPY), PERDURE_E_INVALID);
-  EXPECT_EQ(open("u", PERDURE_BYTE, 1, 4), PERDURE_E_INVALID);
-  EXPECT_EQ(open("a b", PERDURE_BYTE, 1, PERDURE_COPY), PERDURE_E_INVALID);
+  EXPECT_EQ(open("u", PERDURE_BYTE, 1, 5), PERDURE_E_INVALID);
+  EXPECT_EQ(open("a\xff", PERDURE_BYTE, 1, PERDURE_COPY), PERDURE_E_INVALID);
   EXPECT_EQ(open(nullptr, PERDURE_BYTE, 1, PERDURE_COPY), PERDURE_E_INVALID);
   perdure_array_options both{};
   both.flags = PERDURE_CHECKSUM | PERDURE_NO_CHECKSUM;
@@ -178,6 +178,13 @@ TEST(Interface, bad_arguments_are_errors_with_a_sentence) {
   buffer.buffer = shape;
   EXPECT_EQ(open("u", PERDURE_BYTE, 1, PERDURE_TWIN, &buffer), PERDURE_E_INVALID);
   EXPECT_EQ(open("u", PERDURE_BYTE, 1, PERDURE_LOG, &buffer), PERDURE_E_INVALID);
+  EXPECT_EQ(open("u", PERDURE_BYTE, 1, PERDURE_FLUSH, &buffer), PERDURE_E_INVALID);
+  perdure_array_options checked{};
+  checked.flags = PERDURE_CHECKSUM;
+  EXPECT_EQ(open("u", PERDURE_BYTE, 1, PERDURE_FLUSH, &checked), PERDURE_E_INVALID);
+  perdure_array_options either{};
+  either.flags = PERDURE_MARKS | PERDURE_COMPARE;
+  EXPECT_EQ(open("u", PERDURE_BYTE, 1, PERDURE_LOG, &either), PERDURE_E_INVALID);
   EXPECT_EQ(array, nullptr);
 
   ASSERT_EQ(open("u", PERDURE_INT32, 1, PERDURE_LOG, &marks), 0) << perdure_last_error();

@@ -51,7 +51,7 @@ TEST_F(PoolOfRanks, all_ranks_get_the_same_version_back) {
 
 TEST_F(PoolOfRanks, an_error_of_one_rank_is_thrown_on_all) {
   auto pool = open();
-  const perdure::Shape shape{rank_ == 0 ? 0U : 10U};  // rank 0 is wrong
+  const perdure::Shape shape{rank_ == 0 ? 1ULL << 60 : 10U};  // rank 0 is wrong
   try {
     pool.array<double>("u", shape, perdure::Mode::copy);
     FAIL() << "no error";

@@ -133,7 +133,7 @@ TEST_F(PoolOfRanks, another_number_of_ranks_is_refused_by_both_numbers) {
 
 TEST_F(PoolOfRanks, an_error_of_one_rank_is_an_error_of_all) {
   ASSERT_EQ(perdure_open_mpi(MPI_COMM_WORLD, path_.c_str(), nullptr, &pool_), 0);
-  const std::uint64_t shape = rank() == ranks() - 1 ? 0 : 10;  // the last rank is wrong
+  const std::uint64_t shape = rank() == ranks() - 1 ? 1ULL << 60 : 10;  // the last rank is wrong
   const int code =
       perdure_array_open(pool_, "v", PERDURE_BYTE, 1, &shape, PERDURE_COPY, nullptr, &u_);
   if (rank() == ranks() - 1) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from perdure.units import bytes_text
@@ -25,6 +26,19 @@ def time_text(nanoseconds: int) -> str:
     if nanoseconds == 0:
         return "-"
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(nanoseconds * 1e-9))
+
+
+def _shown(character: str) -> str:
+    code = ord(character)
+    control = code < 0x20 or 0x7F <= code < 0xA0
+    return f"\\x{code:02x}" if control else character
+
+
+def name_text(entry) -> str:
+    """The name of an array or scalar, control characters escaped, and its part if it has one."""
+    shown = "".join(_shown(character) for character in entry.name)
+    part = getattr(entry, "part", 0)
+    return f"{shown}, part {part}" if part else shown
 
 
 def array_text(entry) -> str:
@@ -81,6 +95,7 @@ def _rank_json(rank) -> dict:
 def _array_json(entry) -> dict:
     return {
         "name": entry.name,
+        "part": entry.part,
         "type": entry.type,
         "extents": list(entry.extents),
         "mode": entry.mode,
@@ -127,9 +142,11 @@ def _contents_table(catalogue) -> Table:
         table.add_column(name, justify="right" if name == "size" else "left")
     for entry in catalogue.arrays:
         checked = "yes" if entry.checksums else "no"
-        table.add_row(entry.name, array_text(entry), bytes_text(entry.size_bytes), checked)
+        shape, size = escape(array_text(entry)), bytes_text(entry.size_bytes)
+        table.add_row(escape(name_text(entry)), shape, size, checked)
     for scalar in catalogue.scalars:
-        table.add_row(scalar.name, _scalar_text(scalar.bytes), bytes_text(len(scalar.bytes)), "yes")
+        size = bytes_text(len(scalar.bytes))
+        table.add_row(escape(name_text(scalar)), _scalar_text(scalar.bytes), size, "yes")
     return table
 
 

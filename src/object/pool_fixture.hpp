@@ -1,0 +1,64 @@
+// A pool of one rank on a device in memory, which can crash.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "object/pool.hpp"
+#include "pmem/crash_device.hpp"
+#include "pmem/region.hpp"
+
+namespace perdure {
+inline constexpr Geometry pool_test_geometry{4096, 64, 4096};
+inline constexpr std::uint64_t device_max = 1 << 20;
+
+class PoolTest : public testing::Test {
+ protected:
+  // Opens the pool on the image of the last close(), or a new one.
+  void open(const PoolOptions& options = {}) {
+    auto device = std::make_unique<CrashDevice>(device_max, 64);
+    medium_ = device.get();
+    if (image_.empty()) {
+      auto region = format_region(*device, {{{1, 2}}, "test", 0, 1}, pool_test_geometry);
+      ASSERT_TRUE(region.ok());
+      ASSERT_TRUE(format_slots(*device, region.value()).ok());
+    } else {
+      device->load(image_);
+    }
+    auto region = check_region(*device);
+    ASSERT_TRUE(region.ok()) << region.status().message();
+    auto pool = Pool::attach(std::move(device), region.value(), group_, options);
+    attach_status_ = pool.ok() ? Status::success() : pool.status();
+    if (pool.ok()) pool_ = pool.take();
+  }
+  // A crash that keeps only what is durable.
+  void crash() {
+    image_.assign(medium_->durable().begin(), medium_->durable().end());
+    pool_.reset();
+  }
+  VersionedArray* array(const std::string& name, const ArrayShape& shape,
+                        const ArrayOptions& options = {}) {
+    auto opened = pool_->open_array(name, shape, options);
+    status_ = opened.ok() ? Status::success() : opened.status();
+    return opened.ok() ? opened.value() : nullptr;
+  }
+  static ArrayShape shape(ArrayMode mode, std::uint64_t count = 1000, bool checksums = true) {
+    return {ArrayType::int64, mode, checksums, {count}};
+  }
+  static std::int64_t* words(VersionedArray* array) {
+    return reinterpret_cast<std::int64_t*>(array->working());
+  }
+
+  SoloGroup group_;
+  std::vector<std::byte> image_;
+  CrashDevice* medium_ = nullptr;
+  std::unique_ptr<Pool> pool_;
+  Status attach_status_;
+  Status status_;
+};
+
+}  // namespace perdure
