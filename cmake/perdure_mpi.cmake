@@ -1,5 +1,6 @@
 # MPI is used in several flavours at once, so each is an imported target of its own:
-#   perdure_mpi_NAME with NAME one of PERDURE_MPI_NAMES, made from its compiler wrapper.
+#   perdure_mpi_NAME with NAME one of PERDURE_MPI_NAMES, made from its compiler wrapper, and
+#   perdure_mpi_NAME_headers, without its libraries, for what works with whichever is loaded.
 # The first flavour is the default one. Add others (for example from a Python wheel) with
 #   -DPERDURE_MPI_WRAPPERS="mpich=/usr/bin/mpicc.mpich;ompi5=/opt/ompi5/bin/mpicc"
 if(NOT PERDURE_MPI_WRAPPERS)
@@ -28,12 +29,15 @@ function(perdure_add_mpi name wrapper)
   endif()
   separate_arguments(words UNIX_COMMAND "${shown}")
   list(POP_FRONT words)
+  add_library(perdure_mpi_${name}_headers INTERFACE IMPORTED GLOBAL)
   add_library(perdure_mpi_${name} INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(perdure_mpi_${name} INTERFACE perdure_mpi_${name}_headers)
   # The C++ bindings that MPI-3 removed: without this their headers ask for another library.
-  target_compile_definitions(perdure_mpi_${name} INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+  target_compile_definitions(perdure_mpi_${name}_headers INTERFACE OMPI_SKIP_MPICXX
+                                                                   MPICH_SKIP_MPICXX)
   foreach(word IN LISTS words)
     if(word MATCHES "^-I(.+)")
-      target_include_directories(perdure_mpi_${name} SYSTEM INTERFACE ${CMAKE_MATCH_1})
+      target_include_directories(perdure_mpi_${name}_headers SYSTEM INTERFACE ${CMAKE_MATCH_1})
     elseif(word MATCHES "^-L(.+)")
       target_link_options(perdure_mpi_${name} INTERFACE ${word})
     elseif(word MATCHES "^-(l|Wl,)")

@@ -28,30 +28,36 @@ Halo::Halo(const Grid& grid, const std::vector<double*>& vectors, bool landing)
   }
 }
 
+Halo::Halo(const Grid& grid, const std::vector<VectorWindow>& windows)
+    : grid_(grid), landing_(0), exposed_(windows), owned_(false) {}
+
 Halo::~Halo() {
-  for (Exposed& exposed : exposed_) MPI_Win_free(&exposed.window);
+  if (!owned_) return;
+  for (VectorWindow& exposed : exposed_) MPI_Win_free(&exposed.window);
 }
 
-void Halo::put_planes(const double* vector, MPI_Win window) const {
+void Halo::put_planes(const double* vector, const VectorWindow& exposed) const {
   const auto plane = static_cast<int>(grid_.plane());
   const double* top = vector + grid_.points() - grid_.plane();
   if (grid_.has_below()) {
-    MPI_Put(vector, plane, MPI_DOUBLE, grid_.rank - 1, plane, plane, MPI_DOUBLE, window);
+    MPI_Put(vector, plane, MPI_DOUBLE, grid_.rank - 1, exposed.first + plane, plane, MPI_DOUBLE,
+            exposed.window);
   }
   if (grid_.has_above()) {
-    MPI_Put(top, plane, MPI_DOUBLE, grid_.rank + 1, 0, plane, MPI_DOUBLE, window);
+    MPI_Put(top, plane, MPI_DOUBLE, grid_.rank + 1, exposed.first, plane, MPI_DOUBLE,
+            exposed.window);
   }
 }
 
 void Halo::exchange(double* vector) {
   if (grid_.ranks == 1) return;
   const bool landing = landing_.get() != nullptr;
-  const auto exposed = std::find_if(exposed_.begin(), exposed_.end(), [&](const Exposed& each) {
-    return landing || each.vector == vector;
-  });
+  const auto exposed =
+      std::find_if(exposed_.begin(), exposed_.end(),
+                   [&](const VectorWindow& each) { return landing || each.vector == vector; });
   if (exposed == exposed_.end()) throw std::logic_error("exchange() of an unknown vector");
   MPI_Win_fence(MPI_MODE_NOPRECEDE, exposed->window);
-  put_planes(vector, exposed->window);
+  put_planes(vector, *exposed);
   MPI_Win_fence(MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOSUCCEED, exposed->window);
   if (landing) {
     std::memcpy(vector + grid_.points(), landing_.get(), 2 * grid_.plane() * sizeof(double));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <vector>
 
 #include "halo.hpp"
@@ -24,6 +25,12 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+std::unique_ptr<Halo> make_halo(const Grid& grid, State& state) {
+  const auto windows = state.own_windows();
+  if (!windows.empty()) return std::make_unique<Halo>(grid, windows);
+  return std::make_unique<Halo>(grid, state.windows(), state.write_protected());
+}
+
 void solve(const Grid& grid, const Options& options) {
   Times times;
   const Stopwatch matrix_watch;
@@ -36,8 +43,8 @@ void solve(const Grid& grid, const Options& options) {
   const Stopwatch start_watch;
   const auto state = make_state(grid, options);
   const std::uint64_t restored_version = state->restore();
-  Halo halo(grid, state->windows(), state->write_protected());
-  Solver solver(grid, matrix, b.get(), *state, halo);
+  const auto halo = make_halo(grid, *state);
+  Solver solver(grid, matrix, b.get(), *state, *halo);
   if (restored_version == 0) solver.start();
   const std::uint64_t first_iteration = state->scalars().iteration;
   MPI_Barrier(MPI_COMM_WORLD);

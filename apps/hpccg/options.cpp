@@ -51,10 +51,20 @@ void add_protection(CLI::App& app, Options& options) {
   add_choice(app, "--checksum", options.checksum, checksums, "checksums of the arrays");
   add_choice(app, "--twin-store", options.twin_store, twin_stores,
              "twin: ordinary stores, or blocks past the cache");
+  app.add_flag("--windows", options.windows,
+               "p is a persistent MPI window, in the pool of x and r (copy, twin, log)");
   app.add_option("--emulate", options.emulate, "row of `perdure devices` to emulate");
   app.add_flag("--real-delay", options.real_delay, "emulate by waiting, not by a virtual clock");
   app.add_option("--threads", options.threads, "threads that copy and flush")
       ->check(CLI::Range(1, 256));
+}
+
+void check_windows(const Options& options) {
+  if (!options.windows || options.protection == Protection::copy ||
+      options.protection == Protection::twin || options.protection == Protection::log) {
+    return;
+  }
+  throw CLI::ValidationError("--windows", "needs --protect copy, twin or log");
 }
 
 }  // namespace
@@ -74,6 +84,7 @@ Options parse_options(int argc, char** argv, bool speaks) {
   add_protection(app, options);
   try {
     app.parse(argc, argv);
+    check_windows(options);
   } catch (const CLI::ParseError& error) {
     const int code = speaks ? app.exit(error) : error.get_exit_code();
     std::exit(code);

@@ -24,7 +24,8 @@ struct Options {
   std::string disk_dir = "hpccg.disk";
   Checksum checksum = Checksum::standard;
   TwinStore twin_store = TwinStore::cached;
-  std::string emulate;  // empty: $PERDURE_EMULATE
+  bool windows = false;  // p is a persistent MPI window instead of an array
+  std::string emulate;   // empty: $PERDURE_EMULATE
   bool real_delay = false;
   unsigned threads = 1;  // that copy and flush
   std::uint64_t print_every = 0;

@@ -3,6 +3,7 @@
 #include "disk_state.hpp"
 #include "memory_state.hpp"
 #include "pool_state.hpp"
+#include "window_state.hpp"
 
 namespace hpccg {
 
@@ -20,6 +21,7 @@ std::unique_ptr<State> make_state(const Grid& grid, const Options& options) {
     case Protection::log:
       break;
   }
+  if (options.windows) return std::make_unique<WindowState>(grid, options);
   return std::make_unique<PoolState>(grid, options);
 }
 

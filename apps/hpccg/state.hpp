@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "grid.hpp"
+#include "halo.hpp"
 #include "options.hpp"
 
 namespace hpccg {
@@ -43,6 +44,8 @@ class State {
   // Every memory that target().p will be, and whether it is write-protected (see halo.hpp).
   virtual std::vector<double*> windows() { return {target().p}; }
   virtual bool write_protected() const { return false; }
+  // Windows on these memories that the state has made itself; empty: it makes none.
+  virtual std::vector<VectorWindow> own_windows() { return {}; }
 
   // Whether results are given to store() in blocks instead of being written to target().
   virtual bool streams() const { return false; }

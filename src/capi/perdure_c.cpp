@@ -92,6 +92,11 @@ int perdure_open(const char* path, const perdure_options* options, perdure_pool*
 
 int perdure_close(perdure_pool* pool) {
   if (pool == nullptr) return PERDURE_OK;
+  if (pool->of_windows) {
+    return perdure::report(Status(Code::wrong_state,
+                                  "the pool belongs to persistent windows: it is closed when "
+                                  "MPI_Win_free frees the last of them"));
+  }
   const int code = guarded([&]() -> Status {
     if (!pool->pool->commit_pending()) return Status::success();
     const auto waited = pool->pool->commit_wait();

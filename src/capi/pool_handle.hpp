@@ -24,6 +24,7 @@ struct perdure_pool {
   std::unique_ptr<perdure::Group> group;  // outlives the pool
   std::unique_ptr<perdure::Pool> pool;
   std::vector<std::unique_ptr<perdure_array>> arrays;
+  bool of_windows = false;  // closed with its last window, not by perdure_close()
 };
 
 namespace perdure {

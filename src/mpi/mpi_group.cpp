@@ -3,6 +3,8 @@
 #include <array>
 #include <string>
 
+#include "mpi/mpi_library.hpp"
+
 namespace perdure {
 
 Status mpi_status(const char* call, int error) {
@@ -22,12 +24,12 @@ Result<std::unique_ptr<MpiGroup>> MpiGroup::create(MPI_Comm comm) {
   if (initialized == 0) {
     return Status(Code::wrong_state, "perdure_open_mpi() needs MPI_Init() before it");
   }
-  if (comm == MPI_COMM_NULL) return Status(Code::invalid_argument, "the communicator is null");
-  MPI_Comm copy = MPI_COMM_NULL;
+  if (comm == comm_null()) return Status(Code::invalid_argument, "the communicator is null");
+  MPI_Comm copy = comm_null();
   if (const int error = PMPI_Comm_dup(comm, &copy); error != MPI_SUCCESS) {
     return mpi_status("MPI_Comm_dup", error);
   }
-  PMPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
+  PMPI_Comm_set_errhandler(copy, errors_return());
   int rank = 0;
   int ranks = 0;
   PMPI_Comm_rank(copy, &rank);
@@ -44,7 +46,7 @@ MpiGroup::~MpiGroup() {
 
 Status MpiGroup::all_max(std::span<std::uint64_t> values) {
   const int error = PMPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()),
-                                   MPI_UINT64_T, MPI_MAX, comm_);
+                                   type_uint64(), op_max(), comm_);
   return error == MPI_SUCCESS ? Status::success() : mpi_status("MPI_Allreduce", error);
 }
 

@@ -31,6 +31,9 @@ class MpiGroup final : public Group {
   std::uint32_t ranks() const override { return ranks_; }
   Status all_max(std::span<std::uint64_t> values) override;
 
+  // The duplicate, for collective calls of its own kind; errors are returned.
+  MPI_Comm comm() const { return comm_; }
+
  private:
   MpiGroup(MPI_Comm comm, std::uint32_t rank, std::uint32_t ranks);
   MPI_Comm comm_;

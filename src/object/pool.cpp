@@ -188,13 +188,13 @@ Status Pool::refuse_commit(const Status& state) {
   return all;
 }
 
-Result<std::uint64_t> Pool::commit() {
+Result<std::uint64_t> Pool::commit(const Status& ready) {
   if (pending_) PERDURE_TRY(status_of(commit_wait()));
   if (Status state = check_committable(); !state.ok()) return refuse_commit(state);
   std::uint64_t bytes = 0;
   blocked_ns_ = 0;
   const std::uint64_t start_ns = monotonic_ns();
-  Status data = prepare_version();
+  Status data = ready.ok() ? prepare_version() : ready;
   if (data.ok()) data = save_arrays(bytes);
   blocked_ns_ = monotonic_ns() - start_ns;
   return finish_commit(data, bytes);
@@ -255,11 +255,11 @@ Status Pool::finish_before_staging() {
   return pending_ ? status_of(commit_wait()) : refuse_commit(Status::success());
 }
 
-Result<std::uint64_t> Pool::commit_staged() {
+Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
   if (Status state = check_committable(); !state.ok()) return refuse_commit(state);
   std::uint64_t staging_ns = 0;
   // A rank that can't stage tells the others when they finish the version.
-  Status staged = check_all_staged();
+  Status staged = ready.ok() ? check_all_staged() : ready;
   if (pending_ && begun_.ok()) {
     const Stopwatch watch(blocked_ns_);
     saver_->wait_until_idle();

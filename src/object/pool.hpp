@@ -68,14 +68,17 @@ class Pool {
   // way has read its buffer. Later versions hold what was committed of it last, or, with `erase`,
   // nothing of it. An array that was never committed is erased.
   Status close_array(VersionedArray* array, bool erase);
+  // The parts of `name` that the next version holds and that are not open, in order.
+  std::vector<std::uint32_t> closed_parts(const std::string& name) const;
   // Ties memory to a scalar.
   Status bind_scalar(const std::string& name, void* address, std::size_t bytes);
 
   // [collective] Loads the chosen version; returns its number, 0 for a new pool.
   Result<std::uint64_t> restart();
 
-  // [collective] Returns the new version's number.
-  Result<std::uint64_t> commit();
+  // [collective] Returns the new version's number. A caller that found something wrong on this
+  // rank says it in `ready`, and the commit fails on all.
+  Result<std::uint64_t> commit(const Status& ready = Status::success());
 
   // Saves in the background; an array must not be stored to until before_write() has returned.
   Status commit_begin();
@@ -88,7 +91,7 @@ class Pool {
   // rank are not part of the version. One agreement if all goes well. Returns the number of the
   // version, which the next call or commit_wait() makes durable. If the version before fails, that
   // is the error, and nothing is begun.
-  Result<std::uint64_t> commit_staged();
+  Result<std::uint64_t> commit_staged(const Status& ready = Status::success());
 
   Device& device() { return *device_; }
   std::uint32_t keep() const { return region_.geometry.slots - 1; }  // versions

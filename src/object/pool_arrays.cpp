@@ -162,6 +162,15 @@ Status Pool::load_all() {
   return Status::success();
 }
 
+std::vector<std::uint32_t> Pool::closed_parts(const std::string& name) const {
+  std::vector<std::uint32_t> parts;
+  for (const ArrayEntry& entry : next_.arrays) {
+    if (entry.name == name && check_closed(name, entry.part).ok()) parts.push_back(entry.part);
+  }
+  std::sort(parts.begin(), parts.end());
+  return parts;
+}
+
 Status Pool::bind_scalar(const std::string& name, void* address, std::size_t bytes) {
   PERDURE_TRY(check_usable());
   PERDURE_TRY(check_name(name));

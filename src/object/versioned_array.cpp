@@ -85,6 +85,7 @@ VersionedArray::VersionedArray(Device& device, ParallelWriter& writer, const Arr
       buffer_(static_cast<std::byte*>(options.buffer)),
       marks_(options.marks),
       compare_(options.compare),
+      keep_contents_(options.keep_contents && options.buffer != nullptr),
       named_(geometry.slots, no_copy) {}
 
 VersionedArray::~VersionedArray() {
@@ -208,7 +209,7 @@ Status VersionedArray::start_empty(const ArrayEntry& entry) {
   }
   choose_working();
   if (buffer_ != nullptr) {
-    std::memset(buffer_, 0, entry_.size_bytes);
+    if (!keep_contents_) std::memset(buffer_, 0, entry_.size_bytes);
   } else {
     for (std::uint32_t copy = 0; copy < entry_.copies; ++copy) {
       if ((named >> copy & 1) == 0) std::memset(copy_address(copy), 0, entry_.size_bytes);

@@ -42,6 +42,8 @@ struct ArrayOptions {
   bool marks = false;      // log: changed blocks are named by mark()
   bool compare = false;    // log: changed blocks are found by comparing with the working copy
   bool staged = false;     // copy, and log with compare: stage() will be called
+  // A new array begins with what the caller's buffer holds, instead of zeros.
+  bool keep_contents = false;
   std::uint32_t part = 0;  // of the arrays of one name
 };
 
@@ -136,6 +138,7 @@ class VersionedArray {
   bool owns_buffer_ = false;
   bool marks_ = false;
   bool compare_ = false;
+  bool keep_contents_ = false;
   bool committed_ = false;
   std::uint32_t working_copy_ = 0;
   std::vector<std::uint8_t> named_;                 // by slot: a copy or no_copy

@@ -71,6 +71,7 @@ class DelayDevice final : public Device {
         prices_(prices),
         bucket_(std::move(bucket)) {}
 
+  DeviceFile file() const override { return wrapped_->file(); }
   DeviceDescription describe() const override {
     DeviceDescription description = wrapped_->describe();
     const bool waits = mode_ == DelayMode::real_delay;

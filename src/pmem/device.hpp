@@ -38,6 +38,12 @@ struct DeviceDescription {
   std::size_t granule_bytes;     // what one flush writes: 64 for a cache line, 4096 for a page
 };
 
+// The file whose bytes these are, for processes of this node that map it too (shared_view.hpp).
+struct DeviceFile {
+  std::string path;       // empty: there is none
+  bool map_sync = false;  // DAX: map it with MAP_SYNC
+};
+
 // Counted since the device was opened; readable at any time.
 struct DeviceCounters {
   std::uint64_t stored_bytes = 0;   // by store() and store_word()
@@ -56,6 +62,7 @@ class Device {
   virtual ~Device() = default;  // unmaps; what was not fenced is in the hands of D3
 
   virtual DeviceDescription describe() const = 0;
+  virtual DeviceFile file() const { return {}; }
   virtual std::byte* base() const = 0;
   virtual std::uint64_t size_bytes() const = 0;
   virtual DeviceCounters counters() const = 0;

@@ -27,6 +27,9 @@ class MappedDevice : public Device {
   std::byte* base() const override { return mapped_.base(); }
   std::uint64_t size_bytes() const override { return mapped_.size_bytes(); }
   DeviceCounters counters() const override { return counters_.read(); }
+  DeviceFile file() const override {
+    return {mapped_.file().path, mapped_.file().kind == FileKind::dax};
+  }
 
   Status resize(std::uint64_t size_bytes) override {
     if (mapped_.file().read_only) {

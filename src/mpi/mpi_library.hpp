@@ -1,0 +1,83 @@
+// The MPI library that this process has loaded, seen from a library that stands before it.
+//
+// libperdure_mpi defines some names of MPI itself and is not linked with any MPI library, so that
+// it can be preloaded into programs that use none (mpiexec, a shell) and into those that load one
+// later and privately (Python). So the library is looked for when it is first needed.
+//
+// Threads: any. Failure: what is absent is null; a name may be, as MPI libraries differ.
+#pragma once
+
+#include <mpi.h>
+
+namespace perdure {
+
+// The MPI library's own definition of `name`, or null.
+void* mpi_symbol(const char* name);
+
+// The variable `name` of the MPI library as the whole process sees it, which may be a copy in the
+// executable (a copy relocation).
+void* mpi_variable(const char* name);
+
+// Whether the code at `address` belongs to the MPI library, but not to its Fortran bindings, which
+// speak for the program.
+bool in_mpi_library(const void* address);
+
+// Predefined handles. Those of Open MPI are addresses of its variables, to which a preloaded
+// library must hold no reference of its own.
+#ifdef OPEN_MPI
+template <typename Handle>
+Handle predefined(const char* name) {
+  return static_cast<Handle>(mpi_variable(name));
+}
+inline MPI_Comm comm_null() {
+  return predefined<MPI_Comm>("ompi_mpi_comm_null");
+}
+inline MPI_Comm comm_world() {
+  return predefined<MPI_Comm>("ompi_mpi_comm_world");
+}
+inline MPI_Win win_null() {
+  return predefined<MPI_Win>("ompi_mpi_win_null");
+}
+inline MPI_Info info_null() {
+  return predefined<MPI_Info>("ompi_mpi_info_null");
+}
+inline MPI_Datatype type_byte() {
+  return predefined<MPI_Datatype>("ompi_mpi_byte");
+}
+inline MPI_Datatype type_uint64() {
+  return predefined<MPI_Datatype>("ompi_mpi_uint64_t");
+}
+inline MPI_Op op_max() {
+  return predefined<MPI_Op>("ompi_mpi_op_max");
+}
+inline MPI_Errhandler errors_return() {
+  return predefined<MPI_Errhandler>("ompi_mpi_errors_return");
+}
+#else
+inline MPI_Comm comm_null() {
+  return MPI_COMM_NULL;
+}
+inline MPI_Comm comm_world() {
+  return MPI_COMM_WORLD;
+}
+inline MPI_Win win_null() {
+  return MPI_WIN_NULL;
+}
+inline MPI_Info info_null() {
+  return MPI_INFO_NULL;
+}
+inline MPI_Datatype type_byte() {
+  return MPI_BYTE;
+}
+inline MPI_Datatype type_uint64() {
+  return MPI_UINT64_T;
+}
+inline MPI_Op op_max() {
+  return MPI_MAX;
+}
+inline MPI_Errhandler errors_return() {
+  return MPI_ERRORS_RETURN;
+}
+#endif
+
+}  // namespace perdure

@@ -1,0 +1,64 @@
+#include "pmem/shared_view.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "pmem/file_handle.hpp"
+
+namespace perdure {
+namespace {
+
+Result<FileHandle> open_same_file(const FilePages& pages) {
+  const int fd = ::open(pages.file.path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return errno_status("open " + pages.file.path, errno);
+  FileHandle handle(fd);
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) return errno_status("fstat " + pages.file.path, errno);
+  if (!(FileIdentity{status.st_dev, status.st_ino} == pages.identity)) {
+    return Status(Code::foreign, pages.file.path +
+                                     " is another file than its owner's: the pool's "
+                                     "directory is not shared");
+  }
+  if (static_cast<std::uint64_t>(status.st_size) < pages.offset + pages.bytes) {
+    return Status(Code::damaged, pages.file.path + " is shorter than its owner says");
+  }
+  return handle;
+}
+
+}  // namespace
+
+Result<FileIdentity> identify_file(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return errno_status("stat " + path, errno);
+  return FileIdentity{status.st_dev, status.st_ino};
+}
+
+Result<std::byte*> map_shared_view(const FilePages& pages, std::byte* address, bool populate) {
+  auto handle = open_same_file(pages);
+  if (!handle.ok()) return handle.status();
+  int flags = pages.file.map_sync ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED;
+  if (address != nullptr) flags |= MAP_FIXED;
+  if (populate) flags |= MAP_POPULATE;
+  void* mapped = ::mmap(address, pages.bytes, PROT_READ | PROT_WRITE, flags, handle.value().fd(),
+                        static_cast<off_t>(pages.offset));
+  if (mapped == MAP_FAILED) {
+    return errno_status("map " + std::to_string(pages.bytes) + " bytes of " + pages.file.path,
+                        errno);
+  }
+  return static_cast<std::byte*>(mapped);
+}
+
+Status cover_shared_view(std::byte* address, std::uint64_t bytes) {
+  void* mapped = ::mmap(address, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  return mapped == MAP_FAILED ? errno_status("covering a view", errno) : Status::success();
+}
+
+void unmap_shared_view(std::byte* address, std::uint64_t bytes) {
+  ::munmap(address, bytes);
+}
+
+}  // namespace perdure

@@ -1,0 +1,418 @@
+// Windows: made, extended by attached memory, and freed.
+//
+// Making a persistent window is collective as MPI says, in these steps, each of which succeeds on
+// all ranks or on none: join the pool (which the first window opens and restarts), make the real
+// window, open the array, which brings back the contents of the restored version. Nobody can reach
+// the memory before its contents are there, as the last step ends with an agreement.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mpi/mpi_library.hpp"
+#include "rma/info.hpp"
+#include "rma/window_calls.hpp"
+#include "rma/window_pool.hpp"
+#include "rma/wish.hpp"
+
+namespace perdure {
+namespace {
+
+thread_local bool caller_is_library = false;
+
+std::atomic<int> living_windows{0};
+
+// The program's own arguments.
+struct Memory {
+  void* base = nullptr;  // of MPI_Win_create
+  MPI_Aint size = 0;
+  MPI_Aint disp_unit = 1;
+};
+
+ArrayMode array_mode(WindowMode mode) {
+  switch (mode) {
+    case WindowMode::copy:
+      return ArrayMode::copy;
+    case WindowMode::log:
+      return ArrayMode::log;
+    case WindowMode::twin:
+      return ArrayMode::twin;
+    case WindowMode::flush:
+      return ArrayMode::flush;
+  }
+  return ArrayMode::copy;
+}
+
+bool lives_in_pool(WindowMode mode) {
+  return mode == WindowMode::twin || mode == WindowMode::flush;
+}
+
+// The displacement unit is part of the shape: a window of another unit holds another layout.
+ArrayShape window_shape(const WindowOptions& options, const Memory& memory) {
+  ArrayShape shape;
+  shape.type = ArrayType::byte;
+  shape.mode = array_mode(options.mode);
+  shape.checksums = options.checksums.value_or(!lives_in_pool(options.mode));
+  const auto size = static_cast<std::uint64_t>(memory.size);
+  const auto unit = static_cast<std::uint64_t>(memory.disp_unit);
+  if (unit != 0 && size % unit == 0) {
+    shape.extents = {size / unit, unit};
+  } else {
+    shape.extents = {size};
+  }
+  return shape;
+}
+
+ArrayOptions array_options(const WindowOptions& options, void* buffer, bool keep_contents) {
+  ArrayOptions with;
+  with.buffer = buffer;
+  with.compare = options.mode == WindowMode::log;
+  with.staged = options.asynchronous;
+  with.keep_contents = keep_contents;
+  return with;
+}
+
+// What the kind of window can't do; a program that knows nothing of it gets mode copy instead.
+Status fit_mode(WindowOptions& options, WindowFlavor flavor, bool contiguous) {
+  if (!lives_in_pool(options.mode)) return Status::success();
+  std::string reason;
+  if (flavor == WindowFlavor::create) {
+    reason = "the memory of MPI_Win_create is the program's own; use MPI_Win_allocate";
+  } else if (flavor == WindowFlavor::dynamic) {
+    reason = "memory that is attached is the program's own; use MPI_Win_allocate";
+  } else if (flavor == WindowFlavor::shared && contiguous) {
+    reason =
+        "each rank's memory is in a file of its own, so the segments can't be contiguous; set "
+        "the info key alloc_shared_noncontig=true";
+  }
+  if (reason.empty()) return Status::success();
+  if (options.by_environment) {
+    options.mode = WindowMode::copy;
+    options.given["perdure_mode"] = "copy";
+    return Status::success();
+  }
+  return {Code::invalid_argument,
+          "perdure_mode='" + options.given["perdure_mode"] + "' is not possible here: " + reason};
+}
+
+std::unique_ptr<Window> new_window(const WindowOptions& options, WindowFlavor flavor,
+                                   WindowPool* pool, const Memory& memory) {
+  auto window = std::make_unique<Window>();
+  window->options = options;
+  window->flavor = flavor;
+  window->pool = pool;
+  window->size_bytes = memory.size;
+  window->disp_unit = static_cast<int>(memory.disp_unit);
+  window->create_flavor =
+      flavor == WindowFlavor::shared ? MPI_WIN_FLAVOR_SHARED : MPI_WIN_FLAVOR_ALLOCATE;
+  return window;
+}
+
+// Collective.
+int fail(MPI_Comm comm, WindowPool* pool, const Status& status) {
+  if (pool != nullptr) (void)WindowPool::leave(pool);  // the first failure is the one to tell
+  return raise_on_comm(comm, status);
+}
+
+Status publish(std::unique_ptr<Window> window) {
+  PERDURE_TRY(register_window(*window));
+  for (const auto& half : window->halves) PERDURE_TRY(register_window(*half));
+  window->pool->add(*window);
+  if (living_windows++ == 0) take_window_calls(true);
+  (void)window.release();  // until win_free
+  return Status::success();
+}
+
+// Modes copy and log: `make` lets MPI make the window, and tells where its memory is.
+template <typename Make>
+int make_plain(const WindowOptions& options, WindowFlavor flavor, WindowPool* pool, MPI_Comm comm,
+               const Memory& memory, const Make& make, MPI_Win* win) {
+  void* base = nullptr;
+  if (const int error = make(&base); error != MPI_SUCCESS) {
+    (void)WindowPool::leave(pool);
+    return error;
+  }
+  auto window = new_window(options, flavor, pool, memory);
+  window->handle = *win;
+  Status status;
+  if (flavor != WindowFlavor::dynamic) {
+    auto array =
+        pool->pool().open_array(options.name, window_shape(options, memory),
+                                array_options(options, base, flavor == WindowFlavor::create));
+    status = array.status();
+    if (array.ok()) window->array = array.value();
+  }
+  if (status.ok()) status = publish(std::move(window));
+  if (status.ok()) return MPI_SUCCESS;
+  WinFree::real(win);
+  return fail(comm, pool, status);
+}
+
+ExposedPart part_of(const VersionedArray& array, const Memory& memory) {
+  ExposedPart part;
+  part.offset = array.copy_offset(0);
+  part.copy_bytes = array.size_bytes();
+  part.copies = array.copies();
+  part.stride = part.copies > 1 ? array.copy_offset(1) - array.copy_offset(0) : 0;
+  part.unit_bytes = static_cast<std::uint64_t>(memory.disp_unit);
+  return part;
+}
+
+Status expose_half(Window& whole, std::uint32_t copy, const Memory& memory, MPI_Info info) {
+  auto half = new_window(whole.options, whole.flavor, whole.pool, memory);
+  ExposedPart part = part_of(*whole.array, memory);
+  part.offset = whole.array->copy_offset(copy);
+  part.copies = 1;
+  auto exposed = expose(whole.pool->group(), whole.pool->path(), whole.pool->pool().device().file(),
+                        part, info);
+  if (!exposed.ok()) return exposed.status();
+  half->exposure = exposed.take();
+  half->handle = half->exposure.window;
+  half->array = whole.array;
+  half->whole = &whole;
+  whole.halves.push_back(std::move(half));
+  return Status::success();
+}
+
+Status expose_window(Window& window, const Memory& memory, MPI_Info info) {
+  Pool& pool = window.pool->pool();
+  if (pool.device().file().path.empty()) {
+    return {Code::unsupported, "the pool's device is no file that other ranks could map"};
+  }
+  auto exposed = expose(window.pool->group(), window.pool->path(), pool.device().file(),
+                        part_of(*window.array, memory), info);
+  if (!exposed.ok()) return exposed.status();
+  window.exposure = exposed.take();
+  window.handle = window.exposure.window;
+  if (window.flavor == WindowFlavor::shared && !window.exposure.shared) {
+    return {Code::unsupported,
+            "the pool's files can't be mapped over the memory of MPI_Win_allocate_shared here; use "
+            "perdure_mode=copy"};
+  }
+  if (window.options.mode != WindowMode::twin) return Status::success();
+  for (std::uint32_t copy = 0; copy < window.array->copies(); ++copy) {
+    PERDURE_TRY(expose_half(window, copy, memory, info));
+  }
+  return Status::success();
+}
+
+void withdraw_all(Window& window) {
+  for (const auto& half : window.halves) {
+    forget_window(half->handle);
+    withdraw(half->exposure);
+  }
+  window.halves.clear();
+  if (window.exposure.made) withdraw(window.exposure);
+}
+
+// Modes twin and flush: memory in the pool.
+int make_exposed(const WindowOptions& options, WindowFlavor flavor, WindowPool* pool, MPI_Comm comm,
+                 const Memory& memory, MPI_Info info, void* base, MPI_Win* win) {
+  auto window = new_window(options, flavor, pool, memory);
+  auto array = pool->pool().open_array(options.name, window_shape(options, memory),
+                                       array_options(options, nullptr, false));
+  if (!array.ok()) return fail(comm, pool, array.status());
+  window->array = array.value();
+  Window& made = *window;
+  Status status = expose_window(made, memory, info);
+  const MPI_Win handle = made.handle;
+  std::byte* address = status.ok() ? made.base() : nullptr;
+  if (status.ok()) status = publish(std::move(window));
+  if (!status.ok()) {
+    if (window) withdraw_all(*window);
+    (void)pool->pool().close_array(array.value(), false);
+    return fail(comm, pool, status);
+  }
+  *win = handle;
+  *static_cast<void**>(base) = address;
+  return MPI_SUCCESS;
+}
+
+// What all four ways of making a window have in common. `make` as in make_plain().
+template <typename Make>
+int make_window(Wish& wish, WindowFlavor flavor, bool contiguous, MPI_Info info, MPI_Comm comm,
+                const Memory& memory, const Make& make, void* base, MPI_Win* win) {
+  Status local = wish.status;
+  if (local.ok()) local = fit_mode(wish.options, flavor, contiguous);
+  if (local.ok() && memory.size < 0) {
+    local = Status(Code::invalid_argument, "the size of a window can't be negative");
+  }
+  auto pool = WindowPool::join(local, wish.options, comm);
+  if (!pool.ok()) return raise_on_comm(comm, pool.status());
+  if (lives_in_pool(wish.options.mode)) {
+    return make_exposed(wish.options, flavor, pool.value(), comm, memory, info, base, win);
+  }
+  return make_plain(wish.options, flavor, pool.value(), comm, memory, make, win);
+}
+
+bool wants_contiguous(MPI_Info info) {
+  const KeyValues keys = read_info(info);
+  const auto found = keys.find("alloc_shared_noncontig");
+  return found == keys.end() || found->second != "true";
+}
+
+// The part of the window that an attached region is: after a restart the program attaches again,
+// and its regions are matched with those of the restored version in the order of attachment.
+std::uint32_t next_part(const Window& window) {
+  const std::vector<std::uint32_t> waiting = window.pool->pool().closed_parts(window.options.name);
+  if (!waiting.empty()) return waiting.front();
+  std::uint32_t last = 0;
+  for (const AttachedRegion& region : window.attached) last = std::max(last, region.part);
+  return last + 1;
+}
+
+// Local, as MPI_Win_attach is. Brings back the contents that the restored version holds.
+Status attach(Window& window, void* base, MPI_Aint size) {
+  ArrayOptions with = array_options(window.options, base, true);
+  with.part = next_part(window);
+  auto array = window.pool->pool().open_array_local(
+      window.options.name, window_shape(window.options, {base, size, 1}), with);
+  if (!array.ok()) return array.status();
+  window.attached.push_back({base, array.value(), with.part});
+  return Status::success();
+}
+
+}  // namespace
+
+CallerScope::CallerScope(const void* return_address) {
+  caller_is_library = in_mpi_library(return_address);
+}
+CallerScope::~CallerScope() {
+  caller_is_library = false;
+}
+bool CallerScope::from_library() {
+  return caller_is_library;
+}
+
+int win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm,
+               MPI_Win* win) {
+  Wish wish = read_wish(info, comm);
+  if (!wish.persistent) return WinCreate::real(base, size, disp_unit, info, comm, win);
+  const auto make = [&](void** at) {
+    *at = base;
+    return WinCreate::real(base, size, disp_unit, info, comm, win);
+  };
+  return make_window(wish, WindowFlavor::create, true, info, comm, {base, size, disp_unit}, make,
+                     nullptr, win);
+}
+
+int win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* base,
+                 MPI_Win* win) {
+  Wish wish = read_wish(info, comm);
+  if (!wish.persistent) return WinAllocate::real(size, disp_unit, info, comm, base, win);
+  const auto make = [&](void** at) {
+    const int error = WinAllocate::real(size, disp_unit, info, comm, base, win);
+    if (error == MPI_SUCCESS) *at = *static_cast<void**>(base);
+    return error;
+  };
+  return make_window(wish, WindowFlavor::allocate, true, info, comm, {nullptr, size, disp_unit},
+                     make, base, win);
+}
+
+int win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* base,
+                        MPI_Win* win) {
+  Wish wish = read_wish(info, comm);
+  if (!wish.persistent) return WinAllocateShared::real(size, disp_unit, info, comm, base, win);
+  const auto make = [&](void** at) {
+    const int error = WinAllocateShared::real(size, disp_unit, info, comm, base, win);
+    if (error == MPI_SUCCESS) *at = *static_cast<void**>(base);
+    return error;
+  };
+  return make_window(wish, WindowFlavor::shared, wants_contiguous(info), info, comm,
+                     {nullptr, size, disp_unit}, make, base, win);
+}
+
+int win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+  Wish wish = read_wish(info, comm);
+  if (!wish.persistent) return WinCreateDynamic::real(info, comm, win);
+  const auto make = [&](void**) { return WinCreateDynamic::real(info, comm, win); };
+  return make_window(wish, WindowFlavor::dynamic, true, info, comm, {}, make, nullptr, win);
+}
+
+#if MPI_VERSION >= 4
+int win_create_c(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
+                 MPI_Win* win) {
+  Wish wish = read_wish(info, comm);
+  if (!wish.persistent) return WinCreateC::real(base, size, disp_unit, info, comm, win);
+  const auto make = [&](void** at) {
+    *at = base;
+    return WinCreateC::real(base, size, disp_unit, info, comm, win);
+  };
+  return make_window(wish, WindowFlavor::create, true, info, comm, {base, size, disp_unit}, make,
+                     nullptr, win);
+}
+
+int win_allocate_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* base,
+                   MPI_Win* win) {
+  Wish wish = read_wish(info, comm);
+  if (!wish.persistent) return WinAllocateC::real(size, disp_unit, info, comm, base, win);
+  const auto make = [&](void** at) {
+    const int error = WinAllocateC::real(size, disp_unit, info, comm, base, win);
+    if (error == MPI_SUCCESS) *at = *static_cast<void**>(base);
+    return error;
+  };
+  return make_window(wish, WindowFlavor::allocate, true, info, comm, {nullptr, size, disp_unit},
+                     make, base, win);
+}
+
+int win_allocate_shared_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
+                          void* base, MPI_Win* win) {
+  Wish wish = read_wish(info, comm);
+  if (!wish.persistent) return WinAllocateSharedC::real(size, disp_unit, info, comm, base, win);
+  const auto make = [&](void** at) {
+    const int error = WinAllocateSharedC::real(size, disp_unit, info, comm, base, win);
+    if (error == MPI_SUCCESS) *at = *static_cast<void**>(base);
+    return error;
+  };
+  return make_window(wish, WindowFlavor::shared, wants_contiguous(info), info, comm,
+                     {nullptr, size, disp_unit}, make, base, win);
+}
+#endif
+
+int win_attach(MPI_Win win, void* base, MPI_Aint size) {
+  const int error = WinAttach::real(win, base, size);
+  Window* window = find_window(win);
+  if (error != MPI_SUCCESS || window == nullptr) return error;
+  const Status attached = attach(*window, base, size);
+  if (attached.ok()) return MPI_SUCCESS;
+  WinDetach::real(win, base);
+  return raise_on_window(win, attached);
+}
+
+int win_detach(MPI_Win win, const void* base) {
+  const int error = WinDetach::real(win, base);
+  Window* window = find_window(win);
+  if (error != MPI_SUCCESS || window == nullptr) return error;
+  const auto found =
+      std::find_if(window->attached.begin(), window->attached.end(),
+                   [base](const AttachedRegion& region) { return region.base == base; });
+  if (found == window->attached.end()) return MPI_SUCCESS;
+  const Status closed = window->pool->detach(*found->array);
+  window->attached.erase(found);
+  return closed.ok() ? MPI_SUCCESS : raise_on_window(win, closed);
+}
+
+int win_free(MPI_Win* win) {
+  Window* found = win == nullptr ? nullptr : find_window(*win);
+  if (found == nullptr) return WinFree::real(win);
+  if (found->whole != nullptr) {
+    return raise_on_window(
+        *win, {Code::invalid_argument, "half of a twin window; it is freed with its window"});
+  }
+  const std::unique_ptr<Window> window(found);
+  Status status = window->pool->remove(*window);
+  forget_window(*win);
+  int error = MPI_SUCCESS;
+  if (window->exposure.made) {
+    withdraw_all(*window);
+    *win = win_null();
+  } else {
+    error = WinFree::real(win);
+  }
+  if (Status left = WindowPool::leave(window->pool); status.ok()) status = left;
+  if (--living_windows == 0) take_window_calls(false);
+  if (error != MPI_SUCCESS || status.ok()) return error;
+  return raise_on_comm(comm_world(), status);
+}
+
+}  // namespace perdure

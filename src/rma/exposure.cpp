@@ -1,0 +1,203 @@
+#include "rma/exposure.hpp"
+
+#include <algorithm>
+
+#include "base/agreement.hpp"
+#include "mpi/mpi_library.hpp"
+#include "object/job_record.hpp"
+#include "pmem/region.hpp"
+#include "rma/mpi_calls.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr std::uint64_t huge_page_bytes = std::uint64_t{2} << 20;
+
+// What each rank tells the others of its part.
+struct Announcement {
+  std::uint64_t offset;
+  std::uint64_t bytes;
+  std::uint64_t copy_bytes;
+  std::uint64_t stride;
+  std::uint64_t unit_bytes;
+  std::uint64_t first_byte;  // of the part in the memory that MPI made
+  std::uint64_t device;      // identity of the file
+  std::uint64_t inode;
+  std::uint64_t map_sync;
+};
+
+Announcement announce(const DeviceFile& file, const FileIdentity& identity, const ExposedPart& part,
+                      std::uint64_t first_byte) {
+  return {part.offset,     part.bytes(),    part.copy_bytes,
+          part.stride,     part.unit_bytes, first_byte,
+          identity.device, identity.inode,  file.map_sync ? 1U : 0U};
+}
+
+Result<std::vector<Announcement>> gather(MpiGroup& group, Announcement mine) {
+  std::vector<Announcement> all(group.ranks());
+  const int error = PMPI_Allgather(&mine, sizeof mine, type_byte(), all.data(), sizeof mine,
+                                   type_byte(), group.comm());
+  if (error != MPI_SUCCESS) return mpi_status("MPI_Allgather", error);
+  return all;
+}
+
+FilePages pages_of(const std::string& directory, std::uint32_t rank, const Announcement& from) {
+  return {{rank_file_path(directory, rank), from.map_sync != 0},
+          {from.device, from.inode},
+          from.offset,
+          align_up(from.bytes, view_page_bytes)};
+}
+
+bool on_one_node(MpiGroup& group) {
+  MPI_Comm node = comm_null();
+  if (PMPI_Comm_split_type(group.comm(), MPI_COMM_TYPE_SHARED, 0, info_null(), &node) !=
+      MPI_SUCCESS) {
+    return false;
+  }
+  int ranks = 0;
+  PMPI_Comm_size(node, &ranks);
+  PMPI_Comm_free(&node);
+  return static_cast<std::uint32_t>(ranks) == group.ranks();
+}
+
+// The user's hints, and that every rank's memory begins at pages of its own.
+MPI_Info shared_info(MPI_Info from) {
+  MPI_Info info = info_null();
+  if (from == info_null()) {
+    PMPI_Info_create(&info);
+  } else {
+    PMPI_Info_dup(from, &info);
+  }
+  PMPI_Info_set(info, "alloc_shared_noncontig", "true");
+  return info;
+}
+
+// Where in MPI's memory a page of the file can be mapped; large parts so that the kernel can use
+// huge pages.
+std::uint64_t first_fitting_byte(const std::byte* memory, const ExposedPart& part) {
+  const std::uint64_t align = part.bytes() >= huge_page_bytes ? huge_page_bytes : view_page_bytes;
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  return (part.offset % align + align - address % align) % align;
+}
+
+// Maps rank's pages over its memory as this process sees it.
+Status cover_with_file(MPI_Win window, const std::string& directory, std::uint32_t rank, bool own,
+                       const Announcement& from, ExposedTarget& target) {
+  MPI_Aint bytes = 0;
+  int unit = 0;
+  std::byte* memory = nullptr;
+  const int error = WinSharedQuery::real(window, static_cast<int>(rank), &bytes, &unit, &memory);
+  if (error != MPI_SUCCESS) return mpi_status("MPI_Win_shared_query", error);
+  std::byte* at = memory + from.first_byte;
+  const FilePages pages = pages_of(directory, rank, from);
+  if (reinterpret_cast<std::uintptr_t>(at) % view_page_bytes != 0 ||
+      from.first_byte + pages.bytes > static_cast<std::uint64_t>(bytes)) {
+    return {Code::unsupported,
+            "the MPI library places a rank's memory elsewhere in its neighbours"};
+  }
+  auto mapped = map_shared_view(pages, at, own);
+  if (!mapped.ok()) return mapped.status();
+  target.view = at;
+  return Status::success();
+}
+
+void cover_all(Exposure& exposure) {
+  for (ExposedTarget& target : exposure.targets) {
+    if (target.view == nullptr) continue;
+    // Failure would leave the view, whose addresses MPI gives back anyway.
+    (void)cover_shared_view(target.view, align_up(target.bytes, view_page_bytes));
+    target.view = nullptr;
+  }
+}
+
+std::vector<ExposedTarget> targets_from(const std::vector<Announcement>& all) {
+  std::vector<ExposedTarget> targets;
+  for (const Announcement& each : all) {
+    targets.push_back(
+        {each.first_byte, each.stride, each.unit_bytes, each.bytes, each.copy_bytes, nullptr});
+  }
+  return targets;
+}
+
+// Tries memory of MPI's own; nothing if that can't be covered on some rank.
+Result<bool> expose_shared(MpiGroup& group, const std::string& directory, const DeviceFile& file,
+                           const FileIdentity& identity, const ExposedPart& part, MPI_Info info,
+                           Exposure& exposure) {
+  const std::uint64_t room =
+      part.bytes() == 0 ? 0 : align_up(part.bytes(), view_page_bytes) + huge_page_bytes;
+  std::byte* memory = nullptr;
+  MPI_Info hints = shared_info(info);
+  const int error = WinAllocateShared::real(static_cast<MPI_Aint>(room), 1, hints, group.comm(),
+                                            &memory, &exposure.window);
+  PMPI_Info_free(&hints);
+  if (error != MPI_SUCCESS) return mpi_status("MPI_Win_allocate_shared", error);
+  auto all = gather(group, announce(file, identity, part, first_fitting_byte(memory, part)));
+  if (!all.ok()) return all.status();
+  exposure.targets = targets_from(all.value());
+  Status covered;
+  for (std::uint32_t rank = 0; rank < group.ranks() && covered.ok(); ++rank) {
+    if (all.value()[rank].bytes == 0) continue;
+    covered = cover_with_file(exposure.window, directory, rank, rank == group.rank(),
+                              all.value()[rank], exposure.targets[rank]);
+  }
+  if (agree(group, covered).ok()) return true;
+  cover_all(exposure);
+  WinFree::real(&exposure.window);
+  return false;
+}
+
+Status expose_created(MpiGroup& group, const std::string& directory, const DeviceFile& file,
+                      const FileIdentity& identity, const ExposedPart& part, MPI_Info info,
+                      Exposure& exposure) {
+  const Announcement mine = announce(file, identity, part, 0);
+  std::byte* view = nullptr;
+  Status local;
+  if (part.bytes() != 0) {
+    auto mapped = map_shared_view(pages_of(directory, group.rank(), mine), nullptr, true);
+    local = mapped.status();
+    if (mapped.ok()) view = mapped.value();
+  }
+  PERDURE_TRY(agree(group, local));
+  auto all = gather(group, mine);
+  if (!all.ok()) return all.status();
+  exposure.targets = targets_from(all.value());
+  exposure.targets[group.rank()].view = view;
+  const int error = WinCreate::real(view, static_cast<MPI_Aint>(part.bytes()), 1, info,
+                                    group.comm(), &exposure.window);
+  return error == MPI_SUCCESS ? Status::success() : mpi_status("MPI_Win_create", error);
+}
+
+}  // namespace
+
+Result<Exposure> expose(MpiGroup& group, const std::string& directory, const DeviceFile& file,
+                        const ExposedPart& part, MPI_Info info) {
+  auto identity = identify_file(file.path);
+  PERDURE_TRY(agree(group, identity.status()));
+  Exposure exposure;
+  exposure.rank = group.rank();
+  // A single rank's memory may come from MPI's heap, where nothing can be covered.
+  if (group.ranks() > 1 && on_one_node(group)) {
+    auto shared = expose_shared(group, directory, file, identity.value(), part, info, exposure);
+    if (!shared.ok()) return shared.status();
+    exposure.shared = shared.value();
+  }
+  if (!exposure.shared) {
+    PERDURE_TRY(expose_created(group, directory, file, identity.value(), part, info, exposure));
+  }
+  exposure.made = true;
+  return exposure;
+}
+
+int withdraw(Exposure& exposure) {
+  exposure.made = false;
+  if (exposure.shared) {
+    cover_all(exposure);
+    return WinFree::real(&exposure.window);
+  }
+  const ExposedTarget own = exposure.targets[exposure.rank];
+  const int error = WinFree::real(&exposure.window);
+  if (own.view != nullptr) unmap_shared_view(own.view, align_up(own.bytes, view_page_bytes));
+  return error;
+}
+
+}  // namespace perdure

@@ -1,0 +1,98 @@
+// What perdure_mpi.h adds for windows, and the same for Fortran's handles.
+#include <string>
+
+#include "mpi/mpi_library.hpp"
+#include "perdure/perdure_mpi.h"
+#include "rma/window_calls.hpp"
+#include "rma/window_pool.hpp"
+
+namespace {
+
+using perdure::Code;
+using perdure::Status;
+using perdure::Window;
+
+Status find(MPI_Win win, Window** window) {
+  *window = perdure::find_window(win);
+  if (*window != nullptr) return Status::success();
+  return {Code::invalid_argument,
+          "the window is not persistent; give the MPI_Info of its creation the key perdure_name, "
+          "and link libperdure_mpi before the MPI library"};
+}
+
+Status need(bool holds, const char* what) {
+  return holds ? Status::success() : Status(Code::invalid_argument, what);
+}
+
+}  // namespace
+
+extern "C" {
+
+int perdure_win_commit(MPI_Win win, uint64_t* version) {
+  return perdure::guarded([&]() -> Status {
+    Window* window = nullptr;
+    PERDURE_TRY(find(win, &window));
+    auto committed = window->pool->commit(true);
+    if (!committed.ok()) return committed.status();
+    if (version != nullptr) *version = committed.value();
+    return Status::success();
+  });
+}
+
+int perdure_win_restart(MPI_Win win, uint64_t* version) {
+  return perdure::guarded([&]() -> Status {
+    Window* window = nullptr;
+    PERDURE_TRY(find(win, &window));
+    PERDURE_TRY(need(version != nullptr, "a place for the version is needed"));
+    *version = window->pool->restored_version();
+    return Status::success();
+  });
+}
+
+int perdure_win_halves(MPI_Win win, MPI_Win* consistent, MPI_Win* working) {
+  return perdure::guarded([&]() -> Status {
+    Window* window = nullptr;
+    PERDURE_TRY(find(win, &window));
+    if (window->whole != nullptr) window = window->whole;
+    PERDURE_TRY(need(!window->halves.empty(), "only a window of mode twin has two halves"));
+    if (consistent != nullptr) {
+      *consistent = window->halves[window->array->consistent_copy()]->handle;
+    }
+    if (working != nullptr) *working = window->halves[window->array->working_copy()]->handle;
+    return Status::success();
+  });
+}
+
+int perdure_win_pool(MPI_Win win, perdure_pool** pool) {
+  return perdure::guarded([&]() -> Status {
+    Window* window = nullptr;
+    PERDURE_TRY(find(win, &window));
+    PERDURE_TRY(need(pool != nullptr, "a place for the pool is needed"));
+    *pool = window->pool->handle();
+    return Status::success();
+  });
+}
+
+// For fortran/perdure.f90. Handles are Fortran's integers.
+PERDURE_API int perdure_win_commit_f(const int* win, uint64_t* version) {
+  return perdure_win_commit(PMPI_Win_f2c(*win), version);
+}
+
+PERDURE_API int perdure_win_restart_f(const int* win, uint64_t* version) {
+  return perdure_win_restart(PMPI_Win_f2c(*win), version);
+}
+
+PERDURE_API int perdure_win_halves_f(const int* win, int* consistent, int* working) {
+  MPI_Win halves[2] = {perdure::win_null(), perdure::win_null()};
+  const int code = perdure_win_halves(PMPI_Win_f2c(*win), &halves[0], &halves[1]);
+  if (code != PERDURE_OK) return code;
+  *consistent = PMPI_Win_c2f(halves[0]);
+  *working = PMPI_Win_c2f(halves[1]);
+  return PERDURE_OK;
+}
+
+PERDURE_API int perdure_win_pool_f(const int* win, perdure_pool** pool) {
+  return perdure_win_pool(PMPI_Win_f2c(*win), pool);
+}
+
+}  // extern "C"

@@ -1,0 +1,115 @@
+// Synchronisation calls: MPI's own first, then, where the window's rule says so, a commit.
+#include "perdure/perdure_mpi.h"
+#include "rma/window_calls.hpp"
+#include "rma/window_pool.hpp"
+
+namespace perdure {
+namespace {
+
+// The end of an epoch says nothing about the operations of other ranks.
+bool is_passive(Trigger trigger) {
+  return trigger != Trigger::fence && trigger != Trigger::wait;
+}
+
+int commit(Window& window, bool quiesce) {
+  auto committed = window.pool->commit(quiesce);
+  return committed.ok() ? MPI_SUCCESS : raise_on_window(window.handle, committed.status());
+}
+
+// Counts the call; commits if it is due. The halves of a twin window have no rule of their own:
+// which of them a program synchronises last is its own affair.
+int reached(Window& window, Trigger trigger) {
+  const std::uint64_t every = window.options.commit.of(trigger);
+  if (every == 0 || window.whole != nullptr) return MPI_SUCCESS;
+  if (++window.reached[static_cast<std::size_t>(trigger)] % every != 0) return MPI_SUCCESS;
+  // A neighbour may be waiting for this rank's MPI_Win_complete, so no collective can tell it.
+  if (trigger == Trigger::wait && window.pending) {
+    return raise_on_window(
+        window.handle, {Code::wrong_state, "MPI_Win_wait of window '" + window.options.name +
+                                               "' is to commit, but this rank's own epoch is open; "
+                                               "call MPI_Win_complete first"});
+  }
+  return commit(window, is_passive(trigger));
+}
+
+void epoch_ended(Window& window) {
+  if (window.locks.fetch_sub(1) == 1) window.pending = false;
+}
+
+}  // namespace
+
+int win_fence(int assertion, MPI_Win win) {
+  const bool asked = (assertion & PERDURE_MODE_COMMIT) != 0;
+  Window* window = find_window(win);
+  if (window == nullptr) {
+    if (!asked) return WinFence::real(assertion, win);
+    return raise_on_window(win, {Code::invalid_argument,
+                                 "PERDURE_MODE_COMMIT on a window that is not persistent; give its "
+                                 "MPI_Info the key perdure_name"});
+  }
+  const int error = WinFence::real(assertion & ~PERDURE_MODE_COMMIT, win);
+  if (error != MPI_SUCCESS) return error;
+  window->pending = false;
+  return asked ? commit(*window, false) : reached(*window, Trigger::fence);
+}
+
+int win_complete(MPI_Win win) {
+  const int error = WinComplete::real(win);
+  Window* window = find_window(win);
+  if (error == MPI_SUCCESS && window != nullptr) window->pending = false;
+  return error;
+}
+
+int win_wait(MPI_Win win) {
+  const int error = WinWait::real(win);
+  Window* window = find_window(win);
+  if (error != MPI_SUCCESS || window == nullptr) return error;
+  return reached(*window, Trigger::wait);
+}
+
+int win_test(MPI_Win win, int* flag) {
+  const int error = WinTest::real(win, flag);
+  Window* window = find_window(win);
+  if (error != MPI_SUCCESS || window == nullptr || *flag == 0) return error;
+  return reached(*window, Trigger::wait);
+}
+
+int win_lock(int type, int rank, int assertion, MPI_Win win) {
+  const int error = WinLock::real(type, rank, assertion, win);
+  Window* window = find_window(win);
+  if (error == MPI_SUCCESS && window != nullptr) ++window->locks;
+  return error;
+}
+
+int win_lock_all(int assertion, MPI_Win win) {
+  const int error = WinLockAll::real(assertion, win);
+  Window* window = find_window(win);
+  if (error == MPI_SUCCESS && window != nullptr) ++window->locks;
+  return error;
+}
+
+int win_unlock(int rank, MPI_Win win) {
+  const int error = WinUnlock::real(rank, win);
+  Window* window = find_window(win);
+  if (error != MPI_SUCCESS || window == nullptr) return error;
+  epoch_ended(*window);
+  return reached(*window, Trigger::unlock);
+}
+
+int win_unlock_all(MPI_Win win) {
+  const int error = WinUnlockAll::real(win);
+  Window* window = find_window(win);
+  if (error != MPI_SUCCESS || window == nullptr) return error;
+  epoch_ended(*window);
+  return reached(*window, Trigger::unlock_all);
+}
+
+int win_flush_all(MPI_Win win) {
+  const int error = WinFlushAll::real(win);
+  Window* window = find_window(win);
+  if (error != MPI_SUCCESS || window == nullptr) return error;
+  window->pending = false;
+  return reached(*window, Trigger::flush_all);
+}
+
+}  // namespace perdure

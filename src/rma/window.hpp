@@ -1,0 +1,113 @@
+// Window: what Perdure knows of one persistent MPI window, or of one half of a twin window.
+//
+// The user's handle is a real window of the MPI library. In modes copy and log its memory is the
+// MPI library's or the user's, and calls pass unchanged. In modes twin and flush its memory is
+// the pool's (exposure.hpp): the real window spans all copies of the array and counts bytes, and
+// displacements are translated here, the only place that does.
+//
+// Threads: operations() may be called from any; everything else is called by the collective calls
+// of the window.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "object/versioned_array.hpp"
+#include "rma/exposure.hpp"
+#include "rma/window_options.hpp"
+
+namespace perdure {
+
+class WindowPool;
+
+enum class WindowFlavor : std::uint8_t { create, allocate, shared, dynamic };
+
+// A region that was attached to a dynamic window.
+struct AttachedRegion {
+  const void* base = nullptr;
+  VersionedArray* array = nullptr;
+  std::uint32_t part = 0;  // its number in the window
+};
+
+struct Window {
+  MPI_Win handle{};
+  WindowOptions options;
+  WindowFlavor flavor = WindowFlavor::create;
+  WindowPool* pool = nullptr;
+  VersionedArray* array = nullptr;  // null: dynamic
+  std::vector<AttachedRegion> attached;
+
+  // Modes twin and flush. A half's exposure spans one copy, the window's own all of them.
+  Exposure exposure;
+  std::vector<std::unique_ptr<Window>> halves;  // twin: one for each copy of the array
+  Window* whole = nullptr;                      // of a half: the window that it belongs to
+
+  // What MPI_Win_get_attr points at.
+  MPI_Aint size_bytes = 0;
+  int disp_unit = 1;
+  int create_flavor = 0;
+
+  // Operations of this rank since the calls that complete them.
+  std::atomic<bool> pending{false};
+  std::atomic<int> locks{0};  // open passive-target epochs; lock_all is one
+  std::array<std::uint64_t, trigger_count> reached{};  // how often each call was made
+
+  bool in_pool() const { return exposure.made; }
+  // The copy of the array that operations and MPI_WIN_BASE mean.
+  std::uint32_t copy() const { return array == nullptr ? 0 : array->working_copy(); }
+  std::byte* base() const { return exposure.address(exposure.rank, current_copy()); }
+
+  // Notes an operation on `target` and says where in the real window `displacement` is. A window
+  // that is not exposed has no targets; neither has MPI_PROC_NULL.
+  MPI_Aint operation(int target, MPI_Aint displacement) {
+    pending.store(true, std::memory_order_relaxed);
+    if (static_cast<std::size_t>(target) >= exposure.targets.size()) return displacement;
+    return exposure.translate(static_cast<std::size_t>(target), displacement, current_copy());
+  }
+
+ private:
+  std::uint32_t current_copy() const { return whole == nullptr ? copy() : 0; }
+};
+
+// The windows of this process by their handles: open addressing with linear probing. A slot whose
+// window is gone keeps its key until another key comes by, so that probing never ends too early.
+// Looked at before every one-sided operation, hence inline.
+struct WindowSlot {
+  std::atomic<std::uint64_t> key{0};  // 0: never used
+  std::atomic<Window*> window{nullptr};
+};
+constexpr std::size_t window_slots = 4096;
+extern std::array<WindowSlot, window_slots> window_table;
+
+inline std::uint64_t window_key(MPI_Win handle) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &handle, sizeof handle);
+  return bits + 1;
+}
+
+inline std::size_t window_place(std::uint64_t key) {
+  return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 52) % window_slots;
+}
+
+// The persistent window behind a handle; null: not ours. Lock-free.
+inline Window* find_window(MPI_Win handle) {
+  const std::uint64_t key = window_key(handle);
+  for (std::size_t i = window_place(key);; i = (i + 1) % window_slots) {
+    const std::uint64_t there = window_table[i].key.load(std::memory_order_acquire);
+    if (there == key) return window_table[i].window.load(std::memory_order_acquire);
+    if (there == 0) return nullptr;
+  }
+}
+
+// Code::no_space when the table is full.
+Status register_window(Window& window);
+void forget_window(MPI_Win handle);
+
+}  // namespace perdure

@@ -1,0 +1,234 @@
+#include "rma/window_options.hpp"
+
+#include <array>
+#include <charconv>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+namespace perdure {
+namespace {
+
+constexpr std::string_view prefix = "perdure_";
+constexpr unsigned keep_max = 63;
+constexpr unsigned threads_max = 256;
+
+Status wrong_value(const std::string& key, const std::string& value, const std::string& allowed) {
+  return {Code::invalid_argument, key + "='" + value + "' is not " + allowed};
+}
+
+Result<std::uint64_t> parse_number(const std::string& key, const std::string& value,
+                                   std::uint64_t least, std::uint64_t most) {
+  std::uint64_t number = 0;
+  const char* end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (error != std::errc{} || stop != end || number < least || number > most) {
+    return wrong_value(key, value,
+                       "a number from " + std::to_string(least) + " to " + std::to_string(most));
+  }
+  return number;
+}
+
+Result<bool> parse_bool(const std::string& key, const std::string& value) {
+  if (value == "true") return true;
+  if (value == "false") return false;
+  return wrong_value(key, value, "true or false");
+}
+
+Status set_bool(const std::string& key, const std::string& value, bool& place) {
+  auto parsed = parse_bool(key, value);
+  if (!parsed.ok()) return parsed.status();
+  place = parsed.value();
+  return Status::success();
+}
+
+Status set_unsigned(const std::string& key, const std::string& value, unsigned most,
+                    unsigned& place) {
+  auto parsed = parse_number(key, value, 1, most);
+  if (!parsed.ok()) return parsed.status();
+  place = static_cast<unsigned>(parsed.value());
+  return Status::success();
+}
+
+Status set_text(const std::string& key, const std::string& value, std::string& place) {
+  if (value.empty()) return wrong_value(key, value, "a text of at least one byte");
+  place = value;
+  return Status::success();
+}
+
+Status set_mode(const std::string& key, const std::string& value, WindowMode& mode) {
+  constexpr std::array<std::pair<std::string_view, WindowMode>, 4> modes = {
+      {{"copy", WindowMode::copy},
+       {"log", WindowMode::log},
+       {"twin", WindowMode::twin},
+       {"flush", WindowMode::flush}}};
+  for (const auto& [name, which] : modes) {
+    if (value == name) {
+      mode = which;
+      return Status::success();
+    }
+  }
+  return wrong_value(key, value, "copy, log, twin or flush");
+}
+
+Status set_restore(const std::string& key, const std::string& value, PoolWish& pool) {
+  if (value == "newest" || value == "discard") {
+    pool.restore = value == "newest" ? RestoreWish::newest : RestoreWish::discard;
+    return Status::success();
+  }
+  auto version = parse_number(key, value, 1, (std::uint64_t{1} << 36) - 1);
+  if (!version.ok()) return wrong_value(key, value, "newest, discard or a version's number");
+  pool.restore = RestoreWish::version;
+  pool.version = version.value();
+  return Status::success();
+}
+
+Status set_free(const std::string& key, const std::string& value, bool& delete_at_free) {
+  if (value != "keep" && value != "delete") return wrong_value(key, value, "keep or delete");
+  delete_at_free = value == "delete";
+  return Status::success();
+}
+
+Status set_commit(const std::string& value, CommitRule& rule) {
+  auto parsed = parse_commit_rule(value);
+  if (!parsed.ok()) return parsed.status();
+  rule = parsed.value();
+  return Status::success();
+}
+
+// One key, `key` with its prefix for messages and `word` without it.
+Status apply(const std::string& key, std::string_view word, const std::string& value,
+             WindowOptions& options) {
+  PoolWish& pool = options.pool;
+  if (word == "name") return set_text(key, value, options.name);
+  if (word == "pool") return set_text(key, value, pool.path);
+  if (word == "mode") return set_mode(key, value, options.mode);
+  if (word == "commit") return set_commit(value, options.commit);
+  if (word == "restore") return set_restore(key, value, pool);
+  if (word == "keep") return set_unsigned(key, value, keep_max, pool.keep);
+  if (word == "async") return set_bool(key, value, options.asynchronous);
+  if (word == "free") return set_free(key, value, options.delete_at_free);
+  if (word == "job") return set_text(key, value, pool.job);
+  if (word == "emulate") return set_text(key, value, pool.emulate);
+  if (word == "real_delay") return set_bool(key, value, pool.real_delay);
+  if (word == "threads") return set_unsigned(key, value, threads_max, pool.threads);
+  if (word == "allow_older") return set_bool(key, value, pool.allow_older);
+  if (word == "checksum") {
+    bool checksums = false;
+    PERDURE_TRY(set_bool(key, value, checksums));
+    options.checksums = checksums;
+    return Status::success();
+  }
+  return {Code::invalid_argument, "unknown key '" + key + "'; perdure_mpi.h lists them"};
+}
+
+bool in_pool(WindowMode mode) {
+  return mode == WindowMode::twin || mode == WindowMode::flush;
+}
+
+Status check(const WindowOptions& options) {
+  if (options.pool.path.empty()) {
+    return {Code::invalid_argument,
+            "a persistent window needs perdure_pool, the directory of its pool; give the key, or "
+            "set PERDURE_POOL"};
+  }
+  if (options.asynchronous && in_pool(options.mode)) {
+    return {Code::invalid_argument,
+            "perdure_async is for modes copy and log: the others copy nothing that could be done "
+            "later"};
+  }
+  if (options.checksums.value_or(false) && options.mode == WindowMode::flush) {
+    return {Code::invalid_argument,
+            "perdure_checksum=true: mode flush keeps no version whose checksum could hold"};
+  }
+  return Status::success();
+}
+
+// "fence/10": the trigger and every how many.
+Status add_trigger(const std::string& item, CommitRule& rule) {
+  const std::size_t slash = item.find('/');
+  const std::string name = item.substr(0, slash);
+  for (std::size_t i = 0; i < trigger_count; ++i) {
+    if (name != trigger_name(static_cast<Trigger>(i))) continue;
+    if (rule.every[i] != 0) return wrong_value("perdure_commit", item, "to be said twice");
+    rule.every[i] = 1;
+    if (slash == std::string::npos) return Status::success();
+    auto every = parse_number("perdure_commit: " + name + "/k, k", item.substr(slash + 1), 1,
+                              std::uint64_t{1} << 32);
+    if (!every.ok()) return every.status();
+    rule.every[i] = every.value();
+    return Status::success();
+  }
+  return wrong_value("perdure_commit", item,
+                     "none, fence, wait, unlock, unlock_all or flush_all, each perhaps with /k");
+}
+
+}  // namespace
+
+const char* trigger_name(Trigger trigger) {
+  constexpr std::array<const char*, trigger_count> names = {"fence", "wait", "unlock", "unlock_all",
+                                                            "flush_all"};
+  return names[static_cast<std::size_t>(trigger)];
+}
+
+Result<CommitRule> parse_commit_rule(const std::string& text) {
+  CommitRule rule;
+  if (text == "none") return rule;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    PERDURE_TRY(add_trigger(text.substr(begin, comma - begin), rule));
+    begin = comma + 1;
+  }
+  return rule;
+}
+
+Result<std::optional<WindowOptions>> parse_window_info(const KeyValues& keys,
+                                                       const std::string& default_pool) {
+  WindowOptions options;
+  options.pool.path = default_pool;
+  for (const auto& [key, value] : keys) {
+    if (!key.starts_with(prefix)) continue;
+    PERDURE_TRY(apply(key, std::string_view(key).substr(prefix.size()), value, options));
+    options.given[key] = value;
+  }
+  if (options.given.empty()) return std::optional<WindowOptions>();
+  if (options.name.empty()) {
+    return Status(Code::invalid_argument, options.given.begin()->first +
+                                              " is given without perdure_name, which makes a "
+                                              "window persistent");
+  }
+  PERDURE_TRY(check(options));
+  return std::optional<WindowOptions>(std::move(options));
+}
+
+Result<WindowOptions> parse_window_environment(const std::string& text) {
+  WindowOptions options;
+  options.by_environment = true;
+  options.delete_at_free = true;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(';', begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::size_t equals = item.find('=');
+    if (equals == std::string::npos) {
+      return Status(Code::invalid_argument, "PERDURE_WINDOWS: '" + item +
+                                                "' is not key=value; for example "
+                                                "pool=/mnt/pmem/job;commit=fence");
+    }
+    const std::string word = item.substr(0, equals);
+    if (word == "name") {
+      return Status(Code::invalid_argument,
+                    "PERDURE_WINDOWS: windows are named by us, name= can't be given");
+    }
+    PERDURE_TRY(apply("PERDURE_WINDOWS: " + word, word, item.substr(equals + 1), options));
+  }
+  if (options.mode == WindowMode::twin) {
+    return Status(Code::invalid_argument,
+                  "PERDURE_WINDOWS: mode=twin needs a program that asks for the two halves "
+                  "(perdure_win_halves); use copy, log or flush");
+  }
+  PERDURE_TRY(check(options));
+  return options;
+}
+
+}  // namespace perdure

@@ -1,0 +1,66 @@
+// Window options: the info keys of perdure_mpi.h as values. Pure, no MPI.
+//
+// Every key that begins with "perdure_" must be known and well formed; an unknown or malformed one
+// is Code::invalid_argument, which names the key, the value and what is allowed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/status.hpp"
+
+namespace perdure {
+
+using KeyValues = std::map<std::string, std::string>;
+
+enum class WindowMode : std::uint8_t { copy, log, twin, flush };
+
+// The synchronisation calls that may commit.
+enum class Trigger : std::uint8_t { fence, wait, unlock, unlock_all, flush_all };
+constexpr std::size_t trigger_count = 5;
+const char* trigger_name(Trigger trigger);
+
+// After how many calls of each kind a commit is made; 0: never.
+struct CommitRule {
+  std::uint64_t every[trigger_count] = {};
+  std::uint64_t of(Trigger trigger) const { return every[static_cast<std::size_t>(trigger)]; }
+};
+Result<CommitRule> parse_commit_rule(const std::string& text);
+
+enum class RestoreWish : std::uint8_t { newest, version, discard };
+
+// What concerns the pool, and so is said by the window that opens it; others may repeat it.
+struct PoolWish {
+  std::string path;
+  std::string job;  // empty: the program's name
+  std::string emulate;
+  bool real_delay = false;
+  bool allow_older = false;
+  unsigned threads = 0;
+  unsigned keep = 0;  // 0: one, or what the pool has
+  RestoreWish restore = RestoreWish::newest;
+  std::uint64_t version = 0;  // for RestoreWish::version
+};
+
+struct WindowOptions {
+  std::string name;
+  WindowMode mode = WindowMode::copy;
+  CommitRule commit;
+  bool asynchronous = false;
+  std::optional<bool> checksums;
+  bool delete_at_free = false;
+  bool by_environment = false;  // named by us, for a program that knows nothing of it
+  PoolWish pool;
+  KeyValues given;  // for MPI_Win_get_info
+};
+
+// From the keys of an MPI_Info; nothing if no key is Perdure's. `default_pool` may be empty.
+Result<std::optional<WindowOptions>> parse_window_info(const KeyValues& keys,
+                                                       const std::string& default_pool);
+
+// From PERDURE_WINDOWS: "pool=DIR;commit=fence;mode=log". The name is left to the caller.
+Result<WindowOptions> parse_window_environment(const std::string& text);
+
+}  // namespace perdure

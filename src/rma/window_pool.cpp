@@ -1,0 +1,197 @@
+#include "rma/window_pool.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+
+#include "base/agreement.hpp"
+#include "rma/mpi_calls.hpp"
+
+namespace perdure {
+namespace {
+
+// The pools that are open in this process, by path.
+struct OpenPools {
+  std::mutex mutex;
+  std::map<std::string, std::unique_ptr<WindowPool>> by_path;
+};
+
+OpenPools& open_pools() {
+  static OpenPools pools;
+  return pools;
+}
+
+std::string canonical(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path full = std::filesystem::weakly_canonical(path, error);
+  return error ? path : full.string();
+}
+
+WindowPool* find_open(const std::string& path) {
+  OpenPools& pools = open_pools();
+  const std::lock_guard<std::mutex> lock(pools.mutex);
+  const auto found = pools.by_path.find(path);
+  return found == pools.by_path.end() ? nullptr : found->second.get();
+}
+
+Status differs(const std::string& what) {
+  return {Code::invalid_argument, "the pool was opened by another window with another " + what +
+                                      "; say it on the first window of the pool only"};
+}
+
+perdure_options options_from(const PoolWish& wish) {
+  perdure_options options{};
+  options.job = wish.job.empty() ? nullptr : wish.job.c_str();
+  options.emulate = wish.emulate.empty() ? nullptr : wish.emulate.c_str();
+  options.real_delay = wish.real_delay ? 1 : 0;
+  options.copy_threads = wish.threads;
+  if (wish.restore == RestoreWish::discard) options.flags |= PERDURE_DISCARD;
+  if (wish.allow_older) options.flags |= PERDURE_ALLOW_OLDER;
+  return options;
+}
+
+}  // namespace
+
+Status WindowPool::check_same(const WindowOptions& options, MPI_Comm comm) const {
+  int comparison = MPI_UNEQUAL;
+  PMPI_Comm_compare(group_->comm(), comm, &comparison);
+  if (comparison != MPI_CONGRUENT && comparison != MPI_IDENT) {
+    return {Code::rank_mismatch, "the pool " + wish_.path +
+                                     " belongs to a communicator with other ranks; give windows of "
+                                     "each communicator a pool of their own (perdure_pool)"};
+  }
+  const PoolWish& wish = options.pool;
+  if (!wish.job.empty() && wish.job != wish_.job) return differs("perdure_job");
+  if (!wish.emulate.empty() && wish.emulate != wish_.emulate) return differs("perdure_emulate");
+  if (wish.keep != 0 && wish.keep != wish_.keep) return differs("perdure_keep");
+  if (wish.threads != 0 && wish.threads != wish_.threads) return differs("perdure_threads");
+  if (wish.restore != RestoreWish::newest &&
+      (wish.restore != wish_.restore || wish.version != wish_.version)) {
+    return differs("perdure_restore");
+  }
+  return Status::success();
+}
+
+Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& options,
+                                     MPI_Comm comm) {
+  auto group = MpiGroup::create(comm);
+  if (!group.ok()) return group.status();
+  const std::string path = local.ok() ? canonical(options.pool.path) : "";
+  WindowPool* known = local.ok() ? find_open(path) : nullptr;
+  Status ready = local;
+  if (ready.ok() && known != nullptr) ready = known->check_same(options, comm);
+  std::array<std::uint64_t, 2> seen = {known != nullptr ? 1U : 0U, known == nullptr ? 1U : 0U};
+  PERDURE_TRY(agree_max(*group.value(), ready, seen));
+  if (seen[0] == 1 && seen[1] == 1) {
+    return Status(Code::rank_mismatch, "the pool " + path +
+                                           " is open on some ranks of the communicator only: it "
+                                           "belongs to other ranks");
+  }
+  if (known != nullptr) return known;
+  WindowOptions at_path = options;
+  at_path.pool.path = path;
+  auto opened = open(at_path, group.take());
+  if (!opened.ok()) return opened.status();
+  OpenPools& pools = open_pools();
+  const std::lock_guard<std::mutex> lock(pools.mutex);
+  return (pools.by_path[path] = opened.take()).get();
+}
+
+Result<std::unique_ptr<WindowPool>> WindowPool::open(const WindowOptions& options,
+                                                     std::unique_ptr<MpiGroup> group) {
+  std::unique_ptr<WindowPool> pool(new WindowPool(options.pool));
+  pool->group_ = group.get();
+  const perdure_options with = options_from(options.pool);
+  perdure_pool* handle = nullptr;
+  PERDURE_TRY(open_handle(std::move(group), options.pool.path.c_str(), &with, &handle));
+  pool->handle_.reset(handle);
+  handle->of_windows = true;
+  Result<std::uint64_t> restored =
+      options.pool.restore == RestoreWish::version
+          ? Result<std::uint64_t>(Status(Code::unsupported, "perdure_restore=VERSION"))
+          : handle->pool->restart();
+  if (!restored.ok()) return restored.status();
+  pool->restored_version_ = restored.value();
+  return pool;
+}
+
+Status WindowPool::leave(WindowPool* pool) {
+  if (!pool->windows_.empty()) return Status::success();
+  const Status settled = pool->settle();
+  OpenPools& pools = open_pools();
+  const std::lock_guard<std::mutex> lock(pools.mutex);
+  pools.by_path.erase(pool->path());
+  return settled;
+}
+
+// With its last window gone, what was erased is forgotten by a version of its own.
+Status WindowPool::settle() {
+  if (!erased_) return Status::success();
+  auto committed = pool().commit();
+  return committed.status();
+}
+
+void WindowPool::add(Window& window) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  windows_.push_back(&window);
+  asynchronous_ = asynchronous_ || window.options.asynchronous;
+}
+
+Status WindowPool::remove(Window& window) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::erase(windows_, &window);
+  Status status;
+  if (pool().commit_pending()) status = pool().commit_wait().status();
+  const bool erase = window.options.delete_at_free;
+  erased_ = erased_ || erase;
+  if (window.array != nullptr) {
+    if (Status closed = pool().close_array(window.array, erase); !closed.ok()) status = closed;
+  }
+  for (const AttachedRegion& region : window.attached) {
+    if (Status closed = pool().close_array(region.array, erase); !closed.ok()) status = closed;
+  }
+  return status;
+}
+
+Status WindowPool::detach(VersionedArray& array) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return pool().close_array(&array, true);
+}
+
+// Of this rank, in passive-target epochs: they may go on, but nothing is under way.
+Status WindowPool::complete_operations() {
+  for (Window* window : windows_) {
+    if (window->locks.load() == 0) continue;
+    int error = WinFlushAll::real(window->handle);
+    if (error == MPI_SUCCESS) error = WinSync::real(window->handle);
+    if (error != MPI_SUCCESS) return mpi_status("MPI_Win_flush_all", error);
+    window->pending = false;
+  }
+  return Status::success();
+}
+
+Status WindowPool::check_quiet() const {
+  for (const Window* window : windows_) {
+    bool pending = window->pending;
+    for (const auto& half : window->halves) pending = pending || half->pending;
+    if (!pending) continue;
+    return {Code::wrong_state, "window '" + window->options.name +
+                                   "' has operations under way; complete them (MPI_Win_fence, "
+                                   "_complete, _flush_all or _unlock) before a commit"};
+  }
+  return Status::success();
+}
+
+Result<std::uint64_t> WindowPool::commit(bool quiesce) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (quiesce) {
+    Status quiet = complete_operations();
+    if (quiet.ok()) quiet = check_quiet();
+    PERDURE_TRY(agree(*group_, quiet));  // and all ranks have completed theirs
+  }
+  const Status ready = check_quiet();
+  return asynchronous_ ? pool().commit_staged(ready) : pool().commit(ready);
+}
+
+}  // namespace perdure

@@ -1,0 +1,75 @@
+// Window pool: a pool whose windows commit together, and the pools that are open in this process.
+//
+// A pool is opened and restarted by its first window and closed with its last one. Its windows have
+// the same ranks in the same order.
+//
+// A commit and one-sided operations. A rank's contents may be taken when (a) all operations of the
+// epoch have arrived, and (b) none of the next epoch can arrive before the contents are taken.
+//   fence     (a) by MPI_Win_fence itself; (b) as the agreement of the commit comes after the copy,
+//             and no rank returns from it, to begin the next epoch, before all have made theirs
+//   wait      (a) by MPI_Win_wait; (b) as with fence: nobody may start before this rank posts
+//   passive   (a) each rank completes its own operations, then all agree; (b) as with fence
+// So a commit adds one collective to an active-target call, the agreement that makes a version, and
+// two to a passive-target one, whose end says nothing about the other ranks.
+//
+// Threads: collective calls of one pool are serialised by it. Failure: see Pool.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "capi/pool_handle.hpp"
+#include "mpi/mpi_group.hpp"
+#include "rma/window.hpp"
+#include "rma/window_options.hpp"
+
+namespace perdure {
+
+class WindowPool {
+ public:
+  // Collective over `comm`. Finds the open pool of options' path, or opens and restarts it. If a
+  // rank fails, or failed before (`local`), all do.
+  static Result<WindowPool*> join(const Status& local, const WindowOptions& options, MPI_Comm comm);
+  // Collective. Closes the pool when no window is left.
+  static Status leave(WindowPool* pool);
+
+  MpiGroup& group() { return *group_; }
+  Pool& pool() { return *handle_->pool; }
+  perdure_pool* handle() { return handle_.get(); }
+  const std::string& path() const { return wish_.path; }
+  std::uint64_t restored_version() const { return restored_version_; }
+
+  void add(Window& window);
+  // Collective. Keeps or erases what the pool holds of the window.
+  Status remove(Window& window);
+  // Local. A region of a dynamic window is no part of the next version.
+  Status detach(VersionedArray& array);
+
+  // Collective. `quiesce`: complete the operations of passive-target epochs first, on all ranks.
+  Result<std::uint64_t> commit(bool quiesce);
+
+ private:
+  explicit WindowPool(PoolWish wish) : wish_(std::move(wish)) {}
+  static Result<std::unique_ptr<WindowPool>> open(const WindowOptions& options,
+                                                  std::unique_ptr<MpiGroup> group);
+  Status check_same(const WindowOptions& options, MPI_Comm comm) const;
+  Status complete_operations();
+  Status check_quiet() const;
+  Status settle();
+
+  PoolWish wish_;
+  std::unique_ptr<perdure_pool> handle_;
+  MpiGroup* group_ = nullptr;  // owned by handle_
+  std::uint64_t restored_version_ = 0;
+  std::vector<Window*> windows_;
+  bool asynchronous_ = false;
+  bool erased_ = false;  // something that no version has forgotten yet
+  std::mutex mutex_;
+};
+
+}  // namespace perdure

@@ -1,0 +1,22 @@
+// Wish: whether a window that is being made shall be persistent, and how: by its MPI_Info, or by
+// the environment.
+#pragma once
+
+#include <mpi.h>
+
+#include "base/status.hpp"
+#include "rma/window_options.hpp"
+
+namespace perdure {
+
+struct Wish {
+  bool persistent = false;
+  Status status;  // what is wrong with the wish
+  WindowOptions options;
+};
+
+// Local. With PERDURE_WINDOWS a window gets a pool of its communicator's own below the one that is
+// named there, and a name by order of creation.
+Wish read_wish(MPI_Info info, MPI_Comm comm);
+
+}  // namespace perdure
