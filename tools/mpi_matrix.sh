@@ -21,11 +21,11 @@ for package in "${wanted[@]}"; do
     "$place/bin/pip" install --quiet --disable-pip-version-check "$package"
   fi
   wrappers+=("$name=$place/bin/mpicc")
-  targets+=("pool_mpi_test.$name" "hpccg_$name")
+  targets+=("pool_mpi_test.$name" "hpccg_$name" "rma_suite.$name" "rma_suite_header.$name")
 done
 
 joined=$(IFS=';'; printf '%s' "${wrappers[*]}")
 cmake -S . -B build/matrix -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   "-DPERDURE_MPI_WRAPPERS=$joined" >/dev/null
 cmake --build build/matrix -j "$(nproc)" --target "${targets[@]}"
-exec ctest --test-dir build/matrix --output-on-failure -R '^(pool_mpi_test|hpccg)\.'
+exec ctest --test-dir build/matrix --output-on-failure -R '^(pool_mpi_test|hpccg|rma_suite)\.'

@@ -1,0 +1,2 @@
+/* What coverage.py looks for declarations in. */
+#include <mpi.h>
