@@ -1,0 +1,46 @@
+#include <algorithm>
+
+#include "text_graphs.hpp"
+#include "text_lines.hpp"
+
+namespace pagerank {
+namespace {
+
+std::uint32_t node_of(const TextLines& lines, std::string_view word, std::uint64_t nodes) {
+  const auto node = number_of(word);
+  if (!node) {
+    lines.fail(quoted(word) + " is not the number of a node; a line is \"SOURCE TARGET\"");
+  }
+  if (*node >= nodes) {
+    lines.fail("node " + std::to_string(*node) + " is not below " + std::to_string(nodes) +
+               (nodes == nodes_max ? ", the limit of this program" : "; see --nodes"));
+  }
+  return static_cast<std::uint32_t>(*node);
+}
+
+}  // namespace
+
+ArcPart read_edge_list(const std::string& path, std::uint64_t nodes, Part part) {
+  const InputFile file(path);
+  TextLines lines(file, 0, part);
+  ArcPart read;
+  read.nodes = nodes;
+  const std::uint64_t limit = nodes > 0 ? nodes : nodes_max;
+  for (std::string_view line; lines.next(line);) {
+    const std::string_view source = take_word(line);
+    if (source.empty() || source[0] == '#' || source[0] == '%') continue;
+    const std::string_view target = take_word(line);
+    const Arc arc{node_of(lines, source, limit), node_of(lines, target, limit)};
+    if (!take_word(line).empty()) {
+      lines.fail("a third field; weights are not used, so cut them off (cut -f1,2)");
+    }
+    read.arcs.push_back(arc);
+    if (nodes == 0) {
+      read.nodes = std::max(read.nodes, std::max<std::uint64_t>(arc.source, arc.target) + 1);
+    }
+  }
+  read.entries = read.arcs.size();
+  return read;
+}
+
+}  // namespace pagerank

@@ -1,0 +1,43 @@
+#include "load.hpp"
+
+#include <string>
+
+#include "bvgraph.hpp"
+#include "collective.hpp"
+#include "rmat.hpp"
+#include "text_graphs.hpp"
+
+namespace pagerank {
+namespace {
+
+ArcPart read_part(const Options& options, Part part) {
+  switch (options.format) {
+    case Format::rmat:
+      return generate_rmat(options.rmat, part);
+    case Format::bvgraph:
+      return read_bvgraph(options.graph, part);
+    case Format::matrix_market:
+      return read_matrix_market(options.graph, part);
+    case Format::edges:
+      break;
+  }
+  return read_edge_list(options.graph, options.nodes, part);
+}
+
+}  // namespace
+
+Graph load_graph(const Options& options) {
+  ArcPart read;
+  on_every_rank([&] {
+    read = read_part(options, {static_cast<std::uint64_t>(this_rank()),
+                               static_cast<std::uint64_t>(rank_count())});
+  });
+  const std::uint64_t entries = sum_over_ranks(read.entries);
+  if (read.entries_declared && entries != *read.entries_declared) {
+    throw SharedError(options.graph + " has " + std::to_string(entries) + " arcs, but promises " +
+                      std::to_string(*read.entries_declared) + "; is it whole?");
+  }
+  return make_graph(max_over_ranks(read.nodes), std::move(read.arcs));
+}
+
+}  // namespace pagerank

@@ -1,0 +1,75 @@
+// pagerank: PageRank of a directed graph, partitioned over the ranks, with MPI one-sided
+// communication; its protection is chosen by a flag. README.md shows how to run it.
+#include <mpi.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "collective.hpp"
+#include "load.hpp"
+#include "options.hpp"
+#include "report.hpp"
+#include "results.hpp"
+#include "solver.hpp"
+#include "state.hpp"
+#include "stopwatch.hpp"
+
+namespace pagerank {
+namespace {
+
+void rank_nodes(const Options& options) {
+  Run run;
+  const Stopwatch read_watch;
+  const Graph graph = load_graph(options);
+  run.read_s = read_watch.seconds();
+
+  const Stopwatch start_watch;
+  const auto state = make_state(graph, options);
+  run.restored_version = state->restore();
+  Solver solver(graph, options, *state);
+  if (run.restored_version == 0) solver.start();
+  run.first_iteration = state->scalars().iteration;
+  MPI_Barrier(MPI_COMM_WORLD);
+  run.start_s = start_watch.seconds();
+
+  const Stopwatch loop_watch;
+  solver.run();
+  MPI_Barrier(MPI_COMM_WORLD);
+  run.loop_s = loop_watch.seconds();
+  run.iteration_s = solver.iteration_s();
+
+  const std::vector<double> ranks = state->ranks();
+  const std::vector<RankedNode> top = top_nodes(graph, ranks, options.top);
+  if (!options.ranks_path.empty()) write_ranks(options.ranks_path, graph, ranks);
+  print_report(graph, options, run, *state, ranks, top);
+}
+
+// Returns the exit code. An error that all ranks share ends the job in order, any other one at
+// once.
+int run_job(int argc, char** argv) {
+  const int rank = this_rank();
+  try {
+    rank_nodes(parse_options(argc, argv, rank == 0));
+    return 0;
+  } catch (const OptionsEnd& end) {
+    return end.code;
+  } catch (const SharedError& error) {
+    if (rank == 0) std::fprintf(stderr, "pagerank: %s\n", error.what());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "pagerank: rank %d: %s\n", rank, error.what());
+    std::fflush(stderr);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  return 1;
+}
+
+}  // namespace
+}  // namespace pagerank
+
+int main(int argc, char** argv) {
+  int thread_level = MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &thread_level);
+  const int code = pagerank::run_job(argc, argv);
+  MPI_Finalize();
+  return code;
+}
