@@ -184,7 +184,8 @@ Status expose_window(Window& window, const Memory& memory, MPI_Info info) {
   if (!exposed.ok()) return exposed.status();
   window.exposure = exposed.take();
   window.handle = window.exposure.window;
-  if (window.flavor == WindowFlavor::shared && !window.exposure.shared) {
+  const bool alone = window.pool->group().ranks() == 1;
+  if (window.flavor == WindowFlavor::shared && !window.exposure.shared && !alone) {
     return {Code::unsupported,
             "the pool's files can't be mapped over the memory of MPI_Win_allocate_shared here; use "
             "perdure_mode=copy"};
@@ -234,9 +235,6 @@ int make_window(Wish& wish, WindowFlavor flavor, bool contiguous, MPI_Info info,
                 const Memory& memory, const Make& make, void* base, MPI_Win* win) {
   Status local = wish.status;
   if (local.ok()) local = fit_mode(wish.options, flavor, contiguous);
-  if (local.ok() && memory.size < 0) {
-    local = Status(Code::invalid_argument, "the size of a window can't be negative");
-  }
   auto pool = WindowPool::join(local, wish.options, comm);
   if (!pool.ok()) return raise_on_comm(comm, pool.status());
   if (lives_in_pool(wish.options.mode)) {
@@ -286,7 +284,7 @@ bool CallerScope::from_library() {
 
 int win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm,
                MPI_Win* win) {
-  Wish wish = read_wish(info, comm);
+  Wish wish = read_wish(info, comm, size, disp_unit);
   if (!wish.persistent) return WinCreate::real(base, size, disp_unit, info, comm, win);
   const auto make = [&](void** at) {
     *at = base;
@@ -298,7 +296,7 @@ int win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm
 
 int win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* base,
                  MPI_Win* win) {
-  Wish wish = read_wish(info, comm);
+  Wish wish = read_wish(info, comm, size, disp_unit);
   if (!wish.persistent) return WinAllocate::real(size, disp_unit, info, comm, base, win);
   const auto make = [&](void** at) {
     const int error = WinAllocate::real(size, disp_unit, info, comm, base, win);
@@ -311,7 +309,7 @@ int win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, voi
 
 int win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* base,
                         MPI_Win* win) {
-  Wish wish = read_wish(info, comm);
+  Wish wish = read_wish(info, comm, size, disp_unit);
   if (!wish.persistent) return WinAllocateShared::real(size, disp_unit, info, comm, base, win);
   const auto make = [&](void** at) {
     const int error = WinAllocateShared::real(size, disp_unit, info, comm, base, win);
@@ -323,7 +321,7 @@ int win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm co
 }
 
 int win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-  Wish wish = read_wish(info, comm);
+  Wish wish = read_wish(info, comm, 0, 1);
   if (!wish.persistent) return WinCreateDynamic::real(info, comm, win);
   const auto make = [&](void**) { return WinCreateDynamic::real(info, comm, win); };
   return make_window(wish, WindowFlavor::dynamic, true, info, comm, {}, make, nullptr, win);
@@ -332,7 +330,7 @@ int win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
 #if MPI_VERSION >= 4
 int win_create_c(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
                  MPI_Win* win) {
-  Wish wish = read_wish(info, comm);
+  Wish wish = read_wish(info, comm, size, disp_unit);
   if (!wish.persistent) return WinCreateC::real(base, size, disp_unit, info, comm, win);
   const auto make = [&](void** at) {
     *at = base;
@@ -344,7 +342,7 @@ int win_create_c(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, M
 
 int win_allocate_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* base,
                    MPI_Win* win) {
-  Wish wish = read_wish(info, comm);
+  Wish wish = read_wish(info, comm, size, disp_unit);
   if (!wish.persistent) return WinAllocateC::real(size, disp_unit, info, comm, base, win);
   const auto make = [&](void** at) {
     const int error = WinAllocateC::real(size, disp_unit, info, comm, base, win);
@@ -357,7 +355,7 @@ int win_allocate_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm co
 
 int win_allocate_shared_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
                           void* base, MPI_Win* win) {
-  Wish wish = read_wish(info, comm);
+  Wish wish = read_wish(info, comm, size, disp_unit);
   if (!wish.persistent) return WinAllocateSharedC::real(size, disp_unit, info, comm, base, win);
   const auto make = [&](void** at) {
     const int error = WinAllocateSharedC::real(size, disp_unit, info, comm, base, win);

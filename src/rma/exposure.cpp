@@ -164,7 +164,9 @@ Status expose_created(MpiGroup& group, const std::string& directory, const Devic
   exposure.targets[group.rank()].view = view;
   const int error = WinCreate::real(view, static_cast<MPI_Aint>(part.bytes()), 1, info,
                                     group.comm(), &exposure.window);
-  return error == MPI_SUCCESS ? Status::success() : mpi_status("MPI_Win_create", error);
+  if (error != MPI_SUCCESS) return mpi_status("MPI_Win_create", error);
+  PMPI_Win_set_name(exposure.window, "");  // Open MPI names a created window, and no allocated one
+  return Status::success();
 }
 
 }  // namespace

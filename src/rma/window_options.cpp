@@ -1,5 +1,6 @@
 #include "rma/window_options.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <functional>
@@ -144,6 +145,11 @@ Status check(const WindowOptions& options) {
   return Status::success();
 }
 
+bool commits(const CommitRule& rule) {
+  return std::any_of(std::begin(rule.every), std::end(rule.every),
+                     [](std::uint64_t every) { return every != 0; });
+}
+
 // "fence/10": the trigger and every how many.
 Status add_trigger(const std::string& item, CommitRule& rule) {
   const std::size_t slash = item.find('/');
@@ -205,6 +211,7 @@ Result<WindowOptions> parse_window_environment(const std::string& text) {
   WindowOptions options;
   options.by_environment = true;
   options.delete_at_free = true;
+  bool halves_asked = false;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find(';', begin), text.size());
     const std::string item = text.substr(begin, end - begin);
@@ -216,16 +223,22 @@ Result<WindowOptions> parse_window_environment(const std::string& text) {
                                                 "pool=/mnt/pmem/job;commit=fence");
     }
     const std::string word = item.substr(0, equals);
+    if (item == "halves=asked") {
+      halves_asked = true;
+      continue;
+    }
     if (word == "name") {
       return Status(Code::invalid_argument,
                     "PERDURE_WINDOWS: windows are named by us, name= can't be given");
     }
     PERDURE_TRY(apply("PERDURE_WINDOWS: " + word, word, item.substr(equals + 1), options));
   }
-  if (options.mode == WindowMode::twin) {
-    return Status(Code::invalid_argument,
-                  "PERDURE_WINDOWS: mode=twin needs a program that asks for the two halves "
-                  "(perdure_win_halves); use copy, log or flush");
+  if (options.mode == WindowMode::twin && commits(options.commit) && !halves_asked) {
+    return Status(
+        Code::invalid_argument,
+        "PERDURE_WINDOWS: after a commit in mode=twin the window's memory is another one, "
+        "which only a program that calls perdure_win_halves() notices; say halves=asked "
+        "if this one does, or use copy, log or flush");
   }
   PERDURE_TRY(check(options));
   return options;

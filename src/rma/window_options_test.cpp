@@ -97,11 +97,13 @@ TEST(WindowOptions, the_environment_uses_the_same_words) {
   EXPECT_EQ(parsed.value().mode, WindowMode::log);
   EXPECT_EQ(parsed.value().commit.of(Trigger::wait), 1U);
   EXPECT_TRUE(parsed.value().delete_at_free);
+  EXPECT_TRUE(parse_window_environment("pool=/p;mode=twin").ok());
+  EXPECT_TRUE(parse_window_environment("pool=/p;mode=twin;commit=fence;halves=asked").ok());
 }
 
 TEST(WindowOptions, the_environment_refuses_what_a_program_must_know_of) {
-  for (const char* text : {"mode=copy", "pool=/p;mode=twin", "pool=/p;name=a", "pool=/p;fence",
-                           "pool=/p;commits=fence"}) {
+  for (const char* text : {"mode=copy", "pool=/p;mode=twin;commit=wait", "pool=/p;name=a",
+                           "pool=/p;fence", "pool=/p;commits=fence"}) {
     const auto parsed = parse_window_environment(text);
     ASSERT_FALSE(parsed.ok()) << text;
     EXPECT_NE(parsed.status().message().find(text[0] == 'm' ? "perdure_pool" : "PERDURE_WINDOWS"),

@@ -87,9 +87,9 @@ Wish wish_of_environment(const std::string& text, MPI_Comm comm) {
 
 }  // namespace
 
-Wish read_wish(MPI_Info info, MPI_Comm comm) {
+Wish read_wish(MPI_Info info, MPI_Comm comm, MPI_Aint size, MPI_Aint disp_unit) {
   Wish wish;
-  if (comm == comm_null() || CallerScope::from_library()) return wish;
+  if (size < 0 || disp_unit <= 0 || comm == comm_null() || CallerScope::from_library()) return wish;
   auto parsed = parse_window_info(read_info(info), environment("PERDURE_POOL"));
   const std::string forced = environment("PERDURE_WINDOWS");
   if (!parsed.ok()) {

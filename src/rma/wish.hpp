@@ -16,7 +16,8 @@ struct Wish {
 };
 
 // Local. With PERDURE_WINDOWS a window gets a pool of its communicator's own below the one that is
-// named there, and a name by order of creation.
-Wish read_wish(MPI_Info info, MPI_Comm comm);
+// named there, and a name by order of creation. A size or unit that can't be is left to the MPI
+// library, which refuses it.
+Wish read_wish(MPI_Info info, MPI_Comm comm, MPI_Aint size, MPI_Aint disp_unit);
 
 }  // namespace perdure

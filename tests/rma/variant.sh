@@ -22,7 +22,7 @@ case $variant in
   copy | log | flush)
     export PERDURE_WINDOWS="pool=$place/pool;mode=$variant;commit=fence,wait,unlock_all" ;;
   halves)
-    export PERDURE_WINDOWS="pool=$place/pool;mode=twin;commit=fence,wait,unlock_all" ;;
+    export PERDURE_WINDOWS="pool=$place/pool;mode=twin;commit=fence,wait,unlock_all;halves=asked" ;;
   twin) export PERDURE_WINDOWS="pool=$place/pool;mode=twin;commit=none" ;;
   *)
     echo "variant.sh: '$variant' is none of plain, preloaded, copy, log, flush, halves, twin" >&2
