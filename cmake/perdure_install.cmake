@@ -1,5 +1,5 @@
-# What `cmake --install` puts into a prefix: headers, shared libraries, a CMake package and
-# pkg-config files. The command and its module are a Python package (pyproject.toml).
+# What `cmake --install` puts into a prefix: headers, shared libraries, the Fortran module, a CMake
+# package and pkg-config files. The command and its module are a Python package (pyproject.toml).
 #
 #   find_package(perdure)  →  perdure::perdure, perdure::mpi_NAME for each MPI flavour
 #   pkg-config             →  perdure, perdure_mpi_NAME
@@ -8,6 +8,9 @@ include(CMakePackageConfigHelpers)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY include/perdure DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+
+# Source, because a compiled module belongs to one compiler.
+install(FILES fortran/perdure.f90 DESTINATION ${CMAKE_INSTALL_DATADIR}/perdure)
 
 set_target_properties(perdure_shared PROPERTIES EXPORT_NAME perdure)
 set(installed_libraries perdure_shared)

@@ -15,6 +15,7 @@ packages=(
   python3-venv python3-dev
   libisal-dev nlohmann-json3-dev libcli11-dev libgtest-dev
   mpich libmpich-dev openmpi-bin libopenmpi-dev
+  gfortran                      # only for the tests of Fortran's bindings
   libpmem-dev                   # only a yardstick of `perdure bench persist`
   spin                          # model checker of the commit protocol
   clang-format-19 clang-tidy-19

@@ -17,9 +17,9 @@ void note_error(MPI_Win* window, int* code, ...) {
   raised.window = *window;
 }
 
-int raised_of_comm = 0;
-void note_error_of_comm(MPI_Comm*, int*, ...) {
-  raised_of_comm += 1;
+std::vector<int> raised_of_comm;  // error classes
+void note_error_of_comm(MPI_Comm*, int* code, ...) {
+  raised_of_comm.push_back(class_of(*code));
 }
 
 class Errors : public WindowTest {
@@ -30,11 +30,11 @@ class Errors : public WindowTest {
     MPI_Win_create_errhandler(note_error, &handler_);
   }
   void TearDown() override { MPI_Errhandler_free(&handler_); }
-  void expect_raised(int code, MPI_Win window, int error_class) {
+  // What the call returns once a user's handler has returned is not said by the standard.
+  void expect_raised(int, MPI_Win window, int error_class) {
     EXPECT_EQ(raised.times, 1);
     EXPECT_EQ(raised.window, window);
     EXPECT_EQ(class_of(raised.code), error_class);
-    EXPECT_EQ(class_of(code), error_class);
     raised = Raised{};
   }
   MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
@@ -173,19 +173,14 @@ TEST_F(Errors, a_window_that_can_not_be_made_is_raised_at_the_communicator) {
   MPI_Errhandler of_comm = MPI_ERRHANDLER_NULL;
   MPI_Comm_create_errhandler(note_error_of_comm, &of_comm);
   MPI_Comm_set_errhandler(comm, of_comm);
-  raised_of_comm = 0;
+  raised_of_comm.clear();
   MPI_Win window = MPI_WIN_NULL;
   std::int64_t cell = 0;
-  int code = MPI_Win_create(&cell, -8, 8, MPI_INFO_NULL, comm, &window);
-  EXPECT_EQ(class_of(code), MPI_ERR_SIZE);
-  EXPECT_EQ(raised_of_comm, 1);
-  code = MPI_Win_create(&cell, 8, 0, MPI_INFO_NULL, comm, &window);
-  EXPECT_EQ(class_of(code), MPI_ERR_DISP);
-  EXPECT_EQ(raised_of_comm, 2);
   void* base = nullptr;
-  code = MPI_Win_allocate(-1, 1, MPI_INFO_NULL, comm, static_cast<void*>(&base), &window);
-  EXPECT_EQ(class_of(code), MPI_ERR_SIZE);
-  EXPECT_EQ(raised_of_comm, 3);
+  MPI_Win_create(&cell, -8, 8, MPI_INFO_NULL, comm, &window);
+  MPI_Win_create(&cell, 8, 0, MPI_INFO_NULL, comm, &window);
+  MPI_Win_allocate(-1, 1, MPI_INFO_NULL, comm, static_cast<void*>(&base), &window);
+  EXPECT_EQ(raised_of_comm, (std::vector<int>{MPI_ERR_SIZE, MPI_ERR_DISP, MPI_ERR_SIZE}));
   MPI_Errhandler_free(&of_comm);
   MPI_Comm_free(&comm);
 }

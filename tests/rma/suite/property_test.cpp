@@ -191,5 +191,14 @@ TEST_F(Properties, handles_go_to_fortran_and_back) {
   EXPECT_EQ(first[1], 5 + previous());
 }
 
+#if MPI_VERSION >= 5
+TEST_F(Properties, handles_go_to_integers_and_back) {
+  Cells first(2), second(2);
+  EXPECT_NE(MPI_Win_toint(first), MPI_Win_toint(second));
+  EXPECT_EQ(MPI_Win_fromint(MPI_Win_toint(first)), static_cast<MPI_Win>(first));
+  EXPECT_EQ(MPI_Win_fromint(MPI_Win_toint(second)), static_cast<MPI_Win>(second));
+}
+#endif
+
 }  // namespace
 }  // namespace suite
