@@ -89,6 +89,20 @@ std::uint64_t min_over_ranks(std::uint64_t local) {
   return reduced(local, MPI_UINT64_T, MPI_MIN);
 }
 
+void add_over_ranks(std::vector<std::uint64_t>& words) {
+  std::uint64_t* all = words.data();
+  MPI_Allreduce(MPI_IN_PLACE, all, static_cast<int>(words.size()), MPI_UINT64_T, MPI_SUM,
+                MPI_COMM_WORLD);
+}
+
+std::vector<std::uint64_t> exchange_words(const std::vector<std::uint64_t>& words) {
+  std::vector<std::uint64_t> came(words.size());
+  const std::uint64_t* sent = words.data();
+  std::uint64_t* to = came.data();
+  MPI_Alltoall(sent, 1, MPI_UINT64_T, to, 1, MPI_UINT64_T, MPI_COMM_WORLD);
+  return came;
+}
+
 std::vector<std::uint32_t> exchange_lists(const std::vector<std::vector<std::uint32_t>>& lists,
                                           std::vector<int>& counts) {
   const std::size_t ranks = lists.size();

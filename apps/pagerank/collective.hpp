@@ -37,6 +37,12 @@ std::uint64_t sum_over_ranks(std::uint64_t local);
 std::uint64_t max_over_ranks(std::uint64_t local);
 std::uint64_t min_over_ranks(std::uint64_t local);
 
+// Adds up the words of all ranks, each with those at the same place; all get the sums.
+void add_over_ranks(std::vector<std::uint64_t>& words);
+
+// Sends words[r] to rank r; returns what the ranks sent, in their order.
+std::vector<std::uint64_t> exchange_words(const std::vector<std::uint64_t>& words);
+
 // Sends lists[r] to rank r and returns what the ranks sent, in their order; counts[r] is how much
 // of it is rank r's. Throws std::runtime_error if that is more than 2^31 elements.
 std::vector<std::uint32_t> exchange_lists(const std::vector<std::vector<std::uint32_t>>& lists,

@@ -9,8 +9,8 @@
 namespace pagerank {
 namespace {
 
-// Sorts the arcs by target into the lists of sources; frees them.
-void fill_lists(Graph& graph, std::vector<Arc> arcs) {
+// Sorts the arcs by target into the lists of sources.
+void fill_lists(Graph& graph, const std::vector<Arc>& arcs) {
   graph.begin.assign(graph.own + 1, 0);
   for (const Arc& arc : arcs) ++graph.begin[arc.target - graph.first + 1];
   for (std::size_t node = 0; node < graph.own; ++node) graph.begin[node + 1] += graph.begin[node];
@@ -102,9 +102,7 @@ void plan_exchange(Graph& graph, const std::vector<std::uint32_t>& ghosts) {
   }
   graph.sent = exchange_lists(wanted, graph.sent_count);
   for (std::uint32_t& node : graph.sent) node -= static_cast<std::uint32_t>(graph.first);
-  graph.place_at.resize(ranks);
-  MPI_Alltoall(places.data(), 1, MPI_UINT64_T, graph.place_at.data(), 1, MPI_UINT64_T,
-               MPI_COMM_WORLD);
+  graph.place_at = exchange_words(places);
 }
 
 // Each rank counts the arcs of its own nodes and ghosts; the owners add up.
@@ -134,7 +132,7 @@ Graph make_graph(std::uint64_t nodes, std::vector<Arc> arcs) {
   const auto rank = static_cast<std::size_t>(this_rank());
   graph.first = graph.partition.first[rank];
   graph.own = graph.partition.first[rank + 1] - graph.first;
-  fill_lists(graph, send_to_owners(std::move(arcs), graph.partition));
+  fill_lists(graph, send_to_owners(std::move(arcs), graph.partition));  // and frees them
   sort_lists(graph);
   graph.arcs = sum_over_ranks(std::uint64_t{graph.sources.size()});
   const std::vector<std::uint32_t> ghosts = number_sources(graph);

@@ -100,8 +100,9 @@ std::uint32_t node_of(const TextLines& lines, std::string_view word, std::uint64
 void check_value(const TextLines& lines, std::string_view word) {
   double value = 0;
   if (word.starts_with('+')) word.remove_prefix(1);
-  const char* end = word.data() + word.size();
-  const auto [at, error] = std::from_chars(word.data(), end, value);
+  const char* begin = word.data();
+  const char* end = begin + word.size();
+  const auto [at, error] = std::from_chars(begin, end, value);
   if (at != end || word.empty() || error == std::errc::invalid_argument) {
     lines.fail(quoted(word) + " is not the value of an entry");
   }

@@ -62,8 +62,7 @@ Partition make_partition(std::uint64_t nodes, const std::vector<Arc>& arcs) {
       std::max<std::uint64_t>(1, (nodes + groups_max - 1) / groups_max);
   std::vector<std::uint64_t> weights((nodes + group_nodes - 1) / group_nodes);
   for (const Arc& arc : arcs) ++weights[arc.target / group_nodes];
-  MPI_Allreduce(MPI_IN_PLACE, weights.data(), static_cast<int>(weights.size()), MPI_UINT64_T,
-                MPI_SUM, MPI_COMM_WORLD);
+  add_over_ranks(weights);
   std::uint64_t total = nodes;
   for (const std::uint64_t weight : weights) total += weight;
   Partition partition{std::vector<std::uint64_t>(ranks + 1, nodes)};

@@ -21,7 +21,7 @@ struct Whole {
 };
 
 template <typename Read>
-Whole read_parts(std::uint64_t parts, Read read) {
+Whole read_parts(std::uint64_t parts, const Read& read) {
   Whole whole;
   for (std::uint64_t index = 0; index < parts; ++index) {
     const ArcPart part = read(Part{index, parts});

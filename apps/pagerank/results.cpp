@@ -20,6 +20,11 @@ void keep_first(std::vector<RankedNode>& nodes, std::uint64_t count) {
   nodes.resize(kept);
 }
 
+// Where the rank of a node stands in the file.
+MPI_Offset offset_of(std::uint64_t node) {
+  return static_cast<MPI_Offset>(node) * MPI_Offset{sizeof(double)};
+}
+
 void check_file(int code, const std::string& path) {
   if (code == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING] = "";
@@ -60,12 +65,12 @@ void write_ranks(const std::string& path, const Graph& graph, const std::vector<
                            MPI_INFO_NULL, &file);
   on_every_rank([&] { check_file(code, path); });
   // An older and longer file would keep its end.
-  code = MPI_File_set_size(file, static_cast<MPI_Offset>(graph.nodes * sizeof(double)));
+  code = MPI_File_set_size(file, offset_of(graph.nodes));
   constexpr std::size_t piece = 1 << 24;  // a count is an int
   for (std::size_t at = 0; at < ranks.size() && code == MPI_SUCCESS; at += piece) {
     const int count = static_cast<int>(std::min(piece, ranks.size() - at));
-    code = MPI_File_write_at(file, static_cast<MPI_Offset>((graph.first + at) * sizeof(double)),
-                             ranks.data() + at, count, MPI_DOUBLE, MPI_STATUS_IGNORE);
+    code = MPI_File_write_at(file, offset_of(graph.first + at), ranks.data() + at, count,
+                             MPI_DOUBLE, MPI_STATUS_IGNORE);
   }
   const int close_code = MPI_File_close(&file);
   on_every_rank([&] {

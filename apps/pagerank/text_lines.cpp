@@ -65,8 +65,9 @@ std::string_view take_word(std::string_view& text) {
 
 std::optional<std::uint64_t> number_of(std::string_view word) {
   std::uint64_t number = 0;
-  const char* end = word.data() + word.size();
-  const auto [at, error] = std::from_chars(word.data(), end, number);
+  const char* begin = word.data();
+  const char* end = begin + word.size();
+  const auto [at, error] = std::from_chars(begin, end, number);
   if (error != std::errc() || at != end || word.empty()) return std::nullopt;
   return number;
 }
