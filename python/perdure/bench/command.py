@@ -13,7 +13,7 @@ from rich.console import Console
 from perdure.bench.facts import Fact, NotAFact, print_facts
 from perdure.bench.programs import BenchFailed
 
-NAMES = ("persist", "crash", "hpccg", "kill")
+NAMES = ("persist", "crash", "hpccg", "windows", "kill")
 _SEEDED = ("kill",)
 _TABLE_COLUMNS = 1000  # where stdout is no terminal: nothing is cut
 

@@ -30,8 +30,8 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
     bars, memory, commit = figure.subplots(1, 3)
     _draw_measured(bars, measured)
-    _draw_sweep(memory, ratios, "memory_latency_ns", "memory latency added (ns)")
-    _draw_sweep(commit, ratios, "commit_latency_ns", "commit latency (ns)")
+    draw_sweep(memory, ratios, "memory_latency_ns", "memory latency added (ns)", COLOURS)
+    draw_sweep(commit, ratios, "commit_latency_ns", "commit latency (ns)", COLOURS)
     memory.set_title("emulated, commit latency 500 ns", fontsize=9)
     commit.set_title("emulated, memory latency 150 ns", fontsize=9)
     figure.savefig(file, dpi=150)
@@ -59,7 +59,8 @@ def _draw_measured(axis, facts: list[Fact]) -> None:
     axis.axhline(1, color=GREY, linewidth=0.8)
     axis.set_xticks(range(len(shown)), [fact.case.replace("_", "\n") for fact in shown], fontsize=8)
     axis.set_title("measured, in DRAM (dashed: target)", fontsize=9)
-    _finish(axis, [fact for fact in shown if fact.case != "disk"])
+    _show_all(axis, [fact for fact in shown if fact.case != "disk"])
+    finish(axis)
     for place, fact in enumerate(shown):  # a bar that leaves the picture says its value
         if fact.value > axis.get_ylim()[1]:
             axis.annotate(
@@ -73,10 +74,11 @@ def _draw_measured(axis, facts: list[Fact]) -> None:
             )
 
 
-def _draw_sweep(axis, facts: list[Fact], swept: str, label: str) -> None:
+def draw_sweep(axis, facts: list[Fact], swept: str, label: str, cases: dict[str, str]) -> None:
+    """Run times over one property of an emulated device; `cases` have their colours."""
     fixed, value = _FIXED[swept]
     chosen = [f for f in facts if f.more.get(fixed) == value]
-    for case, colour in COLOURS.items():
+    for case, colour in cases.items():
         for bandwidth, style in (("full", "-"), ("9.5", "--")):
             points = [f for f in chosen if f.case == case and f.more["bandwidth"] == bandwidth]
             points.sort(key=lambda f: f.more[swept])
@@ -99,14 +101,19 @@ def _draw_sweep(axis, facts: list[Fact], swept: str, label: str) -> None:
     axis.axhline(1, color=GREY, linewidth=0.8)
     axis.set_xlabel(label, fontsize=9)
     axis.legend(fontsize=7, frameon=False, ncols=2, handlelength=3.2, loc="upper right")
-    _finish(axis, chosen)
+    _show_all(axis, chosen)
+    finish(axis)
 
 
-def _finish(axis, facts: list[Fact]) -> None:
-    axis.set_ylabel("run time over none", fontsize=9)
+def _show_all(axis, facts: list[Fact]) -> None:
     highest = max([1.1, *(fact.high or fact.value for fact in facts)])
     lowest = min([1.0, *(fact.low or fact.value for fact in facts)])
     axis.set_ylim(max(0, lowest - 0.1), highest * 1.08)
+
+
+def finish(axis, label: str = "run time over none") -> None:
+    """What all pictures have in common."""
+    axis.set_ylabel(label, fontsize=9)
     axis.tick_params(labelsize=8)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)

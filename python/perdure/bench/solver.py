@@ -1,4 +1,4 @@
-"""apps/hpccg as the benchmarks and the demonstration run it."""
+"""MPI programs, above all apps/hpccg, as the benchmarks and the demonstration run them."""
 
 from __future__ import annotations
 
@@ -29,37 +29,50 @@ OPEN_MPI = {
 
 
 @dataclass(frozen=True)
-class Solver:
-    """hpccg of one MPI flavour with that MPI's launcher."""
+class Program:
+    """An MPI program of one flavour with that MPI's launcher."""
 
     flavour: str
     program: Path
     launcher: str
 
+    def command(self, ranks: int, *words) -> list[str]:
+        """The job with `ranks` ranks."""
+        return [str(word) for word in (self.launcher, "-n", ranks, self.program, *words)]
+
+
+@dataclass(frozen=True)
+class Solver(Program):
+    """hpccg."""
+
     def command(self, ranks: int, edge: int, iterations: int, *options) -> list[str]:
         """The job: `ranks` ranks of edge^3 points each, ending with a JSON object."""
         grid = [edge, edge, edge, "--iterations", iterations]
-        words = (self.launcher, "-n", ranks, self.program, *grid, "--json", *options)
-        return [str(word) for word in words]
+        return super().command(ranks, *grid, "--json", *options)
+
+
+def find_programs(stem: str, folder: str = "apps", kind: type = Program) -> list:
+    """STEM_FLAVOUR of every MPI flavour that was built; raises BenchFailed if there is none."""
+    for tree in build_trees():
+        programs = sorted((tree / folder).glob(f"**/{stem}_*"))
+        programs = [path for path in programs if path.is_file() and os.access(path, os.X_OK)]
+        if programs:
+            return [_with_launcher(tree, path, stem, kind) for path in programs]
+    return [_with_launcher(None, find_program(stem, folder), stem, kind)]
 
 
 def find_solvers() -> list[Solver]:
-    """hpccg of every MPI flavour that was built; raises BenchFailed if there is none."""
-    for tree in build_trees():
-        programs = sorted((tree / "apps/hpccg").glob("hpccg_*"))
-        programs = [path for path in programs if path.is_file() and os.access(path, os.X_OK)]
-        if programs:
-            return [_solver(tree, path) for path in programs]
-    return [_solver(None, find_program("hpccg", "apps"))]
+    """hpccg of every MPI flavour."""
+    return find_programs("hpccg", kind=Solver)
 
 
-def _solver(tree: Path | None, program: Path) -> Solver:
-    flavour = program.name.removeprefix("hpccg_")
+def _with_launcher(tree: Path | None, program: Path, stem: str, kind: type) -> Program:
+    flavour = program.name.removeprefix(f"{stem}_")
     launcher = _launcher_of_build(tree, flavour) or shutil.which(f"mpiexec.{flavour}")
     launcher = launcher or shutil.which("mpiexec")
     if launcher is None:
         raise BenchFailed(f"there is no mpiexec for {program}")
-    return Solver(flavour, program, launcher)
+    return kind(flavour, program, launcher)
 
 
 def _launcher_of_build(tree: Path | None, flavour: str) -> str | None:
