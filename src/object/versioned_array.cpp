@@ -207,9 +207,11 @@ Status VersionedArray::start_empty(const ArrayEntry& entry) {
     PERDURE_ASSERT(entry_.copy < entry_.copies);
   }
   choose_working();
+  const bool keeps = mode() == ArrayMode::flush && started_;
+  started_ = true;
   if (buffer_ != nullptr) {
     std::memset(buffer_, 0, entry_.size_bytes);
-  } else {
+  } else if (!keeps) {
     for (std::uint32_t copy = 0; copy < entry_.copies; ++copy) {
       if ((named >> copy & 1) == 0) std::memset(copy_address(copy), 0, entry_.size_bytes);
     }
@@ -220,7 +222,7 @@ Status VersionedArray::start_empty(const ArrayEntry& entry) {
 
 Status VersionedArray::start_restored(const ArrayEntry& entry) {
   entry_ = entry;
-  committed_ = true;
+  started_ = committed_ = true;
   streamed_begin_ = streamed_end_ = 0;
   choose_working();
   auto* table = entry_.shape.checksums ? &tables_[entry_.copy] : nullptr;
