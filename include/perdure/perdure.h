@@ -14,7 +14,7 @@
  *     for (; step < steps; ) {
  *       heat_step(perdure_consistent(u), perdure_working(u), cells);
  *       step++;
- *       perdure_commit(pool, &version);                 // the two halves change their roles
+ *       perdure_commit(pool, &version);                 // the copies change their roles
  *     }
  *     perdure_close(pool);
  *
@@ -32,7 +32,7 @@
  *   - On tmpfs a pool survives the death of processes, not of the node: see
  *     perdure_pool_status.survives_power_failure.
  *   - Arrays can be added at any time and are part of the pool from the next commit on; an array
- *     can't be removed or resized.
+ *     can't be resized.
  *   - A pool is tied to its number of ranks.
  */
 #ifndef PERDURE_PERDURE_H
@@ -81,11 +81,11 @@ enum perdure_type {
 };
 
 enum perdure_mode {
-  /* One buffer in DRAM. Commit copies it, past the cache, to the older of two halves in the pool.
-   */
+  /* One buffer in DRAM. Commit copies it, past the cache, to one of keep + 1 copies in
+   * the pool. */
   PERDURE_COPY = 1,
-  /* Two halves in the pool. The application reads perdure_consistent() and writes all of
-   * perdure_working(); commit flushes the working half and the roles change. Nothing is copied. */
+  /* keep + 1 copies in the pool. The application reads perdure_consistent() and writes all of
+   * perdure_working(); commit flushes the working copy and the roles change. Nothing is copied. */
   PERDURE_TWIN = 2,
   /* As copy, but only the blocks that changed are copied: found by page protection, or, with
    * PERDURE_MARKS, named by the application through perdure_mark(), or, with PERDURE_COMPARE, found
@@ -120,6 +120,9 @@ typedef struct perdure_options {
   const char* emulate;   /* row of `perdure devices`, e.g. "paper-nvm"; default $PERDURE_EMULATE */
   int real_delay;        /* emulate by waiting instead of by the virtual clock */
   unsigned copy_threads; /* threads that copy and flush; default 1 */
+  unsigned keep;         /* versions that can be restored, 1 to 63. Each one more costs the size of
+                            the arrays in the pool. Fixed when the pool is made: SHAPE if it has
+                            another number. 0: what it has, or 1 if it is made */
 } perdure_options;
 
 typedef struct perdure_array_options {
@@ -166,18 +169,42 @@ PERDURE_API int perdure_scalar(perdure_pool* pool, const char* name, void* addre
  * were. Collective; once, after the arrays and scalars are opened and before the first commit. */
 PERDURE_API int perdure_restart(perdure_pool* pool, uint64_t* version);
 
-/* Where the application writes: the buffer (copy, log) or the working half (twin). Changes with
- * every commit for twin, never otherwise. NULL before perdure_restart(). */
+/* A version that the pool keeps. */
+typedef struct perdure_version_info {
+  uint64_t version;
+  uint64_t parent;       /* the version that it was made from: version - 1, or an older one that had
+                            been restored */
+  uint64_t committed_ns; /* since 1970 */
+  int abandoned;         /* 1: an older version was restored and the newest not made from this */
+} perdure_version_info;
+
+/* Stores up to `capacity` of the versions that all ranks hold, newest first, and how many there are
+ * in *count. Before restart or later. `versions` may be NULL with capacity 0. Local. */
+PERDURE_API int perdure_versions(const perdure_pool* pool, perdure_version_info* versions,
+                                 size_t capacity, size_t* count);
+
+/* As perdure_restart, of `version`, and in its place; or at any time after it. The next commit goes
+ * on from there under a new number; newer versions are kept as abandoned until their room is
+ * needed, and can be restored as well. Arrays and scalars that `version` lacks: arrays become zero,
+ * scalars stay. Flush arrays stay. Pointers to twin arrays change. Collective. Errors that leave
+ * all as it was: NOT_FOUND, SHAPE (of an array that is open), DAMAGED. */
+PERDURE_API int perdure_restore(perdure_pool* pool, uint64_t version);
+
+/* Frees the room of `version`, which can't be the newest. Collective. NOT_FOUND, STATE. */
+PERDURE_API int perdure_delete_version(perdure_pool* pool, uint64_t version);
+
+/* Where the application writes: the buffer (copy, log) or the working copy (twin). Changes with
+ * every commit and restore for twin, never otherwise. NULL before perdure_restart(). */
 PERDURE_API void* perdure_working(perdure_array* array);
 
-/* Twin: the last committed half, read-only. Copy, log: the buffer. NULL before restart. */
+/* Twin: the last committed copy, read-only. Copy, log: the buffer. NULL before restart. */
 PERDURE_API const void* perdure_consistent(const perdure_array* array);
 
 /* Log mode with PERDURE_MARKS: says that elements [first, first + count) were or will be changed
  * before the next commit. Local. */
 PERDURE_API int perdure_mark(perdure_array* array, uint64_t first, uint64_t count);
 
-/* Twin: stores `count` elements at element `first` of the working half past the cache, so that the
+/* Twin: stores `count` elements at element `first` of the working copy past the cache, so that the
  * commit need not flush them. For loops that produce their result row by row. Local. */
 PERDURE_API int perdure_write(perdure_array* array, uint64_t first, uint64_t count,
                               const void* elements);

@@ -10,7 +10,7 @@
 //     pool.restart();                              // 0: nothing was committed yet
 //     while (step < steps) {
 //       heat_step(u.consistent(), u.working(), ++step);
-//       pool.commit();                             // the two halves change their roles
+//       pool.commit();                             // the copies change their roles
 //     }
 //
 // Conventions
@@ -74,6 +74,7 @@ struct Options {
   std::string emulate = {};   // row of `perdure devices`; empty: $PERDURE_EMULATE
   bool real_delay = false;    // emulate by waiting instead of by the virtual clock
   unsigned copy_threads = 1;  // threads that copy and flush
+  unsigned keep = 0;          // versions that can be restored; 0: as the pool has it, or 1
 
   // The same for perdure.h; points into this object.
   perdure_options to_c() const noexcept {
@@ -86,6 +87,7 @@ struct Options {
     options.emulate = emulate.empty() ? nullptr : emulate.c_str();
     options.real_delay = real_delay ? 1 : 0;
     options.copy_threads = copy_threads;
+    options.keep = keep;
     return options;
   }
 };
@@ -117,7 +119,7 @@ constexpr perdure_type type_of() {
 }
 
 // A named array of a pool. A handle: copies mean the same array, and it must not be used once the
-// pool is closed. Spans of a twin array are of one half: ask again after each commit.
+// pool is closed. Spans of a twin array are of one copy: ask again after each commit.
 template <typename T>
 class Array {
  public:
@@ -129,13 +131,13 @@ class Array {
   std::size_t size() const noexcept { return size_; }  // in elements
   perdure_array* handle() const noexcept { return handle_; }
 
-  // Where the application writes: the buffer (copy, log) or the working half (twin), of size()
+  // Where the application writes: the buffer (copy, log) or the working copy (twin), of size()
   // elements. Local. Error: STATE before restart.
   std::span<T> working() const {
     return {static_cast<T*>(restarted(perdure_working(handle_))), size()};
   }
 
-  // The last committed half (twin), or the buffer (copy, log). Local. Error: STATE before restart.
+  // The last committed copy (twin), or the buffer (copy, log). Local. Error: STATE before restart.
   std::span<const T> consistent() const {
     return {static_cast<const T*>(restarted(perdure_consistent(handle_))), size()};
   }
@@ -146,7 +148,7 @@ class Array {
     check(perdure_mark(handle_, first, count));
   }
 
-  // Twin: stores `elements` at element `first` of the working half, past the cache, so that the
+  // Twin: stores `elements` at element `first` of the working copy, past the cache, so that the
   // commit need not flush them. Local. Errors: INVALID beyond the end, STATE in other modes.
   void write(std::uint64_t first, std::span<const T> elements) {
     check(perdure_write(handle_, first, elements.size(), elements.data()));
@@ -226,6 +228,20 @@ class Pool {
   // Gives all arrays and scalars the newest version that all ranks hold and returns its number; 0:
   // a new pool, arrays are zero, scalars as they were. Collective; once, before the first commit.
   std::uint64_t restart() { return version_by(perdure_restart); }
+
+  // The versions that restore() accepts, newest first. Local.
+  std::vector<perdure_version_info> versions() const {
+    std::size_t count = 0;
+    check(perdure_versions(handle_, nullptr, 0, &count));
+    std::vector<perdure_version_info> versions(count);
+    check(perdure_versions(handle_, versions.data(), count, &count));
+    return versions;
+  }
+  // Gives all arrays and scalars the contents of `version`, in place of restart() or after it. The
+  // next commit goes on from there. Collective. Errors: NOT_FOUND, SHAPE, DAMAGED.
+  void restore(std::uint64_t version) { check(perdure_restore(handle_, version)); }
+  // Frees the room of a version that is not the newest. Collective. Errors: NOT_FOUND, STATE.
+  void delete_version(std::uint64_t version) { check(perdure_delete_version(handle_, version)); }
 
   // Makes the contents of all arrays and scalars durable as one version, on all ranks, and returns
   // its number. Collective. If it throws, the version before stays the newest.

@@ -29,6 +29,7 @@ void bind_contents(nb::module_& core) {
       .def_prop_ro("bytes", [](const ScalarEntry& entry) { return to_bytes(entry.bytes); });
   nb::class_<Catalogue>(core, "Catalogue", "The arrays and scalars of a version of one rank.")
       .def_ro("version", &Catalogue::version)
+      .def_ro("parent", &Catalogue::parent)
       .def_ro("incarnation", &Catalogue::incarnation)
       .def_ro("committed_ns", &Catalogue::committed_ns)
       .def_ro("allocated_end", &Catalogue::allocated_end)
@@ -53,6 +54,11 @@ void bind_reports(nb::module_& core) {
       .def_ro("complete_versions", &RankReport::complete_versions)
       .def_ro("catalogue", &RankReport::catalogue)
       .def_ro("findings", &RankReport::findings);
+  nb::class_<VersionInfo>(core, "VersionInfo", "A version that can be restored.")
+      .def_ro("version", &VersionInfo::version)
+      .def_ro("parent", &VersionInfo::parent)
+      .def_ro("committed_ns", &VersionInfo::committed_ns)
+      .def_ro("abandoned", &VersionInfo::abandoned);
   nb::class_<PoolReport>(core, "PoolReport", "What a pool holds.")
       .def_ro("directory", &PoolReport::directory)
       .def_prop_ro("job_name", [](const PoolReport& pool) { return pool.job.job_name; })
@@ -60,7 +66,9 @@ void bind_reports(nb::module_& core) {
       .def_prop_ro("created_ns", [](const PoolReport& pool) { return pool.job.created_ns; })
       .def_prop_ro("rank_count", [](const PoolReport& pool) { return pool.job.ranks; })
       .def_ro("ranks", &PoolReport::ranks)
+      .def_ro("keep", &PoolReport::keep)
       .def_ro("version", &PoolReport::version)
+      .def_ro("versions", &PoolReport::versions)
       .def_ro("findings", &PoolReport::findings)
       .def_prop_ro("worst", &PoolReport::worst);
 }

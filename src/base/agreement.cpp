@@ -36,6 +36,16 @@ Status agree_max(Group& group, const Status& local, std::span<std::uint64_t> val
   return all[0] == 0 ? Status::success() : decode_failure(group, all[0]);
 }
 
+Status agree_any(Group& group, const Status& local, std::uint64_t& bits) {
+  std::array<std::uint64_t, 65> all{};
+  all[0] = encode_failure(group, local);
+  for (std::size_t i = 0; i < 64; ++i) all[i + 1] = bits >> i & 1;
+  PERDURE_TRY(group.all_max(all));
+  for (std::size_t i = 0; i < 64; ++i) bits |= all[i + 1] << i;
+  if (!local.ok()) return local;
+  return all[0] == 0 ? Status::success() : decode_failure(group, all[0]);
+}
+
 Status agree(Group& group, const Status& local) {
   return agree_max(group, local, {});
 }

@@ -14,7 +14,11 @@ namespace perdure {
 // that failed and its error.
 Status agree(Group& group, const Status& local);
 
-// The same, with `values` replaced by their maxima over the ranks (of all ranks, also failed ones).
+// The same, with each bit of `bits` set if it is set on any rank. One exchange of 65 words.
+Status agree_any(Group& group, const Status& local, std::uint64_t& bits);
+
+// The same as agree(), with `values` replaced by their maxima over the ranks (of all ranks, also
+// failed ones).
 Status agree_max(Group& group, const Status& local, std::span<std::uint64_t> values);
 
 }  // namespace perdure

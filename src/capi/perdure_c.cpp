@@ -1,5 +1,5 @@
 // perdure.h over the classes of object/: checks arguments, turns Status into codes, and no more.
-#include <limits>
+#include <algorithm>
 
 #include "base/agreement.hpp"
 #include "pool_handle.hpp"
@@ -131,6 +131,35 @@ int perdure_restart(perdure_pool* pool, uint64_t* version) {
   return guarded([&]() -> Status {
     PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
     return store_value(pool->pool->restart(), version);
+  });
+}
+
+int perdure_versions(const perdure_pool* pool, perdure_version_info* versions, size_t capacity,
+                     size_t* count) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need(pool != nullptr && count != nullptr && (versions != nullptr || capacity == 0),
+                     "a pool, a place for the count, and one for the versions are needed"));
+    const auto held = pool->pool->versions();
+    for (std::size_t i = 0; i < std::min(capacity, held.size()); ++i) {
+      versions[i] = {held[i].version, held[i].parent, held[i].committed_ns,
+                     held[i].abandoned ? 1 : 0};
+    }
+    *count = held.size();
+    return Status::success();
+  });
+}
+
+int perdure_restore(perdure_pool* pool, uint64_t version) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+    return pool->pool->restore(version);
+  });
+}
+
+int perdure_delete_version(perdure_pool* pool, uint64_t version) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+    return pool->pool->delete_version(version);
   });
 }
 

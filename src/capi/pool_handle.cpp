@@ -68,6 +68,7 @@ Result<OpenOptions> open_options(const perdure_options* given) {
     return Status(Code::invalid_argument, "copy_threads is " + std::to_string(from.copy_threads) +
                                               "; at most 256 make sense");
   }
+  options.keep = from.keep;
   PERDURE_TRY(read_lock_wait(options));
   options.pool.copy_threads = from.copy_threads == 0 ? 1 : from.copy_threads;
   if (options.job_name.size() >= job_name_bytes) {

@@ -283,6 +283,7 @@ void build_body(const Catalogue& catalogue, std::span<std::byte> body) {
   SlotBodyFormat head{};
   head.body_bytes = bytes;
   head.version = catalogue.version;
+  head.parent = catalogue.parent;
   head.incarnation = catalogue.incarnation;
   head.committed_ns = catalogue.committed_ns;
   head.allocated_end = catalogue.allocated_end;
@@ -306,7 +307,7 @@ Result<Catalogue> parse_body(std::span<const std::byte> body, const BodyBounds& 
   auto head = parse_head(body, bounds);
   if (!head.ok()) return head.status();
   const SlotBodyFormat& h = head.value();
-  Catalogue catalogue{h.version, h.incarnation, h.committed_ns, h.allocated_end, {}, {}};
+  Catalogue catalogue{h.version, h.parent, h.incarnation, h.committed_ns, h.allocated_end, {}, {}};
   std::span<const std::byte> rest = body.subspan(sizeof h, h.body_bytes - sizeof h);
   if (h.arrays > rest.size() / sizeof(ArrayFormat)) return damaged("the list of arrays is cut off");
   for (std::uint32_t i = 0; i < h.arrays; ++i) {

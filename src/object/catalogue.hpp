@@ -78,6 +78,7 @@ struct ScalarEntry {
 
 struct Catalogue {
   std::uint64_t version = 0;
+  std::uint64_t parent = 0;  // the version that it was made from; 0 of version 0
   std::uint64_t incarnation = 0;
   std::uint64_t committed_ns = 0;
   std::uint64_t allocated_end = 0;

@@ -31,13 +31,16 @@ struct CommitResult {
   Status status;  // success only if committed
 };
 
-// Collective. `next` is the version to come; its arrays' working halves have been stored and
+// Collective. `next` is the version to come; its arrays' working copies have been stored and
 // flushed by this rank with outcome `data`, but not fenced.
 CommitResult commit_version(const CommitParties& parties, const Catalogue& next,
                             const Status& data);
 
-// Declares the slot of `version` open: from here on the halves that the newest version does not
-// name may be stored to. Durable when it returns.
-Status open_slot(Device& device, Slots& slots, std::uint64_t version);
+// Declares the slot of `version` open, whose parent will be `parent`: from here on copies that no
+// other slot names may be stored to, and `parent` is the head. Durable when it returns.
+Status open_slot(Device& device, Slots& slots, std::uint64_t version, std::uint64_t parent);
+
+// Declares that `version` is none any more. Durable when it returns.
+Status delete_slot(Device& device, Slots& slots, std::uint64_t version, std::uint64_t parent);
 
 }  // namespace perdure

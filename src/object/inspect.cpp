@@ -29,25 +29,34 @@ Result<OpenRank> open_rank(const std::string& directory, std::uint32_t rank) {
   return OpenRank{device.take(), region.take()};
 }
 
-bool is_complete(const SlotView& view) {
-  return view.state && view.state->state == SlotState::complete && view.body &&
-         view.body->version == view.state->version;
+void note_versions(RankReport& report) {
+  for (const Offer& offer : report.judgement.offers) {
+    if (!offer.reopened) report.complete_versions.push_back(offer.version);
+  }
+  if (report.complete_versions.empty()) return;
+  const bool sound = report.judgement.damage.empty();
+  report.newest = sound ? report.judgement.head : report.complete_versions.front();
+  report.catalogue = report.slots[report.judgement.find(*report.newest)->slot].body;
 }
 
-void note_versions(RankReport& report, const std::array<SlotView, 2>& views) {
-  for (const SlotView& view : views) {
-    if (!is_complete(view)) continue;
-    report.complete_versions.push_back(view.body->version);
-    if (!report.newest || view.body->version > *report.newest) {
-      report.newest = view.body->version;
-      report.catalogue = view.body;
+// Damage beside what a restart needs: versions that can't be restored any more.
+void note_lost_versions(RankReport& report) {
+  for (const SlotView& view : report.slots) {
+    const bool lost = !view.state || (view.state->state == SlotState::complete &&
+                                      report.judgement.find(view.state->version) == nullptr);
+    if (lost) {
+      report.findings.push_back(
+          {Severity::damage,
+           (view.state ? "version " + std::to_string(view.state->version)
+                       : std::string("the version of a slot")) +
+               " is lost: " + (view.state ? view.problem : "its state word is damaged")});
     }
   }
-  std::sort(report.complete_versions.rbegin(), report.complete_versions.rend());
 }
 
 void verify_arrays(RankReport& report, const OpenRank& open) {
   for (const ArrayEntry& entry : report.catalogue->arrays) {
+    if (entry.shape.mode == ArrayMode::flush) continue;
     Status status =
         verify_and_copy(*open.device, entry, open.region.geometry.block_bytes, nullptr, nullptr);
     if (!status.ok()) report.findings.push_back({Severity::damage, status.message()});
@@ -70,51 +79,78 @@ RankReport inspect_rank(const std::string& directory, const JobRecord& job, std:
   const OpenRank& file = open.value();
   report.usable = true;
   report.file_bytes = file.device->size_bytes();
+  report.keep = file.region.geometry.slots - 1;
   const RegionIdentity& identity = file.region.identity;
   if (!(identity.job_id == job.job_id) || identity.rank != rank || identity.ranks != job.ranks) {
     damage("the file is rank " + std::to_string(identity.rank) + " of job " +
            job_id_text(identity.job_id) + ": swapped or copied from another pool");
   }
-  const auto views = Slots(*file.device, file.region).read_both();
-  note_versions(report, views);
-  auto judged = judge_slots(views, false);
-  if (!judged.ok()) damage(judged.status().message());
-  if (judged.ok() && report.complete_versions.size() == 2) {
-    report.findings.push_back({Severity::crash, "a commit or restart was cut short"});
+  report.slots = Slots(*file.device, file.region).read_all();
+  report.judgement = judge_slots(report.slots);
+  note_versions(report);
+  if (!report.judgement.damage.empty()) {
+    damage(report.judgement.damage);
+  } else {
+    note_lost_versions(report);
+    if (report.judgement.top_complete) {
+      report.findings.push_back({Severity::crash, "a commit or restart was cut short"});
+    }
   }
   if (options.verify_data && report.catalogue) verify_arrays(report, file);
   return report;
 }
 
-// The rule of recover.cpp: the newest version that all ranks hold.
-void judge_ranks(PoolReport& report) {
-  std::optional<std::uint64_t> version;
-  for (const RankReport& rank : report.ranks) {
-    if (!rank.newest) return;
-    version = version ? std::min(*version, *rank.newest) : *rank.newest;
+// The versions that all ranks hold, and their lineage as rank 0 has it.
+void list_versions(PoolReport& report, const Choice& choice) {
+  Retained retained(Geometry{.slots = report.keep + 1});
+  for (const SlotView& view : report.ranks.front().slots) {
+    if (!view.state) continue;
+    const StateWord& state = *view.state;
+    if (state.state == SlotState::deleted) retained.drop(state.version, parent_of(state));
+    if (state.state != SlotState::complete) continue;
+    if (choice.lacking.contains(state.version)) {
+      retained.drop(state.version, parent_of(state));
+    } else {
+      retained.note(*view.body);
+    }
   }
+  report.versions = retained.versions(choice.version, retained.slot_of(choice.next));
+}
+
+// The rules of recover.cpp, without exchanges.
+void judge_ranks(PoolReport& report) {
+  Positions positions;
+  for (const RankReport& rank : report.ranks) {
+    if (!rank.usable || !rank.judgement.damage.empty()) return;
+    positions.add(Positions(rank.judgement));
+  }
+  const std::uint32_t slots = report.keep + 1;
+  VersionSet lacking;
+  for (const RankReport& rank : report.ranks) {
+    const VersionSet its = lacking_versions(rank.judgement, positions, slots);
+    lacking = {its.base, lacking.bits | its.bits};
+  }
+  const auto chosen = choose(positions, lacking, slots, false);
+  const auto damage = [&report](const std::string& text) {
+    report.findings.push_back({Severity::damage, text});
+  };
+  if (!chosen.ok()) return damage(chosen.status().message());
+  const Choice& choice = chosen.value();
   std::optional<std::uint64_t> incarnation;
   for (const RankReport& rank : report.ranks) {
-    const auto& held = rank.complete_versions;
-    if (std::find(held.begin(), held.end(), *version) == held.end()) {
-      report.findings.push_back(
-          {Severity::damage, "rank " + std::to_string(rank.rank) + " lacks version " +
-                                 std::to_string(*version) + ", the newest of another rank"});
-      return;
-    }
-    if (*rank.newest > *version) {
-      report.findings.push_back(
-          {Severity::crash, "rank " + std::to_string(rank.rank) + " is ahead: its version " +
-                                std::to_string(*rank.newest) + " was not finished by all"});
-    }
-    if (*rank.newest != *version) continue;
-    if (!incarnation) incarnation = rank.catalogue->incarnation;
-    if (*incarnation != rank.catalogue->incarnation) {
-      report.findings.push_back({Severity::damage, "the ranks' files are of different runs"});
-      return;
-    }
+    const Status held = check_choice(rank.judgement, choice);
+    const std::string name = "rank " + std::to_string(rank.rank);
+    if (!held.ok()) return damage(name + ": " + held.message());
+    const std::uint64_t its = rank.judgement.find(choice.version)->incarnation;
+    if (incarnation && *incarnation != its) return damage("the ranks' files are of different runs");
+    incarnation = its;
+    if (*rank.newest == choice.version) continue;
+    report.findings.push_back({Severity::crash, name + " is ahead: its version " +
+                                                    std::to_string(*rank.newest) +
+                                                    " was not finished by all"});
   }
-  report.version = version;
+  report.version = choice.version;
+  list_versions(report, choice);
 }
 
 Severity worst_of(const std::vector<Finding>& findings) {
@@ -140,6 +176,16 @@ Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptio
   for (std::uint32_t rank = 0; rank < report.job.ranks; ++rank) {
     report.ranks.push_back(inspect_rank(directory, report.job, rank, options));
   }
+  for (const RankReport& rank : report.ranks) {
+    if (!rank.usable) continue;
+    if (report.keep != 0 && rank.keep != report.keep) {
+      report.findings.push_back({Severity::damage,
+                                 "the ranks' files keep different numbers of "
+                                 "versions"});
+      return report;
+    }
+    report.keep = rank.keep;
+  }
   judge_ranks(report);
   return report;
 }
@@ -162,8 +208,8 @@ Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
   auto open = open_rank(directory, rank);
   if (!open.ok()) return open.status();
   const std::uint64_t version = *report.value().version;
-  const SlotView view = Slots(*open.value().device, open.value().region)
-                            .read(static_cast<std::uint32_t>(version % 2));
+  const Slots slots(*open.value().device, open.value().region);
+  const SlotView view = slots.read(slots.slot_of(version));
   const ArrayEntry* entry = view.body ? view.body->find_array(name) : nullptr;
   if (entry == nullptr) {
     return Status(Code::not_found, "version " + std::to_string(version) + " of rank " +

@@ -13,6 +13,8 @@
 #include "base/status.hpp"
 #include "object/catalogue.hpp"
 #include "object/job_record.hpp"
+#include "object/judgement.hpp"
+#include "object/retained.hpp"
 #include "object/slots.hpp"
 
 namespace perdure {
@@ -32,18 +34,23 @@ struct RankReport {
   std::uint32_t rank = 0;
   std::string path;
   std::uint64_t file_bytes = 0;
+  std::uint32_t keep = 0;                        // versions that the file has room for
   bool usable = false;                           // the header could be read
-  std::optional<std::uint64_t> newest;           // newest complete version of this rank
+  std::optional<std::uint64_t> newest;           // that this rank would go on from
   std::vector<std::uint64_t> complete_versions;  // newest first
   std::optional<Catalogue> catalogue;            // of `newest`
   std::vector<Finding> findings;
+  std::vector<SlotView> slots;
+  Judgement judgement;  // of them
 };
 
 struct PoolReport {
   std::string directory;
   JobRecord job;
   std::vector<RankReport> ranks;
+  std::uint32_t keep = 0;                // versions that the pool keeps; 0: no rank's file says
   std::optional<std::uint64_t> version;  // that a restart would give back
+  std::vector<VersionInfo> versions;     // that could be restored, newest first
   std::vector<Finding> findings;         // that concern more than one rank
 
   Severity worst() const;

@@ -34,6 +34,9 @@ Status format_slots(Device& device, const Region& region) {
   empty.allocated_end = region.data_offset;
   PERDURE_TRY(slots.store_body(empty));
   slots.store_state({SlotState::open, 1});
+  for (std::uint32_t slot = 2; slot < slots.count(); ++slot) {
+    slots.store_state({SlotState::unused, slot});
+  }
   PERDURE_TRY(device.fence());
   slots.store_state({SlotState::complete, 0});
   return device.fence();
@@ -59,11 +62,12 @@ Result<std::unique_ptr<Pool>> Pool::attach(std::unique_ptr<Device> device, const
   if (!chosen.ok()) return chosen.status();
   pool->recovered_ = chosen.take();
   pool->next_ = pool->recovered_.catalogue;
-  pool->next_.version += 1;
+  pool->next_.version = pool->recovered_.choice.next;
+  pool->next_.parent = pool->recovered_.choice.version;
   pool->next_.incarnation += 1;
   pool->read_retained();
-  pool->status_.version = pool->recovered_.catalogue.version;
-  pool->status_.fell_back = pool->recovered_.fell_back;
+  pool->status_.version = pool->recovered_.choice.version;
+  pool->status_.fell_back = pool->recovered_.choice.fell_back;
   pool->status_.survives_power_failure =
       pool->device_->describe().persistence == PersistenceClass::power_failure;
   return pool;
@@ -86,43 +90,6 @@ Status Pool::check_committable() const {
   }
   if (next_.version > version_max) return {Code::no_space, "no version numbers are left"};
   return Status::success();
-}
-
-// Before the restart, all that recovery could still choose counts.
-void Pool::read_retained() {
-  for (const SlotView& view : slots_.read_both()) {
-    const bool complete = view.state && view.state->state == SlotState::complete && view.body;
-    if (complete) retained_.note(*view.body);
-  }
-  retained_.note(recovered_.catalogue);
-}
-
-Result<std::uint64_t> Pool::restart() {
-  std::uint64_t restart_ns = 0;
-  {
-    const Stopwatch watch(restart_ns);
-    run_page_.set_phase(RunPhase::restarting);
-    Status local = check_usable();
-    if (local.ok() && restarted_) {
-      local = Status(Code::wrong_state, "perdure_restart() was called before");
-    }
-    if (local.ok()) local = load_all();
-    PERDURE_TRY(agree(group_, local));
-    broken_ = settle_version(*device_, slots_, group_, recovered_);
-    PERDURE_TRY(broken_);
-  }
-  for (const BoundScalar& scalar : scalars_) {
-    const ScalarEntry& entry = next_.scalars[scalar.entry];
-    if (recovered_.catalogue.find_scalar(entry.name) == nullptr) continue;
-    std::memcpy(scalar.address, entry.bytes.data(), entry.bytes.size());
-  }
-  restarted_ = true;
-  successor_open_ = true;
-  retained_.forget(open_slot_index());
-  status_.restart_ns = restart_ns;
-  run_page_.set_restored(status_.version, iteration_of(next_), restart_ns);
-  run_page_.set_phase(RunPhase::computing);
-  return status_.version;
 }
 
 std::uint64_t Pool::iteration_of(const Catalogue& catalogue) const {
@@ -151,7 +118,7 @@ void Pool::begin_building() {
 
 Status Pool::open_successor() {
   if (successor_open_) return Status::success();
-  PERDURE_TRY(open_slot(*device_, slots_, next_.version));
+  PERDURE_TRY(open_slot(*device_, slots_, next_.version, next_.parent));
   retained_.forget(open_slot_index());
   successor_open_ = true;
   return Status::success();
@@ -286,6 +253,7 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
 void Pool::take_version() {
   const std::uint32_t slot = retained_.slot_of(building_.version);
   next_.version = building_.version + 1;
+  next_.parent = building_.version;
   for (const Participant& participant : participants_) {
     participant.array->commit(slot);
     participant.array->note_named(open_slot_index(), VersionedArray::no_copy);

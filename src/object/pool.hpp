@@ -76,6 +76,18 @@ class Pool {
   // [collective] Loads the chosen version; returns its number, 0 for a new pool.
   Result<std::uint64_t> restart();
 
+  // The versions that restore() accepts, newest first. From attach() on.
+  std::vector<VersionInfo> versions() const;
+  // [collective] All arrays, but those in flush mode, and all scalars take the contents of
+  // `version`, which is the newest one then: the next commit's version is made from it. In place of
+  // restart(), or at any time after it. An array or scalar that it lacks becomes zero, or stays as
+  // it is; one that it has with another shape is an error. On an error before anything was changed
+  // (Code::not_found, shape_mismatch, damaged), all is as before. Pointers into arrays that live in
+  // the pool may have changed.
+  Status restore(std::uint64_t version);
+  // [collective] The room of `version` is free for others. Not the newest version.
+  Status delete_version(std::uint64_t version);
+
   // [collective] Returns the new version's number. A caller that found something wrong on this
   // rank says it in `ready`, and the commit fails on all.
   Result<std::uint64_t> commit(const Status& ready = Status::success());
@@ -117,6 +129,7 @@ class Pool {
   struct BoundScalar {
     void* address;
     std::size_t entry;  // in next_.scalars
+    bool known;         // some version holds it
   };
 
   Pool(std::unique_ptr<Device> device, const Region& region, Group& group,
@@ -134,9 +147,18 @@ class Pool {
   void settle_retired(bool committed);
   Status load_all();
   Status load_array(OpenArray& open);
+  void load_scalars();
   void save_scalars();
-  // Commits.
+  // Versions (pool_versions.cpp).
   void read_retained();
+  void settle_retained_versions();
+  Status verify_arrays(const Catalogue& catalogue) const;
+  Status settle();
+  Status check_held(std::uint64_t version) const;
+  Result<Catalogue> check_restorable(std::uint64_t version) const;
+  Status check_fits(const Catalogue& target) const;
+  void adopt(const Catalogue& target);
+  // Commits.
   void begin_building();
   Status open_successor();
   Status prepare_version();
@@ -147,6 +169,7 @@ class Pool {
   Result<std::uint64_t> finish_commit(const Status& data, std::uint64_t bytes);
   void take_version();
   std::uint64_t iteration_of(const Catalogue& catalogue) const;
+  std::uint64_t head() const { return next_.parent; }
   std::uint32_t open_slot_index() const { return retained_.slot_of(next_.version); }
 
   std::unique_ptr<Device> device_;

@@ -153,11 +153,6 @@ Status Pool::load_array(OpenArray& open) {
 }
 
 Status Pool::load_all() {
-  if (recovered_.weak) {
-    for (const ArrayEntry& entry : recovered_.catalogue.arrays) {
-      PERDURE_TRY(verify_and_copy(*device_, entry, region_.geometry.block_bytes, nullptr, nullptr));
-    }
-  }
   for (OpenArray& open : open_) PERDURE_TRY(load_array(open));
   return Status::success();
 }
@@ -171,6 +166,15 @@ std::vector<std::uint32_t> Pool::closed_parts(const std::string& name) const {
   return parts;
 }
 
+// Scalars that the head lacks stay as they are.
+void Pool::load_scalars() {
+  for (const BoundScalar& scalar : scalars_) {
+    if (!scalar.known) continue;
+    const ScalarEntry& entry = next_.scalars[scalar.entry];
+    std::memcpy(scalar.address, entry.bytes.data(), entry.bytes.size());
+  }
+}
+
 Status Pool::bind_scalar(const std::string& name, void* address, std::size_t bytes) {
   PERDURE_TRY(check_usable());
   PERDURE_TRY(check_name(name));
@@ -180,6 +184,7 @@ Status Pool::bind_scalar(const std::string& name, void* address, std::size_t byt
                                         std::to_string(bytes)};
   }
   auto& entries = next_.scalars;
+  const std::size_t known = entries.size();
   const auto found = std::find_if(entries.begin(), entries.end(),
                                   [&name](const ScalarEntry& e) { return e.name == name; });
   const auto index = static_cast<std::size_t>(found - entries.begin());
@@ -200,7 +205,7 @@ Status Pool::bind_scalar(const std::string& name, void* address, std::size_t byt
     }
     if (restarted_) std::memcpy(address, found->bytes.data(), bytes);
   }
-  scalars_.push_back({address, index});
+  scalars_.push_back({address, index, index < known});
   return Status::success();
 }
 

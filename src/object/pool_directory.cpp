@@ -10,8 +10,10 @@
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
 #include "object/job_record.hpp"
+#include "object/judgement.hpp"
 #include "pmem/delay_device.hpp"
 #include "pmem/file_device.hpp"
+#include "pmem/region_format.hpp"
 
 namespace perdure {
 namespace {
@@ -96,7 +98,17 @@ Result<Situation> agree_on_situation(const std::string& directory, const Result<
   if (local.ok() && !exists && options.must_exist) {
     local = Status(Code::not_found, directory + " holds no pool");
   }
-  PERDURE_TRY(agree(group, local));
+  if (local.ok() && options.keep + 1 > slots_max) {
+    local = Status(Code::invalid_argument, "a pool keeps 1 to " + std::to_string(slots_max - 1) +
+                                               " versions, not " + std::to_string(options.keep));
+  }
+  std::uint64_t keep[] = {options.keep, ~std::uint64_t{options.keep}};
+  PERDURE_TRY(agree_max(group, local, keep));
+  if (keep[0] != ~keep[1]) {
+    return Status(Code::invalid_argument, "the ranks ask for different numbers of versions, " +
+                                              std::to_string(~keep[1]) + " to " +
+                                              std::to_string(keep[0]));
+  }
   return Situation{exists};
 }
 
@@ -114,10 +126,9 @@ Status check_remains(const std::string& path, const OpenOptions& options) {
   if (!device.ok()) return device.status();
   auto region = check_region(*device.value());
   if (!region.ok()) return Status::success();  // never finished
-  auto judged = judge_slots(Slots(*device.value(), region.value()).read_both(), false);
-  if (!judged.ok() || judged.value().offers.front().version == 0) return Status::success();
-  return {Code::damaged, path + " holds version " +
-                             std::to_string(judged.value().offers.front().version) +
+  const Judgement judged = judge_slots(Slots(*device.value(), region.value()).read_all());
+  if (judged.offers.empty() || judged.offers.front().version == 0) return Status::success();
+  return {Code::damaged, path + " holds version " + std::to_string(judged.offers.front().version) +
                              " but the pool's job record is missing; bring the file 'job' back, or "
                              "open with PERDURE_DISCARD to start anew"};
 }
@@ -161,8 +172,10 @@ Status make_rank_file(const std::string& directory, const JobRecord& record, std
   const std::string path = rank_file_path(directory, rank);
   auto device = open_rank_file(path, true, options);
   if (!device.ok()) return device.status();
+  Geometry geometry = options.geometry;
+  if (options.keep != 0) geometry.slots = options.keep + 1;
   auto region = format_region(*device.value(), {record.job_id, record.job_name, rank, record.ranks},
-                              options.geometry);
+                              geometry);
   if (!region.ok()) return region.status();
   PERDURE_TRY(format_slots(*device.value(), region.value()));
   return sync_directory(directory);
@@ -202,6 +215,15 @@ Status check_identity(const std::string& path, const Region& region, const JobRe
                              job_id_text(record.job_id) + ": files were swapped or copied"};
 }
 
+Status check_keep(const std::string& path, const Region& region, const OpenOptions& options) {
+  const std::uint32_t keep = region.geometry.slots - 1;
+  if (options.keep == 0 || options.keep == keep) return Status::success();
+  return {Code::shape_mismatch,
+          path + " keeps " + std::to_string(keep) + " versions since it was made, not " +
+              std::to_string(options.keep) + "; ask for " + std::to_string(keep) +
+              " or for 0, or open with PERDURE_DISCARD to start anew"};
+}
+
 struct OpenedFile {
   std::unique_ptr<Device> device;
   Region region;
@@ -217,6 +239,7 @@ Result<OpenedFile> open_checked(const std::string& directory, const Group& group
   auto region = check_region(*device.value());
   if (!region.ok()) return region.status();
   PERDURE_TRY(check_identity(path, region.value(), record.value(), group));
+  PERDURE_TRY(check_keep(path, region.value(), options));
   return OpenedFile{device.take(), region.take()};
 }
 
@@ -245,9 +268,10 @@ Result<std::unique_ptr<Pool>> open_pool(const std::string& directory, Group& gro
   }
   auto opened = open_checked(directory, group, options);
   const JobId id = opened.ok() ? opened.value().region.identity.job_id : JobId{};
-  std::uint64_t ids[] = {id.words[0], ~id.words[0], id.words[1], ~id.words[1]};
+  const std::uint64_t slots = opened.ok() ? opened.value().region.geometry.slots : 0;
+  std::uint64_t ids[] = {id.words[0], ~id.words[0], id.words[1], ~id.words[1], slots, ~slots};
   PERDURE_TRY(agree_max(group, status_of(opened), ids));
-  if (ids[0] != ~ids[1] || ids[2] != ~ids[3]) {
+  if (ids[0] != ~ids[1] || ids[2] != ~ids[3] || ids[4] != ~ids[5]) {
     return Status(Code::foreign, "the ranks' parts of " + directory + " belong to different jobs");
   }
   OpenedFile file = opened.take();

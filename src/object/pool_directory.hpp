@@ -31,7 +31,8 @@ struct OpenOptions {
   std::string emulate;  // row of the device table; empty: none
   bool real_delay = false;
   std::uint32_t lock_wait_ms = 10000;  // for a process that still holds a rank's file
-  Geometry geometry;                   // of a pool that is made
+  std::uint32_t keep = 0;              // versions; 0: as the pool has it, or 1 if it is made
+  Geometry geometry;                   // of a pool that is made, but for the slots
   PoolOptions pool;
 };
 

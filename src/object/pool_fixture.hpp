@@ -23,7 +23,7 @@ class PoolTest : public testing::Test {
     auto device = std::make_unique<CrashDevice>(device_max, 64);
     medium_ = device.get();
     if (image_.empty()) {
-      auto region = format_region(*device, {{{1, 2}}, "test", 0, 1}, pool_test_geometry);
+      auto region = format_region(*device, {{{1, 2}}, "test", 0, 1}, geometry_);
       ASSERT_TRUE(region.ok());
       ASSERT_TRUE(format_slots(*device, region.value()).ok());
     } else {
@@ -53,6 +53,7 @@ class PoolTest : public testing::Test {
     return reinterpret_cast<std::int64_t*>(array->working());
   }
 
+  Geometry geometry_ = pool_test_geometry;
   SoloGroup group_;
   std::vector<std::byte> image_;
   CrashDevice* medium_ = nullptr;

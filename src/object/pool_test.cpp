@@ -139,13 +139,13 @@ TEST_F(PoolTest, log_mode_saves_only_what_changed) {
   VersionedArray* u = array("u", shape(ArrayMode::log, 512 * 100));  // 100 blocks of 4096 bytes
   ASSERT_TRUE(pool_->restart().ok());
   ASSERT_TRUE(pool_->commit().ok());
-  ASSERT_TRUE(pool_->commit().ok());  // both halves are whole now
+  ASSERT_TRUE(pool_->commit().ok());  // both copies are whole now
   const std::uint64_t before = pool_->status().committed_bytes;
   words(u)[5] = 1;
   words(u)[512 * 70] = 2;
   ASSERT_TRUE(pool_->commit().ok());
   EXPECT_EQ(pool_->status().committed_bytes - before, 2U * 4096);
-  ASSERT_TRUE(pool_->commit().ok());  // the other half lacks the same two blocks
+  ASSERT_TRUE(pool_->commit().ok());  // the other copy lacks the same two blocks
   EXPECT_EQ(pool_->status().committed_bytes - before, 4U * 4096);
   ASSERT_TRUE(pool_->commit().ok());
   EXPECT_EQ(pool_->status().committed_bytes - before, 4U * 4096);

@@ -7,7 +7,7 @@
 //   then        ScalarFormat       264 bytes for each scalar, each followed by its bytes padded to
 //   8
 //
-// Two slots stand behind the region's header; version v lives in slot v mod 2.
+// The slots stand behind the region's header; of N slots, version v lives in slot v mod N.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct SlotBodyFormat {
   std::uint64_t allocated_end;  // first byte behind the extents in use
   std::uint32_t arrays;
   std::uint32_t scalars;
-  std::uint64_t reserved;  // zero
+  std::uint64_t parent;  // the version that it was made from, as in the state word
 };
 static_assert(sizeof(SlotBodyFormat) == 64);
 static_assert(offsetof(SlotBodyFormat, arrays) == 48);

@@ -1,71 +1,11 @@
 #include "object/slots.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include "pmem/media_guard.hpp"
 #include "pmem/region_format.hpp"
 
 namespace perdure {
-namespace {
-
-std::string state_text(const SlotView& view) {
-  if (!view.state) return "unreadable state word";
-  const std::string number = std::to_string(view.state->version);
-  if (view.state->state == SlotState::open) return "open for version " + number;
-  return "version " + number + (view.body ? "" : " (" + view.problem + ")");
-}
-
-bool complete(const SlotView& view, std::uint32_t slot) {
-  return view.state && view.state->state == SlotState::complete && view.body &&
-         view.body->version == view.state->version && view.body->version % 2 == slot;
-}
-
-bool open(const SlotView& view, std::uint32_t slot) {
-  return view.state && view.state->state == SlotState::open && view.state->version % 2 == slot;
-}
-
-Offer offer_of(const SlotView& view, std::uint32_t slot, bool weak) {
-  return {view.body->version, view.body->incarnation, slot, weak};
-}
-
-bool all_arrays_have_checksums(const Catalogue& catalogue) {
-  return std::all_of(catalogue.arrays.begin(), catalogue.arrays.end(),
-                     [](const ArrayEntry& entry) { return entry.shape.checksums; });
-}
-
-// An open slot whose body still is the version before the newest one.
-bool can_offer_older(const SlotView& view, std::uint32_t slot) {
-  return open(view, slot) && view.body && view.body->version % 2 == slot &&
-         view.body->version < view.state->version && all_arrays_have_checksums(*view.body);
-}
-
-Status damage_status(const std::array<SlotView, 2>& slots) {
-  return {Code::damaged, "the slots hold [" + state_text(slots[0]) + "] and [" +
-                             state_text(slots[1]) +
-                             "], which no crash leaves behind: the medium or the file was damaged; "
-                             "open with PERDURE_ALLOW_OLDER to accept an older version that is "
-                             "whole, or PERDURE_DISCARD to start anew"};
-}
-
-Result<Judgement> judge_damaged(const std::array<SlotView, 2>& slots) {
-  Judgement judgement;
-  judgement.damage = damage_status(slots).message();
-  for (std::uint32_t slot = 0; slot < 2; ++slot) {
-    const SlotView& view = slots[slot];
-    const bool whole = complete(view, slot) && all_arrays_have_checksums(*view.body);
-    if (whole || can_offer_older(view, slot)) {
-      judgement.offers.push_back(offer_of(view, slot, true));
-    }
-  }
-  if (judgement.offers.empty()) return damage_status(slots);
-  std::sort(judgement.offers.begin(), judgement.offers.end(),
-            [](const Offer& a, const Offer& b) { return a.version > b.version; });
-  return judgement;
-}
-
-}  // namespace
-
 Slots::Slots(Device& device, const Region& region)
     : device_(device), region_(region), scratch_(region.geometry.slot_bytes) {}
 
@@ -98,6 +38,12 @@ SlotView Slots::read(std::uint32_t slot) const {
   return view;
 }
 
+std::vector<SlotView> Slots::read_all() const {
+  std::vector<SlotView> views;
+  for (std::uint32_t slot = 0; slot < count(); ++slot) views.push_back(read(slot));
+  return views;
+}
+
 Status Slots::store_body(const Catalogue& catalogue) {
   const std::size_t bytes = body_bytes(catalogue);
   if (bytes > body_bytes_max()) {
@@ -107,39 +53,16 @@ Status Slots::store_body(const Catalogue& catalogue) {
                                 ": use fewer arrays or smaller scalars"};
   }
   build_body(catalogue, scratch_);
-  const std::uint64_t offset =
-      offset_of(static_cast<std::uint32_t>(catalogue.version % 2)) + sizeof(SlotStateFormat);
+  const std::uint64_t offset = offset_of(slot_of(catalogue.version)) + sizeof(SlotStateFormat);
   device_.store(offset, scratch_.data(), bytes);
   device_.flush(offset, bytes);
   return Status::success();
 }
 
 void Slots::store_state(const StateWord& word) {
-  const std::uint64_t offset = offset_of(static_cast<std::uint32_t>(word.version % 2));
+  const std::uint64_t offset = offset_of(slot_of(word.version));
   device_.store_word(offset, encode_state(word));
   device_.flush(offset, sizeof(std::uint64_t));
-}
-
-Result<Judgement> judge_slots(const std::array<SlotView, 2>& slots, bool allow_older) {
-  for (std::uint32_t slot = 0; slot < 2; ++slot) {
-    const SlotView& mine = slots[slot];
-    const SlotView& other = slots[1 - slot];
-    if (!complete(mine, slot)) continue;
-    const std::uint64_t version = mine.body->version;
-    if (open(other, 1 - slot) && other.state->version == version + 1) {
-      Judgement judgement{{offer_of(mine, slot, false)}, version, ""};
-      if (allow_older && can_offer_older(other, 1 - slot)) {
-        judgement.offers.push_back(offer_of(other, 1 - slot, true));
-      }
-      return judgement;
-    }
-    if (complete(other, 1 - slot) && other.body->version + 1 == version) {
-      return Judgement{
-          {offer_of(mine, slot, false), offer_of(other, 1 - slot, false)}, version - 1, ""};
-    }
-  }
-  if (!allow_older) return damage_status(slots);
-  return judge_damaged(slots);
 }
 
 }  // namespace perdure

@@ -1,10 +1,8 @@
-// Slots: reading and writing the two records that say which version exists, and the judgement of
-// what a rank's two slots mean after a crash.
+// Slots: reading and writing the records that say which versions exist.
 //
-// Reading trusts nothing. Judging is pure and is tested against every pair of slot states.
+// Reading trusts nothing. What the slots of a rank mean after a crash is said by judgement.hpp.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,27 +23,16 @@ struct SlotView {
   std::string problem;
 };
 
-// A version that a rank could give back.
-struct Offer {
-  std::uint64_t version = 0;
-  std::uint64_t incarnation = 0;
-  std::uint32_t slot = 0;
-  bool weak = false;  // its slot is open again: the data must be verified before it is believed
-};
-
-// What a rank can say of its own slots.
-struct Judgement {
-  std::vector<Offer> offers;  // newest first; the first one is never weak unless damage was found
-  std::uint64_t floor = 0;    // all ranks are known to have completed this version
-  std::string damage;         // empty, or why an older version is all that is left
-};
-
 class Slots {
  public:
   Slots(Device& device, const Region& region);
 
+  std::uint32_t count() const { return region_.geometry.slots; }
+  std::uint32_t slot_of(std::uint64_t version) const {
+    return static_cast<std::uint32_t>(version % count());
+  }
   SlotView read(std::uint32_t slot) const;
-  std::array<SlotView, 2> read_both() const { return {read(0), read(1)}; }
+  std::vector<SlotView> read_all() const;
 
   // Stores the body of catalogue.version into its slot and flushes it; not fenced.
   Status store_body(const Catalogue& catalogue);
@@ -62,8 +49,5 @@ class Slots {
   Region region_;
   std::vector<std::byte> scratch_;  // a body is built here; allocated once
 };
-
-// Damage is Code::damaged unless `allow_older` lets an older version stand in.
-Result<Judgement> judge_slots(const std::array<SlotView, 2>& slots, bool allow_older);
 
 }  // namespace perdure

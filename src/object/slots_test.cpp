@@ -1,4 +1,4 @@
-// State words, bodies and what a rank's two slots mean: exhaustive where it is small.
+// State words and bodies: exhaustive where it is small.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -11,26 +11,40 @@
 namespace perdure {
 namespace {
 
+constexpr SlotState states[] = {SlotState::complete, SlotState::open, SlotState::deleted,
+                                SlotState::unused};
+
 TEST(StateWord, comes_back_as_it_was) {
   for (const std::uint64_t version : {0UL, 1UL, 2UL, 77UL, 1UL << 32, version_max}) {
-    for (const SlotState state : {SlotState::complete, SlotState::open}) {
-      const auto decoded = decode_state(encode_state({state, version}));
-      ASSERT_TRUE(decoded.has_value());
-      EXPECT_EQ(*decoded, (StateWord{state, version}));
+    for (const SlotState state : states) {
+      for (const std::uint32_t back : {0U, 1U, 62U, 63U}) {
+        const auto decoded = decode_state(encode_state({state, version, back}));
+        ASSERT_TRUE(decoded.has_value());
+        EXPECT_EQ(*decoded, (StateWord{state, version, back}));
+      }
     }
   }
 }
 
 TEST(StateWord, no_flipped_bit_gives_another_state) {
   for (std::uint64_t version = 0; version < 3000; ++version) {
-    for (const SlotState state : {SlotState::complete, SlotState::open}) {
-      const std::uint64_t bits = encode_state({state, version});
+    for (const SlotState state : states) {
+      const std::uint64_t bits =
+          encode_state({state, version, static_cast<std::uint32_t>(version % 64)});
       for (int bit = 0; bit < 64; ++bit) {
         EXPECT_FALSE(decode_state(bits ^ (std::uint64_t{1} << bit)).has_value())
             << version << " bit " << bit;
       }
     }
   }
+}
+
+TEST(StateWord, names_its_parent) {
+  EXPECT_EQ(state_of(SlotState::open, 9, 8), (StateWord{SlotState::open, 9, 0}));
+  EXPECT_EQ(state_of(SlotState::open, 9, 3), (StateWord{SlotState::open, 9, 5}));
+  EXPECT_EQ(parent_of(state_of(SlotState::complete, 9, 3)), 3U);
+  EXPECT_EQ(parent_of(state_of(SlotState::open, 70, 6)), 6U);
+  EXPECT_EQ(parent_of(state_of(SlotState::complete, 0, 0)), 0U);
 }
 
 TEST(StateWord, zeros_and_ones_are_damage) {
@@ -41,6 +55,7 @@ TEST(StateWord, zeros_and_ones_are_damage) {
 Catalogue sample() {
   Catalogue catalogue;
   catalogue.version = 6;
+  catalogue.parent = 4;
   catalogue.incarnation = 2;
   catalogue.committed_ns = 5;
   catalogue.allocated_end = 8192;
@@ -75,6 +90,7 @@ TEST(Catalogue, comes_back_as_it_was) {
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   const Catalogue& got = parsed.value();
   EXPECT_EQ(got.version, 6U);
+  EXPECT_EQ(got.parent, 4U);
   EXPECT_EQ(got.incarnation, 2U);
   ASSERT_EQ(got.arrays.size(), 1U);
   EXPECT_EQ(got.arrays[0].shape, sample().arrays[0].shape);
@@ -158,79 +174,6 @@ TEST(Catalogue, shapes_are_checked) {
   EXPECT_FALSE(
       checked_bytes({ArrayType::byte, ArrayMode::copy, true, std::vector<std::uint64_t>(9, 1)})
           .ok());
-}
-
-// What can stand in a slot, relative to version v of the same parity.
-enum class Kind { complete, complete_bad_body, open, open_with_body, unreadable };
-
-SlotView view_of(Kind kind, std::uint64_t version) {
-  SlotView view;
-  const bool open = kind == Kind::open || kind == Kind::open_with_body;
-  if (kind != Kind::unreadable) {
-    view.state = StateWord{open ? SlotState::open : SlotState::complete, version};
-  }
-  if (kind == Kind::complete || kind == Kind::open_with_body) {
-    Catalogue body;
-    body.version = kind == Kind::complete ? version : version - 2;
-    view.body = body;
-  } else {
-    view.problem = "the checksum is wrong";
-  }
-  return view;
-}
-
-// The two healthy pairs are the ones commit.cpp leaves; everything else is damage. An older version
-// is given only when asked for.
-TEST(Judgement, of_every_pair_of_slots) {
-  const std::vector<Kind> kinds = {Kind::complete, Kind::complete_bad_body, Kind::open,
-                                   Kind::open_with_body, Kind::unreadable};
-  for (const Kind even : kinds) {
-    for (const Kind odd : kinds) {
-      for (const std::uint64_t v0 : {8UL, 10UL}) {
-        for (const std::uint64_t v1 : {7UL, 9UL, 11UL}) {
-          const std::array<SlotView, 2> slots = {view_of(even, v0), view_of(odd, v1)};
-          const auto judged = judge_slots(slots, false);
-          const bool even_open = even == Kind::open || even == Kind::open_with_body;
-          const bool odd_open = odd == Kind::open || odd == Kind::open_with_body;
-          const bool both =
-              even == Kind::complete && odd == Kind::complete && (v0 + 1 == v1 || v1 + 1 == v0);
-          const bool even_newest = even == Kind::complete && odd_open && v1 == v0 + 1;
-          const bool odd_newest = odd == Kind::complete && even_open && v0 == v1 + 1;
-          ASSERT_EQ(judged.ok(), both || even_newest || odd_newest);
-          if (!judged.ok()) {
-            EXPECT_EQ(judged.status().code(), Code::damaged);
-            continue;
-          }
-          const Judgement& j = judged.value();
-          const std::uint64_t newest = both ? std::max(v0, v1) : even_newest ? v0 : v1;
-          EXPECT_EQ(j.offers.front().version, newest);
-          EXPECT_EQ(j.offers.front().slot, newest % 2);
-          EXPECT_FALSE(j.offers.front().weak);
-          EXPECT_EQ(j.floor, both ? newest - 1 : newest);
-        }
-      }
-    }
-  }
-}
-
-TEST(Judgement, an_older_version_is_offered_only_when_asked_for_and_must_be_verified) {
-  const std::array<SlotView, 2> slots = {view_of(Kind::complete_bad_body, 8),
-                                         view_of(Kind::open_with_body, 9)};
-  EXPECT_EQ(judge_slots(slots, false).status().code(), Code::damaged);
-  const auto judged = judge_slots(slots, true);
-  ASSERT_TRUE(judged.ok());
-  EXPECT_EQ(judged.value().offers.front().version, 7U);
-  EXPECT_TRUE(judged.value().offers.front().weak);
-  EXPECT_FALSE(judged.value().damage.empty());
-}
-
-TEST(Judgement, an_older_version_without_checksums_is_never_offered) {
-  std::array<SlotView, 2> slots = {view_of(Kind::complete_bad_body, 8),
-                                   view_of(Kind::open_with_body, 9)};
-  ArrayEntry entry;
-  entry.shape.checksums = false;
-  slots[1].body->arrays.push_back(entry);
-  EXPECT_EQ(judge_slots(slots, true).status().code(), Code::damaged);
 }
 
 }  // namespace

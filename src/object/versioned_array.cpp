@@ -208,9 +208,12 @@ Status VersionedArray::start_empty(const ArrayEntry& entry) {
     PERDURE_ASSERT(entry_.copy < entry_.copies);
   }
   choose_working();
+  const bool restarted = started_;
+  const bool keeps = mode() == ArrayMode::flush && restarted;
+  started_ = true;
   if (buffer_ != nullptr) {
-    if (!keep_contents_) std::memset(buffer_, 0, entry_.size_bytes);
-  } else {
+    if (!keep_contents_ || restarted) std::memset(buffer_, 0, entry_.size_bytes);
+  } else if (!keeps) {
     for (std::uint32_t copy = 0; copy < entry_.copies; ++copy) {
       if ((named >> copy & 1) == 0) std::memset(copy_address(copy), 0, entry_.size_bytes);
     }
@@ -221,7 +224,7 @@ Status VersionedArray::start_empty(const ArrayEntry& entry) {
 
 Status VersionedArray::start_restored(const ArrayEntry& entry) {
   entry_ = entry;
-  committed_ = true;
+  started_ = committed_ = true;
   streamed_begin_ = streamed_end_ = 0;
   choose_working();
   auto* table = entry_.shape.checksums ? &tables_[entry_.copy] : nullptr;

@@ -83,7 +83,7 @@ class VersionedArray {
   void note_named(std::uint32_t slot, std::uint32_t copy);
 
   // A new array, or one that the restored version lacks: buffer and copies are zero, but for those
-  // that are named. Flush mode keeps what is there if some version names it.
+  // that are named. Flush mode then keeps what it has.
   Status start_empty(const ArrayEntry& entry);
   // An array of the pool: takes the entry of the restored version, verifies the copy against its
   // checksums (if it has them) and fills the buffer. Code::damaged names the byte range.
@@ -139,6 +139,7 @@ class VersionedArray {
   bool marks_ = false;
   bool compare_ = false;
   bool keep_contents_ = false;
+  bool started_ = false;
   bool committed_ = false;
   std::uint32_t working_copy_ = 0;
   std::vector<std::uint8_t> named_;                 // by slot: a copy or no_copy

@@ -46,6 +46,7 @@ perdure_options options_from(const PoolWish& wish) {
   options.emulate = wish.emulate.empty() ? nullptr : wish.emulate.c_str();
   options.real_delay = wish.real_delay ? 1 : 0;
   options.copy_threads = wish.threads;
+  options.keep = wish.keep;
   if (wish.restore == RestoreWish::discard) options.flags |= PERDURE_DISCARD;
   if (wish.allow_older) options.flags |= PERDURE_ALLOW_OLDER;
   return options;
@@ -107,10 +108,12 @@ Result<std::unique_ptr<WindowPool>> WindowPool::open(const WindowOptions& option
   PERDURE_TRY(open_handle(std::move(group), options.pool.path.c_str(), &with, &handle));
   pool->handle_.reset(handle);
   handle->of_windows = true;
-  Result<std::uint64_t> restored =
-      options.pool.restore == RestoreWish::version
-          ? Result<std::uint64_t>(Status(Code::unsupported, "perdure_restore=VERSION"))
-          : handle->pool->restart();
+  if (options.pool.restore == RestoreWish::version) {
+    PERDURE_TRY(handle->pool->restore(options.pool.version));
+    pool->restored_version_ = options.pool.version;
+    return pool;
+  }
+  auto restored = handle->pool->restart();
   if (!restored.ok()) return restored.status();
   pool->restored_version_ = restored.value();
   return pool;

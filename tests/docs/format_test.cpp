@@ -74,7 +74,7 @@ void add_structs_of_slots(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(SlotBodyFormat, version), PERDURE_FIELD(SlotBodyFormat, incarnation),
        PERDURE_FIELD(SlotBodyFormat, committed_ns), PERDURE_FIELD(SlotBodyFormat, allocated_end),
        PERDURE_FIELD(SlotBodyFormat, arrays), PERDURE_FIELD(SlotBodyFormat, scalars),
-       PERDURE_FIELD(SlotBodyFormat, reserved)}};
+       PERDURE_FIELD(SlotBodyFormat, parent)}};
   all["ArrayFormat"] = {
       sizeof(ArrayFormat),
       {PERDURE_FIELD(ArrayFormat, name), PERDURE_FIELD(ArrayFormat, type),
@@ -114,6 +114,7 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"dimensions_max", dimensions_max},
     {"scalar_bytes_max", scalar_bytes_max},
     {"version_max", version_max},
+    {"back_max", back_max},
     {"PERDURE_BYTE", PERDURE_BYTE},
     {"PERDURE_INT32", PERDURE_INT32},
     {"PERDURE_INT64", PERDURE_INT64},
@@ -217,15 +218,22 @@ TEST(FormatPage, the_state_word_has_its_bits) {
     if (row.size() == 3) states[row[1]] = std::stoull(row[0]);
   }
   EXPECT_EQ(bits["tag"].offset, 0U);
-  EXPECT_EQ(bits["tag"].size, bits["version"].offset);
+  EXPECT_EQ(bits["tag"].size, bits["back"].offset);
+  EXPECT_EQ(bits["back"].offset + bits["back"].size, bits["version"].offset);
   EXPECT_EQ(bits["version"].offset + bits["version"].size, 64U);
   EXPECT_EQ(version_max >> (bits["version"].size - 1), 1U);
+  EXPECT_EQ(back_max >> (bits["back"].size - 1), 1U);
   for (const std::uint64_t version : {std::uint64_t{0}, std::uint64_t{77}, version_max}) {
-    const std::uint64_t word = encode_state({SlotState::complete, version});
+    const std::uint64_t word = encode_state({SlotState::complete, version, 5});
     EXPECT_EQ(word >> bits["version"].offset, version);
+    EXPECT_EQ(word >> bits["back"].offset & back_max, 5U);
   }
-  EXPECT_EQ(states["complete"], static_cast<std::uint64_t>(SlotState::complete));
-  EXPECT_EQ(states["open"], static_cast<std::uint64_t>(SlotState::open));
+  const std::map<std::string, std::uint64_t> expected{
+      {"complete", static_cast<std::uint64_t>(SlotState::complete)},
+      {"open", static_cast<std::uint64_t>(SlotState::open)},
+      {"deleted", static_cast<std::uint64_t>(SlotState::deleted)},
+      {"unused", static_cast<std::uint64_t>(SlotState::unused)}};
+  EXPECT_EQ(states, expected);
 }
 
 }  // namespace

@@ -50,6 +50,21 @@ def test_show_names_arrays_scalars_and_the_iteration(perdure, pool):
     assert "float64[4, 6] copy" in text and "scalar, 20 as an integer" in text
 
 
+def test_versions_lists_what_can_be_restored(perdure, pool, tmp_path):
+    (held,) = json.loads(perdure("pool", "versions", "--json", pool).out)
+    assert (held["version"], held["parent"], held["abandoned"]) == (20, 19, False)
+    assert held["committed_ns"] > 0
+    text = perdure("pool", "versions", pool).out.decode()
+    assert "newest" in text and "19" in text
+    assert perdure("pool", "versions", tmp_path).code == 2
+    (path,) = [path for path in pool.iterdir() if path.name.startswith("rank-")]
+    held = bytearray(path.read_bytes())
+    held[4096] ^= 1  # the state word of slot 0, where version 20 stands
+    path.write_bytes(held)
+    ran = perdure("pool", "versions", pool)
+    assert ran.code == 1 and ran.out == b"" and "damaged" in ran.err
+
+
 def test_dump_gives_the_array_of_the_newest_version(perdure, pool, tmp_path):
     out = tmp_path / "u.npy"
     assert perdure("pool", "dump", pool, "u", "-o", out).code == 0

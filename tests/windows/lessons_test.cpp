@@ -86,7 +86,8 @@ TEST_F(Lessons, a_device_without_room_is_an_error_when_the_window_is_made) {
   const int error = allocate({{"perdure_name", "u"}}, 1 << 20, &win);
   ::setrlimit(RLIMIT_FSIZE, &before);
   ASSERT_NE(error, MPI_SUCCESS);
-  EXPECT_NE(text_of(error).find("allocate"), std::string::npos) << text_of(error);
+  const std::string sentence = perdure_last_error();  // an MPI may keep 256 bytes of it only
+  EXPECT_NE(sentence.find("allocate"), std::string::npos) << sentence;
   win = open({});  // and the pool is as good as before
   EXPECT_EQ(restored(win), 0U);
   MPI_Win_free(&win);

@@ -1,4 +1,4 @@
-"""The verbs `perdure pool ls|show|check|dump|rm`."""
+"""The verbs `perdure pool ls|show|versions|check|dump|rm`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from rich.console import Console
 from rich.table import Table
 
 from perdure.core import load_core
-from perdure.pool.view import iteration_of, pool_json, print_findings, print_pool
+from perdure.pool.view import (
+    iteration_of,
+    pool_json,
+    print_findings,
+    print_pool,
+    print_versions,
+    versions_json,
+)
 from perdure.units import bytes_text
 
 app = typer.Typer(help="Look at pools, check them, remove them.", no_args_is_help=True)
@@ -120,6 +127,23 @@ def show_pool(pool: PoolPath, as_json: AsJson = False) -> None:
         print(json.dumps(pool_json(report), indent=2))
     else:
         print_pool(report, _console())
+
+
+@app.command("versions")
+def show_versions(pool: PoolPath, as_json: AsJson = False) -> None:
+    """List the versions that can be restored, newest first.
+
+    Ends with 1 if the pool is damaged so that no restart is possible, with 2 if there is none.
+    """
+    with _failures_told(NO_POOL) as core:
+        report = core.inspect_pool(str(pool))
+    if as_json:
+        print(json.dumps(versions_json(report), indent=2))
+    elif report.version is not None:
+        print_versions(report, _console())
+    if report.version is None:
+        typer.echo(f"perdure: {pool} is damaged; see `perdure pool check {pool}`", err=True)
+        raise typer.Exit(DAMAGED)
 
 
 @app.command("check")

@@ -65,6 +65,7 @@ def pool_json(pool) -> dict:
         "created_ns": pool.created_ns,
         "ranks": pool.rank_count,
         "version": pool.version,
+        "keep": pool.keep,
         "worst": pool.worst.name,
         "findings": [
             {"severity": severity, "where": where, "text": text}
@@ -72,6 +73,30 @@ def pool_json(pool) -> dict:
         ],
         "rank_files": [_rank_json(rank) for rank in pool.ranks],
     }
+
+
+def versions_json(pool) -> list[dict]:
+    """The versions that can be restored, newest first; times in nanoseconds since the epoch."""
+    return [
+        {
+            "version": held.version,
+            "parent": held.parent,
+            "committed_ns": held.committed_ns,
+            "abandoned": held.abandoned,
+        }
+        for held in pool.versions
+    ]
+
+
+def print_versions(pool, console: Console) -> None:
+    """One line per version that can be restored, newest first."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("version", "made from", "committed", "state"):
+        table.add_column(name, justify="right" if name != "state" else "left")
+    for held in pool.versions:
+        state = "newest" if held.version == pool.version else "abandoned" * held.abandoned
+        table.add_row(str(held.version), str(held.parent), time_text(held.committed_ns), state)
+    console.print(table if pool.versions else "no versions yet")
 
 
 def _rank_json(rank) -> dict:
