@@ -82,8 +82,13 @@ TEST_F(Lessons, a_device_without_room_is_an_error_when_the_window_is_made) {
   rlimit small = before;
   small.rlim_cur = 1 << 20;
   ::setrlimit(RLIMIT_FSIZE, &small);
+  // Memory of our own, as the limit would be in the way of the MPI library's too.
+  std::vector<std::int64_t> memory(std::size_t{1} << 20);
+  MPI_Info info = make_info({{"perdure_name", "u"}, {"perdure_pool", pool()}});
   MPI_Win win = MPI_WIN_NULL;
-  const int error = allocate({{"perdure_name", "u"}}, 1 << 20, &win);
+  const int error = MPI_Win_create(memory.data(), static_cast<MPI_Aint>(memory.size() * 8), 8, info,
+                                   MPI_COMM_WORLD, &win);
+  MPI_Info_free(&info);
   ::setrlimit(RLIMIT_FSIZE, &before);
   ASSERT_NE(error, MPI_SUCCESS);
   const std::string sentence = perdure_last_error();  // an MPI may keep 256 bytes of it only

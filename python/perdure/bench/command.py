@@ -13,8 +13,8 @@ from rich.console import Console
 from perdure.bench.facts import Fact, NotAFact, print_facts
 from perdure.bench.programs import BenchFailed
 
-NAMES = ("persist", "crash", "hpccg", "windows", "kill")
-_SEEDED = ("kill",)
+NAMES = ("persist", "crash", "hpccg", "windows", "kill", "kill_windows")
+_SEEDED = ("kill", "kill_windows")
 _TABLE_COLUMNS = 1000  # where stdout is no terminal: nothing is cut
 
 

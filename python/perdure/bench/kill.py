@@ -24,7 +24,7 @@ from pathlib import Path
 from perdure.bench.facts import Fact
 from perdure.bench.programs import BenchFailed
 from perdure.bench.progress import progress
-from perdure.bench.solver import PROTECTIONS, Solver, find_solvers, pool_directory
+from perdure.bench.solver import PROTECTIONS, Program, find_solvers, pool_directory
 from perdure.bench.trial import ITERATIONS, Job, run_killed, try_out
 from perdure.run.rehearsal import POINTS, Rehearsal
 
@@ -40,29 +40,47 @@ _YIELDING = "openmpi"
 
 def measure(quick: bool, each: Callable[[Fact], None], seed: int = 1) -> None:
     """Hands over the outcomes per protection, then of all. Raises BenchFailed."""
-    print(f"perdure bench kill: seed {seed}", file=sys.stderr, flush=True)
     wanted = _KILLS_QUICK if quick else _KILLS
-    with pool_directory() as pools, progress("bench kill", wanted) as advance:
-        campaign = Campaign(find_solvers(), pools, random.Random(seed))
+    run_campaign("kill", Campaign, find_solvers(), wanted, each, seed)
+
+
+def run_campaign(
+    bench: str,
+    kind: type[Campaign],
+    programs: list[Program],
+    wanted: int,
+    each: Callable[[Fact], None],
+    seed: int,
+) -> None:
+    """Runs trials until `wanted` ranks were killed, and hands over the outcomes."""
+    print(f"perdure bench {bench}: seed {seed}", file=sys.stderr, flush=True)
+    with pool_directory() as pools, progress(f"bench {bench}", wanted) as advance:
+        campaign = kind(programs, pools, random.Random(seed))
         while (done := campaign.kills) < wanted:
             campaign.run_trial(wanted - done)
             advance(campaign.kills - done)
             if campaign.trials > wanted * _TRIALS_PER_KILL:
                 raise BenchFailed(f"only {campaign.kills} of {campaign.trials} jobs were killed")
     for case, counted in campaign.counts.items():
-        for fact in _facts(case, counted, seed, wanted if case == "all" else None):
+        for fact in _facts(bench, case, counted, seed, wanted if case == "all" else None):
             each(fact)
 
 
 class Campaign:
-    """Draws and runs trials; `counts` are the outcomes by protection, and of "all"."""
+    """Draws and runs trials; `counts` are the outcomes by protection, and of "all".
 
-    def __init__(self, solvers: list[Solver], pools: Path, draw: random.Random):
+    Another kind of job has protections and a make_job of its own.
+    """
+
+    protections = PROTECTIONS
+    make_job = Job
+
+    def __init__(self, solvers: list[Program], pools: Path, draw: random.Random):
         self._solvers, self._pools, self._draw = solvers, pools, draw
         self._loop_s: dict[Job, float] = {}
-        self._answer: dict[int, str] = {}  # by the number of ranks
+        self._answer: dict[tuple, str] = {}  # by the problem
         self.trials = 0
-        self.counts = {case: Counter() for case in (*PROTECTIONS, "all")}
+        self.counts = {case: Counter() for case in (*self.protections, "all")}
 
     @property
     def kills(self) -> int:
@@ -76,7 +94,7 @@ class Campaign:
         twice = kills_left > 1 and self._draw.random() < _KILLED_TWICE
         kills = [self._draw_kill(job, number) for number in range(1 + twice)]
         self.trials += 1
-        ran, faults = try_out(job, kills, self._pools / "trial", self._answer[job.ranks])
+        ran, faults = try_out(job, kills, self._pools / "trial", self._answer[job.problem])
         if sum(faults.values()):
             _say_fault(job, kills, faults)
         if not ran.killed and ran.exit_code == 0:
@@ -89,9 +107,9 @@ class Campaign:
         ranks = self._draw.choice(_RANKS)
         yielding = [solver for solver in self._solvers if solver.flavour == _YIELDING]
         solvers = self._solvers + (3 * yielding if ranks > min(_RANKS) else [])
-        fewest = min(self.counts[protect]["kills"] for protect in PROTECTIONS)
-        behind = [protect for protect in PROTECTIONS if self.counts[protect]["kills"] == fewest]
-        return Job(self._draw.choice(solvers), ranks, self._draw.choice(behind))
+        fewest = min(self.counts[protect]["kills"] for protect in self.protections)
+        behind = [p for p in self.protections if self.counts[p]["kills"] == fewest]
+        return self.make_job(self._draw.choice(solvers), ranks, self._draw.choice(behind))
 
     def _draw_kill(self, job: Job, number: int) -> Rehearsal:
         """The `number`-th kill of a trial, of the kind of which there were fewer so far."""
@@ -106,9 +124,9 @@ class Campaign:
         ran = run_killed(job, [], pool)
         shutil.rmtree(pool)
         if ran.exit_code != 0:
-            raise BenchFailed(f"hpccg ended with {ran.exit_code}: {ran.printed[-300:].strip()}")
+            raise BenchFailed(f"{job} ended with {ran.exit_code}: {ran.printed[-300:].strip()}")
         self._loop_s[job] = ran.report["loop_s"]
-        answer = self._answer.setdefault(job.ranks, ran.report["hash"])
+        answer = self._answer.setdefault(job.problem, ran.report["hash"])
         if answer != ran.report["hash"]:
             raise BenchFailed(f"undisturbed runs differ in their answers: {job}")
 
@@ -128,7 +146,9 @@ def _say_fault(job: Job, kills: list[Rehearsal], faults: Counter) -> None:
     print(f"perdure bench kill: {found}: {job}, {'; '.join(map(str, kills))}", file=sys.stderr)
 
 
-def _facts(case: str, counted: Counter, seed: int, wanted: int | None) -> list[Fact]:
+def _facts(
+    bench: str, case: str, counted: Counter, seed: int, wanted: int | None
+) -> list[Fact]:
     """`wanted` is how many kills were asked for, if that is known of the case."""
     kinds = {name: n for name, n in counted.items() if name not in ("kills", *FAULTS)}
     targets = {"kills": wanted, **dict.fromkeys(FAULTS, 0)}
@@ -138,5 +158,5 @@ def _facts(case: str, counted: Counter, seed: int, wanted: int | None) -> list[F
         holds = None if target is None else value == target
         more = {"seed": seed, **kinds}
         spread = {"n": counted["kills"], "target": target, "holds": holds, "more": more}
-        facts.append(Fact("kill", case, metric, value, "", **spread))
+        facts.append(Fact(bench, case, metric, value, "", **spread))
     return facts

@@ -85,11 +85,11 @@ def _launcher_of_build(tree: Path | None, flavour: str) -> str | None:
 
 
 def last_report(output: str) -> dict:
-    """The JSON object that ends the output of hpccg; raises BenchFailed without one."""
+    """The JSON object that ends the output of a job; raises BenchFailed without one."""
     for line in reversed(output.splitlines()):
-        if line.startswith('{"program": "hpccg"'):
+        if line.startswith('{"program": '):
             return json.loads(line)
-    raise BenchFailed(f"hpccg did not report; it printed: {output[-300:].strip()}")
+    raise BenchFailed(f"the job did not report; it printed: {output[-300:].strip()}")
 
 
 @contextmanager

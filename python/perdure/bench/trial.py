@@ -33,6 +33,16 @@ class Job:
     def __str__(self) -> str:
         return f"{self.solver.flavour}, {self.ranks} ranks, {self.protect}"
 
+    @property
+    def problem(self) -> tuple:
+        """Jobs of one problem have one answer."""
+        return (self.ranks,)
+
+    def command(self, pool: Path) -> list[str]:
+        """The job with its state in `pool`."""
+        options = ("--protect", self.protect, "--pool", pool)
+        return self.solver.command(self.ranks, EDGE, ITERATIONS, *options)
+
 
 @dataclass
 class Ran:
@@ -48,7 +58,7 @@ class Ran:
 
     @property
     def report(self) -> dict:
-        """hpccg's; raises BenchFailed if it made none."""
+        """The job's; raises BenchFailed if it made none."""
         return last_report(self.printed)
 
 
@@ -68,9 +78,8 @@ def run_killed(job: Job, kills: list[Rehearsal], pool: Path) -> Ran:
 
 def _run(job: Job, rehearsal: Rehearsal | None, restart: bool, pool: Path, ran: Ran) -> None:
     with tempfile.TemporaryFile("w+", errors="replace") as output:
-        options = ("--protect", job.protect, "--pool", pool)
         request = JobRequest(
-            job.solver.command(job.ranks, EDGE, ITERATIONS, *options),
+            job.command(pool),
             restarts=int(restart),
             rehearsal=rehearsal,
             limits=_LIMITS,
