@@ -219,9 +219,9 @@ def check_restarts(job, modes, points, folder):
             check(version - before in versions, name, "restored version", version)
             check(about["first_iteration"] == version * every, name, about)
             check(about["hash"] == undisturbed, name, "ended with other bits")
-            again = job.run(*arguments)["iterations"]  # a job that is done has nothing to do
-            check((again["first_iteration"], again["hash"]) == (24, undisturbed), name, again)
             print(f"{name} restarted from iteration {version * every}")
+        about = job.run(*arguments)["iterations"]  # a job that is done has nothing to do
+        check((about["first_iteration"], about["hash"]) == (24, undisturbed), mode, about)
 
 
 def check_other_problems(job, flags, folder):
