@@ -8,9 +8,7 @@
 #include "collective.hpp"
 #include "disk_state.hpp"
 #include "memory_state.hpp"
-#ifdef PERDURE_HAVE_WINDOWS
 #include "window_state.hpp"
-#endif
 
 namespace pagerank {
 
@@ -34,13 +32,7 @@ std::unique_ptr<State> make_state(const Graph& graph, const Options& options) {
     case Protection::log:
       break;
   }
-#ifdef PERDURE_HAVE_WINDOWS
   return std::make_unique<WindowState>(graph, options);
-#else
-  throw SharedError(std::string("--protect ") + name_of(options.protection) +
-                    " needs persistent windows, which this program was built without; use none or "
-                    "disk, or build with PERDURE_HAVE_WINDOWS");
-#endif
 }
 
 // Whole pages, and at least one. MPICH 4.0.2 puts to wrong addresses of a shared-memory window of
