@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/fact.hpp"
+#include "script.hpp"
 #include "sweep.hpp"
 
 namespace perdure {
@@ -45,15 +46,14 @@ Fact count_of(const std::string& name, const char* metric, std::uint64_t count) 
   return fact;
 }
 
-void run_case(const Sweep& sweep, const SweepOptions& options, Total& total) {
-  const SweepResult result = sweep.run(options);
-  const std::string name = std::string(mode_name(options.mode)) + ", " +
-                           atomicity_name(options.model) + ", lines of " +
-                           std::to_string(options.line_bytes) + ", " + sweep.name;
+void report(const std::string& what, const SweepResult& result, AtomicityModel model,
+            std::size_t line_bytes, std::uint64_t seed, Total& total) {
+  const std::string name =
+      std::string(what) + ", " + atomicity_name(model) + ", lines of " + std::to_string(line_bytes);
   Fact images = count_of(name, "images", result.images);
   images.more = {{"fences", static_cast<std::int64_t>(result.fences)},
                  {"fences_sampled", static_cast<std::int64_t>(result.sampled)},
-                 {"seed", static_cast<std::int64_t>(options.seed)}};
+                 {"seed", static_cast<std::int64_t>(seed)}};
   print_fact(images);
   Fact wrong = count_of(name, "wrong", result.wrong);
   claim_at_most(wrong, 0);
@@ -79,12 +79,32 @@ Total run_all(bool quick, std::uint64_t seed) {
           options.asynchronous = sweep.asynchronous;
           options.images_per_fence = quick ? sweep.bound_quick : sweep.bound;
           options.seed = seed;
-          run_case(sweep, options, total);
+          report(std::string(mode_name(mode)) + ", " + sweep.name, sweep.run(options), model,
+                 line_bytes, seed, total);
         }
       }
     }
   }
   return total;
+}
+
+// Versions that are restored and deleted, arrays that come and go, staged commits.
+void run_scripts(bool quick, std::uint64_t seed, Total& total) {
+  for (ScriptOptions options : all_scripts()) {
+    for (const AtomicityModel model :
+         {AtomicityModel::prefix, AtomicityModel::words, AtomicityModel::lines}) {
+      for (const std::size_t line_bytes : {64U, 256U}) {
+        options.model = model;
+        options.line_bytes = line_bytes;
+        options.seed = seed;
+        options.images_per_moment = quick ? 20 : 300;
+        report(options.name + ", one rank", sweep_script(options), model, line_bytes, seed, total);
+        options.images_per_moment = quick ? 2 : 16;
+        report(options.name + ", two ranks", sweep_script_of_two_ranks(options), model, line_bytes,
+               seed, total);
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -97,7 +117,8 @@ int main(int argc, char** argv) {
   app.add_flag("--quick", quick, "fewer images per fence");
   app.add_option("--seed", seed, "of the images that are sampled");
   CLI11_PARSE(app, argc, argv);
-  const perdure::Total total = perdure::run_all(quick, seed);
+  perdure::Total total = perdure::run_all(quick, seed);
+  perdure::run_scripts(quick, seed, total);
   perdure::Fact images = perdure::count_of("all", "images", total.images);
   if (!quick) perdure::claim_at_least(images, perdure::images_target);
   perdure::print_fact(images);

@@ -374,6 +374,27 @@ TEST_F(Arrays, that_were_staged_are_saved_from_there_and_then_from_the_buffer) {
   EXPECT_EQ(saved(), 2);
 }
 
+// A rank that has left the exchange may put into others' buffers at once.
+TEST_F(Arrays, that_are_staged_are_staged_before_the_one_exchange_of_the_call) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::copy, 1000), staged());
+  restart(0);
+  for (std::int64_t v = 1; v <= 3; ++v) {
+    words(u)[0] = v;
+    const std::uint64_t before = group_.exchanges;
+    group_.on_exchange = [&] { words(u)[0] = -1; };
+    ASSERT_EQ(pool_->commit_staged().value(), static_cast<std::uint64_t>(v));
+    EXPECT_EQ(group_.exchanges - before, 1U);
+  }
+  EXPECT_EQ(pool_->commit_wait().value(), 3U);
+  group_.on_exchange = nullptr;
+  crash();
+  open();
+  u = array("u", shape(ArrayMode::copy, 1000), staged());
+  restart(3);
+  EXPECT_EQ(words(u)[0], 3);
+}
+
 TEST_F(Arrays, that_are_not_staged_refuse_a_staged_commit) {
   open();
   VersionedArray* u = array("u", shape(ArrayMode::copy, 1000), staged());

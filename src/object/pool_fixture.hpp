@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,20 @@
 namespace perdure {
 inline constexpr Geometry pool_test_geometry{4096, 64, 4096};
 inline constexpr std::uint64_t device_max = 1 << 20;
+
+// A group of one that counts its exchanges.
+class CountingGroup final : public Group {
+ public:
+  std::uint32_t rank() const override { return 0; }
+  std::uint32_t ranks() const override { return 1; }
+  Status all_max(std::span<std::uint64_t>) override {
+    ++exchanges;
+    if (on_exchange) on_exchange();
+    return Status::success();
+  }
+  std::uint64_t exchanges = 0;
+  std::function<void()> on_exchange;
+};
 
 class PoolTest : public testing::Test {
  protected:
@@ -54,7 +70,7 @@ class PoolTest : public testing::Test {
   }
 
   Geometry geometry_ = pool_test_geometry;
-  SoloGroup group_;
+  CountingGroup group_;
   std::vector<std::byte> image_;
   CrashDevice* medium_ = nullptr;
   std::unique_ptr<Pool> pool_;

@@ -270,6 +270,42 @@ TEST_F(PoolTest, no_flipped_bit_of_the_metadata_gives_a_wrong_answer) {
   }
 }
 
+// Another rank whose commit of 3 has returned puts data of 4 where 2 is, before this rank opens the
+// slot of 4; then 3 is damaged here (commit.cpp, I5).
+TEST_F(PoolTest, falling_back_to_what_others_stored_over_is_refused) {
+  for (const bool checksums : {true, false}) {
+    image_.clear();
+    open();
+    VersionedArray* u = array("u", shape(ArrayMode::twin, 100, checksums));
+    ASSERT_TRUE(pool_->restart().ok());
+    for (std::int64_t v = 1; v <= 2; ++v) {
+      words(u)[0] = v;
+      ASSERT_TRUE(pool_->commit().ok());
+    }
+    const std::uint64_t older = u->copy_offset(u->consistent_copy());
+    words(u)[0] = 3;
+    std::vector<std::byte> before_opening;
+    std::uint64_t fences = 0;
+    medium_->on_fence = [&](CrashDevice& device) {  // the third one opens the slot of 4
+      if (++fences == 3) before_opening.assign(device.durable().begin(), device.durable().end());
+    };
+    ASSERT_TRUE(pool_->commit().ok());
+    crash();
+    image_ = before_opening;
+    image_[older] = std::byte{77};
+    image_[256 + 4096 + 64 + 70] ^= std::byte{1};  // the body of 3, in slot 1
+    PoolOptions options;
+    options.allow_older = true;
+    open(options);
+    if (!checksums) {
+      EXPECT_EQ(attach_status_.code(), Code::damaged);
+      continue;
+    }
+    ASSERT_TRUE(attach_status_.ok()) << attach_status_.message();
+    EXPECT_EQ(pool_->restart().status().code(), Code::damaged);  // though u is not even opened
+  }
+}
+
 TEST_F(PoolTest, asynchronous_commit_takes_what_was_there_when_it_began) {
   open();
   VersionedArray* u = array("u", shape(ArrayMode::copy, 10000));

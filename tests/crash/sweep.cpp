@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <barrier>
 #include <memory>
 #include <optional>
 #include <thread>
 
+#include "pair_group.hpp"
 #include "small_job.hpp"
 
 namespace perdure {
@@ -157,8 +157,7 @@ class OneRankSweep {
 // Two ranks as threads. Records, for each rank, what a crash could leave at each of its events: a
 // fence, the entry to an agreement, or the return of a commit.
 struct Event {
-  std::uint64_t passed;   // agreements that this rank had left
-  std::uint64_t entered;  // agreements that this rank had entered
+  Agreements agreements;
   Bounds bounds;          // as this rank knows them
   std::uint64_t attempt;  // at the version under way
   std::vector<JobState> history;
@@ -171,37 +170,6 @@ struct Step {
   std::uint64_t version;
   std::uint64_t attempt;
   std::optional<std::uint32_t> fails;
-};
-
-struct PairExchange {
-  std::barrier<> barrier{2};
-  std::array<std::vector<std::uint64_t>, 2> values;
-};
-
-class PairGroup final : public Group {
- public:
-  PairGroup(PairExchange& exchange, std::uint32_t rank) : exchange_(exchange), rank_(rank) {}
-  std::uint32_t rank() const override { return rank_; }
-  std::uint32_t ranks() const override { return 2; }
-  Status all_max(std::span<std::uint64_t> values) override {
-    ++entered;
-    if (on_enter) on_enter();
-    exchange_.values[rank_].assign(values.begin(), values.end());
-    exchange_.barrier.arrive_and_wait();
-    const auto& other = exchange_.values[1 - rank_];
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::max(values[i], other[i]);
-    exchange_.barrier.arrive_and_wait();
-    ++passed;
-    return Status::success();
-  }
-
-  std::uint64_t entered = 0;
-  std::uint64_t passed = 0;
-  std::function<void()> on_enter;
-
- private:
-  PairExchange& exchange_;
-  std::uint32_t rank_;
 };
 
 class RecordedRank {
@@ -253,7 +221,7 @@ class RecordedRank {
 
   void record(CrashDevice& device) {
     if (!recording_) return;
-    Event event{group_.passed, group_.entered, bounds_, attempt_, history_, {}};
+    Event event{group_.agreements, bounds_, attempt_, history_, {}};
     const auto count = device.for_each_image(
         options_.model, options_.images_per_fence, options_.seed + events.size(),
         [&event](std::span<const std::byte> image) {
@@ -271,10 +239,6 @@ class RecordedRank {
   std::uint64_t attempt_ = 0;
   bool recording_ = false;
 };
-
-bool consistent_cut(const Event& one, const Event& other) {
-  return one.passed <= other.entered && other.passed <= one.entered;
-}
 
 struct Recovery {
   Result<std::uint64_t> restored = Status(Code::not_found, "not run");
@@ -326,7 +290,7 @@ class PairSweep {
   void crash_everywhere(const Recording& recording) {
     for (const Event& e0 : recording[0]) {
       for (const Event& e1 : recording[1]) {
-        if (consistent_cut(e0, e1)) crash_at(e0, e1);
+        if (consistent_cut(e0.agreements, e1.agreements)) crash_at(e0, e1);
       }
     }
   }

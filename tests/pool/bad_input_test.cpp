@@ -199,6 +199,20 @@ TEST_F(BadInput, a_newer_format_is_refused_by_name) {
   expect_nothing_lost();
 }
 
+TEST_F(BadInput, an_older_format_is_refused_by_name) {
+  perdure::RegionHeaderFormat header;
+  std::memcpy(&header, rank_file_.data(), sizeof header);
+  header.format_version = 1;
+  header.checksum = perdure::crc64(&header, offsetof(perdure::RegionHeaderFormat, checksum));
+  std::string older = rank_file_;
+  std::memcpy(older.data(), &header, sizeof header);
+  write_file(pool_ + "/rank-00000", older);
+  const Attempt attempt = run(pool_, 1);
+  EXPECT_EQ(attempt.code, PERDURE_E_UNSUPPORTED);
+  EXPECT_NE(attempt.message.find("made by an older Perdure, format 1"), std::string::npos);
+  expect_nothing_lost();
+}
+
 TEST_F(BadInput, a_missing_file_is_named_and_not_made_anew) {
   fs::remove(pool_ + "/rank-00000");
   Attempt attempt = run(pool_, 1);

@@ -201,6 +201,54 @@ TEST(Interface, bad_arguments_are_errors_with_a_sentence) {
   EXPECT_STRNE(perdure_strerror(PERDURE_E_DAMAGED), perdure_strerror(PERDURE_E_IO));
 }
 
+TEST(Interface, versions_are_kept_listed_restored_and_deleted) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("pool");
+  perdure_options options{};
+  options.keep = 3;
+  Job job;
+  ASSERT_EQ(job.open(path, PERDURE_COPY, &options), 0) << perdure_last_error();
+  std::size_t count = 99;
+  ASSERT_EQ(perdure_versions(job.pool, nullptr, 0, &count), 0);
+  EXPECT_EQ(count, 0U);
+  for (int i = 0; i < 5; ++i) {
+    job.compute(PERDURE_COPY);
+    ASSERT_EQ(perdure_commit(job.pool, &job.version), 0) << perdure_last_error();
+  }
+  EXPECT_EQ(perdure_restore(job.pool, 2), PERDURE_E_NOT_FOUND);
+  EXPECT_NE(std::string(perdure_last_error()).find("5, 4, 3"), std::string::npos);
+  EXPECT_EQ(perdure_delete_version(job.pool, 5), PERDURE_E_STATE);
+  ASSERT_EQ(perdure_restore(job.pool, 3), 0) << perdure_last_error();
+  EXPECT_TRUE(job.holds(3));
+  ASSERT_EQ(perdure_delete_version(job.pool, 4), 0) << perdure_last_error();
+  perdure_version_info versions[4] = {};
+  ASSERT_EQ(perdure_versions(job.pool, versions, 1, &count), 0);
+  EXPECT_EQ(count, 2U);
+  EXPECT_EQ(versions[0].version, 5U);
+  EXPECT_EQ(versions[0].abandoned, 1);
+  EXPECT_EQ(versions[1].version, 0U);  // beyond the capacity
+  EXPECT_EQ(perdure_versions(job.pool, nullptr, 1, &count), PERDURE_E_INVALID);
+  EXPECT_EQ(perdure_versions(job.pool, versions, 4, nullptr), PERDURE_E_INVALID);
+  EXPECT_EQ(perdure_restore(nullptr, 1), PERDURE_E_INVALID);
+  EXPECT_EQ(perdure_delete_version(nullptr, 1), PERDURE_E_INVALID);
+  ASSERT_EQ(perdure_close(job.pool), 0);
+  Job other;
+  options.keep = 2;
+  EXPECT_EQ(other.open(path, PERDURE_COPY, &options), PERDURE_E_SHAPE);
+  EXPECT_NE(std::string(perdure_last_error()).find("3"), std::string::npos);
+  options.keep = 64;
+  EXPECT_EQ(other.open(path, PERDURE_COPY, &options), PERDURE_E_INVALID);
+  ASSERT_EQ(other.open(path, PERDURE_COPY), 0) << perdure_last_error();  // as it is
+  EXPECT_EQ(other.version, 3U);
+  EXPECT_TRUE(other.holds(3));
+  other.compute(PERDURE_COPY);
+  ASSERT_EQ(perdure_commit(other.pool, &other.version), 0);
+  EXPECT_EQ(other.version, 6U);
+  ASSERT_EQ(perdure_versions(other.pool, versions, 4, &count), 0);
+  EXPECT_EQ(versions[0].parent, 3U);
+  perdure_close(other.pool);
+}
+
 TEST(Interface, an_emulated_part_adds_the_same_time_in_every_run) {
   std::uint64_t model_ns[2] = {0, 0};
   for (std::uint64_t& ns : model_ns) {

@@ -131,6 +131,45 @@ TEST_F(PoolOfRanks, another_number_of_ranks_is_refused_by_both_numbers) {
   perdure_close(pool_);
 }
 
+TEST_F(PoolOfRanks, a_restored_version_is_that_of_all_ranks) {
+  perdure_options options{};
+  options.keep = 3;
+  ASSERT_EQ(open(PERDURE_TWIN, MPI_COMM_WORLD, &options), 0) << perdure_last_error();
+  for (std::int64_t v = 1; v <= 4; ++v) {
+    for (std::uint64_t i = 0; i < cells_; ++i) working()[i] = v * 100 + rank();
+    iteration_ = static_cast<std::uint64_t>(v);
+    ASSERT_EQ(perdure_commit(pool_, nullptr), 0) << perdure_last_error();
+  }
+  ASSERT_EQ(perdure_restore(pool_, 2), 0) << perdure_last_error();
+  EXPECT_EQ(consistent()[999], 200 + rank());
+  EXPECT_EQ(iteration_, 2U);
+  perdure_close(pool_);
+  ASSERT_EQ(open(PERDURE_TWIN), 0) << perdure_last_error();
+  EXPECT_EQ(version_, 2U);
+  ASSERT_EQ(perdure_commit(pool_, &version_), 0) << perdure_last_error();
+  EXPECT_EQ(version_, 5U);
+  ASSERT_EQ(perdure_delete_version(pool_, 4), 0) << perdure_last_error();
+  // One rank asks for a version that is not there: an error of all, and nothing is changed.
+  const int code = perdure_restore(pool_, rank() == 0 ? 4 : 5);
+  EXPECT_EQ(code, rank() == 0 ? PERDURE_E_NOT_FOUND : PERDURE_E_PEER_FAILED);
+  perdure_version_info versions[3];
+  std::size_t count = 0;
+  ASSERT_EQ(perdure_versions(pool_, versions, 3, &count), 0);
+  ASSERT_EQ(count, 2U);
+  EXPECT_EQ(versions[0].version, 5U);
+  EXPECT_EQ(versions[0].parent, 2U);
+  EXPECT_EQ(versions[1].version, 3U);
+  perdure_close(pool_);
+}
+
+TEST_F(PoolOfRanks, different_numbers_of_versions_are_an_error_of_all) {
+  if (ranks() == 1) GTEST_SKIP() << "there is no other rank";
+  perdure_options options{};
+  options.keep = rank() == 0 ? 2 : 3;
+  EXPECT_EQ(open(PERDURE_COPY, MPI_COMM_WORLD, &options), PERDURE_E_INVALID);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
 TEST_F(PoolOfRanks, an_error_of_one_rank_is_an_error_of_all) {
   ASSERT_EQ(perdure_open_mpi(MPI_COMM_WORLD, path_.c_str(), nullptr, &pool_), 0);
   const std::uint64_t shape = rank() == ranks() - 1 ? 1ULL << 60 : 10;  // the last rank is wrong

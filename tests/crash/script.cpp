@@ -1,0 +1,230 @@
+#include "script.hpp"
+
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "pair_group.hpp"
+#include "script_job.hpp"
+
+namespace perdure {
+namespace {
+
+using Image = std::vector<std::byte>;
+
+std::vector<Line> commits(int count) {
+  return std::vector<Line>(static_cast<std::size_t>(count), {Act::commit});
+}
+
+std::vector<Line> operator+(std::vector<Line> lines, const std::vector<Line>& more) {
+  lines.insert(lines.end(), more.begin(), more.end());
+  return lines;
+}
+
+void complain(SweepResult& result, const ScriptOptions& options, const std::string& what) {
+  if (result.wrong++ == 0) result.first_wrong = options.name + ": " + what;
+}
+
+class OneRank {
+ public:
+  explicit OneRank(const ScriptOptions& options) : options_(options) {}
+
+  SweepResult run() {
+    SoloGroup group;
+    ScriptJob job(script_device(options_), group, options_);
+    if (Status started = job.start(); !started.ok()) {
+      complain(result_, options_, "the job can't start: " + started.message());
+      return result_;
+    }
+    job.medium().on_fence = [&](CrashDevice& device) { crash_here(device, job.knowledge()); };
+    job.on_return = [&] {
+      // A saver may still be at work; its fence comes later.
+      if (!options_.staged) crash_here(job.medium(), job.knowledge());
+    };
+    for (const Line& line : options_.lines) {
+      Status done = job.perform(line);
+      if (done.ok()) continue;
+      complain(result_, options_,
+               "line " + std::to_string(job.performed()) + " failed: " + done.message());
+      break;
+    }
+    return result_;
+  }
+
+ private:
+  void crash_here(CrashDevice& device, const Knowledge& knowledge) {
+    ++result_.fences;
+    const auto count = device.for_each_image(
+        options_.model, options_.images_per_moment, options_.seed + result_.fences,
+        [&](std::span<const std::byte> image) {
+          ++result_.images;
+          SoloGroup group;
+          const std::string wrong = complaint(recover_script(options_, group, image), knowledge);
+          if (!wrong.empty()) {
+            complain(result_, options_, "at fence " + std::to_string(result_.fences) + " " + wrong);
+          }
+        });
+    if (!count.exhaustive) ++result_.sampled;
+  }
+
+  const ScriptOptions& options_;
+  SweepResult result_;
+};
+
+struct Moment {
+  Agreements agreements;
+  std::uint64_t line;
+  Knowledge knowledge;
+  std::vector<Image> images;
+};
+
+class Recorder {
+ public:
+  Recorder(const ScriptOptions& options, PairExchange& exchange, std::uint32_t rank)
+      : options_(options), group_(exchange, rank) {}
+
+  void run() {
+    ScriptJob job(script_device(options_), group_, options_);
+    status = job.start();
+    if (!status.ok()) return;
+    job.medium().on_fence = [&](CrashDevice&) { record(job); };
+    group_.on_enter = [&] { record(job); };
+    job.on_return = [&] {
+      if (!options_.staged) record(job);
+    };
+    for (const Line& line : options_.lines) {
+      status = job.perform(line);
+      if (!status.ok()) return;
+    }
+  }
+
+  std::vector<Moment> moments;
+  std::uint64_t sampled = 0;
+  Status status;
+
+ private:
+  void record(ScriptJob& job) {
+    Moment moment{group_.agreements, job.performed(), job.knowledge(), {}};
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto count = job.medium().for_each_image(
+        options_.model, options_.images_per_moment, options_.seed + moments.size(),
+        [&moment](std::span<const std::byte> image) {
+          moment.images.emplace_back(image.begin(), image.end());
+        });
+    if (!count.exhaustive) ++sampled;
+    moments.push_back(std::move(moment));
+  }
+
+  const ScriptOptions& options_;
+  PairGroup group_;
+  std::mutex mutex_;
+};
+
+class TwoRanks {
+ public:
+  explicit TwoRanks(const ScriptOptions& options) : options_(options) {}
+
+  SweepResult run() {
+    PairExchange exchange;
+    Recorder zero(options_, exchange, 0);
+    Recorder one(options_, exchange, 1);
+    std::thread thread([&] { one.run(); });
+    zero.run();
+    thread.join();
+    for (const Recorder* rank : {&zero, &one}) {
+      if (!rank->status.ok()) {
+        complain(result_, options_, "the undisturbed run failed: " + rank->status.message());
+      }
+      result_.fences += rank->moments.size();
+      result_.sampled += rank->sampled;
+    }
+    for (const Moment& m0 : zero.moments) {
+      for (const Moment& m1 : one.moments) {
+        if (consistent_cut(m0.agreements, m1.agreements)) crash_at(m0, m1);
+      }
+    }
+    return result_;
+  }
+
+ private:
+  // Each image of one rank meets one of the other, all of both at least once.
+  void crash_at(const Moment& m0, const Moment& m1) {
+    const std::size_t pairs = std::max(m0.images.size(), m1.images.size());
+    for (std::size_t i = 0; i < pairs; ++i) {
+      ++result_.images;
+      const std::string wrong = judge(m0, m1, m0.images[i % m0.images.size()],
+                                      m1.images[(i * 7 + i / 3) % m1.images.size()]);
+      if (wrong.empty()) continue;
+      complain(result_, options_,
+               "in lines " + std::to_string(m0.line + 1) + " and " + std::to_string(m1.line + 1) +
+                   " " + wrong);
+    }
+  }
+
+  std::string judge(const Moment& m0, const Moment& m1, const Image& image0,
+                    const Image& image1) const {
+    PairExchange exchange;
+    Found found[2];
+    const auto recover = [&](std::uint32_t rank, const Image& image) {
+      PairGroup group(exchange, rank);
+      found[rank] = recover_script(options_, group, image);
+    };
+    std::thread thread([&] { recover(1, image1); });
+    recover(0, image0);
+    thread.join();
+    std::string wrong = complaint(found[0], joined(m0.knowledge, m1.knowledge));
+    if (wrong.empty()) wrong = complaint(found[1], joined(m1.knowledge, m0.knowledge));
+    if (!wrong.empty()) return wrong;
+    if (found[0].version != found[1].version) return "the ranks came back with other versions";
+    if (found[0].working_copies == found[1].working_copies) return "";
+    return "the ranks have other working copies";
+  }
+
+  const ScriptOptions& options_;
+  SweepResult result_;
+};
+
+}  // namespace
+
+std::vector<ScriptOptions> all_scripts() {
+  const std::vector<Line> branches = commits(4) + std::vector<Line>{{Act::restore, 2}} +
+                                     commits(2) + std::vector<Line>{{Act::restore, 4}} + commits(1);
+  const std::vector<Line> deletions = commits(4) + std::vector<Line>{{Act::erase_version, 3}} +
+                                      commits(1) + std::vector<Line>{{Act::restore, 4}} +
+                                      std::vector<Line>{{Act::erase_version, 5}} + commits(2);
+  const std::vector<Line> changes = {{Act::open},   {Act::commit}, {Act::commit}, {Act::close},
+                                     {Act::commit}, {Act::commit}, {Act::open},   {Act::commit},
+                                     {Act::erase},  {Act::commit}, {Act::open},   {Act::commit},
+                                     {Act::erase},  {Act::open},   {Act::commit}, {Act::commit}};
+  const std::vector<Line> staged = {{Act::staged}, {Act::staged}, {Act::open},   {Act::staged},
+                                    {Act::staged}, {Act::wait},   {Act::commit}, {Act::close},
+                                    {Act::staged}, {Act::staged}, {Act::wait},   {Act::staged},
+                                    {Act::wait}};
+  std::vector<ScriptOptions> scripts;
+  for (const std::uint32_t keep : {1U, 3U}) {
+    const std::string kept = ", keep " + std::to_string(keep);
+    for (const ArrayMode mode : {ArrayMode::copy, ArrayMode::twin, ArrayMode::log}) {
+      const std::string text = std::string(mode_name(mode)) + kept;
+      scripts.push_back({"commits, " + text, mode, false, false, keep, commits(5)});
+      scripts.push_back({"arrays come and go, " + text, mode, false, false, keep, changes});
+      if (keep == 1) continue;
+      scripts.push_back({"branches, " + text, mode, false, false, keep, branches});
+      scripts.push_back({"deletions, " + text, mode, false, false, keep, deletions});
+    }
+    scripts.push_back({"compared" + kept, ArrayMode::log, true, false, keep, changes});
+    scripts.push_back({"staged, copy" + kept, ArrayMode::copy, false, true, keep, staged});
+    scripts.push_back({"staged, compared" + kept, ArrayMode::log, true, true, keep, staged});
+  }
+  scripts.push_back({"branches, compared", ArrayMode::log, true, false, 3, branches});
+  return scripts;
+}
+
+SweepResult sweep_script(const ScriptOptions& options) {
+  return OneRank(options).run();
+}
+
+SweepResult sweep_script_of_two_ranks(const ScriptOptions& options) {
+  return TwoRanks(options).run();
+}
+
+}  // namespace perdure

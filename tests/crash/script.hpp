@@ -1,0 +1,51 @@
+// Script sweep: runs commits, restores, deletions and changes of the set of arrays on the crash
+// device, recovers from images of a crash at every fence and agreement, and compares the newest
+// version, and every other one that can be restored, with the ledger. Two ranks are cut wherever a
+// crash can meet them both.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ledger.hpp"
+#include "sweep.hpp"
+
+namespace perdure {
+
+enum class Act {
+  commit,
+  staged,  // commit_staged, and stores to all buffers right behind it
+  wait,    // for the staged one
+  restore,
+  erase_version,
+  open,   // the third array
+  close,  // it, keeping its contents
+  erase   // it
+};
+
+struct Line {
+  Act act;
+  std::uint64_t version = 0;  // of restore and erase_version
+};
+
+struct ScriptOptions {
+  std::string name;
+  ArrayMode mode = ArrayMode::copy;  // of the first two arrays; the third is twin, or as they are
+  bool compare = false;
+  bool staged = false;  // all arrays; otherwise there is one in flush mode as well
+  std::uint32_t keep = 1;
+  std::vector<Line> lines;
+  AtomicityModel model = AtomicityModel::prefix;
+  std::size_t line_bytes = 64;
+  std::uint64_t images_per_moment = 16;
+  std::uint64_t seed = 1;
+};
+
+// The scripts that tests and benchmarks run, without model and bounds.
+std::vector<ScriptOptions> all_scripts();
+
+SweepResult sweep_script(const ScriptOptions& options);
+SweepResult sweep_script_of_two_ranks(const ScriptOptions& options);
+
+}  // namespace perdure

@@ -1,0 +1,51 @@
+// Scripts of commits, restores, deletions and changing arrays: from every crash image of one rank
+// and of two, the newest version and all that can be restored are what the ledger says.
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <iostream>
+#include <string>
+
+#include "script.hpp"
+
+namespace perdure {
+namespace {
+
+class ScriptSweep : public testing::TestWithParam<ScriptOptions> {};
+
+std::string case_name(const testing::TestParamInfo<ScriptOptions>& info) {
+  std::string name;
+  for (const char c : info.param.name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) name += c;
+    if (c == ' ') name += '_';
+  }
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ScriptSweep, testing::ValuesIn(all_scripts()), case_name);
+
+void expect_right(const SweepResult& result, std::uint64_t images_min) {
+  std::cout << result.fences << " moments, " << result.images << " images (" << result.sampled
+            << " moments sampled), " << result.wrong << " wrong\n";
+  EXPECT_EQ(result.wrong, 0U) << result.first_wrong;
+  EXPECT_GE(result.images, images_min);
+}
+
+TEST_P(ScriptSweep, one_rank_gets_back_what_the_ledger_says) {
+  for (const AtomicityModel model :
+       {AtomicityModel::prefix, AtomicityModel::words, AtomicityModel::lines}) {
+    ScriptOptions options = GetParam();
+    options.model = model;
+    options.images_per_moment = 100;
+    expect_right(sweep_script(options), 300);
+  }
+}
+
+TEST_P(ScriptSweep, two_ranks_get_back_what_both_ledgers_say) {
+  ScriptOptions options = GetParam();
+  options.images_per_moment = 8;
+  expect_right(sweep_script_of_two_ranks(options), 400);
+}
+
+}  // namespace
+}  // namespace perdure
