@@ -8,8 +8,8 @@ A round runs every case once, in a new random order, with a commit every iterati
 runs of one round and one application. Two ranks, pools in memory.
 
     run_time_ratio      time of the loop over that of none
-    iteration_ratio     median time of an iteration over that of none: what is left of the ratio when
-                        the machine's interruptions are taken out
+    iteration_ratio     median time of an iteration over that of none: what is left of the ratio
+                        when the machine's interruptions are taken out
     commit_ms           median time that a commit kept the application waiting
     start_s, restart_s  from having the matrix or graph to the first iteration: cold, from a version
     fence_us, floor_us  a fence that commits, by window size and number of ranks; and the least it

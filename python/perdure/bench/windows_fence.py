@@ -1,13 +1,14 @@
 """Part of `perdure bench windows`: a fence that commits, by window size and number of ranks.
 
-The program bench_window_fence times, in turn, MPI's own fence, an MPI_Allreduce of 8 bytes, a memcpy
-of the window and a fence that commits; `fence_us` is the last, `floor_us` the sum of the others (for
-mode twin without the memcpy). More ranks than cores are run with Open MPI, which yields; an MPI that
-spins measures the scheduler instead.
+The program bench_window_fence times, in turn, MPI's own fence, an MPI_Allreduce of 8 bytes, a
+memcpy of the window and a fence that commits; `fence_us` is the last, `floor_us` the sum of the
+others (for mode twin without the memcpy). More ranks than cores are run with Open MPI, which
+yields; an MPI that spins measures the scheduler instead.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -26,7 +27,7 @@ _LIMIT_S = 300
 
 def _settings(quick: bool) -> list[tuple[str, int, int]]:
     sizes, ranks = (_SIZES[:2], _RANKS[1:3]) if quick else (_SIZES, _RANKS)
-    return [(mode, size, count) for mode in _MODES for size in sizes for count in ranks]
+    return list(itertools.product(_MODES, sizes, ranks))
 
 
 def fence_runs(quick: bool) -> int:
@@ -36,7 +37,8 @@ def fence_runs(quick: bool) -> int:
 
 def fence_facts(quick: bool, pools: Path, advance: Callable[[], None]) -> Iterator[Fact]:
     """Facts by mode, size and ranks. Raises BenchFailed."""
-    programs = {program.flavour: program for program in find_programs("bench_window_fence", "bench")}
+    found = find_programs("bench_window_fence", "bench")
+    programs = {program.flavour: program for program in found}
     for mode, size, ranks in _settings(quick):
         # Open MPI 4.1.4 can't make a window on one rank.
         wanted = ("mpich", "openmpi") if ranks == 1 else ("openmpi", "mpich")

@@ -1,4 +1,4 @@
-"""The pictures of `perdure bench windows`: for each application its run times and two sweeps, and the
+"""The pictures of `perdure bench windows`: run times and two sweeps of each application, and the
 fence that commits against window size and ranks."""
 
 from __future__ import annotations
@@ -81,10 +81,11 @@ def _draw_fences(row, facts: list[Fact]) -> None:
             for metric, style in (("fence_us", "-"), ("floor_us", ":")):
                 points = [f for f in chosen if f.case == case and f.metric == metric]
                 points.sort(key=lambda f: f.more["ranks"])
-                label = f"{case.removeprefix('fence-')}, {'floor' if style == ':' else 'commit'}"
+                name = f"{case.removeprefix('fence-')}, {'floor' if style == ':' else 'commit'}"
                 places = [f.more["ranks"] for f in points]
                 values = [f.value for f in points]
-                axis.plot(places, values, style, color=colour, marker="o", markersize=3, label=label)
+                looks = {"color": colour, "marker": "o", "markersize": 3, "label": name}
+                axis.plot(places, values, style, **looks)
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
         ticks = sorted({f.more["ranks"] for f in chosen})
