@@ -55,7 +55,8 @@ def find_programs(stem: str, folder: str = "apps", kind: type = Program) -> list
     """STEM_FLAVOUR of every MPI flavour that was built; raises BenchFailed if there is none."""
     for tree in build_trees():
         programs = sorted((tree / folder).glob(f"**/{stem}_*"))
-        programs = [path for path in programs if path.is_file() and os.access(path, os.X_OK)]
+        programs = [p for p in programs if p.is_file() and os.access(p, os.X_OK)]
+        programs = [p for p in programs if not p.name.endswith("_test")]
         if programs:
             return [_with_launcher(tree, path, stem, kind) for path in programs]
     return [_with_launcher(None, find_program(stem, folder), stem, kind)]

@@ -2,8 +2,7 @@
 
 The program bench_window_operations knows nothing of Perdure. Short runs alternate: as it is
 (plain), with the library preloaded and nothing persistent (interposed), and with its window made
-persistent
-by the environment, in each mode. A ratio compares two runs of one round.
+persistent by the environment, in each mode. A ratio compares two runs of one round.
 
     ratio_to_plain   of each operation, and, without one in the line, of the median operation
 
