@@ -101,7 +101,7 @@ std::vector<double*> PoolState::windows() {
   double* working = doubles(perdure_working(p_));
   double* consistent = doubles(perdure_consistent(p_));
   if (working == consistent) return {working};
-  // Every rank must name the halves in the same order, and their roles alternate alike on all.
+  // Every rank must name the copies in the same order, and their roles alternate alike on all.
   return {working, consistent};
 }
 

@@ -3,7 +3,7 @@
 //   copy, async, log   the solver works in one buffer in DRAM; a commit saves it to the pool. async
 //                      saves in another thread while the solver only reads: through the product
 //                      with the matrix and, for p, until the next direction is made.
-//   twin               the vectors lie in the pool, twice. An iterate is made in the working half
+//   twin               the vectors lie in the pool, twice. An iterate is made in the working copy
 //                      from the committed one; if several iterations go by between two commits, the
 //                      later ones work in place.
 #pragma once
@@ -47,7 +47,7 @@ class PoolState final : public State {
 
   Protection protection_;
   bool streams_;
-  bool in_place_ = true;  // twin: the current iterate is in the working half
+  bool in_place_ = true;  // twin: the current iterate is in the working copy
   bool pending_ = false;  // async: a commit was begun
   double waited_s_ = 0;   // async: for the commit that was begun
   Extents extents_;

@@ -9,7 +9,7 @@
 //   commit                   x, r, p with the halo, r·r and the iteration
 //
 // As the halo is part of what is committed, a restart needs no communication, and the put of the
-// next iteration never touches the committed half of p. A put counts as a store of its target: the
+// next iteration never touches the committed copy of p. A put counts as a store of its target: the
 // fence that opens the exchange comes after before_writing_p() on every rank.
 #include "solver.hpp"
 

@@ -55,9 +55,14 @@ std::byte* append(std::byte* at, const Format& format) {
   return at + sizeof format;
 }
 
+std::byte* append_bytes(std::byte* at, const void* bytes, std::size_t count) {
+  std::memcpy(at, bytes, count);
+  return at + padded(count);
+}
+
 ArrayFormat to_format(const ArrayEntry& entry) {
   ArrayFormat format{};
-  std::memcpy(format.name, entry.name.data(), entry.name.size());
+  format.name_bytes = static_cast<std::uint32_t>(entry.name.size());
   format.type = static_cast<std::uint32_t>(entry.shape.type);
   format.mode = static_cast<std::uint32_t>(entry.shape.mode);
   format.checksums = entry.shape.checksums ? 1 : 0;
@@ -73,12 +78,35 @@ ArrayFormat to_format(const ArrayEntry& entry) {
   return format;
 }
 
-Result<std::string> parse_name(const char (&name)[name_bytes]) {
-  if (name[name_bytes - 1] != '\0') return damaged("a name has no end");
-  std::string text(name);
-  if (!check_name(text).ok()) return damaged("a name is not UTF-8");
-  return text;
-}
+// Takes structs, names and bytes off the front of a body; false, or an error, when it ends before.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> rest) : rest_(rest) {}
+
+  template <typename Format>
+  bool take(Format& format) {
+    if (rest_.size() < sizeof format) return false;
+    std::memcpy(&format, rest_.data(), sizeof format);
+    rest_ = rest_.subspan(sizeof format);
+    return true;
+  }
+  bool take_bytes(std::uint64_t count, std::span<const std::byte>& bytes) {
+    if (count > rest_.size() || padded(count) > rest_.size()) return false;
+    bytes = rest_.first(count);
+    rest_ = rest_.subspan(padded(count));
+    return true;
+  }
+  Result<std::string> take_name(std::uint32_t count) {
+    std::span<const std::byte> bytes;
+    if (!take_bytes(count, bytes)) return damaged("a name is cut off");
+    std::string name(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (!check_name(name).ok()) return damaged("a name is not UTF-8 of 1 to 255 bytes");
+    return name;
+  }
+
+ private:
+  std::span<const std::byte> rest_;
+};
 
 bool inside(std::uint64_t offset, std::uint64_t size, std::uint64_t begin, std::uint64_t end) {
   return offset >= begin && offset <= end && size <= end - offset;
@@ -104,12 +132,12 @@ Status check_extents(const ArrayEntry& entry, std::uint64_t allocated_end,
   return damaged("array " + quoted(entry.name) + " lies outside of the pool");
 }
 
-Result<ArrayEntry> parse_array(const std::byte* at, std::uint64_t allocated_end,
+Result<ArrayEntry> parse_array(Reader& reader, std::uint64_t allocated_end,
                                const BodyBounds& bounds) {
   ArrayFormat format;
-  std::memcpy(&format, at, sizeof format);
+  if (!reader.take(format)) return damaged("the list of arrays is cut off");
   ArrayEntry entry;
-  auto name = parse_name(format.name);
+  auto name = reader.take_name(format.name_bytes);
   if (!name.ok()) return name.status();
   entry.name = name.take();
   const bool known = format.type >= 1 && format.type <= 6 && format.mode >= 1 && format.mode <= 4 &&
@@ -140,18 +168,17 @@ Result<ArrayEntry> parse_array(const std::byte* at, std::uint64_t allocated_end,
   return entry;
 }
 
-Result<ScalarEntry> parse_scalar(std::span<const std::byte> rest) {
+Result<ScalarEntry> parse_scalar(Reader& reader) {
   ScalarFormat format;
-  if (rest.size() < sizeof format) return damaged("the list of scalars is cut off");
-  std::memcpy(&format, rest.data(), sizeof format);
-  auto name = parse_name(format.name);
+  if (!reader.take(format)) return damaged("the list of scalars is cut off");
+  auto name = reader.take_name(format.name_bytes);
   if (!name.ok()) return name.status();
-  if (format.bytes == 0 || format.bytes > scalar_bytes_max ||
-      padded(format.bytes) > rest.size() - sizeof format) {
+  std::span<const std::byte> bytes;
+  const bool right = format.bytes >= 1 && format.bytes <= scalar_bytes_max;
+  if (!right || !reader.take_bytes(format.bytes, bytes)) {
     return damaged("scalar " + quoted(name.value()) + " has a wrong size");
   }
-  const std::byte* begin = rest.data() + sizeof format;
-  return ScalarEntry{name.take(), {begin, begin + format.bytes}};
+  return ScalarEntry{name.take(), {bytes.begin(), bytes.end()}};
 }
 
 Result<SlotBodyFormat> parse_head(std::span<const std::byte> body, const BodyBounds& bounds) {
@@ -269,9 +296,12 @@ const ScalarEntry* Catalogue::find_scalar(const std::string& name) const {
 }
 
 std::size_t body_bytes(const Catalogue& catalogue) {
-  std::size_t bytes = sizeof(SlotBodyFormat) + catalogue.arrays.size() * sizeof(ArrayFormat);
+  std::size_t bytes = sizeof(SlotBodyFormat);
+  for (const ArrayEntry& entry : catalogue.arrays) {
+    bytes += sizeof(ArrayFormat) + padded(entry.name.size());
+  }
   for (const ScalarEntry& scalar : catalogue.scalars) {
-    bytes += sizeof(ScalarFormat) + padded(scalar.bytes.size());
+    bytes += sizeof(ScalarFormat) + padded(scalar.name.size()) + padded(scalar.bytes.size());
   }
   return bytes;
 }
@@ -290,14 +320,15 @@ void build_body(const Catalogue& catalogue, std::span<std::byte> body) {
   head.arrays = static_cast<std::uint32_t>(catalogue.arrays.size());
   head.scalars = static_cast<std::uint32_t>(catalogue.scalars.size());
   std::byte* at = append(body.data(), head);
-  for (const ArrayEntry& entry : catalogue.arrays) at = append(at, to_format(entry));
+  for (const ArrayEntry& entry : catalogue.arrays) {
+    at = append_bytes(append(at, to_format(entry)), entry.name.data(), entry.name.size());
+  }
   for (const ScalarEntry& scalar : catalogue.scalars) {
     ScalarFormat format{};
-    std::memcpy(format.name, scalar.name.data(), scalar.name.size());
     format.bytes = scalar.bytes.size();
-    at = append(at, format);
-    std::memcpy(at, scalar.bytes.data(), scalar.bytes.size());
-    at += padded(scalar.bytes.size());
+    format.name_bytes = static_cast<std::uint32_t>(scalar.name.size());
+    at = append_bytes(append(at, format), scalar.name.data(), scalar.name.size());
+    at = append_bytes(at, scalar.bytes.data(), scalar.bytes.size());
   }
   const std::uint64_t checksum = crc64(body.data() + 8, bytes - 8);
   std::memcpy(body.data(), &checksum, sizeof checksum);
@@ -308,25 +339,22 @@ Result<Catalogue> parse_body(std::span<const std::byte> body, const BodyBounds& 
   if (!head.ok()) return head.status();
   const SlotBodyFormat& h = head.value();
   Catalogue catalogue{h.version, h.parent, h.incarnation, h.committed_ns, h.allocated_end, {}, {}};
-  std::span<const std::byte> rest = body.subspan(sizeof h, h.body_bytes - sizeof h);
-  if (h.arrays > rest.size() / sizeof(ArrayFormat)) return damaged("the list of arrays is cut off");
+  Reader reader(body.subspan(sizeof h, h.body_bytes - sizeof h));
   for (std::uint32_t i = 0; i < h.arrays; ++i) {
-    auto entry = parse_array(rest.data(), h.allocated_end, bounds);
+    auto entry = parse_array(reader, h.allocated_end, bounds);
     if (!entry.ok()) return entry.status();
     catalogue.arrays.push_back(entry.take());
-    rest = rest.subspan(sizeof(ArrayFormat));
   }
   for (std::uint32_t i = 0; i < h.scalars; ++i) {
-    auto scalar = parse_scalar(rest);
+    auto scalar = parse_scalar(reader);
     if (!scalar.ok()) return scalar.status();
-    rest = rest.subspan(sizeof(ScalarFormat) + padded(scalar.value().bytes.size()));
     catalogue.scalars.push_back(scalar.take());
   }
   return catalogue;
 }
 
 Status check_name(const std::string& name) {
-  if (name.empty() || name.size() >= name_bytes || !is_name(name)) {
+  if (name.empty() || name.size() > name_bytes_max || !is_name(name)) {
     return {Code::invalid_argument, "the name " + quoted(name) +
                                         " must be UTF-8 of 1 to 255 bytes without NUL, and has " +
                                         std::to_string(name.size())};

@@ -3,9 +3,10 @@
 //
 //   offset 0    SlotStateFormat    64 bytes: the state word, alone in its line
 //   offset 64   SlotBodyFormat     64 bytes
-//   then        ArrayFormat        384 bytes for each array
-//   then        ScalarFormat       264 bytes for each scalar, each followed by its bytes padded to
-//   8
+//   then        ArrayFormat        136 bytes for each array, followed by its name
+//   then        ScalarFormat       16 bytes for each scalar, followed by its name and its bytes
+//
+// Names and bytes of scalars are padded with zeros to a multiple of 8.
 //
 // The slots stand behind the region's header; of N slots, version v lives in slot v mod N.
 #pragma once
@@ -15,7 +16,7 @@
 
 namespace perdure {
 
-constexpr std::size_t name_bytes = 256;  // with the terminating zero
+constexpr std::size_t name_bytes_max = 255;
 constexpr std::size_t dimensions_max = 8;
 constexpr std::size_t scalar_bytes_max = 16384;
 
@@ -40,7 +41,6 @@ static_assert(sizeof(SlotBodyFormat) == 64);
 static_assert(offsetof(SlotBodyFormat, arrays) == 48);
 
 struct ArrayFormat {
-  char name[name_bytes];
   std::uint32_t type;        // perdure_type
   std::uint32_t mode;        // perdure_mode
   std::uint32_t checksums;   // 1: table_checksum and the tables hold
@@ -53,14 +53,17 @@ struct ArrayFormat {
   std::uint64_t table_checksum;      // CRC-64 of the table of the copy of this version
   std::uint32_t copy;                // which copy holds this version
   std::uint32_t part;                // of the arrays of one name; 0 for a whole one
+  std::uint32_t name_bytes;          // the name follows
+  std::uint32_t reserved;            // zero
 };
-static_assert(sizeof(ArrayFormat) == 384);
-static_assert(offsetof(ArrayFormat, first_offset) == 336);
+static_assert(sizeof(ArrayFormat) == 136);
+static_assert(offsetof(ArrayFormat, first_offset) == 80);
 
 struct ScalarFormat {
-  char name[name_bytes];
-  std::uint64_t bytes;
+  std::uint64_t bytes;       // follow the name
+  std::uint32_t name_bytes;  // the name follows
+  std::uint32_t reserved;    // zero
 };
-static_assert(sizeof(ScalarFormat) == 264);
+static_assert(sizeof(ScalarFormat) == 16);
 
 }  // namespace perdure

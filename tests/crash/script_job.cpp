@@ -45,7 +45,7 @@ Result<std::unique_ptr<Pool>> attach(std::unique_ptr<CrashDevice> device, Group&
                                      const ScriptOptions& options) {
   Result<Region> region = Status(Code::not_found, "");
   if (device->size_bytes() == 0) {
-    const Geometry geometry{2048, 64, 16, options.keep + 1};
+    const Geometry geometry{1024, 64, 16, options.keep + 1};
     region = format_region(*device, {{{7, 9}}, "script", group.rank(), group.ranks()}, geometry);
     if (region.ok()) PERDURE_TRY(format_slots(*device, region.value()));
   } else {

@@ -26,7 +26,7 @@ struct JobState {
 
 constexpr std::size_t a_words = 5;   // not a whole number of lines or blocks
 constexpr std::size_t b_words = 12;  // of which log mode changes a few each version
-constexpr Geometry small_geometry{2048, 64, 16};
+constexpr Geometry small_geometry{1024, 64, 16};
 
 // The state after version v of rank r: a changes everywhere, b in two words. Attempts at the same
 // version differ in their contents.

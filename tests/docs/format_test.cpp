@@ -77,15 +77,17 @@ void add_structs_of_slots(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(SlotBodyFormat, parent)}};
   all["ArrayFormat"] = {
       sizeof(ArrayFormat),
-      {PERDURE_FIELD(ArrayFormat, name), PERDURE_FIELD(ArrayFormat, type),
-       PERDURE_FIELD(ArrayFormat, mode), PERDURE_FIELD(ArrayFormat, checksums),
-       PERDURE_FIELD(ArrayFormat, dimensions), PERDURE_FIELD(ArrayFormat, shape),
-       PERDURE_FIELD(ArrayFormat, first_offset), PERDURE_FIELD(ArrayFormat, stride_bytes),
-       PERDURE_FIELD(ArrayFormat, table_first_offset),
+      {PERDURE_FIELD(ArrayFormat, type), PERDURE_FIELD(ArrayFormat, mode),
+       PERDURE_FIELD(ArrayFormat, checksums), PERDURE_FIELD(ArrayFormat, dimensions),
+       PERDURE_FIELD(ArrayFormat, shape), PERDURE_FIELD(ArrayFormat, first_offset),
+       PERDURE_FIELD(ArrayFormat, stride_bytes), PERDURE_FIELD(ArrayFormat, table_first_offset),
        PERDURE_FIELD(ArrayFormat, table_stride_bytes), PERDURE_FIELD(ArrayFormat, table_checksum),
-       PERDURE_FIELD(ArrayFormat, copy), PERDURE_FIELD(ArrayFormat, part)}};
-  all["ScalarFormat"] = {sizeof(ScalarFormat),
-                         {PERDURE_FIELD(ScalarFormat, name), PERDURE_FIELD(ScalarFormat, bytes)}};
+       PERDURE_FIELD(ArrayFormat, copy), PERDURE_FIELD(ArrayFormat, part),
+       PERDURE_FIELD(ArrayFormat, name_bytes), PERDURE_FIELD(ArrayFormat, reserved)}};
+  all["ScalarFormat"] = {
+      sizeof(ScalarFormat),
+      {PERDURE_FIELD(ScalarFormat, bytes), PERDURE_FIELD(ScalarFormat, name_bytes),
+       PERDURE_FIELD(ScalarFormat, reserved)}};
 }
 
 void add_run_page(std::map<std::string, Struct>& all) {
@@ -110,7 +112,7 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"region_format_version", region_format_version},
     {"slots_max", slots_max},
     {"job_name_bytes", job_name_bytes},
-    {"name_bytes", name_bytes},
+    {"name_bytes_max", name_bytes_max},
     {"dimensions_max", dimensions_max},
     {"scalar_bytes_max", scalar_bytes_max},
     {"version_max", version_max},

@@ -155,7 +155,7 @@ TEST_F(BadInput, a_flipped_bit_of_the_rank_file_never_gives_a_wrong_answer) {
   std::vector<std::size_t> bytes;
   for (std::size_t byte = 0; byte < 240; ++byte) bytes.push_back(byte);
   for (const std::size_t slot : {4096UL, 4096UL + 65536UL}) {
-    for (std::size_t byte = 0; byte < 64 + 64 + 384; ++byte) bytes.push_back(slot + byte);
+    for (std::size_t byte = 0; byte < 64 + 64 + 192; ++byte) bytes.push_back(slot + byte);
   }
   for (std::size_t byte = 4096 + 2 * 65536; byte < rank_file_.size(); byte += 997) {
     bytes.push_back(byte);

@@ -7,16 +7,16 @@
  * them must pass and which must not, and why.
  *
  * State of a rank
- *   half[0..1]  the data: a line of its own part and a line that a neighbour puts
+ *   copy[0..1]  the data: a line of its own part and a line that a neighbour puts
  *   slot[0..1]  a body {version, attempt} and a state word {OPEN(v) | COMPLETE(v)}
- *   Version v lives in half and slot v mod 2. A line has a cached and a durable value. A write
+ *   Version v lives in copy and slot v mod 2. A line has a cached and a durable value. A write
  *   changes the cached one; a fence makes durable what the same rank flushed before it.
  *
  * Epoch v on every rank
- *   a. write the own part of half v mod 2; put into the neighbour's. With -DCOPY both go to a
- *      buffer in DRAM, and step 1 copies it to the half.
+ *   a. write the own part of copy v mod 2; put into the neighbour's. With -DCOPY both go to a
+ *      buffer in DRAM, and step 1 copies it to the copy.
  *   b. the fence that closes the one-sided epoch (a barrier)
- *   1. flush the half, also what others put into it; write the slot's body; flush; fence
+ *   1. flush the copy, also what others put into it; write the slot's body; flush; fence
  *   2. state word := COMPLETE(v); flush; fence
  *   3. all ranks agree (a barrier): v is acknowledged
  *   4. state word of the other slot := OPEN(v+1); flush; fence
@@ -28,9 +28,9 @@
  *
  * A crash leaves each line whose values differ old or new (a body also torn: it is longer than the
  * 8 bytes that are stored at once), in every combination. Checked after each crash: every rank
- * has R; half R and slot R are, in both lines and on all ranks, of version R and of one attempt;
+ * has R; copy R and slot R are, in both lines and on all ranks, of version R and of one attempt;
  * acknowledged <= R <= begun; newest differ by at most 1. With -DOLDER also: if every rank calls
- * R-1 complete, half R-1 is whole (PERDURE_ALLOW_OLDER relies on it). The attempt is a ghost: it
+ * R-1 complete, copy R-1 is whole (PERDURE_ALLOW_OLDER relies on it). The attempt is a ghost: it
  * tells what a repeated epoch wrote from what the abandoned one did, so that a mixture shows
  * although all of it is version v.
  *
@@ -64,7 +64,7 @@
 #define VERSION_OF(tag) ((tag) % 16)
 #define TORN 255
 
-/* Lines of rank r; k is the index of a half or slot. */
+/* Lines of rank r; k is the index of a copy or slot. */
 #define LINES 8
 #define OWN(r, k) ((r) * LINES + (k))
 #define PUT(r, k) ((r) * LINES + 2 + (k))
@@ -160,7 +160,7 @@ inline compute() {
 #endif
 }
 
-inline flush_half() {
+inline flush_copy() {
   flush(OWN(r, v % 2));
 #ifndef NO_REMOTE_FLUSH
   flush(PUT(r, v % 2));
@@ -225,16 +225,16 @@ inline save() {
   atomic { PASS; write(OWN(r, v % 2), buffer_own[r]); write(PUT(r, v % 2), buffer_put[r]) };
 #endif
 #ifdef AGREE_EARLY
-  atomic { PASS; flush_half(); fence(); ARRIVE(skip) };
+  atomic { PASS; flush_copy(); fence(); ARRIVE(skip) };
   atomic { PASS; write(BODY(r, v % 2), TAG(v)) };
 #elif defined(STATE_FIRST)
-  atomic { PASS; flush_half(); write(STATE(r, v % 2), COMPLETE(v)) };
+  atomic { PASS; flush_copy(); write(STATE(r, v % 2), COMPLETE(v)) };
   atomic { flush_state(); write(BODY(r, v % 2), TAG(v)) };
   atomic { flush_body(); agree() }
 #else
   atomic {
     PASS;
-    flush_half();
+    flush_copy();
     may_fail();
     if
     :: fault -> agree(); goto decided

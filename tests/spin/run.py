@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs Spin over one variant of commit.pml and checks that the verdict is the expected one.
+"""Runs Spin over one variant of commit.pml or ring.pml and checks that the verdict is expected.
 
     run.py --list                    variants, expected verdict, reason
     run.py VARIANT RANKS [--epochs E] [--crashes C] [--compact] [--trace]
@@ -17,12 +17,12 @@ import sys
 import tempfile
 import time
 
-MODEL = pathlib.Path(__file__).resolve().with_name("commit.pml")
+FOLDER = pathlib.Path(__file__).resolve().parent
 
 # name: (defines, expected verdict, what it is and why the verdict is that)
 VARIANTS = {
     # The protocol.
-    "twin": ("", "right", "the application and its neighbours write into the halves"),
+    "twin": ("", "right", "the application and its neighbours write into the copies"),
     "copy": ("COPY", "right", "they write into DRAM, and commit copies"),
     "local": ("LOCAL", "right", "no one-sided communication and no barrier but commit's"),
     "twin_fault": ("FAULT", "right", "a commit fails on one rank and is repeated"),
@@ -67,10 +67,25 @@ VARIANTS = {
     "fault_no_reopen": ("FAULT NO_REOPEN_AFTER_FAULT", "wrong",
                         "the failed commit left COMPLETE on the ranks that did not fail"),
     "older_without_open": ("OLDER NEVER_OPEN", "wrong",
-                           "the slot of v-1 stays COMPLETE while half v+1 is written over it"),
+                           "the slot of v-1 stays COMPLETE while copy v+1 is written over it"),
     "older_opened_late": ("OLDER OPEN_LATE", "wrong",
                           "the same until the slot is opened"),
+    # ring.pml: three slots, restores of older and of abandoned versions. Epochs are operations.
+    "ring": ("", "right", "commits and restores with a ring of three slots"),
+    "ring_never_ends": ("NEVER_ENDS", "wrong", "claims that no run ends after the last crash"),
+    "ring_parity": ("PARITY", "wrong", "the copy after the head's may be a retained version's"),
+    "ring_no_lineage": ("NO_LINEAGE", "wrong",
+                        "after a restore and a crash the abandoned version is the newest again"),
+    "ring_no_second_agreement": (
+        "NO_SECOND_AGREEMENT", "wrong",
+        "a restore of a newer version returns before the other rank's word says so"),
+    "ring_recover_max": ("RECOVER_MAX", "wrong", "some rank lacks the maximum of the heads"),
+    "ring_no_reopen": ("NO_REOPEN", "wrong", "an abandoned COMPLETE beside new data of its number"),
 }
+
+
+def model_of(variant):
+    return "ring.pml" if variant.startswith("ring") else "commit.pml"
 
 
 def run(command, folder):
@@ -78,9 +93,9 @@ def run(command, folder):
     return done.stdout + done.stderr, done.returncode
 
 
-def build(folder, defines, big, compact):
+def build(folder, model, defines, big, compact):
     flags = [f"-D{name}" for name in defines]
-    output, failed = run(["spin", "-a", *flags, str(MODEL)], folder)
+    output, failed = run(["spin", "-a", *flags, str(FOLDER / model)], folder)
     if failed or not (folder / "pan.c").exists():
         sys.exit(f"spin -a failed:\n{output}")
     # Optimising takes longer than a small search.
@@ -117,7 +132,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("variant", nargs="?", choices=VARIANTS)
     parser.add_argument("ranks", nargs="?", type=int, default=2)
-    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--epochs", type=int, help="default: 3, or 2 of ring.pml")
     parser.add_argument("--crashes", type=int, default=2)
     parser.add_argument("--compact", action="store_true", help="store hashes of states")
     parser.add_argument("--trace", action="store_true", help="print the counterexample")
@@ -128,18 +143,22 @@ def main():
             print(f"{name};{expected};{reason}")
         return 0
     names, expected, _ = VARIANTS[options.variant]
-    defines = names.split() + [f"N={options.ranks}", f"E={options.epochs}",
+    model = model_of(options.variant)
+    steps = "OPS" if model == "ring.pml" else "E"
+    epochs = options.epochs or (2 if model == "ring.pml" else 3)
+    defines = names.split() + [f"N={options.ranks}", f"{steps}={epochs}",
                                f"CRASHES={options.crashes}"]
     if expected == "wrong":
         defines.append("WRONG")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        build(folder, defines, expected == "right" and options.ranks > 2, options.compact)
+        build(folder, model, defines, expected == "right" and options.ranks > 2, options.compact)
         verdict, states, seconds = verify(folder, options.compact)
         if options.trace and verdict == "wrong":
             flags = [f"-D{define}" for define in defines]
-            print(run(["spin", "-k", "commit.pml.trail", "-p", *flags, str(MODEL)], folder)[0])
-    print(f"{options.variant} ranks={options.ranks} epochs={options.epochs} "
+            replay = ["spin", "-k", f"{model}.trail", "-p", *flags, str(FOLDER / model)]
+            print(run(replay, folder)[0])
+    print(f"{options.variant} ranks={options.ranks} epochs={epochs} "
           f"crashes={options.crashes}: {verdict}, {states} states, {seconds:.2f} s")
     if verdict != expected:
         print(f"expected: {expected}")

@@ -14,7 +14,7 @@ runs of one round. Two ranks, one grid each, MPI one-sided halo exchange, pools 
     restart_ratio          restart over the cold start of none
 
 The part of a run that an emulated device would add is its virtual clock's: bytes over bandwidth and
-the latencies of each fence. It does not model the solver's own loads and stores to twin halves.
+the latencies of each fence. It does not model the solver's own loads and stores to twin copies.
 """
 
 from __future__ import annotations
