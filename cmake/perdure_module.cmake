@@ -34,10 +34,11 @@ function(perdure_test name)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
-# perdure_mpi_test(NAME SOURCES … RANKS 1 2 4 [LIBS …] [TIMEOUT s])
-#   One program per MPI flavour, run at every rank count; ctest name NAME.FLAVOUR.nRANKS.
+# perdure_mpi_test(NAME SOURCES … RANKS 1 2 4 [LIBS …] [TIMEOUT s] [VARIANTS …])
+#   One program per MPI flavour, run at every rank count; ctest name NAME.FLAVOUR.nRANKS. With
+#   VARIANTS it is run with each of these words as its argument: NAME.FLAVOUR.VARIANT.nRANKS.
 function(perdure_mpi_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;RANKS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;RANKS;LIBS;VARIANTS" ${ARGN})
   if(NOT PERDURE_TESTS)
     return()
   endif()
@@ -50,10 +51,19 @@ function(perdure_mpi_test name)
     target_link_libraries(${program} PRIVATE ${arg_LIBS} perdure_mpi_shared_${mpi}
                           perdure_mpi_${mpi} GTest::gtest perdure_build_flags)
     foreach(ranks IN LISTS arg_RANKS)
-      add_test(NAME ${program}.n${ranks}
-               COMMAND ${CMAKE_SOURCE_DIR}/tools/mpirun.sh ${PERDURE_MPIEXEC_${mpi}} ${ranks}
-                       $<TARGET_FILE:${program}>)
-      set_tests_properties(${program}.n${ranks} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS 2)
+      foreach(variant IN LISTS arg_VARIANTS ITEMS "")
+        set(test ${program}.${variant}.n${ranks})
+        if(variant STREQUAL "")
+          set(test ${program}.n${ranks})
+          if(arg_VARIANTS)
+            continue()
+          endif()
+        endif()
+        add_test(NAME ${test}
+                 COMMAND ${CMAKE_SOURCE_DIR}/tools/mpirun.sh ${PERDURE_MPIEXEC_${mpi}} ${ranks}
+                         $<TARGET_FILE:${program}> ${variant})
+        set_tests_properties(${test} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS 2)
+      endforeach()
     endforeach()
   endforeach()
 endfunction()
