@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Runs mpi4py's own tests of windows and one-sided communication, in the variants of tests/rma.
+
+    tools/mpi4py_rma.py --build DIR [--mpi NAME]… [--variant V]… [--ranks N]…
+
+The tests come from mpi4py's source archive, and mpi4py itself from its wheel, which works with
+every MPI whose ABI is MPICH's or Open MPI's. Both are fetched from PyPI into DIR/mpi4py, once.
+Prints a line for each run, then what mpi4py skipped and why. Ends with 1 if a run failed,
+and with 77 (skipped) if PyPI could not be reached or the MPI does not fit the wheel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VERSION = "4.1.2"
+MODULES = r"test_(win|rma|rma_nb)\b"
+# Tests whose ranks end epochs one after the other. Where the end of an epoch commits, which is
+# collective, they wait for each other for ever; with one rank they are run.
+ONE_BY_ONE = ("testFlush", "testStartCompletePost")
+COMMITTING = ("copy", "log", "flush")
+VARIANTS = ("plain", "preloaded", "copy", "log", "flush", "twin")
+SKIPPED = 77
+LIMIT_S = 120
+
+
+class Unavailable(RuntimeError):
+    """What is needed is not to be had here; the sentence says what."""
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """One MPI flavour of a build tree."""
+
+    name: str
+    mpicc: str
+    mpiexec: str
+    layer: Path
+
+
+def mpis_of(build: Path) -> list[Mpi]:
+    """The flavours that CMake found for `build`, whose layer is built."""
+    cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
+    wrappers = re.search(r"^PERDURE_MPI_WRAPPERS:\w+=(.*)$", cache, re.MULTILINE)
+    found = []
+    for entry in wrappers.group(1).split(";") if wrappers else []:
+        name, mpicc = entry.split("=", 1)
+        mpiexec = re.search(rf"^PERDURE_MPIEXEC_{name}:\w+=(.*)$", cache, re.MULTILINE)
+        layer = build / f"src/capi/libperdure_mpi_{name}.so"
+        if mpiexec and layer.exists():
+            found.append(Mpi(name, mpicc, mpiexec.group(1), layer))
+    return found
+
+
+def fetch(place: Path, allowed: bool) -> tuple[Path, Path]:
+    """The folders of mpi4py's tests and of mpi4py; fetched, if `allowed`, when not there."""
+    tests, package = place / f"mpi4py-{VERSION}/test", place / "wheel"
+    if not allowed and not (tests.is_dir() and package.is_dir()):
+        raise Unavailable("mpi4py was not fetched yet; run tools/mpi4py_rma.py without --no-fetch")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    wanted = f"mpi4py=={VERSION}"
+    if not tests.is_dir():
+        source = ["download", "--no-deps", "--no-binary", ":all:", "--dest", str(place), wanted]
+        _fetched([*pip, *source], "the tests")
+        with tarfile.open(place / f"mpi4py-{VERSION}.tar.gz") as archive:
+            archive.extractall(place, _tests_in(archive))
+    if not package.is_dir():
+        wheel = ["install", "--no-deps", "--only-binary", ":all:", "--target", str(package)]
+        _fetched([*pip, *wheel, wanted], "the wheel")
+    return tests, package
+
+
+def _tests_in(archive: tarfile.TarFile) -> list[tarfile.TarInfo]:
+    """The plain files below test/; nothing else of the archive is put anywhere."""
+    prefix = f"mpi4py-{VERSION}/test/"
+    members = [member for member in archive if member.isfile() and member.name.startswith(prefix)]
+    return [member for member in members if ".." not in Path(member.name).parts]
+
+
+def _fetched(command: list[str], what: str) -> None:
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        told = ran.stderr.strip().splitlines()
+        raise Unavailable(f"{what} of mpi4py {VERSION}: {told[-1] if told else 'pip failed'}")
+
+
+def library_of(mpi: Mpi, place: Path) -> Path:
+    """The shared library that programs of `mpi` are linked with."""
+    source, program = place / "probe.c", place / f"probe_{mpi.name}"
+    source.write_text("#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n")
+    built = subprocess.run([mpi.mpicc, source, "-o", program], capture_output=True, check=False)
+    if built.returncode != 0:
+        raise Unavailable(f"{mpi.mpicc} can not compile a program of MPI")
+    linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"\blibmpi(?:ch)?\.so\.\d+ => (\S+)", linked)
+    if found is None:
+        raise Unavailable(f"programs of {mpi.mpicc} are not linked with libmpi or libmpich")
+    return Path(found.group(1))
+
+
+def surroundings(mpi: Mpi, place: Path, package: Path) -> dict[str, str]:
+    """The environment in which the wheel of mpi4py finds this MPI.
+
+    It asks for MPICH as libmpi.so.12, which Debian calls libmpich.so.12.
+    """
+    library = library_of(mpi, place)
+    names = place / f"names_{mpi.name}"
+    names.mkdir(exist_ok=True)
+    is_mpich = library.name in ("libmpich.so.12", "libmpi.so.12")
+    link = names / ("libmpi.so.12" if is_mpich else library.name)
+    link.unlink(missing_ok=True)
+    link.symlink_to(library)
+    return {
+        **os.environ,
+        "LD_LIBRARY_PATH": f"{names}:{library.parent}",
+        "MPI4PY_MPIABI": "mpich" if is_mpich else "openmpi",
+        # mpi4py asks for MPI_THREAD_MULTIPLE, with which Open MPI 4.1 makes no windows.
+        "MPI4PY_RC_THREAD_LEVEL": "serialized",
+        "PYTHONPATH": str(package),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PERDURE_MPI_TIMEOUT": str(LIMIT_S),
+    }
+
+
+def run(mpi: Mpi, variant: str, ranks: int, tests: Path, environment: dict[str, str]) -> set[str]:
+    """Runs the tests; the reasons for which mpi4py skipped some. Raises SystemExit if they failed."""
+    program = [sys.executable, str(tests / "main.py"), "-v", "-i", MODULES]
+    if variant in COMMITTING and ranks > 1:
+        program += [word for test in ONE_BY_ONE for word in ("-x", test)]
+    words = [variant, str(mpi.layer), mpi.mpiexec, str(ranks), *program]
+    ran = subprocess.run(
+        [str(ROOT / "tests/rma/variant.sh"), *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+        cwd=tests,
+        check=False,
+    )
+    label = f"{mpi.name} {variant} {ranks} ranks"
+    counted = re.findall(r"^Ran (\d+) tests?", ran.stdout, re.MULTILINE)
+    if ran.returncode != 0 or not counted or counted[0] == "0":
+        print(ran.stdout[-6000:])
+        print(f"{label}: FAILED with {ran.returncode}", flush=True)
+        raise SystemExit(1)
+    told = skips(ran.stdout)
+    skipped = re.search(r"^OK \(skipped=(\d+)\)", ran.stdout, re.MULTILINE)
+    passed = int(counted[0]) - (int(skipped.group(1)) if skipped else 0)
+    print(f"{label}: {passed} of {counted[0]} tests passed", flush=True)
+    return told
+
+
+def skips(output: str) -> set[str]:
+    """The reasons for which mpi4py skipped tests. All ranks print, so the lines are mixed."""
+    return set(re.findall(r"skipped '([^'\n]*)'", output))
+
+
+def rank_counts(mpi: Mpi, asked: list[int] | None) -> list[int]:
+    """1 to 3, or what was asked for. MPICH spins: with more ranks than cores it takes hours."""
+    if asked:
+        return asked
+    cores = len(os.sched_getaffinity(0))
+    fitting = [ranks for ranks in (1, 2, 3) if ranks <= cores or "openmpi" in mpi.name]
+    if len(fitting) < 3:
+        print(f"{mpi.name}: left out are more ranks than the {cores} cores of this machine")
+    return fitting
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=Path, default=ROOT / "build/dev")
+    parser.add_argument("--mpi", action="append", help="flavours; default: all of the build")
+    parser.add_argument("--variant", action="append", choices=VARIANTS)
+    parser.add_argument("--ranks", action="append", type=int)
+    parser.add_argument("--no-fetch", action="store_true", help="skip what is not there yet")
+    asked = parser.parse_args()
+    mpis = [mpi for mpi in mpis_of(asked.build) if not asked.mpi or mpi.name in asked.mpi]
+    if not mpis:
+        parser.error(f"no MPI of {asked.build} is {asked.mpi or 'built'}; build it first")
+    place = asked.build / "mpi4py"
+    place.mkdir(exist_ok=True)
+    skipped: dict[str, set[str]] = {}
+    try:
+        tests, package = fetch(place, not asked.no_fetch)
+        for mpi in mpis:
+            environment = surroundings(mpi, place, package)
+            for ranks in rank_counts(mpi, asked.ranks):
+                for variant in asked.variant or VARIANTS:
+                    label = f"{mpi.name} {variant} {ranks} ranks"
+                    skipped[label] = run(mpi, variant, ranks, tests, environment)
+    except Unavailable as reason:
+        print(f"mpi4py_rma: skipped: {reason}")
+        return SKIPPED
+    print(
+        f"left out of {', '.join(COMMITTING)} with several ranks: {', '.join(ONE_BY_ONE)}: "
+        "their ranks do not end epochs together, so they can not commit together"
+    )
+    for label, reasons in skipped.items():
+        if reasons:
+            print(f"{label}: mpi4py skips: {', '.join(sorted(reasons))}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
