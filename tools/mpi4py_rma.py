@@ -2,6 +2,7 @@
 """Runs mpi4py's own tests of windows and one-sided communication, in the variants of tests/rma.
 
     tools/mpi4py_rma.py --build DIR [--mpi NAME]… [--variant V]… [--ranks N]…
+    tools/mpi4py_rma.py … --run FILE       a program of mpi4py instead of its tests
 
 The tests come from mpi4py's source archive, and mpi4py itself from its wheel, which works with
 every MPI whose ABI is MPICH's or Open MPI's. Both are fetched from PyPI into DIR/mpi4py, once.
@@ -130,32 +131,42 @@ def surroundings(mpi: Mpi, place: Path, package: Path) -> dict[str, str]:
     }
 
 
-def run(mpi: Mpi, variant: str, ranks: int, tests: Path, environment: dict[str, str]) -> set[str]:
-    """Runs the tests; the reasons for which mpi4py skipped some. Raises SystemExit if they failed."""
-    program = [sys.executable, str(tests / "main.py"), "-v", "-i", MODULES]
-    if variant in COMMITTING and ranks > 1:
-        program += [word for test in ONE_BY_ONE for word in ("-x", test)]
-    words = [variant, str(mpi.layer), mpi.mpiexec, str(ranks), *program]
+def run(mpi: Mpi, variant: str, ranks: int, words: list[str], environment: dict[str, str]) -> str:
+    """What the Python program `words` printed; raises SystemExit with it if it failed."""
+    command = [variant, str(mpi.layer), mpi.mpiexec, str(ranks), sys.executable, *words]
     ran = subprocess.run(
-        [str(ROOT / "tests/rma/variant.sh"), *words],
+        [str(ROOT / "tests/rma/variant.sh"), *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         env=environment,
-        cwd=tests,
         check=False,
     )
-    label = f"{mpi.name} {variant} {ranks} ranks"
-    counted = re.findall(r"^Ran (\d+) tests?", ran.stdout, re.MULTILINE)
-    if ran.returncode != 0 or not counted or counted[0] == "0":
-        print(ran.stdout[-6000:])
-        print(f"{label}: FAILED with {ran.returncode}", flush=True)
-        raise SystemExit(1)
-    told = skips(ran.stdout)
-    skipped = re.search(r"^OK \(skipped=(\d+)\)", ran.stdout, re.MULTILINE)
-    passed = int(counted[0]) - (int(skipped.group(1)) if skipped else 0)
-    print(f"{label}: {passed} of {counted[0]} tests passed", flush=True)
-    return told
+    if ran.returncode != 0:
+        _fail(mpi, variant, ranks, f"ended with {ran.returncode}", ran.stdout)
+    return ran.stdout
+
+
+def run_tests(mpi: Mpi, variant: str, ranks: int, tests: Path, around: dict[str, str]) -> set[str]:
+    """Runs mpi4py's tests, and gives the reasons for which it skipped some."""
+    words = [str(tests / "main.py"), "-v", "-i", MODULES]
+    if variant in COMMITTING and ranks > 1:
+        words += [word for test in ONE_BY_ONE for word in ("-x", test)]
+    output = run(mpi, variant, ranks, words, around)
+    counted = re.search(r"^Ran (\d+) tests?", output, re.MULTILINE)
+    total = int(counted.group(1)) if counted else 0
+    if total == 0:
+        _fail(mpi, variant, ranks, "ran no test", output)
+    skipped = re.search(r"^OK \(skipped=(\d+)\)", output, re.MULTILINE)
+    passed = total - (int(skipped.group(1)) if skipped else 0)
+    print(f"{mpi.name} {variant} {ranks} ranks: {passed} of {total} tests passed", flush=True)
+    return skips(output)
+
+
+def _fail(mpi: Mpi, variant: str, ranks: int, how: str, output: str) -> None:
+    print(output[-6000:])
+    print(f"{mpi.name} {variant} {ranks} ranks: FAILED, {how}", flush=True)
+    raise SystemExit(1)
 
 
 def skips(output: str) -> set[str]:
@@ -174,6 +185,30 @@ def rank_counts(mpi: Mpi, asked: list[int] | None) -> list[int]:
     return fitting
 
 
+def run_all(asked: argparse.Namespace, mpis: list[Mpi], place: Path) -> None:
+    """Everything that was asked for, and then what was left out and skipped."""
+    skipped: dict[str, set[str]] = {}
+    tests, package = fetch(place, not asked.no_fetch)
+    for mpi in mpis:
+        environment = surroundings(mpi, place, package)
+        for ranks in rank_counts(mpi, asked.ranks):
+            for variant in asked.variant or VARIANTS:
+                if asked.run:
+                    run(mpi, variant, ranks, [str(asked.run.resolve())], environment)
+                    print(
+                        f"{mpi.name} {variant} {ranks} ranks: {asked.run.name} passed", flush=True
+                    )
+                    continue
+                label = f"{mpi.name} {variant} {ranks} ranks"
+                skipped[label] = run_tests(mpi, variant, ranks, tests, environment)
+    for label, reasons in skipped.items():
+        if reasons:
+            print(f"{label}: mpi4py skips: {', '.join(sorted(reasons))}")
+    if skipped:
+        print(f"left out of {', '.join(COMMITTING)} with several ranks: {', '.join(ONE_BY_ONE)}:")
+        print("  their ranks do not end epochs together, so they can not commit together")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=Path, default=ROOT / "build/dev")
@@ -181,31 +216,18 @@ def main() -> int:
     parser.add_argument("--variant", action="append", choices=VARIANTS)
     parser.add_argument("--ranks", action="append", type=int)
     parser.add_argument("--no-fetch", action="store_true", help="skip what is not there yet")
+    parser.add_argument("--run", type=Path, metavar="FILE", help="instead of mpi4py's tests")
     asked = parser.parse_args()
     mpis = [mpi for mpi in mpis_of(asked.build) if not asked.mpi or mpi.name in asked.mpi]
     if not mpis:
         parser.error(f"no MPI of {asked.build} is {asked.mpi or 'built'}; build it first")
     place = asked.build / "mpi4py"
     place.mkdir(exist_ok=True)
-    skipped: dict[str, set[str]] = {}
     try:
-        tests, package = fetch(place, not asked.no_fetch)
-        for mpi in mpis:
-            environment = surroundings(mpi, place, package)
-            for ranks in rank_counts(mpi, asked.ranks):
-                for variant in asked.variant or VARIANTS:
-                    label = f"{mpi.name} {variant} {ranks} ranks"
-                    skipped[label] = run(mpi, variant, ranks, tests, environment)
+        run_all(asked, mpis, place)
     except Unavailable as reason:
         print(f"mpi4py_rma: skipped: {reason}")
         return SKIPPED
-    print(
-        f"left out of {', '.join(COMMITTING)} with several ranks: {', '.join(ONE_BY_ONE)}: "
-        "their ranks do not end epochs together, so they can not commit together"
-    )
-    for label, reasons in skipped.items():
-        if reasons:
-            print(f"{label}: mpi4py skips: {', '.join(sorted(reasons))}")
     return 0
 
 
