@@ -70,7 +70,7 @@ class Size:
 
 
 QUICK = Size(48, 10, 30, 3, False)
-FULL = Size(144, 12, 150, 9, True)
+FULL = Size(144, 12, 150, 5, True)
 
 
 @dataclass(frozen=True)

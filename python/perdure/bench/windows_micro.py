@@ -36,7 +36,7 @@ PERSISTENT_TARGET = 1.1
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     """Hands over the facts of every flavour. Raises BenchFailed."""
-    rounds, batches = (3, 60) if quick else (15, 200)
+    rounds, batches = (3, 60) if quick else (9, 200)
     for program in _programs():
         with pool_directory() as pools:
             runner = _Runner(program, _library(program.flavour), batches, pools)
