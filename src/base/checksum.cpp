@@ -1,6 +1,9 @@
 #include "base/checksum.hpp"
 
 #include <isa-l/crc64.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace perdure {
 namespace {
@@ -10,7 +13,7 @@ namespace {
 // for AVX two to three times slower on some processors (seen: AMD EPYC with AVX-512), for good.
 #if defined(__x86_64__)
 [[gnu::noinline, gnu::target("avx")]] void clear_upper_halves() {
-  asm volatile("vzeroupper" ::: "memory");
+  _mm256_zeroupper();
 }
 void leave_vector_code() {
   static const bool has_avx = __builtin_cpu_supports("avx") != 0;
