@@ -215,13 +215,13 @@ def test_ctrl_c_ends_an_mpi_job_and_leaves_nothing(perdure, mpi_job, tmp_path, m
 
 def owner_is_gone(name: str) -> bool:
     """Other tests may be running: only files that no process holds count as left behind."""
-    from perdure.run.leftovers import _held_files
+    from perdure.run.leftovers import held_files
 
     try:
         status = os.stat(SHARED / name)
     except OSError:
         return False
-    return SHARED.joinpath(name).is_file() and (status.st_dev, status.st_ino) not in _held_files()
+    return SHARED.joinpath(name).is_file() and (status.st_dev, status.st_ino) not in held_files()
 
 
 @pytest.mark.parametrize("mpi", MPIS)
