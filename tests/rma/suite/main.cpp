@@ -13,7 +13,7 @@ namespace {
 void print_known_failures() {
   for (const suite::KnownFailure& failure : suite::known_failures()) {
     const std::string only = failure.ranks == 0 ? "any" : std::to_string(failure.ranks);
-    std::printf("%-18s ranks %-4s %-60s %s\n", failure.library, only.c_str(), failure.test,
+    std::printf("%-18s ranks %-4s %-60s %s\n", failure.version_text, only.c_str(), failure.test,
                 failure.reason);
   }
 }

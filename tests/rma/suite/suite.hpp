@@ -101,9 +101,9 @@ int class_of(int code);  // MPI's error class of an error code
 // --- what is known to fail -----------------------------------------------------------------------
 
 struct KnownFailure {
-  const char* library;  // what MPI_Get_library_version must contain
-  const char* test;     // a GoogleTest pattern with *
-  int ranks;            // only with so many; 0: with any number
+  const char* version_text;  // what MPI_Get_library_version must contain
+  const char* test;          // a GoogleTest pattern with *
+  int ranks;                 // only with so many; 0: with any number
   const char* reason;
 };
 const std::vector<KnownFailure>& known_failures();
