@@ -86,6 +86,12 @@ class DelayDevice final : public Device {
     return counters;
   }
   Status resize(std::uint64_t size_bytes) override { return wrapped_->resize(size_bytes); }
+  Status allocate(std::uint64_t offset, std::size_t count) override {
+    return wrapped_->allocate(offset, count);
+  }
+  Status discard(std::uint64_t offset, std::size_t count) override {
+    return wrapped_->discard(offset, count);
+  }
 
   // Stores go to the cache; they cost when they are flushed.
   void store(std::uint64_t offset, const void* source, std::size_t count) override {

@@ -11,10 +11,12 @@
 //   D4  A fence orders the flushes and copies of the calling thread only; a thread that helps with
 //       copying fences before it reports that it is done.
 //   D5  base() never changes while the device is open; resize() only grows, and allocates: no
-//       store into [0, size_bytes()) can fail later for want of space.
+//       store into [0, size_bytes()) can fail later for want of space. A device with holes (a
+//       shared file, file_device.hpp) must be given space by allocate() first.
 //
-// Threads: store, copy, flush and fence may be called from several threads on disjoint ranges;
-// everything else from one thread. Failure: only resize() and fence() can fail.
+// Threads: store, copy, flush, fence and allocate may be called from several threads on disjoint
+// ranges; everything else from one thread. Failure: only resize(), allocate(), discard() and
+// fence() can fail.
 #pragma once
 
 #include <cstddef>
@@ -69,6 +71,12 @@ class Device {
 
   // Grows to at least `size_bytes` and allocates it all; on failure the old size stays.
   virtual Status resize(std::uint64_t size_bytes) = 0;
+
+  // Gives [offset, offset + count) space, where it has none; what had none reads as zeros.
+  // Code::no_space leaves all as it was.
+  virtual Status allocate(std::uint64_t offset, std::size_t count);
+  // [offset, offset + count) reads as zeros, durably, and its whole pages need no space any more.
+  virtual Status discard(std::uint64_t offset, std::size_t count);
 
   // Ordinary store of `count` bytes at `offset`: durable after flush() and fence().
   virtual void store(std::uint64_t offset, const void* source, std::size_t count) = 0;

@@ -98,7 +98,15 @@ Result<std::unique_ptr<Device>> open_opened(FileHandle handle, const std::string
   file.handle = std::move(handle);
   file.path = path;
   file.read_only = options.read_only;
-  if (!options.read_only) {
+  file.shared = options.shared;
+  if (options.shared && options.create) {
+    if (::ftruncate(file.handle.fd(), static_cast<off_t>(options.sparse_bytes)) != 0) {
+      return errno_status("make " + path + " of " + std::to_string(options.sparse_bytes) +
+                              " bytes with holes",
+                          errno);
+    }
+  }
+  if (!options.read_only && !options.shared) {
     PERDURE_TRY(lock_file(file.handle.fd(), path, options.lock_wait_ms));
   }
   PERDURE_TRY(classify(file, options.kind));

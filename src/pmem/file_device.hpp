@@ -32,6 +32,10 @@ struct FileDeviceOptions {
   bool create = false;     // the file must not exist yet; otherwise it must
   bool read_only = false;  // takes no lock, and no verb that writes may be called
   std::uint32_t lock_wait_ms = 10000;
+  // Several processes of the node open the file: it is not locked, and the holes of a file that is
+  // created with `sparse_bytes` stay until Device::allocate() fills them.
+  bool shared = false;
+  std::uint64_t sparse_bytes = 0;
 };
 
 // Opens or creates `path`; a new file has size 0 until resize(). resize() allocates blocks

@@ -38,6 +38,16 @@ class MappedDevice : public Device {
     return mapped_.grow(size_bytes);
   }
 
+  Status allocate(std::uint64_t offset, std::size_t count) override {
+    PERDURE_ASSERT(writable(offset, count) != nullptr);
+    return mapped_.file().shared ? mapped_.allocate(offset, count) : Status::success();
+  }
+
+  Status discard(std::uint64_t offset, std::size_t count) override {
+    PERDURE_ASSERT(writable(offset, count) != nullptr);
+    return mapped_.file().shared ? mapped_.discard(offset, count) : Device::discard(offset, count);
+  }
+
   void store(std::uint64_t offset, const void* source, std::size_t count) override {
     std::byte* to = writable(offset, count);
     if (count != 0) std::memcpy(to, source, count);

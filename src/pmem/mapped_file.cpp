@@ -77,7 +77,9 @@ Result<MappedFile> MappedFile::map(OpenFile file) {
   MappedFile mapped(std::move(file), addresses.take());
   // D5: a file with holes, such as a sparse copy, gets its blocks now or is refused.
   const bool has_holes = static_cast<std::uint64_t>(status.st_blocks) * 512 < size;
-  if (has_holes && !mapped.file_.read_only) PERDURE_TRY(mapped.allocate(0, size));
+  if (has_holes && !mapped.file_.read_only && !mapped.file_.shared) {
+    PERDURE_TRY(mapped.allocate(0, size));
+  }
   PERDURE_TRY(mapped.map_existing(size));
   return mapped;
 }
@@ -94,20 +96,29 @@ Status MappedFile::map_pages(std::uint64_t begin, std::uint64_t end) {
   if (failed != 0) return errno_status("map " + file_.path, failed);
   // The pages of an ordinary file would be read from its disk, or written back by the next fence,
   // wanted or not; and each write-back makes the kernel watch them for stores anew anyway.
-  if (file_.read_only || file_.kind == FileKind::ordinary) return Status::success();
+  if (file_.read_only || file_.shared || file_.kind == FileKind::ordinary) return Status::success();
   const int untouched = populate(addresses_.base() + begin, end - begin);
   if (untouched == 0) return Status::success();
   addresses_.unmap(begin, end);
   return errno_status("touch the pages of " + file_.path, untouched);
 }
 
-Status MappedFile::allocate(std::uint64_t from, std::uint64_t to) {
+Status MappedFile::allocate(std::uint64_t offset, std::uint64_t count) {
   int failed = EINTR;
   while (failed == EINTR) {
-    failed = ::posix_fallocate(file_.handle.fd(), static_cast<off_t>(from),
-                               static_cast<off_t>(to - from));
+    failed = ::posix_fallocate(file_.handle.fd(), static_cast<off_t>(offset),
+                               static_cast<off_t>(count));
   }
-  return failed == 0 ? Status::success() : full_status(file_.path, to, failed);
+  return failed == 0 ? Status::success() : full_status(file_.path, count, failed);
+}
+
+Status MappedFile::discard(std::uint64_t offset, std::uint64_t count) {
+  const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  while (::fallocate(file_.handle.fd(), mode, static_cast<off_t>(offset),
+                     static_cast<off_t>(count)) != 0) {
+    if (errno != EINTR) return errno_status("give back blocks of " + file_.path, errno);
+  }
+  return Status::success();
 }
 
 Status MappedFile::grow(std::uint64_t size_bytes) {
@@ -119,7 +130,7 @@ Status MappedFile::grow(std::uint64_t size_bytes) {
   }
   PERDURE_TRY(check());
   const std::uint64_t grown = round_up(size_bytes);
-  Status status = allocate(size_, grown);
+  Status status = allocate(size_, grown - size_);
   // The last old page is mapped already, even where the old size ended within it.
   if (status.ok() && grown > round_up(size_)) status = map_pages(round_up(size_), grown);
   // The new size itself must be durable before anything is stored behind the old one.

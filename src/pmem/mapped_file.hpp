@@ -23,6 +23,7 @@ struct OpenFile {
   FileKind kind = FileKind::ordinary;  // never automatic
   PersistenceClass persistence = PersistenceClass::process_crash;
   bool read_only = false;
+  bool shared = false;  // holes stay until allocate()
 };
 
 class MappedFile {
@@ -37,6 +38,10 @@ class MappedFile {
   // Grows to `size_bytes` rounded up to pages, allocated and mapped; all but ordinary
   // files are touched.
   Status grow(std::uint64_t size_bytes);
+  // Gives [offset, offset + count) blocks; returns its pages' zeros.
+  Status allocate(std::uint64_t offset, std::uint64_t count);
+  // The whole pages of [offset, offset + count) give their blocks back, the rest becomes zeros.
+  Status discard(std::uint64_t offset, std::uint64_t count);
   // An error when the file on disk is shorter than its mapping or was removed.
   Status check() const;
 
@@ -45,7 +50,6 @@ class MappedFile {
       : file_(std::move(file)), addresses_(std::move(addresses)) {}
   Status map_existing(std::uint64_t size_bytes);
   Status map_pages(std::uint64_t begin, std::uint64_t end);
-  Status allocate(std::uint64_t from, std::uint64_t to);
 
   OpenFile file_;
   AddressRange addresses_;

@@ -1,0 +1,93 @@
+#include "cache/backing_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace perdure {
+namespace {
+
+int open_flags(BackingFile::Access access) {
+  switch (access) {
+    case BackingFile::Access::read:
+      return O_RDONLY;
+    case BackingFile::Access::write:
+      return O_WRONLY;
+    case BackingFile::Access::read_write:
+      return O_RDWR;
+  }
+  return O_RDONLY;
+}
+
+}  // namespace
+
+Result<BackingFile> BackingFile::open(const std::string& path, Access access) {
+  int fd = -1;
+  do {
+    fd = ::open(path.c_str(), open_flags(access) | O_CLOEXEC);
+  } while (fd < 0 && errno == EINTR);
+  if (fd < 0) return errno_status("open " + path, errno);
+  BackingFile file(FileHandle(fd), path);
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) return errno_status("fstat " + path, errno);
+  if (!S_ISREG(status.st_mode)) {
+    return Status(Code::unsupported, path + " is not a regular file");
+  }
+  file.device_ = status.st_dev;
+  file.inode_ = status.st_ino;
+  return file;
+}
+
+Result<std::uint64_t> BackingFile::size_bytes() const {
+  struct stat status{};
+  if (::fstat(handle_.fd(), &status) != 0) return errno_status("fstat " + path_, errno);
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+Status BackingFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
+  auto* place = static_cast<unsigned char*>(to);
+  std::size_t done = 0;
+  while (done < bytes) {
+    const ssize_t got =
+        ::pread(handle_.fd(), place + done, bytes - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno_status("read " + path_ + " at " + std::to_string(offset), errno);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  if (done < bytes) std::memset(place + done, 0, bytes - done);
+  return Status::success();
+}
+
+Status BackingFile::write(std::uint64_t offset, const void* from, std::size_t bytes) const {
+  const auto* place = static_cast<const unsigned char*>(from);
+  for (std::size_t done = 0; done < bytes;) {
+    const ssize_t put =
+        ::pwrite(handle_.fd(), place + done, bytes - done, static_cast<off_t>(offset + done));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return errno_status("write " + path_ + " at " + std::to_string(offset), errno);
+    done += static_cast<std::size_t>(put);
+  }
+  return Status::success();
+}
+
+Status BackingFile::set_size(std::uint64_t bytes) const {
+  while (::ftruncate(handle_.fd(), static_cast<off_t>(bytes)) != 0) {
+    if (errno != EINTR) {
+      return errno_status("set the size of " + path_ + " to " + std::to_string(bytes), errno);
+    }
+  }
+  return Status::success();
+}
+
+Status BackingFile::sync() const {
+  while (::fsync(handle_.fd()) != 0) {
+    if (errno != EINTR) return errno_status("fsync " + path_, errno);
+  }
+  return Status::success();
+}
+
+}  // namespace perdure

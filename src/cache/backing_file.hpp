@@ -1,0 +1,46 @@
+// Backing file: the file that is cached, on whatever file system it is, read and written in large
+// pieces through the kernel.
+//
+// Through the kernel and not through MPI-IO, as the paper does, because then any thread can write
+// back, at any thread level, and so can recovery without MPI. File systems that only an MPI-IO
+// driver reaches ("daos:") are not cached.
+//
+// Threads: any. Failure: a Status that names the path; what was written before it stays written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/status.hpp"
+#include "pmem/file_handle.hpp"
+
+namespace perdure {
+
+class BackingFile {
+ public:
+  enum class Access { read, write, read_write };
+  static Result<BackingFile> open(const std::string& path, Access access);
+
+  const std::string& path() const { return path_; }
+  std::uint64_t device() const { return device_; }
+  std::uint64_t inode() const { return inode_; }
+
+  Result<std::uint64_t> size_bytes() const;
+  // What lies beyond the end of the file reads as zeros.
+  Status read(std::uint64_t offset, void* to, std::size_t bytes) const;
+  Status write(std::uint64_t offset, const void* from, std::size_t bytes) const;
+  Status set_size(std::uint64_t bytes) const;
+  // Returns when what was written, by any process of this node, is durable.
+  Status sync() const;
+
+ private:
+  BackingFile(FileHandle handle, std::string path) : handle_(std::move(handle)), path_(path) {}
+
+  FileHandle handle_;
+  std::string path_;
+  std::uint64_t device_ = 0;
+  std::uint64_t inode_ = 0;
+};
+
+}  // namespace perdure

@@ -1,0 +1,641 @@
+#include "cache/cache_part.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/checksum.hpp"
+#include "base/clock.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr std::uint64_t header_room = 8192;
+constexpr std::uint64_t block_alignment = std::uint64_t{1} << 20;
+
+std::uint64_t align_to(std::uint64_t value, std::uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+struct PartOffsets {
+  std::uint64_t state = header_room;
+  std::uint64_t journal = header_room + 4096;
+  std::uint64_t table = 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t end = 0;
+};
+
+PartOffsets offsets_of(const Layout& layout, const PartGeometry& geometry) {
+  PartOffsets at;
+  at.table = align_to(at.journal + geometry.journal_slots * sizeof(JournalFormat), 4096);
+  // Blocks begin at a page, large ones at a large one.
+  const std::uint64_t alignment = std::min(block_alignment, std::max<std::uint64_t>(
+                                                                layout.block_bytes, 4096));
+  at.blocks = align_to(at.table + geometry.blocks * sizeof(BlockFormat), alignment);
+  at.end = at.blocks + geometry.blocks * layout.block_bytes;
+  return at;
+}
+
+Status damaged(const Device& device, const std::string& what) {
+  return {Code::damaged, device.describe().name + ": " + what +
+                             "; it is no part of a cached file, or was damaged"};
+}
+
+Status check_header(const Device& device, const PartHeaderFormat& header) {
+  if (header.magic != part_magic) return damaged(device, "no magic number");
+  const bool whole = header.checksum == crc64(&header, offsetof(PartHeaderFormat, checksum));
+  if (header.format_version > part_format_version && whole) {
+    return {Code::newer_format, device.describe().name + ": format " +
+                                    std::to_string(header.format_version) +
+                                    ", this Perdure reads up to " +
+                                    std::to_string(part_format_version) +
+                                    "; use the version that wrote it, or a newer one"};
+  }
+  if (!whole) return damaged(device, "the header's checksum is wrong");
+  const bool sane = std::has_single_bit(header.block_bytes) &&
+                    header.block_bytes >= grains_per_block && header.nodes > 0 &&
+                    header.node < header.nodes && header.path[part_path_bytes - 1] == '\0';
+  if (!sane) return damaged(device, "the header's numbers can't be right");
+  const Layout layout{LayoutKind{header.layout}, header.nodes, header.block_bytes,
+                      header.part_blocks};
+  const PartOffsets at = offsets_of(layout, {header.blocks, header.journal_slots});
+  if (at.state != header.state_offset || at.journal != header.journal_offset ||
+      at.table != header.table_offset || at.blocks != header.block_offset) {
+    return damaged(device, "the header's offsets can't be right");
+  }
+  if (device.size_bytes() < at.end) {
+    return damaged(device, "the file ends at byte " + std::to_string(device.size_bytes()) +
+                               " of " + std::to_string(at.end) + ": truncated");
+  }
+  return Status::success();
+}
+
+PartHeaderFormat make_header(const PartIdentity& identity, const PartGeometry& geometry) {
+  const PartOffsets at = offsets_of(identity.layout, geometry);
+  PartHeaderFormat header{};
+  header.magic = part_magic;
+  header.format_version = part_format_version;
+  header.node = identity.node;
+  header.nodes = identity.layout.nodes;
+  header.layout = static_cast<std::uint32_t>(identity.layout.kind);
+  std::memcpy(header.instance, identity.instance, sizeof header.instance);
+  std::memcpy(header.boot, identity.boot, sizeof header.boot);
+  header.block_bytes = identity.layout.block_bytes;
+  header.part_blocks = identity.layout.part_blocks;
+  header.blocks = geometry.blocks;
+  header.state_offset = at.state;
+  header.journal_offset = at.journal;
+  header.journal_slots = geometry.journal_slots;
+  header.table_offset = at.table;
+  header.block_offset = at.blocks;
+  header.created_ns = wall_clock_ns();
+  header.file_device = identity.file_device;
+  header.file_inode = identity.file_inode;
+  std::memcpy(header.path, identity.path.data(), identity.path.size());
+  header.checksum = crc64(&header, offsetof(PartHeaderFormat, checksum));
+  return header;
+}
+
+}  // namespace
+
+std::uint64_t part_file_bytes(const Layout& layout, const PartGeometry& geometry) {
+  return offsets_of(layout, geometry).end;
+}
+
+// The header comes last: a part whose making was cut short has none.
+Status CachePart::format(Device& device, const PartIdentity& identity,
+                         const PartGeometry& geometry, std::uint64_t file_bytes) {
+  if (identity.path.size() >= part_path_bytes) {
+    return {Code::invalid_argument, "the path " + identity.path + " is longer than " +
+                                        std::to_string(part_path_bytes - 1) + " bytes"};
+  }
+  const PartHeaderFormat header = make_header(identity, geometry);
+  PERDURE_TRY(device.allocate(0, header.block_offset));
+  PartStateFormat state{};
+  state.size_bytes = file_bytes;
+  state.visible_bytes = file_bytes;
+  device.store(header.state_offset, &state, sizeof state);
+  device.flush(header.state_offset, header.block_offset - header.state_offset);
+  PERDURE_TRY(device.fence());
+  device.store(0, &header, sizeof header);
+  device.flush(0, sizeof header);
+  return device.fence();
+}
+
+Result<std::unique_ptr<CachePart>> CachePart::attach(std::unique_ptr<Device> device) {
+  if (device->size_bytes() < sizeof(PartHeaderFormat)) {
+    return damaged(*device, "only " + std::to_string(device->size_bytes()) + " bytes long");
+  }
+  PartHeaderFormat header;
+  std::memcpy(&header, device->base(), sizeof header);
+  PERDURE_TRY(check_header(*device, header));
+  return std::unique_ptr<CachePart>(new CachePart(std::move(device), header));
+}
+
+CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& header)
+    : device_(std::move(device)),
+      header_(header),
+      layout_{LayoutKind{header.layout}, header.nodes, header.block_bytes, header.part_blocks},
+      shift_(layout_.block_shift()),
+      grain_shift_(shift_ - static_cast<unsigned>(std::countr_zero(grains_per_block))) {
+  std::byte* base = device_->base();
+  state_ = reinterpret_cast<PartStateFormat*>(base + header_.state_offset);
+  journal_ = reinterpret_cast<JournalFormat*>(base + header_.journal_offset);
+  table_ = reinterpret_cast<BlockFormat*>(base + header_.table_offset);
+  blocks_ = base + header_.block_offset;
+}
+
+CachePart::~CachePart() {
+  for (JournalFormat* slot : slots_) word(slot->owner).store(0, std::memory_order_release);
+}
+
+bool CachePart::is_present(std::uint64_t block) const {
+  return block < header_.blocks && word(table_[block].state).load(std::memory_order_acquire) ==
+                                       static_cast<std::uint32_t>(BlockState::present);
+}
+
+std::byte* CachePart::bytes_of(std::uint64_t block) const {
+  return blocks_ + (block << shift_);
+}
+
+std::uint64_t CachePart::device_offset(const void* place) const {
+  return static_cast<std::uint64_t>(static_cast<const std::byte*>(place) - device_->base());
+}
+
+Status CachePart::check_room(std::uint64_t block) const {
+  if (block < header_.blocks) return Status::success();
+  return {Code::no_space,
+          std::string(header_.path) + ": node " + std::to_string(header_.node) +
+              " has room for " + std::to_string(header_.blocks << shift_) +
+              " bytes of the file in its cache, and is asked for " +
+              std::to_string((block + 1) << shift_) +
+              "; choose a larger device (perdure_cache_pool), or do not cache the file"};
+}
+
+// How many bytes of the block the cached file still has to say.
+std::uint64_t CachePart::visible_in(std::uint64_t block) const {
+  const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
+  const std::uint64_t visible = word(state_->visible_bytes).load(std::memory_order_acquire);
+  return visible <= begin ? 0 : std::min(layout_.block_bytes, visible - begin);
+}
+
+Status CachePart::fill_claimed(std::uint64_t block) {
+  PERDURE_TRY(device_->allocate(device_offset(bytes_of(block)), layout_.block_bytes));
+  const std::uint64_t visible = visible_in(block);
+  if (visible == 0) return Status::success();
+  const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
+  filled_bytes_.fetch_add(visible, std::memory_order_relaxed);
+  return backing_->read(begin, bytes_of(block), visible);
+}
+
+// P1. Whoever finds the block absent fills it, the others wait.
+Status CachePart::await_present(std::uint64_t block) {
+  PERDURE_TRY(check_room(block));
+  auto state = word(table_[block].state);
+  while (true) {
+    auto seen = static_cast<std::uint32_t>(BlockState::absent);
+    if (state.compare_exchange_strong(seen, static_cast<std::uint32_t>(BlockState::filling))) {
+      const Status filled = fill_claimed(block);
+      state.store(static_cast<std::uint32_t>(filled.ok() ? BlockState::present
+                                                         : BlockState::absent),
+                  std::memory_order_release);
+      return filled;
+    }
+    if (seen == static_cast<std::uint32_t>(BlockState::present)) return Status::success();
+    ::sched_yield();
+  }
+}
+
+Status CachePart::fill(std::uint64_t offset, std::uint64_t bytes) {
+  const std::uint64_t end = offset + bytes;
+  for (std::uint64_t at = offset >> shift_; (at << shift_) < end; ++at) {
+    const Place place = place_of(layout_, at << shift_);
+    if (place.node == header_.node) PERDURE_TRY(make_present(place.block));
+  }
+  return Status::success();
+}
+
+Status CachePart::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
+  auto* place = static_cast<std::byte*>(to);
+  while (bytes != 0) {
+    const std::uint64_t block = place_of(layout_, offset).block;
+    const std::uint64_t within = offset & (layout_.block_bytes - 1);
+    const std::uint64_t run = std::min(bytes, layout_.block_bytes - within);
+    PERDURE_TRY(make_present(block));
+    std::memcpy(place, bytes_of(block) + within, run);
+    place += run;
+    offset += run;
+    bytes -= run;
+  }
+  return Status::success();
+}
+
+CachePart::Grains CachePart::grains_of(std::uint64_t within, std::uint64_t bytes) const {
+  const auto first = static_cast<unsigned>(within >> grain_shift_);
+  const auto last = static_cast<unsigned>((within + bytes - 1) >> grain_shift_);
+  Grains grains{};
+  for (unsigned half = 0; half < 2; ++half) {
+    const unsigned low = half * 64;
+    if (last < low || first >= low + 64) continue;
+    const unsigned from = first <= low ? 0 : first - low;
+    const unsigned to = last >= low + 63 ? 63 : last - low;
+    grains.bits[half] = (~std::uint64_t{0} >> (63 - to)) & (~std::uint64_t{0} << from);
+  }
+  return grains;
+}
+
+void CachePart::grow_size(std::uint64_t bytes) {
+  auto size = word(state_->size_bytes);
+  std::uint64_t seen = size.load(std::memory_order_relaxed);
+  while (seen < bytes && !size.compare_exchange_weak(seen, bytes)) {
+  }
+}
+
+// P2 (b) and (c). The exchange also keeps the bits behind the bytes: whoever clears a bit before it
+// reads the bytes (P4) either sees these or leaves the bit set.
+void CachePart::finish_write(std::uint64_t block, std::uint64_t within, std::uint64_t bytes) {
+  grow_size((file_block_of(layout_, {header_.node, block}) << shift_) + within + bytes);
+  const Grains grains = grains_of(within, bytes);
+  for (unsigned half = 0; half < 2; ++half) {
+    if (grains.bits[half] != 0) word(table_[block].dirty[half]).fetch_or(grains.bits[half]);
+  }
+}
+
+// P2 (a) to (c) in a block that is present.
+Status CachePart::write_into(std::uint64_t block, std::uint64_t within, const std::byte* from,
+                             std::uint64_t bytes) {
+  std::memcpy(bytes_of(block) + within, from, bytes);
+  finish_write(block, within, bytes);
+  return Status::success();
+}
+
+// A write of all that the cached file has to say of the block need not read it.
+Status CachePart::write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
+                              std::uint64_t bytes) {
+  if (is_present(block)) return write_into(block, within, from, bytes);
+  PERDURE_TRY(check_room(block));
+  auto state = word(table_[block].state);
+  auto seen = static_cast<std::uint32_t>(BlockState::absent);
+  if (within != 0 || bytes < visible_in(block) ||
+      !state.compare_exchange_strong(seen, static_cast<std::uint32_t>(BlockState::filling))) {
+    PERDURE_TRY(await_present(block));
+    return write_into(block, within, from, bytes);
+  }
+  const Status allocated =
+      device_->allocate(device_offset(bytes_of(block)), layout_.block_bytes);
+  if (!allocated.ok()) {
+    state.store(static_cast<std::uint32_t>(BlockState::absent), std::memory_order_release);
+    return allocated;
+  }
+  std::memcpy(bytes_of(block), from, bytes);
+  state.store(static_cast<std::uint32_t>(BlockState::present), std::memory_order_release);
+  finish_write(block, 0, bytes);
+  return Status::success();
+}
+
+// The next of this process's slots that no thread uses.
+JournalFormat* CachePart::claim_slot() {
+  JournalFormat* slot = idle_slot_.exchange(nullptr, std::memory_order_acquire);
+  if (slot != nullptr) return slot;
+  const std::lock_guard<std::mutex> lock(slots_mutex_);
+  for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
+    std::uint64_t nobody = 0;
+    if (word(journal_[i].owner).compare_exchange_strong(nobody,
+                                                        static_cast<std::uint64_t>(::getpid()))) {
+      slots_.push_back(&journal_[i]);
+      return slots_.back();
+    }
+  }
+  return nullptr;
+}
+
+// P3.
+class CachePart::Intention {
+ public:
+  Intention(CachePart& part, std::uint64_t offset, const std::byte* from, std::uint64_t bytes)
+      : part_(part), slot_(part.claim_slot()) {
+    if (slot_ == nullptr) return;
+    slot_->offset = offset;
+    slot_->checksum = 0;
+    std::memcpy(slot_->bytes, from, bytes);
+    bytes_ = bytes;
+  }
+  ~Intention() {
+    if (slot_ == nullptr) return;
+    word(slot_->length).store(0, std::memory_order_release);
+    JournalFormat* none = nullptr;
+    if (part_.idle_slot_.compare_exchange_strong(none, slot_)) return;
+    // Another thread gave its slot back first; this one goes back to all processes.
+    const std::lock_guard<std::mutex> lock(part_.slots_mutex_);
+    std::erase(part_.slots_, slot_);
+    word(slot_->owner).store(0, std::memory_order_release);
+  }
+  Intention(const Intention&) = delete;
+  Intention& operator=(const Intention&) = delete;
+
+  bool possible() const { return slot_ != nullptr; }
+  void declare() { word(slot_->length).store(bytes_, std::memory_order_release); }
+
+  // P6 (1).
+  Status declare_durably() {
+    slot_->checksum = checksum_of(*slot_, bytes_);
+    declare();
+    Device& device = *part_.device_;
+    device.flush(part_.device_offset(slot_), offsetof(JournalFormat, bytes) + bytes_);
+    return device.fence();
+  }
+  static std::uint64_t checksum_of(const JournalFormat& slot, std::uint64_t length) {
+    const std::uint64_t seed = crc64(&slot.offset, sizeof slot.offset, length);
+    return crc64(slot.bytes, length, seed) | 1;
+  }
+
+ private:
+  CachePart& part_;
+  JournalFormat* slot_;
+  std::uint64_t bytes_ = 0;
+};
+
+Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::uint64_t bytes,
+                              Acknowledge when) {
+  const std::uint64_t block = place_of(layout_, offset).block;
+  const std::uint64_t within = offset & (layout_.block_bytes - 1);
+  const std::uint64_t first = std::min(bytes, layout_.block_bytes - within);
+  const std::uint64_t next =
+      first == bytes ? block : place_of(layout_, offset + first).block;
+  PERDURE_TRY(make_present(block));
+  if (first != bytes) PERDURE_TRY(make_present(next));
+  Intention intention(*this, offset, from, bytes);
+  if (!intention.possible()) {
+    return {Code::no_space, std::string(header_.path) + ": more than " +
+                                std::to_string(header_.journal_slots) +
+                                " threads of node " + std::to_string(header_.node) +
+                                " write at once"};
+  }
+  if (when == Acknowledge::durable) {
+    PERDURE_TRY(intention.declare_durably());
+  } else {
+    intention.declare();
+  }
+  PERDURE_TRY(write_into(block, within, from, first));
+  if (first != bytes) PERDURE_TRY(write_into(next, 0, from + first, bytes - first));
+  if (when != Acknowledge::durable) return Status::success();
+  PERDURE_TRY(keep(block, within, first));
+  return first == bytes ? Status::success() : keep(next, 0, bytes - first);
+}
+
+Status CachePart::write(std::uint64_t offset, const void* from, std::uint64_t bytes,
+                        Acknowledge when) {
+  const auto* place = static_cast<const std::byte*>(from);
+  if (bytes == 0) return Status::success();
+  if (bytes <= journal_bytes && bytes <= layout_.block_bytes) {
+    return write_small(offset, place, bytes, when);
+  }
+  while (bytes != 0) {
+    const std::uint64_t block = place_of(layout_, offset).block;
+    const std::uint64_t within = offset & (layout_.block_bytes - 1);
+    const std::uint64_t run = std::min(bytes, layout_.block_bytes - within);
+    PERDURE_TRY(write_block(block, within, place, run));
+    if (when == Acknowledge::durable) PERDURE_TRY(keep(block, within, run));
+    place += run;
+    offset += run;
+    bytes -= run;
+  }
+  return Status::success();
+}
+
+// P6 (2) and (3).
+Status CachePart::keep(std::uint64_t block, std::uint64_t within, std::uint64_t bytes) {
+  BlockFormat& entry = table_[block];
+  const Grains grains = grains_of(within, bytes);
+  bool flushed_whole = false;
+  for (unsigned half = 0; half < 2; ++half) {
+    const std::uint64_t kept = word(entry.kept[half]).load(std::memory_order_acquire);
+    if ((grains.bits[half] & ~kept) != 0) flushed_whole = true;
+  }
+  if (flushed_whole) {
+    const std::uint64_t grain = std::uint64_t{1} << grain_shift_;
+    const std::uint64_t begin = within / grain * grain;
+    device_->flush(device_offset(bytes_of(block)) + begin,
+                   align_to(within + bytes, grain) - begin);
+  } else {
+    device_->flush(device_offset(bytes_of(block)) + within, bytes);
+  }
+  PERDURE_TRY(device_->fence());
+  for (unsigned half = 0; half < 2; ++half) {
+    if (grains.bits[half] != 0) word(entry.kept[half]).fetch_or(grains.bits[half]);
+  }
+  device_->flush(device_offset(&entry), sizeof entry);
+  device_->flush(header_.state_offset, sizeof(std::uint64_t));
+  return device_->fence();
+}
+
+Status CachePart::persist() {
+  const std::uint64_t blocks = blocks_in_use();
+  std::vector<std::pair<std::uint64_t, Grains>> found;
+  for (std::uint64_t block = 0; block < blocks; ++block) {
+    if (!is_present(block)) continue;
+    BlockFormat& entry = table_[block];
+    Grains grains{};
+    for (unsigned half = 0; half < 2; ++half) {
+      grains.bits[half] = word(entry.dirty[half]).load(std::memory_order_acquire) |
+                          word(entry.leaving[half]).load(std::memory_order_acquire);
+    }
+    if (grains.none()) continue;
+    for (unsigned grain = 0; grain < grains_per_block; ++grain) {
+      if (!grains.has(grain)) continue;
+      device_->flush(device_offset(bytes_of(block)) + (std::uint64_t{grain} << grain_shift_),
+                     std::size_t{1} << grain_shift_);
+    }
+    found.emplace_back(block, grains);
+  }
+  PERDURE_TRY(device_->fence());
+  for (const auto& [block, grains] : found) {
+    for (unsigned half = 0; half < 2; ++half) {
+      if (grains.bits[half] != 0) word(table_[block].kept[half]).fetch_or(grains.bits[half]);
+    }
+    device_->flush(device_offset(&table_[block]), sizeof(BlockFormat));
+  }
+  device_->flush(header_.state_offset, sizeof(std::uint64_t));
+  return device_->fence();
+}
+
+std::uint64_t CachePart::blocks_in_use() const {
+  return std::min(header_.blocks, part_blocks_for(layout_, header_.node, size_bytes()));
+}
+
+// 1. Nobody reads or writes meanwhile. The part is cut first, then the cached file, by the caller:
+//    a crash between the two leaves bytes that the call was to remove, never a hole in others.
+Status CachePart::set_size(std::uint64_t bytes) {
+  const std::uint64_t before = blocks_in_use();
+  auto visible = word(state_->visible_bytes);
+  if (visible.load() > bytes) visible.store(bytes);
+  for (std::uint64_t block = 0; block < before; ++block) {
+    const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
+    if (begin + layout_.block_bytes <= bytes || !is_present(block)) continue;
+    if (begin >= bytes) {
+      BlockFormat gone{};
+      device_->store(device_offset(&table_[block]), &gone, sizeof gone);
+      PERDURE_TRY(device_->discard(device_offset(bytes_of(block)), layout_.block_bytes));
+      continue;
+    }
+    const std::uint64_t within = bytes - begin;
+    std::memset(bytes_of(block) + within, 0, layout_.block_bytes - within);
+  }
+  word(state_->size_bytes).store(bytes);
+  return Status::success();
+}
+
+// Runs of grains, cut at the end of the file.
+Status CachePart::write_grains(std::uint64_t block, const Grains& grains,
+                               WriteBackTally& tally) const {
+  const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
+  const std::uint64_t size = size_bytes();
+  for (unsigned first = 0; first < grains_per_block;) {
+    if (!grains.has(first)) {
+      ++first;
+      continue;
+    }
+    unsigned last = first;
+    while (last + 1 < grains_per_block && grains.has(last + 1)) ++last;
+    const std::uint64_t from = std::uint64_t{first} << grain_shift_;
+    const std::uint64_t to =
+        std::min((std::uint64_t{last} + 1) << grain_shift_, size <= begin ? 0 : size - begin);
+    if (from < to) {
+      PERDURE_TRY(backing_->write(begin + from, bytes_of(block) + from, to - from));
+      tally.bytes += to - from;
+      ++tally.writes;
+    }
+    first = last + 1;
+  }
+  return Status::success();
+}
+
+// P4 up to fsync.
+Status CachePart::write_back_block(
+    std::uint64_t block, WriteBackTally& tally,
+    std::vector<std::pair<std::uint64_t, std::uint32_t>>& handed) {
+  BlockFormat& entry = table_[block];
+  auto claim = word(entry.claim);
+  std::uint32_t free = claim.load(std::memory_order_acquire) & ~1U;
+  while (!claim.compare_exchange_weak(free, free + 1)) {
+    free &= ~1U;
+    ::sched_yield();
+  }
+  Grains grains{};
+  for (unsigned half = 0; half < 2; ++half) {
+    grains.bits[half] = word(entry.dirty[half]).load();
+    if (grains.bits[half] == 0) continue;
+    word(entry.leaving[half]).fetch_or(grains.bits[half]);
+    word(entry.dirty[half]).fetch_and(~grains.bits[half]);
+  }
+  Status written = write_grains(block, grains, tally);
+  if (!written.ok()) {
+    for (unsigned half = 0; half < 2; ++half) {
+      if (grains.bits[half] != 0) word(entry.dirty[half]).fetch_or(grains.bits[half]);
+    }
+  }
+  claim.store(free + 2, std::memory_order_release);
+  handed.emplace_back(block, free + 2);
+  return written;
+}
+
+// P4 after fsync, which covered what anyone handed over before.
+void CachePart::settle_block(std::uint64_t block, std::uint32_t claim) {
+  BlockFormat& entry = table_[block];
+  if (!word(entry.claim).compare_exchange_strong(claim, claim + 1)) return;
+  for (std::uint64_t& bits : entry.leaving) word(bits).store(0);
+  word(entry.claim).store(claim + 2, std::memory_order_release);
+}
+
+Result<WriteBackTally> CachePart::write_back(std::uint64_t turn, bool sync) {
+  WriteBackTally tally;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> handed;
+  const std::uint64_t blocks = blocks_in_use();
+  const std::uint64_t first = blocks == 0 ? 0 : turn % blocks;
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    const std::uint64_t block = (first + i) % blocks;
+    if (!is_present(block)) continue;
+    BlockFormat& entry = table_[block];
+    const bool clean = (word(entry.dirty[0]).load() | word(entry.dirty[1]).load() |
+                        word(entry.leaving[0]).load() | word(entry.leaving[1]).load()) == 0;
+    if (!clean) PERDURE_TRY(write_back_block(block, tally, handed));
+  }
+  if (!sync || handed.empty()) return tally;
+  PERDURE_TRY(backing_->sync());
+  for (const auto& [block, claim] : handed) settle_block(block, claim);
+  return tally;
+}
+
+int CachePart::take_pointer() {
+  auto used = word(state_->pointers_used);
+  std::uint64_t seen = used.load();
+  while (true) {
+    const int slot = std::countr_one(seen);
+    if (slot == static_cast<int>(shared_pointers_max)) return -1;
+    if (!used.compare_exchange_weak(seen, seen | (std::uint64_t{1} << slot))) continue;
+    pointer(slot).store(0);
+    return slot;
+  }
+}
+
+void CachePart::give_pointer(int slot) {
+  word(state_->pointers_used).fetch_and(~(std::uint64_t{1} << slot));
+}
+
+CachePart::Grains CachePart::unsaved(std::uint64_t block, bool same_boot) const {
+  const BlockFormat& entry = table_[block];
+  Grains grains{{entry.kept[0], entry.kept[1]}};
+  if (!same_boot) return grains;
+  const bool present = entry.state == static_cast<std::uint32_t>(BlockState::present);
+  for (unsigned half = 0; half < 2; ++half) {
+    grains.bits[half] |= present ? entry.dirty[half] | entry.leaving[half] : 0;
+  }
+  return grains;
+}
+
+bool CachePart::holds(const JournalFormat& slot, bool same_boot) const {
+  if (slot.length == 0 || slot.length > journal_bytes) return false;
+  if (slot.checksum == 0) return same_boot;
+  return slot.checksum == Intention::checksum_of(slot, slot.length);
+}
+
+std::uint64_t CachePart::unsaved_bytes(bool same_boot) const {
+  std::uint64_t bytes = 0;
+  const std::uint64_t blocks = blocks_in_use();
+  for (std::uint64_t block = 0; block < blocks; ++block) {
+    const Grains grains = unsaved(block, same_boot);
+    bytes += static_cast<std::uint64_t>(std::popcount(grains.bits[0]) +
+                                        std::popcount(grains.bits[1]))
+             << grain_shift_;
+  }
+  for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
+    if (holds(journal_[i], same_boot)) bytes += journal_[i].length;
+  }
+  return bytes;
+}
+
+// P3: an intended write, straight to the cached file, after the blocks.
+Status CachePart::redo(const JournalFormat& slot) {
+  return backing_->write(slot.offset, slot.bytes, slot.length);
+}
+
+// Changes nothing in the part, so that it may be cut short and begun anew.
+Result<WriteBackTally> CachePart::recover(bool same_boot) {
+  WriteBackTally tally;
+  const std::uint64_t blocks = blocks_in_use();
+  for (std::uint64_t block = 0; block < blocks; ++block) {
+    const Grains grains = unsaved(block, same_boot);
+    if (!grains.none()) PERDURE_TRY(write_grains(block, grains, tally));
+  }
+  for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
+    if (!holds(journal_[i], same_boot)) continue;
+    PERDURE_TRY(redo(journal_[i]));
+    tally.bytes += journal_[i].length;
+    ++tally.writes;
+  }
+  PERDURE_TRY(backing_->sync());
+  return tally;
+}
+
+}  // namespace perdure

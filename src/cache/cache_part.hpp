@@ -1,0 +1,195 @@
+// Cache part: what one node keeps of a cached file, in a device that all processes of the node map.
+//
+// A block is absent (the cached file has it), being filled, or present. Readers and writers copy
+// from and to present blocks; no lock is held, no message sent, no system call made.
+//
+// Crash argument. What a process stored survives its death (the mapping is shared), in the order in
+// which it stored (x86: in program order; otherwise by the releases below).
+//   P1  A block becomes present only when all its bytes are there. A block that is being filled is
+//       absent to recovery; nobody but its filler stores to it.
+//   P2  A write stores (a) the bytes, (b) the size, (c) the grains' dirty bits, and is then
+//       acknowledged. So every grain of an acknowledged write is dirty, or was handed on by P4.
+//   P3  A small write is first intended: its bytes, then its length, go to this process's journal
+//       slot; after P2 the length is set to 0. Recovery does intended writes again, whole. So a
+//       small write is whole or absent.
+//   P4  Whoever writes a block back claims it, moves its dirty bits to `leaving` (set there before
+//       they are cleared here), hands the grains to the cached file, and clears `leaving` after
+//       fsync, unless another claimed the block since, who does it then. The dirty bits are cleared
+//       before the bytes are read, so a write that comes later is dirty again.
+//   P5  Recovery within one boot writes back dirty | leaving | kept.
+// What was only stored does not survive a power failure. For that:
+//   P6  A durable write flushes (1) its intention, fence, (2) bytes, and the whole of each grain
+//       that is not kept yet, fence, (3) the size and the grains' `kept` bits, fence. persist()
+//       does the same for all dirty grains at once. Kept bits are never cleared while the part
+//       lives: its bytes are never older than the cached file's.
+//   P7  Recovery after another boot writes back the kept grains, then the intentions whose checksum
+//       holds. A kept grain that was written later and not flushed holds words of both: as a page
+//       cache would have left it.
+//
+// Threads: read, write, fill, write_back and the words: any number, in any number of processes;
+// what MPI calls conflicting accesses may tear each other, not the part. Failure: nothing is
+// acknowledged that is not done; a write that failed may have stored some of its blocks.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "cache/backing_file.hpp"
+#include "cache/ownership.hpp"
+#include "cache/part_format.hpp"
+#include "pmem/device.hpp"
+
+namespace perdure {
+
+// When a write is acknowledged.
+enum class Acknowledge : std::uint8_t {
+  async,    // handed over: at once on this node; to another node perhaps still under way
+  sync,     // stored in the part of its node: survives the death of processes
+  durable,  // flushed as well: survives power failure, where the device does
+};
+
+struct PartIdentity {
+  std::string path;  // of the cached file
+  std::uint64_t file_device = 0;
+  std::uint64_t file_inode = 0;
+  std::uint32_t node = 0;
+  Layout layout;
+  std::uint64_t instance[2] = {0, 0};
+  std::uint64_t boot[2] = {0, 0};
+};
+
+struct PartGeometry {
+  std::uint64_t blocks = 0;  // that the part has room for
+  std::uint64_t journal_slots = 256;
+};
+
+// Bytes of a part's file of this geometry, holes included.
+std::uint64_t part_file_bytes(const Layout& layout, const PartGeometry& geometry);
+
+struct WriteBackTally {
+  std::uint64_t bytes = 0;
+  std::uint64_t writes = 0;
+};
+
+class CachePart {
+ public:
+  // Makes an empty part on a device of part_file_bytes(); durable when it returns.
+  static Status format(Device& device, const PartIdentity& identity, const PartGeometry& geometry,
+                       std::uint64_t file_bytes);
+  // Joins the processes that use the part.
+  static Result<std::unique_ptr<CachePart>> attach(std::unique_ptr<Device> device);
+  ~CachePart();
+  CachePart(const CachePart&) = delete;
+  CachePart& operator=(const CachePart&) = delete;
+
+  const PartHeaderFormat& header() const { return header_; }
+  const Layout& layout() const { return layout_; }
+  std::uint32_t node() const { return header_.node; }
+  Device& device() { return *device_; }
+
+  // Where absent blocks come from and dirty ones go; before the first read or write.
+  void set_backing(const BackingFile* backing) { backing_ = backing; }
+
+  // `bytes` bytes of the cached file from `offset` on, all of them kept by this node.
+  Status read(std::uint64_t offset, void* to, std::uint64_t bytes);
+  Status write(std::uint64_t offset, const void* from, std::uint64_t bytes, Acknowledge when);
+  // Makes the blocks of a range present, where this node keeps them.
+  Status fill(std::uint64_t offset, std::uint64_t bytes);
+
+  // The size of the file, as far as this part knows.
+  std::uint64_t size_bytes() const { return word(state_->size_bytes).load(); }
+  void grow_size(std::uint64_t bytes);
+  // By one process of the node, while none reads or writes.
+  Status set_size(std::uint64_t bytes);
+
+  // Hands what is dirty to the cached file and, with `sync`, waits until it has it durably. Any
+  // number of processes may do it at once, and share the work; each returns when all that was
+  // dirty when it came is handed over. Those that begin at different `turn`s meet later.
+  Result<WriteBackTally> write_back(std::uint64_t turn, bool sync);
+  // Makes durable in the part all that is dirty.
+  Status persist();
+
+  // Shared file pointers and the lock of atomic mode; of use on node 0.
+  int take_pointer();
+  void give_pointer(int slot);
+  std::atomic_ref<std::uint64_t> pointer(int slot) { return word(state_->pointers[slot]); }
+  std::atomic_ref<std::uint64_t> lock() { return word(state_->lock); }
+
+  // Recovery, by one process alone: does intended writes again and writes back all that the
+  // cached file may lack (P5, P7). `same_boot`: nothing that was stored can have been lost.
+  Result<WriteBackTally> recover(bool same_boot);
+  // What recover() would write.
+  std::uint64_t unsaved_bytes(bool same_boot) const;
+
+  std::uint64_t filled_bytes() const { return filled_bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Grains {
+    std::uint64_t bits[2];
+    bool none() const { return (bits[0] | bits[1]) == 0; }
+    bool has(unsigned grain) const { return ((bits[grain / 64] >> (grain % 64)) & 1) != 0; }
+  };
+  class Intention;
+
+  CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& header);
+  static std::atomic_ref<std::uint64_t> word(std::uint64_t& at) {
+    return std::atomic_ref<std::uint64_t>(at);
+  }
+  static std::atomic_ref<std::uint32_t> word(std::uint32_t& at) {
+    return std::atomic_ref<std::uint32_t>(at);
+  }
+  bool is_present(std::uint64_t block) const;
+  std::byte* bytes_of(std::uint64_t block) const;
+  std::uint64_t device_offset(const void* place) const;
+  Status check_room(std::uint64_t block) const;
+  Status make_present(std::uint64_t block) {
+    return is_present(block) ? Status::success() : await_present(block);
+  }
+  Status await_present(std::uint64_t block);
+  Status fill_claimed(std::uint64_t block);
+  std::uint64_t visible_in(std::uint64_t block) const;
+
+  Status write_small(std::uint64_t offset, const std::byte* from, std::uint64_t bytes,
+                     Acknowledge when);
+  Status write_into(std::uint64_t block, std::uint64_t within, const std::byte* from,
+                    std::uint64_t bytes);
+  Status write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
+                     std::uint64_t bytes);
+  void finish_write(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
+  Status keep(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
+  Grains grains_of(std::uint64_t within, std::uint64_t bytes) const;
+
+  Status write_grains(std::uint64_t block, const Grains& grains, WriteBackTally& tally) const;
+  Status write_back_block(std::uint64_t block, WriteBackTally& tally,
+                          std::vector<std::pair<std::uint64_t, std::uint32_t>>& handed);
+  void settle_block(std::uint64_t block, std::uint32_t claim);
+  std::uint64_t blocks_in_use() const;
+  Grains unsaved(std::uint64_t block, bool same_boot) const;
+  bool holds(const JournalFormat& slot, bool same_boot) const;
+  Status redo(const JournalFormat& slot);
+  JournalFormat* claim_slot();
+
+  std::unique_ptr<Device> device_;
+  PartHeaderFormat header_;
+  Layout layout_;
+  unsigned shift_ = 0;        // of a block
+  unsigned grain_shift_ = 0;  // of a grain
+  PartStateFormat* state_ = nullptr;
+  JournalFormat* journal_ = nullptr;
+  BlockFormat* table_ = nullptr;
+  std::byte* blocks_ = nullptr;
+  const BackingFile* backing_ = nullptr;
+  // This process's journal slots; one for each thread that writes at the same time.
+  std::mutex slots_mutex_;
+  std::vector<JournalFormat*> slots_;
+  std::atomic<JournalFormat*> idle_slot_{nullptr};
+  std::atomic<std::uint64_t> filled_bytes_{0};
+};
+
+}  // namespace perdure

@@ -1,0 +1,341 @@
+#include "cache/part_directory.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "base/checksum.hpp"
+#include "pmem/file_device.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr const char* part_suffix = ".part";
+
+struct BootId {
+  std::uint64_t words[2] = {0, 0};
+};
+
+BootId boot_id() {
+  BootId id;
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string text;
+  std::getline(file, text);
+  std::erase(text, '-');
+  if (text.size() != 32) return id;
+  id.words[0] = std::stoull(text.substr(0, 16), nullptr, 16);
+  id.words[1] = std::stoull(text.substr(16), nullptr, 16);
+  return id;
+}
+
+bool is_same_boot(const PartHeaderFormat& header) {
+  static const BootId now = boot_id();
+  return std::memcmp(header.boot, now.words, sizeof header.boot) == 0;
+}
+
+Status make_directory(const std::string& directory) {
+  for (std::size_t slash = directory.find('/', 1); slash != std::string::npos;
+       slash = directory.find('/', slash + 1)) {
+    if (::mkdir(directory.substr(0, slash).c_str(), 0777) != 0 && errno != EEXIST) break;
+  }
+  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    return errno_status("make the directory " + directory, errno);
+  }
+  return Status::success();
+}
+
+// C3. A directory that was removed while its lock was waited for is made anew.
+Result<FileHandle> lock_directory(const std::string& directory, bool make) {
+  while (true) {
+    if (make) PERDURE_TRY(make_directory(directory));
+    FileHandle handle(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (handle.fd() < 0) {
+      if (make && errno == ENOENT) continue;
+      if (errno == ENOENT) return Status(Code::not_found, "there is no directory " + directory);
+      return errno_status("open directory " + directory, errno);
+    }
+    while (::flock(handle.fd(), LOCK_EX) != 0) {
+      if (errno != EINTR) return errno_status("lock directory " + directory, errno);
+    }
+    struct stat status{};
+    if (::fstat(handle.fd(), &status) == 0 && status.st_nlink > 0) return handle;
+    if (!make) return Status(Code::not_found, "there is no directory " + directory);
+  }
+}
+
+enum class Lock { shared, alone };
+
+// Whether the lock was granted; it is not waited for.
+Result<bool> try_lock(const FileHandle& handle, Lock lock, const std::string& path) {
+  const int kind = lock == Lock::alone ? LOCK_EX : LOCK_SH;
+  while (::flock(handle.fd(), kind | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return false;
+    if (errno != EINTR) return errno_status("lock " + path, errno);
+  }
+  return true;
+}
+
+Result<FileHandle> open_for_lock(const std::string& path) {
+  FileHandle handle(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (handle.fd() < 0 && errno == ENOENT) return Status(Code::not_found, "no part " + path);
+  if (handle.fd() < 0) return errno_status("open " + path, errno);
+  return handle;
+}
+
+Result<std::unique_ptr<CachePart>> attach(const std::string& path) {
+  FileDeviceOptions options;
+  options.shared = true;
+  auto device = open_file_device(path, options);
+  if (!device.ok()) return device.status();
+  return CachePart::attach(device.take());
+}
+
+// A part whose making was cut short has no header yet, and no byte of anybody.
+bool is_unborn(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::uint64_t magic = 0;
+  file.read(reinterpret_cast<char*>(&magic), sizeof magic);
+  return magic == 0;
+}
+
+Status recover_from(CachePart& part, const BackingFile& backing, WriteBackTally& tally) {
+  const PartHeaderFormat& header = part.header();
+  if (header.file_inode != backing.inode()) {
+    return {Code::foreign, std::string(header.path) +
+                               " was replaced by another file since its part was left behind in " +
+                               part.device().describe().name +
+                               "; put the old file back, or discard the part (`perdure cache "
+                               "discard`)"};
+  }
+  part.set_backing(&backing);
+  auto recovered = part.recover(is_same_boot(header));
+  if (!recovered.ok()) return recovered.status();
+  tally = recovered.value();
+  return Status::success();
+}
+
+Status remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return errno_status("remove " + path, errno);
+  return Status::success();
+}
+
+// C2, for a part that nobody uses.
+Status settle_leftover(const std::string& file, const BackingFile& backing) {
+  if (!is_unborn(file)) {
+    auto part = attach(file);
+    if (!part.ok()) {
+      return {part.status().code(),
+              part.status().message() + "; `perdure cache discard` removes it"};
+    }
+    WriteBackTally tally;
+    PERDURE_TRY(recover_from(*part.value(), backing, tally));
+  }
+  return remove_file(file);
+}
+
+Result<PartGeometry> choose_geometry(const PartWish& wish) {
+  struct statvfs space{};
+  if (::statvfs(wish.directory.c_str(), &space) != 0) {
+    return errno_status("statvfs " + wish.directory, errno);
+  }
+  const Layout& layout = wish.identity.layout;
+  const std::uint64_t free_bytes =
+      static_cast<std::uint64_t>(space.f_bavail) * static_cast<std::uint64_t>(space.f_frsize);
+  PartGeometry geometry;
+  const std::uint64_t fixed = part_file_bytes(layout, geometry);
+  const std::uint64_t each = layout.block_bytes + sizeof(BlockFormat);
+  geometry.blocks = free_bytes > fixed ? (free_bytes - fixed) / each : 0;
+  // Addresses are reserved for it: at most half of what a process may have on any processor.
+  geometry.blocks = std::min(geometry.blocks, (std::uint64_t{1} << 44) / layout.block_bytes);
+  const std::uint64_t needed = part_blocks_for(layout, wish.identity.node, wish.file_bytes);
+  if (geometry.blocks < std::max<std::uint64_t>(needed, 1)) {
+    return Status(Code::no_space,
+                  wish.identity.path + " has " + std::to_string(wish.file_bytes) +
+                      " bytes, of which node " + std::to_string(wish.identity.node) + " of " +
+                      std::to_string(layout.nodes) + " is to keep " +
+                      std::to_string(needed * layout.block_bytes) + "; " + wish.directory +
+                      " has room for " + std::to_string(geometry.blocks * layout.block_bytes) +
+                      "; choose a larger device (perdure_cache_pool), or do not cache the file");
+  }
+  return geometry;
+}
+
+Result<OpenPart> open_locked(const std::string& directory, const std::string& file, bool joined) {
+  auto handle = open_for_lock(file);
+  if (!handle.ok()) return handle.status();
+  auto locked = try_lock(handle.value(), Lock::shared, file);
+  if (!locked.ok()) return locked.status();
+  if (!locked.value()) return Status(Code::busy, file + " is being recovered by another process");
+  auto part = attach(file);
+  if (!part.ok()) return part.status();
+  return OpenPart{part.take(), handle.take(), directory, file, joined};
+}
+
+Result<OpenPart> create_part(const PartWish& wish, const std::string& file) {
+  auto geometry = choose_geometry(wish);
+  if (!geometry.ok()) return geometry.status();
+  PartIdentity identity = wish.identity;
+  const BootId boot = boot_id();
+  std::copy_n(boot.words, 2, identity.boot);
+  FileDeviceOptions options;
+  options.create = true;
+  options.shared = true;
+  options.sparse_bytes = part_file_bytes(identity.layout, geometry.value());
+  auto device = open_file_device(file, options);
+  if (!device.ok()) return device.status();
+  const Status formatted =
+      CachePart::format(*device.value(), identity, geometry.value(), wish.file_bytes);
+  if (!formatted.ok()) {
+    (void)remove_file(file);  // the first failure is the one to tell
+    return formatted;
+  }
+  return open_locked(wish.directory, file, false);
+}
+
+Status can_join(const CachePart& part, const PartWish& wish) {
+  if (part.header().nodes == 1 && wish.identity.layout.nodes == 1) return Status::success();
+  return {Code::busy, wish.identity.path +
+                          " is cached by processes on several nodes that are not all part of "
+                          "this communicator; open it by all of them, or close it first, or "
+                          "open it with perdure_cache=off when they have synchronised it"};
+}
+
+}  // namespace
+
+std::string default_part_directory() {
+  return "/dev/shm/perdure-cache-" + std::to_string(::getuid());
+}
+
+std::string part_file_path(const std::string& directory, const std::string& path) {
+  char name[40];
+  std::snprintf(name, sizeof name, "%016" PRIx64 "%s", crc64(path.data(), path.size()),
+                part_suffix);
+  return directory + "/" + name;
+}
+
+Result<OpenPart> make_part(const PartWish& wish, const BackingFile& backing) {
+  auto directory = lock_directory(wish.directory, true);
+  if (!directory.ok()) return directory.status();
+  const std::string file = part_file_path(wish.directory, wish.identity.path);
+  auto there = open_for_lock(file);
+  if (!there.ok() && there.status().code() != Code::not_found) return there.status();
+  if (there.ok()) {
+    auto alone = try_lock(there.value(), Lock::alone, file);
+    if (!alone.ok()) return alone.status();
+    if (!alone.value()) {
+      auto open = open_locked(wish.directory, file, true);
+      if (open.ok()) PERDURE_TRY(can_join(*open.value().part, wish));
+      return open;
+    }
+    PERDURE_TRY(settle_leftover(file, backing));
+  }
+  return create_part(wish, file);
+}
+
+Result<OpenPart> join_part(const std::string& directory, const std::string& path) {
+  return open_locked(directory, part_file_path(directory, path), true);
+}
+
+Status leave_part(OpenPart open, bool keep) {
+  auto directory = lock_directory(open.directory, false);
+  if (!directory.ok()) return directory.status();
+  open.part.reset();
+  auto alone = try_lock(open.lock, Lock::alone, open.path);
+  if (!alone.ok()) return alone.status();
+  if (!alone.value() || keep) return Status::success();
+  PERDURE_TRY(remove_file(open.path));
+  ::rmdir(open.directory.c_str());  // if it is empty now
+  return Status::success();
+}
+
+Result<std::vector<FoundPart>> list_parts(const std::string& directory) {
+  auto locked = lock_directory(directory, false);
+  if (!locked.ok()) return locked.status();
+  std::vector<FoundPart> found;
+  DIR* entries = ::opendir(directory.c_str());
+  if (entries == nullptr) return errno_status("read directory " + directory, errno);
+  while (const dirent* entry = ::readdir(entries)) {
+    const std::string name = entry->d_name;
+    if (!name.ends_with(part_suffix)) continue;
+    FoundPart part;
+    part.file = directory + "/" + name;
+    auto handle = open_for_lock(part.file);
+    if (handle.ok()) {
+      auto alone = try_lock(handle.value(), Lock::alone, part.file);
+      part.in_use = alone.ok() && !alone.value();
+    }
+    auto opened = attach(part.file);
+    part.fault = opened.status();
+    if (opened.ok()) {
+      const PartHeaderFormat& header = opened.value()->header();
+      part.path = header.path;
+      part.node = header.node;
+      part.nodes = header.nodes;
+      part.created_ns = header.created_ns;
+      part.same_boot = is_same_boot(header);
+      part.size_bytes = opened.value()->size_bytes();
+      part.unsaved_bytes = opened.value()->unsaved_bytes(part.same_boot);
+    }
+    found.push_back(std::move(part));
+  }
+  ::closedir(entries);
+  std::sort(found.begin(), found.end(),
+            [](const FoundPart& a, const FoundPart& b) { return a.file < b.file; });
+  return found;
+}
+
+namespace {
+
+// The part's file, locked: nobody uses it.
+Result<FileHandle> claim_leftover(const std::string& file) {
+  auto handle = open_for_lock(file);
+  if (!handle.ok()) return handle.status();
+  auto alone = try_lock(handle.value(), Lock::alone, file);
+  if (!alone.ok()) return alone.status();
+  if (!alone.value()) {
+    return Status(Code::busy, file + " is in use by a running program; wait until it has ended");
+  }
+  return handle;
+}
+
+}  // namespace
+
+Result<WriteBackTally> recover_part(const std::string& directory, const std::string& file) {
+  auto locked = lock_directory(directory, false);
+  if (!locked.ok()) return locked.status();
+  auto claimed = claim_leftover(file);
+  if (!claimed.ok()) return claimed.status();
+  auto part = attach(file);
+  if (!part.ok()) return part.status();
+  auto backing =
+      BackingFile::open(part.value()->header().path, BackingFile::Access::read_write);
+  if (!backing.ok()) return backing.status();
+  WriteBackTally tally;
+  PERDURE_TRY(recover_from(*part.value(), backing.value(), tally));
+  part.value().reset();
+  PERDURE_TRY(remove_file(file));
+  ::rmdir(directory.c_str());
+  return tally;
+}
+
+Status discard_part(const std::string& directory, const std::string& file) {
+  auto locked = lock_directory(directory, false);
+  if (!locked.ok()) return locked.status();
+  auto claimed = claim_leftover(file);
+  if (!claimed.ok()) return claimed.status();
+  PERDURE_TRY(remove_file(file));
+  ::rmdir(directory.c_str());
+  return Status::success();
+}
+
+}  // namespace perdure

@@ -1,0 +1,76 @@
+// Part directory: the files of a node in which parts of cached files are kept, one for each cached
+// file, under a name made of its path.
+//
+// Invariants
+//   C1  Every process that uses a part holds a shared lock of its file. So a part that can be
+//       locked exclusively was left behind, by a crash or by an error.
+//   C2  A part that was left behind is removed only when all that the cached file may lack is in
+//       it, durably, or when a user discards it.
+//   C3  Parts are made, joined, recovered and removed under the lock of the directory.
+//
+// Threads: any. Failure: what can't be recovered stays, and the error says where.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "cache/cache_part.hpp"
+#include "pmem/file_handle.hpp"
+
+namespace perdure {
+
+// A part that this process uses.
+struct OpenPart {
+  std::unique_ptr<CachePart> part;
+  FileHandle lock;        // C1
+  std::string directory;  // where its file is
+  std::string path;       // of its file
+  bool joined = false;    // other processes had it open
+};
+
+struct PartWish {
+  std::string directory;  // made if it is absent
+  PartIdentity identity;  // layout's part_blocks and instance count when the part is made
+  std::uint64_t file_bytes = 0;
+};
+
+// The first process of the node: joins the part that other processes use if it is the whole file's
+// and the wish is for the whole file too (one node), else makes one, after it recovered what a
+// crash left behind. Code::busy if it can't be joined, Code::no_space if the device is too small,
+// Code::foreign if what was left behind belongs to another file of the same path.
+Result<OpenPart> make_part(const PartWish& wish, const BackingFile& backing);
+
+// The others.
+Result<OpenPart> join_part(const std::string& directory, const std::string& path);
+
+// Gives the part up; the last process removes its file, unless `keep`, which leaves it for
+// recovery.
+Status leave_part(OpenPart open, bool keep);
+
+// What a directory holds.
+struct FoundPart {
+  std::string file;  // of the part
+  std::string path;  // of the cached file
+  std::uint32_t node = 0;
+  std::uint32_t nodes = 0;
+  std::uint64_t size_bytes = 0;     // of the cached file
+  std::uint64_t unsaved_bytes = 0;  // that the cached file may lack
+  std::uint64_t created_ns = 0;
+  bool in_use = false;
+  bool same_boot = true;
+  Status fault;  // why it can't be read
+};
+Result<std::vector<FoundPart>> list_parts(const std::string& directory);
+
+// Writes what was left behind to the cached file and removes the part. Code::busy if it is in use.
+Result<WriteBackTally> recover_part(const std::string& directory, const std::string& file);
+// Removes it as it is.
+Status discard_part(const std::string& directory, const std::string& file);
+
+// Where a node keeps its parts if the user says nothing: a directory of this user in /dev/shm.
+std::string default_part_directory();
+std::string part_file_path(const std::string& directory, const std::string& path);
+
+}  // namespace perdure
