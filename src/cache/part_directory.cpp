@@ -223,23 +223,36 @@ std::string part_file_path(const std::string& directory, const std::string& path
   return directory + "/" + name;
 }
 
-Result<OpenPart> make_part(const PartWish& wish, const BackingFile& backing) {
+Status settle_part(const std::string& directory, const std::string& path,
+                   const BackingFile& backing) {
+  auto locked = lock_directory(directory, false);
+  if (locked.status().code() == Code::not_found) return Status::success();
+  if (!locked.ok()) return locked.status();
+  const std::string file = part_file_path(directory, path);
+  auto there = open_for_lock(file);
+  if (there.status().code() == Code::not_found) return Status::success();
+  if (!there.ok()) return there.status();
+  auto alone = try_lock(there.value(), Lock::alone, file);
+  if (!alone.ok()) return alone.status();
+  return alone.value() ? settle_leftover(file, backing) : Status::success();
+}
+
+Result<OpenPart> make_part(const PartWish& wish) {
   auto directory = lock_directory(wish.directory, true);
   if (!directory.ok()) return directory.status();
   const std::string file = part_file_path(wish.directory, wish.identity.path);
   auto there = open_for_lock(file);
-  if (!there.ok() && there.status().code() != Code::not_found) return there.status();
-  if (there.ok()) {
-    auto alone = try_lock(there.value(), Lock::alone, file);
-    if (!alone.ok()) return alone.status();
-    if (!alone.value()) {
-      auto open = open_locked(wish.directory, file, true);
-      if (open.ok()) PERDURE_TRY(can_join(*open.value().part, wish));
-      return open;
-    }
-    PERDURE_TRY(settle_leftover(file, backing));
+  if (there.status().code() == Code::not_found) return create_part(wish, file);
+  if (!there.ok()) return there.status();
+  auto alone = try_lock(there.value(), Lock::alone, file);
+  if (!alone.ok()) return alone.status();
+  if (alone.value()) {
+    return Status(Code::busy, file + " was left behind a moment ago; open " + wish.identity.path +
+                                  " again to recover it");
   }
-  return create_part(wish, file);
+  auto open = open_locked(wish.directory, file, true);
+  if (open.ok()) PERDURE_TRY(can_join(*open.value().part, wish));
+  return open;
 }
 
 Result<OpenPart> join_part(const std::string& directory, const std::string& path) {
@@ -317,8 +330,7 @@ Result<WriteBackTally> recover_part(const std::string& directory, const std::str
   if (!claimed.ok()) return claimed.status();
   auto part = attach(file);
   if (!part.ok()) return part.status();
-  auto backing =
-      BackingFile::open(part.value()->header().path, BackingFile::Access::read_write);
+  auto backing = BackingFile::open(part.value()->header().path, BackingFile::Access::read_write);
   if (!backing.ok()) return backing.status();
   WriteBackTally tally;
   PERDURE_TRY(recover_from(*part.value(), backing.value(), tally));

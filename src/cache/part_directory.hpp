@@ -36,11 +36,15 @@ struct PartWish {
   std::uint64_t file_bytes = 0;
 };
 
+// The first process of the node, before anybody asks how large the file is: recovers what a crash
+// left behind of it. Code::foreign if that belongs to another file of the same path.
+Status settle_part(const std::string& directory, const std::string& path,
+                   const BackingFile& backing);
+
 // The first process of the node: joins the part that other processes use if it is the whole file's
-// and the wish is for the whole file too (one node), else makes one, after it recovered what a
-// crash left behind. Code::busy if it can't be joined, Code::no_space if the device is too small,
-// Code::foreign if what was left behind belongs to another file of the same path.
-Result<OpenPart> make_part(const PartWish& wish, const BackingFile& backing);
+// and the wish is for the whole file too (one node), else makes one. Code::busy if it can't be
+// joined, Code::no_space if the device is too small.
+Result<OpenPart> make_part(const PartWish& wish);
 
 // The others.
 Result<OpenPart> join_part(const std::string& directory, const std::string& path);

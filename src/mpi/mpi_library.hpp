@@ -35,6 +35,12 @@ inline MPI_Comm comm_null() {
 inline MPI_Comm comm_world() {
   return predefined<MPI_Comm>("ompi_mpi_comm_world");
 }
+inline MPI_Comm comm_self() {
+  return predefined<MPI_Comm>("ompi_mpi_comm_self");
+}
+inline MPI_File file_null() {
+  return predefined<MPI_File>("ompi_mpi_file_null");
+}
 inline MPI_Win win_null() {
   return predefined<MPI_Win>("ompi_mpi_win_null");
 }
@@ -59,6 +65,12 @@ inline MPI_Comm comm_null() {
 }
 inline MPI_Comm comm_world() {
   return MPI_COMM_WORLD;
+}
+inline MPI_Comm comm_self() {
+  return MPI_COMM_SELF;
+}
+inline MPI_File file_null() {
+  return MPI_FILE_NULL;
 }
 inline MPI_Win win_null() {
   return MPI_WIN_NULL;

@@ -101,9 +101,9 @@ Result<std::unique_ptr<Device>> open_opened(FileHandle handle, const std::string
   file.shared = options.shared;
   if (options.shared && options.create) {
     if (::ftruncate(file.handle.fd(), static_cast<off_t>(options.sparse_bytes)) != 0) {
-      return errno_status("make " + path + " of " + std::to_string(options.sparse_bytes) +
-                              " bytes with holes",
-                          errno);
+      return errno_status(
+          "make " + path + " of " + std::to_string(options.sparse_bytes) + " bytes with holes",
+          errno);
     }
   }
   if (!options.read_only && !options.shared) {

@@ -106,8 +106,8 @@ Status MappedFile::map_pages(std::uint64_t begin, std::uint64_t end) {
 Status MappedFile::allocate(std::uint64_t offset, std::uint64_t count) {
   int failed = EINTR;
   while (failed == EINTR) {
-    failed = ::posix_fallocate(file_.handle.fd(), static_cast<off_t>(offset),
-                               static_cast<off_t>(count));
+    failed =
+        ::posix_fallocate(file_.handle.fd(), static_cast<off_t>(offset), static_cast<off_t>(count));
   }
   return failed == 0 ? Status::success() : full_status(file_.path, count, failed);
 }

@@ -9,16 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "mpi/info.hpp"
 #include "mpi/mpi_library.hpp"
-#include "rma/info.hpp"
 #include "rma/window_calls.hpp"
 #include "rma/window_pool.hpp"
 #include "rma/wish.hpp"
 
 namespace perdure {
 namespace {
-
-thread_local bool caller_is_library = false;
 
 std::atomic<int> living_windows{0};
 
@@ -115,8 +113,8 @@ int fail(MPI_Comm comm, WindowPool* pool, const Status& status) {
 }
 
 Status publish(std::unique_ptr<Window> window) {
-  PERDURE_TRY(register_window(*window));
-  for (const auto& half : window->halves) PERDURE_TRY(register_window(*half));
+  PERDURE_TRY(window_table.add(window->handle, window.get()));
+  for (const auto& half : window->halves) PERDURE_TRY(window_table.add(half->handle, half.get()));
   window->pool->add(*window);
   if (living_windows++ == 0) take_window_calls(true);
   (void)window.release();  // until win_free
@@ -199,7 +197,7 @@ Status expose_window(Window& window, const Memory& memory, MPI_Info info) {
 
 void withdraw_all(Window& window) {
   for (const auto& half : window.halves) {
-    forget_window(half->handle);
+    window_table.remove(half->handle);
     withdraw(half->exposure);
   }
   window.halves.clear();
@@ -271,16 +269,6 @@ Status attach(Window& window, void* base, MPI_Aint size) {
 }
 
 }  // namespace
-
-CallerScope::CallerScope(const void* return_address) {
-  caller_is_library = in_mpi_library(return_address);
-}
-CallerScope::~CallerScope() {
-  caller_is_library = false;
-}
-bool CallerScope::from_library() {
-  return caller_is_library;
-}
 
 int win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm,
                MPI_Win* win) {
@@ -399,7 +387,7 @@ int win_free(MPI_Win* win) {
   }
   const std::unique_ptr<Window> window(found);
   Status status = window->pool->remove(*window);
-  forget_window(*win);
+  window_table.remove(*win);
   int error = MPI_SUCCESS;
   if (window->exposure.made) {
     withdraw_all(*window);

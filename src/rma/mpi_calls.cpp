@@ -7,27 +7,17 @@
 namespace perdure {
 namespace {
 
-template <typename... Calls>
-void bind() {
-  (Calls::bind(), ...);
-}
-
 void bind_all() {
-  bind<WinCreate, WinAllocate, WinAllocateShared, WinCreateDynamic, WinSharedQuery, WinAttach,
-       WinDetach, WinFree, WinGetAttr, WinGetInfo, WinSetInfo>();
-  bind<WinFence, WinComplete, WinWait, WinTest, WinLock, WinLockAll, WinUnlock, WinUnlockAll,
-       WinFlushAll, WinSync>();
-  bind<Put, Get, Accumulate, GetAccumulate, FetchAndOp, CompareAndSwap, Rput, Rget, Raccumulate,
-       RgetAccumulate>();
+  bind_calls<WinCreate, WinAllocate, WinAllocateShared, WinCreateDynamic, WinSharedQuery, WinAttach,
+             WinDetach, WinFree, WinGetAttr, WinGetInfo, WinSetInfo>();
+  bind_calls<WinFence, WinComplete, WinWait, WinTest, WinLock, WinLockAll, WinUnlock, WinUnlockAll,
+             WinFlushAll, WinSync>();
+  bind_calls<Put, Get, Accumulate, GetAccumulate, FetchAndOp, CompareAndSwap, Rput, Rget,
+             Raccumulate, RgetAccumulate>();
 #if MPI_VERSION >= 4
-  bind<WinCreateC, WinAllocateC, WinAllocateSharedC, WinSharedQueryC, PutC, GetC, AccumulateC,
-       GetAccumulateC, RputC, RgetC, RaccumulateC, RgetAccumulateC>();
+  bind_calls<WinCreateC, WinAllocateC, WinAllocateSharedC, WinSharedQueryC, PutC, GetC, AccumulateC,
+             GetAccumulateC, RputC, RgetC, RaccumulateC, RgetAccumulateC>();
 #endif
-}
-
-template <typename TheCall>
-void direct(bool take, typename TheCall::Function* ours) {
-  TheCall::entry.store(take ? ours : TheCall::real, std::memory_order_release);
 }
 
 // Those that must be looked at even while no window is persistent.
@@ -69,7 +59,7 @@ void take_operations(bool take) {
 
 }  // namespace
 
-void bind_mpi_calls() {
+void bind_window_calls() {
   static std::once_flag once;
   std::call_once(once, [] {
     bind_all();

@@ -1,8 +1,8 @@
 // What a window says of itself: as the program asked for it, where the real window differs.
 #include <string>
 
+#include "mpi/info.hpp"
 #include "mpi/mpi_library.hpp"
-#include "rma/info.hpp"
 #include "rma/window_calls.hpp"
 #include "rma/window_pool.hpp"
 

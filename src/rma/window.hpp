@@ -15,10 +15,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <vector>
 
+#include "mpi/handle_table.hpp"
 #include "object/versioned_array.hpp"
 #include "rma/exposure.hpp"
 #include "rma/window_options.hpp"
@@ -76,38 +76,12 @@ struct Window {
   std::uint32_t current_copy() const { return whole == nullptr ? copy() : 0; }
 };
 
-// The windows of this process by their handles: open addressing with linear probing. A slot whose
-// window is gone keeps its key until another key comes by, so that probing never ends too early.
-// Looked at before every one-sided operation, hence inline.
-struct WindowSlot {
-  std::atomic<std::uint64_t> key{0};  // 0: never used
-  std::atomic<Window*> window{nullptr};
-};
-constexpr std::size_t window_slots = 4096;
-extern std::array<WindowSlot, window_slots> window_table;
-
-inline std::uint64_t window_key(MPI_Win handle) {
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, &handle, sizeof handle);
-  return bits + 1;
-}
-
-inline std::size_t window_place(std::uint64_t key) {
-  return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 52) % window_slots;
-}
+// The persistent windows of this process.
+extern HandleTable<MPI_Win, Window> window_table;
 
 // The persistent window behind a handle; null: not ours. Lock-free.
 inline Window* find_window(MPI_Win handle) {
-  const std::uint64_t key = window_key(handle);
-  for (std::size_t i = window_place(key);; i = (i + 1) % window_slots) {
-    const std::uint64_t there = window_table[i].key.load(std::memory_order_acquire);
-    if (there == key) return window_table[i].window.load(std::memory_order_acquire);
-    if (there == 0) return nullptr;
-  }
+  return window_table.find(handle);
 }
-
-// Code::no_space when the table is full.
-Status register_window(Window& window);
-void forget_window(MPI_Win handle);
 
 }  // namespace perdure

@@ -10,6 +10,7 @@
 #include <mpi.h>
 
 #include "base/status.hpp"
+#include "mpi/caller_scope.hpp"
 #include "rma/mpi_calls.hpp"
 #include "rma/window.hpp"
 
@@ -21,16 +22,6 @@ int raise_on_window(MPI_Win window, const Status& status);
 
 // Directs the calls on windows to here (true), or to the MPI library.
 void take_window_calls(bool take);
-
-// While one exists in a thread, says that the window being made is the MPI library's own.
-class CallerScope {
- public:
-  explicit CallerScope(const void* return_address);
-  ~CallerScope();
-  CallerScope(const CallerScope&) = delete;
-  CallerScope& operator=(const CallerScope&) = delete;
-  static bool from_library();
-};
 
 // creation.cpp
 decltype(MPI_Win_create) win_create;

@@ -14,62 +14,13 @@ constexpr std::string_view prefix = "perdure_";
 constexpr unsigned keep_max = 63;
 constexpr unsigned threads_max = 256;
 
-Status wrong_value(const std::string& key, const std::string& value, const std::string& allowed) {
-  return {Code::invalid_argument, key + "='" + value + "' is not " + allowed};
-}
-
-Result<std::uint64_t> parse_number(const std::string& key, const std::string& value,
-                                   std::uint64_t least, std::uint64_t most) {
-  std::uint64_t number = 0;
-  const char* end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc{} || stop != end || number < least || number > most) {
-    return wrong_value(key, value,
-                       "a number from " + std::to_string(least) + " to " + std::to_string(most));
-  }
-  return number;
-}
-
-Result<bool> parse_bool(const std::string& key, const std::string& value) {
-  if (value == "true") return true;
-  if (value == "false") return false;
-  return wrong_value(key, value, "true or false");
-}
-
-Status set_bool(const std::string& key, const std::string& value, bool& place) {
-  auto parsed = parse_bool(key, value);
-  if (!parsed.ok()) return parsed.status();
-  place = parsed.value();
-  return Status::success();
-}
-
-Status set_unsigned(const std::string& key, const std::string& value, unsigned most,
-                    unsigned& place) {
-  auto parsed = parse_number(key, value, 1, most);
-  if (!parsed.ok()) return parsed.status();
-  place = static_cast<unsigned>(parsed.value());
-  return Status::success();
-}
-
-Status set_text(const std::string& key, const std::string& value, std::string& place) {
-  if (value.empty()) return wrong_value(key, value, "a text of at least one byte");
-  place = value;
-  return Status::success();
-}
-
 Status set_mode(const std::string& key, const std::string& value, WindowMode& mode) {
-  constexpr std::array<std::pair<std::string_view, WindowMode>, 4> modes = {
-      {{"copy", WindowMode::copy},
-       {"log", WindowMode::log},
-       {"twin", WindowMode::twin},
-       {"flush", WindowMode::flush}}};
-  for (const auto& [name, which] : modes) {
-    if (value == name) {
-      mode = which;
-      return Status::success();
-    }
-  }
-  return wrong_value(key, value, "copy, log, twin or flush");
+  return set_choice<WindowMode>(key, value, "copy, log, twin or flush",
+                                {{"copy", WindowMode::copy},
+                                 {"log", WindowMode::log},
+                                 {"twin", WindowMode::twin},
+                                 {"flush", WindowMode::flush}},
+                                mode);
 }
 
 Status set_restore(const std::string& key, const std::string& value, PoolWish& pool) {
@@ -212,18 +163,10 @@ Result<WindowOptions> parse_window_environment(const std::string& text) {
   options.by_environment = true;
   options.delete_at_free = true;
   bool halves_asked = false;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(';', begin), text.size());
-    const std::string item = text.substr(begin, end - begin);
-    begin = end + 1;
-    const std::size_t equals = item.find('=');
-    if (equals == std::string::npos) {
-      return Status(Code::invalid_argument, "PERDURE_WINDOWS: '" + item +
-                                                "' is not key=value; for example "
-                                                "pool=/mnt/pmem/job;commit=fence");
-    }
-    const std::string word = item.substr(0, equals);
-    if (item == "halves=asked") {
+  auto items = split_key_values(text, "PERDURE_WINDOWS", "pool=/mnt/pmem/job;commit=fence");
+  if (!items.ok()) return items.status();
+  for (const auto& [word, value] : items.value()) {
+    if (word == "halves" && value == "asked") {
       halves_asked = true;
       continue;
     }
@@ -231,7 +174,7 @@ Result<WindowOptions> parse_window_environment(const std::string& text) {
       return Status(Code::invalid_argument,
                     "PERDURE_WINDOWS: windows are named by us, name= can't be given");
     }
-    PERDURE_TRY(apply("PERDURE_WINDOWS: " + word, word, item.substr(equals + 1), options));
+    PERDURE_TRY(apply("PERDURE_WINDOWS: " + word, word, value, options));
   }
   if (options.mode == WindowMode::twin && commits(options.commit) && !halves_asked) {
     return Status(

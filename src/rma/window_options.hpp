@@ -5,15 +5,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 
+#include "base/key_values.hpp"
 #include "base/status.hpp"
 
 namespace perdure {
-
-using KeyValues = std::map<std::string, std::string>;
 
 enum class WindowMode : std::uint8_t { copy, log, twin, flush };
 

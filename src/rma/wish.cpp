@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/checksum.hpp"
+#include "mpi/info.hpp"
 #include "mpi/mpi_library.hpp"
-#include "rma/info.hpp"
 #include "rma/window_calls.hpp"
 
 namespace perdure {

@@ -3,7 +3,7 @@
 
 #include <mpi.h>
 
-#include "rma/window_options.hpp"
+#include "base/key_values.hpp"
 
 namespace perdure {
 

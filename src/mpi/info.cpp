@@ -1,4 +1,4 @@
-#include "rma/info.hpp"
+#include "mpi/info.hpp"
 
 #include <array>
 #include <string>

@@ -1,0 +1,81 @@
+#include "base/key_values.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace perdure {
+
+Status wrong_value(const std::string& key, const std::string& value, const std::string& allowed) {
+  return {Code::invalid_argument, key + "='" + value + "' is not " + allowed};
+}
+
+Result<std::uint64_t> parse_number(const std::string& key, const std::string& value,
+                                   std::uint64_t least, std::uint64_t most) {
+  std::uint64_t number = 0;
+  const char* end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (error != std::errc{} || stop != end || number < least || number > most) {
+    return wrong_value(key, value,
+                       "a number from " + std::to_string(least) + " to " + std::to_string(most));
+  }
+  return number;
+}
+
+Result<std::uint64_t> parse_bytes(const std::string& key, const std::string& value,
+                                  std::uint64_t least, std::uint64_t most) {
+  constexpr std::string_view units = "kmgt";
+  std::uint64_t number = 0;
+  const char* end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  unsigned shift = 0;
+  bool good = error == std::errc{};
+  if (good && stop != end) {
+    const std::size_t unit = units.find(static_cast<char>(*stop | 0x20));
+    good = unit != std::string_view::npos && stop + 1 == end;
+    shift = good ? static_cast<unsigned>(10 * (unit + 1)) : 0;
+  }
+  good = good && number <= (most >> shift) && (number << shift) >= least;
+  if (good) return number << shift;
+  return wrong_value(key, value,
+                     "a number of bytes from " + std::to_string(least) + " to " +
+                         std::to_string(most) + ", such as 64k or 1m");
+}
+
+Status set_bool(const std::string& key, const std::string& value, bool& place) {
+  return set_choice<bool>(key, value, "true or false", {{"true", true}, {"false", false}}, place);
+}
+
+Status set_unsigned(const std::string& key, const std::string& value, unsigned most,
+                    unsigned& place) {
+  auto parsed = parse_number(key, value, 1, most);
+  if (!parsed.ok()) return parsed.status();
+  place = static_cast<unsigned>(parsed.value());
+  return Status::success();
+}
+
+Status set_text(const std::string& key, const std::string& value, std::string& place) {
+  if (value.empty()) return wrong_value(key, value, "a text of at least one byte");
+  place = value;
+  return Status::success();
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> split_key_values(
+    const std::string& text, const std::string& variable, const std::string& example) {
+  std::vector<std::pair<std::string, std::string>> items;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(';', begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (item.empty()) continue;
+    const std::size_t equals = item.find('=');
+    if (equals == std::string::npos) {
+      return Status(Code::invalid_argument,
+                    variable + ": '" + item + "' is not key=value; for example " + example);
+    }
+    items.emplace_back(item.substr(0, equals), item.substr(equals + 1));
+  }
+  return items;
+}
+
+}  // namespace perdure

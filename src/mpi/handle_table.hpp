@@ -1,0 +1,91 @@
+// What Perdure knows of MPI handles: open addressing with linear probing. A slot whose object is
+// gone keeps its key until another key comes by, so that probing never ends too early.
+//
+// Threads: find() any, without a lock, as it is called before every operation; the others too.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "base/status.hpp"
+
+namespace perdure {
+
+template <typename Handle, typename Object, std::size_t slot_count = 4096>
+class HandleTable {
+ public:
+  // The object behind a handle; null: not ours.
+  Object* find(Handle handle) const {
+    const std::uint64_t key = key_of(handle);
+    for (std::size_t i = place_of(key);; i = (i + 1) % slot_count) {
+      const std::uint64_t there = slots_[i].key.load(std::memory_order_acquire);
+      if (there == key) return slots_[i].object.load(std::memory_order_acquire);
+      if (there == 0) return nullptr;
+    }
+  }
+
+  // Code::no_space when the table is full.
+  Status add(Handle handle, Object* object) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::uint64_t key = key_of(handle);
+    Slot* slot = find_slot(key).slot;
+    if (slot->key.load() == 0) {
+      if (keys_used_ == slot_count / 2) {
+        return {Code::no_space, "more than " + std::to_string(slot_count / 2) +
+                                    " of Perdure's windows or files in one process; free some"};
+      }
+      ++keys_used_;
+    }
+    slot->object.store(object, std::memory_order_release);
+    slot->key.store(key, std::memory_order_release);
+    return Status::success();
+  }
+
+  void remove(Handle handle) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Found found = find_slot(key_of(handle));
+    if (found.is_key) found.slot->object.store(nullptr, std::memory_order_release);
+  }
+
+ private:
+  struct Slot {
+    std::atomic<std::uint64_t> key{0};  // 0: never used
+    std::atomic<Object*> object{nullptr};
+  };
+  struct Found {
+    Slot* slot = nullptr;
+    bool is_key = false;
+  };
+
+  static std::uint64_t key_of(Handle handle) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &handle, sizeof handle);
+    return bits + 1;
+  }
+  static std::size_t place_of(std::uint64_t key) {
+    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 52) % slot_count;
+  }
+
+  // The slot of `key`, or the one that a new key takes: a dead one on its way, else the empty end.
+  Found find_slot(std::uint64_t key) {
+    Slot* dead = nullptr;
+    for (std::size_t i = place_of(key);; i = (i + 1) % slot_count) {
+      Slot& slot = slots_[i];
+      const std::uint64_t there = slot.key.load(std::memory_order_acquire);
+      if (there == key) return {&slot, true};
+      if (there == 0) return {dead == nullptr ? &slot : dead, false};
+      if (dead == nullptr && slot.object.load(std::memory_order_relaxed) == nullptr) dead = &slot;
+    }
+  }
+
+  std::array<Slot, slot_count> slots_;
+  std::mutex mutex_;
+  std::size_t keys_used_ = 0;
+};
+
+}  // namespace perdure
