@@ -30,8 +30,8 @@ PartOffsets offsets_of(const Layout& layout, const PartGeometry& geometry) {
   PartOffsets at;
   at.table = align_to(at.journal + geometry.journal_slots * sizeof(JournalFormat), 4096);
   // Blocks begin at a page, large ones at a large one.
-  const std::uint64_t alignment = std::min(block_alignment, std::max<std::uint64_t>(
-                                                                layout.block_bytes, 4096));
+  const std::uint64_t alignment =
+      std::min(block_alignment, std::max<std::uint64_t>(layout.block_bytes, 4096));
   at.blocks = align_to(at.table + geometry.blocks * sizeof(BlockFormat), alignment);
   at.end = at.blocks + geometry.blocks * layout.block_bytes;
   return at;
@@ -46,11 +46,10 @@ Status check_header(const Device& device, const PartHeaderFormat& header) {
   if (header.magic != part_magic) return damaged(device, "no magic number");
   const bool whole = header.checksum == crc64(&header, offsetof(PartHeaderFormat, checksum));
   if (header.format_version > part_format_version && whole) {
-    return {Code::newer_format, device.describe().name + ": format " +
-                                    std::to_string(header.format_version) +
-                                    ", this Perdure reads up to " +
-                                    std::to_string(part_format_version) +
-                                    "; use the version that wrote it, or a newer one"};
+    return {Code::newer_format,
+            device.describe().name + ": format " + std::to_string(header.format_version) +
+                ", this Perdure reads up to " + std::to_string(part_format_version) +
+                "; use the version that wrote it, or a newer one"};
   }
   if (!whole) return damaged(device, "the header's checksum is wrong");
   const bool sane = std::has_single_bit(header.block_bytes) &&
@@ -65,8 +64,8 @@ Status check_header(const Device& device, const PartHeaderFormat& header) {
     return damaged(device, "the header's offsets can't be right");
   }
   if (device.size_bytes() < at.end) {
-    return damaged(device, "the file ends at byte " + std::to_string(device.size_bytes()) +
-                               " of " + std::to_string(at.end) + ": truncated");
+    return damaged(device, "the file ends at byte " + std::to_string(device.size_bytes()) + " of " +
+                               std::to_string(at.end) + ": truncated");
   }
   return Status::success();
 }
@@ -104,8 +103,8 @@ std::uint64_t part_file_bytes(const Layout& layout, const PartGeometry& geometry
 }
 
 // The header comes last: a part whose making was cut short has none.
-Status CachePart::format(Device& device, const PartIdentity& identity,
-                         const PartGeometry& geometry, std::uint64_t file_bytes) {
+Status CachePart::format(Device& device, const PartIdentity& identity, const PartGeometry& geometry,
+                         std::uint64_t file_bytes) {
   if (identity.path.size() >= part_path_bytes) {
     return {Code::invalid_argument, "the path " + identity.path + " is longer than " +
                                         std::to_string(part_path_bytes - 1) + " bytes"};
@@ -166,8 +165,8 @@ std::uint64_t CachePart::device_offset(const void* place) const {
 Status CachePart::check_room(std::uint64_t block) const {
   if (block < header_.blocks) return Status::success();
   return {Code::no_space,
-          std::string(header_.path) + ": node " + std::to_string(header_.node) +
-              " has room for " + std::to_string(header_.blocks << shift_) +
+          std::string(header_.path) + ": node " + std::to_string(header_.node) + " has room for " +
+              std::to_string(header_.blocks << shift_) +
               " bytes of the file in its cache, and is asked for " +
               std::to_string((block + 1) << shift_) +
               "; choose a larger device (perdure_cache_pool), or do not cache the file"};
@@ -197,9 +196,9 @@ Status CachePart::await_present(std::uint64_t block) {
     auto seen = static_cast<std::uint32_t>(BlockState::absent);
     if (state.compare_exchange_strong(seen, static_cast<std::uint32_t>(BlockState::filling))) {
       const Status filled = fill_claimed(block);
-      state.store(static_cast<std::uint32_t>(filled.ok() ? BlockState::present
-                                                         : BlockState::absent),
-                  std::memory_order_release);
+      state.store(
+          static_cast<std::uint32_t>(filled.ok() ? BlockState::present : BlockState::absent),
+          std::memory_order_release);
       return filled;
     }
     if (seen == static_cast<std::uint32_t>(BlockState::present)) return Status::success();
@@ -229,6 +228,14 @@ Status CachePart::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
     bytes -= run;
   }
   return Status::success();
+}
+
+Result<const std::byte*> CachePart::view(std::uint64_t offset, std::uint64_t bytes) {
+  const std::uint64_t within = offset & (layout_.block_bytes - 1);
+  PERDURE_ASSERT(within + bytes <= layout_.block_bytes);
+  const std::uint64_t block = place_of(layout_, offset).block;
+  PERDURE_TRY(make_present(block));
+  return static_cast<const std::byte*>(bytes_of(block) + within);
 }
 
 CachePart::Grains CachePart::grains_of(std::uint64_t within, std::uint64_t bytes) const {
@@ -282,8 +289,7 @@ Status CachePart::write_block(std::uint64_t block, std::uint64_t within, const s
     PERDURE_TRY(await_present(block));
     return write_into(block, within, from, bytes);
   }
-  const Status allocated =
-      device_->allocate(device_offset(bytes_of(block)), layout_.block_bytes);
+  const Status allocated = device_->allocate(device_offset(bytes_of(block)), layout_.block_bytes);
   if (!allocated.ok()) {
     state.store(static_cast<std::uint32_t>(BlockState::absent), std::memory_order_release);
     return allocated;
@@ -301,8 +307,8 @@ JournalFormat* CachePart::claim_slot() {
   const std::lock_guard<std::mutex> lock(slots_mutex_);
   for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
     std::uint64_t nobody = 0;
-    if (word(journal_[i].owner).compare_exchange_strong(nobody,
-                                                        static_cast<std::uint64_t>(::getpid()))) {
+    if (word(journal_[i].owner)
+            .compare_exchange_strong(nobody, static_cast<std::uint64_t>(::getpid()))) {
       slots_.push_back(&journal_[i]);
       return slots_.back();
     }
@@ -361,16 +367,14 @@ Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::
   const std::uint64_t block = place_of(layout_, offset).block;
   const std::uint64_t within = offset & (layout_.block_bytes - 1);
   const std::uint64_t first = std::min(bytes, layout_.block_bytes - within);
-  const std::uint64_t next =
-      first == bytes ? block : place_of(layout_, offset + first).block;
+  const std::uint64_t next = first == bytes ? block : place_of(layout_, offset + first).block;
   PERDURE_TRY(make_present(block));
   if (first != bytes) PERDURE_TRY(make_present(next));
   Intention intention(*this, offset, from, bytes);
   if (!intention.possible()) {
     return {Code::no_space, std::string(header_.path) + ": more than " +
-                                std::to_string(header_.journal_slots) +
-                                " threads of node " + std::to_string(header_.node) +
-                                " write at once"};
+                                std::to_string(header_.journal_slots) + " threads of node " +
+                                std::to_string(header_.node) + " write at once"};
   }
   if (when == Acknowledge::durable) {
     PERDURE_TRY(intention.declare_durably());
@@ -416,8 +420,7 @@ Status CachePart::keep(std::uint64_t block, std::uint64_t within, std::uint64_t 
   if (flushed_whole) {
     const std::uint64_t grain = std::uint64_t{1} << grain_shift_;
     const std::uint64_t begin = within / grain * grain;
-    device_->flush(device_offset(bytes_of(block)) + begin,
-                   align_to(within + bytes, grain) - begin);
+    device_->flush(device_offset(bytes_of(block)) + begin, align_to(within + bytes, grain) - begin);
   } else {
     device_->flush(device_offset(bytes_of(block)) + within, bytes);
   }
@@ -512,9 +515,8 @@ Status CachePart::write_grains(std::uint64_t block, const Grains& grains,
 }
 
 // P4 up to fsync.
-Status CachePart::write_back_block(
-    std::uint64_t block, WriteBackTally& tally,
-    std::vector<std::pair<std::uint64_t, std::uint32_t>>& handed) {
+Status CachePart::write_back_block(std::uint64_t block, WriteBackTally& tally,
+                                   std::vector<std::pair<std::uint64_t, std::uint32_t>>& handed) {
   BlockFormat& entry = table_[block];
   auto claim = word(entry.claim);
   std::uint32_t free = claim.load(std::memory_order_acquire) & ~1U;
@@ -605,9 +607,9 @@ std::uint64_t CachePart::unsaved_bytes(bool same_boot) const {
   const std::uint64_t blocks = blocks_in_use();
   for (std::uint64_t block = 0; block < blocks; ++block) {
     const Grains grains = unsaved(block, same_boot);
-    bytes += static_cast<std::uint64_t>(std::popcount(grains.bits[0]) +
-                                        std::popcount(grains.bits[1]))
-             << grain_shift_;
+    bytes +=
+        static_cast<std::uint64_t>(std::popcount(grains.bits[0]) + std::popcount(grains.bits[1]))
+        << grain_shift_;
   }
   for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
     if (holds(journal_[i], same_boot)) bytes += journal_[i].length;

@@ -317,8 +317,7 @@ Result<WriteBackTally> recover_part(const std::string& directory, const std::str
   if (!claimed.ok()) return claimed.status();
   auto part = attach(file);
   if (!part.ok()) return part.status();
-  auto backing =
-      BackingFile::open(part.value()->header().path, BackingFile::Access::read_write);
+  auto backing = BackingFile::open(part.value()->header().path, BackingFile::Access::read_write);
   if (!backing.ok()) return backing.status();
   WriteBackTally tally;
   PERDURE_TRY(recover_from(*part.value(), backing.value(), tally));

@@ -24,22 +24,22 @@ struct PartHeaderFormat {
   std::uint32_t format_version;  // part_format_version
   std::uint32_t node;            // whose part this is
   std::uint32_t nodes;
-  std::uint32_t layout;         // LayoutKind
-  std::uint64_t instance[2];    // random, the same in all parts of the file
-  std::uint64_t boot[2];        // the kernel's boot id: what was not flushed survives within it
-  std::uint64_t block_bytes;    // a power of two
-  std::uint64_t part_blocks;    // of layout parts
-  std::uint64_t blocks;         // that the part has room for
-  std::uint64_t state_offset;   // PartStateFormat
+  std::uint32_t layout;        // LayoutKind
+  std::uint64_t instance[2];   // random, the same in all parts of the file
+  std::uint64_t boot[2];       // the kernel's boot id: what was not flushed survives within it
+  std::uint64_t block_bytes;   // a power of two
+  std::uint64_t part_blocks;   // of layout parts
+  std::uint64_t blocks;        // that the part has room for
+  std::uint64_t state_offset;  // PartStateFormat
   std::uint64_t journal_offset;
   std::uint64_t journal_slots;
-  std::uint64_t table_offset;   // of the first BlockFormat
-  std::uint64_t block_offset;   // of the first block's bytes
-  std::uint64_t created_ns;     // since 1970
-  std::uint64_t file_device;    // of the cached file, as stat(2) says
+  std::uint64_t table_offset;  // of the first BlockFormat
+  std::uint64_t block_offset;  // of the first block's bytes
+  std::uint64_t created_ns;    // since 1970
+  std::uint64_t file_device;   // of the cached file, as stat(2) says
   std::uint64_t file_inode;
-  char path[part_path_bytes];   // of the cached file, absolute
-  std::uint64_t checksum;       // CRC-64 of all bytes before it
+  char path[part_path_bytes];  // of the cached file, absolute
+  std::uint64_t checksum;      // CRC-64 of all bytes before it
 };
 static_assert(sizeof(PartHeaderFormat) == 4248);
 static_assert(offsetof(PartHeaderFormat, instance) == 24);
