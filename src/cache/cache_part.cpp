@@ -230,6 +230,14 @@ Status CachePart::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
   return Status::success();
 }
 
+Result<const std::byte*> CachePart::view(std::uint64_t offset, std::uint64_t bytes) {
+  const std::uint64_t within = offset & (layout_.block_bytes - 1);
+  PERDURE_ASSERT(within + bytes <= layout_.block_bytes);
+  const std::uint64_t block = place_of(layout_, offset).block;
+  PERDURE_TRY(make_present(block));
+  return static_cast<const std::byte*>(bytes_of(block) + within);
+}
+
 CachePart::Grains CachePart::grains_of(std::uint64_t within, std::uint64_t bytes) const {
   const auto first = static_cast<unsigned>(within >> grain_shift_);
   const auto last = static_cast<unsigned>((within + bytes - 1) >> grain_shift_);

@@ -102,6 +102,9 @@ class CachePart {
   // Makes the blocks of a range present, where this node keeps them.
   Status fill(std::uint64_t offset, std::uint64_t bytes);
 
+  // Where `bytes` bytes of one block stand, made present; they move with set_size() only.
+  Result<const std::byte*> view(std::uint64_t offset, std::uint64_t bytes);
+
   // The size of the file, as far as this part knows.
   std::uint64_t size_bytes() const { return word(state_->size_bytes).load(); }
   void grow_size(std::uint64_t bytes);

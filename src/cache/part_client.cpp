@@ -1,0 +1,260 @@
+#include "cache/part_client.hpp"
+
+#include <algorithm>
+
+namespace perdure {
+namespace {
+
+constexpr std::uint32_t connect_wait_ms = 30000;
+constexpr std::uint32_t greeting_answer_wait_ms = 60000;
+constexpr std::size_t outstanding_max = 1024;
+constexpr std::uint64_t outstanding_bytes_max = std::uint64_t{4} << 20;
+
+RequestFormat request_of(Verb verb, std::uint64_t value = 0) {
+  return {static_cast<std::uint32_t>(verb), 0, 0, 0, value};
+}
+
+bool is_code(std::int32_t code) {
+  return code <= 0 && code >= static_cast<std::int32_t>(Code::peer_failed);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PartClient>> PartClient::connect(const ServerAddress& address,
+                                                        const ServiceToken& token) {
+  auto socket = connect_to(address, connect_wait_ms);
+  if (!socket.ok()) {
+    return Status(socket.status().code(),
+                  socket.status().message() +
+                      ": it keeps a part of a cached file; let the network of the job reach it "
+                      "(perdure_cache_host), or open the file with perdure_cache=off");
+  }
+  std::unique_ptr<PartClient> client(new PartClient(socket.take(), text_of(address)));
+  PERDURE_TRY(client->greet(token));
+  return client;
+}
+
+PartClient::~PartClient() {
+  (void)drain();
+}
+
+Status PartClient::greet(const ServiceToken& token) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  GreetingFormat greeting{greeting_magic, protocol_version, 0, {token.words[0], token.words[1]}};
+  iovec piece{&greeting, sizeof greeting};
+  if (const Status sent = send_whole(socket_, &piece, 1); !sent.ok()) return broken(sent);
+  set_receive_wait_ms(socket_, greeting_answer_wait_ms);
+  Outcome outcome;
+  outstanding_.push_back({0, nullptr, &outcome});
+  PERDURE_TRY(receive_answer());
+  set_receive_wait_ms(socket_, 0);
+  return outcome.status;
+}
+
+// Nothing that was asked for will come any more.
+Status PartClient::broken(const Status& why) {
+  broken_ = Status(Code::io_error,
+                   "the connection to " + name_ +
+                       ", which keeps a part of a cached file: " + why.message() +
+                       "; its process has ended, or refused this one: see what that node says, "
+                       "and recover what it keeps with `perdure cache recover` there");
+  shut_down(socket_);
+  for (const Outstanding& pending : outstanding_) {
+    if (pending.outcome->status.ok()) pending.outcome->status = broken_;
+  }
+  outstanding_.clear();
+  outstanding_bytes_ = 0;
+  return broken_;
+}
+
+Status PartClient::receive_answer() {
+  AnswerFormat answer;
+  if (const Status got = receive_whole(socket_, &answer, sizeof answer); !got.ok()) {
+    return broken(got);
+  }
+  const Outstanding pending = outstanding_.front();
+  const std::uint64_t expected = pending.to != nullptr && answer.code == 0 ? pending.bytes : 0;
+  if (!is_code(answer.code) || answer.message_bytes > message_bytes_max ||
+      answer.payload_bytes != expected) {
+    return broken({Code::damaged, "an answer that can't be right"});
+  }
+  std::string message(answer.message_bytes, '\0');
+  Status got = receive_whole(socket_, message.data(), message.size());
+  if (got.ok() && expected != 0) got = receive_whole(socket_, pending.to, expected);
+  if (!got.ok()) return broken(got);
+  outstanding_.pop_front();
+  outstanding_bytes_ -= pending.bytes;
+  std::copy_n(answer.values, 2, pending.outcome->values);
+  if (answer.code != 0 && pending.outcome->status.ok()) {
+    pending.outcome->status = Status(Code{answer.code}, std::move(message));
+  }
+  return Status::success();
+}
+
+// T2.
+Status PartClient::send(const RequestFormat& request, const void* payload, std::uint64_t bytes) {
+  RequestFormat head = request;
+  iovec pieces[2] = {{&head, sizeof head}, {const_cast<void*>(payload), bytes}};
+  std::uint64_t left = sizeof head + bytes;
+  while (left != 0) {
+    auto moved = send_some(socket_, pieces, 2, false);
+    if (!moved.ok()) return broken(moved.status());
+    left -= moved.value().bytes;
+    if (!moved.value().again) continue;
+    auto ready = await_either(socket_);
+    if (!ready.ok()) return broken(ready.status());
+    if (!ready.value().to_receive) continue;
+    // Without a request no answer is due: the connection has ended, and the next send says so.
+    if (!outstanding_.empty()) PERDURE_TRY(receive_answer());
+  }
+  return Status::success();
+}
+
+Status PartClient::submit(const RequestFormat& request, const void* payload,
+                          const Outstanding& pending) {
+  if (!broken_.ok()) return broken_;
+  const std::uint64_t bytes = pending.bytes;
+  while (!outstanding_.empty() && (outstanding_.size() >= outstanding_max ||
+                                   outstanding_bytes_ + bytes > outstanding_bytes_max)) {
+    PERDURE_TRY(receive_answer());  // T1
+  }
+  PERDURE_TRY(send(request, payload, payload == nullptr ? 0 : bytes));
+  outstanding_.push_back(pending);
+  outstanding_bytes_ += bytes;
+  return Status::success();
+}
+
+Status PartClient::receive_all() {
+  while (!outstanding_.empty()) PERDURE_TRY(receive_answer());
+  return broken_;
+}
+
+Status PartClient::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  auto* place = static_cast<std::byte*>(to);
+  Outcome outcome;
+  while (bytes != 0) {
+    const std::uint64_t run = std::min<std::uint64_t>(bytes, payload_bytes_max);
+    RequestFormat request = request_of(Verb::read);
+    request.offset = offset;
+    request.bytes = run;
+    PERDURE_TRY(submit(request, nullptr, {run, place, &outcome}));
+    offset += run;
+    place += run;
+    bytes -= run;
+  }
+  PERDURE_TRY(receive_all());
+  return outcome.status;
+}
+
+Status PartClient::write(std::uint64_t offset, const void* from, std::uint64_t bytes,
+                         Acknowledge when) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto* place = static_cast<const std::byte*>(from);
+  Outcome outcome;
+  Outcome* told = when == Acknowledge::async ? &async_ : &outcome;
+  while (bytes != 0) {
+    const std::uint64_t run = std::min<std::uint64_t>(bytes, payload_bytes_max);
+    RequestFormat request = request_of(Verb::write);
+    request.option = static_cast<std::uint32_t>(when);
+    request.offset = offset;
+    request.bytes = run;
+    PERDURE_TRY(submit(request, place, {run, nullptr, told}));
+    offset += run;
+    place += run;
+    bytes -= run;
+  }
+  if (when == Acknowledge::async) return Status::success();
+  PERDURE_TRY(receive_all());
+  return outcome.status;
+}
+
+Status PartClient::drain() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const Status received = receive_all();
+  const Status first = std::exchange(async_.status, Status::success());
+  return first.ok() ? received : first;
+}
+
+PartClient::Outcome PartClient::ask(const RequestFormat& request) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Outcome outcome;
+  Status done = submit(request, nullptr, {0, nullptr, &outcome});
+  if (done.ok()) done = receive_all();
+  if (!done.ok()) outcome.status = done;
+  return outcome;
+}
+
+Result<std::uint64_t> PartClient::ask_for_value(const RequestFormat& request) {
+  const Outcome outcome = ask(request);
+  if (!outcome.status.ok()) return outcome.status;
+  return outcome.values[0];
+}
+
+PartClient::Outcome PartClient::ask_pointer(Verb verb, int slot, std::uint64_t value) {
+  RequestFormat request = request_of(verb, value);
+  request.option = static_cast<std::uint32_t>(slot);
+  return ask(request);
+}
+
+Result<std::uint64_t> PartClient::size() {
+  return ask_for_value(request_of(Verb::size));
+}
+
+Status PartClient::grow_size(std::uint64_t bytes) {
+  return ask(request_of(Verb::grow_size, bytes)).status;
+}
+
+Status PartClient::set_size(std::uint64_t bytes) {
+  return ask(request_of(Verb::set_size, bytes)).status;
+}
+
+Result<WriteBackTally> PartClient::write_back(std::uint64_t turn, bool sync) {
+  RequestFormat request = request_of(Verb::write_back, turn);
+  request.option = sync ? 1 : 0;
+  const Outcome outcome = ask(request);
+  if (!outcome.status.ok()) return outcome.status;
+  return WriteBackTally{outcome.values[0], outcome.values[1]};
+}
+
+Status PartClient::persist() {
+  return ask(request_of(Verb::persist)).status;
+}
+
+Result<int> PartClient::take_pointer() {
+  auto slot = ask_for_value(request_of(Verb::take_pointer));
+  if (!slot.ok()) return slot.status();
+  return static_cast<int>(static_cast<std::int64_t>(slot.value()));
+}
+
+Status PartClient::give_pointer(int slot) {
+  return ask_pointer(Verb::give_pointer, slot, 0).status;
+}
+
+Result<std::uint64_t> PartClient::add_to_pointer(int slot, std::int64_t add) {
+  const Outcome outcome = ask_pointer(Verb::add_to_pointer, slot, static_cast<std::uint64_t>(add));
+  if (!outcome.status.ok()) return outcome.status;
+  return outcome.values[0];
+}
+
+Status PartClient::store_pointer(int slot, std::uint64_t value) {
+  return ask_pointer(Verb::store_pointer, slot, value).status;
+}
+
+Result<std::uint64_t> PartClient::load_pointer(int slot) {
+  const Outcome outcome = ask_pointer(Verb::load_pointer, slot, 0);
+  if (!outcome.status.ok()) return outcome.status;
+  return outcome.values[0];
+}
+
+Result<bool> PartClient::try_lock(std::uint64_t owner) {
+  auto taken = ask_for_value(request_of(Verb::try_lock, owner));
+  if (!taken.ok()) return taken.status();
+  return taken.value() != 0;
+}
+
+Status PartClient::unlock(std::uint64_t owner) {
+  return ask(request_of(Verb::unlock, owner)).status;
+}
+
+}  // namespace perdure

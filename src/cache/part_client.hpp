@@ -1,0 +1,95 @@
+// Part client: reads and writes the part of another node through its server.
+//
+// One connection; the server answers in order. So what this client wrote, acknowledged or not, is
+// there for its own next read. Requests are pipelined: `outstanding_` are sent and not answered.
+//
+// Invariants
+//   T1  At most `outstanding_max` requests, of `outstanding_bytes_max` bytes, are not answered.
+//   T2  Whoever waits to send receives answers meanwhile. So client and server are never both in a
+//       send that waits for the other.
+//   T3  After the connection broke, every call says why it did.
+//
+// Threads: any; one call at a time, the others wait for it. Failure: Code::io_error names the
+// server; asynchronous writes that were not answered may or may not have been done.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/status.hpp"
+#include "cache/cache_part.hpp"
+#include "cache/part_server.hpp"
+#include "cache/protocol_format.hpp"
+#include "cache/tcp.hpp"
+
+namespace perdure {
+
+class PartClient {
+ public:
+  static Result<std::unique_ptr<PartClient>> connect(const ServerAddress& address,
+                                                     const ServiceToken& token);
+  ~PartClient();  // after a drain(), whose error nobody hears
+  PartClient(const PartClient&) = delete;
+  PartClient& operator=(const PartClient&) = delete;
+
+  // As those of CachePart. An async write returns when the kernel has its bytes, and its error
+  // comes with the next drain(); others return when the server has done them.
+  Status read(std::uint64_t offset, void* to, std::uint64_t bytes);
+  Status write(std::uint64_t offset, const void* from, std::uint64_t bytes, Acknowledge when);
+  // Waits until all async writes are done: the first error of those since the last drain.
+  Status drain();
+
+  Result<std::uint64_t> size();
+  Status grow_size(std::uint64_t bytes);
+  Status set_size(std::uint64_t bytes);
+  Result<WriteBackTally> write_back(std::uint64_t turn, bool sync);
+  Status persist();
+
+  Result<int> take_pointer();  // -1: none is free
+  Status give_pointer(int slot);
+  // Returns what it was.
+  Result<std::uint64_t> add_to_pointer(int slot, std::int64_t add);
+  Status store_pointer(int slot, std::uint64_t value);
+  Result<std::uint64_t> load_pointer(int slot);
+  // Of CachePart::lock(); `owner` is not 0.
+  Result<bool> try_lock(std::uint64_t owner);
+  Status unlock(std::uint64_t owner);
+
+ private:
+  // What became of a request, for whoever waits for it.
+  struct Outcome {
+    Status status;
+    std::uint64_t values[2] = {0, 0};
+  };
+  struct Outstanding {
+    std::uint64_t bytes;  // of its payload, either way
+    std::byte* to;        // of a read
+    Outcome* outcome;
+  };
+
+  PartClient(FileHandle socket, std::string name) : socket_(std::move(socket)), name_(name) {}
+  Status greet(const ServiceToken& token);
+  Outcome ask(const RequestFormat& request);
+  Result<std::uint64_t> ask_for_value(const RequestFormat& request);
+  Outcome ask_pointer(Verb verb, int slot, std::uint64_t value);
+
+  // Called with the mutex held; their failure is the connection's.
+  Status submit(const RequestFormat& request, const void* payload, const Outstanding& pending);
+  Status send(const RequestFormat& request, const void* payload, std::uint64_t bytes);
+  Status receive_answer();
+  Status receive_all();
+  Status broken(const Status& why);
+
+  std::mutex mutex_;
+  FileHandle socket_;
+  std::string name_;
+  std::deque<Outstanding> outstanding_;
+  std::uint64_t outstanding_bytes_ = 0;
+  Outcome async_;  // the first failure of an async write
+  Status broken_;  // T3
+};
+
+}  // namespace perdure

@@ -1,0 +1,318 @@
+#include "cache/part_server.hpp"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace perdure {
+namespace {
+
+constexpr std::uint32_t greeting_wait_ms = 10000;  // S1
+constexpr int rest_ms = 100;                       // after a failure to accept
+constexpr std::size_t input_bytes = 16384;
+constexpr std::size_t answers_bytes_max = 16384;
+constexpr std::size_t pieces_max = 64;
+
+// S4: threads inherit the mask of the one that makes them.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    (void)::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { (void)::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+std::unique_ptr<std::byte[]> WriteTurns::take() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  given_.wait(lock, [this] { return taken_ < writers_max; });
+  ++taken_;
+  if (idle_.empty()) return std::make_unique_for_overwrite<std::byte[]>(payload_bytes_max);
+  auto buffer = std::move(idle_.back());
+  idle_.pop_back();
+  return buffer;
+}
+
+void WriteTurns::give(std::unique_ptr<std::byte[]> buffer) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    idle_.push_back(std::move(buffer));
+    --taken_;
+  }
+  given_.notify_one();
+}
+
+// A connection and the thread that serves it.
+class PartServer::Session {
+ public:
+  Session(FileHandle socket, PartService& service, WriteTurns& turns, const ServiceToken& token)
+      : socket_(std::move(socket)), service_(service), turns_(turns), token_(token) {
+    thread_ = std::thread([this] {
+      (void)serve();  // why a connection ended is the client's to tell
+      shut_down(socket_);
+      ended_.store(true, std::memory_order_release);
+    });
+  }
+  ~Session() {
+    shut_down(socket_);
+    thread_.join();
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+  void interrupt() { shut_down(socket_); }
+
+ private:
+  Status serve();
+  Status greet();
+  Status serve_one();
+  Status serve_read(const RequestFormat& request);
+  Status serve_write(const RequestFormat& request);
+  Status send_range(std::uint64_t offset, std::uint64_t bytes);
+
+  Status receive(void* to, std::size_t bytes);
+  void answer(const Status& status, const std::uint64_t (&values)[2], std::uint64_t payload_bytes);
+  Status send_answers();
+
+  FileHandle socket_;
+  PartService& service_;
+  WriteTurns& turns_;
+  const ServiceToken& token_;
+  std::atomic<bool> ended_{false};
+  // Received and not yet looked at: many small requests come in one piece.
+  std::array<std::byte, input_bytes> input_;
+  std::size_t input_begin_ = 0;
+  std::size_t input_end_ = 0;
+  std::vector<std::byte> answers_;  // not yet sent
+  std::thread thread_;              // last: it uses what is above
+};
+
+// Before it waits for the peer, the peer has all answers.
+Status PartServer::Session::receive(void* to, std::size_t bytes) {
+  auto* place = static_cast<std::byte*>(to);
+  while (bytes != 0) {
+    const std::size_t ready = std::min(bytes, input_end_ - input_begin_);
+    if (ready != 0) std::memcpy(place, input_.data() + input_begin_, ready);
+    input_begin_ += ready;
+    place += ready;
+    bytes -= ready;
+    if (bytes == 0) break;
+    PERDURE_TRY(send_answers());
+    if (bytes >= input_.size()) return receive_whole(socket_, place, bytes);
+    auto got = receive_some(socket_, input_.data(), input_.size());
+    if (!got.ok()) return got.status();
+    input_begin_ = 0;
+    input_end_ = got.value();
+  }
+  return Status::success();
+}
+
+void PartServer::Session::answer(const Status& status, const std::uint64_t (&values)[2],
+                                 std::uint64_t payload_bytes) {
+  AnswerFormat answer{};
+  answer.code = static_cast<std::int32_t>(status.code());
+  answer.message_bytes =
+      static_cast<std::uint32_t>(std::min(status.message().size(), message_bytes_max));
+  answer.payload_bytes = payload_bytes;
+  std::copy_n(values, 2, answer.values);
+  const auto* head = reinterpret_cast<const std::byte*>(&answer);
+  const auto* text = reinterpret_cast<const std::byte*>(status.message().data());
+  answers_.insert(answers_.end(), head, head + sizeof answer);
+  answers_.insert(answers_.end(), text, text + answer.message_bytes);
+}
+
+Status PartServer::Session::send_answers() {
+  if (answers_.empty()) return Status::success();
+  iovec piece{answers_.data(), answers_.size()};
+  const Status sent = send_whole(socket_, &piece, 1);
+  answers_.clear();
+  return sent;
+}
+
+// S1.
+Status PartServer::Session::greet() {
+  set_receive_wait_ms(socket_, greeting_wait_ms);
+  GreetingFormat greeting{};
+  PERDURE_TRY(receive(&greeting, sizeof greeting));
+  // Not compared word by word with an early end, which would tell how much of it was right.
+  const std::uint64_t wrong = (greeting.magic ^ greeting_magic) |
+                              (greeting.token[0] ^ token_.words[0]) |
+                              (greeting.token[1] ^ token_.words[1]);
+  if (wrong != 0) return {Code::foreign, "a stranger"};
+  set_receive_wait_ms(socket_, 0);
+  if (greeting.protocol_version == protocol_version) {
+    answer(Status::success(), {0, 0}, 0);
+    return send_answers();
+  }
+  const Status differs(Code::unsupported,
+                       "this node's Perdure speaks protocol " + std::to_string(protocol_version) +
+                           " and the other's " + std::to_string(greeting.protocol_version) +
+                           "; use one build on all nodes");
+  answer(differs, {0, 0}, 0);
+  PERDURE_TRY(send_answers());
+  return differs;
+}
+
+Status PartServer::Session::send_range(std::uint64_t offset, std::uint64_t bytes) {
+  std::array<iovec, pieces_max + 1> pieces{};
+  pieces[0] = {answers_.data(), answers_.size()};
+  std::size_t count = 1;
+  const std::uint64_t block_bytes = service_.part().layout().block_bytes;
+  while (bytes != 0) {
+    const std::uint64_t run = std::min(bytes, block_bytes - (offset & (block_bytes - 1)));
+    auto view = service_.part().view(offset, run);
+    if (!view.ok()) return view.status();
+    pieces[count++] = {const_cast<std::byte*>(view.value()), run};  // sendmsg only reads it
+    offset += run;
+    bytes -= run;
+    if (bytes != 0 && count < pieces.size()) continue;
+    PERDURE_TRY(send_whole(socket_, pieces.data(), count));
+    count = 0;
+  }
+  answers_.clear();
+  return Status::success();
+}
+
+// Straight from the part's memory: all blocks are present before the answer says so.
+Status PartServer::Session::serve_read(const RequestFormat& request) {
+  const Status ready = service_.prepare_read(request);
+  answer(ready, {0, 0}, ready.ok() ? request.bytes : 0);
+  if (!ready.ok() || request.bytes == 0) return Status::success();
+  return send_range(request.offset, request.bytes);
+}
+
+// S2: a turn is taken when no answer is left to be sent, and given back before this one is.
+Status PartServer::Session::serve_write(const RequestFormat& request) {
+  if (request.bytes > input_end_ - input_begin_) PERDURE_TRY(send_answers());
+  auto buffer = turns_.take();
+  const Status received = receive(buffer.get(), request.bytes);
+  const Status done = received.ok() ? service_.write(request, buffer.get()) : received;
+  turns_.give(std::move(buffer));
+  PERDURE_TRY(received);
+  answer(done, {0, 0}, 0);
+  return Status::success();
+}
+
+Status PartServer::Session::serve_one() {
+  RequestFormat request;
+  PERDURE_TRY(receive(&request, sizeof request));
+  const Status shape = PartService::check_shape(request);
+  if (!shape.ok()) {
+    answer(shape, {0, 0}, 0);
+    PERDURE_TRY(send_answers());
+    return shape;
+  }
+  if (Verb{request.verb} == Verb::read) return serve_read(request);
+  if (Verb{request.verb} == Verb::write) {
+    PERDURE_TRY(serve_write(request));
+  } else {
+    std::uint64_t values[2] = {0, 0};
+    const Status done = service_.perform(request, values);
+    answer(done, values, 0);
+  }
+  return answers_.size() < answers_bytes_max ? Status::success() : send_answers();
+}
+
+Status PartServer::Session::serve() {
+  PERDURE_TRY(greet());
+  while (true) PERDURE_TRY(serve_one());
+}
+
+PartServer::PartServer(CachePart& part, const ServiceToken& token, FileHandle listener,
+                       FileHandle stop, ServerAddress address)
+    : service_(part),
+      token_(token),
+      listener_(std::move(listener)),
+      stop_(std::move(stop)),
+      address_(std::move(address)) {}
+
+Result<std::unique_ptr<PartServer>> PartServer::start(CachePart& part, const BackingFile& backing,
+                                                      const ServiceToken& token,
+                                                      const std::string& host) {
+  part.set_backing(&backing);
+  ServerAddress address;
+  auto listener = listen_at(host.empty() ? own_host() : host, address);
+  if (!listener.ok()) return listener.status();
+  if (text_of(address).size() >= address_text_bytes) {
+    return Status(Code::invalid_argument, "the address " + text_of(address) + " is longer than " +
+                                              std::to_string(address_text_bytes - 1) +
+                                              " bytes; use a number in place of the name");
+  }
+  FileHandle stop(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (stop.fd() < 0) return errno_status("make an eventfd", errno);
+  std::unique_ptr<PartServer> server(
+      new PartServer(part, token, listener.take(), std::move(stop), std::move(address)));
+  const AllSignalsBlocked blocked;
+  try {
+    server->acceptor_ = std::thread(&PartServer::accept_until_stopped, server.get());
+  } catch (const std::system_error& error) {
+    return errno_status("make a thread that serves other nodes", error.code().value());
+  }
+  return server;
+}
+
+PartServer::~PartServer() {
+  const std::uint64_t one = 1;
+  // An eventfd takes one more unless 2^64 - 2 were written to it.
+  if (stop_.fd() >= 0) (void)!::write(stop_.fd(), &one, sizeof one);
+  if (acceptor_.joinable()) acceptor_.join();
+  for (const auto& session : sessions_) session->interrupt();  // all, before any is waited for
+}
+
+void PartServer::accept_until_stopped() {
+  while (true) {
+    std::array<pollfd, 2> wanted{{{stop_.fd(), POLLIN, 0}, {listener_.fd(), POLLIN, 0}}};
+    if (::poll(wanted.data(), wanted.size(), -1) < 0 && errno != EINTR) return;
+    if (wanted[0].revents != 0) return;
+    if (wanted[1].revents != 0) accept_all();
+    forget_ended_sessions();
+  }
+}
+
+void PartServer::accept_all() {
+  while (true) {
+    auto socket = accept_waiting(listener_);
+    if (!socket.ok()) {
+      // Out of descriptors, most likely: the connection still waits, and poll would not.
+      pollfd stop{stop_.fd(), POLLIN, 0};
+      (void)::poll(&stop, 1, rest_ms);
+      return;
+    }
+    if (socket.value().fd() < 0) return;
+    begin_session(socket.take());
+  }
+}
+
+// A connection for which there is no thread is closed; the client says what that may mean.
+void PartServer::begin_session(FileHandle socket) {
+  try {
+    sessions_.push_back(std::make_unique<Session>(std::move(socket), service_, turns_, token_));
+  } catch (const std::system_error&) {
+    return;
+  }
+}
+
+void PartServer::forget_ended_sessions() {
+  std::erase_if(sessions_, [](const auto& session) { return session->ended(); });
+}
+
+}  // namespace perdure

@@ -1,0 +1,98 @@
+// Part server: serves a node's part to processes of other nodes over TCP, while the processes of
+// the node compute. No MPI, so any thread level will do; asleep in the kernel unless asked.
+//
+// One thread accepts, and each connection has a thread of its own that serves its requests in
+// order. So a connection whose block comes from a slow file system, or that writes back for
+// minutes, keeps nobody else waiting, and a peer that is slow to receive neither. The price is a
+// sleeping thread for each process of the other nodes: some ten KiB of memory each; thousands of
+// them are within what Linux and its usual limits allow, and a fixed number of workers would need
+// a queue for every call here that can block. Threads that ran at the same time would exhaust the
+// journal slots of the part, and each needs a buffer for what is written to it: at most
+// `writers_max` write at once, the others wait for their turn, in the kernel.
+//
+// Invariants
+//   S1  A connection that does not present the token within ten seconds is closed unanswered. The
+//       token travels in clear text: it keeps mistakes and other users' processes out, not those
+//       who can read the network of the machine.
+//   S2  Answers have the order of the requests. None is waited for with a turn in hand.
+//   S3  No request can touch what is not the part's (part_service.hpp).
+//   S4  All signals are blocked in these threads: they belong to the program.
+//
+// Threads: start and destruction by one thread. Failure: a connection that breaks is closed; its
+// requests so far are done. The destructor waits for calls of CachePart that are under way, not for
+// peers.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/status.hpp"
+#include "cache/cache_part.hpp"
+#include "cache/part_service.hpp"
+#include "cache/protocol_format.hpp"
+#include "cache/tcp.hpp"
+
+namespace perdure {
+
+// Random; the same for all processes of the job that have the file open.
+struct ServiceToken {
+  std::uint64_t words[2] = {0, 0};
+};
+
+// Buffers for what is received; whoever has one has a turn to write.
+class WriteTurns {
+ public:
+  static constexpr std::size_t writers_max = 64;
+
+  std::unique_ptr<std::byte[]> take();
+  void give(std::unique_ptr<std::byte[]> buffer);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable given_;
+  std::vector<std::unique_ptr<std::byte[]>> idle_;
+  std::size_t taken_ = 0;
+};
+
+class PartServer {
+ public:
+  // `host` is the address to advertise and bind; empty: own_host(). The part and its backing file
+  // outlive the server.
+  static Result<std::unique_ptr<PartServer>> start(CachePart& part, const BackingFile& backing,
+                                                   const ServiceToken& token,
+                                                   const std::string& host);
+  // Returns when its threads have ended and its sockets are closed.
+  ~PartServer();
+  PartServer(const PartServer&) = delete;
+  PartServer& operator=(const PartServer&) = delete;
+
+  ServerAddress address() const { return address_; }
+
+ private:
+  class Session;
+
+  PartServer(CachePart& part, const ServiceToken& token, FileHandle listener, FileHandle stop,
+             ServerAddress address);
+  void accept_until_stopped();
+  void accept_all();
+  void begin_session(FileHandle socket);
+  void forget_ended_sessions();
+
+  PartService service_;
+  ServiceToken token_;
+  FileHandle listener_;
+  FileHandle stop_;  // an eventfd, readable when it is time to end
+  ServerAddress address_;
+  WriteTurns turns_;
+  std::list<std::unique_ptr<Session>> sessions_;  // the accepting thread's while it runs
+  std::thread acceptor_;
+};
+
+}  // namespace perdure

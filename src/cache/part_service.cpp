@@ -1,0 +1,131 @@
+#include "cache/part_service.hpp"
+
+#include <limits>
+#include <string>
+
+namespace perdure {
+namespace {
+
+constexpr std::uint64_t file_bytes_max = std::numeric_limits<std::int64_t>::max();
+
+Status refuse(const std::string& what) {
+  return {Code::invalid_argument, what + "; the processes of the job differ in their Perdure"};
+}
+
+Status check_size(std::uint64_t bytes) {
+  if (bytes <= file_bytes_max) return Status::success();
+  return {Code::invalid_argument,
+          "a file of " + std::to_string(bytes) + " bytes is larger than any file can be"};
+}
+
+}  // namespace
+
+Status PartService::check_shape(const RequestFormat& request) {
+  if (request.verb < static_cast<std::uint32_t>(Verb::read) ||
+      request.verb > static_cast<std::uint32_t>(Verb::unlock)) {
+    return refuse("there is no request " + std::to_string(request.verb));
+  }
+  const bool carries = Verb{request.verb} == Verb::read || Verb{request.verb} == Verb::write;
+  if (carries && request.bytes > payload_bytes_max) {
+    return refuse("a request of " + std::to_string(request.bytes) + " bytes, more than " +
+                  std::to_string(payload_bytes_max));
+  }
+  return Status::success();
+}
+
+Status PartService::check_range(std::uint64_t offset, std::uint64_t bytes) const {
+  if (offset > file_bytes_max || bytes > file_bytes_max - offset) return check_size(offset);
+  const Layout& layout = part_.layout();
+  for (std::uint64_t at = offset; at < offset + bytes;) {
+    const std::uint32_t owner = place_of(layout, at).node;
+    if (owner != part_.node()) {
+      return refuse("byte " + std::to_string(at) + " of " + part_.header().path +
+                    " is kept by node " + std::to_string(owner) + ", not by node " +
+                    std::to_string(part_.node()));
+    }
+    at += run_on_node(layout, at, offset + bytes - at);
+  }
+  return Status::success();
+}
+
+Status PartService::prepare_read(const RequestFormat& request) {
+  PERDURE_TRY(check_range(request.offset, request.bytes));
+  return part_.fill(request.offset, request.bytes);
+}
+
+Status PartService::write(const RequestFormat& request, const void* payload) {
+  if (request.option > static_cast<std::uint32_t>(Acknowledge::durable)) {
+    return refuse("there is no acknowledgement " + std::to_string(request.option));
+  }
+  PERDURE_TRY(check_range(request.offset, request.bytes));
+  return part_.write(request.offset, payload, request.bytes,
+                     static_cast<Acknowledge>(request.option));
+}
+
+Status PartService::unlock(std::uint64_t owner) {
+  if (owner != 0 && part_.lock().compare_exchange_strong(owner, 0)) return Status::success();
+  return {Code::wrong_state,
+          std::string(part_.header().path) + ": unlocked by a process that does not hold the lock"};
+}
+
+Status PartService::write_back(const RequestFormat& request, std::uint64_t (&values)[2]) {
+  auto tally = part_.write_back(request.value, request.option != 0);
+  if (!tally.ok()) return tally.status();
+  values[0] = tally.value().bytes;
+  values[1] = tally.value().writes;
+  return Status::success();
+}
+
+Status PartService::perform_pointer(const RequestFormat& request, std::uint64_t (&values)[2]) {
+  if (request.option >= shared_pointers_max) {
+    return refuse("there is no shared file pointer " + std::to_string(request.option));
+  }
+  const auto slot = static_cast<int>(request.option);
+  switch (Verb{request.verb}) {
+    case Verb::give_pointer:
+      part_.give_pointer(slot);
+      break;
+    case Verb::add_to_pointer:
+      values[0] = part_.pointer(slot).fetch_add(request.value);
+      break;
+    case Verb::store_pointer:
+      part_.pointer(slot).store(request.value);
+      break;
+    default:
+      values[0] = part_.pointer(slot).load();
+  }
+  return Status::success();
+}
+
+Status PartService::perform(const RequestFormat& request, std::uint64_t (&values)[2]) {
+  std::uint64_t nobody = 0;
+  switch (Verb{request.verb}) {
+    case Verb::size:
+      values[0] = part_.size_bytes();
+      return Status::success();
+    case Verb::grow_size:
+      PERDURE_TRY(check_size(request.value));
+      part_.grow_size(request.value);
+      return Status::success();
+    case Verb::set_size:
+      PERDURE_TRY(check_size(request.value));
+      return part_.set_size(request.value);
+    case Verb::write_back:
+      return write_back(request, values);
+    case Verb::persist:
+      return part_.persist();
+    case Verb::take_pointer:
+      values[0] = static_cast<std::uint64_t>(std::int64_t{part_.take_pointer()});
+      return Status::success();
+    case Verb::try_lock:
+      if (request.value == 0) return refuse("a lock for nobody");
+      values[0] = part_.lock().compare_exchange_strong(nobody, request.value) ? 1 : 0;
+      return Status::success();
+    case Verb::unlock:
+      return unlock(request.value);
+    default:
+      return perform_pointer(request, values);
+  }
+}
+
+}  // namespace perdure

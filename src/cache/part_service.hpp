@@ -1,0 +1,38 @@
+// Part service: the verbs of protocol_format.hpp on a part, without a socket. Nothing of a request
+// is trusted: each is checked against the part before it is done.
+//
+// Threads: any number. Failure: a Status that says what was asked for and why it can't be.
+#pragma once
+
+#include <cstdint>
+
+#include "cache/cache_part.hpp"
+#include "cache/protocol_format.hpp"
+
+namespace perdure {
+
+class PartService {
+ public:
+  explicit PartService(CachePart& part) : part_(part) {}
+
+  // Whether what follows the request can be told from its payload (protocol_format.hpp).
+  static Status check_shape(const RequestFormat& request);
+
+  // All verbs but read and write.
+  Status perform(const RequestFormat& request, std::uint64_t (&values)[2]);
+  Status write(const RequestFormat& request, const void* payload);
+  // The range is this node's, and present.
+  Status prepare_read(const RequestFormat& request);
+
+  CachePart& part() { return part_; }
+
+ private:
+  Status check_range(std::uint64_t offset, std::uint64_t bytes) const;
+  Status perform_pointer(const RequestFormat& request, std::uint64_t (&values)[2]);
+  Status write_back(const RequestFormat& request, std::uint64_t (&values)[2]);
+  Status unlock(std::uint64_t owner);
+
+  CachePart& part_;
+};
+
+}  // namespace perdure
