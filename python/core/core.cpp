@@ -3,8 +3,10 @@
 #include "status_error.hpp"
 
 NB_MODULE(_core, core) {
-  core.doc() = "What the command perdure reads through C++: pools and the device table.";
+  core.doc() =
+      "What the command perdure reads through C++: pools, parts of cached files, the device table.";
   nanobind::exception<perdure::python::StatusError>(core, "Error");
   perdure::python::bind_devices(core);
   perdure::python::bind_pools(core);
+  perdure::python::bind_parts(core);
 }

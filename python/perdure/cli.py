@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from perdure.bench.command import bench
+from perdure.cache.command import app as cache
 from perdure.demo.command import demo
 from perdure.devices import devices
 from perdure.pool.command import app as pool
@@ -22,6 +23,7 @@ app = typer.Typer(
 # Everything from the first word of the job on belongs to the job.
 app.command("run", context_settings={"allow_interspersed_args": False}, no_args_is_help=True)(run)
 app.add_typer(pool, name="pool")
+app.add_typer(cache, name="cache")
 app.command("demo")(demo)
 app.command("devices")(devices)
 app.command("bench", no_args_is_help=True)(bench)

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 
 #include "base/checksum.hpp"
@@ -10,6 +11,8 @@
 
 namespace perdure {
 namespace {
+
+std::atomic<std::uint64_t> parts_made{0};
 
 constexpr std::uint64_t header_room = 8192;
 constexpr std::uint64_t block_alignment = std::uint64_t{1} << 20;
@@ -137,7 +140,8 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
       header_(header),
       layout_{LayoutKind{header.layout}, header.nodes, header.block_bytes, header.part_blocks},
       shift_(layout_.block_shift()),
-      grain_shift_(shift_ - static_cast<unsigned>(std::countr_zero(grains_per_block))) {
+      grain_shift_(shift_ - static_cast<unsigned>(std::countr_zero(grains_per_block))),
+      number_(++parts_made) {
   std::byte* base = device_->base();
   state_ = reinterpret_cast<PartStateFormat*>(base + header_.state_offset);
   journal_ = reinterpret_cast<JournalFormat*>(base + header_.journal_offset);
@@ -147,15 +151,6 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
 
 CachePart::~CachePart() {
   for (JournalFormat* slot : slots_) word(slot->owner).store(0, std::memory_order_release);
-}
-
-bool CachePart::is_present(std::uint64_t block) const {
-  return block < header_.blocks && word(table_[block].state).load(std::memory_order_acquire) ==
-                                       static_cast<std::uint32_t>(BlockState::present);
-}
-
-std::byte* CachePart::bytes_of(std::uint64_t block) const {
-  return blocks_ + (block << shift_);
 }
 
 std::uint64_t CachePart::device_offset(const void* place) const {
@@ -262,7 +257,14 @@ void CachePart::grow_size(std::uint64_t bytes) {
 // P2 (b) and (c). The exchange also keeps the bits behind the bytes: whoever clears a bit before it
 // reads the bytes (P4) either sees these or leaves the bit set.
 void CachePart::finish_write(std::uint64_t block, std::uint64_t within, std::uint64_t bytes) {
-  grow_size((file_block_of(layout_, {header_.node, block}) << shift_) + within + bytes);
+  const std::uint64_t file_block =
+      layout_.nodes == 1 ? block : file_block_of(layout_, {header_.node, block});
+  grow_size((file_block << shift_) + within + bytes);
+  if ((within ^ (within + bytes - 1)) >> grain_shift_ == 0) {
+    const auto grain = static_cast<unsigned>(within >> grain_shift_);
+    word(table_[block].dirty[grain / 64]).fetch_or(std::uint64_t{1} << (grain % 64));
+    return;
+  }
   const Grains grains = grains_of(within, bytes);
   for (unsigned half = 0; half < 2; ++half) {
     if (grains.bits[half] != 0) word(table_[block].dirty[half]).fetch_or(grains.bits[half]);
@@ -300,10 +302,8 @@ Status CachePart::write_block(std::uint64_t block, std::uint64_t within, const s
   return Status::success();
 }
 
-// The next of this process's slots that no thread uses.
+// A slot that no process uses.
 JournalFormat* CachePart::claim_slot() {
-  JournalFormat* slot = idle_slot_.exchange(nullptr, std::memory_order_acquire);
-  if (slot != nullptr) return slot;
   const std::lock_guard<std::mutex> lock(slots_mutex_);
   for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
     std::uint64_t nobody = 0;
@@ -316,11 +316,26 @@ JournalFormat* CachePart::claim_slot() {
   return nullptr;
 }
 
+// Threads keep the slots of a few parts at hand, and ask for another when they come back to a part
+// that fell out.
+JournalFormat* CachePart::slot_of_thread() {
+  struct Known {
+    std::uint64_t part = 0;
+    JournalFormat* slot = nullptr;
+  };
+  constexpr std::size_t known_parts = 16;
+  [[gnu::tls_model(
+      "initial-exec")]] static thread_local constinit std::array<Known, known_parts> known;
+  Known& mine = known[number_ % known_parts];
+  if (mine.part != number_) mine = {number_, claim_slot()};
+  return mine.slot;
+}
+
 // P3.
 class CachePart::Intention {
  public:
   Intention(CachePart& part, std::uint64_t offset, const std::byte* from, std::uint64_t bytes)
-      : part_(part), slot_(part.claim_slot()) {
+      : part_(part), slot_(part.slot_of_thread()) {
     if (slot_ == nullptr) return;
     slot_->offset = offset;
     slot_->checksum = 0;
@@ -330,12 +345,6 @@ class CachePart::Intention {
   ~Intention() {
     if (slot_ == nullptr) return;
     word(slot_->length).store(0, std::memory_order_release);
-    JournalFormat* none = nullptr;
-    if (part_.idle_slot_.compare_exchange_strong(none, slot_)) return;
-    // Another thread gave its slot back first; this one goes back to all processes.
-    const std::lock_guard<std::mutex> lock(part_.slots_mutex_);
-    std::erase(part_.slots_, slot_);
-    word(slot_->owner).store(0, std::memory_order_release);
   }
   Intention(const Intention&) = delete;
   Intention& operator=(const Intention&) = delete;
@@ -388,10 +397,48 @@ Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::
   return first == bytes ? Status::success() : keep(next, 0, bytes - first);
 }
 
+namespace {
+
+// One store instruction can't be torn (D2).
+bool store_whole(std::byte* to, const void* from, std::uint64_t bytes) {
+  if (bytes != 8 || reinterpret_cast<std::uintptr_t>(to) % 8 != 0) return false;
+  std::uint64_t value = 0;
+  std::memcpy(&value, from, sizeof value);
+  std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(to))
+      .store(value, std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace
+
+bool CachePart::try_write(std::uint64_t offset, const void* from, std::uint64_t bytes) {
+  const Place place = place_of(layout_, offset);
+  const std::uint64_t within = offset & (layout_.block_bytes - 1);
+  if (place.node != header_.node || !is_present(place.block)) return false;
+  if (bytes - 1 >= journal_bytes || within + bytes > layout_.block_bytes) return false;
+  std::byte* to = bytes_of(place.block) + within;
+  if (!store_whole(to, from, bytes)) {
+    JournalFormat* slot = slot_of_thread();
+    if (slot == nullptr) return false;
+    slot->offset = offset;
+    slot->checksum = 0;
+    std::memcpy(slot->bytes, from, bytes);
+    word(slot->length).store(bytes, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    std::memcpy(to, slot->bytes, bytes);
+    finish_write(place.block, within, bytes);
+    word(slot->length).store(0, std::memory_order_release);
+    return true;
+  }
+  finish_write(place.block, within, bytes);
+  return true;
+}
+
 Status CachePart::write(std::uint64_t offset, const void* from, std::uint64_t bytes,
                         Acknowledge when) {
   const auto* place = static_cast<const std::byte*>(from);
   if (bytes == 0) return Status::success();
+  if (when != Acknowledge::durable && try_write(offset, from, bytes)) return Status::success();
   if (bytes <= journal_bytes && bytes <= layout_.block_bytes) {
     return write_small(offset, place, bytes, when);
   }

@@ -34,6 +34,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -99,6 +100,19 @@ class CachePart {
   // `bytes` bytes of the cached file from `offset` on, all of them kept by this node.
   Status read(std::uint64_t offset, void* to, std::uint64_t bytes);
   Status write(std::uint64_t offset, const void* from, std::uint64_t bytes, Acknowledge when);
+  // The same for a range within one block that is present and kept by this node, below the size
+  // that the part knows; false: nothing was done, call read() or write(). Writes small ranges that
+  // are acknowledged when they are stored. The path that counts: no lock, no call, no Status.
+  bool try_read(std::uint64_t offset, void* to, std::uint64_t bytes) const {
+    const Place place = place_of(layout_, offset);
+    const std::uint64_t within = offset & (layout_.block_bytes - 1);
+    if (place.node != header_.node || !is_present(place.block)) return false;
+    if (within + bytes > layout_.block_bytes || offset + bytes > size_bytes()) return false;
+    std::memcpy(to, bytes_of(place.block) + within, bytes);
+    return true;
+  }
+  bool try_write(std::uint64_t offset, const void* from, std::uint64_t bytes);
+
   // Makes the blocks of a range present, where this node keeps them.
   Status fill(std::uint64_t offset, std::uint64_t bytes);
 
@@ -147,8 +161,11 @@ class CachePart {
   static std::atomic_ref<std::uint32_t> word(std::uint32_t& at) {
     return std::atomic_ref<std::uint32_t>(at);
   }
-  bool is_present(std::uint64_t block) const;
-  std::byte* bytes_of(std::uint64_t block) const;
+  bool is_present(std::uint64_t block) const {
+    return block < header_.blocks && word(table_[block].state).load(std::memory_order_acquire) ==
+                                         static_cast<std::uint32_t>(BlockState::present);
+  }
+  std::byte* bytes_of(std::uint64_t block) const { return blocks_ + (block << shift_); }
   std::uint64_t device_offset(const void* place) const;
   Status check_room(std::uint64_t block) const;
   Status make_present(std::uint64_t block) {
@@ -177,6 +194,7 @@ class CachePart {
   bool holds(const JournalFormat& slot, bool same_boot) const;
   Status redo(const JournalFormat& slot);
   JournalFormat* claim_slot();
+  JournalFormat* slot_of_thread();
 
   std::unique_ptr<Device> device_;
   PartHeaderFormat header_;
@@ -188,10 +206,10 @@ class CachePart {
   BlockFormat* table_ = nullptr;
   std::byte* blocks_ = nullptr;
   const BackingFile* backing_ = nullptr;
-  // This process's journal slots; one for each thread that writes at the same time.
+  // This process's journal slots, one for each thread that ever wrote.
   std::mutex slots_mutex_;
   std::vector<JournalFormat*> slots_;
-  std::atomic<JournalFormat*> idle_slot_{nullptr};
+  std::uint64_t number_;  // no other part of this process has or had it
   std::atomic<std::uint64_t> filled_bytes_{0};
 };
 

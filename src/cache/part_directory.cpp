@@ -129,6 +129,14 @@ Status remove_file(const std::string& path) {
   return Status::success();
 }
 
+// The default directory goes when it is empty; a user's own stays.
+void tidy_directory(const std::string& directory) {
+  const std::string ours = default_part_directory();
+  if (!directory.starts_with(ours)) return;
+  if (directory != ours) ::rmdir(directory.c_str());
+  ::rmdir(ours.c_str());
+}
+
 // C2, for a part that nobody uses.
 Status settle_leftover(const std::string& file, const BackingFile& backing) {
   if (!is_unborn(file)) {
@@ -267,7 +275,7 @@ Status leave_part(OpenPart open, bool keep) {
   if (!alone.ok()) return alone.status();
   if (!alone.value() || keep) return Status::success();
   PERDURE_TRY(remove_file(open.path));
-  ::rmdir(open.directory.c_str());  // if it is empty now
+  tidy_directory(open.directory);
   return Status::success();
 }
 
@@ -336,7 +344,7 @@ Result<WriteBackTally> recover_part(const std::string& directory, const std::str
   PERDURE_TRY(recover_from(*part.value(), backing.value(), tally));
   part.value().reset();
   PERDURE_TRY(remove_file(file));
-  ::rmdir(directory.c_str());
+  tidy_directory(directory);
   return tally;
 }
 
@@ -346,7 +354,7 @@ Status discard_part(const std::string& directory, const std::string& file) {
   auto claimed = claim_leftover(file);
   if (!claimed.ok()) return claimed.status();
   PERDURE_TRY(remove_file(file));
-  ::rmdir(directory.c_str());
+  tidy_directory(directory);
   return Status::success();
 }
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from perdure.cache.preload import NoLibrary, cache_environment
 from perdure.run.attempt import Limits
 from perdure.run.job import JobRequest, JobResult, run_job
 from perdure.run.live import make_live
@@ -51,11 +52,26 @@ def run(
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE|-", help="Write statistics.")
     ] = None,
+    cache: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Cache the MPI-IO files whose path (or, without a "
+                     "slash, name) matches; may be repeated."),
+    ] = None,
+    cache_options: Annotated[
+        str, typer.Option(metavar="K=V;…", help="How, for example 'pool=/mnt/pmem;ack=async'.")
+    ] = "",
+    mpi: Annotated[
+        str | None,
+        typer.Option(metavar="mpich|openmpi", help="The job's MPI, for --cache.  [default: that "
+                     "of its launcher]", show_default=False),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing of its own.")] = False,
 ) -> None:
     """Run a job, show its commits, and start it again after a failure.
 
     Ends with the job's exit code, or 128 + signal; 124 after --timeout or --hang-timeout.
+
+    Example: perdure run --cache '*.dat' -- mpiexec -n 4 ./solver
     """
     try:
         rehearsal = kill_at and parse_rehearsal(kill_at, kill_rank, kill_point, command)
@@ -63,10 +79,32 @@ def run(
         raise typer.BadParameter(str(wrong), param_hint="--kill-at") from None
     if restarts is None:
         restarts = 1 if rehearsal else 0
-    request = JobRequest(command, restarts, rehearsal or None, Limits(timeout, hang_timeout))
+    request = JobRequest(
+        command,
+        restarts,
+        rehearsal or None,
+        Limits(timeout, hang_timeout),
+        _cache_environment(command, cache, cache_options, mpi),
+    )
     result = run_job(request, make_live(quiet))
     _report(result, quiet, json_file)
     raise typer.Exit(result.exit_code)
+
+
+def _cache_environment(
+    command: list[str], patterns: list[str] | None, options: str, mpi: str | None
+) -> dict[str, str]:
+    if not patterns:
+        if options or mpi:
+            raise typer.BadParameter("is for --cache, which says which files", param_hint="--mpi")
+        return {}
+    if mpi not in (None, "mpich", "openmpi"):
+        raise typer.BadParameter("is neither mpich nor openmpi", param_hint="--mpi")
+    try:
+        return cache_environment(command, patterns, options, mpi)
+    except NoLibrary as missing:
+        typer.echo(f"perdure: {missing}", err=True)
+        raise typer.Exit(1) from None
 
 
 def _report(result: JobResult, quiet: bool, json_file: str | None) -> None:

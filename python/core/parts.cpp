@@ -1,0 +1,47 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "cache/part_directory.hpp"
+#include "core.hpp"
+#include "status_error.hpp"
+
+namespace nb = nanobind;
+
+namespace perdure::python {
+
+void bind_parts(nb::module_& core) {
+  nb::class_<FoundPart>(core, "FoundPart", "A part of a cached file that a node holds.")
+      .def_ro("file", &FoundPart::file)
+      .def_ro("path", &FoundPart::path)
+      .def_ro("node", &FoundPart::node)
+      .def_ro("nodes", &FoundPart::nodes)
+      .def_ro("size_bytes", &FoundPart::size_bytes)
+      .def_ro("unsaved_bytes", &FoundPart::unsaved_bytes)
+      .def_ro("created_ns", &FoundPart::created_ns)
+      .def_ro("in_use", &FoundPart::in_use)
+      .def_ro("same_boot", &FoundPart::same_boot)
+      .def_prop_ro("fault", [](const FoundPart& part) { return part.fault.message(); });
+  core.def(
+      "list_parts",
+      [](const std::string& directory) { return value_or_raise(list_parts(directory)); },
+      nb::arg("directory"), "The parts in a directory.");
+  core.def(
+      "recover_part",
+      [](const std::string& directory, const std::string& file) {
+        nb::gil_scoped_release unlocked;
+        return value_or_raise(recover_part(directory, file)).bytes;
+      },
+      nb::arg("directory"), nb::arg("file"),
+      "Writes what a crash left behind to the cached file, removes the part, and returns how many "
+      "bytes were written.");
+  core.def(
+      "discard_part",
+      [](const std::string& directory, const std::string& file) {
+        raise_on_failure(discard_part(directory, file));
+      },
+      nb::arg("directory"), nb::arg("file"), "Removes a part as it is.");
+  core.def("default_part_directory", &default_part_directory,
+           "Where a node keeps its parts if the user says nothing.");
+}
+
+}  // namespace perdure::python

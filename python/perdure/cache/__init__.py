@@ -1,0 +1,1 @@
+"""The MPI-IO cache from outside: what crashes left behind, and how to run a job with it."""

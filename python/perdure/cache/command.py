@@ -1,0 +1,200 @@
+"""The verbs `perdure cache ls|recover|discard`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from perdure.core import load_core
+from perdure.pool.view import time_text
+from perdure.units import bytes_text
+
+app = typer.Typer(
+    help="Look at what a crash left of cached files, and save or discard it.",
+    no_args_is_help=True,
+)
+
+FAILED = 1
+
+Directories = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="DIR…",
+        help="Directories of parts (perdure_cache_pool).  [default: this user's in /dev/shm]",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+Name = Annotated[
+    list[str] | None,
+    typer.Option("--file", metavar="PATH", help="Only this cached file; may be repeated."),
+]
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else 1000, highlight=False)
+
+
+def _places(core, directories: list[Path] | None) -> list[Path]:
+    """The directories to look at: those given and, of pretended nodes, those below them."""
+    places = []
+    for directory in directories or [Path(core.default_part_directory())]:
+        places += [directory, *sorted(directory.glob("node-*"))]
+    return places
+
+
+def _found(core, directories: list[Path] | None) -> Iterator[tuple[Path, object]]:
+    for place in _places(core, directories):
+        try:
+            parts = core.list_parts(str(place))
+        except core.Error as failure:
+            if directories and place in directories:
+                typer.echo(f"perdure: {failure}", err=True)
+                raise typer.Exit(FAILED) from None
+            continue
+        for part in parts:
+            yield place, part
+
+
+def state_of(part) -> str:
+    """What is to be done with a part, in a word or a sentence."""
+    if part.in_use:
+        return "in use"
+    if part.fault:
+        return part.fault
+    if part.unsaved_bytes == 0:
+        return "saved"
+    return "left behind" if part.same_boot else "left behind by another boot"
+
+
+def part_json(part) -> dict:
+    """A part as plain values; sizes in bytes, times in nanoseconds since the epoch."""
+    return {
+        "file": part.path,
+        "part": part.file,
+        "node": part.node,
+        "nodes": part.nodes,
+        "size_bytes": part.size_bytes,
+        "unsaved_bytes": part.unsaved_bytes,
+        "created_ns": part.created_ns,
+        "in_use": part.in_use,
+        "same_boot": part.same_boot,
+        "fault": part.fault or None,
+    }
+
+
+@app.command("ls")
+def list_parts(directories: Directories = None, as_json: AsJson = False) -> None:
+    """List the parts of cached files that this node holds.
+
+    Example: perdure cache ls /mnt/pmem/cache
+    """
+    core = load_core()
+    parts = [part for _, part in _found(core, directories)]
+    if as_json:
+        print(json.dumps([part_json(part) for part in parts], indent=2))
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("file", "node", "size", "unsaved", "since", "state"):
+        justify = "right" if name in ("node", "size", "unsaved") else "left"
+        table.add_column(name, justify=justify, overflow="fold")
+    for part in parts:
+        table.add_row(
+            part.path or part.file,
+            f"{part.node + 1} of {part.nodes}" if part.nodes else "-",
+            bytes_text(part.size_bytes),
+            bytes_text(part.unsaved_bytes),
+            time_text(part.created_ns),
+            state_of(part),
+        )
+    _console().print(table if parts else "no parts of cached files here")
+
+
+def _chosen(core, directories: list[Path] | None, names: list[str] | None) -> list:
+    wanted = None if not names else {str(Path(name).absolute()) for name in names}
+    chosen = [
+        (place, part)
+        for place, part in _found(core, directories)
+        if not part.in_use and (wanted is None or part.path in wanted or part.file in wanted)
+    ]
+    missing = (wanted or set()) - {part.path for _, part in chosen} - {p.file for _, p in chosen}
+    if missing:
+        typer.echo(f"perdure: nothing was left behind of {', '.join(sorted(missing))}", err=True)
+        raise typer.Exit(FAILED)
+    return chosen
+
+
+@app.command("recover")
+def recover(
+    directories: Directories = None, names: Name = None, as_json: AsJson = False
+) -> None:
+    """Write what a crash left behind to the cached files, and remove the parts.
+
+    May be cut short and begun anew. A file on several nodes is recovered on each of them.
+    Ends with 1 if a part could not be recovered; that part stays.
+
+    Example: perdure cache recover /mnt/pmem/cache
+    """
+    core = load_core()
+    outcomes = []
+    chosen = _chosen(core, directories, names)
+    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
+        for place, part in progress.track(chosen, description="recovering"):
+            outcome = {"file": part.path, "part": part.file, "written_bytes": 0, "error": None}
+            try:
+                outcome["written_bytes"] = core.recover_part(str(place), part.file)
+            except core.Error as failure:
+                outcome["error"] = str(failure)
+            outcomes.append(outcome)
+    _tell(outcomes, as_json, "recovered")
+
+
+@app.command("discard")
+def discard(
+    directories: Directories = None,
+    names: Name = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Without --file: all that was left behind.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove parts that a crash left behind, with the writes that are in no file yet.
+
+    Example: perdure cache discard --file /scratch/out.dat
+    """
+    if not names and not everything:
+        raise typer.BadParameter("say which --file, or --all", param_hint="--file")
+    core = load_core()
+    outcomes = []
+    for place, part in _chosen(core, directories, names):
+        outcome = {"file": part.path, "part": part.file, "lost_bytes": part.unsaved_bytes}
+        outcome["error"] = None
+        try:
+            core.discard_part(str(place), part.file)
+        except core.Error as failure:
+            outcome["error"] = str(failure)
+        outcomes.append(outcome)
+    _tell(outcomes, as_json, "discarded")
+
+
+def _tell(outcomes: list[dict], as_json: bool, verb: str) -> None:
+    if as_json:
+        print(json.dumps(outcomes, indent=2))
+    elif not outcomes:
+        print("nothing was left behind")
+    for outcome in outcomes:
+        name = outcome["file"] or outcome["part"]
+        if outcome["error"]:
+            typer.echo(f"perdure: {name}: {outcome['error']}", err=True)
+        elif not as_json:
+            size = outcome.get("written_bytes", outcome.get("lost_bytes", 0))
+            print(f"{verb} {name}: {bytes_text(size)}")
+    if any(outcome["error"] for outcome in outcomes):
+        raise typer.Exit(FAILED)

@@ -1,0 +1,141 @@
+#include "mpiio/cache_options.hpp"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <bit>
+#include <string_view>
+
+namespace perdure {
+namespace {
+
+constexpr std::string_view prefix = "perdure_cache";
+constexpr std::uint64_t block_bytes_least = 4096;
+constexpr std::uint64_t block_bytes_most = std::uint64_t{1} << 30;
+
+Status set_block(const std::string& key, const std::string& value, std::uint64_t& place) {
+  auto bytes = parse_bytes(key, value, block_bytes_least, block_bytes_most);
+  if (!bytes.ok()) return bytes.status();
+  if (!std::has_single_bit(bytes.value())) return wrong_value(key, value, "a power of two");
+  place = bytes.value();
+  return Status::success();
+}
+
+Status set_acknowledge(const std::string& key, const std::string& value, Acknowledge& place) {
+  return set_choice<Acknowledge>(key, value, "async, sync or durable",
+                                 {{"async", Acknowledge::async},
+                                  {"sync", Acknowledge::sync},
+                                  {"durable", Acknowledge::durable}},
+                                 place);
+}
+
+Status set_sync(const std::string& key, const std::string& value, SyncWish& place) {
+  return set_choice<SyncWish>(key, value, "file or nvm",
+                              {{"file", SyncWish::file}, {"nvm", SyncWish::nvm}}, place);
+}
+
+// One option, `key` as the user wrote it and `word` without what all have in common.
+Status apply(const std::string& key, std::string_view word, const std::string& value,
+             CacheOptions& options) {
+  if (word.empty()) {
+    return set_choice<bool>(key, value, "on or off", {{"on", true}, {"off", false}},
+                            options.cached);
+  }
+  if (word == "pool") return set_text(key, value, options.pool);
+  if (word == "layout") {
+    return set_choice<LayoutKind>(key, value, "cyclic or parts",
+                                  {{"cyclic", LayoutKind::cyclic}, {"parts", LayoutKind::parts}},
+                                  options.layout);
+  }
+  if (word == "block") return set_block(key, value, options.block_bytes);
+  if (word == "fetch") {
+    return set_choice<FetchWish>(key, value, "lazy or open",
+                                 {{"lazy", FetchWish::lazy}, {"open", FetchWish::open}},
+                                 options.fetch);
+  }
+  if (word == "ack") return set_acknowledge(key, value, options.acknowledge);
+  if (word == "sync") return set_sync(key, value, options.sync);
+  return {Code::invalid_argument,
+          "unknown key '" + key +
+              "'; docs/cache.md lists them: perdure_cache, and perdure_cache_ "
+              "with pool, layout, block, fetch, ack, sync"};
+}
+
+// "perdure_cache_ack" is "ack", "perdure_cache" is "".
+std::string_view word_of(const std::string& key) {
+  std::string_view word = std::string_view(key).substr(prefix.size());
+  if (word.starts_with('_')) word.remove_prefix(1);
+  return word;
+}
+
+std::vector<std::string> split_patterns(const std::string& text) {
+  std::vector<std::string> patterns;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(':', begin), text.size());
+    if (end != begin) patterns.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return patterns;
+}
+
+}  // namespace
+
+Result<CacheEnvironment> parse_cache_environment(const std::string& text) {
+  CacheEnvironment environment;
+  environment.options.cached = true;
+  auto items = split_key_values(text, "PERDURE_CACHE", "files=/scratch/*.dat;pool=/mnt/pmem");
+  if (!items.ok()) return items.status();
+  bool named = false;
+  for (const auto& [word, value] : items.value()) {
+    if (word == "files") {
+      environment.patterns = split_patterns(value);
+      named = true;
+      continue;
+    }
+    PERDURE_TRY(apply("PERDURE_CACHE: " + word, word, value, environment.options));
+    environment.options.given["perdure_cache_" + word] = value;
+  }
+  if (!named) environment.patterns = {"*"};
+  environment.options.given["perdure_cache"] = "on";
+  return environment;
+}
+
+bool matches(const std::vector<std::string>& patterns, const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+    const bool whole = pattern.find('/') != std::string::npos;
+    return ::fnmatch(pattern.c_str(), whole ? path.c_str() : name.c_str(), 0) == 0;
+  });
+}
+
+Result<CacheOptions> choose_cache_options(const KeyValues& hints,
+                                          const std::optional<CacheEnvironment>& environment,
+                                          const std::string& path) {
+  CacheOptions options;
+  if (environment && matches(environment->patterns, path)) options = environment->options;
+  for (const auto& [key, value] : hints) {
+    if (!key.starts_with(prefix)) continue;
+    PERDURE_TRY(apply(key, word_of(key), value, options));
+    options.given[key] = value;
+  }
+  return options;
+}
+
+Status change_cache_options(const KeyValues& hints, CacheOptions& options) {
+  for (const auto& [key, value] : hints) {
+    if (!key.starts_with(prefix)) continue;
+    const auto known = options.given.find(key);
+    if (known != options.given.end() && known->second == value) continue;
+    const std::string_view word = word_of(key);
+    if (word != "ack" && word != "sync") {
+      return {Code::invalid_argument, key + "='" + value +
+                                          "' can't be changed while the file is open; only "
+                                          "perdure_cache_ack and perdure_cache_sync can"};
+    }
+    PERDURE_TRY(apply(key, word, value, options));
+    options.given[key] = value;
+  }
+  return Status::success();
+}
+
+}  // namespace perdure

@@ -1,0 +1,57 @@
+// Cache options: whether a file is cached, and how: by the hints of its MPI_Info, or by the
+// environment variable PERDURE_CACHE for a program that can't be changed. Pure, no MPI.
+//
+// Every hint that begins with "perdure_cache" must be known and well formed; an unknown or
+// malformed one is Code::invalid_argument, which names the key, the value and what is allowed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/key_values.hpp"
+#include "base/status.hpp"
+#include "cache/cache_part.hpp"
+#include "cache/ownership.hpp"
+
+namespace perdure {
+
+enum class FetchWish : std::uint8_t { lazy, open };
+
+// What MPI_File_sync waits for.
+enum class SyncWish : std::uint8_t {
+  file,  // the cached file has the bytes, durably
+  nvm,   // the nodes' parts have them, durably as far as the device does
+};
+
+struct CacheOptions {
+  bool cached = false;
+  std::string pool;  // directory of the parts; "%n" is the node's number
+  LayoutKind layout = LayoutKind::cyclic;
+  std::uint64_t block_bytes = std::uint64_t{1} << 20;
+  FetchWish fetch = FetchWish::lazy;
+  Acknowledge acknowledge = Acknowledge::sync;
+  SyncWish sync = SyncWish::file;
+  KeyValues given;  // for MPI_File_get_info
+};
+
+// PERDURE_CACHE: "files=/scratch/*.dat:*.h5;pool=/mnt/pmem;ack=async". Without `files` all files.
+struct CacheEnvironment {
+  std::vector<std::string> patterns;
+  CacheOptions options;
+};
+Result<CacheEnvironment> parse_cache_environment(const std::string& text);
+
+// Whether one of the patterns (fnmatch) matches the path, or, if it has no slash, the name.
+bool matches(const std::vector<std::string>& patterns, const std::string& path);
+
+// What the hints and, where they say nothing, the environment want of the file at `path`.
+Result<CacheOptions> choose_cache_options(const KeyValues& hints,
+                                          const std::optional<CacheEnvironment>& environment,
+                                          const std::string& path);
+
+// What may change while a file is open: acknowledge and sync.
+Status change_cache_options(const KeyValues& hints, CacheOptions& options);
+
+}  // namespace perdure

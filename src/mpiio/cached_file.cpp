@@ -1,0 +1,500 @@
+// Opening, in steps that succeed on all ranks or on none: every rank opens the cached file; the
+// first rank of each node writes back what a crash left behind; rank 0 sees how large the file is
+// and decides for all; the first ranks make the parts; the others join them; the first ranks serve
+// them to other nodes, if there are any.
+#include "mpiio/cached_file.hpp"
+
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "base/agreement.hpp"
+#include "mpi/mpi_library.hpp"
+
+namespace perdure {
+namespace {
+
+using FileKey = std::pair<std::uint64_t, std::uint64_t>;  // device and inode
+
+// The cached files of this process.
+struct OpenFiles {
+  std::mutex mutex;
+  std::map<FileKey, std::shared_ptr<CachedFile>> by_key;
+  std::map<const CachedFile*, FileKey> keys;
+  std::vector<std::shared_ptr<CachedFile>> forgotten;  // other processes may still need them
+};
+
+OpenFiles& open_files() {
+  static OpenFiles files;
+  return files;
+}
+
+std::shared_ptr<CachedFile> find_known(const FileKey& key) {
+  OpenFiles& files = open_files();
+  const std::lock_guard<std::mutex> lock(files.mutex);
+  const auto found = files.by_key.find(key);
+  return found == files.by_key.end() ? nullptr : found->second;
+}
+
+std::uint64_t random_word() {
+  static std::random_device device;
+  return (std::uint64_t{device()} << 32 | device()) | 1;
+}
+
+std::string directory_for(const CacheOptions& options, const NodeMap& map) {
+  std::string directory = options.pool.empty() ? default_part_directory() : options.pool;
+  const std::size_t place = directory.find("%n");
+  if (place != std::string::npos) directory.replace(place, 2, std::to_string(map.node));
+  if (!map.pretended.empty()) directory += "/node-" + map.pretended;
+  return directory;
+}
+
+Status broadcast(MpiGroup& group, void* bytes, std::size_t count) {
+  const int error = PMPI_Bcast(bytes, static_cast<int>(count), type_byte(), 0, group.comm());
+  return error == MPI_SUCCESS ? Status::success() : mpi_status("MPI_Bcast", error);
+}
+
+}  // namespace
+
+struct CachedFile::Founding {
+  std::uint64_t file_bytes;
+  std::uint64_t instance[2];
+  std::uint64_t token[2];
+};
+
+Result<std::shared_ptr<CachedFile>> CachedFile::open(MpiGroup& group, const std::string& path,
+                                                     const CacheOptions& options,
+                                                     BackingFile::Access access) {
+  auto backing = BackingFile::open(path, access);
+  PERDURE_TRY(agree(group, backing.status()));
+  const FileKey key(backing.value().device(), backing.value().inode());
+  auto known = find_known(key);
+  const std::uint64_t instance = known ? known->part().header().instance[0] : 0;
+  std::array<std::uint64_t, 4> seen = {known ? 1U : 0U, known ? 0U : 1U, instance, ~instance};
+  PERDURE_TRY(agree_max(group, Status::success(), seen));
+  const bool all_know = seen[1] == 0 && seen[2] == instance && seen[3] == ~instance;
+  std::shared_ptr<CachedFile> file;
+  if (all_know) {
+    file = known;
+  } else {
+    auto made = make(group, backing.take(), known, options);
+    if (!made.ok()) return made.status();
+    file = made.value();
+  }
+  OpenFiles& files = open_files();
+  const std::lock_guard<std::mutex> lock(files.mutex);
+  ++file->handles_;
+  files.by_key[key] = file;
+  files.keys[file.get()] = key;
+  return file;
+}
+
+Result<CachedFile::Founding> CachedFile::found(MpiGroup& group, const NodeMap& map,
+                                               const BackingFile& backing,
+                                               const std::string& directory) {
+  Status settled;
+  if (map.leads()) settled = settle_part(directory, backing.path(), backing);
+  PERDURE_TRY(agree(group, settled));
+  Founding founding{};
+  Status sized;
+  if (group.rank() == 0) {
+    auto bytes = backing.size_bytes();
+    sized = bytes.status();
+    if (bytes.ok()) founding.file_bytes = bytes.value();
+    for (std::uint64_t& word : founding.instance) word = random_word();
+    for (std::uint64_t& word : founding.token) word = random_word();
+  }
+  PERDURE_TRY(agree(group, sized));
+  PERDURE_TRY(broadcast(group, &founding, sizeof founding));
+  return founding;
+}
+
+Status CachedFile::join_parts(MpiGroup& group, const NodeMap& map, const Founding& founding,
+                              const std::string& directory) {
+  Status status;
+  if (map.leads() && part_.part == nullptr) {
+    PartWish wish;
+    wish.directory = directory;
+    wish.identity.path = backing_.path();
+    wish.identity.file_device = backing_.device();
+    wish.identity.file_inode = backing_.inode();
+    wish.identity.node = map.node;
+    wish.identity.layout = layout_;
+    std::copy_n(founding.instance, 2, wish.identity.instance);
+    wish.file_bytes = founding.file_bytes;
+    auto made = make_part(wish);
+    status = made.status();
+    if (made.ok()) part_ = made.take();
+  }
+  PERDURE_TRY(agree(group, status));
+  if (part_.part == nullptr) {
+    auto joined = join_part(directory, backing_.path());
+    status = joined.status();
+    if (joined.ok()) part_ = joined.take();
+  }
+  return agree(group, status);
+}
+
+Status CachedFile::start_service(MpiGroup& group, const NodeMap& map, const Founding& founding) {
+  token_ = {{founding.token[0], founding.token[1]}};
+  std::array<char, 64> own{};
+  Status status;
+  if (map.leads()) {
+    const char* host = std::getenv("PERDURE_CACHE_HOST");
+    auto server = PartServer::start(part(), backing_, token_, host == nullptr ? "" : host);
+    status = server.status();
+    if (server.ok()) {
+      server_ = server.take();
+      const ServerAddress address = server_->address();
+      std::snprintf(own.data(), own.size(), "%s:%u", address.host.c_str(),
+                    static_cast<unsigned>(address.port));
+    }
+  }
+  std::vector<char> all;
+  PERDURE_TRY(agree(group, status));
+  PERDURE_TRY(gather_all(group.comm(), own.data(), own.size(), all));
+  for (const std::uint32_t leader : map.leaders) {
+    const std::string text(&all[leader * own.size()]);
+    const std::size_t colon = text.rfind(':');
+    servers_.push_back(
+        {text.substr(0, colon), static_cast<std::uint16_t>(std::stoi(text.substr(colon + 1)))});
+  }
+  return Status::success();
+}
+
+// Each rank of a node fills every so-many-th block of its part, and finds the others filled.
+Status CachedFile::prefetch(MpiGroup& group, const NodeMap& map) {
+  const std::uint64_t block = layout_.block_bytes;
+  const std::uint64_t bytes = part().size_bytes();
+  Status status;
+  std::uint64_t turn = 0;
+  for (std::uint64_t at = 0; at < bytes && status.ok(); at += block) {
+    if (place_of(layout_, at).node != node_) continue;
+    if (turn++ % map.local_ranks == map.local_rank) status = part().fill(at, 1);
+  }
+  return agree(group, status);
+}
+
+Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFile backing,
+                                                     std::shared_ptr<CachedFile> known,
+                                                     const CacheOptions& options) {
+  auto map = map_nodes(group.comm());
+  PERDURE_TRY(agree(group, map.status()));
+  const std::string directory = directory_for(options, map.value());
+  auto founding = found(group, map.value(), backing, directory);
+  if (!founding.ok()) return founding.status();
+  std::shared_ptr<CachedFile> file = known;
+  if (file == nullptr) file.reset(new CachedFile(std::move(backing)));
+  const Layout layout = make_layout(options.layout, map.value().nodes, options.block_bytes,
+                                    founding.value().file_bytes);
+  Status fits;
+  if (known && (known->layout_.nodes != 1 || layout.nodes != 1)) {
+    fits = {Code::busy, known->path() +
+                            " is open on some ranks of the communicator only, and "
+                            "cached on several nodes; close it there first"};
+  }
+  PERDURE_TRY(agree(group, fits));
+  if (known == nullptr) file->layout_ = layout;
+  const Status joined = file->join_parts(group, map.value(), founding.value(), directory);
+  if (!joined.ok()) {
+    if (known == nullptr) (void)file->tear_down(false);  // the first failure is the one to tell
+    return joined;
+  }
+  if (known) return file;
+  file->layout_ = file->part().layout();  // of the part that was joined
+  file->node_ = file->part().node();
+  file->local_rank_ = map.value().local_rank;
+  file->local_ranks_ = map.value().local_ranks;
+  file->part().set_backing(&file->backing_);
+  file->lock_owner_ = random_word();
+  file->remotes_.resize(file->layout_.nodes);
+  file->connected_ = std::vector<std::atomic<PartClient*>>(file->layout_.nodes);
+  Status ready;
+  if (file->layout_.nodes > 1) ready = file->start_service(group, map.value(), founding.value());
+  if (ready.ok() && options.fetch == FetchWish::open) ready = file->prefetch(group, map.value());
+  if (ready.ok()) return file;
+  (void)file->tear_down(false);
+  return ready;
+}
+
+bool CachedFile::is_known(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return false;
+  return find_known({status.st_dev, status.st_ino}) != nullptr;
+}
+
+CachedFile::~CachedFile() = default;
+
+Status CachedFile::tear_down(bool keep) {
+  remotes_.clear();
+  server_.reset();
+  if (part_.part == nullptr) return Status::success();
+  return leave_part(std::move(part_), keep);
+}
+
+Status CachedFile::write_back_own(bool sync) {
+  const std::uint64_t blocks = part_blocks_for(layout_, node_, part().size_bytes());
+  auto tally = part().write_back(blocks * local_rank_ / local_ranks_, sync);
+  if (!tally.ok()) return tally.status();
+  tally_.written_back_bytes += tally.value().bytes;
+  return Status::success();
+}
+
+Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool discard) {
+  Status status = file->drain();
+  // What another rank sends to this node is there when all have drained.
+  if (file->nodes() > 1) status = agree(group, status);
+  if (status.ok() && !discard) status = file->write_back_own(true);
+  file->tally_.filled_bytes = file->part().filled_bytes();
+  OpenFiles& files = open_files();
+  bool last = false;
+  {
+    const std::lock_guard<std::mutex> lock(files.mutex);
+    last = --file->handles_ == 0;
+    if (last) {
+      files.by_key.erase(files.keys[file.get()]);
+      files.keys.erase(file.get());
+    }
+  }
+  std::array<std::uint64_t, 1> others = {last ? 0U : 1U};
+  status = agree_max(group, status, others);
+  if (!last) return status;
+  const bool keep = !status.ok() && !discard;
+  if (file->nodes() > 1 && others[0] != 0) {
+    const std::lock_guard<std::mutex> lock(files.mutex);
+    files.forgotten.push_back(std::move(file));
+    return status;
+  }
+  const Status left = file->tear_down(keep);
+  return status.ok() ? left : status;
+}
+
+void CachedFile::close_forgotten() {
+  OpenFiles& files = open_files();
+  const std::lock_guard<std::mutex> lock(files.mutex);
+  for (const auto& file : files.forgotten) (void)file->tear_down(false);  // all was written back
+  files.forgotten.clear();
+}
+
+Result<PartClient*> CachedFile::remote(std::uint32_t node) {
+  PartClient* known = connected_[node].load(std::memory_order_acquire);
+  if (known != nullptr) return known;
+  const std::lock_guard<std::mutex> lock(remotes_mutex_);
+  if (remotes_[node] == nullptr) {
+    auto client = PartClient::connect(servers_[node], token_);
+    if (!client.ok()) return client.status();
+    remotes_[node] = client.take();
+    connected_[node].store(remotes_[node].get(), std::memory_order_release);
+  }
+  return remotes_[node].get();
+}
+
+Status CachedFile::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
+  if (layout_.nodes == 1) return part().read(offset, to, bytes);
+  auto* place = static_cast<char*>(to);
+  while (bytes != 0) {
+    const std::uint64_t run = run_on_node(layout_, offset, bytes);
+    const std::uint32_t node = place_of(layout_, offset).node;
+    if (own(node)) {
+      PERDURE_TRY(part().read(offset, place, run));
+    } else {
+      auto client = remote(node);
+      if (!client.ok()) return client.status();
+      PERDURE_TRY(client.value()->read(offset, place, run));
+      tally_.remote_bytes.fetch_add(run, std::memory_order_relaxed);
+    }
+    place += run;
+    offset += run;
+    bytes -= run;
+  }
+  return Status::success();
+}
+
+Status CachedFile::write(std::uint64_t offset, const void* from, std::uint64_t bytes,
+                         Acknowledge when) {
+  if (layout_.nodes == 1) return part().write(offset, from, bytes, when);
+  const std::uint64_t end = offset + bytes;
+  const auto* place = static_cast<const char*>(from);
+  while (bytes != 0) {
+    const std::uint64_t run = run_on_node(layout_, offset, bytes);
+    const std::uint32_t node = place_of(layout_, offset).node;
+    if (own(node)) {
+      PERDURE_TRY(part().write(offset, place, run, when));
+    } else {
+      auto client = remote(node);
+      if (!client.ok()) return client.status();
+      PERDURE_TRY(client.value()->write(offset, place, run, when));
+      tally_.remote_bytes.fetch_add(run, std::memory_order_relaxed);
+    }
+    place += run;
+    offset += run;
+    bytes -= run;
+  }
+  return end <= known_size_.load(std::memory_order_relaxed) ? Status::success() : grow_size(end);
+}
+
+Result<std::uint64_t> CachedFile::size_bytes(std::uint64_t enough) {
+  if (layout_.nodes == 1) return part().size_bytes();
+  const std::uint64_t known = known_size_.load(std::memory_order_relaxed);
+  if (known >= enough && enough != 0) return known;
+  std::uint64_t size = 0;
+  if (own(0)) {
+    size = part().size_bytes();
+  } else {
+    auto client = remote(0);
+    if (!client.ok()) return client.status();
+    auto asked = client.value()->size();
+    if (!asked.ok()) return asked.status();
+    size = asked.value();
+  }
+  known_size_.store(size, std::memory_order_relaxed);
+  return size;
+}
+
+// Node 0 says how large the file is.
+Status CachedFile::grow_size(std::uint64_t bytes) {
+  if (own(0)) {
+    part().grow_size(bytes);
+  } else {
+    auto client = remote(0);
+    if (!client.ok()) return client.status();
+    PERDURE_TRY(client.value()->grow_size(bytes));
+  }
+  std::uint64_t known = known_size_.load(std::memory_order_relaxed);
+  while (known < bytes && !known_size_.compare_exchange_weak(known, bytes)) {
+  }
+  return Status::success();
+}
+
+Status CachedFile::set_size(MpiGroup& group, std::uint64_t bytes) {
+  PERDURE_TRY(agree(group, drain()));  // and all have ended what came before
+  Status status;
+  for (std::uint32_t node = 0; group.rank() == 0 && node < nodes() && status.ok(); ++node) {
+    if (own(node)) {
+      status = part().set_size(bytes);
+      continue;
+    }
+    auto client = remote(node);
+    status = client.ok() ? client.value()->set_size(bytes) : client.status();
+  }
+  known_size_.store(0, std::memory_order_relaxed);
+  return agree(group, status);
+}
+
+Status CachedFile::drain() {
+  Status status;
+  for (std::atomic<PartClient*>& client : connected_) {
+    PartClient* at = client.load(std::memory_order_acquire);
+    if (at == nullptr) continue;
+    const Status drained = at->drain();
+    if (status.ok()) status = drained;
+  }
+  return status;
+}
+
+Status CachedFile::sync(SyncWish wish) {
+  known_size_.store(0, std::memory_order_relaxed);
+  Status status = drain();
+  if (status.ok()) {
+    status = wish == SyncWish::file ? write_back_own(true) : part().persist();
+  }
+  for (std::atomic<PartClient*>& client : connected_) {
+    PartClient* at = client.load(std::memory_order_acquire);
+    if (at == nullptr || !status.ok()) continue;
+    status = wish == SyncWish::file ? at->write_back(0, true).status() : at->persist();
+  }
+  return status;
+}
+
+Result<int> CachedFile::take_pointer() {
+  int slot = -1;
+  if (own(0)) {
+    slot = part().take_pointer();
+  } else {
+    auto client = remote(0);
+    if (!client.ok()) return client.status();
+    auto taken = client.value()->take_pointer();
+    if (!taken.ok()) return taken.status();
+    slot = taken.value();
+  }
+  if (slot >= 0) return slot;
+  return Status(Code::no_space, path() + " is open " + std::to_string(shared_pointers_max) +
+                                    " times already; close some handles of it");
+}
+
+Status CachedFile::give_pointer(int slot) {
+  if (own(0)) {
+    part().give_pointer(slot);
+    return Status::success();
+  }
+  auto client = remote(0);
+  return client.ok() ? client.value()->give_pointer(slot) : client.status();
+}
+
+Result<std::uint64_t> CachedFile::add_to_pointer(int slot, std::int64_t bytes) {
+  if (own(0)) return part().pointer(slot).fetch_add(static_cast<std::uint64_t>(bytes));
+  auto client = remote(0);
+  if (!client.ok()) return client.status();
+  return client.value()->add_to_pointer(slot, bytes);
+}
+
+Status CachedFile::store_pointer(int slot, std::uint64_t bytes) {
+  if (own(0)) {
+    part().pointer(slot).store(bytes);
+    return Status::success();
+  }
+  auto client = remote(0);
+  return client.ok() ? client.value()->store_pointer(slot, bytes) : client.status();
+}
+
+Result<std::uint64_t> CachedFile::load_pointer(int slot) {
+  if (own(0)) return part().pointer(slot).load();
+  auto client = remote(0);
+  if (!client.ok()) return client.status();
+  return client.value()->load_pointer(slot);
+}
+
+// Between the threads of a process first, then between processes. Whoever waits gives way.
+Status CachedFile::lock() {
+  lock_mutex_.lock();
+  while (true) {
+    bool granted = false;
+    if (own(0)) {
+      std::uint64_t nobody = 0;
+      granted = part().lock().compare_exchange_strong(nobody, lock_owner_);
+    } else {
+      auto client = remote(0);
+      auto asked =
+          client.ok() ? client.value()->try_lock(lock_owner_) : Result<bool>(client.status());
+      if (!asked.ok()) {
+        lock_mutex_.unlock();
+        return asked.status();
+      }
+      granted = asked.value();
+    }
+    if (granted) return Status::success();
+    own(0) ? static_cast<void>(::sched_yield()) : static_cast<void>(::usleep(20));
+  }
+}
+
+Status CachedFile::unlock() {
+  Status status;
+  if (own(0)) {
+    part().lock().store(0);
+  } else {
+    auto client = remote(0);
+    status = client.ok() ? client.value()->unlock(lock_owner_) : client.status();
+  }
+  lock_mutex_.unlock();
+  return status;
+}
+
+}  // namespace perdure

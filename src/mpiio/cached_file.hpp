@@ -1,0 +1,123 @@
+// Cached file: how a process reaches every byte of a file that is cached: its own node's part by
+// load and store, those of other nodes by their servers.
+//
+// One object for each file in a process, shared by all handles of it. On one node any set of
+// processes may have the file open; on several nodes those that opened it together.
+//
+// Threads: read, write, size and the pointers: any. Failure: open() and what is called collective
+// fail on all ranks or on none; the rest fails alone.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "cache/backing_file.hpp"
+#include "cache/part_client.hpp"
+#include "cache/part_directory.hpp"
+#include "cache/part_server.hpp"
+#include "mpi/mpi_group.hpp"
+#include "mpi/node_map.hpp"
+#include "mpiio/cache_options.hpp"
+
+namespace perdure {
+
+// What a process did with a file, for the report at its close.
+struct CacheTally {
+  std::atomic<std::uint64_t> reads{0};
+  std::atomic<std::uint64_t> read_bytes{0};
+  std::atomic<std::uint64_t> writes{0};
+  std::atomic<std::uint64_t> written_bytes{0};
+  std::atomic<std::uint64_t> remote_bytes{0};
+  std::uint64_t filled_bytes = 0;  // read from the cached file, at its close
+  std::uint64_t written_back_bytes = 0;
+};
+
+class CachedFile {
+ public:
+  // Collective over `group`. `path` is absolute. The file exists, and this process may read it, or
+  // it is empty.
+  static Result<std::shared_ptr<CachedFile>> open(MpiGroup& group, const std::string& path,
+                                                  const CacheOptions& options,
+                                                  BackingFile::Access access);
+  // Whether this process has the file at `path` cached.
+  static bool is_known(const std::string& path);
+  // Collective over the group of a handle that is closed: writes back, and gives the parts up with
+  // the last handle. `discard`: what is dirty is of no use to anybody.
+  static Status close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool discard);
+  // Of files that the program never closed; before MPI ends.
+  static void close_forgotten();
+  ~CachedFile();
+  CachedFile(const CachedFile&) = delete;
+  CachedFile& operator=(const CachedFile&) = delete;
+
+  // Bytes of the file; reading ends where the caller knows that the file does.
+  Status read(std::uint64_t offset, void* to, std::uint64_t bytes);
+  Status write(std::uint64_t offset, const void* from, std::uint64_t bytes, Acknowledge when);
+
+  // At least `enough` bytes, or how many the file has now.
+  Result<std::uint64_t> size_bytes(std::uint64_t enough);
+  Status grow_size(std::uint64_t bytes);
+  // Collective: nobody reads or writes meanwhile. The caller sets the size of the file itself.
+  Status set_size(MpiGroup& group, std::uint64_t bytes);
+  // Of this rank alone: what it wrote, and what others of the nodes it wrote to did.
+  Status sync(SyncWish wish);
+
+  // Shared file pointers and the lock of atomic mode.
+  Result<int> take_pointer();
+  Status give_pointer(int slot);
+  Result<std::uint64_t> add_to_pointer(int slot, std::int64_t bytes);
+  Status store_pointer(int slot, std::uint64_t bytes);
+  Result<std::uint64_t> load_pointer(int slot);
+  Status lock();
+  Status unlock();
+
+  std::uint32_t nodes() const { return layout_.nodes; }
+  const std::string& path() const { return backing_.path(); }
+  CacheTally& tally() { return tally_; }
+  CachePart& own_part() { return *part_.part; }
+
+ private:
+  struct Founding;  // what rank 0 decides for all
+  explicit CachedFile(BackingFile backing) : backing_(std::move(backing)) {}
+  static Result<std::shared_ptr<CachedFile>> make(MpiGroup& group, BackingFile backing,
+                                                  std::shared_ptr<CachedFile> known,
+                                                  const CacheOptions& options);
+  static Result<Founding> found(MpiGroup& group, const NodeMap& map, const BackingFile& backing,
+                                const std::string& directory);
+  Status join_parts(MpiGroup& group, const NodeMap& map, const Founding& founding,
+                    const std::string& directory);
+  Status start_service(MpiGroup& group, const NodeMap& map, const Founding& founding);
+  Status prefetch(MpiGroup& group, const NodeMap& map);
+  Status write_back_own(bool sync);
+  Status tear_down(bool keep);
+
+  CachePart& part() { return *part_.part; }
+  bool own(std::uint32_t node) const { return node == node_; }
+  Result<PartClient*> remote(std::uint32_t node);
+  Status drain();
+
+  BackingFile backing_;
+  OpenPart part_;
+  Layout layout_;
+  std::uint32_t node_ = 0;
+  std::uint32_t local_rank_ = 0;
+  std::uint32_t local_ranks_ = 1;
+  ServiceToken token_{};
+  std::vector<ServerAddress> servers_;  // by node; empty on one node
+  std::unique_ptr<PartServer> server_;
+  std::mutex remotes_mutex_;
+  std::vector<std::unique_ptr<PartClient>> remotes_;  // by node, made when first needed
+  std::vector<std::atomic<PartClient*>> connected_;   // the same, without the lock
+  std::atomic<std::uint64_t> known_size_{0};          // the file has at least so many bytes
+  std::uint64_t lock_owner_ = 0;
+  std::mutex lock_mutex_;  // between threads of this process
+  int handles_ = 0;
+  CacheTally tally_;
+};
+
+}  // namespace perdure

@@ -1,0 +1,344 @@
+#include "mpiio/data_access.hpp"
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "mpi/mpi_library.hpp"
+#include "mpiio/open_file.hpp"
+#include "mpiio/transfer.hpp"
+
+namespace perdure {
+namespace {
+
+// Which of a file's pointers an access uses.
+enum class Pointer : std::uint8_t { given, individual, shared, ordered };
+
+struct Access {
+  Direction direction;
+  Pointer pointer;
+};
+
+// What the name of a call says: MPI_File_iwrite_at_all writes at a given offset.
+constexpr bool has(const char* name, const char* word) {
+  for (; *name != '\0'; ++name) {
+    const char* a = name;
+    const char* b = word;
+    while (*b != '\0' && *a == *b) {
+      ++a;
+      ++b;
+    }
+    if (*b == '\0') return true;
+  }
+  return false;
+}
+
+constexpr Access access_of(const char* name) {
+  Access access{has(name, "write") ? Direction::write : Direction::read, Pointer::individual};
+  if (has(name, "_at")) access.pointer = Pointer::given;
+  if (has(name, "_shared")) access.pointer = Pointer::shared;
+  if (has(name, "_ordered")) access.pointer = Pointer::ordered;
+  return access;
+}
+
+// Whether MPI allows the access; if not, the MPI library is to say so.
+bool is_sound(const OpenFile& open, const Access& access, MPI_Offset offset, std::int64_t count,
+              const Result<const DatatypeMap*>& map) {
+  if (count < 0 || offset < 0 || !map.ok()) return false;
+  if (!(access.direction == Direction::read ? open.readable : open.writable)) return false;
+  const std::int64_t etype = open.view.etype_bytes;
+  return etype == 1 || (etype != 0 && count * map.value()->size_bytes % etype == 0);
+}
+
+void fill_status(MPI_Status* status, std::int64_t bytes) {
+  if (status == MPI_STATUS_IGNORE) return;
+#if MPI_VERSION >= 4
+  PMPI_Status_set_elements_x(status, type_byte(), bytes);
+#else
+  PMPI_Status_set_elements_x(status, type_byte(), static_cast<MPI_Count>(bytes));
+#endif
+  PMPI_Status_set_cancelled(status, 0);
+}
+
+Result<std::int64_t> access_individual(OpenFile& open, Direction direction, const Items& items) {
+  const std::int64_t wanted = items.bytes();
+  const std::int64_t at = open.position.fetch_add(wanted);
+  auto moved = transfer(open, direction, items, at);
+  const std::int64_t done = moved.ok() ? moved.value() : 0;
+  if (done != wanted) open.position.fetch_sub(wanted - done);
+  return moved;
+}
+
+Result<std::int64_t> access_shared(OpenFile& open, Direction direction, const Items& items) {
+  auto at = open.file->add_to_pointer(open.shared_pointer, items.bytes());
+  if (!at.ok()) return at.status();
+  return transfer(open, direction, items, static_cast<std::int64_t>(at.value()));
+}
+
+// Collective: the ranks' pieces stand in order of ranks.
+Result<std::int64_t> access_ordered(OpenFile& open, Direction direction, const Items& items) {
+  const std::int64_t own = items.bytes();
+  std::vector<char> gathered;
+  PERDURE_TRY(gather_all(open.group->comm(), &own, sizeof own, gathered));
+  std::vector<std::int64_t> all(open.group->ranks());
+  std::memcpy(all.data(), gathered.data(), gathered.size());
+  std::int64_t before = 0;
+  std::int64_t sum = 0;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (rank == open.group->rank()) before = sum;
+    sum += all[rank];
+  }
+  // The base, or that rank 0 could not have it.
+  std::int64_t base = -1;
+  Status status;
+  if (open.group->rank() == 0) {
+    auto added = open.file->add_to_pointer(open.shared_pointer, sum);
+    status = added.status();
+    if (added.ok()) base = static_cast<std::int64_t>(added.value());
+  }
+  const int error = PMPI_Bcast(&base, sizeof base, type_byte(), 0, open.group->comm());
+  if (error != MPI_SUCCESS) return mpi_status("MPI_Bcast", error);
+  if (!status.ok()) return status;
+  if (base < 0) return Status(Code::peer_failed, "rank 0 has no shared file pointer");
+  return transfer(open, direction, items, base + before);
+}
+
+Result<std::int64_t> run(OpenFile& open, const Access& access, MPI_Offset offset,
+                         const Items& items) {
+  switch (access.pointer) {
+    case Pointer::given:
+      return transfer(open, access.direction, items, offset * open.view.etype_bytes);
+    case Pointer::individual:
+      return access_individual(open, access.direction, items);
+    case Pointer::shared:
+      return access_shared(open, access.direction, items);
+    case Pointer::ordered:
+      return access_ordered(open, access.direction, items);
+  }
+  return std::int64_t{0};
+}
+
+// A request that is complete, with the status that its wait gives.
+int query_done(void* bytes, MPI_Status* status) {
+  PMPI_Status_set_elements_x(status, type_byte(), *static_cast<std::int64_t*>(bytes));
+  PMPI_Status_set_cancelled(status, 0);
+  return MPI_SUCCESS;
+}
+int free_done(void* bytes) {
+  delete static_cast<std::int64_t*>(bytes);
+  return MPI_SUCCESS;
+}
+int cancel_done(void*, int) {
+  return MPI_SUCCESS;
+}
+
+int complete_request(std::int64_t bytes, MPI_Request* request) {
+  auto done = std::make_unique<std::int64_t>(bytes);
+  const int error = PMPI_Grequest_start(query_done, free_done, cancel_done, done.get(), request);
+  if (error != MPI_SUCCESS) return error;
+  (void)done.release();  // free_done deletes it
+  return PMPI_Grequest_complete(*request);
+}
+
+template <typename Buffer>
+void* writable(Buffer* buffer) {
+  return const_cast<void*>(static_cast<const void*>(buffer));
+}
+
+// The access that is most frequent: one run of bytes at a given offset, which this node has. False:
+// nothing was done.
+bool take_short_cut(OpenFile& open, const Access& access, MPI_Offset offset, void* buffer,
+                    std::int64_t count, MPI_Datatype type, std::int64_t& bytes) {
+  if (access.pointer != Pointer::given || !open.short_cut.possible) return false;
+  const DatatypeMap* map = known_map(type);
+  if (map == nullptr || !map->contiguous || count <= 0 || offset < 0) return false;
+  bytes = count * map->size_bytes;
+  if (open.view.etype_bytes != 1 && bytes % open.view.etype_bytes != 0) return false;
+  const auto at =
+      static_cast<std::uint64_t>(open.view.displacement + offset * open.view.etype_bytes);
+  CachePart& part = *open.short_cut.part;
+  if (access.direction == Direction::read) {
+    return open.readable && part.try_read(at, buffer, static_cast<std::uint64_t>(bytes)) &&
+           (count_access(open.file->tally(), access.direction, bytes), true);
+  }
+  return open.writable && open.short_cut.writes &&
+         part.try_write(at, buffer, static_cast<std::uint64_t>(bytes)) &&
+         (count_access(open.file->tally(), access.direction, bytes), true);
+}
+
+// One access of an open file; `finish` tells the program what came of it, `refuse` lets MPI refuse.
+template <typename Finish, typename Refuse>
+int perform(OpenFile& open, const Access& access, MPI_Offset offset, void* buffer,
+            std::int64_t count, MPI_Datatype type, const Finish& finish, const Refuse& refuse) {
+  std::int64_t bytes = 0;
+  if (take_short_cut(open, access, offset, buffer, count, type, bytes)) return finish(bytes);
+  const auto map = map_of(type);
+  if (!is_sound(open, access, offset, count, map)) return refuse();
+  const auto moved = run(open, access, offset, {buffer, count, map.value()});
+  return moved.ok() ? finish(moved.value()) : raise_on_file(open.handle, moved.status());
+}
+
+// Each shape of call (file_calls.hpp). TheCall is the call, Ending what ends a split one.
+template <typename TheCall, const char* name>
+struct Shape {
+  static constexpr Access access = access_of(name);
+
+  template <typename Buffer, typename Count>
+  static int at(MPI_File file, MPI_Offset offset, Buffer* buffer, Count count, MPI_Datatype type,
+                MPI_Status* status) {
+    OpenFile* open = find_file(file);
+    if (open == nullptr) return TheCall::real(file, offset, buffer, count, type, status);
+    return perform(
+        *open, access, offset, writable(buffer), static_cast<std::int64_t>(count), type,
+        [status](std::int64_t bytes) {
+          fill_status(status, bytes);
+          return MPI_SUCCESS;
+        },
+        [&] { return TheCall::real(file, offset, buffer, count, type, status); });
+  }
+
+  template <typename Buffer, typename Count>
+  static int here(MPI_File file, Buffer* buffer, Count count, MPI_Datatype type,
+                  MPI_Status* status) {
+    OpenFile* open = find_file(file);
+    if (open == nullptr) return TheCall::real(file, buffer, count, type, status);
+    return perform(
+        *open, access, 0, writable(buffer), static_cast<std::int64_t>(count), type,
+        [status](std::int64_t bytes) {
+          fill_status(status, bytes);
+          return MPI_SUCCESS;
+        },
+        [&] { return TheCall::real(file, buffer, count, type, status); });
+  }
+
+  template <typename Buffer, typename Count>
+  static int iat(MPI_File file, MPI_Offset offset, Buffer* buffer, Count count, MPI_Datatype type,
+                 MPI_Request* request) {
+    OpenFile* open = find_file(file);
+    if (open == nullptr) return TheCall::real(file, offset, buffer, count, type, request);
+    return perform(
+        *open, access, offset, writable(buffer), static_cast<std::int64_t>(count), type,
+        [request](std::int64_t bytes) { return complete_request(bytes, request); },
+        [&] { return TheCall::real(file, offset, buffer, count, type, request); });
+  }
+
+  template <typename Buffer, typename Count>
+  static int ihere(MPI_File file, Buffer* buffer, Count count, MPI_Datatype type,
+                   MPI_Request* request) {
+    OpenFile* open = find_file(file);
+    if (open == nullptr) return TheCall::real(file, buffer, count, type, request);
+    return perform(
+        *open, access, 0, writable(buffer), static_cast<std::int64_t>(count), type,
+        [request](std::int64_t bytes) { return complete_request(bytes, request); },
+        [&] { return TheCall::real(file, buffer, count, type, request); });
+  }
+};
+
+Status already_begun(const OpenFile& open) {
+  return {Code::invalid_argument, open.file->path() +
+                                      ": a split collective call is under way on this handle; end "
+                                      "it before another begins"};
+}
+
+// Split collective calls: all is done at the beginning, the end tells.
+template <typename TheCall, const char* name, typename Ending>
+struct SplitShape {
+  static constexpr Access access = access_of(name);
+
+  template <typename Buffer, typename Count, typename Refuse>
+  static int begin(OpenFile& open, MPI_Offset offset, Buffer* buffer, Count count,
+                   MPI_Datatype type, const Refuse& refuse) {
+    if (open.split.kind != nullptr) return raise_on_file(open.handle, already_begun(open));
+    return perform(
+        open, access, offset, writable(buffer), static_cast<std::int64_t>(count), type,
+        [&open](std::int64_t bytes) {
+          open.split = {&Ending::real, bytes};
+          return MPI_SUCCESS;
+        },
+        refuse);
+  }
+
+  template <typename Buffer, typename Count>
+  static int at(MPI_File file, MPI_Offset offset, Buffer* buffer, Count count, MPI_Datatype type) {
+    OpenFile* open = find_file(file);
+    const auto real = [&] { return TheCall::real(file, offset, buffer, count, type); };
+    return open == nullptr ? real() : begin(*open, offset, buffer, count, type, real);
+  }
+
+  template <typename Buffer, typename Count>
+  static int here(MPI_File file, Buffer* buffer, Count count, MPI_Datatype type) {
+    OpenFile* open = find_file(file);
+    const auto real = [&] { return TheCall::real(file, buffer, count, type); };
+    return open == nullptr ? real() : begin(*open, 0, buffer, count, type, real);
+  }
+};
+
+template <typename TheCall, typename Buffer>
+int end_split(MPI_File file, Buffer* buffer, MPI_Status* status) {
+  OpenFile* open = find_file(file);
+  if (open == nullptr) return TheCall::real(file, buffer, status);
+  if (open->split.kind != &TheCall::real) {
+    return raise_on_file(file, {Code::invalid_argument,
+                                open->file->path() + ": no split collective call of this kind is "
+                                                     "under way on this handle"});
+  }
+  fill_status(status, open->split.bytes);
+  open->split = {};
+  return MPI_SUCCESS;
+}
+
+#define PERDURE_NAME(x) constexpr char name_##x[] = #x;
+PERDURE_CALLS_COUNTED(PERDURE_NAME)
+#undef PERDURE_NAME
+
+}  // namespace
+
+// The split calls by the name of what they end with.
+#define PERDURE_ENDING_read_at_all_begin FileCalls::read_at_all_end
+#define PERDURE_ENDING_write_at_all_begin FileCalls::write_at_all_end
+#define PERDURE_ENDING_read_all_begin FileCalls::read_all_end
+#define PERDURE_ENDING_write_all_begin FileCalls::write_all_end
+#define PERDURE_ENDING_read_ordered_begin FileCalls::read_ordered_end
+#define PERDURE_ENDING_write_ordered_begin FileCalls::write_ordered_end
+
+#define PERDURE_TAKE_AT(x) direct<FileCalls::x>(take, Shape<FileCalls::x, name_##x>::at);
+#define PERDURE_TAKE_HERE(x) direct<FileCalls::x>(take, Shape<FileCalls::x, name_##x>::here);
+#define PERDURE_TAKE_IAT(x) direct<FileCalls::x>(take, Shape<FileCalls::x, name_##x>::iat);
+#define PERDURE_TAKE_IHERE(x) direct<FileCalls::x>(take, Shape<FileCalls::x, name_##x>::ihere);
+#define PERDURE_TAKE_AT_BEGIN(x) \
+  direct<FileCalls::x>(take, SplitShape<FileCalls::x, name_##x, PERDURE_ENDING_##x>::at);
+#define PERDURE_TAKE_HERE_BEGIN(x) \
+  direct<FileCalls::x>(take, SplitShape<FileCalls::x, name_##x, PERDURE_ENDING_##x>::here);
+#define PERDURE_TAKE_END(x) direct<FileCalls::x>(take, end_split<FileCalls::x>);
+
+#define PERDURE_TAKE_AT_C(x) direct<FileCalls::x##_c>(take, Shape<FileCalls::x##_c, name_##x>::at);
+#define PERDURE_TAKE_HERE_C(x) \
+  direct<FileCalls::x##_c>(take, Shape<FileCalls::x##_c, name_##x>::here);
+#define PERDURE_TAKE_IAT_C(x) \
+  direct<FileCalls::x##_c>(take, Shape<FileCalls::x##_c, name_##x>::iat);
+#define PERDURE_TAKE_IHERE_C(x) \
+  direct<FileCalls::x##_c>(take, Shape<FileCalls::x##_c, name_##x>::ihere);
+#define PERDURE_TAKE_AT_BEGIN_C(x) \
+  direct<FileCalls::x##_c>(take, SplitShape<FileCalls::x##_c, name_##x, PERDURE_ENDING_##x>::at);
+#define PERDURE_TAKE_HERE_BEGIN_C(x) \
+  direct<FileCalls::x##_c>(take, SplitShape<FileCalls::x##_c, name_##x, PERDURE_ENDING_##x>::here);
+
+void take_data_access(bool take) {
+  PERDURE_CALLS_AT(PERDURE_TAKE_AT)
+  PERDURE_CALLS_HERE(PERDURE_TAKE_HERE)
+  PERDURE_CALLS_IAT(PERDURE_TAKE_IAT)
+  PERDURE_CALLS_IHERE(PERDURE_TAKE_IHERE)
+  PERDURE_CALLS_AT_BEGIN(PERDURE_TAKE_AT_BEGIN)
+  PERDURE_CALLS_HERE_BEGIN(PERDURE_TAKE_HERE_BEGIN)
+  PERDURE_CALLS_END(PERDURE_TAKE_END)
+#if MPI_VERSION >= 4
+  PERDURE_CALLS_AT(PERDURE_TAKE_AT_C)
+  PERDURE_CALLS_HERE(PERDURE_TAKE_HERE_C)
+  PERDURE_CALLS_IAT(PERDURE_TAKE_IAT_C)
+  PERDURE_CALLS_IHERE(PERDURE_TAKE_IHERE_C)
+  PERDURE_CALLS_AT_BEGIN(PERDURE_TAKE_AT_BEGIN_C)
+  PERDURE_CALLS_HERE_BEGIN(PERDURE_TAKE_HERE_BEGIN_C)
+#endif
+}
+
+}  // namespace perdure

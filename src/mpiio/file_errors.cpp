@@ -1,0 +1,51 @@
+// Perdure's errors as MPI's error classes for files, each with a code whose text is the sentence of
+// the newest failure.
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "mpi/mpi_library.hpp"
+#include "mpiio/open_file.hpp"
+
+namespace perdure {
+namespace {
+
+int error_class(Code code) {
+  switch (code) {
+    case Code::no_space:
+      return MPI_ERR_NO_SPACE;
+    case Code::busy:
+      return MPI_ERR_FILE_IN_USE;
+    case Code::invalid_argument:
+      return MPI_ERR_ARG;
+    case Code::unsupported:
+      return MPI_ERR_UNSUPPORTED_OPERATION;
+    case Code::not_found:
+      return MPI_ERR_NO_SUCH_FILE;
+    default:
+      return MPI_ERR_IO;
+  }
+}
+
+int error_code(const Status& status) {
+  static std::mutex mutex;
+  static std::map<int, int> codes;  // by class
+  const std::lock_guard<std::mutex> lock(mutex);
+  const int wanted = error_class(status.code());
+  auto [found, fresh] = codes.try_emplace(wanted, wanted);
+  if (fresh && PMPI_Add_error_code(wanted, &found->second) != MPI_SUCCESS) found->second = wanted;
+  std::string text = "Perdure: " + status.message();
+  if (text.size() >= MPI_MAX_ERROR_STRING) text.resize(MPI_MAX_ERROR_STRING - 1);
+  if (found->second != wanted) PMPI_Add_error_string(found->second, text.c_str());
+  return found->second;
+}
+
+}  // namespace
+
+int raise_on_file(MPI_File file, const Status& status) {
+  const int code = error_code(status);
+  PMPI_File_call_errhandler(file, code);
+  return code;
+}
+
+}  // namespace perdure

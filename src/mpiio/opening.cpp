@@ -1,0 +1,299 @@
+// Files: opened, closed and deleted.
+//
+// A cached file is opened by the MPI library too, which checks the arguments, makes the file, keeps
+// the error handler, the group and the hints, and deletes the file at its close if that was asked
+// for. What it does not do any more is to transfer bytes.
+#include <array>
+#include <atomic>
+#include <climits>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/agreement.hpp"
+#include "base/checksum.hpp"
+#include "base/clock.hpp"
+#include "mpi/info.hpp"
+#include "mpi/mpi_library.hpp"
+#include "mpiio/data_access.hpp"
+#include "mpiio/file_admin.hpp"
+
+namespace perdure {
+
+FileTable file_table;
+
+namespace {
+
+std::atomic<int> open_count{0};
+
+// "ufs:/scratch/a" names a driver of ROMIO. Those that are the kernel's file systems are ours too.
+std::optional<std::string> kernel_path(const std::string& name) {
+  const std::size_t colon = name.find(':');
+  if (colon == std::string::npos || colon < 2 || name.find('/') < colon) return name;
+  const std::string driver = name.substr(0, colon);
+  for (const char* known : {"ufs", "nfs", "xfs", "gpfs", "lustre", "panfs", "testfs"}) {
+    if (driver == known) return name.substr(colon + 1);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> absolute_path(const char* name) {
+  const auto path = kernel_path(name);
+  if (!path) return std::nullopt;
+  char resolved[PATH_MAX];
+  if (::realpath(path->c_str(), resolved) == nullptr) return std::nullopt;
+  return std::string(resolved);
+}
+
+Result<std::optional<CacheEnvironment>> read_environment() {
+  const char* text = std::getenv("PERDURE_CACHE");
+  if (text == nullptr || *text == '\0') return std::optional<CacheEnvironment>();
+  auto parsed = parse_cache_environment(text);
+  if (!parsed.ok()) return parsed.status();
+  return std::optional<CacheEnvironment>(parsed.take());
+}
+
+Result<CacheOptions> read_options(const std::string& path, MPI_Info info) {
+  auto environment = read_environment();
+  if (!environment.ok()) return environment.status();
+  return choose_cache_options(read_info(info), environment.value(), path);
+}
+
+// How the file is reached for fetching and writing back; nothing if it can't be.
+std::optional<BackingFile::Access> backing_access(const std::string& path, int amode) {
+  if ((amode & MPI_MODE_RDONLY) != 0) return BackingFile::Access::read;
+  if (BackingFile::open(path, BackingFile::Access::read_write).ok()) {
+    return BackingFile::Access::read_write;
+  }
+  auto file = BackingFile::open(path, BackingFile::Access::write);
+  if (!file.ok()) return std::nullopt;
+  auto bytes = file.value().size_bytes();
+  if (!bytes.ok() || bytes.value() != 0) return std::nullopt;
+  return BackingFile::Access::write;
+}
+
+// What a rank wants of a file, and what it can.
+struct Wish {
+  Status status;
+  bool wanted = false;
+  bool possible = false;
+  bool known = false;  // this process has the file cached already
+  CacheOptions options;
+  std::string path;
+  BackingFile::Access access = BackingFile::Access::read;
+};
+
+Wish make_wish(const char* name, int amode, MPI_Info info) {
+  Wish wish;
+  const auto path = absolute_path(name);
+  auto options = read_options(path.value_or(name), info);
+  wish.status = options.status();
+  if (!options.ok()) return wish;
+  wish.options = options.take();
+  wish.wanted = wish.options.cached;
+  if (!path) return wish;
+  wish.path = *path;
+  wish.known = CachedFile::is_known(*path);
+  if ((!wish.wanted && !wish.known) || (amode & MPI_MODE_SEQUENTIAL) != 0) return wish;
+  const auto access = backing_access(*path, amode);
+  wish.possible = access.has_value();
+  if (access) wish.access = *access;
+  return wish;
+}
+
+// Of the options that must be the same on all ranks.
+std::uint64_t digest(const Wish& wish) {
+  const CacheOptions& options = wish.options;
+  const std::string text = options.pool + ";" + std::to_string(static_cast<int>(options.layout)) +
+                           ";" + std::to_string(options.block_bytes) + ";" +
+                           std::to_string(static_cast<int>(options.fetch));
+  return crc64(text.data(), text.size());
+}
+
+enum class Verdict { pass, cache, refuse };
+
+// Collective over the program's communicator, once for every file that is opened. A file is cached
+// if all ranks want it and can, or if it is cached already by one of them: two ways to one file
+// would not see each other's bytes.
+Verdict judge(const Wish& wish, bool failed, MPI_Comm comm, Status& refusal) {
+  const std::uint64_t own = digest(wish);
+  std::array<std::uint64_t, 8> seen = {
+      failed, wish.wanted, !wish.wanted, wish.known, !wish.possible, own, ~own, !wish.status.ok()};
+  const int error = PMPI_Allreduce(MPI_IN_PLACE, seen.data(), static_cast<int>(seen.size()),
+                                   type_uint64(), op_max(), comm);
+  if (error != MPI_SUCCESS || seen[0] != 0) return Verdict::pass;
+  if (seen[7] != 0) {
+    refusal = !wish.status.ok() ? wish.status
+                                : Status(Code::peer_failed, "the hints of another rank are wrong");
+    return Verdict::refuse;
+  }
+  const bool known = seen[3] != 0;
+  if (seen[1] == 0 && !known) return Verdict::pass;
+  if (seen[2] != 0 && !known) {
+    refusal = {Code::invalid_argument,
+               wish.path +
+                   ": some ranks ask for the cache and others do not; give all of them the "
+                   "same hints and the same PERDURE_CACHE"};
+    return Verdict::refuse;
+  }
+  if (!known && (seen[5] != own || seen[6] != ~own)) {
+    refusal = {Code::invalid_argument,
+               wish.path +
+                   ": the ranks give different perdure_cache hints; pool, layout, block "
+                   "and fetch must be the same"};
+    return Verdict::refuse;
+  }
+  if (seen[4] == 0) return Verdict::cache;
+  if (!known) return Verdict::pass;
+  refusal = {Code::busy, wish.path +
+                             " is cached by another handle, and can't be in this mode of "
+                             "access; close that handle first"};
+  return Verdict::refuse;
+}
+
+// Collective. The slot of a new shared pointer, which rank 0 takes for all.
+Result<int> take_shared_pointer(MpiGroup& group, CachedFile& file) {
+  int slot = -1;
+  Status status;
+  if (group.rank() == 0) {
+    auto taken = file.take_pointer();
+    status = taken.status();
+    if (taken.ok()) slot = taken.value();
+  }
+  PERDURE_TRY(agree(group, status));
+  const int error = PMPI_Bcast(&slot, sizeof slot, type_byte(), 0, group.comm());
+  if (error != MPI_SUCCESS) return mpi_status("MPI_Bcast", error);
+  return slot;
+}
+
+// MPI_MODE_APPEND: all pointers begin at the end.
+Status append(OpenFile& open) {
+  auto size = open.file->size_bytes(0);
+  PERDURE_TRY(agree(*open.group, size.status()));
+  open.position = static_cast<std::int64_t>(size.value());
+  Status stored;
+  if (open.group->rank() == 0) {
+    stored = open.file->store_pointer(open.shared_pointer, size.value());
+  }
+  return agree(*open.group, stored);
+}
+
+int forget_at_finalize(MPI_Comm, int, void*, void*) {
+  CachedFile::close_forgotten();
+  return MPI_SUCCESS;
+}
+int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+// MPI_Finalize frees MPI_COMM_SELF, and so calls this before MPI is gone.
+void watch_finalize() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    int key = 0;
+    if (PMPI_Comm_create_keyval(copy_nothing, forget_at_finalize, &key, nullptr) == MPI_SUCCESS) {
+      PMPI_Comm_set_attr(comm_self(), key, nullptr);
+    }
+  });
+}
+
+// Collective; everything but the table.
+Result<std::unique_ptr<OpenFile>> open_cached(std::unique_ptr<MpiGroup> group, const Wish& wish,
+                                              int amode, MPI_File handle) {
+  auto open = std::make_unique<OpenFile>();
+  auto file = CachedFile::open(*group, wish.path, wish.options, wish.access);
+  if (!file.ok()) return file.status();
+  open->file = file.take();
+  open->group = std::move(group);
+  open->handle = handle;
+  open->options = wish.options;
+  open->amode = amode;
+  open->readable = (amode & (MPI_MODE_RDONLY | MPI_MODE_RDWR)) != 0;
+  open->writable = (amode & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0;
+  open->opened_ns = monotonic_ns();
+  auto slot = take_shared_pointer(*open->group, *open->file);
+  Status ready = slot.status();
+  if (slot.ok()) open->shared_pointer = slot.value();
+  if (ready.ok() && (amode & MPI_MODE_APPEND) != 0) ready = append(*open);
+  find_short_cut(*open);
+  if (ready.ok()) return open;
+  (void)CachedFile::close(open->file, *open->group, true);  // the first failure is the one to tell
+  return ready;
+}
+
+int fail_open(MPI_File* file, const Status& status) {
+  FileCalls::close::real(file);
+  return raise_on_file(file_null(), status);
+}
+
+// Collective: gives up the shared pointer and the file; what it could not write back stays.
+Status close_cached(OpenFile& open) {
+  Status given;
+  const bool discard = (open.amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
+  if (open.group->rank() == 0) given = open.file->give_pointer(open.shared_pointer);
+  const Status closed = CachedFile::close(open.file, *open.group, discard);
+  report_file(open, closed);
+  file_table.remove(open.handle);
+  if (--open_count == 0) take_file_calls(false);
+  return closed.ok() ? given : closed;
+}
+
+}  // namespace
+
+int file_open(MPI_Comm comm, const char* name, int amode, MPI_Info info, MPI_File* file) {
+  const int error = FileCalls::open::real(comm, name, amode, info, file);
+  if (CallerScope::from_library()) return error;
+  int kind = MPI_SUCCESS;
+  PMPI_Error_class(error, &kind);
+  if (kind == MPI_ERR_COMM || kind == MPI_ERR_ARG) return error;
+  const Wish wish = error == MPI_SUCCESS ? make_wish(name, amode, info) : Wish();
+  Status refusal;
+  const Verdict verdict = judge(wish, error != MPI_SUCCESS, comm, refusal);
+  if (verdict == Verdict::pass) return error;
+  if (verdict == Verdict::refuse) return fail_open(file, refusal);
+  auto group = MpiGroup::create(comm);
+  if (!group.ok()) return fail_open(file, group.status());
+  watch_finalize();
+  auto open = open_cached(group.take(), wish, amode, *file);
+  if (!open.ok()) return fail_open(file, open.status());
+  const Status added = file_table.add(*file, open.value().get());
+  if (!added.ok()) return fail_open(file, added);
+  if (open_count++ == 0) take_file_calls(true);
+  (void)open.take().release();  // until file_close
+  return MPI_SUCCESS;
+}
+
+int file_close(MPI_File* file) {
+  OpenFile* known = find_file(*file);
+  if (known == nullptr) return FileCalls::close::real(file);
+  const std::unique_ptr<OpenFile> open(known);
+  const Status closed = close_cached(*open);
+  const int raised = closed.ok() ? MPI_SUCCESS : raise_on_file(*file, closed);
+  const int error = FileCalls::close::real(file);
+  return raised != MPI_SUCCESS ? raised : error;
+}
+
+int leave_cache(OpenFile& known) {
+  const std::unique_ptr<OpenFile> open(&known);
+  const Status closed = close_cached(*open);
+  return closed.ok() ? MPI_SUCCESS : raise_on_file(open->handle, closed);
+}
+
+// What a crash left behind of a file that is deleted is of no use any more.
+int file_delete(const char* name, MPI_Info info) {
+  const auto path = absolute_path(name);
+  const int error = FileCalls::delete_::real(name, info);
+  if (error != MPI_SUCCESS || !path || CallerScope::from_library()) return error;
+  auto options = read_options(*path, info);
+  if (!options.ok() || !options.value().cached) return error;
+  const std::string& pool = options.value().pool;
+  const std::string directory = pool.empty() ? default_part_directory() : pool;
+  // If there is none, or it is in use by who has the file open, there is nothing to do.
+  (void)discard_part(directory, part_file_path(directory, *path));
+  return error;
+}
+
+}  // namespace perdure

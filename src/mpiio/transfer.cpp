@@ -1,0 +1,97 @@
+#include "mpiio/transfer.hpp"
+
+#include <algorithm>
+
+namespace perdure {
+namespace {
+
+// While one exists, no other request in atomic mode is served.
+class AtomicRequest {
+ public:
+  explicit AtomicRequest(OpenFile& open) : file_(open.atomic_mode ? open.file.get() : nullptr) {
+    if (file_ != nullptr) status_ = file_->lock();
+  }
+  ~AtomicRequest() {
+    // A lock that can't be given back is on a node that is gone, and with it the file.
+    if (file_ != nullptr && status_.ok()) (void)file_->unlock();
+  }
+  AtomicRequest(const AtomicRequest&) = delete;
+  AtomicRequest& operator=(const AtomicRequest&) = delete;
+  const Status& status() const { return status_; }
+
+ private:
+  CachedFile* file_;
+  Status status_;
+};
+
+void count(std::atomic<std::uint64_t>& number, std::atomic<std::uint64_t>& sum,
+           std::int64_t bytes) {
+  number.store(number.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  sum.store(sum.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(bytes),
+            std::memory_order_relaxed);
+}
+
+Status move(OpenFile& open, Direction direction, const Items& items, std::int64_t at,
+            std::int64_t bytes) {
+  Status status;
+  CachedFile& file = *open.file;
+  if (direction == Direction::read) {
+    for_each_pair(*items.map, items.buffer, open.view, at, bytes,
+                  [&](std::int64_t offset, char* memory, std::int64_t piece) {
+                    status = file.read(static_cast<std::uint64_t>(offset), memory,
+                                       static_cast<std::uint64_t>(piece));
+                    return status.ok();
+                  });
+    return status;
+  }
+  Acknowledge when = open.options.acknowledge;
+  // In atomic mode a write is to be seen by every read that comes after it.
+  if (open.atomic_mode && when == Acknowledge::async) when = Acknowledge::sync;
+  for_each_pair(*items.map, items.buffer, open.view, at, bytes,
+                [&](std::int64_t offset, char* memory, std::int64_t piece) {
+                  status = file.write(static_cast<std::uint64_t>(offset), memory,
+                                      static_cast<std::uint64_t>(piece), when);
+                  return status.ok();
+                });
+  return status;
+}
+
+}  // namespace
+
+void count_access(CacheTally& tally, Direction direction, std::int64_t bytes) {
+  if (direction == Direction::read) {
+    count(tally.reads, tally.read_bytes, bytes);
+  } else {
+    count(tally.writes, tally.written_bytes, bytes);
+  }
+}
+
+Result<std::int64_t> readable_bytes(OpenFile& open, std::int64_t at, std::int64_t bytes) {
+  if (bytes == 0) return bytes;
+  const std::int64_t end = open.view.file_offset(at + bytes - 1) + 1;
+  auto size = open.file->size_bytes(static_cast<std::uint64_t>(end));
+  if (!size.ok()) return size.status();
+  const auto size_bytes = static_cast<std::int64_t>(size.value());
+  if (end <= size_bytes) return bytes;
+  const std::int64_t seen = open.view.contiguous
+                                ? std::max<std::int64_t>(0, size_bytes - open.view.displacement)
+                                : open.view.data_bytes_before(size_bytes);
+  return std::clamp<std::int64_t>(seen - at, 0, bytes);
+}
+
+Result<std::int64_t> transfer(OpenFile& open, Direction direction, const Items& items,
+                              std::int64_t at) {
+  const AtomicRequest request(open);
+  if (!request.status().ok()) return request.status();
+  std::int64_t bytes = items.bytes();
+  if (direction == Direction::read) {
+    auto readable = readable_bytes(open, at, bytes);
+    if (!readable.ok()) return readable.status();
+    bytes = readable.value();
+  }
+  count_access(open.file->tally(), direction, bytes);
+  if (Status moved = move(open, direction, items, at, bytes); !moved.ok()) return moved;
+  return bytes;
+}
+
+}  // namespace perdure
