@@ -25,10 +25,11 @@ using FileCall = Call<name, Function, bind_file_calls>;
 //   IAT      file, offset, buffer, count, type, request
 //   IHERE    file, buffer, count, type, request
 //   AT_BEGIN, HERE_BEGIN, END: split collectives
+// clang-format off
 #define PERDURE_CALLS_AT(F) F(read_at) F(read_at_all) F(write_at) F(write_at_all)
 #define PERDURE_CALLS_HERE(F) \
-  F(read)                     \
-  F(read_all) F(write) F(write_all) F(read_shared) F(write_shared) F(read_ordered) F(write_ordered)
+  F(read) F(read_all) F(write) F(write_all) F(read_shared) F(write_shared) F(read_ordered) \
+  F(write_ordered)
 #define PERDURE_CALLS_IAT(F) F(iread_at) F(iread_at_all) F(iwrite_at) F(iwrite_at_all)
 #define PERDURE_CALLS_IHERE(F) \
   F(iread) F(iread_all) F(iwrite) F(iwrite_all) F(iread_shared) F(iwrite_shared)
@@ -36,20 +37,18 @@ using FileCall = Call<name, Function, bind_file_calls>;
 #define PERDURE_CALLS_HERE_BEGIN(F) \
   F(read_all_begin) F(write_all_begin) F(read_ordered_begin) F(write_ordered_begin)
 #define PERDURE_CALLS_END(F) \
-  F(read_at_all_end)         \
-  F(write_at_all_end) F(read_all_end) F(write_all_end) F(read_ordered_end) F(write_ordered_end)
+  F(read_at_all_end) F(write_at_all_end) F(read_all_end) F(write_all_end) \
+  F(read_ordered_end) F(write_ordered_end)
 // Those that have a count.
 #define PERDURE_CALLS_COUNTED(F) \
-  PERDURE_CALLS_AT(F)            \
-  PERDURE_CALLS_HERE(F)          \
-  PERDURE_CALLS_IAT(F) PERDURE_CALLS_IHERE(F) PERDURE_CALLS_AT_BEGIN(F) PERDURE_CALLS_HERE_BEGIN(F)
+  PERDURE_CALLS_AT(F) PERDURE_CALLS_HERE(F) PERDURE_CALLS_IAT(F) PERDURE_CALLS_IHERE(F) \
+  PERDURE_CALLS_AT_BEGIN(F) PERDURE_CALLS_HERE_BEGIN(F)
 // Those that don't transfer bytes, but for MPI_File_delete, whose name is a word of C++.
-#define PERDURE_CALLS_OTHER(F)                                                           \
-  F(open)                                                                                \
-  F(close)                                                                               \
-  F(set_size)                                                                            \
-  F(preallocate) F(get_size) F(set_info) F(get_info) F(set_view) F(seek) F(get_position) \
-      F(seek_shared) F(get_position_shared) F(set_atomicity) F(get_atomicity) F(sync)
+#define PERDURE_CALLS_OTHER(F) \
+  F(open) F(close) F(set_size) F(preallocate) F(get_size) F(set_info) F(get_info) F(set_view) \
+  F(seek) F(get_position) F(seek_shared) F(get_position_shared) F(set_atomicity) \
+  F(get_atomicity) F(sync)
+// clang-format on
 
 // FileCalls::read_at and so on.
 struct FileCalls {
