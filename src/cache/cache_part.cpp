@@ -15,6 +15,7 @@ namespace {
 std::atomic<std::uint64_t> parts_made{0};
 
 constexpr std::uint64_t header_room = 8192;
+constexpr std::uint64_t part_bytes_max = std::uint64_t{1} << 48;  // no sum of offsets overflows
 constexpr std::uint64_t block_alignment = std::uint64_t{1} << 20;
 
 std::uint64_t align_to(std::uint64_t value, std::uint64_t alignment) {
@@ -55,9 +56,13 @@ Status check_header(const Device& device, const PartHeaderFormat& header) {
                 "; use the version that wrote it, or a newer one"};
   }
   if (!whole) return damaged(device, "the header's checksum is wrong");
-  const bool sane = std::has_single_bit(header.block_bytes) &&
-                    header.block_bytes >= grains_per_block && header.nodes > 0 &&
-                    header.node < header.nodes && header.path[part_path_bytes - 1] == '\0';
+  const bool sane =
+      std::has_single_bit(header.block_bytes) && header.block_bytes >= grains_per_block &&
+      header.block_bytes <= part_bytes_max &&
+      header.blocks <= part_bytes_max / header.block_bytes &&
+      header.journal_slots <= part_bytes_max / sizeof(JournalFormat) &&
+      header.layout <= static_cast<std::uint32_t>(LayoutKind::parts) && header.nodes > 0 &&
+      header.node < header.nodes && header.path[part_path_bytes - 1] == '\0';
   if (!sane) return damaged(device, "the header's numbers can't be right");
   const Layout layout{LayoutKind{header.layout}, header.nodes, header.block_bytes,
                       header.part_blocks};
@@ -72,6 +77,21 @@ Status check_header(const Device& device, const PartHeaderFormat& header) {
   }
   return Status::success();
 }
+
+// Waits for another process: soon it may be done, or it reads from a slow file system.
+class Patience {
+ public:
+  void wait() {
+    if (++waits_ < 64) {
+      ::sched_yield();
+    } else {
+      ::usleep(100);
+    }
+  }
+
+ private:
+  unsigned waits_ = 0;
+};
 
 PartHeaderFormat make_header(const PartIdentity& identity, const PartGeometry& geometry) {
   const PartOffsets at = offsets_of(identity.layout, geometry);
@@ -105,23 +125,26 @@ std::uint64_t part_file_bytes(const Layout& layout, const PartGeometry& geometry
   return offsets_of(layout, geometry).end;
 }
 
-// The header comes last: a part whose making was cut short has none.
+// The magic number comes last, in one store: a part whose making was cut short has none, and is
+// known by that.
 Status CachePart::format(Device& device, const PartIdentity& identity, const PartGeometry& geometry,
                          std::uint64_t file_bytes) {
   if (identity.path.size() >= part_path_bytes) {
     return {Code::invalid_argument, "the path " + identity.path + " is longer than " +
                                         std::to_string(part_path_bytes - 1) + " bytes"};
   }
-  const PartHeaderFormat header = make_header(identity, geometry);
+  PartHeaderFormat header = make_header(identity, geometry);
   PERDURE_TRY(device.allocate(0, header.block_offset));
   PartStateFormat state{};
   state.size_bytes = file_bytes;
   state.visible_bytes = file_bytes;
   device.store(header.state_offset, &state, sizeof state);
-  device.flush(header.state_offset, header.block_offset - header.state_offset);
-  PERDURE_TRY(device.fence());
+  header.magic = 0;
   device.store(0, &header, sizeof header);
-  device.flush(0, sizeof header);
+  device.flush(0, header.block_offset);
+  PERDURE_TRY(device.fence());
+  device.store_word(offsetof(PartHeaderFormat, magic), part_magic);
+  device.flush(0, sizeof header.magic);
   return device.fence();
 }
 
@@ -180,13 +203,17 @@ Status CachePart::fill_claimed(std::uint64_t block) {
   if (visible == 0) return Status::success();
   const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
   filled_bytes_.fetch_add(visible, std::memory_order_relaxed);
-  return backing_->read(begin, bytes_of(block), visible);
+  const Status read = backing_->read(begin, bytes_of(block), visible);
+  // What is filled later may be less, and zeros must follow it.
+  if (!read.ok()) std::memset(bytes_of(block), 0, visible);
+  return read;
 }
 
 // P1. Whoever finds the block absent fills it, the others wait.
 Status CachePart::await_present(std::uint64_t block) {
   PERDURE_TRY(check_room(block));
   auto state = word(table_[block].state);
+  Patience patience;
   while (true) {
     auto seen = static_cast<std::uint32_t>(BlockState::absent);
     if (state.compare_exchange_strong(seen, static_cast<std::uint32_t>(BlockState::filling))) {
@@ -197,7 +224,7 @@ Status CachePart::await_present(std::uint64_t block) {
       return filled;
     }
     if (seen == static_cast<std::uint32_t>(BlockState::present)) return Status::success();
-    ::sched_yield();
+    patience.wait();
   }
 }
 
@@ -337,6 +364,8 @@ class CachePart::Intention {
   Intention(CachePart& part, std::uint64_t offset, const std::byte* from, std::uint64_t bytes)
       : part_(part), slot_(part.slot_of_thread()) {
     if (slot_ == nullptr) return;
+    // A process dies between two stores of its program; the compiler keeps them in order here.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     slot_->offset = offset;
     slot_->checksum = 0;
     std::memcpy(slot_->bytes, from, bytes);
@@ -350,7 +379,10 @@ class CachePart::Intention {
   Intention& operator=(const Intention&) = delete;
 
   bool possible() const { return slot_ != nullptr; }
-  void declare() { word(slot_->length).store(bytes_, std::memory_order_release); }
+  void declare() {
+    word(slot_->length).store(bytes_, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
 
   // P6 (1).
   Status declare_durably() {
@@ -358,6 +390,13 @@ class CachePart::Intention {
     declare();
     Device& device = *part_.device_;
     device.flush(part_.device_offset(slot_), offsetof(JournalFormat, bytes) + bytes_);
+    return device.fence();
+  }
+  // P6 (4).
+  Status retract_durably() {
+    word(slot_->length).store(0, std::memory_order_release);
+    Device& device = *part_.device_;
+    device.flush(part_.device_offset(&slot_->length), sizeof slot_->length);
     return device.fence();
   }
   static std::uint64_t checksum_of(const JournalFormat& slot, std::uint64_t length) {
@@ -394,7 +433,8 @@ Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::
   if (first != bytes) PERDURE_TRY(write_into(next, 0, from + first, bytes - first));
   if (when != Acknowledge::durable) return Status::success();
   PERDURE_TRY(keep(block, within, first));
-  return first == bytes ? Status::success() : keep(next, 0, bytes - first);
+  if (first != bytes) PERDURE_TRY(keep(next, 0, bytes - first));
+  return intention.retract_durably();
 }
 
 namespace {
@@ -480,6 +520,14 @@ Status CachePart::keep(std::uint64_t block, std::uint64_t within, std::uint64_t 
   return device_->fence();
 }
 
+void CachePart::flush_grains(std::uint64_t block, const Grains& grains) {
+  for (unsigned grain = 0; grain < grains_per_block; ++grain) {
+    if (!grains.has(grain)) continue;
+    device_->flush(device_offset(bytes_of(block)) + (std::uint64_t{grain} << grain_shift_),
+                   std::size_t{1} << grain_shift_);
+  }
+}
+
 Status CachePart::persist() {
   const std::uint64_t blocks = blocks_in_use();
   std::vector<std::pair<std::uint64_t, Grains>> found;
@@ -492,11 +540,7 @@ Status CachePart::persist() {
                           word(entry.leaving[half]).load(std::memory_order_acquire);
     }
     if (grains.none()) continue;
-    for (unsigned grain = 0; grain < grains_per_block; ++grain) {
-      if (!grains.has(grain)) continue;
-      device_->flush(device_offset(bytes_of(block)) + (std::uint64_t{grain} << grain_shift_),
-                     std::size_t{1} << grain_shift_);
-    }
+    flush_grains(block, grains);
     found.emplace_back(block, grains);
   }
   PERDURE_TRY(device_->fence());
@@ -514,25 +558,38 @@ std::uint64_t CachePart::blocks_in_use() const {
   return std::min(header_.blocks, part_blocks_for(layout_, header_.node, size_bytes()));
 }
 
-// 1. Nobody reads or writes meanwhile. The part is cut first, then the cached file, by the caller:
-//    a crash between the two leaves bytes that the call was to remove, never a hole in others.
+// Nobody reads or writes meanwhile. The part is cut first, then the cached file, by the caller: a
+// crash between the two leaves bytes, also older ones, where the call was to remove them, and
+// touches no others.
+//   1. the size, fence: recovery writes nothing beyond it
+//   2. what is cut off is neither kept nor anything but zeros, fence: nor if the file grows again
+//   3. its space is given back
 Status CachePart::set_size(std::uint64_t bytes) {
   const std::uint64_t before = blocks_in_use();
   auto visible = word(state_->visible_bytes);
   if (visible.load() > bytes) visible.store(bytes);
+  word(state_->size_bytes).store(bytes);
+  device_->flush(header_.state_offset, sizeof(std::uint64_t));
+  PERDURE_TRY(device_->fence());
+  std::vector<std::uint64_t> gone;
   for (std::uint64_t block = 0; block < before; ++block) {
     const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
     if (begin + layout_.block_bytes <= bytes || !is_present(block)) continue;
     if (begin >= bytes) {
-      BlockFormat gone{};
-      device_->store(device_offset(&table_[block]), &gone, sizeof gone);
-      PERDURE_TRY(device_->discard(device_offset(bytes_of(block)), layout_.block_bytes));
+      static constexpr BlockFormat absent{};
+      device_->store(device_offset(&table_[block]), &absent, sizeof absent);
+      device_->flush(device_offset(&table_[block]), sizeof absent);
+      gone.push_back(block);
       continue;
     }
     const std::uint64_t within = bytes - begin;
     std::memset(bytes_of(block) + within, 0, layout_.block_bytes - within);
+    device_->flush(device_offset(bytes_of(block)) + within, layout_.block_bytes - within);
   }
-  word(state_->size_bytes).store(bytes);
+  PERDURE_TRY(device_->fence());
+  for (const std::uint64_t block : gone) {
+    PERDURE_TRY(device_->discard(device_offset(bytes_of(block)), layout_.block_bytes));
+  }
   return Status::success();
 }
 
@@ -563,13 +620,14 @@ Status CachePart::write_grains(std::uint64_t block, const Grains& grains,
 
 // P4 up to fsync.
 Status CachePart::write_back_block(std::uint64_t block, WriteBackTally& tally,
-                                   std::vector<std::pair<std::uint64_t, std::uint32_t>>& handed) {
+                                   std::vector<HandedBlock>& handed) {
   BlockFormat& entry = table_[block];
   auto claim = word(entry.claim);
   std::uint32_t free = claim.load(std::memory_order_acquire) & ~1U;
+  Patience patience;
   while (!claim.compare_exchange_weak(free, free + 1)) {
     free &= ~1U;
-    ::sched_yield();
+    patience.wait();
   }
   Grains grains{};
   for (unsigned half = 0; half < 2; ++half) {
@@ -597,9 +655,43 @@ void CachePart::settle_block(std::uint64_t block, std::uint32_t claim) {
   word(entry.claim).store(claim + 2, std::memory_order_release);
 }
 
+// P4, P6: what the cached file is about to have durably replaces what was durable here.
+Status CachePart::flush_kept(const std::vector<HandedBlock>& handed) {
+  bool any = false;
+  for (const auto& [block, claim] : handed) {
+    BlockFormat& entry = table_[block];
+    Grains grains{};
+    for (unsigned half = 0; half < 2; ++half) {
+      grains.bits[half] = word(entry.kept[half]).load() & word(entry.leaving[half]).load();
+    }
+    if (grains.none()) continue;
+    flush_grains(block, grains);
+    any = true;
+  }
+  return any ? device_->fence() : Status::success();
+}
+
+// An fsync that failed forgets what it could not write: the next one would succeed without it. So
+// all is handed over anew.
+Status CachePart::sync_handed(const std::vector<HandedBlock>& handed) {
+  PERDURE_TRY(flush_kept(handed));
+  const Status synced = backing_->sync();
+  for (const auto& [block, claim] : handed) {
+    if (synced.ok()) {
+      settle_block(block, claim);
+      continue;
+    }
+    BlockFormat& entry = table_[block];
+    for (unsigned half = 0; half < 2; ++half) {
+      word(entry.dirty[half]).fetch_or(word(entry.leaving[half]).load());
+    }
+  }
+  return synced;
+}
+
 Result<WriteBackTally> CachePart::write_back(std::uint64_t turn, bool sync) {
   WriteBackTally tally;
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> handed;
+  std::vector<HandedBlock> handed;
   const std::uint64_t blocks = blocks_in_use();
   const std::uint64_t first = blocks == 0 ? 0 : turn % blocks;
   for (std::uint64_t i = 0; i < blocks; ++i) {
@@ -611,8 +703,7 @@ Result<WriteBackTally> CachePart::write_back(std::uint64_t turn, bool sync) {
     if (!clean) PERDURE_TRY(write_back_block(block, tally, handed));
   }
   if (!sync || handed.empty()) return tally;
-  PERDURE_TRY(backing_->sync());
-  for (const auto& [block, claim] : handed) settle_block(block, claim);
+  PERDURE_TRY(sync_handed(handed));
   return tally;
 }
 

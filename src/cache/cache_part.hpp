@@ -15,13 +15,16 @@
 //   P4  Whoever writes a block back claims it, moves its dirty bits to `leaving` (set there before
 //       they are cleared here), hands the grains to the cached file, and clears `leaving` after
 //       fsync, unless another claimed the block since, who does it then. The dirty bits are cleared
-//       before the bytes are read, so a write that comes later is dirty again.
+//       before the bytes are read, so a write that comes later is dirty again. If fsync fails,
+//       what is leaving is dirty again: a second fsync would not try it.
 //   P5  Recovery within one boot writes back dirty | leaving | kept.
 // What was only stored does not survive a power failure. For that:
 //   P6  A durable write flushes (1) its intention, fence, (2) bytes, and the whole of each grain
-//       that is not kept yet, fence, (3) the size and the grains' `kept` bits, fence. persist()
-//       does the same for all dirty grains at once. Kept bits are never cleared while the part
-//       lives: its bytes are never older than the cached file's.
+//       that is not kept yet, fence, (3) the size and the grains' `kept` bits, fence, (4) that
+//       nothing is intended any more, fence: an intention that outlived its write would undo the
+//       writes after it. persist() does (2) and (3) for all dirty grains at once. Kept bits are
+//       cleared only with what set_size() cuts off. So a kept grain must never be durably older
+//       than the cached file: what is kept and leaving is flushed, with a fence, before fsync.
 //   P7  Recovery after another boot writes back the kept grains, then the intentions whose checksum
 //       holds. A kept grain that was written later and not flushed holds words of both: as a page
 //       cache would have left it.
@@ -147,6 +150,7 @@ class CachePart {
   std::uint64_t filled_bytes() const { return filled_bytes_.load(std::memory_order_relaxed); }
 
  private:
+  using HandedBlock = std::pair<std::uint64_t, std::uint32_t>;  // and its claim, afterwards
   struct Grains {
     std::uint64_t bits[2];
     bool none() const { return (bits[0] | bits[1]) == 0; }
@@ -187,7 +191,10 @@ class CachePart {
 
   Status write_grains(std::uint64_t block, const Grains& grains, WriteBackTally& tally) const;
   Status write_back_block(std::uint64_t block, WriteBackTally& tally,
-                          std::vector<std::pair<std::uint64_t, std::uint32_t>>& handed);
+                          std::vector<HandedBlock>& handed);
+  void flush_grains(std::uint64_t block, const Grains& grains);
+  Status flush_kept(const std::vector<HandedBlock>& handed);
+  Status sync_handed(const std::vector<HandedBlock>& handed);
   void settle_block(std::uint64_t block, std::uint32_t claim);
   std::uint64_t blocks_in_use() const;
   Grains unsaved(std::uint64_t block, bool same_boot) const;

@@ -43,15 +43,21 @@ bool is_same_boot(const PartHeaderFormat& header) {
   return std::memcmp(header.boot, now.words, sizeof header.boot) == 0;
 }
 
+// A part is no more durable than the names of the directories above it.
+Status make_one_directory(const std::string& directory, mode_t mode) {
+  if (::mkdir(directory.c_str(), mode) == 0) return sync_directory_of(directory);
+  if (errno == EEXIST) return Status::success();
+  return errno_status("make the directory " + directory, errno);
+}
+
 Status make_directory(const std::string& directory) {
   for (std::size_t slash = directory.find('/', 1); slash != std::string::npos;
        slash = directory.find('/', slash + 1)) {
-    if (::mkdir(directory.substr(0, slash).c_str(), 0777) != 0 && errno != EEXIST) break;
+    const std::string above = directory.substr(0, slash);
+    // One that is there and can't be written to, as /dev, is told from one that is not.
+    if (::access(above.c_str(), F_OK) != 0) PERDURE_TRY(make_one_directory(above, 0777));
   }
-  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
-    return errno_status("make the directory " + directory, errno);
-  }
-  return Status::success();
+  return make_one_directory(directory, 0700);
 }
 
 // C3. A directory that was removed while its lock was waited for is made anew.

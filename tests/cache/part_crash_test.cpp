@@ -1,0 +1,390 @@
+// Crash sweep of a cache part: a script of writes and write-backs on the crash device; at every
+// fence, the part is recovered from every image that a power failure could leave, into what the
+// cached file could then hold.
+//
+// The oracle knows nothing of grains or journals. It keeps, for each byte, the values that it may
+// have: that of its last durable acknowledgement, and all that were written since.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <set>
+
+#include "cache/scratch_part.hpp"
+#include "pmem/crash_device.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr std::uint64_t file_bytes = 11000;
+constexpr std::uint64_t bytes_max = 5 * 4096;
+constexpr std::uint64_t images_per_fence = 60;
+
+// An image as a device, for recovery, which does not write to it.
+class ImageDevice final : public Device {
+ public:
+  explicit ImageDevice(std::span<const std::byte> image) : bytes_(image.begin(), image.end()) {}
+  DeviceDescription describe() const override {
+    return {"image", PersistenceClass::power_failure, "none", 64};
+  }
+  std::byte* base() const override { return bytes_.data(); }
+  std::uint64_t size_bytes() const override { return bytes_.size(); }
+  DeviceCounters counters() const override { return {}; }
+  Status resize(std::uint64_t) override { return refused(); }
+  void store(std::uint64_t, const void*, std::size_t) override { ADD_FAILURE(); }
+  void store_word(std::uint64_t, std::uint64_t) override { ADD_FAILURE(); }
+  void copy(std::uint64_t, const void*, std::size_t) override { ADD_FAILURE(); }
+  void flush(std::uint64_t, std::size_t) override { ADD_FAILURE(); }
+  Status fence() override { return refused(); }
+
+ private:
+  static Status refused() { return {Code::wrong_state, "recovery writes to the part"}; }
+  mutable std::vector<std::byte> bytes_;
+};
+
+// The values that each byte may have after a crash.
+class Allowed {
+ public:
+  explicit Allowed(const Bytes& bytes) {
+    for (std::size_t i = 0; i < bytes_max; ++i) {
+      now_.push_back(i < bytes.size() ? bytes[i] : 0);
+      values_.push_back({now_.back()});
+    }
+    ever_ = values_;
+  }
+  void write(std::uint64_t offset, const Bytes& bytes) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      now_[offset + i] = bytes[i];
+      values_[offset + i].insert(bytes[i]);
+      ever_[offset + i].insert(bytes[i]);
+    }
+  }
+  // A cut that is under way may leave any older byte where it cuts.
+  void cut(std::uint64_t offset, std::uint64_t bytes) {
+    write(offset, Bytes(bytes, 0));
+    for (std::size_t i = offset; i < offset + bytes; ++i) values_[i] = ever_[i];
+  }
+  void acknowledge(std::uint64_t offset, std::uint64_t bytes) {
+    for (std::size_t i = offset; i < offset + bytes; ++i) values_[i] = {now_[i]};
+  }
+  // The first byte of a range that is wrong, or nothing.
+  std::string fault(const Bytes& file, std::uint64_t offset, std::uint64_t bytes) const {
+    for (std::size_t i = offset; i < offset + bytes; ++i) {
+      const unsigned char got = i < file.size() ? file[i] : 0;
+      if (!values_[i].contains(got)) {
+        return "byte " + std::to_string(i) + " is " + std::to_string(got) + ", last written " +
+               std::to_string(now_[i]);
+      }
+    }
+    return "";
+  }
+  Bytes now(std::uint64_t offset, std::uint64_t bytes) const {
+    const auto from = now_.begin() + static_cast<std::ptrdiff_t>(offset);
+    return {from, from + static_cast<std::ptrdiff_t>(bytes)};
+  }
+
+ private:
+  Bytes now_;
+  std::vector<std::set<unsigned char>> values_;
+  std::vector<std::set<unsigned char>> ever_;
+};
+
+struct Sweep {
+  AtomicityModel model;
+  std::uint64_t block_bytes;
+  std::uint32_t nodes;
+};
+
+class Sweeper {
+ public:
+  Sweeper(const Sweep& sweep, std::uint64_t seed)
+      : sweep_(sweep), random_(seed), first_(random_bytes(file_bytes, random_)), allowed_(first_) {
+    write_file(directory_ / "file", first_);
+    write_file(directory_ / "crashed", first_);
+    synced_ = first_;
+    backing_.emplace(must(BackingFile::open(directory_ / "file", access)));
+    crashed_.emplace(must(BackingFile::open(directory_ / "crashed", access)));
+    make_part();
+  }
+
+  // A random script of `steps`; all of the file that is this node's.
+  void run(int steps) {
+    for (int step = 0; step < steps && wrong_.empty(); ++step) one_step();
+    crash();
+    device_->on_fence = nullptr;  // the part's end is not swept
+  }
+  // The same by hand.
+  void write(std::uint64_t offset, std::uint64_t bytes, Acknowledge when) {
+    const Bytes fresh = random_bytes(bytes, random_);
+    const Allowed before = allowed_;
+    allowed_.write(offset, fresh);
+    const bool durable = when == Acknowledge::durable;
+    if (durable && bytes <= std::min(journal_bytes, sweep_.block_bytes)) {
+      whole_or_absent_ = [this, before, offset, fresh](const Bytes& file) {
+        Bytes got(fresh.size());
+        for (std::size_t i = 0; i < got.size(); ++i) {
+          got[i] = offset + i < file.size() ? file[offset + i] : 0;
+        }
+        return got == fresh ? "" : before.fault(file, offset, fresh.size());
+      };
+    }
+    note("write " + std::to_string(bytes) + " at " + std::to_string(offset) +
+         (durable ? " durably" : ""));
+    must(part_->write(offset, fresh.data(), bytes, when));
+    whole_or_absent_ = nullptr;
+    if (durable) allowed_.acknowledge(offset, bytes);
+  }
+  void persist() {
+    note("persist");
+    must(part_->persist());
+    allowed_.acknowledge(0, bytes_max);
+  }
+  void write_back(bool sync) {
+    note(sync ? "write back and sync" : "write back");
+    (void)must(part_->write_back(random_(), sync));
+    if (!sync) return;
+    allowed_.acknowledge(0, bytes_max);
+    synced_ = read_file(directory_ / "file");
+  }
+  // As MPI_File_set_size would.
+  void set_size(std::uint64_t bytes) {
+    note("set the size to " + std::to_string(bytes));
+    const std::uint64_t before = part_->size_bytes();
+    if (bytes < before) allowed_.cut(bytes, before - bytes);
+    must(part_->set_size(bytes));
+    must(backing_->set_size(bytes));
+    must(backing_->sync());
+    if (bytes < before) allowed_.acknowledge(bytes, before - bytes);
+    synced_.resize(bytes);
+  }
+  // A power failure now.
+  void crash() { check_images(*device_); }
+
+  std::uint64_t images() const { return images_; }
+  std::uint64_t fences() const { return fences_; }
+  const std::string& wrong() const { return wrong_; }
+
+ private:
+  static constexpr auto access = BackingFile::Access::read_write;
+
+  void make_part() {
+    PartIdentity identity;
+    identity.path = directory_ / "file";
+    identity.node = sweep_.nodes - 1;
+    identity.layout = make_layout(LayoutKind::cyclic, sweep_.nodes, sweep_.block_bytes, file_bytes);
+    const PartGeometry geometry{.blocks = bytes_max / sweep_.block_bytes, .journal_slots = 2};
+    const std::uint64_t bytes = part_file_bytes(identity.layout, geometry);
+    auto device = std::make_unique<CrashDevice>(bytes, 64);
+    device_ = device.get();
+    must(device->resize(bytes));
+    must(CachePart::format(*device, identity, geometry, file_bytes));
+    device->on_fence = [this](CrashDevice& crashing) {
+      ++fences_;
+      check_images(crashing);
+    };
+    part_ = must(CachePart::attach(std::move(device)));
+    part_->set_backing(&*backing_);
+  }
+
+  void note(const std::string& step) { script_ += step + "; "; }
+
+  // A random range of this node's, of one block if there are several nodes.
+  std::pair<std::uint64_t, std::uint64_t> range() {
+    while (true) {
+      const std::uint64_t offset = random_() % (bytes_max - 1);
+      const std::uint64_t most = random_() % 4 == 0 ? 9000 : 300;
+      const std::uint64_t wish = std::min(bytes_max - offset, 1 + random_() % most);
+      const Layout& layout = part_->layout();
+      if (place_of(layout, offset).node == part_->node()) {
+        return {offset, run_on_node(layout, offset, wish)};
+      }
+    }
+  }
+
+  void one_step() {
+    const std::uint64_t choice = random_() % 20;
+    if (choice < 14) {
+      const auto [offset, bytes] = range();
+      write(offset, bytes, choice < 7 ? Acknowledge::durable : Acknowledge::sync);
+    } else if (choice < 16) {
+      persist();
+    } else if (choice < 19) {
+      write_back(choice != 18);
+    } else {
+      set_size(random_() % bytes_max);
+    }
+  }
+
+  void check_images(CrashDevice& device) {
+    if (!wrong_.empty()) return;
+    const Bytes handed = read_file(directory_ / "file");
+    device.for_each_image(sweep_.model, images_per_fence, fences_,
+                          [&](std::span<const std::byte> image) { check(image, handed); });
+  }
+
+  // What the cached file holds after the crash: of each page what it had at its last sync, or
+  // what it was handed since.
+  Bytes file_after_crash(const Bytes& handed) {
+    constexpr std::size_t page = 4096;
+    const std::uint64_t kind = images_ % 3;
+    if (kind == 0) return handed;
+    if (kind == 1) return synced_;
+    Bytes mixed = handed;
+    for (std::size_t at = 0; at < std::min(handed.size(), synced_.size()); at += page) {
+      const std::size_t run = std::min(page, std::min(handed.size(), synced_.size()) - at);
+      const auto from = synced_.begin() + static_cast<std::ptrdiff_t>(at);
+      if (random_() % 2 == 0) {
+        std::copy_n(from, run, mixed.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+    }
+    return mixed;
+  }
+
+  void check(std::span<const std::byte> image, const Bytes& handed) {
+    if (!wrong_.empty()) return;
+    ++images_;
+    const Bytes before = file_after_crash(handed);
+    must(crashed_->set_size(0));
+    must(crashed_->write(0, before.data(), before.size()));
+    auto part = CachePart::attach(std::make_unique<ImageDevice>(image));
+    if (!part.ok()) {
+      wrong_ = part.status().message();
+      return;
+    }
+    part.value()->set_backing(&*crashed_);
+    must(part.value()->recover(false));
+    const Bytes after = read_file(directory_ / "crashed");
+    wrong_ = allowed_.fault(after, 0, bytes_max);
+    if (wrong_.empty() && whole_or_absent_) wrong_ = whole_or_absent_(after);
+    if (!wrong_.empty()) wrong_ += " at fence " + std::to_string(fences_) + " of: " + script_;
+  }
+
+  Sweep sweep_;
+  std::mt19937_64 random_;
+  ScratchDirectory directory_;
+  Bytes first_;
+  Allowed allowed_;
+  Bytes synced_;  // the cached file at its last fsync
+  std::optional<BackingFile> backing_;
+  std::optional<BackingFile> crashed_;
+  CrashDevice* device_ = nullptr;
+  std::unique_ptr<CachePart> part_;
+  std::function<std::string(const Bytes&)> whole_or_absent_;  // of the write that is under way
+  std::string script_;
+  std::string wrong_;
+  std::uint64_t images_ = 0;
+  std::uint64_t fences_ = 0;
+};
+
+constexpr AtomicityModel models[] = {AtomicityModel::prefix, AtomicityModel::words,
+                                     AtomicityModel::lines};
+
+TEST(PartCrash, every_image_at_every_fence_holds_what_was_acknowledged_as_durable) {
+  const std::uint64_t seed = test_seed();
+  for (const AtomicityModel model : models) {
+    std::uint64_t fences = 0;
+    std::uint64_t images = 0;
+    for (std::uint64_t run = 0; run < 12; ++run) {
+      const Sweep sweep{model, run % 3 == 0 ? 1024U : 4096U, run % 4 == 3 ? 2U : 1U};
+      Sweeper sweeper(sweep, seed + run);
+      sweeper.run(12);
+      fences += sweeper.fences();
+      images += sweeper.images();
+      ASSERT_EQ(sweeper.wrong(), "") << atomicity_name(model) << ", run " << run;
+    }
+    std::printf("%s: %llu fences, %llu images\n", atomicity_name(model),
+                static_cast<unsigned long long>(fences), static_cast<unsigned long long>(images));
+  }
+}
+
+TEST(PartCrash, a_finished_small_write_is_not_done_again_over_a_later_one) {
+  for (const AtomicityModel model : models) {
+    Sweeper sweeper({model, 4096, 1}, 1);
+    sweeper.write(100, 50, Acknowledge::durable);
+    sweeper.write(0, 8192, Acknowledge::durable);
+    sweeper.crash();
+    EXPECT_EQ(sweeper.wrong(), "") << atomicity_name(model);
+  }
+}
+
+TEST(PartCrash, what_the_cached_file_has_durably_is_not_replaced_by_what_was_durable_before) {
+  for (const AtomicityModel model : models) {
+    Sweeper sweeper({model, 4096, 1}, 1);
+    sweeper.write(100, 5000, Acknowledge::durable);
+    sweeper.write(100, 5000, Acknowledge::sync);
+    sweeper.write_back(true);
+    sweeper.crash();
+    EXPECT_EQ(sweeper.wrong(), "") << atomicity_name(model);
+  }
+}
+
+TEST(PartCrash, what_was_cut_off_a_file_does_not_come_back_nor_hide_what_was_written_since) {
+  for (const AtomicityModel model : models) {
+    for (const std::uint64_t left : {0U, 3000U}) {
+      Sweeper sweeper({model, 4096, 1}, 1);
+      sweeper.write(2000, 5000, Acknowledge::durable);
+      sweeper.set_size(left);
+      sweeper.crash();
+      sweeper.write(6000, 100, Acknowledge::sync);
+      sweeper.write_back(true);
+      sweeper.crash();
+      sweeper.write(9000, 10, Acknowledge::durable);
+      sweeper.crash();
+      EXPECT_EQ(sweeper.wrong(), "") << atomicity_name(model);
+    }
+  }
+}
+
+TEST(PartCrash, a_part_whose_making_was_cut_short_is_whole_or_has_no_magic_number) {
+  for (const AtomicityModel model : models) {
+    PartIdentity identity;
+    identity.path = "/some/file";
+    const PartGeometry geometry{.blocks = 1, .journal_slots = 1};
+    const std::uint64_t bytes = part_file_bytes(identity.layout, geometry);
+    CrashDevice device(bytes, 64);
+    must(device.resize(bytes));
+    std::uint64_t unborn = 0;
+    std::uint64_t born = 0;
+    const auto check = [&](std::span<const std::byte> image) {
+      std::uint64_t magic = 0;
+      std::memcpy(&magic, image.data(), sizeof magic);
+      ++(magic == 0 ? unborn : born);
+      const auto part = CachePart::attach(std::make_unique<ImageDevice>(image));
+      EXPECT_EQ(part.ok(), magic != 0) << part.status().message();
+    };
+    device.on_fence = [&](CrashDevice& d) { d.for_each_image(model, 30, 1, check); };
+    must(CachePart::format(device, identity, geometry, 12345));
+    device.for_each_image(model, 30, 1, check);
+    EXPECT_GT(unborn, 0U);
+    EXPECT_GT(born, 0U);
+  }
+}
+
+TEST(PartCrash, a_fence_that_fails_is_told_and_nothing_is_acknowledged_by_it) {
+  ScratchDirectory directory;
+  write_file(directory / "file", Bytes(10000, 1));
+  const auto backing = must(BackingFile::open(directory / "file", BackingFile::Access::read_write));
+  for (std::uint64_t failing = 3;; ++failing) {
+    PartIdentity identity;
+    identity.layout.block_bytes = 4096;
+    const PartGeometry geometry{.blocks = 4, .journal_slots = 1};
+    const std::uint64_t bytes = part_file_bytes(identity.layout, geometry);
+    auto device = std::make_unique<CrashDevice>(bytes, 64);
+    must(device->resize(bytes));
+    must(CachePart::format(*device, identity, geometry, 10000));
+    device->failing_fence = failing;
+    auto part = must(CachePart::attach(std::move(device)));
+    part->set_backing(&backing);
+    const Bytes fresh(100, 2);
+    const bool small = part->write(50, fresh.data(), 100, Acknowledge::durable).ok();
+    const bool large = part->write(0, Bytes(8000, 3).data(), 8000, Acknowledge::durable).ok();
+    const bool all = part->persist().ok();
+    const bool cut = part->set_size(5000).ok();
+    EXPECT_LE(!small + !large + !all + !cut, 1);
+    if (small && large && all && cut) break;
+    ASSERT_LT(failing, 40U);
+  }
+}
+
+}  // namespace
+}  // namespace perdure
