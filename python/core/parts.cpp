@@ -1,3 +1,4 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -13,6 +14,7 @@ void bind_parts(nb::module_& core) {
   nb::class_<FoundPart>(core, "FoundPart", "A part of a cached file that a node holds.")
       .def_ro("file", &FoundPart::file)
       .def_ro("path", &FoundPart::path)
+      .def_ro("group", &FoundPart::group)
       .def_ro("node", &FoundPart::node)
       .def_ro("nodes", &FoundPart::nodes)
       .def_ro("size_bytes", &FoundPart::size_bytes)
@@ -27,11 +29,12 @@ void bind_parts(nb::module_& core) {
       nb::arg("directory"), "The parts in a directory.");
   core.def(
       "recover_part",
-      [](const std::string& directory, const std::string& file) {
+      [](const std::string& directory, const std::string& file,
+         std::optional<std::uint64_t> version) {
         nb::gil_scoped_release unlocked;
-        return value_or_raise(recover_part(directory, file)).bytes;
+        return value_or_raise(recover_part(directory, file, version)).bytes;
       },
-      nb::arg("directory"), nb::arg("file"),
+      nb::arg("directory"), nb::arg("file"), nb::arg("version") = nb::none(),
       "Writes what a crash left behind to the cached file, removes the part, and returns how many "
       "bytes were written.");
   core.def(

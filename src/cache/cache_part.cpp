@@ -8,13 +8,14 @@
 
 #include "base/checksum.hpp"
 #include "base/clock.hpp"
+#include "cache/patience.hpp"
 
 namespace perdure {
 namespace {
 
 std::atomic<std::uint64_t> parts_made{0};
 
-constexpr std::uint64_t header_room = 8192;
+constexpr std::uint64_t header_room = 12288;
 constexpr std::uint64_t part_bytes_max = std::uint64_t{1} << 48;  // no sum of offsets overflows
 constexpr std::uint64_t block_alignment = std::uint64_t{1} << 20;
 
@@ -78,21 +79,6 @@ Status check_header(const Device& device, const PartHeaderFormat& header) {
   return Status::success();
 }
 
-// Waits for another process: soon it may be done, or it reads from a slow file system.
-class Patience {
- public:
-  void wait() {
-    if (++waits_ < 64) {
-      ::sched_yield();
-    } else {
-      ::usleep(100);
-    }
-  }
-
- private:
-  unsigned waits_ = 0;
-};
-
 PartHeaderFormat make_header(const PartIdentity& identity, const PartGeometry& geometry) {
   const PartOffsets at = offsets_of(identity.layout, geometry);
   PartHeaderFormat header{};
@@ -115,6 +101,8 @@ PartHeaderFormat make_header(const PartIdentity& identity, const PartGeometry& g
   header.file_device = identity.file_device;
   header.file_inode = identity.file_inode;
   std::memcpy(header.path, identity.path.data(), identity.path.size());
+  std::memcpy(header.group_job, identity.group_job, sizeof header.group_job);
+  std::memcpy(header.group, identity.group.data(), identity.group.size());
   header.checksum = crc64(&header, offsetof(PartHeaderFormat, checksum));
   return header;
 }
@@ -129,8 +117,9 @@ std::uint64_t part_file_bytes(const Layout& layout, const PartGeometry& geometry
 // known by that.
 Status CachePart::format(Device& device, const PartIdentity& identity, const PartGeometry& geometry,
                          std::uint64_t file_bytes) {
-  if (identity.path.size() >= part_path_bytes) {
-    return {Code::invalid_argument, "the path " + identity.path + " is longer than " +
+  for (const std::string* path : {&identity.path, &identity.group}) {
+    if (path->size() < part_path_bytes) continue;
+    return {Code::invalid_argument, "the path " + *path + " is longer than " +
                                         std::to_string(part_path_bytes - 1) + " bytes"};
   }
   PartHeaderFormat header = make_header(identity, geometry);
@@ -301,6 +290,7 @@ void CachePart::finish_write(std::uint64_t block, std::uint64_t within, std::uin
 // P2 (a) to (c) in a block that is present.
 Status CachePart::write_into(std::uint64_t block, std::uint64_t within, const std::byte* from,
                              std::uint64_t bytes) {
+  if (undo_ != nullptr) PERDURE_TRY(before_change(block, within, bytes));
   std::memcpy(bytes_of(block) + within, from, bytes);
   finish_write(block, within, bytes);
   return Status::success();
@@ -313,7 +303,7 @@ Status CachePart::write_block(std::uint64_t block, std::uint64_t within, const s
   PERDURE_TRY(check_room(block));
   auto state = word(table_[block].state);
   auto seen = static_cast<std::uint32_t>(BlockState::absent);
-  if (within != 0 || bytes < visible_in(block) ||
+  if (undo_ != nullptr || within != 0 || bytes < visible_in(block) ||
       !state.compare_exchange_strong(seen, static_cast<std::uint32_t>(BlockState::filling))) {
     PERDURE_TRY(await_present(block));
     return write_into(block, within, from, bytes);
@@ -327,6 +317,11 @@ Status CachePart::write_block(std::uint64_t block, std::uint64_t within, const s
   state.store(static_cast<std::uint32_t>(BlockState::present), std::memory_order_release);
   finish_write(block, 0, bytes);
   return Status::success();
+}
+
+std::uint64_t CachePart::checksum_of(const JournalFormat& slot, std::uint64_t length) {
+  const std::uint64_t seed = crc64(&slot.offset, sizeof slot.offset, length);
+  return crc64(slot.bytes, length, seed) | 1;
 }
 
 // A slot that no process uses.
@@ -386,7 +381,7 @@ class CachePart::Intention {
 
   // P6 (1).
   Status declare_durably() {
-    slot_->checksum = checksum_of(*slot_, bytes_);
+    slot_->checksum = CachePart::checksum_of(*slot_, bytes_);
     declare();
     Device& device = *part_.device_;
     device.flush(part_.device_offset(slot_), offsetof(JournalFormat, bytes) + bytes_);
@@ -398,10 +393,6 @@ class CachePart::Intention {
     Device& device = *part_.device_;
     device.flush(part_.device_offset(&slot_->length), sizeof slot_->length);
     return device.fence();
-  }
-  static std::uint64_t checksum_of(const JournalFormat& slot, std::uint64_t length) {
-    const std::uint64_t seed = crc64(&slot.offset, sizeof slot.offset, length);
-    return crc64(slot.bytes, length, seed) | 1;
   }
 
  private:
@@ -454,7 +445,7 @@ bool store_whole(std::byte* to, const void* from, std::uint64_t bytes) {
 bool CachePart::try_write(std::uint64_t offset, const void* from, std::uint64_t bytes) {
   const Place place = place_of(layout_, offset);
   const std::uint64_t within = offset & (layout_.block_bytes - 1);
-  if (place.node != header_.node || !is_present(place.block)) return false;
+  if (place.node != header_.node || !is_present(place.block) || undo_ != nullptr) return false;
   if (bytes - 1 >= journal_bytes || within + bytes > layout_.block_bytes) return false;
   std::byte* to = bytes_of(place.block) + within;
   if (!store_whole(to, from, bytes)) {
@@ -539,6 +530,7 @@ Status CachePart::persist() {
       grains.bits[half] = word(entry.dirty[half]).load(std::memory_order_acquire) |
                           word(entry.leaving[half]).load(std::memory_order_acquire);
     }
+    if (undo_ != nullptr) drop_unchanged(block, grains);
     if (grains.none()) continue;
     flush_grains(block, grains);
     found.emplace_back(block, grains);
@@ -565,6 +557,11 @@ std::uint64_t CachePart::blocks_in_use() const {
 //   2. what is cut off is neither kept nor anything but zeros, fence: nor if the file grows again
 //   3. its space is given back
 Status CachePart::set_size(std::uint64_t bytes) {
+  if (undo_ != nullptr && bytes < size_bytes()) {
+    return {Code::unsupported, std::string(header_.path) +
+                                   " is committed with a pool and can't be made smaller; close it "
+                                   "and open it without perdure_cache_group"};
+  }
   const std::uint64_t before = blocks_in_use();
   auto visible = word(state_->visible_bytes);
   if (visible.load() > bytes) visible.store(bytes);
@@ -593,120 +590,6 @@ Status CachePart::set_size(std::uint64_t bytes) {
   return Status::success();
 }
 
-// Runs of grains, cut at the end of the file.
-Status CachePart::write_grains(std::uint64_t block, const Grains& grains,
-                               WriteBackTally& tally) const {
-  const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
-  const std::uint64_t size = size_bytes();
-  for (unsigned first = 0; first < grains_per_block;) {
-    if (!grains.has(first)) {
-      ++first;
-      continue;
-    }
-    unsigned last = first;
-    while (last + 1 < grains_per_block && grains.has(last + 1)) ++last;
-    const std::uint64_t from = std::uint64_t{first} << grain_shift_;
-    const std::uint64_t to =
-        std::min((std::uint64_t{last} + 1) << grain_shift_, size <= begin ? 0 : size - begin);
-    if (from < to) {
-      PERDURE_TRY(backing_->write(begin + from, bytes_of(block) + from, to - from));
-      tally.bytes += to - from;
-      ++tally.writes;
-    }
-    first = last + 1;
-  }
-  return Status::success();
-}
-
-// P4 up to fsync.
-Status CachePart::write_back_block(std::uint64_t block, WriteBackTally& tally,
-                                   std::vector<HandedBlock>& handed) {
-  BlockFormat& entry = table_[block];
-  auto claim = word(entry.claim);
-  std::uint32_t free = claim.load(std::memory_order_acquire) & ~1U;
-  Patience patience;
-  while (!claim.compare_exchange_weak(free, free + 1)) {
-    free &= ~1U;
-    patience.wait();
-  }
-  Grains grains{};
-  for (unsigned half = 0; half < 2; ++half) {
-    grains.bits[half] = word(entry.dirty[half]).load();
-    if (grains.bits[half] == 0) continue;
-    word(entry.leaving[half]).fetch_or(grains.bits[half]);
-    word(entry.dirty[half]).fetch_and(~grains.bits[half]);
-  }
-  Status written = write_grains(block, grains, tally);
-  if (!written.ok()) {
-    for (unsigned half = 0; half < 2; ++half) {
-      if (grains.bits[half] != 0) word(entry.dirty[half]).fetch_or(grains.bits[half]);
-    }
-  }
-  claim.store(free + 2, std::memory_order_release);
-  handed.emplace_back(block, free + 2);
-  return written;
-}
-
-// P4 after fsync, which covered what anyone handed over before.
-void CachePart::settle_block(std::uint64_t block, std::uint32_t claim) {
-  BlockFormat& entry = table_[block];
-  if (!word(entry.claim).compare_exchange_strong(claim, claim + 1)) return;
-  for (std::uint64_t& bits : entry.leaving) word(bits).store(0);
-  word(entry.claim).store(claim + 2, std::memory_order_release);
-}
-
-// P4, P6: what the cached file is about to have durably replaces what was durable here.
-Status CachePart::flush_kept(const std::vector<HandedBlock>& handed) {
-  bool any = false;
-  for (const auto& [block, claim] : handed) {
-    BlockFormat& entry = table_[block];
-    Grains grains{};
-    for (unsigned half = 0; half < 2; ++half) {
-      grains.bits[half] = word(entry.kept[half]).load() & word(entry.leaving[half]).load();
-    }
-    if (grains.none()) continue;
-    flush_grains(block, grains);
-    any = true;
-  }
-  return any ? device_->fence() : Status::success();
-}
-
-// An fsync that failed forgets what it could not write: the next one would succeed without it. So
-// all is handed over anew.
-Status CachePart::sync_handed(const std::vector<HandedBlock>& handed) {
-  PERDURE_TRY(flush_kept(handed));
-  const Status synced = backing_->sync();
-  for (const auto& [block, claim] : handed) {
-    if (synced.ok()) {
-      settle_block(block, claim);
-      continue;
-    }
-    BlockFormat& entry = table_[block];
-    for (unsigned half = 0; half < 2; ++half) {
-      word(entry.dirty[half]).fetch_or(word(entry.leaving[half]).load());
-    }
-  }
-  return synced;
-}
-
-Result<WriteBackTally> CachePart::write_back(std::uint64_t turn, bool sync) {
-  WriteBackTally tally;
-  std::vector<HandedBlock> handed;
-  const std::uint64_t blocks = blocks_in_use();
-  const std::uint64_t first = blocks == 0 ? 0 : turn % blocks;
-  for (std::uint64_t i = 0; i < blocks; ++i) {
-    const std::uint64_t block = (first + i) % blocks;
-    if (!is_present(block)) continue;
-    BlockFormat& entry = table_[block];
-    const bool clean = (word(entry.dirty[0]).load() | word(entry.dirty[1]).load() |
-                        word(entry.leaving[0]).load() | word(entry.leaving[1]).load()) == 0;
-    if (!clean) PERDURE_TRY(write_back_block(block, tally, handed));
-  }
-  if (!sync || handed.empty()) return tally;
-  PERDURE_TRY(sync_handed(handed));
-  return tally;
-}
-
 int CachePart::take_pointer() {
   auto used = word(state_->pointers_used);
   std::uint64_t seen = used.load();
@@ -721,61 +604,6 @@ int CachePart::take_pointer() {
 
 void CachePart::give_pointer(int slot) {
   word(state_->pointers_used).fetch_and(~(std::uint64_t{1} << slot));
-}
-
-CachePart::Grains CachePart::unsaved(std::uint64_t block, bool same_boot) const {
-  const BlockFormat& entry = table_[block];
-  Grains grains{{entry.kept[0], entry.kept[1]}};
-  if (!same_boot) return grains;
-  const bool present = entry.state == static_cast<std::uint32_t>(BlockState::present);
-  for (unsigned half = 0; half < 2; ++half) {
-    grains.bits[half] |= present ? entry.dirty[half] | entry.leaving[half] : 0;
-  }
-  return grains;
-}
-
-bool CachePart::holds(const JournalFormat& slot, bool same_boot) const {
-  if (slot.length == 0 || slot.length > journal_bytes) return false;
-  if (slot.checksum == 0) return same_boot;
-  return slot.checksum == Intention::checksum_of(slot, slot.length);
-}
-
-std::uint64_t CachePart::unsaved_bytes(bool same_boot) const {
-  std::uint64_t bytes = 0;
-  const std::uint64_t blocks = blocks_in_use();
-  for (std::uint64_t block = 0; block < blocks; ++block) {
-    const Grains grains = unsaved(block, same_boot);
-    bytes +=
-        static_cast<std::uint64_t>(std::popcount(grains.bits[0]) + std::popcount(grains.bits[1]))
-        << grain_shift_;
-  }
-  for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
-    if (holds(journal_[i], same_boot)) bytes += journal_[i].length;
-  }
-  return bytes;
-}
-
-// P3: an intended write, straight to the cached file, after the blocks.
-Status CachePart::redo(const JournalFormat& slot) {
-  return backing_->write(slot.offset, slot.bytes, slot.length);
-}
-
-// Changes nothing in the part, so that it may be cut short and begun anew.
-Result<WriteBackTally> CachePart::recover(bool same_boot) {
-  WriteBackTally tally;
-  const std::uint64_t blocks = blocks_in_use();
-  for (std::uint64_t block = 0; block < blocks; ++block) {
-    const Grains grains = unsaved(block, same_boot);
-    if (!grains.none()) PERDURE_TRY(write_grains(block, grains, tally));
-  }
-  for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
-    if (!holds(journal_[i], same_boot)) continue;
-    PERDURE_TRY(redo(journal_[i]));
-    tally.bytes += journal_[i].length;
-    ++tally.writes;
-  }
-  PERDURE_TRY(backing_->sync());
-  return tally;
 }
 
 }  // namespace perdure

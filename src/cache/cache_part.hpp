@@ -29,6 +29,14 @@
 //       holds. A kept grain that was written later and not flushed holds words of both: as a page
 //       cache would have left it.
 //
+// A file may be committed with a pool, and go back to its newest version.
+//   P8  A grain is changed only when its contents at that version are in the undo log (U1). Which
+//       version that is, the epoch says, which every process sets, on all nodes it writes to,
+//       between the commit and its next write; as the version is durable on all ranks by then, and
+//       no rank writes before it has left the commit, none is lost.
+//   P9  Recovery puts back what changed after the version that the pool has recovered to, size
+//       included, and forgets intentions; then it writes back as in P5 and P7.
+//
 // Threads: read, write, fill, write_back and the words: any number, in any number of processes;
 // what MPI calls conflicting accesses may tear each other, not the part. Failure: nothing is
 // acknowledged that is not done; a write that failed may have stored some of its blocks.
@@ -47,6 +55,7 @@
 #include "cache/backing_file.hpp"
 #include "cache/ownership.hpp"
 #include "cache/part_format.hpp"
+#include "cache/undo_log.hpp"
 #include "pmem/device.hpp"
 
 namespace perdure {
@@ -66,6 +75,8 @@ struct PartIdentity {
   Layout layout;
   std::uint64_t instance[2] = {0, 0};
   std::uint64_t boot[2] = {0, 0};
+  std::uint64_t group_job[2] = {0, 0};  // of the pool with which the file is committed
+  std::string group;                    // its directory
 };
 
 struct PartGeometry {
@@ -141,6 +152,15 @@ class CachePart {
   std::atomic_ref<std::uint64_t> pointer(int slot) { return word(state_->pointers[slot]); }
   std::atomic_ref<std::uint64_t> lock() { return word(state_->lock); }
 
+  // Of a file that is committed with a pool. `log` keeps what its grains hold at its versions.
+  void set_undo_log(std::unique_ptr<UndoLog> log) { undo_ = std::move(log); }
+  bool in_group() const { return header_.group_job[0] != 0; }
+  UndoGeometry undo_geometry() const { return {header_.blocks, header_.block_bytes}; }
+  // From now on what changes comes after `version`.
+  Status set_epoch(std::uint64_t version);
+  // P9: before recover(), if the file is in a group.
+  Status roll_back(std::uint64_t version);
+
   // Recovery, by one process alone: does intended writes again and writes back all that the
   // cached file may lack (P5, P7). `same_boot`: nothing that was stored can have been lost.
   Result<WriteBackTally> recover(bool same_boot);
@@ -181,6 +201,11 @@ class CachePart {
 
   Status write_small(std::uint64_t offset, const std::byte* from, std::uint64_t bytes,
                      Acknowledge when);
+  std::uint64_t epoch() const;
+  Status before_change(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
+  void drop_unchanged(std::uint64_t block, Grains& grains) const;
+  Status roll_back_block(std::uint64_t block, std::uint64_t version);
+  static std::uint64_t checksum_of(const JournalFormat& slot, std::uint64_t length);
   Status write_into(std::uint64_t block, std::uint64_t within, const std::byte* from,
                     std::uint64_t bytes);
   Status write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
@@ -213,6 +238,7 @@ class CachePart {
   BlockFormat* table_ = nullptr;
   std::byte* blocks_ = nullptr;
   const BackingFile* backing_ = nullptr;
+  std::unique_ptr<UndoLog> undo_;
   // This process's journal slots, one for each thread that ever wrote.
   std::mutex slots_mutex_;
   std::vector<JournalFormat*> slots_;

@@ -221,6 +221,12 @@ Status PartClient::persist() {
   return ask(request_of(Verb::persist)).status;
 }
 
+Status PartClient::set_epoch(std::uint64_t version) {
+  RequestFormat request = request_of(Verb::set_epoch);
+  request.value = version;
+  return ask(request).status;
+}
+
 Result<int> PartClient::take_pointer() {
   auto slot = ask_for_value(request_of(Verb::take_pointer));
   if (!slot.ok()) return slot.status();

@@ -47,6 +47,7 @@ class PartClient {
   Status set_size(std::uint64_t bytes);
   Result<WriteBackTally> write_back(std::uint64_t turn, bool sync);
   Status persist();
+  Status set_epoch(std::uint64_t version);
 
   Result<int> take_pointer();  // -1: none is free
   Status give_pointer(int slot);

@@ -98,12 +98,25 @@ Result<FileHandle> open_for_lock(const std::string& path) {
   return handle;
 }
 
+std::string undo_path(const std::string& path) {
+  return path + ".undo";
+}
+
 Result<std::unique_ptr<CachePart>> attach(const std::string& path) {
   FileDeviceOptions options;
   options.shared = true;
   auto device = open_file_device(path, options);
   if (!device.ok()) return device.status();
-  return CachePart::attach(device.take());
+  auto part = CachePart::attach(device.take());
+  if (!part.ok() || !part.value()->in_group()) return part;
+  auto undo = open_file_device(undo_path(path), options);
+  if (!undo.ok()) return undo.status();
+  const UndoGeometry geometry = part.value()->undo_geometry();
+  if (undo.value()->size_bytes() < geometry.file_bytes()) {
+    return Status(Code::damaged, undo_path(path) + " is truncated");
+  }
+  part.value()->set_undo_log(std::make_unique<UndoLog>(undo.take(), geometry));
+  return part;
 }
 
 // A part whose making was cut short has no header yet, and no byte of anybody.
@@ -114,7 +127,8 @@ bool is_unborn(const std::string& path) {
   return magic == 0;
 }
 
-Status recover_from(CachePart& part, const BackingFile& backing, WriteBackTally& tally) {
+Status recover_from(CachePart& part, const BackingFile& backing,
+                    const std::optional<std::uint64_t>& version, WriteBackTally& tally) {
   const PartHeaderFormat& header = part.header();
   if (header.file_inode != backing.inode()) {
     return {Code::foreign, std::string(header.path) +
@@ -124,14 +138,20 @@ Status recover_from(CachePart& part, const BackingFile& backing, WriteBackTally&
                                "discard`)"};
   }
   part.set_backing(&backing);
+  if (version) PERDURE_TRY(part.roll_back(*version));
   auto recovered = part.recover(is_same_boot(header));
   if (!recovered.ok()) return recovered.status();
   tally = recovered.value();
   return Status::success();
 }
 
+// The part first: an undo log without a part is nobody's.
 Status remove_file(const std::string& path) {
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return errno_status("remove " + path, errno);
+  for (const std::string& file : {path, undo_path(path)}) {
+    if (::unlink(file.c_str()) != 0 && errno != ENOENT) {
+      return errno_status("remove " + file, errno);
+    }
+  }
   return Status::success();
 }
 
@@ -144,16 +164,27 @@ void tidy_directory(const std::string& directory) {
 }
 
 // C2, for a part that nobody uses.
-Status settle_leftover(const std::string& file, const BackingFile& backing) {
-  if (!is_unborn(file)) {
-    auto part = attach(file);
-    if (!part.ok()) {
-      return {part.status().code(),
-              part.status().message() + "; `perdure cache discard` removes it"};
-    }
-    WriteBackTally tally;
-    PERDURE_TRY(recover_from(*part.value(), backing, tally));
+Status settle_leftover(const std::string& file, const BackingFile& backing,
+                       const std::optional<GroupVersion>& restored) {
+  if (is_unborn(file)) return remove_file(file);
+  auto part = attach(file);
+  if (!part.ok()) {
+    return {part.status().code(), part.status().message() + "; `perdure cache discard` removes it"};
   }
+  const PartHeaderFormat& header = part.value()->header();
+  std::optional<std::uint64_t> version;
+  if (part.value()->in_group()) {
+    if (!restored || std::memcmp(restored->job, header.group_job, sizeof header.group_job) != 0) {
+      return {Code::wrong_state, std::string(header.path) + " was committed with the pool " +
+                                     header.group +
+                                     " when its job ended; open it with perdure_cache_group of "
+                                     "that pool, or use `perdure cache recover`"};
+    }
+    version = restored->version;
+  }
+  WriteBackTally tally;
+  PERDURE_TRY(recover_from(*part.value(), backing, version, tally));
+  part.value().reset();
   return remove_file(file);
 }
 
@@ -195,6 +226,16 @@ Result<OpenPart> open_locked(const std::string& directory, const std::string& fi
   return OpenPart{part.take(), handle.take(), directory, file, joined};
 }
 
+Status create_undo(const std::string& path, const PartGeometry& geometry,
+                   const PartIdentity& identity) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return errno_status("remove " + path, errno);
+  FileDeviceOptions options;
+  options.create = true;
+  options.shared = true;
+  options.sparse_bytes = UndoGeometry{geometry.blocks, identity.layout.block_bytes}.file_bytes();
+  return open_file_device(path, options).status();
+}
+
 Result<OpenPart> create_part(const PartWish& wish, const std::string& file) {
   auto geometry = choose_geometry(wish);
   if (!geometry.ok()) return geometry.status();
@@ -207,16 +248,27 @@ Result<OpenPart> create_part(const PartWish& wish, const std::string& file) {
   options.sparse_bytes = part_file_bytes(identity.layout, geometry.value());
   auto device = open_file_device(file, options);
   if (!device.ok()) return device.status();
-  const Status formatted =
-      CachePart::format(*device.value(), identity, geometry.value(), wish.file_bytes);
-  if (!formatted.ok()) {
-    (void)remove_file(file);  // the first failure is the one to tell
-    return formatted;
+  Status made = Status::success();
+  if (identity.group_job[0] != 0) made = create_undo(undo_path(file), geometry.value(), identity);
+  if (made.ok()) {
+    made = CachePart::format(*device.value(), identity, geometry.value(), wish.file_bytes);
   }
-  return open_locked(wish.directory, file, false);
+  if (!made.ok()) {
+    (void)remove_file(file);  // the first failure is the one to tell
+    return made;
+  }
+  auto open = open_locked(wish.directory, file, false);
+  if (open.ok() && wish.restored) {
+    PERDURE_TRY(open.value().part->set_epoch(wish.restored->version));
+  }
+  return open;
 }
 
 Status can_join(const CachePart& part, const PartWish& wish) {
+  if (std::memcmp(part.header().group_job, wish.identity.group_job,
+                  sizeof wish.identity.group_job) != 0) {
+    return {Code::busy, wish.identity.path + " is open with another perdure_cache_group"};
+  }
   if (part.header().nodes == 1 && wish.identity.layout.nodes == 1) return Status::success();
   return {Code::busy, wish.identity.path +
                           " is cached by processes on several nodes that are not all part of "
@@ -238,7 +290,7 @@ std::string part_file_path(const std::string& directory, const std::string& path
 }
 
 Status settle_part(const std::string& directory, const std::string& path,
-                   const BackingFile& backing) {
+                   const BackingFile& backing, const std::optional<GroupVersion>& restored) {
   auto locked = lock_directory(directory, false);
   if (locked.status().code() == Code::not_found) return Status::success();
   if (!locked.ok()) return locked.status();
@@ -248,7 +300,7 @@ Status settle_part(const std::string& directory, const std::string& path,
   if (!there.ok()) return there.status();
   auto alone = try_lock(there.value(), Lock::alone, file);
   if (!alone.ok()) return alone.status();
-  return alone.value() ? settle_leftover(file, backing) : Status::success();
+  return alone.value() ? settle_leftover(file, backing, restored) : Status::success();
 }
 
 Result<OpenPart> make_part(const PartWish& wish) {
@@ -306,6 +358,7 @@ Result<std::vector<FoundPart>> list_parts(const std::string& directory) {
     if (opened.ok()) {
       const PartHeaderFormat& header = opened.value()->header();
       part.path = header.path;
+      part.group = header.group;
       part.node = header.node;
       part.nodes = header.nodes;
       part.created_ns = header.created_ns;
@@ -337,7 +390,8 @@ Result<FileHandle> claim_leftover(const std::string& file) {
 
 }  // namespace
 
-Result<WriteBackTally> recover_part(const std::string& directory, const std::string& file) {
+Result<WriteBackTally> recover_part(const std::string& directory, const std::string& file,
+                                    std::optional<std::uint64_t> version) {
   auto locked = lock_directory(directory, false);
   if (!locked.ok()) return locked.status();
   auto claimed = claim_leftover(file);
@@ -347,7 +401,8 @@ Result<WriteBackTally> recover_part(const std::string& directory, const std::str
   auto backing = BackingFile::open(part.value()->header().path, BackingFile::Access::read_write);
   if (!backing.ok()) return backing.status();
   WriteBackTally tally;
-  PERDURE_TRY(recover_from(*part.value(), backing.value(), tally));
+  if (!part.value()->in_group()) version.reset();
+  PERDURE_TRY(recover_from(*part.value(), backing.value(), version, tally));
   part.value().reset();
   PERDURE_TRY(remove_file(file));
   tidy_directory(directory);

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,12 @@
 #include "pmem/file_handle.hpp"
 
 namespace perdure {
+
+// What a pool has recovered to.
+struct GroupVersion {
+  std::uint64_t job[2] = {0, 0};
+  std::uint64_t version = 0;
+};
 
 // A part that this process uses.
 struct OpenPart {
@@ -34,12 +41,15 @@ struct PartWish {
   std::string directory;  // made if it is absent
   PartIdentity identity;  // layout's part_blocks and instance count when the part is made
   std::uint64_t file_bytes = 0;
+  std::optional<GroupVersion> restored;  // if the file is committed with a pool
 };
 
 // The first process of the node, before anybody asks how large the file is: recovers what a crash
-// left behind of it. Code::foreign if that belongs to another file of the same path.
+// left behind of it. `restored` is the version to which the pool has recovered with which the file
+// is committed, if it is. Code::foreign if what is there belongs to another file of the same path,
+// Code::wrong_state if it needs a version and none is given.
 Status settle_part(const std::string& directory, const std::string& path,
-                   const BackingFile& backing);
+                   const BackingFile& backing, const std::optional<GroupVersion>& restored);
 
 // The first process of the node: joins the part that other processes use if it is the whole file's
 // and the wish is for the whole file too (one node), else makes one. Code::busy if it can't be
@@ -55,8 +65,9 @@ Status leave_part(OpenPart open, bool keep);
 
 // What a directory holds.
 struct FoundPart {
-  std::string file;  // of the part
-  std::string path;  // of the cached file
+  std::string file;   // of the part
+  std::string path;   // of the cached file
+  std::string group;  // directory of the pool with which it is committed; empty: none
   std::uint32_t node = 0;
   std::uint32_t nodes = 0;
   std::uint64_t size_bytes = 0;     // of the cached file
@@ -69,7 +80,10 @@ struct FoundPart {
 Result<std::vector<FoundPart>> list_parts(const std::string& directory);
 
 // Writes what was left behind to the cached file and removes the part. Code::busy if it is in use.
-Result<WriteBackTally> recover_part(const std::string& directory, const std::string& file);
+// A file that was committed with a pool goes back to the pool's newest `version` first; without
+// one it keeps what was written since.
+Result<WriteBackTally> recover_part(const std::string& directory, const std::string& file,
+                                    std::optional<std::uint64_t> version);
 // Removes it as it is.
 Status discard_part(const std::string& directory, const std::string& file);
 

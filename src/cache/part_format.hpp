@@ -38,14 +38,17 @@ struct PartHeaderFormat {
   std::uint64_t created_ns;    // since 1970
   std::uint64_t file_device;   // of the cached file, as stat(2) says
   std::uint64_t file_inode;
-  char path[part_path_bytes];  // of the cached file, absolute
-  std::uint64_t checksum;      // CRC-64 of all bytes before it
+  char path[part_path_bytes];   // of the cached file, absolute
+  std::uint64_t group_job[2];   // of the pool with which the file is committed; 0: with none
+  char group[part_path_bytes];  // the pool's directory
+  std::uint64_t checksum;       // CRC-64 of all bytes before it
 };
-static_assert(sizeof(PartHeaderFormat) == 4248);
+static_assert(sizeof(PartHeaderFormat) == 8360);
 static_assert(offsetof(PartHeaderFormat, instance) == 24);
 static_assert(offsetof(PartHeaderFormat, block_bytes) == 56);
 static_assert(offsetof(PartHeaderFormat, path) == 144);
-static_assert(offsetof(PartHeaderFormat, checksum) == 4240);
+static_assert(offsetof(PartHeaderFormat, group_job) == 4240);
+static_assert(offsetof(PartHeaderFormat, checksum) == 8352);
 
 constexpr std::size_t shared_pointers_max = 64;
 
@@ -55,8 +58,12 @@ struct PartStateFormat {
   std::uint64_t lock;           // of requests in atomic mode: 0, or who holds it; node 0's counts
   std::uint64_t pointers_used;  // a bit for each of the following that is in use
   std::uint64_t pointers[shared_pointers_max];  // shared file pointers, in bytes of the view
+  // Of a file that is committed with a pool.
+  std::uint64_t epoch;            // 2 v + 2: what changes comes after version v; odd: it is set
+  std::uint64_t sized_epochs[2];  // versions, and how large the file was then
+  std::uint64_t sizes[2];
 };
-static_assert(sizeof(PartStateFormat) == 544);
+static_assert(sizeof(PartStateFormat) == 584);
 
 constexpr std::size_t journal_bytes = 4096;
 
@@ -80,9 +87,19 @@ struct BlockFormat {
   std::uint64_t dirty[2];    // differs from the cached file
   std::uint64_t leaving[2];  // was handed to the cached file, which may not have it durably
   std::uint64_t kept[2];     // its bytes are durable here, and may be nowhere else
-  std::uint64_t reserved;
+  std::uint64_t undo;        // 1: the undo file has room for the block's slots
 };
 static_assert(sizeof(BlockFormat) == 64);
+
+// The undo file of a part whose file is committed with a pool: for each grain of the part what it
+// held at a version. Slots first, then, at the next multiple of the block, the grains' bytes.
+struct UndoFormat {
+  std::uint64_t turn;      // 2 v + 2: the grain was kept at version v; odd: a process keeps it
+  std::uint64_t version;   // v
+  std::uint64_t checksum;  // of version and bytes
+  std::uint64_t reserved[5];
+};
+static_assert(sizeof(UndoFormat) == 64);
 
 enum class BlockState : std::uint32_t {
   absent = 0,   // the cached file has the bytes

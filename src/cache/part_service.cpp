@@ -22,7 +22,7 @@ Status check_size(std::uint64_t bytes) {
 
 Status PartService::check_shape(const RequestFormat& request) {
   if (request.verb < static_cast<std::uint32_t>(Verb::read) ||
-      request.verb > static_cast<std::uint32_t>(Verb::unlock)) {
+      request.verb > static_cast<std::uint32_t>(Verb::set_epoch)) {
     return refuse("there is no request " + std::to_string(request.verb));
   }
   const bool carries = Verb{request.verb} == Verb::read || Verb{request.verb} == Verb::write;
@@ -123,6 +123,8 @@ Status PartService::perform(const RequestFormat& request, std::uint64_t (&values
       return Status::success();
     case Verb::unlock:
       return unlock(request.value);
+    case Verb::set_epoch:
+      return part_.set_epoch(request.value);
     default:
       return perform_pointer(request, values);
   }

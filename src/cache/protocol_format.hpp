@@ -46,6 +46,7 @@ enum class Verb : std::uint32_t {
   load_pointer = 12,    // values[0]
   try_lock = 13,        // value: the owner; values[0]: whether it was free
   unlock = 14,          // value: the owner
+  set_epoch = 15,       // value: the version
 };
 
 struct RequestFormat {

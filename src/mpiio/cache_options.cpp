@@ -53,12 +53,13 @@ Status apply(const std::string& key, std::string_view word, const std::string& v
                                  {{"lazy", FetchWish::lazy}, {"open", FetchWish::open}},
                                  options.fetch);
   }
+  if (word == "group") return set_text(key, value, options.group);
   if (word == "ack") return set_acknowledge(key, value, options.acknowledge);
   if (word == "sync") return set_sync(key, value, options.sync);
   return {Code::invalid_argument,
           "unknown key '" + key +
               "'; docs/cache.md lists them: perdure_cache, and perdure_cache_ "
-              "with pool, layout, block, fetch, ack, sync"};
+              "with pool, layout, block, fetch, ack, sync, group"};
 }
 
 // "perdure_cache_ack" is "ack", "perdure_cache" is "".

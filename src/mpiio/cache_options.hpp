@@ -33,7 +33,8 @@ struct CacheOptions {
   FetchWish fetch = FetchWish::lazy;
   Acknowledge acknowledge = Acknowledge::sync;
   SyncWish sync = SyncWish::file;
-  KeyValues given;  // for MPI_File_get_info
+  std::string group;  // the directory of the pool with which the file is committed; empty: none
+  KeyValues given;    // for MPI_File_get_info
 };
 
 // PERDURE_CACHE: "files=/scratch/*.dat:*.h5;pool=/mnt/pmem;ack=async". Without `files` all files.

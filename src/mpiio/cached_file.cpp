@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <random>
 
 #include "base/agreement.hpp"
@@ -55,6 +56,32 @@ std::string directory_for(const CacheOptions& options, const NodeMap& map) {
   if (place != std::string::npos) directory.replace(place, 2, std::to_string(map.node));
   if (!map.pretended.empty()) directory += "/node-" + map.pretended;
   return directory;
+}
+
+// What the pool has recovered to, or committed since.
+std::optional<GroupVersion> version_of(const Pool* pool) {
+  if (pool == nullptr) return std::nullopt;
+  GroupVersion of;
+  std::copy_n(pool->job_id().words, 2, of.job);
+  of.version = pool->status().version;
+  return of;
+}
+
+// The pool that perdure_cache_group names, which this process has open.
+Result<Pool*> find_pool(const CacheOptions& options) {
+  if (options.group.empty()) return static_cast<Pool*>(nullptr);
+  Pool* pool = Pool::find(options.group);
+  if (pool == nullptr) {
+    return Status(Code::not_found, "perdure_cache_group='" + options.group +
+                                       "': this process has no such pool open; open the pool, or "
+                                       "make its first window, before the file");
+  }
+  if (!pool->restarted()) {
+    return Status(Code::wrong_state, "perdure_cache_group='" + options.group +
+                                         "': the pool has not restarted; call perdure_restart() "
+                                         "before the file is opened");
+  }
+  return pool;
 }
 
 Status broadcast(MpiGroup& group, void* bytes, std::size_t count) {
@@ -99,9 +126,11 @@ Result<std::shared_ptr<CachedFile>> CachedFile::open(MpiGroup& group, const std:
 
 Result<CachedFile::Founding> CachedFile::found(MpiGroup& group, const NodeMap& map,
                                                const BackingFile& backing,
-                                               const std::string& directory) {
+                                               const std::string& directory, const Pool* pool) {
   Status settled;
-  if (map.leads()) settled = settle_part(directory, backing.path(), backing);
+  if (map.leads()) {
+    settled = settle_part(directory, backing.path(), backing, version_of(pool));
+  }
   PERDURE_TRY(agree(group, settled));
   Founding founding{};
   Status sized;
@@ -118,7 +147,7 @@ Result<CachedFile::Founding> CachedFile::found(MpiGroup& group, const NodeMap& m
 }
 
 Status CachedFile::join_parts(MpiGroup& group, const NodeMap& map, const Founding& founding,
-                              const std::string& directory) {
+                              const std::string& directory, const Pool* pool) {
   Status status;
   if (map.leads() && part_.part == nullptr) {
     PartWish wish;
@@ -130,6 +159,11 @@ Status CachedFile::join_parts(MpiGroup& group, const NodeMap& map, const Foundin
     wish.identity.layout = layout_;
     std::copy_n(founding.instance, 2, wish.identity.instance);
     wish.file_bytes = founding.file_bytes;
+    wish.restored = version_of(pool);
+    if (pool != nullptr) {
+      std::copy_n(pool->job_id().words, 2, wish.identity.group_job);
+      wish.identity.group = pool->directory();
+    }
     auto made = make_part(wish);
     status = made.status();
     if (made.ok()) part_ = made.take();
@@ -189,7 +223,9 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   auto map = map_nodes(group.comm());
   PERDURE_TRY(agree(group, map.status()));
   const std::string directory = directory_for(options, map.value());
-  auto founding = found(group, map.value(), backing, directory);
+  auto pool = find_pool(options);
+  PERDURE_TRY(agree(group, pool.status()));
+  auto founding = found(group, map.value(), backing, directory, pool.value());
   if (!founding.ok()) return founding.status();
   std::shared_ptr<CachedFile> file = known;
   if (file == nullptr) file.reset(new CachedFile(std::move(backing)));
@@ -203,7 +239,8 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   }
   PERDURE_TRY(agree(group, fits));
   if (known == nullptr) file->layout_ = layout;
-  const Status joined = file->join_parts(group, map.value(), founding.value(), directory);
+  const Status joined =
+      file->join_parts(group, map.value(), founding.value(), directory, pool.value());
   if (!joined.ok()) {
     if (known == nullptr) (void)file->tear_down(false);  // the first failure is the one to tell
     return joined;
@@ -219,6 +256,7 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   file->connected_ = std::vector<std::atomic<PartClient*>>(file->layout_.nodes);
   Status ready;
   if (file->layout_.nodes > 1) ready = file->start_service(group, map.value(), founding.value());
+  if (ready.ok()) ready = file->join_pool(group, pool.value());
   if (ready.ok() && options.fetch == FetchWish::open) ready = file->prefetch(group, map.value());
   if (ready.ok()) return file;
   (void)file->tear_down(false);
@@ -231,7 +269,34 @@ bool CachedFile::is_known(const std::string& path) {
   return find_known({status.st_dev, status.st_ino}) != nullptr;
 }
 
-CachedFile::~CachedFile() = default;
+CachedFile::~CachedFile() {
+  if (pool_ != nullptr) pool_->remove_companion(*this);
+}
+
+Status CachedFile::join_pool(MpiGroup& group, Pool* pool) {
+  Status joined;
+  if (pool != nullptr) {
+    epoch_ = pool->status().version;
+    joined = pool->add_companion(*this);
+    if (joined.ok()) pool_ = pool;
+  }
+  return agree(group, joined);
+}
+
+// What this rank wrote, and others of the nodes it wrote to, is durable there.
+Status CachedFile::prepare() {
+  PERDURE_TRY(epoch_failure_);
+  return sync(SyncWish::nvm);
+}
+
+void CachedFile::committed(std::uint64_t version) {
+  epoch_ = version;
+  epoch_failure_ = part().set_epoch(version);
+  for (std::atomic<PartClient*>& client : connected_) {
+    PartClient* at = client.load(std::memory_order_acquire);
+    if (at != nullptr && epoch_failure_.ok()) epoch_failure_ = at->set_epoch(version);
+  }
+}
 
 Status CachedFile::tear_down(bool keep) {
   remotes_.clear();
@@ -260,6 +325,8 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
     const std::lock_guard<std::mutex> lock(files.mutex);
     last = --file->handles_ == 0;
     if (last) {
+      if (file->pool_ != nullptr) file->pool_->remove_companion(*file);
+      file->pool_ = nullptr;
       files.by_key.erase(files.keys[file.get()]);
       files.keys.erase(file.get());
     }
@@ -291,6 +358,7 @@ Result<PartClient*> CachedFile::remote(std::uint32_t node) {
   if (remotes_[node] == nullptr) {
     auto client = PartClient::connect(servers_[node], token_);
     if (!client.ok()) return client.status();
+    if (pool_ != nullptr) PERDURE_TRY(client.value()->set_epoch(epoch_));
     remotes_[node] = client.take();
     connected_[node].store(remotes_[node].get(), std::memory_order_release);
   }

@@ -23,6 +23,8 @@
 #include "mpi/mpi_group.hpp"
 #include "mpi/node_map.hpp"
 #include "mpiio/cache_options.hpp"
+#include "object/companion.hpp"
+#include "object/pool.hpp"
 
 namespace perdure {
 
@@ -37,7 +39,7 @@ struct CacheTally {
   std::uint64_t written_back_bytes = 0;
 };
 
-class CachedFile {
+class CachedFile final : public Companion {
  public:
   // Collective over `group`. `path` is absolute. The file exists, and this process may read it, or
   // it is empty.
@@ -51,9 +53,7 @@ class CachedFile {
   static Status close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool discard);
   // Of files that the program never closed; before MPI ends.
   static void close_forgotten();
-  ~CachedFile();
-  CachedFile(const CachedFile&) = delete;
-  CachedFile& operator=(const CachedFile&) = delete;
+  ~CachedFile() override;
 
   // Bytes of the file; reading ends where the caller knows that the file does.
   Status read(std::uint64_t offset, void* to, std::uint64_t bytes);
@@ -66,6 +66,11 @@ class CachedFile {
   Status set_size(MpiGroup& group, std::uint64_t bytes);
   // Of this rank alone: what it wrote, and what others of the nodes it wrote to did.
   Status sync(SyncWish wish);
+
+  // Companion, of a file that is committed with a pool.
+  std::string name() const override { return "file " + path(); }
+  Status prepare() override;
+  void committed(std::uint64_t version) override;
 
   // Shared file pointers and the lock of atomic mode.
   Result<int> take_pointer();
@@ -88,9 +93,10 @@ class CachedFile {
                                                   std::shared_ptr<CachedFile> known,
                                                   const CacheOptions& options);
   static Result<Founding> found(MpiGroup& group, const NodeMap& map, const BackingFile& backing,
-                                const std::string& directory);
+                                const std::string& directory, const Pool* pool);
   Status join_parts(MpiGroup& group, const NodeMap& map, const Founding& founding,
-                    const std::string& directory);
+                    const std::string& directory, const Pool* pool);
+  Status join_pool(MpiGroup& group, Pool* pool);
   Status start_service(MpiGroup& group, const NodeMap& map, const Founding& founding);
   Status prefetch(MpiGroup& group, const NodeMap& map);
   Status write_back_own(bool sync);
@@ -115,7 +121,10 @@ class CachedFile {
   std::vector<std::atomic<PartClient*>> connected_;   // the same, without the lock
   std::atomic<std::uint64_t> known_size_{0};          // the file has at least so many bytes
   std::uint64_t lock_owner_ = 0;
-  std::mutex lock_mutex_;  // between threads of this process
+  std::mutex lock_mutex_;    // between threads of this process
+  Pool* pool_ = nullptr;     // with which it is committed
+  std::uint64_t epoch_ = 0;  // the pool's newest version
+  Status epoch_failure_;
   int handles_ = 0;
   CacheTally tally_;
 };

@@ -108,7 +108,7 @@ std::uint64_t digest(const Wish& wish) {
   const CacheOptions& options = wish.options;
   const std::string text = options.pool + ";" + std::to_string(static_cast<int>(options.layout)) +
                            ";" + std::to_string(options.block_bytes) + ";" +
-                           std::to_string(static_cast<int>(options.fetch));
+                           std::to_string(static_cast<int>(options.fetch)) + ";" + options.group;
   return crc64(text.data(), text.size());
 }
 
@@ -141,8 +141,8 @@ Verdict judge(const Wish& wish, bool failed, MPI_Comm comm, Status& refusal) {
   if (!known && (seen[5] != own || seen[6] != ~own)) {
     refusal = {Code::invalid_argument,
                wish.path +
-                   ": the ranks give different perdure_cache hints; pool, layout, block "
-                   "and fetch must be the same"};
+                   ": the ranks give different perdure_cache hints; pool, layout, block, "
+                   "fetch and group must be the same"};
     return Verdict::refuse;
   }
   if (seen[4] == 0) return Verdict::cache;

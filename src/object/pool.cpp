@@ -1,6 +1,9 @@
 #include "object/pool.hpp"
 
 #include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
@@ -20,6 +23,23 @@ class Stopwatch {
   std::uint64_t& total_ns_;
   std::uint64_t start_ns_;
 };
+
+// The pools that are open in this process.
+struct OpenPools {
+  std::mutex mutex;
+  std::map<std::string, Pool*> by_directory;
+};
+
+OpenPools& open_pools() {
+  static OpenPools pools;
+  return pools;
+}
+
+std::string canonical(const std::string& directory) {
+  std::error_code error;
+  const std::filesystem::path full = std::filesystem::weakly_canonical(directory, error);
+  return error ? directory : full.string();
+}
 
 template <typename T>
 Status status_of(const Result<T>& result) {
@@ -53,7 +73,28 @@ Pool::Pool(std::unique_ptr<Device> device, const Region& region, Group& group,
       run_page_(group.rank(), group.ranks()),
       retained_(region.geometry) {}
 
-Pool::~Pool() = default;
+Pool::~Pool() {
+  OpenPools& pools = open_pools();
+  const std::lock_guard<std::mutex> lock(pools.mutex);
+  if (const auto known = pools.by_directory.find(directory_);
+      known != pools.by_directory.end() && known->second == this) {
+    pools.by_directory.erase(known);
+  }
+}
+
+void Pool::set_directory(const std::string& directory) {
+  directory_ = canonical(directory);
+  OpenPools& pools = open_pools();
+  const std::lock_guard<std::mutex> lock(pools.mutex);
+  pools.by_directory[directory_] = this;
+}
+
+Pool* Pool::find(const std::string& directory) {
+  OpenPools& pools = open_pools();
+  const std::lock_guard<std::mutex> lock(pools.mutex);
+  const auto known = pools.by_directory.find(canonical(directory));
+  return known == pools.by_directory.end() ? nullptr : known->second;
+}
 
 Result<std::unique_ptr<Pool>> Pool::attach(std::unique_ptr<Device> device, const Region& region,
                                            Group& group, const PoolOptions& options) {
@@ -146,6 +187,33 @@ Status Pool::save_arrays(std::uint64_t& bytes) {
   return Status::success();
 }
 
+Status Pool::add_companion(Companion& companion) {
+  PERDURE_TRY(check_usable());
+  if (!restarted_) {
+    return {Code::wrong_state, companion.name() +
+                                   " can be committed with a pool only when the "
+                                   "pool has restarted; call perdure_restart(), or "
+                                   "make its first window, before"};
+  }
+  companions_.push_back(&companion);
+  return Status::success();
+}
+
+void Pool::remove_companion(Companion& companion) {
+  std::erase(companions_, &companion);
+}
+
+Status Pool::prepare_companions() {
+  for (Companion* companion : companions_) PERDURE_TRY(companion->prepare());
+  return Status::success();
+}
+
+Status Pool::check_alone(const std::string& what) const {
+  if (companions_.empty()) return Status::success();
+  return {Code::unsupported, companions_.front()->name() + " is committed with this pool, which " +
+                                 what + " while it is"};
+}
+
 // A rank that cannot take part still keeps step with the two agreements of a commit that fails
 // (commit.cpp, 4 and I6), so that no other rank waits for it.
 Status Pool::refuse_commit(const Status& state) {
@@ -163,6 +231,7 @@ Result<std::uint64_t> Pool::commit(const Status& ready) {
   const std::uint64_t start_ns = monotonic_ns();
   Status data = ready.ok() ? prepare_version() : ready;
   if (data.ok()) data = save_arrays(bytes);
+  if (data.ok()) data = prepare_companions();
   blocked_ns_ = monotonic_ns() - start_ns;
   return finish_commit(data, bytes);
 }
@@ -170,6 +239,7 @@ Result<std::uint64_t> Pool::commit(const Status& ready) {
 Status Pool::commit_begin() {
   if (pending_) PERDURE_TRY(status_of(commit_wait()));
   PERDURE_TRY(check_committable());
+  PERDURE_TRY(check_alone("can't be committed in the background"));
   blocked_ns_ = 0;
   const Stopwatch watch(blocked_ns_);
   pending_ = true;  // also after a failure: commit_wait() tells the other ranks
@@ -223,7 +293,9 @@ Status Pool::finish_before_staging() {
 }
 
 Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
-  if (Status state = check_committable(); !state.ok()) return refuse_commit(state);
+  Status state = check_committable();
+  if (state.ok()) state = check_alone("can't be committed in the background");
+  if (!state.ok()) return refuse_commit(state);
   std::uint64_t staging_ns = 0;
   // A rank that can't stage tells the others when they finish the version.
   Status staged = ready.ok() ? check_all_staged() : ready;
@@ -290,6 +362,7 @@ Result<std::uint64_t> Pool::finish_commit(const Status& data, std::uint64_t byte
   successor_open_ = result.status.ok();
   take_version();
   settle_retired(true);
+  for (Companion* companion : companions_) companion->committed(building_.version);
   blocked_ns_ += monotonic_ns() - start_ns;
   status_.version = building_.version;
   status_.commits += 1;

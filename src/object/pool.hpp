@@ -17,6 +17,7 @@
 #include "object/background_saver.hpp"
 #include "object/catalogue.hpp"
 #include "object/commit.hpp"
+#include "object/companion.hpp"
 #include "object/recover.hpp"
 #include "object/retained.hpp"
 #include "object/run_page.hpp"
@@ -53,6 +54,8 @@ class Pool {
   // [collective] Chooses the version to restore; writes nothing. The group outlives the pool.
   static Result<std::unique_ptr<Pool>> attach(std::unique_ptr<Device> device, const Region& region,
                                               Group& group, const PoolOptions& options);
+  // The pool of this process whose directory is `directory`; null: none is open.
+  static Pool* find(const std::string& directory);
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -105,6 +108,15 @@ class Pool {
   // is the error, and nothing is begun.
   Result<std::uint64_t> commit_staged(const Status& ready = Status::success());
 
+  // Local. From now on committed with the pool, synchronously only; it may not be restored to
+  // another version than the newest. Code::wrong_state before restart(). The pool does not own it.
+  Status add_companion(Companion& companion);
+  void remove_companion(Companion& companion);
+
+  // Where it was opened; "" if it was not opened as a directory.
+  void set_directory(const std::string& directory);
+  const std::string& directory() const { return directory_; }
+  const JobId& job_id() const { return region_.identity.job_id; }
   Device& device() { return *device_; }
   std::uint32_t keep() const { return region_.geometry.slots - 1; }  // versions
   bool restarted() const { return restarted_; }
@@ -163,6 +175,8 @@ class Pool {
   Status open_successor();
   Status prepare_version();
   Status save_arrays(std::uint64_t& bytes);
+  Status prepare_companions();
+  Status check_alone(const std::string& what) const;
   Status check_all_staged() const;
   Status refuse_commit(const Status& state);
   Status finish_before_staging();
@@ -188,6 +202,8 @@ class Pool {
   std::vector<Participant> participants_;  // of the version that is built
   std::vector<VersionedArray*> to_save_;   // the same, as the background saver takes them
   std::vector<BoundScalar> scalars_;
+  std::string directory_;
+  std::vector<Companion*> companions_;
   bool restarted_ = false;
   bool pending_ = false;         // begun, and commit_wait() is still to come
   bool pending_staged_ = false;  // it was begun by commit_staged()

@@ -277,7 +277,9 @@ Result<std::unique_ptr<Pool>> open_pool(const std::string& directory, Group& gro
   OpenedFile file = opened.take();
   auto device = emulate(std::move(file.device), file.region, options);
   PERDURE_TRY(agree(group, status_of(device)));
-  return Pool::attach(device.take(), file.region, group, options.pool);
+  auto pool = Pool::attach(device.take(), file.region, group, options.pool);
+  if (pool.ok()) pool.value()->set_directory(directory);
+  return pool;
 }
 
 }  // namespace perdure

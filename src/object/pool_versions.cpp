@@ -155,6 +155,7 @@ void Pool::adopt(const Catalogue& target) {
 Status Pool::restore(std::uint64_t version) {
   if (pending_) PERDURE_TRY(commit_wait().status());
   const std::uint64_t start_ns = monotonic_ns();
+  PERDURE_TRY(agree(group_, check_alone("can't be brought to another version")));
   const auto target = check_restorable(version);
   PERDURE_TRY(agree(group_, target.status()));
   run_page_.set_phase(RunPhase::restarting);

@@ -79,6 +79,7 @@ def part_json(part) -> dict:
     return {
         "file": part.path,
         "part": part.file,
+        "group": part.group or None,
         "node": part.node,
         "nodes": part.nodes,
         "size_bytes": part.size_bytes,
@@ -131,13 +132,37 @@ def _chosen(core, directories: list[Path] | None, names: list[str] | None) -> li
     return chosen
 
 
+def _version_of(core, part) -> int | None:
+    """The newest version of the pool with which the file was committed; None: with none.
+
+    Raises core.Error if the pool can't be read or has no version.
+    """
+    if not part.group:
+        return None
+    version = core.inspect_pool(part.group).version
+    if version is None:
+        raise core.Error(
+            f"the pool {part.group}, with which it was committed, is damaged; --as-it-is keeps "
+            "what the part holds"
+        )
+    return version
+
+
 @app.command("recover")
 def recover(
-    directories: Directories = None, names: Name = None, as_json: AsJson = False
+    directories: Directories = None,
+    names: Name = None,
+    as_it_is: Annotated[
+        bool,
+        typer.Option("--as-it-is", help="Keep what a file that is committed with a pool has got "
+                     "since the pool's newest version."),
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write what a crash left behind to the cached files, and remove the parts.
 
-    May be cut short and begun anew. A file on several nodes is recovered on each of them.
+    May be cut short and begun anew. A file on several nodes is recovered on each of them. A file
+    that was committed with a pool goes back to the pool's newest version.
     Ends with 1 if a part could not be recovered; that part stays.
 
     Example: perdure cache recover /mnt/pmem/cache
@@ -149,7 +174,8 @@ def recover(
         for place, part in progress.track(chosen, description="recovering"):
             outcome = {"file": part.path, "part": part.file, "written_bytes": 0, "error": None}
             try:
-                outcome["written_bytes"] = core.recover_part(str(place), part.file)
+                version = None if as_it_is else _version_of(core, part)
+                outcome["written_bytes"] = core.recover_part(str(place), part.file, version)
             except core.Error as failure:
                 outcome["error"] = str(failure)
             outcomes.append(outcome)

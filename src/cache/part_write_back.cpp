@@ -1,0 +1,179 @@
+// What leaves a part: to the cached file (P4), and in recovery (P5, P7, P9).
+#include <bit>
+#include <string>
+
+#include "cache/cache_part.hpp"
+#include "cache/patience.hpp"
+
+namespace perdure {
+
+// Runs of grains, cut at the end of the file.
+Status CachePart::write_grains(std::uint64_t block, const Grains& grains,
+                               WriteBackTally& tally) const {
+  const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
+  const std::uint64_t size = size_bytes();
+  for (unsigned first = 0; first < grains_per_block;) {
+    if (!grains.has(first)) {
+      ++first;
+      continue;
+    }
+    unsigned last = first;
+    while (last + 1 < grains_per_block && grains.has(last + 1)) ++last;
+    const std::uint64_t from = std::uint64_t{first} << grain_shift_;
+    const std::uint64_t to =
+        std::min((std::uint64_t{last} + 1) << grain_shift_, size <= begin ? 0 : size - begin);
+    if (from < to) {
+      PERDURE_TRY(backing_->write(begin + from, bytes_of(block) + from, to - from));
+      tally.bytes += to - from;
+      ++tally.writes;
+    }
+    first = last + 1;
+  }
+  return Status::success();
+}
+
+// P4 up to fsync.
+Status CachePart::write_back_block(std::uint64_t block, WriteBackTally& tally,
+                                   std::vector<HandedBlock>& handed) {
+  BlockFormat& entry = table_[block];
+  auto claim = word(entry.claim);
+  std::uint32_t free = claim.load(std::memory_order_acquire) & ~1U;
+  Patience patience;
+  while (!claim.compare_exchange_weak(free, free + 1)) {
+    free &= ~1U;
+    patience.wait();
+  }
+  Grains grains{};
+  for (unsigned half = 0; half < 2; ++half) {
+    grains.bits[half] = word(entry.dirty[half]).load();
+    if (grains.bits[half] == 0) continue;
+    word(entry.leaving[half]).fetch_or(grains.bits[half]);
+    word(entry.dirty[half]).fetch_and(~grains.bits[half]);
+  }
+  Status written = write_grains(block, grains, tally);
+  if (!written.ok()) {
+    for (unsigned half = 0; half < 2; ++half) {
+      if (grains.bits[half] != 0) word(entry.dirty[half]).fetch_or(grains.bits[half]);
+    }
+  }
+  claim.store(free + 2, std::memory_order_release);
+  handed.emplace_back(block, free + 2);
+  return written;
+}
+
+// P4 after fsync, which covered what anyone handed over before.
+void CachePart::settle_block(std::uint64_t block, std::uint32_t claim) {
+  BlockFormat& entry = table_[block];
+  if (!word(entry.claim).compare_exchange_strong(claim, claim + 1)) return;
+  for (std::uint64_t& bits : entry.leaving) word(bits).store(0);
+  word(entry.claim).store(claim + 2, std::memory_order_release);
+}
+
+// P4, P6: what the cached file is about to have durably replaces what was durable here.
+Status CachePart::flush_kept(const std::vector<HandedBlock>& handed) {
+  bool any = false;
+  for (const auto& [block, claim] : handed) {
+    BlockFormat& entry = table_[block];
+    Grains grains{};
+    for (unsigned half = 0; half < 2; ++half) {
+      grains.bits[half] = word(entry.kept[half]).load() & word(entry.leaving[half]).load();
+    }
+    if (grains.none()) continue;
+    flush_grains(block, grains);
+    any = true;
+  }
+  return any ? device_->fence() : Status::success();
+}
+
+// An fsync that failed forgets what it could not write: the next one would succeed without it. So
+// all is handed over anew.
+Status CachePart::sync_handed(const std::vector<HandedBlock>& handed) {
+  PERDURE_TRY(flush_kept(handed));
+  const Status synced = backing_->sync();
+  for (const auto& [block, claim] : handed) {
+    if (synced.ok()) {
+      settle_block(block, claim);
+      continue;
+    }
+    BlockFormat& entry = table_[block];
+    for (unsigned half = 0; half < 2; ++half) {
+      word(entry.dirty[half]).fetch_or(word(entry.leaving[half]).load());
+    }
+  }
+  return synced;
+}
+
+Result<WriteBackTally> CachePart::write_back(std::uint64_t turn, bool sync) {
+  WriteBackTally tally;
+  std::vector<HandedBlock> handed;
+  const std::uint64_t blocks = blocks_in_use();
+  const std::uint64_t first = blocks == 0 ? 0 : turn % blocks;
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    const std::uint64_t block = (first + i) % blocks;
+    if (!is_present(block)) continue;
+    BlockFormat& entry = table_[block];
+    const bool clean = (word(entry.dirty[0]).load() | word(entry.dirty[1]).load() |
+                        word(entry.leaving[0]).load() | word(entry.leaving[1]).load()) == 0;
+    if (!clean) PERDURE_TRY(write_back_block(block, tally, handed));
+  }
+  if (!sync || handed.empty()) return tally;
+  PERDURE_TRY(sync_handed(handed));
+  return tally;
+}
+
+CachePart::Grains CachePart::unsaved(std::uint64_t block, bool same_boot) const {
+  const BlockFormat& entry = table_[block];
+  Grains grains{{entry.kept[0], entry.kept[1]}};
+  if (!same_boot) return grains;
+  const bool present = entry.state == static_cast<std::uint32_t>(BlockState::present);
+  for (unsigned half = 0; half < 2; ++half) {
+    grains.bits[half] |= present ? entry.dirty[half] | entry.leaving[half] : 0;
+  }
+  return grains;
+}
+
+bool CachePart::holds(const JournalFormat& slot, bool same_boot) const {
+  if (slot.length == 0 || slot.length > journal_bytes) return false;
+  if (slot.checksum == 0) return same_boot;
+  return slot.checksum == checksum_of(slot, slot.length);
+}
+
+std::uint64_t CachePart::unsaved_bytes(bool same_boot) const {
+  std::uint64_t bytes = 0;
+  const std::uint64_t blocks = blocks_in_use();
+  for (std::uint64_t block = 0; block < blocks; ++block) {
+    const Grains grains = unsaved(block, same_boot);
+    bytes +=
+        static_cast<std::uint64_t>(std::popcount(grains.bits[0]) + std::popcount(grains.bits[1]))
+        << grain_shift_;
+  }
+  for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
+    if (holds(journal_[i], same_boot)) bytes += journal_[i].length;
+  }
+  return bytes;
+}
+
+// P3: an intended write, straight to the cached file, after the blocks.
+Status CachePart::redo(const JournalFormat& slot) {
+  return backing_->write(slot.offset, slot.bytes, slot.length);
+}
+
+// Changes nothing in the part, so that it may be cut short and begun anew.
+Result<WriteBackTally> CachePart::recover(bool same_boot) {
+  WriteBackTally tally;
+  const std::uint64_t blocks = blocks_in_use();
+  for (std::uint64_t block = 0; block < blocks; ++block) {
+    const Grains grains = unsaved(block, same_boot);
+    if (!grains.none()) PERDURE_TRY(write_grains(block, grains, tally));
+  }
+  for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
+    if (!holds(journal_[i], same_boot)) continue;
+    PERDURE_TRY(redo(journal_[i]));
+    tally.bytes += journal_[i].length;
+    ++tally.writes;
+  }
+  PERDURE_TRY(backing_->sync());
+  return tally;
+}
+
+}  // namespace perdure

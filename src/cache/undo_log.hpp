@@ -1,0 +1,58 @@
+// Undo log: what the grains of a part held at the newest version of the pool with which the file is
+// committed. In a file of its own beside the part, in which every grain has its place.
+//
+// Invariants
+//   U1  A grain is changed only when what it held at the version before the change is in its place,
+//       durably. So recovery to that version can put it back.
+//   U2  A place is used again for a version only when that version is durable on all ranks. What it
+//       held of older ones is of no use any more, as recovery never goes behind it.
+//
+// Threads: keep() any, in any number of processes. Failure: keep() fails when the device is full;
+// the grain must not be changed then.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/status.hpp"
+#include "cache/part_format.hpp"
+#include "pmem/device.hpp"
+
+namespace perdure {
+
+struct UndoGeometry {
+  std::uint64_t blocks = 0;
+  std::uint64_t block_bytes = 0;
+
+  std::uint64_t grain_bytes() const { return block_bytes / grains_per_block; }
+  std::uint64_t bytes_offset() const;
+  std::uint64_t file_bytes() const { return bytes_offset() + blocks * block_bytes; }
+};
+
+class UndoLog {
+ public:
+  UndoLog(std::unique_ptr<Device> device, const UndoGeometry& geometry)
+      : device_(std::move(device)), geometry_(geometry) {}
+
+  // Makes room for the slots of a block, without which the others may not be called for it.
+  Status prepare_block(std::uint64_t block);
+  // Keeps `bytes`, the grain as it is, if it was not kept at `version` yet.
+  Status keep(std::uint64_t block, unsigned grain, std::uint64_t version, const std::byte* bytes);
+  bool kept(std::uint64_t block, unsigned grain, std::uint64_t version) const;
+
+  // Recovery: what the grain held at `version`; null: it was not changed since. Later than
+  // `version` is Code::wrong_state.
+  Result<const std::byte*> held(std::uint64_t block, unsigned grain, std::uint64_t version) const;
+
+ private:
+  UndoFormat& slot(std::uint64_t block, unsigned grain) const;
+  Status write_place(std::uint64_t block, unsigned grain, std::uint64_t version,
+                     const std::byte* bytes);
+
+  std::unique_ptr<Device> device_;
+  UndoGeometry geometry_;
+};
+
+}  // namespace perdure
