@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/part_format.hpp"
 #include "object/job_record_format.hpp"
 #include "object/run_page.hpp"
 #include "object/slot_format.hpp"
@@ -103,6 +104,43 @@ void add_run_page(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(RunPageFormat, model_ns_total), PERDURE_FIELD(RunPageFormat, restored_version),
        PERDURE_FIELD(RunPageFormat, restart_ns)}};
 }
+void add_structs_of_parts(std::map<std::string, Struct>& all) {
+  all["PartHeaderFormat"] = {sizeof(PartHeaderFormat),
+                             {PERDURE_FIELD(PartHeaderFormat, magic),
+                              PERDURE_FIELD(PartHeaderFormat, format_version),
+                              PERDURE_FIELD(PartHeaderFormat, node),
+                              PERDURE_FIELD(PartHeaderFormat, nodes),
+                              PERDURE_FIELD(PartHeaderFormat, layout),
+                              PERDURE_FIELD(PartHeaderFormat, instance),
+                              PERDURE_FIELD(PartHeaderFormat, boot),
+                              PERDURE_FIELD(PartHeaderFormat, block_bytes),
+                              PERDURE_FIELD(PartHeaderFormat, part_blocks),
+                              PERDURE_FIELD(PartHeaderFormat, blocks),
+                              PERDURE_FIELD(PartHeaderFormat, state_offset),
+                              PERDURE_FIELD(PartHeaderFormat, journal_offset),
+                              PERDURE_FIELD(PartHeaderFormat, journal_slots),
+                              PERDURE_FIELD(PartHeaderFormat, table_offset),
+                              PERDURE_FIELD(PartHeaderFormat, block_offset),
+                              PERDURE_FIELD(PartHeaderFormat, created_ns),
+                              PERDURE_FIELD(PartHeaderFormat, file_device),
+                              PERDURE_FIELD(PartHeaderFormat, file_inode),
+                              PERDURE_FIELD(PartHeaderFormat, path),
+                              PERDURE_FIELD(PartHeaderFormat, checksum)}};
+  all["PartStateFormat"] = {
+      sizeof(PartStateFormat),
+      {PERDURE_FIELD(PartStateFormat, size_bytes), PERDURE_FIELD(PartStateFormat, visible_bytes),
+       PERDURE_FIELD(PartStateFormat, lock), PERDURE_FIELD(PartStateFormat, pointers_used),
+       PERDURE_FIELD(PartStateFormat, pointers)}};
+  all["JournalFormat"] = {
+      sizeof(JournalFormat),
+      {PERDURE_FIELD(JournalFormat, owner), PERDURE_FIELD(JournalFormat, length),
+       PERDURE_FIELD(JournalFormat, offset), PERDURE_FIELD(JournalFormat, checksum),
+       PERDURE_FIELD(JournalFormat, reserved), PERDURE_FIELD(JournalFormat, bytes)}};
+  all["BlockFormat"] = {sizeof(BlockFormat),
+                        {PERDURE_FIELD(BlockFormat, state), PERDURE_FIELD(BlockFormat, claim),
+                         PERDURE_FIELD(BlockFormat, dirty), PERDURE_FIELD(BlockFormat, leaving),
+                         PERDURE_FIELD(BlockFormat, kept), PERDURE_FIELD(BlockFormat, reserved)}};
+}
 #undef PERDURE_FIELD
 
 const std::map<std::string, std::uint64_t> numbers_of_headers{
@@ -117,6 +155,12 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"scalar_bytes_max", scalar_bytes_max},
     {"version_max", version_max},
     {"back_max", back_max},
+    {"part_magic", part_magic},
+    {"part_format_version", part_format_version},
+    {"part_path_bytes", part_path_bytes},
+    {"shared_pointers_max", shared_pointers_max},
+    {"journal_bytes", journal_bytes},
+    {"grains_per_block", grains_per_block},
     {"PERDURE_BYTE", PERDURE_BYTE},
     {"PERDURE_INT32", PERDURE_INT32},
     {"PERDURE_INT64", PERDURE_INT64},
@@ -172,6 +216,7 @@ std::vector<Field> fields_of(const std::vector<Row>& rows) {
 TEST(FormatPage, every_field_has_its_offset_and_size) {
   auto headers = structs_of_headers();
   add_structs_of_slots(headers);
+  add_structs_of_parts(headers);
   add_run_page(headers);
   std::size_t described = 0;
   const auto tables = tables_of_page();
@@ -188,6 +233,7 @@ TEST(FormatPage, every_field_has_its_offset_and_size) {
 TEST(FormatPage, the_fields_leave_no_byte_of_a_struct_out) {
   auto headers = structs_of_headers();
   add_structs_of_slots(headers);
+  add_structs_of_parts(headers);
   add_run_page(headers);
   for (const auto& [name, shape] : headers) {
     std::uint64_t end = 0;

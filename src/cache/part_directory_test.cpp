@@ -1,0 +1,295 @@
+// The parts of a node: made, joined, left, left behind and recovered; and what is no part, or
+// another file's, refused with the remedy and nothing lost.
+#include "cache/part_directory.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <functional>
+#include <optional>
+
+#include "base/checksum.hpp"
+#include "cache/scratch_part.hpp"
+
+namespace perdure {
+namespace {
+
+// A cached file and the directory of its parts.
+class Node {
+ public:
+  explicit Node(Bytes bytes = Bytes(100001, 7)) : expected(std::move(bytes)) {
+    write_file(file(), expected);
+    reopen();
+  }
+  std::string file() const { return scratch / "file"; }
+  std::string parts() const { return scratch / "parts"; }
+  std::string part_file() const { return part_file_path(parts(), file()); }
+  void reopen() { backing.emplace(must(BackingFile::open(file(), access))); }
+  PartWish wish(std::uint32_t nodes = 1) const {
+    PartWish wish;
+    wish.directory = parts();
+    wish.identity.path = file();
+    wish.identity.file_device = backing->device();
+    wish.identity.file_inode = backing->inode();
+    wish.identity.layout = make_layout(LayoutKind::cyclic, nodes, 65536, expected.size());
+    wish.file_bytes = expected.size();
+    return wish;
+  }
+  Result<OpenPart> make(std::uint32_t nodes = 1) const {
+    auto open = make_part(wish(nodes), *backing);
+    if (open.ok()) open.value().part->set_backing(&*backing);
+    return open;
+  }
+  // A part with a write that the file lacks, of a process that died.
+  void leave_behind(Acknowledge when = Acknowledge::sync) {
+    OpenPart open = must(make());
+    std::fill_n(expected.begin() + 5000, 100, 9);
+    must(open.part->write(5000, expected.data() + 5000, 100, when));
+    must(leave_part(std::move(open), true));
+  }
+
+  static constexpr auto access = BackingFile::Access::read_write;
+  ScratchDirectory scratch;
+  Bytes expected;
+  std::optional<BackingFile> backing;
+};
+
+bool exists(const std::string& path) {
+  return std::filesystem::exists(path);
+}
+
+TEST(PartDirectory, a_part_lives_as_long_as_a_process_uses_it) {
+  const Node node;
+  OpenPart first = must(node.make());
+  EXPECT_FALSE(first.joined);
+  OpenPart second = must(join_part(node.parts(), node.file()));
+  OpenPart third = must(node.make());
+  EXPECT_TRUE(third.joined);
+  EXPECT_EQ(must(list_parts(node.parts())).at(0).in_use, true);
+  must(leave_part(std::move(first), false));
+  must(leave_part(std::move(third), false));
+  EXPECT_TRUE(exists(node.part_file()));
+  must(leave_part(std::move(second), false));
+  EXPECT_FALSE(exists(node.parts()));
+  EXPECT_EQ(join_part(node.parts(), node.file()).status().code(), Code::not_found);
+}
+
+TEST(PartDirectory, a_part_of_several_nodes_is_not_joined_by_others) {
+  const Node node;
+  const OpenPart open = must(node.make(2));
+  const Status status = node.make(1).status();
+  EXPECT_EQ(status.code(), Code::busy);
+  EXPECT_TRUE(says(status, "perdure_cache=off")) << status.message();
+}
+
+TEST(PartDirectory, what_was_left_behind_is_recovered_before_the_next_part_is_made) {
+  Node node;
+  node.leave_behind();
+  EXPECT_NE(read_file(node.file()), node.expected);
+  const FoundPart found = must(list_parts(node.parts())).at(0);
+  EXPECT_EQ(found.path, node.file());
+  EXPECT_EQ(found.nodes, 1U);
+  EXPECT_EQ(found.size_bytes, node.expected.size());
+  EXPECT_GE(found.unsaved_bytes, 100U);
+  EXPECT_TRUE(found.same_boot && !found.in_use && found.fault.ok());
+  const OpenPart next = must(node.make());
+  EXPECT_FALSE(next.joined);
+  EXPECT_EQ(read_file(node.file()), node.expected);
+  EXPECT_EQ(next.part->unsaved_bytes(true), 0U);
+}
+
+TEST(PartDirectory, recovers_on_demand_but_not_what_is_in_use) {
+  Node node;
+  node.leave_behind();
+  {
+    const OpenPart open = must(node.make(2));
+    EXPECT_EQ(recover_part(node.parts(), node.part_file()).status().code(), Code::busy);
+    EXPECT_EQ(discard_part(node.parts(), node.part_file()).code(), Code::busy);
+    must(open.part->write(8192, Bytes(10, 3).data(), 10, Acknowledge::durable));
+    std::fill_n(node.expected.begin() + 8192, 10, 3);
+  }
+  EXPECT_GT(must(recover_part(node.parts(), node.part_file())).bytes, 0U);
+  EXPECT_EQ(read_file(node.file()), node.expected);
+  EXPECT_FALSE(exists(node.parts()));
+  EXPECT_EQ(recover_part(node.parts(), node.part_file()).status().code(), Code::not_found);
+}
+
+// Changes the header of a part, and makes its checksum right again if `whole`.
+void change_header(const std::string& file, bool whole,
+                   const std::function<void(PartHeaderFormat&)>& change) {
+  const FileHandle handle(::open(file.c_str(), O_RDWR | O_CLOEXEC));
+  PartHeaderFormat header;
+  ASSERT_EQ(::pread(handle.fd(), &header, sizeof header, 0), ssize_t{sizeof header});
+  change(header);
+  if (whole) header.checksum = crc64(&header, offsetof(PartHeaderFormat, checksum));
+  ASSERT_EQ(::pwrite(handle.fd(), &header, sizeof header, 0), ssize_t{sizeof header});
+}
+
+// The part is refused with this code by all who could use it; it stays, is listed with its fault,
+// and discard removes it.
+void expect_refused(const Node& node, Code code, const std::string& words) {
+  const Bytes before = read_file(node.file());
+  const Status made = node.make().status();
+  EXPECT_EQ(made.code(), code) << made.message();
+  EXPECT_TRUE(says(made, words)) << made.message();
+  EXPECT_TRUE(says(made, "perdure cache discard")) << made.message();
+  EXPECT_EQ(recover_part(node.parts(), node.part_file()).status().code(), code);
+  EXPECT_TRUE(exists(node.part_file()));
+  if (code != Code::foreign) {
+    EXPECT_EQ(must(list_parts(node.parts())).at(0).fault.code(), code);
+  }
+  EXPECT_EQ(read_file(node.file()), before);
+  must(discard_part(node.parts(), node.part_file()));
+  EXPECT_FALSE(exists(node.part_file()));
+  EXPECT_FALSE(must(node.make()).joined);
+}
+
+TEST(PartDirectory, a_truncated_part_is_refused) {
+  for (const off_t bytes : {8L, 4000L, 4248L, 20000L}) {
+    Node node;
+    node.leave_behind();
+    ASSERT_EQ(::truncate(node.part_file().c_str(), bytes), 0);
+    expect_refused(node, Code::damaged, "");
+  }
+}
+
+TEST(PartDirectory, a_header_with_any_bit_flipped_is_refused) {
+  std::mt19937_64 random(test_seed());
+  for (int flips = 0; flips < 40; ++flips) {
+    Node node(Bytes(9000, 7));
+    node.leave_behind();
+    const std::size_t at = flips < 20 ? random() % 144 : random() % sizeof(PartHeaderFormat);
+    change_header(node.part_file(), false, [&](PartHeaderFormat& header) {
+      reinterpret_cast<unsigned char*>(&header)[at] ^=
+          static_cast<unsigned char>(1U << (random() % 8));
+    });
+    expect_refused(node, Code::damaged, "");
+  }
+}
+
+TEST(PartDirectory, a_header_that_is_whole_but_can_not_be_right_is_refused) {
+  const std::function<void(PartHeaderFormat&)> changes[] = {
+      [](PartHeaderFormat& h) { h.block_bytes = 3000; },
+      [](PartHeaderFormat& h) { h.block_bytes = std::uint64_t{1} << 63U; },
+      [](PartHeaderFormat& h) { h.blocks = ~std::uint64_t{0} / 64; },
+      [](PartHeaderFormat& h) { h.journal_slots = ~std::uint64_t{0} / 64; },
+      [](PartHeaderFormat& h) { h.nodes = 0; },
+      [](PartHeaderFormat& h) { h.node = 1; },
+      [](PartHeaderFormat& h) { h.layout = 7; },
+      [](PartHeaderFormat& h) { h.table_offset += 4096; },
+      [](PartHeaderFormat& h) { std::memset(h.path, 'a', sizeof h.path); }};
+  for (const auto& change : changes) {
+    Node node;
+    node.leave_behind();
+    change_header(node.part_file(), true, change);
+    expect_refused(node, Code::damaged, "");
+  }
+}
+
+TEST(PartDirectory, a_newer_format_is_refused_as_such) {
+  Node node;
+  node.leave_behind();
+  change_header(node.part_file(), true, [](PartHeaderFormat& h) { ++h.format_version; });
+  expect_refused(node, Code::newer_format, "format 2");
+}
+
+TEST(PartDirectory, a_part_is_not_written_into_another_file_of_its_path) {
+  Node node;
+  node.leave_behind();
+  std::filesystem::rename(node.file(), node.scratch / "old");
+  write_file(node.file(), Bytes(50, 1));
+  node.reopen();
+  node.expected = Bytes(50, 1);
+  expect_refused(node, Code::foreign, "was replaced by another file");
+}
+
+TEST(PartDirectory, a_part_whose_file_is_gone_stays) {
+  Node node;
+  node.leave_behind();
+  std::filesystem::rename(node.file(), node.scratch / "away");
+  EXPECT_FALSE(recover_part(node.parts(), node.part_file()).ok());
+  EXPECT_TRUE(exists(node.part_file()));
+  std::filesystem::rename(node.scratch / "away", node.file());
+  (void)must(recover_part(node.parts(), node.part_file()));
+  EXPECT_EQ(read_file(node.file()), node.expected);
+}
+
+TEST(PartDirectory, a_part_that_was_never_finished_is_made_anew) {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{100}, std::size_t{50000}}) {
+    const Node node;
+    std::filesystem::create_directory(node.parts());
+    write_file(node.part_file(), Bytes(bytes, 0));
+    EXPECT_EQ(must(list_parts(node.parts())).at(0).fault.code(), Code::damaged);
+    EXPECT_FALSE(must(node.make()).joined);
+  }
+}
+
+TEST(PartDirectory, what_was_made_in_another_boot_keeps_only_what_was_durable) {
+  for (const Acknowledge when : {Acknowledge::sync, Acknowledge::durable}) {
+    Node node;
+    const Bytes before = node.expected;
+    node.leave_behind(when);
+    change_header(node.part_file(), true, [](PartHeaderFormat& h) { ++h.boot[0]; });
+    EXPECT_FALSE(must(list_parts(node.parts())).at(0).same_boot);
+    (void)must(recover_part(node.parts(), node.part_file()));
+    EXPECT_EQ(read_file(node.file()), when == Acknowledge::durable ? node.expected : before);
+  }
+}
+
+TEST(PartDirectory, a_directory_that_is_not_there_holds_nothing) {
+  EXPECT_EQ(list_parts("/nowhere/at/all").status().code(), Code::not_found);
+  EXPECT_EQ(discard_part("/nowhere/at/all", "x").code(), Code::not_found);
+}
+
+// A small file system, where the kernel lets us have one.
+class SmallMount {
+ public:
+  explicit SmallMount(std::string place) : place_(std::move(place)) {
+    std::filesystem::create_directory(place_);
+    mounted_ = ::mount("none", place_.c_str(), "tmpfs", 0, "size=2m") == 0;
+  }
+  ~SmallMount() {
+    if (mounted_) (void)::umount(place_.c_str());
+  }
+  SmallMount(const SmallMount&) = delete;
+  SmallMount& operator=(const SmallMount&) = delete;
+  bool mounted() const { return mounted_; }
+
+ private:
+  std::string place_;
+  bool mounted_ = false;
+};
+
+TEST(PartDirectory, a_full_device_refuses_writes_and_loses_none) {
+  Node node;
+  const SmallMount mount(node.parts());
+  if (!mount.mounted()) GTEST_SKIP() << "mounting a small tmpfs needs root";
+  {
+    const Node large(Bytes(4U << 20U, 1));
+    PartWish wish = large.wish();
+    wish.directory = node.parts();
+    const Status status = make_part(wish, *large.backing).status();
+    EXPECT_EQ(status.code(), Code::no_space);
+    EXPECT_TRUE(says(status, "choose a larger device")) << status.message();
+  }
+  OpenPart open = must(node.make());
+  must(open.part->write(0, Bytes(3000, 1).data(), 3000, Acknowledge::sync));
+  write_file(node.parts() + "/fills", Bytes(4U << 20U, 1));
+  const Bytes late(1000, 2);
+  EXPECT_EQ(open.part->write(70000, late.data(), 1000, Acknowledge::sync).code(), Code::no_space);
+  EXPECT_EQ(open.part->write(80000, Bytes(9000, 2).data(), 9000, Acknowledge::sync).code(),
+            Code::no_space);
+  must(open.part->write(1000, late.data(), 1000, Acknowledge::sync));
+  (void)must(open.part->write_back(0, true));
+  std::fill_n(node.expected.begin(), 3000, 1);
+  std::fill_n(node.expected.begin() + 1000, 1000, 2);
+  EXPECT_EQ(read_file(node.file()), node.expected);
+  std::filesystem::remove(node.parts() + "/fills");
+  must(open.part->write(70000, late.data(), 1000, Acknowledge::sync));
+  must(leave_part(std::move(open), false));
+}
+
+}  // namespace
+}  // namespace perdure

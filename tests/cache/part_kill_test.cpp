@@ -1,0 +1,201 @@
+// Kills: processes that write to a part, and write it back, die by SIGKILL at a random moment; then
+// recovery, which is killed too, must give the cached file every acknowledged write, and small ones
+// whole or not at all.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "cache/scratch_part.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr unsigned writers = 2;
+constexpr std::uint64_t region_bytes = 100000;
+constexpr std::uint64_t file_bytes = writers * region_bytes - 777;
+constexpr std::uint64_t block_bytes = 16384;
+
+// What a writer does next; the same for the one who checks.
+struct Step {
+  std::uint64_t offset;
+  std::uint64_t bytes;
+  unsigned char value;
+  Acknowledge when;
+  bool small() const { return bytes <= std::min<std::uint64_t>(journal_bytes, block_bytes); }
+};
+
+Step next_step(std::mt19937_64& random, unsigned writer) {
+  Step step{};
+  step.bytes = 1 + random() % (random() % 10 == 0 ? 60000 : 4096);
+  step.offset = writer * region_bytes + random() % (region_bytes - step.bytes);
+  step.value = static_cast<unsigned char>(random());
+  step.when = static_cast<Acknowledge>(random() % 3);
+  return step;
+}
+
+std::mt19937_64 steps_of(std::uint64_t seed, unsigned writer) {
+  return std::mt19937_64(seed * writers + writer);
+}
+
+// A child that runs until it is killed, and the pipe through which it acknowledges.
+class Child {
+ public:
+  template <typename Function>
+  explicit Child(const Function& function) {
+    int ends[2];
+    if (::pipe(ends) != 0) std::abort();
+    receive_ = FileHandle(ends[0]);
+    FileHandle send(ends[1]);
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    function(send.fd());
+    ::_exit(0);
+  }
+  // Kills it; how many acknowledgements it wrote.
+  std::uint64_t kill() {
+    ::kill(pid_, SIGKILL);
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+    std::uint64_t count = 0;
+    Bytes some(65536);
+    for (ssize_t got = 1; got > 0;) {
+      got = ::read(receive_.fd(), some.data(), some.size());
+      count += got > 0 ? static_cast<std::uint64_t>(got) : 0;
+    }
+    return count;
+  }
+
+ private:
+  FileHandle receive_;
+  pid_t pid_ = 0;
+};
+
+// At most what a pipe takes without a reader.
+constexpr int steps_max = 60000;
+
+class Campaign {
+ public:
+  explicit Campaign(std::uint64_t seed) : random_(seed) {}
+
+  void one_kill() {
+    const ScratchDirectory directory;
+    const Bytes first = random_bytes(file_bytes, random_);
+    write_file(directory / "file", first);
+    const auto backing = open(directory);
+    new_part(directory / "part", backing, 0, {LayoutKind::cyclic, 1, block_bytes, 0}, file_bytes,
+             {.blocks = 16, .journal_slots = 8});
+    const std::uint64_t seed = random_();
+    std::vector<Child> children;
+    for (unsigned writer = 0; writer < writers; ++writer) {
+      children.emplace_back([&](int pipe) { write_until_killed(directory, seed, writer, pipe); });
+    }
+    children.emplace_back([&](int) { write_back_until_killed(directory); });
+    ::usleep(static_cast<useconds_t>(random_() % 8000));
+    std::vector<std::uint64_t> done;
+    for (Child& child : children) done.push_back(child.kill());
+    kill_recoveries(directory);
+    (void)must(attach_part(directory / "part", backing)->recover(true));
+    check(first, seed, done, read_file(directory / "file"));
+  }
+
+  std::uint64_t acknowledged = 0;
+  std::uint64_t redone = 0;  // small writes that were not acknowledged, and are there
+  std::uint64_t absent = 0;
+
+ private:
+  static BackingFile open(const ScratchDirectory& directory) {
+    return must(BackingFile::open(directory / "file", BackingFile::Access::read_write));
+  }
+
+  static void write_until_killed(const ScratchDirectory& directory, std::uint64_t seed,
+                                 unsigned writer, int pipe) {
+    const auto backing = open(directory);
+    const auto part = attach_part(directory / "part", backing);
+    std::mt19937_64 random = steps_of(seed, writer);
+    for (int i = 0; i < steps_max; ++i) {
+      const Step step = next_step(random, writer);
+      const Bytes bytes(step.bytes, step.value);
+      must(part->write(step.offset, bytes.data(), step.bytes, step.when));
+      if (::write(pipe, "", 1) != 1) std::abort();
+    }
+  }
+
+  static void write_back_until_killed(const ScratchDirectory& directory) {
+    const auto backing = open(directory);
+    const auto part = attach_part(directory / "part", backing);
+    for (std::uint64_t turn = 0; turn < 100000; ++turn) {
+      (void)must(part->write_back(turn, turn % 3 != 0));
+      if (turn % 5 == 0) must(part->persist());
+    }
+  }
+
+  void kill_recoveries(const ScratchDirectory& directory) {
+    for (std::uint64_t times = random_() % 3; times != 0; --times) {
+      Child child([&](int) {
+        const auto backing = open(directory);
+        const auto part = attach_part(directory / "part", backing);
+        while (true) (void)must(part->recover(true));
+      });
+      ::usleep(static_cast<useconds_t>(random_() % 2000));
+      child.kill();
+    }
+  }
+
+  void check(Bytes expected, std::uint64_t seed, const std::vector<std::uint64_t>& done,
+             const Bytes& got) {
+    expected.resize(writers * region_bytes);
+    Bytes file = got;
+    file.resize(expected.size());
+    for (unsigned writer = 0; writer < writers; ++writer) {
+      std::mt19937_64 random = steps_of(seed, writer);
+      for (std::uint64_t i = 0; i < done[writer]; ++i) {
+        const Step step = next_step(random, writer);
+        std::fill_n(place(expected, step.offset), step.bytes, step.value);
+      }
+      acknowledged += done[writer];
+      settle(next_step(random, writer), expected, file);
+    }
+    const auto differs = std::mismatch(file.begin(), file.end(), expected.begin());
+    EXPECT_EQ(differs.first - file.begin(), file.end() - file.begin())
+        << "lost after " << done[0] << " and " << done[1] << " acknowledged writes";
+  }
+
+  // The write that was under way: takes from the file what that may have of it.
+  void settle(const Step& step, Bytes& expected, const Bytes& file) {
+    const auto from = place(expected, step.offset);
+    if (!step.small()) {
+      for (std::uint64_t i = 0; i < step.bytes; ++i) {
+        if (file[step.offset + i] == step.value) from[static_cast<std::ptrdiff_t>(i)] = step.value;
+      }
+      return;
+    }
+    if (std::equal(from, from + static_cast<std::ptrdiff_t>(step.bytes),
+                   file.begin() + static_cast<std::ptrdiff_t>(step.offset))) {
+      ++absent;
+      return;
+    }
+    std::fill_n(from, step.bytes, step.value);
+    ++redone;
+  }
+
+  static Bytes::iterator place(Bytes& bytes, std::uint64_t offset) {
+    return bytes.begin() + static_cast<std::ptrdiff_t>(offset);
+  }
+
+  std::mt19937_64 random_;
+};
+
+TEST(PartKill, every_acknowledged_write_is_there_and_small_ones_are_whole_or_absent) {
+  Campaign campaign(test_seed());
+  for (int kill = 0; kill < 150 && !HasFailure(); ++kill) campaign.one_kill();
+  std::printf("150 kills: %llu writes acknowledged, %llu not but there, %llu absent\n",
+              static_cast<unsigned long long>(campaign.acknowledged),
+              static_cast<unsigned long long>(campaign.redone),
+              static_cast<unsigned long long>(campaign.absent));
+}
+
+}  // namespace
+}  // namespace perdure
