@@ -47,6 +47,9 @@ inline MPI_Datatype type_byte() {
 inline MPI_Datatype type_uint64() {
   return predefined<MPI_Datatype>("ompi_mpi_uint64_t");
 }
+inline MPI_Datatype type_null() {
+  return predefined<MPI_Datatype>("ompi_mpi_datatype_null");
+}
 inline MPI_Op op_max() {
   return predefined<MPI_Op>("ompi_mpi_op_max");
 }
@@ -71,6 +74,9 @@ inline MPI_Datatype type_byte() {
 }
 inline MPI_Datatype type_uint64() {
   return MPI_UINT64_T;
+}
+inline MPI_Datatype type_null() {
+  return MPI_DATATYPE_NULL;
 }
 inline MPI_Op op_max() {
   return MPI_MAX;

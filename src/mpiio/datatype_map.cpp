@@ -1,0 +1,140 @@
+#include "mpiio/datatype_map.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "mpi/mpi_library.hpp"
+#include "mpiio/flatten.hpp"
+
+namespace perdure {
+namespace {
+
+// Handles of MPICH are ints, Open MPI's pointers. No datatype's is 0.
+std::uintptr_t number_of(MPI_Datatype type) {
+  std::uintptr_t number = 0;
+  std::memcpy(&number, &type, sizeof(type));
+  return number;
+}
+
+constexpr int slot_bits = 8;
+constexpr std::size_t slots = std::size_t{1} << slot_bits;
+
+std::size_t slot_of(std::uintptr_t number) {
+  return static_cast<std::size_t>((number * 0x9E3779B97F4A7C15U) >> (64 - slot_bits));
+}
+
+// --- predefined types ----------------------------------------------------------------------------
+
+// Filled under the mutex, never emptied: whoever sees the number sees the map.
+struct PredefinedSlot {
+  std::atomic<std::uintptr_t> number = 0;
+  const DatatypeMap* map = nullptr;
+};
+constinit std::array<PredefinedSlot, slots> predefined_maps;
+constexpr std::size_t tries = 16;  // slots that a number may be in
+
+const DatatypeMap* find_predefined(std::uintptr_t number) {
+  for (std::size_t i = 0; i < tries; ++i) {
+    const PredefinedSlot& slot = predefined_maps[(slot_of(number) + i) % slots];
+    const std::uintptr_t there = slot.number.load(std::memory_order_acquire);
+    if (there == number) return slot.map;
+    if (there == 0) return nullptr;
+  }
+  return nullptr;
+}
+
+bool add_predefined(std::uintptr_t number, const DatatypeMap* map) {
+  for (std::size_t i = 0; i < tries; ++i) {
+    PredefinedSlot& slot = predefined_maps[(slot_of(number) + i) % slots];
+    if (slot.number.load(std::memory_order_relaxed) != 0) continue;
+    slot.map = map;
+    slot.number.store(number, std::memory_order_release);
+    return true;
+  }
+  return false;  // an attribute keeps it then
+}
+
+// --- derived types -------------------------------------------------------------------------------
+
+// Grows before any map goes. What a thread remembers of derived types is good for one of its
+// values.
+std::atomic<std::uint64_t> maps_gone = 0;
+
+struct Remembered {
+  std::uintptr_t number = 0;
+  std::uint64_t at_maps_gone = 0;
+  const DatatypeMap* map = nullptr;
+};
+thread_local constinit std::array<Remembered, slots> remembered;
+
+// A copy of a type is flattened when it is first used.
+int copy_no_map(MPI_Datatype, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+// Must take no lock: MPI may hold its own, which flattening takes.
+int delete_map(MPI_Datatype, int, void* map, void*) {
+  maps_gone.fetch_add(1, std::memory_order_release);
+  delete static_cast<const DatatypeMap*>(map);
+  return MPI_SUCCESS;
+}
+
+// One at a time makes maps, so that no type gets two. Recursive: a type is made of others.
+std::recursive_mutex& making() {
+  static std::recursive_mutex mutex;
+  return mutex;
+}
+
+int keyval() {  // under the mutex
+  static const int made = [] {
+    int key = MPI_KEYVAL_INVALID;
+    PMPI_Type_create_keyval(copy_no_map, delete_map, &key, nullptr);
+    return key;
+  }();
+  return made;
+}
+
+Result<const DatatypeMap*> find_or_make(MPI_Datatype type) {
+  if (type == type_null()) {
+    return Status(Code::invalid_argument, "MPI_DATATYPE_NULL has no bytes; give a datatype");
+  }
+  const std::lock_guard<std::recursive_mutex> lock(making());
+  const std::uintptr_t number = number_of(type);
+  if (const DatatypeMap* map = find_predefined(number)) return map;
+  void* kept = nullptr;
+  int is_kept = 0;
+  PMPI_Type_get_attr(type, keyval(), &kept, &is_kept);
+  if (is_kept != 0) return static_cast<const DatatypeMap*>(kept);
+  auto flattened = flatten(type, map_of);
+  if (!flattened.ok()) return flattened.status();
+  const bool predefined = flattened.value().predefined;
+  auto map = std::make_unique<const DatatypeMap>(std::move(flattened.value().map));
+  if (predefined && add_predefined(number, map.get())) return map.release();
+  if (PMPI_Type_set_attr(type, keyval(), const_cast<DatatypeMap*>(map.get())) != MPI_SUCCESS) {
+    return Status(Code::wrong_state, "the MPI library keeps no attribute with a datatype");
+  }
+  return map.release();
+}
+
+}  // namespace
+
+Result<const DatatypeMap*> map_of(MPI_Datatype type) {
+  const std::uintptr_t number = number_of(type);
+  if (const DatatypeMap* map = find_predefined(number)) return map;
+  Remembered& known = remembered[slot_of(number)];
+  const std::uint64_t gone = maps_gone.load(std::memory_order_acquire);
+  if (known.number == number && known.at_maps_gone == gone) return known.map;
+  auto found = find_or_make(type);
+  // Read before the search: if a map went meanwhile, this is forgotten at once.
+  if (found.ok()) known = {number, gone, found.value()};
+  return found;
+}
+
+}  // namespace perdure

@@ -1,0 +1,22 @@
+// Where the bytes of an MPI datatype lie.
+//
+// A map is made at the type's first use and kept with the type itself, as an attribute, so that it
+// goes when the type goes: a handle that is used again for another type never finds the old map.
+// Predefined types, which never go, are in a small table that is read without a lock or a call.
+//
+// Threads: any, as far as MPI allows calls from them. Failure: a type that is null; a type of more
+// than 2^24 runs (Code::unsupported).
+#pragma once
+
+#include <mpi.h>
+
+#include "base/status.hpp"
+#include "mpiio/byte_runs.hpp"
+
+namespace perdure {
+
+// The map of `type`, which lives as long as the type does: a freed type lives on in types made of
+// it, and in operations under way.
+Result<const DatatypeMap*> map_of(MPI_Datatype type);
+
+}  // namespace perdure
