@@ -6,7 +6,8 @@
 
 paper   the example of the paper's section 3.3: A^2, A^3, walks, a shortest path, two triangles
 random  powers of random graphs are numpy's, for every access and both arithmetics, also where the
-        ranks do not divide the nodes; so are distances and triangles; PERDURE_TEST_SEED sets the seed
+        ranks do not divide the nodes; so are distances and triangles; the seed is printed, and
+        taken from PERDURE_TEST_SEED
 files   what is left in the directory, and that with MPI_MODE_DELETE_ON_CLOSE it is nothing
 refuse  what is wrong with an input or an option is said in a sentence, and the job ends in order
 """
@@ -16,6 +17,7 @@ import math
 import os
 import pathlib
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -25,6 +27,7 @@ import numpy
 PAPER = [[0, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1], [1, 1, 0, 0]]
 PAPER_2 = [[0, 0, 1, 1], [0, 0, 0, 1], [1, 1, 0, 0], [0, 1, 2, 0]]
 PAPER_3 = [[1, 1, 0, 1], [1, 1, 0, 0], [0, 1, 2, 0], [0, 0, 1, 2]]
+FILE_LIMIT = 64 << 20  # more than what an MPI itself puts into files
 ACCESSES = ("rows", "views", "collective")
 
 
@@ -34,9 +37,10 @@ class Job:
         self.ranks = int(ranks)
         self.side = math.isqrt(self.ranks)
 
-    def start(self, arguments):
+    def start(self, arguments, **more):
         return subprocess.run(
             self.launch + [str(argument) for argument in arguments],
+            **more,
             capture_output=True,
             text=True,
             errors="replace",
@@ -205,16 +209,37 @@ def check_files(job, folder):
     for options, expected in (
         ([], []),
         (["--delete-on-close"], []),
-        (["--delete-on-close", "--access", "views"], []),
+        (["--delete-on-close", "--keep"], ["matpower-adjacency.bin"]),
         (["--sync", "never", "--reread"], []),
         (["--hint", "cb_buffer_size=65536", "--hint", "no_such_hint=1"], []),
         (["--keep"], ["matpower-adjacency.bin", "matpower-result.bin"]),
     ):
         facts = job.run(*small, "--power", "5", *options)
         check(left_in(folder) == expected, options, "left", left_in(folder))
+        for name in expected:
+            (folder / name).unlink()
         hashes.add(facts["total_s"][0]["hash"])
         print(f"{' '.join(options) or 'no option'}: left {expected}")
     check(len(hashes) == 1, "the options changed the power:", hashes)
+    check_limit(job, folder)
+
+
+def check_limit(job, folder):
+    """What the file system refuses is said in the words of the MPI, and nothing is left."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_LIMIT, FILE_LIMIT))
+
+    nodes = math.isqrt(FILE_LIMIT) + 100
+    limited = Job(*job.launch)
+    limited.launch[3:3] = ["env", "--ignore-signal=XFSZ"]  # which would end it at the limit
+    done = limited.start(["--nodes", nodes, "--directory", folder], preexec_fn=limit)
+    check(done.returncode not in (0, 124), "a limit was passed:", done.returncode)
+    said = [line for line in done.stderr.splitlines() if "matpower: " in line]
+    check(len(said) == 1 and ": MPI_File_" in said[0], "said:", done.stderr)
+    left = [name for name in left_in(folder) if name.startswith("matpower")]
+    check(left == [], "left:", left)
+    print(f"refused: {said[0]}")
 
 
 # --- refuse --------------------------------------------------------------------------------------
@@ -235,7 +260,7 @@ def bad_inputs(job, folder):
     yield [*small, "--hint", "key"], "'key' is not KEY=VALUE"
     yield [*small, "--triangles"], "third power"
     yield [*small, "--shortest", "--arithmetic", "modular"], "needs --arithmetic saturating"
-    yield [*small, "--delete-on-close", "--keep"], "excludes"
+    yield [*small, "--delete-on-close", "--reread"], "excludes"
     yield ["--graph", folder / "none"], f"{folder / 'none'} can't be read"
     yield ["--graph", text], f"{text}: line 4: '0 one' is not"
     if math.isqrt(job.ranks) ** 2 != job.ranks:

@@ -59,12 +59,11 @@ void add_files(CLI::App& app, Options& options, Words& words) {
   app.add_option("--hint", words.hints, "KEY=VALUE for the MPI_Info of the files; repeatable")
       ->expected(1)
       ->take_all();
-  auto* keep = app.add_flag("--keep", options.keep, "leave the files where they are");
+  app.add_flag("--keep", options.keep, "leave the files of the matrix and of its power");
   auto* temporary = app.add_flag("--delete-on-close", options.delete_on_close,
                                  "open the files of powers with MPI_MODE_DELETE_ON_CLOSE");
   app.add_flag("--reread", options.reread, "read the result's file after closing, and compare")
       ->excludes(temporary);
-  temporary->excludes(keep);
   app.add_flag("--json", options.json, "print facts, as lines of JSON, instead of a summary");
 }
 
