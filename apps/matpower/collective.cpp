@@ -73,7 +73,8 @@ std::uint64_t min_over_ranks(std::uint64_t local) {
 }
 
 void add_over_ranks(std::vector<std::uint64_t>& words) {
-  MPI_Allreduce(MPI_IN_PLACE, words.data(), static_cast<int>(words.size()), MPI_UINT64_T, MPI_SUM,
+  std::uint64_t* all = words.data();
+  MPI_Allreduce(MPI_IN_PLACE, all, static_cast<int>(words.size()), MPI_UINT64_T, MPI_SUM,
                 MPI_COMM_WORLD);
 }
 

@@ -51,8 +51,9 @@ DistanceSummary Distances::summary(const Grid& grid) const {
 
   MPI_Comm row_ranks = MPI_COMM_NULL;  // the ranks that have the same rows
   MPI_Comm_split(MPI_COMM_WORLD, grid.row, grid.column, &row_ranks);
-  MPI_Allreduce(MPI_IN_PLACE, farthest.data(), static_cast<int>(farthest.size()), MPI_UINT64_T,
-                MPI_MAX, row_ranks);
+  std::uint64_t* all = farthest.data();
+  MPI_Allreduce(MPI_IN_PLACE, all, static_cast<int>(farthest.size()), MPI_UINT64_T, MPI_MAX,
+                row_ranks);
   MPI_Comm_free(&row_ranks);
   std::uint64_t least = power_max_ + 1;
   std::uint64_t largest = 0;

@@ -47,7 +47,8 @@ MatrixFile::MatrixFile(const std::string& path, int mode, std::uint64_t nodes, A
   const Stopwatch watch;
   note(MPI_File_open(MPI_COMM_WORLD, path.c_str(), mode, info_, &file_), "MPI_File_open");
   if (traffic_.problem.empty() && (mode & MPI_MODE_CREATE) != 0) {
-    note(MPI_File_set_size(file_, static_cast<MPI_Offset>(nodes * nodes)), "MPI_File_set_size");
+    const std::uint64_t bytes = nodes * nodes;
+    note(MPI_File_set_size(file_, static_cast<MPI_Offset>(bytes)), "MPI_File_set_size");
   }
   traffic_.open_s += watch.seconds();
   traffic_.agree();  // closing is collective: a file that only some ranks have open stays open
@@ -92,8 +93,8 @@ void MatrixFile::close() {
 void MatrixFile::access_rows(const Block& block, Cell* to, const Cell* from) {
   const auto width = static_cast<int>(block.columns.size());
   for (std::size_t row = 0; row < block.rows.size(); ++row) {
-    const auto offset =
-        static_cast<MPI_Offset>((block.rows.begin + row) * nodes_ + block.columns.begin);
+    const std::uint64_t place = (block.rows.begin + row) * nodes_ + block.columns.begin;
+    const auto offset = static_cast<MPI_Offset>(place);
     const std::size_t at = row * block.columns.size();
     const char* call = to != nullptr ? "MPI_File_read_at" : "MPI_File_write_at";
     MPI_Status status;
