@@ -13,8 +13,9 @@ from rich.console import Console
 from perdure.bench.facts import Fact, NotAFact, print_facts
 from perdure.bench.programs import BenchFailed
 
-NAMES = ("persist", "crash", "hpccg", "windows", "kill", "kill_windows")
+NAMES = ("persist", "crash", "hpccg", "windows", "kill", "kill_windows", "matpower")
 _SEEDED = ("kill", "kill_windows")
+_PLACED = ("matpower",)
 _TABLE_COLUMNS = 1000  # where stdout is no terminal: nothing is cut
 
 
@@ -28,10 +29,16 @@ def bench(
     seed: Annotated[
         int | None, typer.Option(help="Of what kill draws.  [default: 1]", show_default=False)
     ] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where matpower puts its files.", show_default=False),
+    ] = None,
 ) -> None:
     """Measure, and compare with the targets.
 
     Ends with 1 if a benchmark failed or a target of a full run was missed.
+
+    Example: perdure bench matpower --quick --directory /mnt/shared --plot matpower.png
     """
     wanted = _check_names(names)
     measured: dict[str, list[Fact]] = {}
@@ -39,7 +46,7 @@ def bench(
     console = Console(width=None if sys.stdout.isatty() else _TABLE_COLUMNS, highlight=False)
     for name in wanted:
         try:
-            measured[name] = _measure(name, quick, as_json, seed)
+            measured[name] = _measure(name, quick, as_json, seed, directory)
         except (BenchFailed, NotAFact) as failure:
             typer.echo(f"perdure bench {name}: {failure}", err=True)
             failed = True
@@ -65,7 +72,9 @@ def _title(name: str, quick: bool) -> str:
     return f"{name}: {summary}" + (" (quick)" if quick else "")
 
 
-def _measure(name: str, quick: bool, as_json: bool, seed: int | None) -> list[Fact]:
+def _measure(
+    name: str, quick: bool, as_json: bool, seed: int | None, directory: Path | None
+) -> list[Fact]:
     facts: list[Fact] = []
 
     def take(fact: Fact) -> None:
@@ -74,6 +83,8 @@ def _measure(name: str, quick: bool, as_json: bool, seed: int | None) -> list[Fa
             print(fact.line(), flush=True)
 
     options = {"seed": seed} if seed is not None and name in _SEEDED else {}
+    if directory is not None and name in _PLACED:
+        options["directory"] = directory
     import_module(f"perdure.bench.{name}").measure(quick, take, **options)
     return facts
 

@@ -16,6 +16,7 @@ from rich.table import Table
 
 _REQUIRED = ("bench", "case", "metric", "value", "unit")
 _KNOWN = (*_REQUIRED, "low", "high", "n", "target", "holds")
+_NOTES = ("emulated", "modelled")  # what was not measured is shown as such
 
 
 class NotAFact(ValueError):
@@ -98,7 +99,7 @@ def facts_table(title: str, facts: list[Fact]) -> Table:
         table.add_column(name)
     for name in ("value", "unit", "quartiles", "n", "target", ""):
         table.add_column(name, justify="left" if name in ("unit", "") else "right", no_wrap=True)
-    notes = sorted({name for fact in facts for name in fact.more if name == "emulated"})
+    notes = sorted({name for fact in facts for name in fact.more if name in _NOTES})
     for name in notes:
         table.add_column(name)
     for fact in facts:

@@ -1,0 +1,49 @@
+// Options of the command line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace matpower {
+
+enum class Arithmetic { saturating, modular };
+enum class Access { rows, views, collective };
+
+const char* name_of(Arithmetic arithmetic);
+const char* name_of(Access access);
+
+using NodePair = std::pair<std::uint64_t, std::uint64_t>;
+
+struct Options {
+  std::uint64_t nodes = 0;  // 0: as many as the edge list names
+  std::uint64_t power = 2;
+  double density = 0.02;  // probability of each edge of a generated graph
+  std::uint64_t seed = 1;
+  bool symmetric = false;
+  std::string graph;  // edge list; empty: generated
+  std::string directory = ".";
+  bool delete_on_close = false;
+  bool keep = false;
+  std::vector<std::pair<std::string, std::string>> hints;
+  Access access = Access::rows;
+  bool sync_each = true;
+  Arithmetic arithmetic = Arithmetic::saturating;
+  bool json = false;
+  bool check = false;
+  bool reread = false;
+  std::vector<NodePair> walks;
+  bool shortest = false;
+  bool triangles = false;
+};
+
+// Thrown after --help and after a mistake: the process is to end with this code.
+struct OptionsEnd {
+  int code;
+};
+
+// All ranks get the same options or the same OptionsEnd; only `speaks` prints what is to be said.
+Options parse_options(int argc, char** argv, bool speaks);
+
+}  // namespace matpower
