@@ -13,8 +13,17 @@ from rich.console import Console
 from perdure.bench.facts import Fact, NotAFact, print_facts
 from perdure.bench.programs import BenchFailed
 
-NAMES = ("persist", "crash", "hpccg", "windows", "kill", "kill_windows", "matpower")
-_SEEDED = ("kill", "kill_windows")
+NAMES = (
+    "persist",
+    "crash",
+    "hpccg",
+    "windows",
+    "matpower",
+    "kill",
+    "kill_windows",
+    "kill_cache",
+)
+_SEEDED = ("kill", "kill_windows", "kill_cache")
 _PLACED = ("matpower",)
 _TABLE_COLUMNS = 1000  # where stdout is no terminal: nothing is cut
 
