@@ -27,7 +27,7 @@ Result<std::unique_ptr<PartClient>> PartClient::connect(const ServerAddress& add
     return Status(socket.status().code(),
                   socket.status().message() +
                       ": it keeps a part of a cached file; let the network of the job reach it "
-                      "(perdure_cache_host), or open the file with perdure_cache=off");
+                      "(PERDURE_CACHE_HOST), or open the file with perdure_cache=off");
   }
   std::unique_ptr<PartClient> client(new PartClient(socket.take(), text_of(address)));
   PERDURE_TRY(client->greet(token));

@@ -83,7 +83,7 @@ Result<std::vector<FoundPart>> list_parts(const std::string& directory);
 // A file that was committed with a pool goes back to the pool's newest `version` first; without
 // one it keeps what was written since.
 Result<WriteBackTally> recover_part(const std::string& directory, const std::string& file,
-                                    std::optional<std::uint64_t> version);
+                                    std::optional<std::uint64_t> version = std::nullopt);
 // Removes it as it is.
 Status discard_part(const std::string& directory, const std::string& file);
 

@@ -466,7 +466,7 @@ TEST(PartServer, many_clients_at_once_are_all_served) {
 TEST(PartServer, a_host_that_is_not_here_is_refused_with_the_remedy) {
   const Served served(1, LayoutKind::cyclic, {});
   const auto server = PartServer::start(*served.parts[0], *served.backing, token, "192.0.2.1");
-  EXPECT_TRUE(says(server.status(), "perdure_cache_host")) << server.status().message();
+  EXPECT_TRUE(says(server.status(), "PERDURE_CACHE_HOST")) << server.status().message();
   const auto own = must(PartServer::start(*served.parts[0], *served.backing, token, ""));
   EXPECT_EQ(own->address().host, own_host());
 }

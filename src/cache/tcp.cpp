@@ -55,7 +55,7 @@ Result<AddressList> resolve(const ServerAddress& address, int flags) {
   if (failed != 0) {
     return Status(Code::not_found, "the host " + address.host +
                                        " has no address: " + ::gai_strerror(failed) +
-                                       "; name an address of this node (perdure_cache_host)");
+                                       "; name an address of this node (PERDURE_CACHE_HOST)");
   }
   return AddressList(found, &::freeaddrinfo);
 }
@@ -154,7 +154,7 @@ Result<FileHandle> listen_at(const std::string& host, ServerAddress& address) {
     }
     error = errno;
   }
-  return errno_status("listen at " + host + " for other nodes (choose with perdure_cache_host)",
+  return errno_status("listen at " + host + " for other nodes (choose with PERDURE_CACHE_HOST)",
                       error);
 }
 

@@ -125,12 +125,15 @@ void add_structs_of_parts(std::map<std::string, Struct>& all) {
                               PERDURE_FIELD(PartHeaderFormat, file_device),
                               PERDURE_FIELD(PartHeaderFormat, file_inode),
                               PERDURE_FIELD(PartHeaderFormat, path),
+                              PERDURE_FIELD(PartHeaderFormat, group_job),
+                              PERDURE_FIELD(PartHeaderFormat, group),
                               PERDURE_FIELD(PartHeaderFormat, checksum)}};
   all["PartStateFormat"] = {
       sizeof(PartStateFormat),
       {PERDURE_FIELD(PartStateFormat, size_bytes), PERDURE_FIELD(PartStateFormat, visible_bytes),
        PERDURE_FIELD(PartStateFormat, lock), PERDURE_FIELD(PartStateFormat, pointers_used),
-       PERDURE_FIELD(PartStateFormat, pointers)}};
+       PERDURE_FIELD(PartStateFormat, pointers), PERDURE_FIELD(PartStateFormat, epoch),
+       PERDURE_FIELD(PartStateFormat, sized_epochs), PERDURE_FIELD(PartStateFormat, sizes)}};
   all["JournalFormat"] = {
       sizeof(JournalFormat),
       {PERDURE_FIELD(JournalFormat, owner), PERDURE_FIELD(JournalFormat, length),
@@ -139,7 +142,10 @@ void add_structs_of_parts(std::map<std::string, Struct>& all) {
   all["BlockFormat"] = {sizeof(BlockFormat),
                         {PERDURE_FIELD(BlockFormat, state), PERDURE_FIELD(BlockFormat, claim),
                          PERDURE_FIELD(BlockFormat, dirty), PERDURE_FIELD(BlockFormat, leaving),
-                         PERDURE_FIELD(BlockFormat, kept), PERDURE_FIELD(BlockFormat, reserved)}};
+                         PERDURE_FIELD(BlockFormat, kept), PERDURE_FIELD(BlockFormat, undo)}};
+  all["UndoFormat"] = {sizeof(UndoFormat),
+                       {PERDURE_FIELD(UndoFormat, turn), PERDURE_FIELD(UndoFormat, version),
+                        PERDURE_FIELD(UndoFormat, checksum), PERDURE_FIELD(UndoFormat, reserved)}};
 }
 #undef PERDURE_FIELD
 
