@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstring>
+#include <map>
 
 #include "base/checksum.hpp"
 #include "base/clock.hpp"
@@ -109,6 +110,29 @@ PartHeaderFormat make_header(const PartIdentity& identity, const PartGeometry& g
 
 }  // namespace
 
+namespace {
+
+// The slots that a thread has at hand, of a few parts: of one whose number leaves the same rest.
+struct ThreadSlot {
+  std::uint64_t part = 0;
+  JournalFormat* slot = nullptr;
+};
+constexpr std::size_t thread_slots = 16;
+[[gnu::tls_model(
+    "initial-exec")]] thread_local constinit std::array<ThreadSlot, thread_slots> slots_at_hand;
+
+// The parts of this process by their numbers, for threads that end after a part was closed.
+struct LivingParts {
+  std::mutex mutex;
+  std::map<std::uint64_t, CachePart*> by_number;
+};
+LivingParts& living_parts() {
+  static LivingParts& parts = *new LivingParts;  // threads may end after static objects have gone
+  return parts;
+}
+
+}  // namespace
+
 std::uint64_t part_file_bytes(const Layout& layout, const PartGeometry& geometry) {
   return offsets_of(layout, geometry).end;
 }
@@ -159,9 +183,15 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
   journal_ = reinterpret_cast<JournalFormat*>(base + header_.journal_offset);
   table_ = reinterpret_cast<BlockFormat*>(base + header_.table_offset);
   blocks_ = base + header_.block_offset;
+  live();
 }
 
 CachePart::~CachePart() {
+  {
+    LivingParts& parts = living_parts();
+    const std::lock_guard<std::mutex> lock(parts.mutex);
+    parts.by_number.erase(number_);
+  }
   for (JournalFormat* slot : slots_) word(slot->owner).store(0, std::memory_order_release);
 }
 
@@ -338,18 +368,47 @@ JournalFormat* CachePart::claim_slot() {
   return nullptr;
 }
 
-// Threads keep the slots of a few parts at hand, and ask for another when they come back to a part
-// that fell out.
-JournalFormat* CachePart::slot_of_thread() {
-  struct Known {
-    std::uint64_t part = 0;
-    JournalFormat* slot = nullptr;
+void CachePart::live() {
+  LivingParts& parts = living_parts();
+  const std::lock_guard<std::mutex> lock(parts.mutex);
+  parts.by_number[number_] = this;
+}
+
+void CachePart::give_slot(std::uint64_t part, JournalFormat* slot) {
+  if (slot == nullptr) return;
+  LivingParts& parts = living_parts();
+  const std::lock_guard<std::mutex> lock(parts.mutex);
+  const auto found = parts.by_number.find(part);
+  if (found == parts.by_number.end()) return;
+  const std::lock_guard<std::mutex> slots(found->second->slots_mutex_);
+  std::erase(found->second->slots_, slot);
+  word(slot->owner).store(0, std::memory_order_release);
+}
+
+// Called when a thread needs a slot for the first time, and gives them all back when it ends.
+void CachePart::watch_thread() {
+  struct End {
+    ~End() {
+      for (const ThreadSlot& held : slots_at_hand) give_slot(held.part, held.slot);
+    }
   };
-  constexpr std::size_t known_parts = 16;
-  [[gnu::tls_model(
-      "initial-exec")]] static thread_local constinit std::array<Known, known_parts> known;
-  Known& mine = known[number_ % known_parts];
-  if (mine.part != number_) mine = {number_, claim_slot()};
+  static thread_local End end;
+  (void)end;
+}
+
+void CachePart::give_slot_of_thread() {
+  ThreadSlot& mine = slots_at_hand[number_ % thread_slots];
+  if (mine.part != number_) return;
+  give_slot(number_, mine.slot);
+  mine = {};
+}
+
+JournalFormat* CachePart::slot_of_thread() {
+  ThreadSlot& mine = slots_at_hand[number_ % thread_slots];
+  if (mine.part == number_ && mine.slot != nullptr) return mine.slot;
+  watch_thread();
+  give_slot(mine.part, mine.slot);
+  mine = {number_, claim_slot()};
   return mine.slot;
 }
 

@@ -126,6 +126,9 @@ class CachePart {
     return true;
   }
   bool try_write(std::uint64_t offset, const void* from, std::uint64_t bytes);
+  // Threads that write keep a journal slot until they end; one that may not write again for long,
+  // and of which there are many, gives it back.
+  void give_slot_of_thread();
 
   // Makes the blocks of a range present, where this node keeps them.
   Status fill(std::uint64_t offset, std::uint64_t bytes);
@@ -227,6 +230,9 @@ class CachePart {
   Status redo(const JournalFormat& slot);
   JournalFormat* claim_slot();
   JournalFormat* slot_of_thread();
+  static void watch_thread();
+  static void give_slot(std::uint64_t part, JournalFormat* slot);
+  void live();
 
   std::unique_ptr<Device> device_;
   PartHeaderFormat header_;
