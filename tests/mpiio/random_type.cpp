@@ -90,7 +90,7 @@ MPI_Aint extent_of(MPI_Datatype type) {
 #if MPI_VERSION >= 4
 using Wide = MPI_Count;
 bool draw_wide(Draw& draw) {
-  return draw.large_counts && draw.once_in(3);
+  return draw.with_large_counts && draw.once_in(3);
 }
 #define PERDURE_WIDE_OR(wide, call, ...) ((wide) ? call##_c(__VA_ARGS__) : call(__VA_ARGS__))
 #else

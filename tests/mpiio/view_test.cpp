@@ -106,7 +106,6 @@ class RandomViews : public testing::Test {
         given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
     std::printf("PERDURE_SEED=%llu\n", static_cast<unsigned long long>(seed));
     Draw draw(seed);
-    draw.large_counts = false;
     for (int round = 0; round < rounds && !HasFailure(); ++round) {
       Viewed viewed(draw, file_name());
       SCOPED_TRACE("PERDURE_SEED=" + std::to_string(seed) + " round " + std::to_string(round) +

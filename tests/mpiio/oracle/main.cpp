@@ -1,0 +1,219 @@
+// The oracle: random programs of MPI-IO calls, each run on a plain file and on a cached one. What
+// the ranks observe, and the files, must be the same.
+//
+//   mpiio_oracle [--programs N] [--seed S] [--first K] [--directory DIR] [--hint KEY=VALUE]…
+//                [--plant] [--verbose]
+//
+// --hint overrides a hint of the cached run. --plant makes every program go wrong, in a byte of the
+// cached file or of what a rank read from it, and succeeds if each of those is found.
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "program.hpp"
+#include "session.hpp"
+
+namespace oracle {
+namespace {
+
+struct Options {
+  std::uint64_t programs = 100;
+  std::uint64_t seed = 0;
+  std::uint64_t first = 0;
+  std::string folder = "/dev/shm";
+  Hints hints;
+  bool plant = false;
+  bool verbose = false;
+};
+
+int world_rank() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+// The same on all ranks: the seed and a folder of the run.
+void agree(Options& options) {
+  MPI_Bcast(&options.seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  int job = static_cast<int>(::getpid());
+  MPI_Bcast(&job, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  options.folder += "/perdure-oracle-" + std::to_string(job) + "-";
+}
+
+bool parse(int argc, char** argv, Options& options) {
+  const char* seed = std::getenv("PERDURE_SEED");
+  options.seed = seed != nullptr ? std::strtoull(seed, nullptr, 10) : std::random_device{}();
+  if (const char* folder = std::getenv("PERDURE_TEST_DIR")) options.folder = folder;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::string value = i + 1 < argc ? argv[i + 1] : "";
+    if (word == "--plant") {
+      options.plant = true;
+    } else if (word == "--verbose") {
+      options.verbose = true;
+    } else if (value.empty()) {
+      return false;
+    } else if (++i; word == "--programs") {
+      options.programs = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (word == "--seed") {
+      options.seed = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (word == "--first") {
+      options.first = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (word == "--directory") {
+      options.folder = value;
+    } else if (word == "--hint" && value.find('=') != std::string::npos) {
+      options.hints[value.substr(0, value.find('='))] = value.substr(value.find('=') + 1);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+// What this rank saw first that is not the same in both runs; "" if all is.
+std::string difference(const Session& plain, const Session& cached) {
+  const std::size_t both = std::min(plain.log().size(), cached.log().size());
+  for (std::size_t i = 0; i < both; ++i) {
+    const Session::Line& expected = plain.log()[i];
+    const Session::Line& seen = cached.log()[i];
+    if (expected == seen) continue;
+    return "step " + std::to_string(expected.step) + ": plain \"" + expected.text +
+           "\", cached (step " + std::to_string(seen.step) + ") \"" + seen.text + "\"";
+  }
+  if (plain.log().size() != cached.log().size()) return "one run did more than the other";
+  return "";
+}
+
+std::string file_difference(const std::string& plain_path, const std::string& cached_path) {
+  bool plain_exists = false;
+  bool cached_exists = false;
+  const std::vector<char> plain = read_whole(plain_path, plain_exists);
+  const std::vector<char> cached = read_whole(cached_path, cached_exists);
+  if (plain_exists != cached_exists) return "only one of the files exists at the end";
+  if (plain.size() != cached.size()) {
+    return "the plain file has " + std::to_string(plain.size()) + " bytes, the cached one " +
+           std::to_string(cached.size());
+  }
+  const auto [at, other] = std::mismatch(plain.begin(), plain.end(), cached.begin());
+  if (at == plain.end()) return "";
+  return "the files differ from byte " + std::to_string(at - plain.begin()) + " on";
+}
+
+void flip_byte(const std::string& path) {
+  bool exists = false;
+  std::vector<char> bytes = read_whole(path, exists);
+  if (bytes.empty()) return;
+  ++bytes[bytes.size() / 2];
+  std::ofstream(path, std::ios::binary).write(bytes.data(), std::ssize(bytes));
+}
+
+// Runs the program twice. Says on every rank what that rank found; collective.
+std::string compare(const Program& program, const Options& options) {
+  const std::string plain_path = options.folder + "plain";
+  const std::string cached_path = options.folder + "cached";
+  Session plain(plain_path, program, {{"perdure_cache", "off"}}, false);
+  plain.run();
+  const bool in_file = program.seed % 2 == 0;
+  Session cached(cached_path, program, program.cache, options.plant && !in_file);
+  cached.run();
+  std::string found = difference(plain, cached);
+  if (world_rank() == 0) {
+    if (options.plant && in_file) flip_byte(cached_path);
+    const std::string in_files = file_difference(plain_path, cached_path);
+    if (found.empty()) found = in_files;
+    ::unlink(plain_path.c_str());
+    ::unlink(cached_path.c_str());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  return found;
+}
+
+bool any_rank(bool mine) {
+  int any = 0;
+  const int one = mine ? 1 : 0;
+  MPI_Allreduce(&one, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  return any != 0;
+}
+
+// The program with every step taken away that it fails without; from the end, so that what was
+// done with a handle goes before the handle does.
+Program shortened(Program program, const Options& options) {
+  for (std::size_t i = program.steps.size(); i-- > 0;) {
+    Program shorter = program;
+    shorter.steps.erase(shorter.steps.begin() + static_cast<std::ptrdiff_t>(i));
+    if (any_rank(!compare(shorter, options).empty())) program = shorter;
+  }
+  return program;
+}
+
+void report(const Program& program, std::uint64_t number, const Options& options) {
+  const Program shorter = shortened(program, options);
+  const std::string found = compare(shorter, options);
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (world_rank() == 0) {
+    std::printf(
+        "program %llu differs; again: --seed %llu --first %llu --programs 1 (%d ranks)\n%s\n",
+        static_cast<unsigned long long>(number), static_cast<unsigned long long>(options.seed),
+        static_cast<unsigned long long>(number), ranks, text_of(shorter).c_str());
+    std::fflush(stdout);
+  }
+  for (int turn = 0; turn < ranks; ++turn) {
+    if (turn == world_rank() && !found.empty()) {
+      std::printf("  rank %d: %s\n", turn, found.c_str());
+      std::fflush(stdout);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+int run(const Options& options) {
+  std::uint64_t different = 0;
+  for (std::uint64_t i = 0; i < options.programs; ++i) {
+    const std::uint64_t number = options.first + i;
+    Program program = draw_program(options.seed, number);
+    for (const auto& [key, value] : options.hints) program.cache[key] = value;
+    if (options.verbose && world_rank() == 0) {
+      std::printf("program %llu: %s\n", static_cast<unsigned long long>(number),
+                  text_of(program).c_str());
+      std::fflush(stdout);
+    }
+    if (!any_rank(!compare(program, options).empty())) continue;
+    ++different;
+    if (options.plant) continue;
+    report(program, number, options);
+    if (different == 5) break;
+  }
+  if (world_rank() == 0) {
+    std::printf("seed %llu: %llu programs, %llu differ\n",
+                static_cast<unsigned long long>(options.seed),
+                static_cast<unsigned long long>(options.programs),
+                static_cast<unsigned long long>(different));
+  }
+  // A program may read nothing, or leave no file, so that there is nothing to be wrong in.
+  if (options.plant) return different * 2 > options.programs ? 0 : 1;
+  return different == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace oracle
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  oracle::Options options;
+  if (!oracle::parse(argc, argv, options)) {
+    std::fprintf(stderr, "mpiio_oracle: see the top of its main.cpp for the options\n");
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  oracle::agree(options);
+  const int failed = oracle::run(options);
+  MPI_Finalize();
+  return failed;
+}
