@@ -13,7 +13,16 @@ from rich.console import Console
 from perdure.bench.facts import Fact, NotAFact, print_facts
 from perdure.bench.programs import BenchFailed
 
-NAMES = ("persist", "crash", "hpccg", "windows", "kill", "kill_windows", "kill_cache")
+NAMES = (
+    "persist",
+    "crash",
+    "hpccg",
+    "windows",
+    "cache",
+    "kill",
+    "kill_windows",
+    "kill_cache",
+)
 _SEEDED = ("kill", "kill_windows", "kill_cache")
 _TABLE_COLUMNS = 1000  # where stdout is no terminal: nothing is cut
 
@@ -32,6 +41,9 @@ def bench(
     """Measure, and compare with the targets.
 
     Ends with 1 if a benchmark failed or a target of a full run was missed.
+
+    Examples: perdure bench cache --quick --plot cache.png;
+    perdure bench kill_cache --seed 7 --json
     """
     wanted = _check_names(names)
     measured: dict[str, list[Fact]] = {}
