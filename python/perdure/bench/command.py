@@ -18,6 +18,7 @@ NAMES = (
     "crash",
     "hpccg",
     "windows",
+    "cache",
     "matpower",
     "kill",
     "kill_windows",
@@ -47,7 +48,12 @@ def bench(
 
     Ends with 1 if a benchmark failed or a target of a full run was missed.
 
+<<<<<<< HEAD
     Example: perdure bench matpower --quick --directory /mnt/shared --plot matpower.png
+=======
+    Examples: perdure bench cache --quick --plot cache.png;
+    perdure bench kill_cache --seed 7 --json
+>>>>>>> bench
     """
     wanted = _check_names(names)
     measured: dict[str, list[Fact]] = {}
