@@ -265,6 +265,11 @@ Result<OpenPart> create_part(const PartWish& wish, const std::string& file) {
 }
 
 Status can_join(const CachePart& part, const PartWish& wish) {
+  if (part.header().file_inode != wish.identity.file_inode) {
+    return {Code::busy, wish.identity.path +
+                            " was replaced by another file while the one before it is open and "
+                            "cached; close that one first"};
+  }
   if (std::memcmp(part.header().group_job, wish.identity.group_job,
                   sizeof wish.identity.group_job) != 0) {
     return {Code::busy, wish.identity.path + " is open with another perdure_cache_group"};

@@ -58,8 +58,8 @@ Status PartService::write(const RequestFormat& request, const void* payload) {
     return refuse("there is no acknowledgement " + std::to_string(request.option));
   }
   PERDURE_TRY(check_range(request.offset, request.bytes));
-  const Status written = part_.write(request.offset, payload, request.bytes,
-                                     static_cast<Acknowledge>(request.option));
+  const Status written =
+      part_.write(request.offset, payload, request.bytes, static_cast<Acknowledge>(request.option));
   part_.give_slot_of_thread();  // there may be more connections than slots
   return written;
 }

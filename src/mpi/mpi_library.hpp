@@ -59,6 +59,9 @@ inline MPI_Datatype type_null() {
 inline MPI_Op op_max() {
   return predefined<MPI_Op>("ompi_mpi_op_max");
 }
+inline MPI_Errhandler errors_are_fatal() {
+  return predefined<MPI_Errhandler>("ompi_mpi_errors_are_fatal");
+}
 inline MPI_Errhandler errors_return() {
   return predefined<MPI_Errhandler>("ompi_mpi_errors_return");
 }
@@ -92,6 +95,9 @@ inline MPI_Datatype type_null() {
 }
 inline MPI_Op op_max() {
   return MPI_MAX;
+}
+inline MPI_Errhandler errors_are_fatal() {
+  return MPI_ERRORS_ARE_FATAL;
 }
 inline MPI_Errhandler errors_return() {
   return MPI_ERRORS_RETURN;

@@ -26,7 +26,7 @@ Result<std::int64_t> end_position(OpenFile& open) {
   return (bytes + etype - 1) / etype * etype;
 }
 
-// Where a seek leads, in bytes of the view.
+// Where a seek leads, in bytes of the view; it may be before its begin.
 Result<std::int64_t> sought(OpenFile& open, MPI_Offset offset, int whence, std::int64_t current) {
   std::int64_t from = 0;
   if (whence == MPI_SEEK_CUR) from = current;
@@ -35,10 +35,7 @@ Result<std::int64_t> sought(OpenFile& open, MPI_Offset offset, int whence, std::
     if (!end.ok()) return end.status();
     from = end.value();
   }
-  const std::int64_t at = from + offset * open.view.etype_bytes;
-  if (at >= 0) return at;
-  return Status(Code::invalid_argument, open.file->path() + ": seek to " + std::to_string(at) +
-                                            " bytes before the view's begin");
+  return from + offset * open.view.etype_bytes;
 }
 
 bool is_whence(int whence) {
@@ -143,6 +140,8 @@ int file_seek(MPI_File file, MPI_Offset offset, int whence) {
   if (open == nullptr || !is_whence(whence)) return FileCalls::seek::real(file, offset, whence);
   auto at = sought(*open, offset, whence, open->position);
   if (!at.ok()) return raise_on_file(file, at.status());
+  // Before the view's begin: the MPI library says so, in its own way.
+  if (at.value() < 0) return FileCalls::seek::real(file, -1, MPI_SEEK_SET);
   open->position = at.value();
   return MPI_SUCCESS;
 }
@@ -168,9 +167,13 @@ int file_seek_shared(MPI_File file, MPI_Offset offset, int whence) {
     status = current.status();
     if (current.ok()) {
       auto at = sought(*open, offset, whence, static_cast<std::int64_t>(current.value()));
-      status = at.ok() ? open->file->store_pointer(open->shared_pointer,
-                                                   static_cast<std::uint64_t>(at.value()))
-                       : at.status();
+      status = at.status();
+      if (at.ok() && at.value() < 0) {
+        status = {Code::invalid_argument, open->file->path() + ": seek to before the view's begin"};
+      } else if (at.ok()) {
+        status =
+            open->file->store_pointer(open->shared_pointer, static_cast<std::uint64_t>(at.value()));
+      }
     }
   }
   return finish(*open, status);
@@ -204,7 +207,7 @@ int file_get_atomicity(MPI_File file, int* flag) {
 // Not a barrier: each rank returns when its own writes are where they should be.
 int file_sync(MPI_File file) {
   OpenFile* open = find_file(file);
-  if (open == nullptr) return FileCalls::sync::real(file);
+  if (open == nullptr || !open->writable) return FileCalls::sync::real(file);
   const Status synced = open->file->sync(open->options.sync);
   return synced.ok() ? MPI_SUCCESS : raise_on_file(file, synced);
 }

@@ -40,10 +40,26 @@ int error_code(const Status& status) {
   return found->second;
 }
 
+// What MPI says of MPI_FILE_NULL's handler, where the library does not call it for us: it returns
+// the code, unless the program made it fatal.
+int raise_without_file(int code) {
+#ifdef OPEN_MPI
+  MPI_Errhandler handler{};
+  PMPI_File_get_errhandler(file_null(), &handler);
+  const bool fatal = handler == errors_are_fatal();
+  PMPI_Errhandler_free(&handler);
+  if (fatal) PMPI_Comm_call_errhandler(comm_world(), code);
+#else
+  PMPI_File_call_errhandler(file_null(), code);
+#endif
+  return code;
+}
+
 }  // namespace
 
 int raise_on_file(MPI_File file, const Status& status) {
   const int code = error_code(status);
+  if (file == file_null()) return raise_without_file(code);
   PMPI_File_call_errhandler(file, code);
   return code;
 }
