@@ -401,11 +401,16 @@ Result<WriteBackTally> recover_part(const std::string& directory, const std::str
   if (!locked.ok()) return locked.status();
   auto claimed = claim_leftover(file);
   if (!claimed.ok()) return claimed.status();
+  WriteBackTally tally;
+  if (is_unborn(file)) {  // of a job that was killed while it opened the file
+    PERDURE_TRY(remove_file(file));
+    tidy_directory(directory);
+    return tally;
+  }
   auto part = attach(file);
   if (!part.ok()) return part.status();
   auto backing = BackingFile::open(part.value()->header().path, BackingFile::Access::read_write);
   if (!backing.ok()) return backing.status();
-  WriteBackTally tally;
   if (!part.value()->in_group()) version.reset();
   PERDURE_TRY(recover_from(*part.value(), backing.value(), version, tally));
   part.value().reset();

@@ -82,6 +82,8 @@ def test_a_log_is_read_and_its_stages_are_timed():
     log = read_log(bytes(256) + struct.pack("<32Q", *words), 1)[0]
     assert (log.stage, log.killed_ns, log.failed_ns) == (2, 500, 0)
     assert log.spans() == {0: 30, 1: 60}
+    reopened = RankLog(11, 0, 0, (100, *[0] * 6, 150, 0, 0, 0, 190))
+    assert reopened.spans() == {0: 50, 7: 40}
 
 
 @pytest.mark.parametrize(

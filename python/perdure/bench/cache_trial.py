@@ -15,6 +15,7 @@ from pathlib import Path
 from perdure.bench.programs import BenchFailed
 from perdure.bench.shared_memory import SharedMemoryWatch
 from perdure.bench.solver import OPEN_MPI, Program
+from perdure.core import load_core
 from perdure.run.attempt import Limits
 from perdure.run.job import JobRequest, JobResult, run_job
 from perdure.run.live import Live
@@ -25,7 +26,8 @@ _ENVIRONMENT = {**OPEN_MPI, "OMPI_MCA_odls_base_sigkill_timeout": "0"}
 _WRITES = 100  # of a rank, in each of four stages
 _LOG = struct.Struct("<8Q12Q12Q")  # RankLog of cache_job_plan.hpp
 _LOG_HEADER_BYTES = 256
-_LAST_STAGE = 11
+_RELEASE_S = 10.0
+_KILLED = -signal.SIGKILL  # the exit code of a recovery that was killed
 
 
 @dataclass(frozen=True)
@@ -99,9 +101,9 @@ class RankLog:
     stage_ns: tuple[int, ...]
 
     def spans(self) -> dict[int, int]:
-        """How long each completed stage took."""
-        begun = self.stage_ns[: self.stage + 1]
-        return {i: end - begin for i, (begin, end) in enumerate(zip(begun, begun[1:]))}
+        """How long each completed stage took; a job that only reopens the file skips some."""
+        begun = [(i, at) for i, at in enumerate(self.stage_ns[: self.stage + 1]) if at]
+        return {i: end - at for (i, at), (_, end) in zip(begun, begun[1:])}
 
 
 def read_log(content: bytes, ranks: int) -> list[RankLog]:
@@ -142,8 +144,11 @@ class Trial:
             verdict = json.loads(self._ask("--verify", "--log", self._log))
             outcome.wrong, outcome.lost = verdict["wrong"], verdict["lost"]
             outcome.said += f"; {verdict}" if outcome.wrong or outcome.lost else ""
-            parts = [path for path in self._pool.rglob("*") if path.is_file()]
-            outcome.leftovers = len(parts) + len(watch.leftovers())
+            left = [str(path) for path in self._pool.rglob("*") if path.is_file()]
+            # Open MPI's own, if it was killed inside its open; the next one takes it over.
+            left += [name for name in watch.leftovers() if not name.startswith("sem.OMPIO")]
+            outcome.leftovers = len(left)
+            outcome.said += f"; left behind: {', '.join(left)}" if left else ""
         return outcome
 
     def _words(self, *words) -> list[str]:
@@ -179,6 +184,17 @@ class Trial:
             outcome.refused = 1
             outcome.said = said[-500:].strip()
 
+    def _await_release(self) -> None:
+        """A rank is a zombie when its first thread is gone; the others may hold the part yet."""
+        core = load_core()
+        deadline = time.monotonic() + _RELEASE_S
+        places = [self._pool, *self._pool.glob("node-*")]
+        places = [str(place) for place in places if place.exists()]
+        while any(part.in_use for place in places for part in core.list_parts(place)):
+            if time.monotonic() > deadline:
+                raise BenchFailed(f"parts in {self._pool} are in use, and all processes have ended")
+            time.sleep(0.01)
+
     def _recover(self, outcome: Outcome) -> None:
         """Recovery until it is done; one that is killed is followed by one of the other kind."""
         killed_s, kind = self._kill.recovery_killed_s, self._kill.recovery
@@ -188,10 +204,11 @@ class Trial:
         self._recover_once(kind, None, outcome)
 
     def _recover_once(self, kind: str, killed_s: float | None, outcome: Outcome) -> None:
+        self._await_release()
         by_command = kind == "command"
         attempt = self._recover_by_command if by_command else self._recover_by_reopening
         code, seconds, said = attempt(killed_s)
-        if killed_s is not None and code != 0:
+        if code == _KILLED:
             outcome.recovery_killed = True
         elif code != 0:
             outcome.refused = 1
@@ -206,9 +223,12 @@ class Trial:
         if killed_s is not None:
             words += ["--kill-rank", 0, "--kill-stage", 0, "--kill-ns", int(killed_s * 1e9)]
         ran, said = self._launch(*words, ranks=max(2, self._job.nodes))
-        spans = read_log(log.read_bytes(), 1)[0].spans()
-        log.unlink()
-        return ran.exit_code, spans.get(0, 0) * 1e-9, said
+        own = read_log(log.read_bytes(), 1)[0] if log.exists() else None
+        log.unlink(missing_ok=True)
+        if own is None:
+            return 1, 0.0, said
+        code = _KILLED if ran.exit_code != 0 and own.killed_ns and not own.failed_ns else None
+        return code or ran.exit_code, own.spans().get(0, 0) * 1e-9, said
 
     def _recover_by_command(self, killed_s: float | None) -> tuple[int, float, str]:
         """By `perdure cache recover`, in a child that has the interpreter's start behind it."""

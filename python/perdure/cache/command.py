@@ -120,11 +120,15 @@ def list_parts(directories: Directories = None, as_json: AsJson = False) -> None
 
 def _chosen(core, directories: list[Path] | None, names: list[str] | None) -> list:
     wanted = None if not names else {str(Path(name).absolute()) for name in names}
-    chosen = [
+    found = [
         (place, part)
         for place, part in _found(core, directories)
-        if not part.in_use and (wanted is None or part.path in wanted or part.file in wanted)
+        if wanted is None or part.path in wanted or part.file in wanted
     ]
+    for _, part in found:
+        if part.in_use:
+            typer.echo(f"perdure: {part.path or part.file} is in use, and left alone", err=True)
+    chosen = [(place, part) for place, part in found if not part.in_use]
     missing = (wanted or set()) - {part.path for _, part in chosen} - {p.file for _, p in chosen}
     if missing:
         typer.echo(f"perdure: nothing was left behind of {', '.join(sorted(missing))}", err=True)
