@@ -38,7 +38,17 @@ Result<BackingFile> BackingFile::open(const std::string& path, Access access) {
   }
   file.device_ = status.st_dev;
   file.inode_ = status.st_ino;
+  file.access_ = access;
   return file;
+}
+
+Status BackingFile::take_access(const BackingFile& other) {
+  if (access_ == other.access_ || access_ == Access::read_write) return Status::success();
+  if (::dup3(other.handle_.fd(), handle_.fd(), O_CLOEXEC) < 0) {
+    return errno_status("open " + path_ + " for more", errno);
+  }
+  access_ = other.access_;
+  return Status::success();
 }
 
 Result<std::uint64_t> BackingFile::size_bytes() const {

@@ -22,6 +22,9 @@ class BackingFile {
   enum class Access { read, write, read_write };
   static Result<BackingFile> open(const std::string& path, Access access);
 
+  // Allows what `other`, the same file, allows; whoever uses this one meanwhile is not disturbed.
+  Status take_access(const BackingFile& other);
+
   const std::string& path() const { return path_; }
   std::uint64_t device() const { return device_; }
   std::uint64_t inode() const { return inode_; }
@@ -41,6 +44,7 @@ class BackingFile {
   std::string path_;
   std::uint64_t device_ = 0;
   std::uint64_t inode_ = 0;
+  Access access_ = Access::read;
 };
 
 }  // namespace perdure

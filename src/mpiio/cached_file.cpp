@@ -109,6 +109,10 @@ Result<std::shared_ptr<CachedFile>> CachedFile::open(MpiGroup& group, const std:
   PERDURE_TRY(agree_max(group, Status::success(), seen));
   const bool all_know = seen[1] == 0 && seen[2] == instance && seen[3] == ~instance;
   std::shared_ptr<CachedFile> file;
+  // The handles before may have been for reading only.
+  const Status access_taken =
+      known ? known->backing_.take_access(backing.value()) : Status::success();
+  PERDURE_TRY(agree(group, access_taken));
   if (all_know) {
     file = known;
   } else {

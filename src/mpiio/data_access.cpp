@@ -60,13 +60,10 @@ void fill_status(MPI_Status* status, std::int64_t bytes) {
   PMPI_Status_set_cancelled(status, 0);
 }
 
+// The pointer moves by what was asked for, also where reading ends with the file, as in ROMIO and
+// OMPIO.
 Result<std::int64_t> access_individual(OpenFile& open, Direction direction, const Items& items) {
-  const std::int64_t wanted = items.bytes();
-  const std::int64_t at = open.position.fetch_add(wanted);
-  auto moved = transfer(open, direction, items, at);
-  const std::int64_t done = moved.ok() ? moved.value() : 0;
-  if (done != wanted) open.position.fetch_sub(wanted - done);
-  return moved;
+  return transfer(open, direction, items, open.position.fetch_add(items.bytes()));
 }
 
 Result<std::int64_t> access_shared(OpenFile& open, Direction direction, const Items& items) {

@@ -62,6 +62,15 @@ MPI_Comm Session::comm_of(const Handle& one) const {
   return one.alone ? MPI_COMM_SELF : MPI_COMM_WORLD;
 }
 
+// Not that of the second handle: ROMIO of MPICH 4.0 may give two handles of a file that are opened
+// in one second the same pointer. Not in Open MPI 4.1 with many ranks; main.cpp says why.
+bool Session::shares_pointer() {
+#ifdef OPEN_MPI
+  if (ranks_ > 1) return false;
+#endif
+  return !handle().view.own && chosen_ == 0;
+}
+
 MPI_Info Session::make_hints() const {
   MPI_Info hints = MPI_INFO_NULL;
   MPI_Info_create(&hints);
@@ -112,8 +121,9 @@ void Session::settle() {
     note("size " + std::to_string(size));
     size_ = size;
   }
+  MPI_Barrier(MPI_COMM_WORLD);
   dirty_ = false;
-  looked_ = true;
+  looked_ = false;
 }
 
 void Session::before_write() {

@@ -16,6 +16,7 @@
 
 #include "../random_type.hpp"
 #include "program.hpp"
+#include "transfer.hpp"
 
 namespace oracle {
 
@@ -73,6 +74,8 @@ class Session {
   void note(const std::string& call, int code);  // with MPI's class of its result
   Draw draw_own(const Step& step) const;         // differs between ranks
   Handle& handle() { return handles_[chosen_]; }
+  // Whether the shared pointer is used: MPI wants all ranks to have the same view then.
+  bool shares_pointer();
   MPI_Comm comm_of(const Handle& handle) const;
   MPI_Info make_hints() const;
   void free_view(Handle& handle);
@@ -102,7 +105,8 @@ class Session {
   void access_shared(Draw draw, Draw own);
   void access_ordered(Draw draw, Draw own);
   Span draw_span(Draw& draw, bool write, std::int64_t turn);
-  void keep_inside(Span& span, bool background_read);
+  bool shared_inside(std::int64_t etypes_each);
+  void keep_inside(Span& span, Form form);
   Memory draw_memory(Draw& draw, const Span& span, bool write);
   void note_transfer(const char* what, int code, MPI_Status& status, Memory& memory, bool write);
 

@@ -85,7 +85,10 @@ void Session::set_view(Draw draw) {
   MPI_Aint lower_bound = 0;
   MPI_Type_size(view.filetype.type, &view.filetype_bytes);
   MPI_Type_get_extent(view.filetype.type, &lower_bound, &view.filetype_extent);
-  view.contiguous = view.filetype_bytes == view.filetype_extent;
+  MPI_Aint true_extent = 0;
+  MPI_Type_get_true_extent(view.filetype.type, &lower_bound, &true_extent);
+  view.contiguous = view.filetype_bytes == view.filetype_extent && lower_bound == 0 &&
+                    view.filetype_bytes == true_extent;
   note("view at " + std::to_string(view.displacement) + ", " + view.etype.text + ", " +
        view.filetype.text);
   MPI_Info hints = make_hints();
@@ -117,10 +120,11 @@ void Session::seek(Draw draw, Draw own) {
   MPI_Offset position = -1;
   MPI_File_get_position(handle().file, &position);
   note("position " + std::to_string(position));
+  looked_ = true;
 }
 
 void Session::seek_shared(Draw draw) {
-  if (handle().alone || handle().view.own) return;
+  if (!shares_pointer()) return;
   settle();
   const bool relative = draw.once_in(3);
   const MPI_Offset offset = draw.between(0, 1000);
@@ -230,6 +234,7 @@ void Session::reread() {
   const std::vector<char> bytes = read_whole(path_, exists);
   note("POSIX reads " + std::to_string(bytes.size()) + " bytes, sum " +
        std::to_string(checksum(bytes.data(), bytes.size())));
+  looked_ = true;
 }
 
 }  // namespace oracle

@@ -10,11 +10,6 @@ enum class Where { at, individual, shared };
 // With Where::shared, collective and split are the ordered calls; there is no fifth one.
 enum class Form { blocking, nonblocking, collective, split, nonblocking_collective };
 
-// The program may go on while bytes are moved.
-inline bool in_background(Form form) {
-  return form != Form::blocking && form != Form::collective;
-}
-
 struct Transfer {
   bool write = false;
   Where where = Where::at;
