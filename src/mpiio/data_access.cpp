@@ -17,6 +17,7 @@ enum class Pointer : std::uint8_t { given, individual, shared, ordered };
 struct Access {
   Direction direction;
   Pointer pointer;
+  bool plain;  // blocking and independent
 };
 
 // What the name of a call says: MPI_File_iwrite_at_all writes at a given offset.
@@ -34,7 +35,8 @@ constexpr bool has(const char* name, const char* word) {
 }
 
 constexpr Access access_of(const char* name) {
-  Access access{has(name, "write") ? Direction::write : Direction::read, Pointer::individual};
+  Access access{has(name, "write") ? Direction::write : Direction::read, Pointer::individual,
+                !has(name, "_") && !has(name, "iread") && !has(name, "iwrite")};
   if (has(name, "_at")) access.pointer = Pointer::given;
   if (has(name, "_shared")) access.pointer = Pointer::shared;
   if (has(name, "_ordered")) access.pointer = Pointer::ordered;
@@ -60,10 +62,24 @@ void fill_status(MPI_Status* status, std::int64_t bytes) {
   PMPI_Status_set_cancelled(status, 0);
 }
 
-// The pointer moves by what was asked for, also where reading ends with the file, as in ROMIO and
-// OMPIO.
-Result<std::int64_t> access_individual(OpenFile& open, Direction direction, const Items& items) {
-  return transfer(open, direction, items, open.position.fetch_add(items.bytes()));
+// Where reading ends with the file, OMPIO moves the pointer by what was asked for, and so does ROMIO,
+// but in an independent, blocking access without holes, after which it stands at the end.
+bool stops_at_end(const OpenFile& open, const Access& access, const Items& items) {
+#ifdef OPEN_MPI
+  (void)open, (void)access, (void)items;
+  return false;
+#else
+  return access.plain && items.map->contiguous && open.view.contiguous;
+#endif
+}
+
+Result<std::int64_t> access_individual(OpenFile& open, const Access& access, const Items& items) {
+  const std::int64_t wanted = items.bytes();
+  auto moved = transfer(open, access.direction, items, open.position.fetch_add(wanted));
+  if (moved.ok() && moved.value() != wanted && stops_at_end(open, access, items)) {
+    open.position.fetch_sub(wanted - moved.value());
+  }
+  return moved;
 }
 
 Result<std::int64_t> access_shared(OpenFile& open, Direction direction, const Items& items) {
@@ -106,7 +122,7 @@ Result<std::int64_t> run(OpenFile& open, const Access& access, MPI_Offset offset
     case Pointer::given:
       return transfer(open, access.direction, items, offset * open.view.etype_bytes);
     case Pointer::individual:
-      return access_individual(open, access.direction, items);
+      return access_individual(open, access, items);
     case Pointer::shared:
       return access_shared(open, access.direction, items);
     case Pointer::ordered:

@@ -64,6 +64,12 @@ class Session {
   };
   const std::vector<Line>& log() const { return log_; }
 
+  // Successful opens of this rank, in all sessions.
+  static int& opened() {
+    static int count = 0;
+    return count;
+  }
+
  private:
   // session.cpp
   void make_file();

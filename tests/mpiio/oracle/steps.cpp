@@ -42,6 +42,7 @@ void Session::open(Draw draw) {
   made.file = code == MPI_SUCCESS ? file : MPI_FILE_NULL;
   chosen_ = made.file == MPI_FILE_NULL ? chosen_ : slot;
   if (made.file == MPI_FILE_NULL) return;
+  ++opened();
   MPI_Offset position = -1;
   MPI_File_get_position(made.file, &position);
   note("position " + std::to_string(position));
