@@ -52,7 +52,7 @@ SETS = {
         modules=r"test_(win|rma|rma_nb)\b",
         script="tests/rma/variant.sh",
         variants=("plain", "preloaded", "copy", "log", "flush", "twin"),
-        # Where the end of an epoch commits, which is collective, they wait for each other for ever.
+        # Where the end of an epoch commits, which is collective, they wait for each other.
         left_out=("testFlush", "testStartCompletePost"),
         left_out_of=("copy", "log", "flush"),
         reason="their ranks do not end epochs together, so they can not commit together",
@@ -123,7 +123,8 @@ def _fetched(command: list[str], what: str) -> None:
 
 def library_of(mpi: Mpi, place: Path) -> Path:
     """The shared library that programs of `mpi` are linked with."""
-    source, program = place / f"probe_{mpi.name}.c", place / f"probe_{mpi.name}"
+    program = place / f"probe_{mpi.name}"
+    source = program.with_suffix(".c")
     source.write_text("#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n")
     built = subprocess.run([mpi.mpicc, source, "-o", program], capture_output=True, check=False)
     if built.returncode != 0:
