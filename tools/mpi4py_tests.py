@@ -93,7 +93,7 @@ def fetch(place: Path, allowed: bool) -> tuple[Path, Path]:
     """The folders of mpi4py's tests and of mpi4py; fetched, if `allowed`, when not there."""
     tests, package = place / f"mpi4py-{VERSION}/test", place / "wheel"
     if not allowed and not (tests.is_dir() and package.is_dir()):
-        raise Unavailable("mpi4py was not fetched yet; run tools/mpi4py_tests.py without --no-fetch")
+        raise Unavailable("mpi4py was not fetched yet; leave out --no-fetch")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     wanted = f"mpi4py=={VERSION}"
     if not tests.is_dir():
