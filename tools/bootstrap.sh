@@ -16,6 +16,7 @@ packages=(
   libisal-dev nlohmann-json3-dev libcli11-dev libgtest-dev
   mpich libmpich-dev openmpi-bin libopenmpi-dev
   gfortran                      # only for the tests of Fortran's bindings
+  libhdf5-mpich-dev libhdf5-openmpi-dev libpnetcdf-dev     # only for tests of the file cache
   libpmem-dev                   # only a yardstick of `perdure bench persist`
   spin                          # model checker of the commit protocol
   clang-format-19 clang-tidy-19

@@ -154,7 +154,10 @@ Status CachePart::format(Device& device, const PartIdentity& identity, const Par
   device.store(header.state_offset, &state, sizeof state);
   header.magic = 0;
   device.store(0, &header, sizeof header);
-  device.flush(0, header.block_offset);
+  // Only what was stored. The rest of the file is new and so zeros, and the table, 64 bytes for
+  // each block that the device could hold, may have hundreds of megabytes.
+  device.flush(header.state_offset, sizeof state);
+  device.flush(0, sizeof header);
   PERDURE_TRY(device.fence());
   device.store_word(offsetof(PartHeaderFormat, magic), part_magic);
   device.flush(0, sizeof header.magic);

@@ -84,6 +84,8 @@ class CachedFile final : public Companion {
   std::uint32_t nodes() const { return layout_.nodes; }
   const std::string& path() const { return backing_.path(); }
   CacheTally& tally() { return tally_; }
+  // Whether this process has the file open by several handles.
+  bool is_shared() const { return handles_ > 1; }
   CachePart& own_part() { return *part_.part; }
 
  private:

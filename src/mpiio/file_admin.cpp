@@ -46,10 +46,17 @@ bool is_native(const char* datarep) {
   return datarep != nullptr && std::strcmp(datarep, "native") == 0;
 }
 
-// Collective. Another representation is the MPI library's affair, if no other handle is cached.
+// Collective. Another representation is the MPI library's affair, if no other handle is cached: the
+// two would not see each other's bytes.
 int pass_through(OpenFile& open) {
-  if (const int error = leave_cache(open); error != MPI_SUCCESS) return error;
-  return MPI_SUCCESS;
+  Status alone;
+  if (open.file->is_shared()) {
+    alone = {Code::unsupported, open.file->path() +
+                                    ": another handle has the file cached; a view that is not "
+                                    "native needs it closed first, or perdure_cache=off for both"};
+  }
+  if (const int error = finish(open, alone); error != MPI_SUCCESS) return error;
+  return leave_cache(open);
 }
 
 }  // namespace

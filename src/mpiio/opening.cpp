@@ -224,15 +224,17 @@ Result<std::unique_ptr<OpenFile>> open_cached(std::unique_ptr<MpiGroup> group, c
   return ready;
 }
 
+// A new handle has the error handler of MPI_FILE_NULL, for which Open MPI 4 can't be asked to call
+// it: MPI_File_call_errhandler(MPI_FILE_NULL, …) ends the job.
 int fail_open(MPI_File* file, const Status& status) {
+  const int raised = raise_on_file(*file, status);
   FileCalls::close::real(file);
-  return raise_on_file(file_null(), status);
+  return raised;
 }
 
 // Collective: gives up the shared pointer and the file; what it could not write back stays.
-Status close_cached(OpenFile& open) {
+Status close_cached(OpenFile& open, bool discard) {
   Status given;
-  const bool discard = (open.amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
   if (open.group->rank() == 0) given = open.file->give_pointer(open.shared_pointer);
   const Status closed = CachedFile::close(open.file, *open.group, discard);
   report_file(open, closed);
@@ -270,15 +272,17 @@ int file_close(MPI_File* file) {
   OpenFile* known = find_file(*file);
   if (known == nullptr) return FileCalls::close::real(file);
   const std::unique_ptr<OpenFile> open(known);
-  const Status closed = close_cached(*open);
+  const bool discard = (open->amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
+  const Status closed = close_cached(*open, discard);
   const int raised = closed.ok() ? MPI_SUCCESS : raise_on_file(*file, closed);
   const int error = FileCalls::close::real(file);
   return raised != MPI_SUCCESS ? raised : error;
 }
 
+// The file is used on, also one that is deleted at its close.
 int leave_cache(OpenFile& known) {
   const std::unique_ptr<OpenFile> open(&known);
-  const Status closed = close_cached(*open);
+  const Status closed = close_cached(*open, false);
   return closed.ok() ? MPI_SUCCESS : raise_on_file(open->handle, closed);
 }
 

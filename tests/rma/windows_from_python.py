@@ -1,4 +1,4 @@
-"""python/perdure/windows.py on windows of mpi4py: run by tools/mpi4py_rma.py --run.
+"""python/perdure/windows.py on windows of mpi4py: run by tools/mpi4py_tests.py rma --run.
 
 Two processes of it would be two jobs; this one makes its pool, frees the windows and makes them
 again, which opens the pool anew. Ends with 1, and says what, if anything is not as it must be.

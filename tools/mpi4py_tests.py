@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Runs mpi4py's own tests of windows and one-sided communication, in the variants of tests/rma.
+"""Runs mpi4py's own tests with the library preloaded, in variants that the set of tests has.
 
-    tools/mpi4py_rma.py --build DIR [--mpi NAME]… [--variant V]… [--ranks N]…
-    tools/mpi4py_rma.py … --run FILE       a program of mpi4py instead of its tests
+    tools/mpi4py_tests.py rma --build DIR [--mpi NAME]… [--variant V]… [--ranks N]…
+    tools/mpi4py_tests.py rma … --run FILE       a program of mpi4py instead of its tests
+
+    rma   windows and one-sided communication, in the variants of tests/rma/variant.sh
+    io    files, in the variants of tests/mpiio/variant.sh: with every file cached, or none
 
 The tests come from mpi4py's source archive, and mpi4py itself from its wheel, which works with
 every MPI whose ABI is MPICH's or Open MPI's. Both are fetched from PyPI into DIR/mpi4py, once.
@@ -23,18 +26,43 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = "4.1.2"
-MODULES = r"test_(win|rma|rma_nb)\b"
-# Tests whose ranks end epochs one after the other. Where the end of an epoch commits, which is
-# collective, they wait for each other for ever; with one rank they are run.
-ONE_BY_ONE = ("testFlush", "testStartCompletePost")
-COMMITTING = ("copy", "log", "flush")
-VARIANTS = ("plain", "preloaded", "copy", "log", "flush", "twin")
 SKIPPED = 77
 LIMIT_S = 120
 
 
 class Unavailable(RuntimeError):
     """What is needed is not to be had here; the sentence says what."""
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Tests of mpi4py that belong together, and what they are run in."""
+
+    modules: str  # a pattern of mpi4py's test runner
+    script: str
+    variants: tuple[str, ...]
+    # Tests that are left out of some variants with several ranks, and why.
+    left_out: tuple[str, ...] = ()
+    left_out_of: tuple[str, ...] = ()
+    reason: str = ""
+
+
+SETS = {
+    "rma": TestSet(
+        modules=r"test_(win|rma|rma_nb)\b",
+        script="tests/rma/variant.sh",
+        variants=("plain", "preloaded", "copy", "log", "flush", "twin"),
+        # Where the end of an epoch commits, which is collective, they wait for each other.
+        left_out=("testFlush", "testStartCompletePost"),
+        left_out_of=("copy", "log", "flush"),
+        reason="their ranks do not end epochs together, so they can not commit together",
+    ),
+    "io": TestSet(
+        modules=r"test_(io|file)\b",
+        script="tests/mpiio/variant.sh",
+        variants=("plain", "preloaded", "cached", "parts", "sync_nvm", "nodes"),
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -65,11 +93,11 @@ def fetch(place: Path, allowed: bool) -> tuple[Path, Path]:
     """The folders of mpi4py's tests and of mpi4py; fetched, if `allowed`, when not there."""
     tests, package = place / f"mpi4py-{VERSION}/test", place / "wheel"
     if not allowed and not (tests.is_dir() and package.is_dir()):
-        raise Unavailable("mpi4py was not fetched yet; run tools/mpi4py_rma.py without --no-fetch")
+        raise Unavailable("mpi4py was not fetched yet; leave out --no-fetch")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     wanted = f"mpi4py=={VERSION}"
     if not tests.is_dir():
-        source = ["download", "--no-deps", "--no-binary", ":all:", "--dest", str(place), wanted]
+        source = ["download", "--no-deps", "--no-binary", "mpi4py", "--dest", str(place), wanted]
         _fetched([*pip, *source], "the tests")
         with tarfile.open(place / f"mpi4py-{VERSION}.tar.gz") as archive:
             archive.extractall(place, _tests_in(archive))
@@ -95,7 +123,8 @@ def _fetched(command: list[str], what: str) -> None:
 
 def library_of(mpi: Mpi, place: Path) -> Path:
     """The shared library that programs of `mpi` are linked with."""
-    source, program = place / "probe.c", place / f"probe_{mpi.name}"
+    program = place / f"probe_{mpi.name}"
+    source = program.with_suffix(".c")
     source.write_text("#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n")
     built = subprocess.run([mpi.mpicc, source, "-o", program], capture_output=True, check=False)
     if built.returncode != 0:
@@ -127,15 +156,28 @@ def surroundings(mpi: Mpi, place: Path, package: Path) -> dict[str, str]:
         "MPI4PY_RC_THREAD_LEVEL": "serialized",
         "PYTHONPATH": str(package),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PERDURE_MPI_TIMEOUT": str(LIMIT_S),
+        "PERDURE_MPI_TIMEOUT": os.environ.get("PERDURE_MPI_TIMEOUT", str(LIMIT_S)),
     }
 
 
-def run(mpi: Mpi, variant: str, ranks: int, words: list[str], environment: dict[str, str]) -> str:
+@dataclass(frozen=True)
+class Job:
+    """One run: of these tests, with this MPI, in this variant, on so many ranks."""
+
+    tests: TestSet
+    mpi: Mpi
+    variant: str
+    ranks: int
+
+    def __str__(self) -> str:
+        return f"{self.mpi.name} {self.variant} {self.ranks} ranks"
+
+
+def run(job: Job, words: list[str], environment: dict[str, str]) -> str:
     """What the Python program `words` printed; raises SystemExit with it if it failed."""
-    command = [variant, str(mpi.layer), mpi.mpiexec, str(ranks), sys.executable, *words]
+    command = [job.variant, str(job.mpi.layer), job.mpi.mpiexec, str(job.ranks), sys.executable]
     ran = subprocess.run(
-        [str(ROOT / "tests/rma/variant.sh"), *command],
+        [str(ROOT / job.tests.script), *command, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -143,29 +185,29 @@ def run(mpi: Mpi, variant: str, ranks: int, words: list[str], environment: dict[
         check=False,
     )
     if ran.returncode != 0:
-        _fail(mpi, variant, ranks, f"ended with {ran.returncode}", ran.stdout)
+        _fail(job, f"ended with {ran.returncode}", ran.stdout)
     return ran.stdout
 
 
-def run_tests(mpi: Mpi, variant: str, ranks: int, tests: Path, around: dict[str, str]) -> set[str]:
+def run_tests(job: Job, folder: Path, around: dict[str, str]) -> set[str]:
     """Runs mpi4py's tests, and gives the reasons for which it skipped some."""
-    words = [str(tests / "main.py"), "-v", "-i", MODULES]
-    if variant in COMMITTING and ranks > 1:
-        words += [word for test in ONE_BY_ONE for word in ("-x", test)]
-    output = run(mpi, variant, ranks, words, around)
+    words = [str(folder / "main.py"), "-v", "-i", job.tests.modules]
+    if job.variant in job.tests.left_out_of and job.ranks > 1:
+        words += [word for test in job.tests.left_out for word in ("-x", test)]
+    output = run(job, words, around)
     counted = re.search(r"^Ran (\d+) tests?", output, re.MULTILINE)
     total = int(counted.group(1)) if counted else 0
     if total == 0:
-        _fail(mpi, variant, ranks, "ran no test", output)
+        _fail(job, "ran no test", output)
     skipped = re.search(r"^OK \(skipped=(\d+)\)", output, re.MULTILINE)
     passed = total - (int(skipped.group(1)) if skipped else 0)
-    print(f"{mpi.name} {variant} {ranks} ranks: {passed} of {total} tests passed", flush=True)
+    print(f"{job}: {passed} of {total} tests passed", flush=True)
     return skips(output)
 
 
-def _fail(mpi: Mpi, variant: str, ranks: int, how: str, output: str) -> None:
+def _fail(job: Job, how: str, output: str) -> None:
     print(output[-6000:])
-    print(f"{mpi.name} {variant} {ranks} ranks: FAILED, {how}", flush=True)
+    print(f"{job}: FAILED, {how}", flush=True)
     raise SystemExit(1)
 
 
@@ -185,39 +227,50 @@ def rank_counts(mpi: Mpi, asked: list[int] | None) -> list[int]:
     return fitting
 
 
+def jobs_of(asked: argparse.Namespace, mpi: Mpi) -> list[Job]:
+    """What is to be run with one MPI."""
+    tests = SETS[asked.set]
+    return [
+        Job(tests, mpi, variant, ranks)
+        for ranks in rank_counts(mpi, asked.ranks)
+        for variant in asked.variant or tests.variants
+    ]
+
+
 def run_all(asked: argparse.Namespace, mpis: list[Mpi], place: Path) -> None:
     """Everything that was asked for, and then what was left out and skipped."""
-    skipped: dict[str, set[str]] = {}
-    tests, package = fetch(place, not asked.no_fetch)
+    skipped: dict[Job, set[str]] = {}
+    folder, package = fetch(place, not asked.no_fetch)
     for mpi in mpis:
         environment = surroundings(mpi, place, package)
-        for ranks in rank_counts(mpi, asked.ranks):
-            for variant in asked.variant or VARIANTS:
-                if asked.run:
-                    run(mpi, variant, ranks, [str(asked.run.resolve())], environment)
-                    print(
-                        f"{mpi.name} {variant} {ranks} ranks: {asked.run.name} passed", flush=True
-                    )
-                    continue
-                label = f"{mpi.name} {variant} {ranks} ranks"
-                skipped[label] = run_tests(mpi, variant, ranks, tests, environment)
-    for label, reasons in skipped.items():
+        for job in jobs_of(asked, mpi):
+            if asked.run:
+                run(job, [str(asked.run.resolve())], environment)
+                print(f"{job}: {asked.run.name} passed", flush=True)
+            else:
+                skipped[job] = run_tests(job, folder, environment)
+    for job, reasons in skipped.items():
         if reasons:
-            print(f"{label}: mpi4py skips: {', '.join(sorted(reasons))}")
-    if skipped:
-        print(f"left out of {', '.join(COMMITTING)} with several ranks: {', '.join(ONE_BY_ONE)}:")
-        print("  their ranks do not end epochs together, so they can not commit together")
+            print(f"{job}: mpi4py skips: {', '.join(sorted(reasons))}")
+    tests = SETS[asked.set]
+    if skipped and tests.left_out:
+        wide = f"left out of {', '.join(tests.left_out_of)} with several ranks"
+        print(f"{wide}: {', '.join(tests.left_out)}:\n  {tests.reason}")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("set", choices=SETS)
     parser.add_argument("--build", type=Path, default=ROOT / "build/dev")
     parser.add_argument("--mpi", action="append", help="flavours; default: all of the build")
-    parser.add_argument("--variant", action="append", choices=VARIANTS)
+    parser.add_argument("--variant", action="append", help="default: all of the set")
     parser.add_argument("--ranks", action="append", type=int)
     parser.add_argument("--no-fetch", action="store_true", help="skip what is not there yet")
     parser.add_argument("--run", type=Path, metavar="FILE", help="instead of mpi4py's tests")
     asked = parser.parse_args()
+    for variant in asked.variant or ():
+        if variant not in SETS[asked.set].variants:
+            parser.error(f"{variant} is none of {', '.join(SETS[asked.set].variants)}")
     mpis = [mpi for mpi in mpis_of(asked.build) if not asked.mpi or mpi.name in asked.mpi]
     if not mpis:
         parser.error(f"no MPI of {asked.build} is {asked.mpi or 'built'}; build it first")
@@ -226,7 +279,7 @@ def main() -> int:
     try:
         run_all(asked, mpis, place)
     except Unavailable as reason:
-        print(f"mpi4py_rma: skipped: {reason}")
+        print(f"mpi4py_tests: skipped: {reason}")
         return SKIPPED
     return 0
 

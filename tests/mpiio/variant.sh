@@ -1,0 +1,60 @@
+#!/bin/sh
+# variant.sh VARIANT LIBRARY MPIEXEC RANKS PROGRAM [ARGUMENT…]: runs an MPI program that knows
+# nothing of Perdure
+#   plain       by itself
+#   preloaded   with LIBRARY loaded, and no file to cache
+#   cached      with every file cached
+#   parts       the same, in equal parts that are fetched whole at open
+#   sync_nvm    the same, where MPI_File_sync waits for the nodes' parts only
+#   nodes       the same, with each rank on a node of its own, as far as two
+# and then looks whether files were cached as they should be, and nothing is left behind.
+# The program's own temporary files go to TMPDIR.
+set -eu
+variant=$1 library=$2 mpiexec=$3 ranks=$4
+shift 4
+place=$(mktemp -d "${PERDURE_TEST_DIR:-/dev/shm}/perdure-mpiio-XXXXXX")
+trap 'rm -rf "$place"' EXIT
+mkdir "$place/pool" "$place/files"
+export TMPDIR="$place/files" PERDURE_SUITE_VARIANT="$variant"
+export PERDURE_CACHE_REPORT="$place/report"
+unset PERDURE_CACHE PERDURE_NODE_ID || true
+
+preload="LD_PRELOAD=${PERDURE_PRELOAD_FIRST:+$PERDURE_PRELOAD_FIRST:}$library"
+wish="files=*;pool=$place/pool"
+case $variant in
+  plain) preload= ;;
+  preloaded) ;;
+  cached) export PERDURE_CACHE="$wish" ;;
+  parts) export PERDURE_CACHE="$wish;layout=parts;fetch=open" ;;
+  sync_nvm) export PERDURE_CACHE="$wish;sync=nvm" ;;
+  nodes) export PERDURE_CACHE="$wish" ;;
+  *)
+    echo "variant.sh: '$variant' is none of plain, preloaded, cached, parts, sync_nvm, nodes" >&2
+    exit 2 ;;
+esac
+
+# Only the ranks are to have it, not their launcher; env(1) takes an empty assignment list.
+if [ "$variant" = nodes ]; then
+  # Which rank it is, a process learns from its launcher: MPICH's and Open MPI's names of it.
+  node='PERDURE_NODE_ID=$((${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-0}} % 2))'
+  "$(dirname "$0")/../../tools/mpirun.sh" "$mpiexec" "$ranks" env $preload \
+    sh -c "$node exec \"\$@\"" sh "$@"
+else
+  "$(dirname "$0")/../../tools/mpirun.sh" "$mpiexec" "$ranks" env $preload "$@"
+fi
+
+case $variant in
+  plain | preloaded) wanted=no ;;
+  *) wanted=yes ;;
+esac
+cached=no
+if ls "$place"/report.* >/dev/null 2>&1; then cached=yes; fi
+if [ "$cached" != "$wanted" ]; then
+  echo "variant.sh: $variant: were files cached: $cached; should they be: $wanted" >&2
+  exit 1
+fi
+left=$(find "$place/pool" -type f)
+if [ -n "$left" ]; then
+  echo "variant.sh: $variant left parts of files behind: $left" >&2
+  exit 1
+fi
