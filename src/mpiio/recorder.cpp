@@ -1,13 +1,10 @@
 #include "mpiio/recorder.hpp"
 
-#include <limits.h>
 #include <unistd.h>
 
-#include <array>
+#include <climits>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <string>
 
 #include "base/clock.hpp"
@@ -155,7 +152,7 @@ void end_run() {
   append_line(variable, line);
 }
 
-FileRecord::Opened opened_now(MPI_Comm comm, const char* name, int amode, MPI_File file) {
+FileRecord::Opened opened_now(MPI_Comm comm, const char* name, int amode, std::uint64_t size) {
   FileRecord::Opened opened;
   char resolved[PATH_MAX];
   opened.path = ::realpath(name, resolved) == nullptr ? name : resolved;
@@ -164,9 +161,23 @@ FileRecord::Opened opened_now(MPI_Comm comm, const char* name, int amode, MPI_Fi
   PMPI_Comm_size(comm, &opened.ranks);
   opened.read_only = (amode & MPI_MODE_RDONLY) != 0;
   opened.delete_on_close = (amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
-  opened.size_bytes = size_of(file);
+  opened.size_bytes = size;
   opened.began_ns = monotonic_ns();
   return opened;
+}
+
+// Collective over the communicator of an opening, whether it failed or not: the size before any
+// rank could write, or nothing if the communicator itself is wrong.
+bool agree_on_size(MPI_Comm comm, int error, MPI_File file, std::uint64_t& size) {
+  int kind = MPI_SUCCESS;
+  PMPI_Error_class(error, &kind);
+  if (kind == MPI_ERR_COMM || kind == MPI_ERR_ARG) return false;
+  std::uint64_t inverted = error == MPI_SUCCESS ? ~size_of(file) : 0;
+  if (PMPI_Allreduce(MPI_IN_PLACE, &inverted, 1, type_uint64(), op_max(), comm) != MPI_SUCCESS) {
+    return false;
+  }
+  size = ~inverted;
+  return error == MPI_SUCCESS;
 }
 
 int open(MPI_Comm comm, const char* name, int amode, MPI_Info info, MPI_File* file) {
@@ -175,9 +186,10 @@ int open(MPI_Comm comm, const char* name, int amode, MPI_Info info, MPI_File* fi
   const int error =
       timed([&] { return FileCalls::open::next.load()(comm, name, amode, info, file); },
             [&](std::uint64_t ns) { took = ns; });
-  if (error != MPI_SUCCESS || !ours) return error;
+  std::uint64_t size = 0;
+  if (!ours || !agree_on_size(comm, error, *file, size)) return error;
   at_finalize<end_run>();
-  auto record = std::make_unique<FileRecord>(opened_now(comm, name, amode, *file));
+  auto record = std::make_unique<FileRecord>(opened_now(comm, name, amode, size));
   record->count_other(OtherCall::open, took);
   if (!record_table.add(*file, record.get()).ok()) return error;
   if (OpenFile* cached = find_file(*file)) cached->record = record.get();

@@ -19,6 +19,7 @@ NAMES = (
     "hpccg",
     "windows",
     "matpower",
+    "predict",
     "kill",
     "kill_windows",
     "kill_cache",
