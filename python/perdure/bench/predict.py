@@ -1,7 +1,7 @@
 """`perdure bench predict`: what `perdure cache predict` says, against what is then measured.
 
-Each round calibrates the machine, and then, in a new random order of the cases, records a run
-without the cache, predicts it with the cache, and runs it so. Of a case:
+Each round calibrates the machine, for one rank and for two, and then, in a new random order of the
+cases, records a run without the cache, predicts it with the cache, and runs it so. Of a case:
 
     prediction_error    predicted over measured time with the cache, minus 1
     predicted_s         of all ranks' calls on files, mean of the ranks
@@ -66,8 +66,9 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     with progress("bench predict", rounds * len(cases)) as advance, pool_directory() as pool:
         try:
             for _ in range(rounds):
-                machine = calibrate(disk, 1, pool)
+                machines = {ranks: calibrate(disk, 3, pool, ranks) for ranks in (1, 2)}
                 for name in order.sample(list(cases), len(cases)):
+                    machine = machines[cases[name][1]]
                     times[name].append(_round(cases[name], machine, disk, pool))
                     advance()
         except (NotCalibrated, NoLibrary, NoRecord, subprocess.TimeoutExpired) as failed:

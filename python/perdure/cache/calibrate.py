@@ -57,12 +57,17 @@ def store(machine: Machine, file: Path) -> None:
     file.write_text(json.dumps(asdict(machine), indent=2) + "\n", encoding="utf-8")
 
 
-def calibrate(directory: Path, rounds: int = 3, pool: Path | None = None) -> Machine:
-    """Measures, with files in `directory`, the median of some rounds. Raises NotCalibrated."""
+def calibrate(
+    directory: Path, rounds: int = 3, pool: Path | None = None, ranks: int = 1
+) -> Machine:
+    """Measures, with files in `directory`, the median of some rounds. Raises NotCalibrated.
+
+    Ranks of one node share its memory: the constants are those of each of `ranks` ranks.
+    """
     try:
         program = find_programs("bench_file_accesses", "bench")[0]
         with tempfile.TemporaryDirectory(prefix="perdure-calibrate-", dir=directory) as place:
-            measured = [_measure(program, Path(place), pool) for _ in range(rounds)]
+            measured = [_measure(program, ranks, Path(place), pool) for _ in range(rounds)]
     except (BenchFailed, NoLibrary, NoRecord, OSError, subprocess.SubprocessError) as failed:
         raise NotCalibrated(f"the cache could not be measured: {failed}") from None
     return Machine(
@@ -99,13 +104,15 @@ def recorded(program: Program, ranks: int, words: list, folder: Path, cache: str
     return {fact["metric"]: fact["value"] for fact in facts if "metric" in fact} or facts[-1]
 
 
-def _measure(program: Program, place: Path, pool: Path | None) -> tuple[float, ...]:
+def _measure(
+    program: Program, ranks: int, place: Path, pool: Path | None
+) -> tuple[float, ...]:
     options = f"pool={pool}" if pool else ""
 
     def use(steps: tuple[str, ...], cache: str | None) -> FileUse:
         file = place / "calibrate.bin"
         file.unlink(missing_ok=True)
-        recorded(program, 1, [file, _REGION_BYTES, *steps], place, cache)
+        recorded(program, ranks, [file, _REGION_BYTES, *steps], place, cache)
         return read_records([place / "record"]).files[0]
 
     tiny = ("write:sequential:8:1",)

@@ -61,7 +61,7 @@ def predict_command(
     calibrate_now: Annotated[
         Path | None,
         typer.Option("--calibrate", metavar="DIR", help="First measure what the cache costs on "
-                     "this machine, with files in DIR."),
+                     "this machine, with files in DIR, and keep it for later."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
@@ -70,8 +70,8 @@ def predict_command(
     Example: PERDURE_RECORD=/tmp/run perdure run -- mpiexec …; perdure cache predict /tmp/run
     """
     try:
-        machine = _machine(calibrate_now)
         run = _read(records)
+        machine = _machine(calibrate_now, run)
         target = _target(device, link)
         uses = [replace(use, nodes=nodes or use.nodes) for use in run.files]
         if link is None and any(use.nodes > 1 for use in uses):
@@ -89,10 +89,11 @@ def predict_command(
     (_print_json if as_json else _print_table)(lines, run, about)
 
 
-def _machine(directory: Path | None) -> Machine:
+def _machine(directory: Path | None, run: Run) -> Machine:
     if directory is None:
         return load(default_file())
-    machine = calibrate(directory)
+    on_node = max((use.ranks // use.nodes for use in run.files), default=1)
+    machine = calibrate(directory, ranks=max(min(on_node, os.cpu_count() or 1), 1))
     store(machine, default_file())
     return machine
 
