@@ -170,7 +170,7 @@ def test_the_recorder_counts_every_call_of_a_known_program(tmp_path, mpi, cached
         line = lines[0]
         assert (line["file"], line["rank"], line["ranks"]) == (str(file), rank, 2)
         assert line["cached"] is cached and ("filled_bytes" in line) is cached
-        assert line["size_at_open"] == 0 and line["size_at_close"] == 4 << 20
+        assert line["size_at_open"] == 0 and line["size_at_close"] >= (2 + 2 * rank) << 20
         assert [line["calls"][name]["calls"] for name in ("open", "close", "sync")] == [1, 1, 0]
         seen: dict[tuple, list[int]] = {}
         for kind in line["accesses"]:
