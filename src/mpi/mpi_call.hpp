@@ -4,7 +4,8 @@
 // The exported MPI_X is one indirect jump, as through a linker's table. It leads
 //   to first_call      until the first such call here, which finds the MPI library's functions;
 //   to the library     while nothing of its kind is Perdure's, so that nothing is added to a call;
-//   to Perdure's own   from the first persistent window, or cached file, on.
+//   to Perdure's own   from the first persistent window, or cached file, on;
+//   to an observer     if there is one, which calls on to where the name would lead without it.
 //
 // Threads: any. A thread that still jumps to the library when another makes the first window (file)
 // can't have that window's (file's) handle yet.
@@ -51,6 +52,8 @@ struct Call<name, int(Arguments...), bind_family> {
 
   static inline Function* real = nullptr;
   static inline std::atomic<Function*> entry = &first_call;
+  static inline Function* observer = nullptr;
+  static inline std::atomic<Function*> next = nullptr;  // of the observer
 };
 
 template <typename... Calls>
@@ -61,7 +64,16 @@ void bind_calls() {
 // To Perdure's own function, or back to the library's.
 template <typename TheCall>
 void direct(bool take, typename TheCall::Function* ours) {
-  TheCall::entry.store(take ? ours : TheCall::real, std::memory_order_release);
+  auto& jump = TheCall::observer == nullptr ? TheCall::entry : TheCall::next;
+  jump.store(take ? ours : TheCall::real, std::memory_order_release);
+}
+
+// While the functions of the call's kind are bound, when no other thread can be in the call.
+template <typename TheCall>
+void observe(typename TheCall::Function* observer) {
+  TheCall::next.store(TheCall::entry.load());
+  TheCall::observer = observer;
+  TheCall::entry.store(observer, std::memory_order_release);
 }
 
 }  // namespace perdure

@@ -5,43 +5,12 @@
 #include <vector>
 
 #include "mpi/mpi_library.hpp"
+#include "mpiio/access_name.hpp"
 #include "mpiio/open_file.hpp"
 #include "mpiio/transfer.hpp"
 
 namespace perdure {
 namespace {
-
-// Which of a file's pointers an access uses.
-enum class Pointer : std::uint8_t { given, individual, shared, ordered };
-
-struct Access {
-  Direction direction;
-  Pointer pointer;
-  bool plain;  // blocking and independent
-};
-
-// What the name of a call says: MPI_File_iwrite_at_all writes at a given offset.
-constexpr bool has(const char* name, const char* word) {
-  for (; *name != '\0'; ++name) {
-    const char* a = name;
-    const char* b = word;
-    while (*b != '\0' && *a == *b) {
-      ++a;
-      ++b;
-    }
-    if (*b == '\0') return true;
-  }
-  return false;
-}
-
-constexpr Access access_of(const char* name) {
-  Access access{has(name, "write") ? Direction::write : Direction::read, Pointer::individual,
-                !has(name, "_") && !has(name, "iread") && !has(name, "iwrite")};
-  if (has(name, "_at")) access.pointer = Pointer::given;
-  if (has(name, "_shared")) access.pointer = Pointer::shared;
-  if (has(name, "_ordered")) access.pointer = Pointer::ordered;
-  return access;
-}
 
 // Whether MPI allows the access; if not, the MPI library is to say so.
 bool is_sound(const OpenFile& open, const Access& access, MPI_Offset offset, std::int64_t count,
@@ -62,14 +31,14 @@ void fill_status(MPI_Status* status, std::int64_t bytes) {
   PMPI_Status_set_cancelled(status, 0);
 }
 
-// Where reading ends with the file, OMPIO moves the pointer by what was asked for, and so does ROMIO,
-// but in an independent, blocking access without holes, after which it stands at the end.
+// Where reading ends with the file, OMPIO moves the pointer by what was asked for, and so does
+// ROMIO, but in an independent, blocking access without holes, after which it stands at the end.
 bool stops_at_end(const OpenFile& open, const Access& access, const Items& items) {
 #ifdef OPEN_MPI
   (void)open, (void)access, (void)items;
   return false;
 #else
-  return access.plain && items.map->contiguous && open.view.contiguous;
+  return !access.collective && !access.nonblocking && items.map->contiguous && open.view.contiguous;
 #endif
 }
 

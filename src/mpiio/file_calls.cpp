@@ -4,6 +4,7 @@
 
 #include "mpiio/data_access.hpp"
 #include "mpiio/file_admin.hpp"
+#include "mpiio/recorder.hpp"
 
 namespace perdure {
 namespace {
@@ -30,6 +31,7 @@ void bind_file_calls() {
     bind_all();
     direct<FileCalls::open>(true, file_open);
     direct<FileCalls::delete_>(true, file_delete);
+    record_file_calls();
   });
 }
 

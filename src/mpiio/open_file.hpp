@@ -19,6 +19,8 @@
 
 namespace perdure {
 
+class FileRecord;
+
 // A split collective call that was begun.
 struct SplitAccess {
   const void* kind = nullptr;  // the function that ends it; null: none is under way
@@ -47,6 +49,7 @@ struct OpenFile {
   SplitAccess split;
   ShortCut short_cut;  // see find_short_cut()
   std::uint64_t opened_ns = 0;
+  FileRecord* record = nullptr;  // of the recorder
 };
 
 using FileTable = HandleTable<MPI_File, OpenFile>;
@@ -63,8 +66,5 @@ void find_short_cut(OpenFile& open);
 // Calls the error handler of the file, or of no file, with a code of the class that fits `status`
 // and its sentence; returns the code.
 int raise_on_file(MPI_File file, const Status& status);
-
-// Writes what the process did with the file to PERDURE_CACHE_REPORT, if that is set.
-void report_file(const OpenFile& open, const Status& closed);
 
 }  // namespace perdure

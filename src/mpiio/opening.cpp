@@ -8,17 +8,18 @@
 #include <climits>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "base/agreement.hpp"
 #include "base/checksum.hpp"
 #include "base/clock.hpp"
+#include "mpi/at_finalize.hpp"
 #include "mpi/info.hpp"
 #include "mpi/mpi_library.hpp"
 #include "mpiio/data_access.hpp"
 #include "mpiio/file_admin.hpp"
+#include "mpiio/report.hpp"
 
 namespace perdure {
 
@@ -180,26 +181,6 @@ Status append(OpenFile& open) {
   return agree(*open.group, stored);
 }
 
-int forget_at_finalize(MPI_Comm, int, void*, void*) {
-  CachedFile::close_forgotten();
-  return MPI_SUCCESS;
-}
-int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
-  *flag = 0;
-  return MPI_SUCCESS;
-}
-
-// MPI_Finalize frees MPI_COMM_SELF, and so calls this before MPI is gone.
-void watch_finalize() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    int key = 0;
-    if (PMPI_Comm_create_keyval(copy_nothing, forget_at_finalize, &key, nullptr) == MPI_SUCCESS) {
-      PMPI_Comm_set_attr(comm_self(), key, nullptr);
-    }
-  });
-}
-
 // Collective; everything but the table.
 Result<std::unique_ptr<OpenFile>> open_cached(std::unique_ptr<MpiGroup> group, const Wish& wish,
                                               int amode, MPI_File handle) {
@@ -258,7 +239,7 @@ int file_open(MPI_Comm comm, const char* name, int amode, MPI_Info info, MPI_Fil
   if (verdict == Verdict::refuse) return fail_open(file, refusal);
   auto group = MpiGroup::create(comm);
   if (!group.ok()) return fail_open(file, group.status());
-  watch_finalize();
+  at_finalize<CachedFile::close_forgotten>();
   auto open = open_cached(group.take(), wish, amode, *file);
   if (!open.ok()) return fail_open(file, open.status());
   const Status added = file_table.add(*file, open.value().get());

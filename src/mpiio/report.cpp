@@ -1,28 +1,39 @@
-#include <unistd.h>
+#include "mpiio/report.hpp"
 
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/clock.hpp"
 #include "mpi/mpi_library.hpp"
-#include "mpiio/open_file.hpp"
+#include "mpiio/file_record.hpp"
 
 namespace perdure {
 
-// One line of JSON for each handle, appended to PREFIX.RANK.
-void report_file(const OpenFile& open, const Status& closed) {
-  const char* prefix = std::getenv("PERDURE_CACHE_REPORT");
-  if (prefix == nullptr || *prefix == '\0') return;
+namespace {
+
+int world_rank() {
   int rank = 0;
   PMPI_Comm_rank(comm_world(), &rank);
+  return rank;
+}
+
+}  // namespace
+
+void append_line(const char* variable, const nlohmann::ordered_json& line) {
+  const char* prefix = std::getenv(variable);
+  if (prefix == nullptr || *prefix == '\0') return;
+  std::ofstream out(std::string(prefix) + "." + std::to_string(world_rank()), std::ios::app);
+  out << line.dump() << "\n";
+}
+
+void report_file(const OpenFile& open, const Status& closed) {
   CachedFile& file = *open.file;
   const CacheTally& tally = file.tally();
   nlohmann::ordered_json line;
   line["file"] = file.path();
   line["cached"] = true;
-  line["rank"] = rank;
+  line["rank"] = world_rank();
   line["nodes"] = file.nodes();
   line["open_s"] = static_cast<double>(monotonic_ns() - open.opened_ns) * 1e-9;
   line["reads"] = tally.reads.load();
@@ -33,8 +44,8 @@ void report_file(const OpenFile& open, const Status& closed) {
   line["filled_bytes"] = tally.filled_bytes;
   line["written_back_bytes"] = tally.written_back_bytes;
   line["error"] = closed.ok() ? nlohmann::ordered_json() : nlohmann::ordered_json(closed.message());
-  std::ofstream out(std::string(prefix) + "." + std::to_string(rank), std::ios::app);
-  out << line.dump() << "\n";
+  append_line("PERDURE_CACHE_REPORT", line);
+  if (open.record != nullptr) open.record->add_cache_fields(line);
 }
 
 }  // namespace perdure

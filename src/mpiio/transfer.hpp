@@ -8,13 +8,12 @@
 #include <cstdint>
 
 #include "base/status.hpp"
+#include "mpiio/access_name.hpp"
 #include "mpiio/access_plan.hpp"
 #include "mpiio/datatype_map.hpp"
 #include "mpiio/open_file.hpp"
 
 namespace perdure {
-
-enum class Direction : std::uint8_t { read, write };
 
 // The user's memory of an access.
 struct Items {

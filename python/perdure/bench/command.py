@@ -20,6 +20,7 @@ NAMES = (
     "windows",
     "cache",
     "matpower",
+    "predict",
     "kill",
     "kill_windows",
     "kill_cache",

@@ -1,4 +1,4 @@
-"""The verbs `perdure cache ls|recover|discard`."""
+"""The verbs `perdure cache ls|recover|discard|predict`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from perdure.cache.predict_command import predict_command
 from perdure.core import load_core
 from perdure.pool.view import time_text
 from perdure.units import bytes_text
 
 app = typer.Typer(
-    help="Look at what a crash left of cached files, and save or discard it.",
+    help="Look at what a crash left of cached files, and save or discard it; predict what a cache "
+    "would save.",
     no_args_is_help=True,
 )
+app.command("predict", no_args_is_help=True)(predict_command)
 
 FAILED = 1
 

@@ -179,6 +179,13 @@ void Session::access_individual(Draw& draw, Draw& own, bool write) {
   int code = start(handle().file, transfer, request, status);
   if (request != MPI_REQUEST_NULL) code = MPI_Wait(&request, &status);
   note_transfer(name_of(transfer.form), code, status, memory, write);
+  // Where a read ends with the file, ROMIO leaves the pointer where its strategy of the moment
+  // ended: at the end, or at what was asked for.
+  int moved = 0;
+  int size = 0;
+  MPI_Get_count(&status, MPI_BYTE, &moved);
+  MPI_Type_size(memory.type, &size);
+  if (!write && moved < size * static_cast<int>(transfer.count)) return;
   MPI_Offset position = -1;
   note("get_position", MPI_File_get_position(handle().file, &position));
   note("position " + std::to_string(position));

@@ -1,0 +1,193 @@
+"""The verb `perdure cache predict`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from perdure.cache.calibrate import NotCalibrated, calibrate, default_file, load, store
+from perdure.cache.darshan_log import read_log
+from perdure.cache.predict import (
+    LINKS,
+    Machine,
+    Prediction,
+    Target,
+    advice,
+    backing_of,
+    by_file,
+    predict,
+)
+from perdure.cache.record import NoRecord, Run, read_records
+from perdure.core import load_core
+from perdure.units import bytes_text, seconds_text
+
+_DARSHAN = ".darshan"
+
+
+def predict_command(
+    records: Annotated[
+        list[Path],
+        typer.Argument(metavar="RECORD…", help="What PERDURE_RECORD said, or a Darshan log."),
+    ],
+    device: Annotated[
+        str, typer.Option(metavar="NAME", help="Where the parts lie, of `perdure devices`.")
+    ] = "dram",
+    nodes: Annotated[
+        int | None, typer.Option(min=1, help="Of how many nodes.  [default: the record's]",
+                                 show_default=False)
+    ] = None,
+    link: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|BYTES/S,S", help=f"Between nodes: {', '.join(LINKS)}, or "
+                     "bandwidth and latency."),
+    ] = None,
+    backing: Annotated[
+        float | None,
+        typer.Option(min=1, metavar="BYTES/S", help="Of the file system.  [default: measured]"),
+    ] = None,
+    stock_latency: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="S", help="Of an access without the cache, for the record of "
+                     "a cached run."),
+    ] = None,
+    calibrate_now: Annotated[
+        Path | None,
+        typer.Option("--calibrate", metavar="DIR", help="First measure what the cache costs on "
+                     "this machine, with files in DIR, and keep it for later."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Predict the time of a recorded run with its files cached, and without.
+
+    Example: PERDURE_RECORD=/tmp/run perdure run -- mpiexec …; perdure cache predict /tmp/run
+    """
+    try:
+        run = _read(records)
+        machine = _machine(calibrate_now, run)
+        target = _target(device, link)
+        uses = [replace(use, nodes=nodes or use.nodes) for use in run.files]
+        if link is None and any(use.nodes > 1 for use in uses):
+            raise NoRecord("the run is on several nodes; say what is between them with --link")
+        if stock_latency is None and any(use.cached for use in uses):
+            raise NoRecord("the run was cached: say --stock-latency, or record one that was not")
+        rate, whence = _backing(backing, machine, run)
+    except (NoRecord, NotCalibrated) as failed:
+        typer.echo(f"perdure: {failed}", err=True)
+        raise typer.Exit(1) from None
+    found = by_file(predict(use, machine, target, rate, stock_latency) for use in uses)
+    last_use = {use.path: use for use in uses}
+    lines = [(one, advice(one, last_use[one.path])) for one in found]
+    about = {"device": device, "backing_bytes_per_s": rate, "backing_from": whence}
+    (_print_json if as_json else _print_table)(lines, run, about)
+
+
+def _machine(directory: Path | None, run: Run) -> Machine:
+    if directory is None:
+        return load(default_file())
+    on_node = max((use.ranks // use.nodes for use in run.files), default=1)
+    machine = calibrate(directory, ranks=max(min(on_node, os.cpu_count() or 1), 1))
+    store(machine, default_file())
+    return machine
+
+
+def _read(records: list[Path]) -> Run:
+    logs = [path for path in records if path.suffix == _DARSHAN]
+    if not logs:
+        return read_records(records)
+    if len(records) > 1:
+        raise NoRecord("one Darshan log at a time")
+    return read_log(logs[0])
+
+
+def _target(device: str, link: str | None) -> Target:
+    rows = {row.name: row for row in load_core().device_table()}
+    if device not in rows:
+        raise NoRecord(f"there is no device {device}; `perdure devices` lists them")
+    row = rows[device]
+    bandwidth, latency = 0.0, 0.0
+    if link is not None:
+        try:
+            bandwidth, latency = LINKS.get(link) or map(float, link.split(","))
+        except ValueError:
+            raise NoRecord(f"--link {link} is none of {', '.join(LINKS)}, nor BYTES/S,S") from None
+    return Target(
+        (row.read_latency_ns or 0) * 1e-9,
+        (row.write_latency_ns or 0) * 1e-9,
+        (row.read_gb_per_s or 0) * 1e9,
+        (row.write_gb_per_s or 0) * 1e9,
+        bandwidth,
+        latency,
+    )
+
+
+def _backing(given: float | None, machine: Machine, run: Run) -> tuple[float, str]:
+    """The bandwidth of the file system, and where it is from."""
+    if given:
+        return given, "as given"
+    folders = {os.path.dirname(use.path) for use in run.files}
+    devices = {os.stat(folder).st_dev for folder in folders if os.path.isdir(folder)}
+    if machine.write_back_bytes_per_s and devices == {machine.device}:
+        return machine.write_back_bytes_per_s, "calibrated on this file system"
+    rate = backing_of(run.files)
+    if rate is None:
+        raise NoRecord("the record has no accesses of 64 KiB or more; say --backing BYTES/S")
+    return rate, "from the record's accesses of 64 KiB and more"
+
+
+def _run_with(lines: list[tuple[Prediction, str]], run: Run) -> float | None:
+    """The run's time with the cache, in seconds; of a cached record, without it."""
+    if run.run_s is None:
+        return None
+    sign = 1 if any(one.cached for one, _ in lines) else -1
+    return max(run.run_s + sign * sum(one.saved_s for one, _ in lines), 0.0)
+
+
+def _print_json(lines: list[tuple[Prediction, str]], run: Run, about: dict) -> None:
+    files = [
+        {
+            **asdict(one),
+            "with_s": one.with_s,
+            "saved_s": one.saved_s,
+            "break_even_calls": one.break_even_calls,
+            "advice": text,
+        }
+        for one, text in lines
+    ]
+    other = {"run_s": run.run_s, "predicted_run_s": _run_with(lines, run)}
+    print(json.dumps({**about, **other, "files": files}, indent=2))
+
+
+def _more_text(one: Prediction) -> str:
+    if one.break_even_calls is None:
+        return "never"
+    more = one.break_even_calls - one.calls
+    return "paid" if more <= 0 else f"{more:.0f} more"
+
+
+def _print_table(lines: list[tuple[Prediction, str]], run: Run, about: dict) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("file", "calls", "without", "with cache", "saved", "break-even", "advice"):
+        justify = "left" if name in ("file", "advice") else "right"
+        table.add_column(name, justify=justify, overflow="fold")
+    for one, text in lines:
+        saved = "-" * (one.saved_s < 0) + seconds_text(abs(one.saved_s))
+        times = seconds_text(one.without_s), seconds_text(one.with_s)
+        table.add_row(one.path, str(one.calls), *times, saved, _more_text(one), text)
+    console = Console(width=None if sys.stdout.isatty() else 1000, highlight=False)
+    console.print(table)
+    rate = bytes_text(about["backing_bytes_per_s"])
+    console.print(f"parts on {about['device']}; file system: {rate}/s, {about['backing_from']}")
+    predicted = _run_with(lines, run)
+    if predicted is not None:
+        console.print(f"whole run: {seconds_text(run.run_s)}, other way: {seconds_text(predicted)}")
+    waits = sum(use.nonblocking for use in run.files)
+    if waits:
+        console.print(f"{waits} nonblocking accesses: their waits were not recorded")

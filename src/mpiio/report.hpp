@@ -1,0 +1,20 @@
+// Lines of JSON that a process writes about its files: PREFIX.RANK, with the prefix from an
+// environment variable.
+//
+// Threads: any. Failure: a line that can't be written is not; the program does not notice.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "mpiio/open_file.hpp"
+
+namespace perdure {
+
+// Appends a line, if `variable` is set.
+void append_line(const char* variable, const nlohmann::ordered_json& line);
+
+// What the process did with a cached file that is closed, as the cache counted it: to
+// PERDURE_CACHE_REPORT, and to the file's record if there is one.
+void report_file(const OpenFile& open, const Status& closed);
+
+}  // namespace perdure
