@@ -49,12 +49,9 @@ def bench(
 
     Ends with 1 if a benchmark failed or a target of a full run was missed.
 
-<<<<<<< HEAD
-    Example: perdure bench matpower --quick --directory /mnt/shared --plot matpower.png
-=======
-    Examples: perdure bench cache --quick --plot cache.png;
+Examples: perdure bench cache --quick --plot cache.png;
+    perdure bench matpower --quick --directory /mnt/shared;
     perdure bench kill_cache --seed 7 --json
->>>>>>> bench
     """
     wanted = _check_names(names)
     measured: dict[str, list[Fact]] = {}

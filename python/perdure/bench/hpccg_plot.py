@@ -100,9 +100,17 @@ def draw_sweep(axis, facts: list[Fact], swept: str, label: str, cases: dict[str,
             )
     axis.axhline(1, color=GREY, linewidth=0.8)
     axis.set_xlabel(label, fontsize=9)
-    axis.legend(fontsize=7, frameon=False, ncols=2, handlelength=3.2, loc="upper right")
     _show_all(axis, chosen)
+    _legend(axis)
     finish(axis)
+
+
+def _legend(axis) -> None:
+    """Two columns across the top, in room made for them above the lines."""
+    rows = (len(axis.get_legend_handles_labels()[0]) + 1) // 2
+    low, high = axis.get_ylim()
+    axis.set_ylim(low, high + (high - low) * 0.07 * rows)
+    axis.legend(fontsize=6.5, frameon=False, ncols=2, handlelength=2.6, loc="upper center")
 
 
 def _show_all(axis, facts: list[Fact]) -> None:
