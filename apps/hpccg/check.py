@@ -43,9 +43,6 @@ class Job:
     def __init__(self, mpirun, mpiexec, ranks, program):
         self.command = [mpirun, mpiexec, ranks, program, *GRID, "--json"]
         self.last_rank = int(ranks) - 1
-        # Open MPI 4.1.4 can't make a window on one rank.
-        several = self.last_rank > 0
-        self.modes = [mode for mode in MODES if several or "--windows" not in MODES[mode]]
 
     def run(self, folder, mode, iterations, kill_point=None):
         """The result of a run, or None when it was killed as asked."""
@@ -84,7 +81,7 @@ def run_fresh(job, mode, iterations, point=None):
 
 def check_agreement(job):
     hashes = set()
-    for mode in job.modes:
+    for mode in MODES:
         result = run_fresh(job, mode, 45)
         check(result["error"] < 1e-8, mode, "did not converge:", result)
         check(result["restored_version"] == 0, mode, "found an old pool")
@@ -101,7 +98,7 @@ def points_of(mode, everything):
 
 def check_restart(job, everything):
     undisturbed = run_fresh(job, "none", 24)["hash"]
-    for mode in job.modes:
+    for mode in MODES:
         flags = MODES[mode]
         if mode == "none":
             continue

@@ -4,6 +4,7 @@
 
 #include "base/agreement.hpp"
 #include "mpi/mpi_library.hpp"
+#include "mpi/node_map.hpp"
 #include "object/job_record.hpp"
 #include "pmem/region.hpp"
 #include "rma/mpi_calls.hpp"
@@ -46,18 +47,6 @@ FilePages pages_of(const std::string& directory, std::uint32_t rank, const Annou
           {from.device, from.inode},
           from.offset,
           align_up(from.bytes, view_page_bytes)};
-}
-
-bool on_one_node(MpiGroup& group) {
-  MPI_Comm node = comm_null();
-  if (PMPI_Comm_split_type(group.comm(), MPI_COMM_TYPE_SHARED, 0, info_null(), &node) !=
-      MPI_SUCCESS) {
-    return false;
-  }
-  int ranks = 0;
-  PMPI_Comm_size(node, &ranks);
-  PMPI_Comm_free(&node);
-  return static_cast<std::uint32_t>(ranks) == group.ranks();
 }
 
 // The user's hints, and that every rank's memory begins at pages of its own.
@@ -178,7 +167,9 @@ Result<Exposure> expose(MpiGroup& group, const std::string& directory, const Dev
   Exposure exposure;
   exposure.rank = group.rank();
   // A single rank's memory may come from MPI's heap, where nothing can be covered.
-  if (group.ranks() > 1 && on_one_node(group)) {
+  auto nodes = map_nodes(group.comm());
+  if (!nodes.ok()) return nodes.status();
+  if (group.ranks() > 1 && nodes.value().nodes == 1) {
     auto shared = expose_shared(group, directory, file, identity.value(), part, info, exposure);
     if (!shared.ok()) return shared.status();
     exposure.shared = shared.value();

@@ -93,7 +93,7 @@ def draw_sweep(axis, facts: list[Fact], swept: str, label: str, cases: dict[str,
                 color=colour,
                 marker="o",
                 markersize=3,
-                label=f"{case}, {speed}",
+                label=f"{case.rpartition('-')[2]}, {speed}",
             )
             axis.fill_between(
                 places, [f.low for f in points], [f.high for f in points], color=colour, alpha=0.08
