@@ -10,6 +10,7 @@
 #include "base/checksum.hpp"
 #include "base/clock.hpp"
 #include "cache/patience.hpp"
+#include "cache/process_barrier.hpp"
 
 namespace perdure {
 namespace {
@@ -151,6 +152,7 @@ Status CachePart::format(Device& device, const PartIdentity& identity, const Par
   PartStateFormat state{};
   state.size_bytes = file_bytes;
   state.visible_bytes = file_bytes;
+  state.barriers = join_process_barriers() ? 1 : 0;
   device.store(header.state_offset, &state, sizeof state);
   header.magic = 0;
   device.store(0, &header, sizeof header);
@@ -171,7 +173,15 @@ Result<std::unique_ptr<CachePart>> CachePart::attach(std::unique_ptr<Device> dev
   PartHeaderFormat header;
   std::memcpy(&header, device->base(), sizeof header);
   PERDURE_TRY(check_header(*device, header));
-  return std::unique_ptr<CachePart>(new CachePart(std::move(device), header));
+  const std::string name = device->describe().name;
+  std::unique_ptr<CachePart> part(new CachePart(std::move(device), header));
+  if (part->barriers_ && !join_process_barriers()) {
+    return Status(Code::unsupported,
+                  name +
+                      ": the processes that use this part rely on membarrier(2), which this one "
+                      "is refused; allow it in the container's filter of system calls");
+  }
+  return part;
 }
 
 CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& header)
@@ -186,6 +196,7 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
   journal_ = reinterpret_cast<JournalFormat*>(base + header_.journal_offset);
   table_ = reinterpret_cast<BlockFormat*>(base + header_.table_offset);
   blocks_ = base + header_.block_offset;
+  barriers_ = state_->barriers != 0;
   live();
 }
 
@@ -303,20 +314,27 @@ void CachePart::grow_size(std::uint64_t bytes) {
   }
 }
 
-// P2 (b) and (c). The exchange also keeps the bits behind the bytes: whoever clears a bit before it
-// reads the bytes (P4) either sees these or leaves the bit set.
+// P4: whoever clears a bit before it reads the bytes either sees these or leaves the bit set. The
+// exchange has a fence, which would wait for the bytes' cache lines.
+void CachePart::mark_dirty(std::uint64_t& dirty, std::uint64_t grains) const {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (barriers_ && (word(dirty).load(std::memory_order_relaxed) & grains) == grains) return;
+  word(dirty).fetch_or(grains);
+}
+
+// P2 (b) and (c).
 void CachePart::finish_write(std::uint64_t block, std::uint64_t within, std::uint64_t bytes) {
   const std::uint64_t file_block =
       layout_.nodes == 1 ? block : file_block_of(layout_, {header_.node, block});
   grow_size((file_block << shift_) + within + bytes);
   if ((within ^ (within + bytes - 1)) >> grain_shift_ == 0) {
     const auto grain = static_cast<unsigned>(within >> grain_shift_);
-    word(table_[block].dirty[grain / 64]).fetch_or(std::uint64_t{1} << (grain % 64));
+    mark_dirty(table_[block].dirty[grain / 64], std::uint64_t{1} << (grain % 64));
     return;
   }
   const Grains grains = grains_of(within, bytes);
   for (unsigned half = 0; half < 2; ++half) {
-    if (grains.bits[half] != 0) word(table_[block].dirty[half]).fetch_or(grains.bits[half]);
+    if (grains.bits[half] != 0) mark_dirty(table_[block].dirty[half], grains.bits[half]);
   }
 }
 

@@ -62,8 +62,10 @@ struct PartStateFormat {
   std::uint64_t epoch;            // 2 v + 2: what changes comes after version v; odd: it is set
   std::uint64_t sized_epochs[2];  // versions, and how large the file was then
   std::uint64_t sizes[2];
+  // 1: every process of the part takes part in process barriers; 0: whoever made it could not.
+  std::uint64_t barriers;
 };
-static_assert(sizeof(PartStateFormat) == 584);
+static_assert(sizeof(PartStateFormat) == 592);
 
 constexpr std::size_t journal_bytes = 4096;
 

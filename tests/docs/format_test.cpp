@@ -133,7 +133,8 @@ void add_structs_of_parts(std::map<std::string, Struct>& all) {
       {PERDURE_FIELD(PartStateFormat, size_bytes), PERDURE_FIELD(PartStateFormat, visible_bytes),
        PERDURE_FIELD(PartStateFormat, lock), PERDURE_FIELD(PartStateFormat, pointers_used),
        PERDURE_FIELD(PartStateFormat, pointers), PERDURE_FIELD(PartStateFormat, epoch),
-       PERDURE_FIELD(PartStateFormat, sized_epochs), PERDURE_FIELD(PartStateFormat, sizes)}};
+       PERDURE_FIELD(PartStateFormat, sized_epochs), PERDURE_FIELD(PartStateFormat, sizes),
+       PERDURE_FIELD(PartStateFormat, barriers)}};
   all["JournalFormat"] = {
       sizeof(JournalFormat),
       {PERDURE_FIELD(JournalFormat, owner), PERDURE_FIELD(JournalFormat, length),
