@@ -11,7 +11,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "message.hpp"
+#include "job/collective.hpp"
 
 namespace hpccg {
 namespace {
@@ -114,7 +114,7 @@ std::uint64_t DiskState::newest_version() const {
 }
 
 std::uint64_t DiskState::restore() {
-  version_ = min_over_ranks(newest_version());
+  version_ = job::min_over_ranks(newest_version());
   if (version_ > 0) read_version(version_);
   if (::unlink(path_of(version_ + 1).c_str()) != 0 && errno != ENOENT) fail("unlink");
   File(directory_, O_RDONLY | O_DIRECTORY).sync();
@@ -163,7 +163,7 @@ void DiskState::die_if_rehearsed(const char* point) const {
 }
 
 void DiskState::commit() {
-  const Stopwatch watch;
+  const job::Stopwatch watch;
   write_version(++version_);
   MPI_Barrier(MPI_COMM_WORLD);
   blocking_s_.push_back(watch.seconds());

@@ -8,8 +8,8 @@
 
 #include <string>
 
+#include "job/stopwatch.hpp"
 #include "memory_state.hpp"
-#include "stopwatch.hpp"
 
 namespace hpccg {
 

@@ -11,7 +11,7 @@
 
 #include "buffer.hpp"
 #include "grid.hpp"
-#include "message.hpp"
+#include "job/collective.hpp"
 
 namespace hpccg {
 

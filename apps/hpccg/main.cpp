@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "halo.hpp"
+#include "job/collective.hpp"
+#include "job/stopwatch.hpp"
 #include "matrix.hpp"
-#include "message.hpp"
 #include "options.hpp"
 #include "report.hpp"
 #include "solver.hpp"
 #include "state.hpp"
-#include "stopwatch.hpp"
 
 namespace hpccg {
 namespace {
@@ -33,14 +33,14 @@ std::unique_ptr<Halo> make_halo(const Grid& grid, State& state) {
 
 void solve(const Grid& grid, const Options& options) {
   Times times;
-  const Stopwatch matrix_watch;
+  const job::Stopwatch matrix_watch;
   const Matrix matrix = make_matrix(grid);
   Buffer<double> b(grid.points());
   sum_rows(matrix, b.get());
   MPI_Barrier(MPI_COMM_WORLD);
   times.matrix_s = matrix_watch.seconds();
 
-  const Stopwatch start_watch;
+  const job::Stopwatch start_watch;
   const auto state = make_state(grid, options);
   const std::uint64_t restored_version = state->restore();
   const auto halo = make_halo(grid, *state);
@@ -50,13 +50,13 @@ void solve(const Grid& grid, const Options& options) {
   MPI_Barrier(MPI_COMM_WORLD);
   times.start_s = start_watch.seconds();
 
-  const Stopwatch loop_watch;
-  const double cpu_before_s = cpu_seconds();
+  const job::Stopwatch loop_watch;
+  const double cpu_before_s = job::cpu_seconds();
   solver.run(options);
   MPI_Barrier(MPI_COMM_WORLD);
   times.loop_s = loop_watch.seconds();
   times.iteration_median_s = median(solver.iteration_s());
-  times.loop_cpu_s = cpu_seconds() - cpu_before_s;
+  times.loop_cpu_s = job::cpu_seconds() - cpu_before_s;
   print_report(grid, options, times, restored_version, first_iteration, *state);
 }
 

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "buffer.hpp"
+#include "job/stopwatch.hpp"
 #include "state.hpp"
-#include "stopwatch.hpp"
 
 namespace hpccg {
 
@@ -33,7 +33,7 @@ class MemcpyState final : public MemoryState {
         p_copy_(points_with_halo_) {}
 
   void commit() override {
-    const Stopwatch watch;
+    const job::Stopwatch watch;
     const Vectors from = source();
     std::memcpy(x_copy_.get(), from.x, points_ * sizeof(double));
     std::memcpy(r_copy_.get(), from.r, points_ * sizeof(double));

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "stopwatch.hpp"
+#include "job/stopwatch.hpp"
 
 namespace hpccg {
 namespace {
@@ -112,7 +112,7 @@ void PoolState::store(VectorName name, std::size_t first, std::size_t count, con
 
 void PoolState::before_writing_x_and_r() {
   if (!pending_) return;
-  const Stopwatch watch;
+  const job::Stopwatch watch;
   check(perdure_before_write(x_), "perdure_before_write");
   check(perdure_before_write(r_), "perdure_before_write");
   waited_s_ += watch.seconds();
@@ -120,14 +120,14 @@ void PoolState::before_writing_x_and_r() {
 
 void PoolState::before_writing_p() {
   if (!pending_) return;
-  const Stopwatch watch;
+  const job::Stopwatch watch;
   check(perdure_before_write(p_), "perdure_before_write");
   waited_s_ += watch.seconds();
 }
 
 void PoolState::commit() {
   finish();
-  const Stopwatch watch;
+  const job::Stopwatch watch;
   if (protection_ == Protection::async) {
     check(perdure_commit_begin(pool_), "perdure_commit_begin");
     pending_ = true;
@@ -141,7 +141,7 @@ void PoolState::commit() {
 
 void PoolState::finish() {
   if (!pending_) return;
-  const Stopwatch watch;
+  const job::Stopwatch watch;
   check(perdure_commit_wait(pool_, nullptr), "perdure_commit_wait");
   pending_ = false;
   blocking_s_.push_back(waited_s_ + watch.seconds());

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "buffer.hpp"
-#include "message.hpp"
+#include "job/collective.hpp"
 #include "perdure/perdure_mpi.h"
 #include "state.hpp"
 

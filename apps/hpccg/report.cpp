@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "message.hpp"
+#include "job/collective.hpp"
 
 namespace hpccg {
 namespace {
@@ -90,21 +90,23 @@ void print_text(const Grid& grid, const Options& options, const Figures& figures
 void print_report(const Grid& grid, const Options& options, const Times& times,
                   std::uint64_t restored_version, std::uint64_t first_iteration, State& state) {
   const double* x = state.source().x;
-  const Figures figures{{.matrix_s = max_over_ranks(times.matrix_s),
-                         .start_s = max_over_ranks(times.start_s),
-                         .loop_s = max_over_ranks(times.loop_s),
-                         .iteration_median_s = max_over_ranks(times.iteration_median_s),
-                         .loop_cpu_s = max_over_ranks(times.loop_cpu_s)},
+  const Figures figures{{.matrix_s = job::max_over_ranks(times.matrix_s),
+                         .start_s = job::max_over_ranks(times.start_s),
+                         .loop_s = job::max_over_ranks(times.loop_s),
+                         .iteration_median_s = job::max_over_ranks(times.iteration_median_s),
+                         .loop_cpu_s = job::max_over_ranks(times.loop_cpu_s)},
                         blocking_of(state.blocking_s()),
                         (2 * grid.points() + grid.points_with_halo()) * sizeof(double),
-                        sum_over_ranks(state.committed_bytes()),
-                        max_over_ranks(state.model_ns()),
+                        job::sum_over_ranks(state.committed_bytes()),
+                        job::max_over_ranks(state.model_ns()),
                         restored_version,
                         first_iteration,
                         state.scalars().iteration,
                         std::sqrt(state.scalars().rtrans),
-                        max_over_ranks(error_of(x, grid.points())),
-                        hash_over_ranks(x, grid.points())};
+                        job::max_over_ranks(error_of(x, grid.points())),
+                        job::hash_over_ranks([&](job::Hash& all) {
+                          for (std::size_t i = 0; i < grid.points(); ++i) all.add(x[i]);
+                        })};
   if (grid.rank != 0) return;
   if (options.json) {
     print_json(grid, options, figures);

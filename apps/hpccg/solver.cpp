@@ -18,8 +18,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "message.hpp"
-#include "stopwatch.hpp"
+#include "job/collective.hpp"
+#include "job/stopwatch.hpp"
 #include "vectors.hpp"
 
 namespace hpccg {
@@ -43,7 +43,7 @@ void Solver::start() {
   add_scaled(points, b_, -1.0, product_.get(), first.r);
   std::copy(first.r, first.r + points, first.p);
   halo_.exchange(first.p);
-  state_.scalars() = {0, sum_over_ranks(dot(points, first.r, first.r))};
+  state_.scalars() = {0, job::sum_over_ranks(dot(points, first.r, first.r))};
   state_.advance();
 }
 
@@ -83,9 +83,10 @@ void Solver::update_p(double beta) {
 
 void Solver::iterate() {
   Scalars& scalars = state_.scalars();
-  const double p_product = sum_over_ranks(multiply(matrix_, state_.source().p, product_.get()));
+  const double p_product =
+      job::sum_over_ranks(multiply(matrix_, state_.source().p, product_.get()));
   state_.before_writing_x_and_r();
-  const double rtrans = sum_over_ranks(update_x_and_r(scalars.rtrans / p_product));
+  const double rtrans = job::sum_over_ranks(update_x_and_r(scalars.rtrans / p_product));
   state_.before_writing_p();
   update_p(rtrans / scalars.rtrans);
   halo_.exchange(state_.target().p);
@@ -95,10 +96,10 @@ void Solver::iterate() {
 
 void Solver::run(const Options& options) {
   const Scalars& scalars = state_.scalars();
-  const double b_norm = std::sqrt(sum_over_ranks(dot(grid_.points(), b_, b_)));
+  const double b_norm = std::sqrt(job::sum_over_ranks(dot(grid_.points(), b_, b_)));
   while (scalars.iteration < options.iterations && scalars.rtrans > rtrans_min &&
          std::sqrt(scalars.rtrans) > options.tolerance * b_norm) {
-    const Stopwatch watch;
+    const job::Stopwatch watch;
     iterate();
     if (scalars.iteration % options.every == 0) {
       state_.commit();

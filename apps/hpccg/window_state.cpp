@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "stopwatch.hpp"
+#include "job/stopwatch.hpp"
 
 namespace hpccg {
 namespace {
@@ -128,7 +128,7 @@ std::vector<VectorWindow> WindowState::own_windows() {
 }
 
 void WindowState::commit() {
-  const Stopwatch watch;
+  const job::Stopwatch watch;
   check(perdure_commit(pool_, nullptr), "perdure_commit");
   in_place_ = false;
   blocking_s_.push_back(watch.seconds());

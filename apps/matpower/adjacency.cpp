@@ -6,14 +6,14 @@
 #include <sstream>
 #include <string>
 
-#include "collective.hpp"
+#include "job/collective.hpp"
 #include "mixed.hpp"
 
 namespace matpower {
 namespace {
 
 [[noreturn]] void fail_at(const std::string& path, std::uint64_t line, const std::string& what) {
-  throw SharedError(path + ": line " + std::to_string(line) + ": " + what);
+  throw job::SharedError(path + ": line " + std::to_string(line) + ": " + what);
 }
 
 // As a message shows it: cut off if it is long.
@@ -26,7 +26,7 @@ std::string quoted(const std::string& line) {
 // Lines "SOURCE TARGET", numbered from 0; # and % begin comments. `nodes` is the limit, or 0.
 std::vector<NodePair> read_edges(const std::string& path, std::uint64_t nodes) {
   std::ifstream file(path);
-  if (!file) throw SharedError(path + " can't be read; is --graph the path of an edge list?");
+  if (!file) throw job::SharedError(path + " can't be read; is --graph the path of an edge list?");
   std::vector<NodePair> edges;
   std::uint64_t number = 0;
   for (std::string line; std::getline(file, line);) {
@@ -70,7 +70,8 @@ Graph::Graph(const Options& options)
   edges_ = read_edges(options.graph, options.nodes);
   if (nodes_ == 0) nodes_ = nodes_of(edges_);
   if (nodes_ == 0) {
-    throw SharedError(options.graph + " has no edges; say with --nodes how many nodes there are");
+    throw job::SharedError(options.graph +
+                           " has no edges; say with --nodes how many nodes there are");
   }
   if (!symmetric_) return;
   const std::size_t one_way = edges_.size();

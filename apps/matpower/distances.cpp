@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "collective.hpp"
+#include "job/collective.hpp"
 
 namespace matpower {
 
@@ -26,7 +26,7 @@ std::optional<std::uint64_t> Distances::between(std::uint64_t from, std::uint64_
     const std::size_t row = from - own_.rows.begin;
     length = lengths_[row * own_.columns.size() + (to - own_.columns.begin)];
   }
-  length = max_over_ranks(length);
+  length = job::max_over_ranks(length);
   if (length == 0) return std::nullopt;
   return length;
 }
@@ -46,8 +46,8 @@ DistanceSummary Distances::summary(const Grid& grid) const {
       row = std::max(row, length);
     }
   }
-  add_over_ranks(summary.pairs);
-  summary.beyond = sum_over_ranks(summary.beyond);
+  job::add_over_ranks(summary.pairs);
+  summary.beyond = job::sum_over_ranks(summary.beyond);
 
   MPI_Comm row_ranks = MPI_COMM_NULL;  // the ranks that have the same rows
   MPI_Comm_split(MPI_COMM_WORLD, grid.row, grid.column, &row_ranks);
@@ -64,9 +64,9 @@ DistanceSummary Distances::summary(const Grid& grid) const {
     largest = std::max(largest, length);
     ++reach_all;
   }
-  summary.reach_all = sum_over_ranks(grid.column == 0 ? reach_all : 0);
-  least = min_over_ranks(least);
-  largest = max_over_ranks(largest);
+  summary.reach_all = job::sum_over_ranks(grid.column == 0 ? reach_all : 0);
+  least = job::min_over_ranks(least);
+  largest = job::max_over_ranks(largest);
   if (summary.reach_all > 0) {
     summary.radius = least;
     summary.diameter = largest;

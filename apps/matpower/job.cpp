@@ -10,11 +10,11 @@
 #include <string>
 
 #include "adjacency.hpp"
-#include "collective.hpp"
+#include "job/collective.hpp"
+#include "job/stopwatch.hpp"
 #include "mixed.hpp"
 #include "powers.hpp"
 #include "product.hpp"
-#include "stopwatch.hpp"
 
 namespace matpower {
 namespace {
@@ -27,15 +27,15 @@ class Paths {
     for (const char* name : {"adjacency", "result", "scratch"}) {
       paths_.push_back(options.directory + "/matpower-" + name + ".bin");
     }
-    on_every_rank([&] {
-      if (this_rank() == 0) check_free(options.directory);
+    job::on_every_rank([&] {
+      if (job::this_rank() == 0) check_free(options.directory);
     });
     made_ = true;
   }
   ~Paths() {
     if (!made_) return;
     MPI_Barrier(MPI_COMM_WORLD);
-    if (this_rank() != 0) return;
+    if (job::this_rank() != 0) return;
     if (!keep_) ::unlink(adjacency().c_str());
     if (!keep_) ::unlink(result().c_str());
     ::unlink(scratch().c_str());
@@ -50,12 +50,12 @@ class Paths {
  private:
   void check_free(const std::string& directory) const {
     if (::access((directory + "/.").c_str(), W_OK | X_OK) != 0) {
-      throw SharedError(directory + ": " + std::strerror(errno) +
-                        "; name a directory that exists and can be written with --directory");
+      throw job::SharedError(directory + ": " + std::strerror(errno) +
+                             "; name a directory that exists and can be written with --directory");
     }
     for (const std::string& path : paths_) {
       if (::access(path.c_str(), F_OK) != 0) continue;
-      throw SharedError(path + " exists already; remove it, or name another --directory");
+      throw job::SharedError(path + " exists already; remove it, or name another --directory");
     }
   }
 
@@ -68,13 +68,13 @@ void check_questions(const Options& options, const Graph& graph) {
   for (const auto& [from, to] : options.walks) {
     const std::uint64_t last = std::max(from, to);
     if (last < graph.nodes()) continue;
-    throw SharedError("--walks: node " + std::to_string(last) + " is not below " +
-                      std::to_string(graph.nodes()) + ", the number of nodes");
+    throw job::SharedError("--walks: node " + std::to_string(last) + " is not below " +
+                           std::to_string(graph.nodes()) + ", the number of nodes");
   }
   if (options.triangles && graph.loops() > 0) {
-    throw SharedError(options.graph + " has " + std::to_string(graph.loops()) +
-                      " edges from a node to itself, with which the trace counts more than" +
-                      " triangles; remove them, or leave out --triangles");
+    throw job::SharedError(options.graph + " has " + std::to_string(graph.loops()) +
+                           " edges from a node to itself, with which the trace counts more than" +
+                           " triangles; remove them, or leave out --triangles");
   }
 }
 
@@ -82,7 +82,7 @@ void check_questions(const Options& options, const Graph& graph) {
 std::uint64_t prepare(const Options& options, const Graph& graph, const Grid& grid,
                       const std::string& path, const Hints& hints) {
   std::vector<Cell> cells;
-  on_every_rank([&] { cells = graph.cells(grid.own()); });
+  job::on_every_rank([&] { cells = graph.cells(grid.own()); });
   Traffic traffic;
   const int mode = MPI_MODE_CREATE | MPI_MODE_WRONLY;
   // ROMIO writes through views by reading around the holes, which takes the right to read.
@@ -93,7 +93,7 @@ std::uint64_t prepare(const Options& options, const Graph& graph, const Grid& gr
   file.close();
   traffic.agree();
   const auto edges = std::count_if(cells.begin(), cells.end(), [](Cell cell) { return cell != 0; });
-  return sum_over_ranks(static_cast<std::uint64_t>(edges));
+  return job::sum_over_ranks(static_cast<std::uint64_t>(edges));
 }
 
 std::uint64_t hash_of(std::uint64_t place, Cell cell) {
@@ -110,13 +110,13 @@ std::uint64_t hash_of(const Grid& grid, const std::vector<Cell>& cells) {
       if (cells[at] != 0) hash += hash_of(i * grid.nodes + j, cells[at]);
     }
   }
-  return sum_over_ranks(hash);
+  return job::sum_over_ranks(hash);
 }
 
 // Compares a closed file with the cells that were computed, past MPI-IO and whatever serves it.
 void check_file(const std::string& path, std::uint64_t cells, std::uint64_t expected) {
-  on_every_rank([&] {
-    if (this_rank() != 0) return;
+  job::on_every_rank([&] {
+    if (job::this_rank() != 0) return;
     std::ifstream file(path, std::ios::binary);
     std::vector<char> piece(1 << 20);
     std::uint64_t hash = 0;
@@ -128,13 +128,13 @@ void check_file(const std::string& path, std::uint64_t cells, std::uint64_t expe
       }
     }
     if (place != cells) {
-      throw SharedError(path + " has " + std::to_string(place) +
-                        " bytes after closing instead of " + std::to_string(cells) +
-                        "; what serves MPI-IO lost some");
+      throw job::SharedError(path + " has " + std::to_string(place) +
+                             " bytes after closing instead of " + std::to_string(cells) +
+                             "; what serves MPI-IO lost some");
     }
     if (hash == expected) return;
-    throw SharedError(path + " does not hold the cells that were written to it" +
-                      "; what serves MPI-IO lost or mixed up some");
+    throw job::SharedError(path + " does not hold the cells that were written to it" +
+                           "; what serves MPI-IO lost or mixed up some");
   });
 }
 
@@ -142,23 +142,23 @@ void check_file(const std::string& path, std::uint64_t cells, std::uint64_t expe
 void check_naively(const Options& options, const Graph& graph, const Grid& grid, MatrixFile& last,
                    const Traffic& traffic) {
   const Block whole{{0, graph.nodes()}, {0, graph.nodes()}};
-  const Block block = this_rank() == 0 ? whole : grid.own();
+  const Block block = job::this_rank() == 0 ? whole : grid.own();
   std::vector<Cell> cells;
   std::vector<Cell> expected;
-  on_every_rank([&] {
+  job::on_every_rank([&] {
     cells.resize(block.cells());
-    if (this_rank() != 0) return;
+    if (job::this_rank() != 0) return;
     expected = naive_power(graph.cells(whole), graph.nodes(), options.power, options.arithmetic);
   });
   last.read(block, cells.data());
   traffic.agree();
-  on_every_rank([&] {
+  job::on_every_rank([&] {
     for (std::size_t i = 0; i < expected.size(); ++i) {
       if (cells[i] == expected[i]) continue;
-      throw SharedError("power " + std::to_string(options.power) + ": cell (" +
-                        std::to_string(i / graph.nodes()) + ", " +
-                        std::to_string(i % graph.nodes()) + ") is " + std::to_string(cells[i]) +
-                        " instead of " + std::to_string(expected[i]));
+      throw job::SharedError(
+          "power " + std::to_string(options.power) + ": cell (" +
+          std::to_string(i / graph.nodes()) + ", " + std::to_string(i % graph.nodes()) + ") is " +
+          std::to_string(cells[i]) + " instead of " + std::to_string(expected[i]));
     }
   });
 }
@@ -178,18 +178,19 @@ std::vector<Walks> count_walks(const Options& options, const Powers& powers, Mat
 
 void answer(const Options& options, const Grid& grid, const Powers& powers, Outcome& outcome) {
   outcome.compute_s = powers.compute_s();
-  outcome.over = sum_over_ranks(powers.over());
+  outcome.over = job::sum_over_ranks(powers.over());
   outcome.hash = hash_of(grid, powers.cells());
   if (powers.distances()) outcome.distances = powers.distances()->summary(grid);
   if (!options.triangles) return;
-  const std::uint64_t walks = sum_over_ranks(powers.third_trace());
-  outcome.triangles = {walks / (options.symmetric ? 6 : 3), sum_over_ranks(powers.second_over())};
+  const std::uint64_t walks = job::sum_over_ranks(powers.third_trace());
+  outcome.triangles = {walks / (options.symmetric ? 6 : 3),
+                       job::sum_over_ranks(powers.second_over())};
 }
 
 void make_powers(const Options& options, const Graph& graph, const Grid& grid, const Paths& paths,
                  const Hints& hints, Outcome& outcome) {
   const std::uint64_t products = options.power - 1;
-  Progress progress(products * static_cast<std::uint64_t>(grid.side), this_rank() == 0);
+  Progress progress(products * static_cast<std::uint64_t>(grid.side), job::this_rank() == 0);
   const int mode =
       MPI_MODE_CREATE | MPI_MODE_RDWR | (options.delete_on_close ? MPI_MODE_DELETE_ON_CLOSE : 0);
   Traffic& traffic = outcome.traffic;
@@ -197,7 +198,7 @@ void make_powers(const Options& options, const Graph& graph, const Grid& grid, c
     return std::make_unique<MatrixFile>(path, bits, graph.nodes(), options.access, hints, traffic);
   };
   MPI_Barrier(MPI_COMM_WORLD);
-  const Stopwatch work;
+  const job::Stopwatch work;
   const auto adjacency = open(paths.adjacency(), MPI_MODE_RDONLY);
   const auto result = products >= 1 ? open(paths.result(), mode) : nullptr;
   const auto scratch = products >= 2 ? open(paths.scratch(), mode) : nullptr;
@@ -212,7 +213,7 @@ void make_powers(const Options& options, const Graph& graph, const Grid& grid, c
   if (options.check) check_naively(options, graph, grid, last, traffic);
   traffic = before;
 
-  const Stopwatch closing;
+  const job::Stopwatch closing;
   for (MatrixFile* file : {adjacency.get(), scratch.get(), result.get()}) {
     if (file != nullptr) file->close();
   }
@@ -226,7 +227,7 @@ void make_powers(const Options& options, const Graph& graph, const Grid& grid, c
 
 Outcome run_job(const Options& options) {
   std::optional<Graph> graph;
-  on_every_rank([&] {
+  job::on_every_rank([&] {
     graph.emplace(options);
     check_questions(options, *graph);
   });
@@ -235,7 +236,7 @@ Outcome run_job(const Options& options) {
   const Paths paths(options);
   Outcome outcome;
   outcome.nodes = graph->nodes();
-  const Stopwatch watch;
+  const job::Stopwatch watch;
   outcome.edges = prepare(options, *graph, grid, paths.adjacency(), hints);
   outcome.prepare_s = watch.seconds();
   make_powers(options, *graph, grid, paths, hints, outcome);

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <exception>
 
-#include "collective.hpp"
 #include "job.hpp"
+#include "job/collective.hpp"
 #include "options.hpp"
 #include "report.hpp"
 
@@ -16,14 +16,14 @@ namespace {
 // Returns the exit code. An error that all ranks share ends the job in order, any other one at
 // once.
 int run(int argc, char** argv) {
-  const int rank = this_rank();
+  const int rank = job::this_rank();
   try {
     const Options options = parse_options(argc, argv, rank == 0);
     print_report(options, run_job(options));
     return 0;
   } catch (const OptionsEnd& end) {
     return end.code;
-  } catch (const SharedError& error) {
+  } catch (const job::SharedError& error) {
     if (rank == 0) std::fprintf(stderr, "matpower: %s\n", error.what());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "matpower: rank %d: %s\n", rank, error.what());

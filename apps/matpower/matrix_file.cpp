@@ -1,7 +1,7 @@
 #include "matrix_file.hpp"
 
-#include "collective.hpp"
-#include "stopwatch.hpp"
+#include "job/collective.hpp"
+#include "job/stopwatch.hpp"
 
 namespace matpower {
 namespace {
@@ -26,8 +26,8 @@ class RowType {
 }  // namespace
 
 void Traffic::agree() const {
-  on_every_rank([&] {
-    if (!problem.empty()) throw SharedError(problem);
+  job::on_every_rank([&] {
+    if (!problem.empty()) throw job::SharedError(problem);
   });
 }
 
@@ -44,7 +44,7 @@ Hints::~Hints() {
 MatrixFile::MatrixFile(const std::string& path, int mode, std::uint64_t nodes, Access access,
                        const Hints& hints, Traffic& traffic)
     : path_(path), nodes_(nodes), access_(access), info_(hints.get()), traffic_(traffic) {
-  const Stopwatch watch;
+  const job::Stopwatch watch;
   note(MPI_File_open(MPI_COMM_WORLD, path.c_str(), mode, info_, &file_), "MPI_File_open");
   if (traffic_.problem.empty() && (mode & MPI_MODE_CREATE) != 0) {
     const std::uint64_t bytes = nodes * nodes;
@@ -59,7 +59,7 @@ MatrixFile::~MatrixFile() {
 }
 
 void MatrixFile::read(const Block& block, Cell* cells) {
-  const Stopwatch watch;
+  const job::Stopwatch watch;
   access_ == Access::rows ? access_rows(block, cells, nullptr) : access_view(block, cells, nullptr);
   traffic_.transfer_s += watch.seconds();
   traffic_.read_bytes += block.cells();
@@ -67,7 +67,7 @@ void MatrixFile::read(const Block& block, Cell* cells) {
 }
 
 void MatrixFile::write(const Block& block, const Cell* cells) {
-  const Stopwatch watch;
+  const job::Stopwatch watch;
   access_ == Access::rows ? access_rows(block, nullptr, cells) : access_view(block, nullptr, cells);
   traffic_.transfer_s += watch.seconds();
   traffic_.written_bytes += block.cells();
@@ -75,17 +75,17 @@ void MatrixFile::write(const Block& block, const Cell* cells) {
 }
 
 void MatrixFile::publish(bool sync) {
-  const Stopwatch watch;
+  const job::Stopwatch watch;
   if (sync) note(MPI_File_sync(file_), "MPI_File_sync");
   const double first_s = watch.seconds();
   MPI_Barrier(MPI_COMM_WORLD);
-  const Stopwatch again;
+  const job::Stopwatch again;
   if (sync) note(MPI_File_sync(file_), "MPI_File_sync");
   if (sync) traffic_.sync_s += first_s + again.seconds();
 }
 
 void MatrixFile::close() {
-  const Stopwatch watch;
+  const job::Stopwatch watch;
   note(MPI_File_close(&file_), "MPI_File_close");
   traffic_.close_s += watch.seconds();
 }
@@ -139,7 +139,7 @@ void MatrixFile::access_view(const Block& block, Cell* to, const Cell* from) {
 
 void MatrixFile::note(int code, const char* call) {
   if (code == MPI_SUCCESS || !traffic_.problem.empty()) return;
-  traffic_.problem = path_ + ": " + call + ": " + mpi_text(code);
+  traffic_.problem = path_ + ": " + call + ": " + job::mpi_text(code);
 }
 
 void MatrixFile::check_count(const MPI_Status& status, MPI_Datatype type, std::size_t count,

@@ -7,8 +7,8 @@
 // complete. A power moves 2 q + 1 blocks on each rank, (2 q + 1) n^2 bytes in all.
 #include "powers.hpp"
 
-#include "collective.hpp"
-#include "stopwatch.hpp"
+#include "job/collective.hpp"
+#include "job/stopwatch.hpp"
 
 namespace matpower {
 
@@ -19,7 +19,7 @@ Powers::Powers(const Grid& grid, const Options& options, MatrixFile& adjacency, 
       adjacency_(adjacency),
       traffic_(traffic),
       progress_(progress) {
-  on_every_rank([&] {
+  job::on_every_rank([&] {
     // No block is larger than the one in the last row and column.
     const std::size_t cells_max = grid.block(grid.side - 1, grid.side - 1).cells();
     left_.resize(cells_max);
@@ -48,12 +48,12 @@ void Powers::multiply(MatrixFile& current, MatrixFile& next, std::uint64_t power
     const int k = (grid_.row + grid_.column + step) % grid_.side;
     adjacency_.read(grid_.block(grid_.row, k), left_.data());
     current.read(grid_.block(k, grid_.column), right_.data());
-    const Stopwatch watch;
+    const job::Stopwatch watch;
     product_.add(left_.data(), right_.data(), grid_.range(k).size());
     compute_s_ += watch.seconds();
     progress_.step();
   }
-  const Stopwatch watch;
+  const job::Stopwatch watch;
   finish(power);
   compute_s_ += watch.seconds();
   next.write(grid_.own(), cells_.data());

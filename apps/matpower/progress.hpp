@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "stopwatch.hpp"
+#include "job/stopwatch.hpp"
 
 namespace matpower {
 
@@ -18,7 +18,7 @@ class Progress {
   void step();
 
  private:
-  Stopwatch watch_;
+  job::Stopwatch watch_;
   std::uint64_t steps_, done_ = 0;
   bool on_, shown_ = false;
 };

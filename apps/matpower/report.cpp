@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "collective.hpp"
+#include "job/collective.hpp"
 
 namespace matpower {
 namespace {
@@ -20,21 +20,15 @@ struct Figures {
 
 Figures figures_of(const Outcome& outcome) {
   const Traffic& traffic = outcome.traffic;
-  return {.open_s = max_over_ranks(traffic.open_s),
-          .transfer_s = max_over_ranks(traffic.transfer_s),
-          .sync_s = max_over_ranks(traffic.sync_s),
-          .compute_s = max_over_ranks(outcome.compute_s),
-          .close_s = max_over_ranks(traffic.close_s),
-          .read_bytes = sum_over_ranks(traffic.read_bytes),
-          .written_bytes = sum_over_ranks(traffic.written_bytes),
-          .read_calls = sum_over_ranks(traffic.read_calls),
-          .write_calls = sum_over_ranks(traffic.write_calls)};
-}
-
-std::string hex(std::uint64_t value) {
-  char text[17] = "";
-  std::snprintf(text, sizeof text, "%016" PRIx64, value);
-  return text;
+  return {.open_s = job::max_over_ranks(traffic.open_s),
+          .transfer_s = job::max_over_ranks(traffic.transfer_s),
+          .sync_s = job::max_over_ranks(traffic.sync_s),
+          .compute_s = job::max_over_ranks(outcome.compute_s),
+          .close_s = job::max_over_ranks(traffic.close_s),
+          .read_bytes = job::sum_over_ranks(traffic.read_bytes),
+          .written_bytes = job::sum_over_ranks(traffic.written_bytes),
+          .read_calls = job::sum_over_ranks(traffic.read_calls),
+          .write_calls = job::sum_over_ranks(traffic.write_calls)};
 }
 
 class Facts {
@@ -45,7 +39,7 @@ class Facts {
     about_["symmetric"] = options.symmetric;
     about_["power"] = options.power;
     about_["arithmetic"] = name_of(options.arithmetic);
-    about_["ranks"] = rank_count();
+    about_["ranks"] = job::rank_count();
     about_["sync"] = options.sync_each ? "each" : "never";
     about_["delete_on_close"] = options.delete_on_close;
   }
@@ -100,7 +94,7 @@ void print_facts(const Options& options, const Outcome& outcome, const Figures& 
   facts.print("written_bytes", figures.written_bytes, "B", {{"calls", figures.write_calls}});
   print_answers(facts, outcome);
   facts.print("cells_over_255", outcome.over, "1");
-  facts.print("total_s", outcome.total_s, "s", {{"hash", hex(outcome.hash)}});
+  facts.print("total_s", outcome.total_s, "s", {{"hash", job::hex(outcome.hash)}});
 }
 
 void print_distances(const DistanceSummary& distances) {
@@ -115,7 +109,8 @@ void print_distances(const DistanceSummary& distances) {
 
 void print_text(const Options& options, const Outcome& outcome, const Figures& figures) {
   std::printf("%" PRIu64 " nodes, %" PRIu64 " edges, power %" PRIu64 ", %d ranks, access %s\n",
-              outcome.nodes, outcome.edges, options.power, rank_count(), name_of(options.access));
+              outcome.nodes, outcome.edges, options.power, job::rank_count(),
+              name_of(options.access));
   std::printf("%.3f s: open %.3f, I/O %.3f, sync %.3f, compute %.3f, close %.3f\n", outcome.total_s,
               figures.open_s, figures.transfer_s, figures.sync_s, figures.compute_s,
               figures.close_s);
@@ -138,14 +133,14 @@ void print_text(const Options& options, const Outcome& outcome, const Figures& f
   }
   if (outcome.distances) print_distances(*outcome.distances);
   std::printf("%" PRIu64 " cells of the power exceed 255, hash %s\n", outcome.over,
-              hex(outcome.hash).c_str());
+              job::hex(outcome.hash).c_str());
 }
 
 }  // namespace
 
 void print_report(const Options& options, const Outcome& outcome) {
   const Figures figures = figures_of(outcome);
-  if (this_rank() != 0) return;
+  if (job::this_rank() != 0) return;
   const auto print = options.json ? print_facts : print_text;
   print(options, outcome, figures);
   std::fflush(stdout);

@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "collective.hpp"
+#include "job/collective.hpp"
+#include "job/stopwatch.hpp"
 #include "problem.hpp"
-#include "stopwatch.hpp"
 
 namespace pagerank {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t magic = 0x314b53444b524750U;  // "PGRKDSK1"
 
 [[noreturn]] void fail(const std::string& path) {
-  throw SharedError(path + ": " + std::strerror(errno) + "; see --disk-dir");
+  throw job::SharedError(path + ": " + std::strerror(errno) + "; see --disk-dir");
 }
 
 class File {
@@ -39,7 +39,7 @@ class File {
   void read(void* to, std::size_t bytes) {
     if (bytes == 0 || std::fread(to, 1, bytes, stream_) == bytes) return;
     if (std::ferror(stream_) != 0) fail(path_);
-    throw SharedError(path_ + " is too short for a checkpoint; remove it to start anew");
+    throw job::SharedError(path_ + " is too short for a checkpoint; remove it to start anew");
   }
   void sync() {
     if (std::fflush(stream_) != 0 || ::fsync(::fileno(stream_)) != 0) fail(path_);
@@ -57,7 +57,7 @@ RehearsedKill rehearsed_kill() {
   char point[16] = "";
   if (text == nullptr ||
       std::sscanf(text, "rank=%d,iteration=%llu,point=%15s", &victim, &iteration, point) != 3 ||
-      victim != this_rank()) {
+      victim != job::this_rank()) {
     return {};
   }
   return {iteration, point};
@@ -70,7 +70,7 @@ DiskState::DiskState(const Graph& graph, const Options& options)
       directory_(options.disk_dir),
       problem_(problem_of(graph, options)),
       kill_(rehearsed_kill()) {
-  on_every_rank([&] {
+  job::on_every_rank([&] {
     if (::mkdir(directory_.c_str(), 0755) != 0 && errno != EEXIST) fail("mkdir " + directory_);
   });
 }
@@ -80,7 +80,8 @@ DiskState::Header DiskState::header_of(std::uint64_t version) const {
 }
 
 std::string DiskState::path_of(std::uint64_t version) const {
-  return directory_ + "/rank-" + std::to_string(this_rank()) + "." + std::to_string(version % 2);
+  return directory_ + "/rank-" + std::to_string(job::this_rank()) + "." +
+         std::to_string(version % 2);
 }
 
 std::uint64_t DiskState::newest_version() const {
@@ -92,11 +93,12 @@ std::uint64_t DiskState::newest_version() const {
     File(path, "rb").read(&header, sizeof header);
     const Header expected = header_of(0);
     if (header.magic != magic || header.version % 2 != parity) {
-      throw SharedError(path + " is not a checkpoint of pagerank; choose another --disk-dir");
+      throw job::SharedError(path + " is not a checkpoint of pagerank; choose another --disk-dir");
     }
     if (header.problem != expected.problem || header.values != expected.values) {
-      throw SharedError(path + " is a checkpoint of another graph, damping or number of ranks; " +
-                        "choose another --disk-dir");
+      throw job::SharedError(path +
+                             " is a checkpoint of another graph, damping or number of ranks; " +
+                             "choose another --disk-dir");
     }
     newest = std::max(newest, header.version);
   }
@@ -105,9 +107,9 @@ std::uint64_t DiskState::newest_version() const {
 
 std::uint64_t DiskState::restore() {
   std::uint64_t newest = 0;
-  on_every_rank([&] { newest = newest_version(); });
-  version_ = min_over_ranks(newest);
-  on_every_rank([&] {
+  job::on_every_rank([&] { newest = newest_version(); });
+  version_ = job::min_over_ranks(newest);
+  job::on_every_rank([&] {
     if (version_ > 0) read_version(version_);
     const std::string beyond = path_of(version_ + 1);
     if (newest > version_ && ::unlink(beyond.c_str()) != 0) fail(beyond);
@@ -122,8 +124,8 @@ void DiskState::read_version(std::uint64_t version) {
   Header header{};
   file.read(&header, sizeof header);
   if (header.version != version) {
-    throw SharedError(path + " has version " + std::to_string(header.version) + ", but " +
-                      std::to_string(version) + " is the newest that all ranks have");
+    throw job::SharedError(path + " has version " + std::to_string(header.version) + ", but " +
+                           std::to_string(version) + " is the newest that all ranks have");
   }
   file.read(current_values(), bytes());
   scalars_ = header.scalars;
@@ -160,8 +162,8 @@ void DiskState::die_if_rehearsed(const char* point) const {
 }
 
 void DiskState::commit() {
-  const Stopwatch watch;
-  on_every_rank([&] { write_version(version_ + 1); });  // which is a barrier too
+  const job::Stopwatch watch;
+  job::on_every_rank([&] { write_version(version_ + 1); });  // which is a barrier too
   ++version_;
   commit_s_.push_back(watch.seconds());
 }

@@ -4,7 +4,8 @@
 #include <bit>
 #include <string>
 
-#include "collective.hpp"
+#include "exchange.hpp"
+#include "job/collective.hpp"
 
 namespace pagerank {
 namespace {
@@ -78,8 +79,8 @@ std::vector<std::uint32_t> number_sources(Graph& graph) {
     if (!is_own(source)) set.insert(source);
   }
   graph.ghosts = set.number_members();
-  if (max_over_ranks(std::uint64_t{graph.values()}) > UINT32_MAX) {
-    throw SharedError("a rank needs the values of more than 2^32 nodes; use more ranks");
+  if (job::max_over_ranks(std::uint64_t{graph.values()}) > UINT32_MAX) {
+    throw job::SharedError("a rank needs the values of more than 2^32 nodes; use more ranks");
   }
   for (std::uint32_t& source : graph.sources) {
     source = is_own(source) ? static_cast<std::uint32_t>(source - graph.first)
@@ -124,17 +125,17 @@ void count_out_degrees(Graph& graph, const std::vector<std::uint32_t>& ghosts) {
 }  // namespace
 
 Graph make_graph(std::uint64_t nodes, std::vector<Arc> arcs) {
-  if (nodes == 0) throw SharedError("the graph has no nodes, so there is nothing to rank");
+  if (nodes == 0) throw job::SharedError("the graph has no nodes, so there is nothing to rank");
   Graph graph;
   graph.nodes = nodes;
-  graph.arcs_read = sum_over_ranks(std::uint64_t{arcs.size()});
+  graph.arcs_read = job::sum_over_ranks(std::uint64_t{arcs.size()});
   graph.partition = make_partition(nodes, arcs);
-  const auto rank = static_cast<std::size_t>(this_rank());
+  const auto rank = static_cast<std::size_t>(job::this_rank());
   graph.first = graph.partition.first[rank];
   graph.own = graph.partition.first[rank + 1] - graph.first;
   fill_lists(graph, send_to_owners(std::move(arcs), graph.partition));  // and frees them
   sort_lists(graph);
-  graph.arcs = sum_over_ranks(std::uint64_t{graph.sources.size()});
+  graph.arcs = job::sum_over_ranks(std::uint64_t{graph.sources.size()});
   const std::vector<std::uint32_t> ghosts = number_sources(graph);
   plan_exchange(graph, ghosts);
   count_out_degrees(graph, ghosts);
@@ -143,13 +144,13 @@ Graph make_graph(std::uint64_t nodes, std::vector<Arc> arcs) {
 }
 
 std::uint64_t fingerprint_of(const Graph& graph) {
-  Hash local;
+  job::Hash local;
   local.add(graph.nodes);
   local.add(graph.first);
   for (const std::uint64_t begin : graph.begin) local.add(begin);
   for (const std::uint32_t source : graph.sources) local.add(std::uint64_t{source});
   for (const std::uint32_t degree : graph.out_degree) local.add(std::uint64_t{degree});
-  return hash_over_ranks([&](Hash& all) { all.add(local.value()); });
+  return job::hash_over_ranks([&](job::Hash& all) { all.add(local.value()); });
 }
 
 }  // namespace pagerank

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "bvgraph.hpp"
-#include "collective.hpp"
+#include "job/collective.hpp"
 #include "rmat.hpp"
 #include "text_graphs.hpp"
 
@@ -28,16 +28,17 @@ ArcPart read_part(const Options& options, Part part) {
 
 Graph load_graph(const Options& options) {
   ArcPart read;
-  on_every_rank([&] {
-    read = read_part(options, {static_cast<std::uint64_t>(this_rank()),
-                               static_cast<std::uint64_t>(rank_count())});
+  job::on_every_rank([&] {
+    read = read_part(options, {static_cast<std::uint64_t>(job::this_rank()),
+                               static_cast<std::uint64_t>(job::rank_count())});
   });
-  const std::uint64_t entries = sum_over_ranks(read.entries);
+  const std::uint64_t entries = job::sum_over_ranks(read.entries);
   if (read.entries_declared && entries != *read.entries_declared) {
-    throw SharedError(options.graph + " has " + std::to_string(entries) + " arcs, but promises " +
-                      std::to_string(*read.entries_declared) + "; is it whole?");
+    throw job::SharedError(options.graph + " has " + std::to_string(entries) +
+                           " arcs, but promises " + std::to_string(*read.entries_declared) +
+                           "; is it whole?");
   }
-  return make_graph(max_over_ranks(read.nodes), std::move(read.arcs));
+  return make_graph(job::max_over_ranks(read.nodes), std::move(read.arcs));
 }
 
 }  // namespace pagerank

@@ -5,25 +5,25 @@
 #include <cstdio>
 #include <exception>
 
-#include "collective.hpp"
+#include "job/collective.hpp"
+#include "job/stopwatch.hpp"
 #include "load.hpp"
 #include "options.hpp"
 #include "report.hpp"
 #include "results.hpp"
 #include "solver.hpp"
 #include "state.hpp"
-#include "stopwatch.hpp"
 
 namespace pagerank {
 namespace {
 
 void rank_nodes(const Options& options) {
   Run run;
-  const Stopwatch read_watch;
+  const job::Stopwatch read_watch;
   const Graph graph = load_graph(options);
   run.read_s = read_watch.seconds();
 
-  const Stopwatch start_watch;
+  const job::Stopwatch start_watch;
   const auto state = make_state(graph, options);
   run.restored_version = state->restore();
   Solver solver(graph, options, *state);
@@ -32,7 +32,7 @@ void rank_nodes(const Options& options) {
   MPI_Barrier(MPI_COMM_WORLD);
   run.start_s = start_watch.seconds();
 
-  const Stopwatch loop_watch;
+  const job::Stopwatch loop_watch;
   solver.run();
   MPI_Barrier(MPI_COMM_WORLD);
   run.loop_s = loop_watch.seconds();
@@ -47,13 +47,13 @@ void rank_nodes(const Options& options) {
 // Returns the exit code. An error that all ranks share ends the job in order, any other one at
 // once.
 int run_job(int argc, char** argv) {
-  const int rank = this_rank();
+  const int rank = job::this_rank();
   try {
     rank_nodes(parse_options(argc, argv, rank == 0));
     return 0;
   } catch (const OptionsEnd& end) {
     return end.code;
-  } catch (const SharedError& error) {
+  } catch (const job::SharedError& error) {
     if (rank == 0) std::fprintf(stderr, "pagerank: %s\n", error.what());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "pagerank: rank %d: %s\n", rank, error.what());

@@ -1,6 +1,6 @@
 #include "partition.hpp"
 
-#include "collective.hpp"
+#include "job/collective.hpp"
 
 namespace pagerank {
 namespace {
@@ -57,12 +57,12 @@ class Round {
 }  // namespace
 
 Partition make_partition(std::uint64_t nodes, const std::vector<Arc>& arcs) {
-  const auto ranks = static_cast<std::uint64_t>(rank_count());
+  const auto ranks = static_cast<std::uint64_t>(job::rank_count());
   const std::uint64_t group_nodes =
       std::max<std::uint64_t>(1, (nodes + groups_max - 1) / groups_max);
   std::vector<std::uint64_t> weights((nodes + group_nodes - 1) / group_nodes);
   for (const Arc& arc : arcs) ++weights[arc.target / group_nodes];
-  add_over_ranks(weights);
+  job::add_over_ranks(weights);
   std::uint64_t total = nodes;
   for (const std::uint64_t weight : weights) total += weight;
   Partition partition{std::vector<std::uint64_t>(ranks + 1, nodes)};
@@ -82,7 +82,7 @@ Partition make_partition(std::uint64_t nodes, const std::vector<Arc>& arcs) {
 
 std::vector<Arc> send_to_owners(std::vector<Arc> arcs, const Partition& partition) {
   if (partition.first.size() == 2) return arcs;
-  const std::uint64_t rounds = max_over_ranks((arcs.size() + round_arcs - 1) / round_arcs);
+  const std::uint64_t rounds = job::max_over_ranks((arcs.size() + round_arcs - 1) / round_arcs);
   std::vector<Arc> all;
   all.reserve(arcs.size() + arcs.size() / 8);  // about what comes, if the ranks read equally much
   Round round(partition.first.size() - 1);

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "collective.hpp"
+#include "job/collective.hpp"
 
 namespace pagerank {
 namespace {
@@ -44,19 +44,13 @@ struct Figures {
   std::uint64_t hash;
 };
 
-std::string hex(std::uint64_t value) {
-  char text[17] = "";
-  std::snprintf(text, sizeof text, "%016" PRIx64, value);
-  return text;
-}
-
 class Facts {
  public:
   Facts(const Graph& graph, const Options& options) : name_(name_of(options.protection)) {
     about_["graph"] = options.graph;
     about_["nodes"] = graph.nodes;
     about_["arcs"] = graph.arcs;
-    about_["ranks"] = rank_count();
+    about_["ranks"] = job::rank_count();
     if (options.protection != Protection::none) about_["commit_every"] = options.commit_every;
     if (!options.emulate.empty()) about_["emulated"] = options.emulate;
     if (options.real_delay) about_["real_delay"] = true;
@@ -107,13 +101,13 @@ void print_facts(const Graph& graph, const Options& options, const Run& run, con
   facts.print("iterations", scalars.iteration, "1",
               {{"first_iteration", run.first_iteration},
                {"restored_version", run.restored_version},
-               {"hash", hex(figures.hash)}});
+               {"hash", job::hex(figures.hash)}});
 }
 
 void print_text(const Graph& graph, const Options& options, const Run& run, const Scalars& scalars,
                 const Figures& figures, const std::vector<RankedNode>& top) {
   std::printf("%s: %" PRIu64 " nodes, %" PRIu64 " arcs, %d ranks, protection %s\n",
-              options.graph.c_str(), graph.nodes, graph.arcs, rank_count(),
+              options.graph.c_str(), graph.nodes, graph.arcs, job::rank_count(),
               name_of(options.protection));
   if (run.restored_version > 0) {
     std::printf("restarted from version %" PRIu64 ", iteration %" PRIu64 "\n", run.restored_version,
@@ -128,28 +122,28 @@ void print_text(const Graph& graph, const Options& options, const Run& run, cons
   }
   for (const RankedNode& node : top) std::printf("%12" PRIu64 "  %.9e\n", node.node, node.rank);
   std::printf("%" PRIu64 " iterations, change %.3e, total %.15f, hash %s\n", scalars.iteration,
-              scalars.change, scalars.total, hex(figures.hash).c_str());
+              scalars.change, scalars.total, job::hex(figures.hash).c_str());
 }
 
 }  // namespace
 
 void print_report(const Graph& graph, const Options& options, const Run& run, const State& state,
                   const std::vector<double>& ranks, const std::vector<RankedNode>& top) {
-  const auto add_ranks = [&](Hash& hash) {
+  const auto add_ranks = [&](job::Hash& hash) {
     for (const double rank : ranks) hash.add(rank);
   };
-  const Figures figures{.read_s = max_over_ranks(run.read_s),
-                        .start_s = max_over_ranks(run.start_s),
-                        .loop_s = max_over_ranks(run.loop_s),
+  const Figures figures{.read_s = job::max_over_ranks(run.read_s),
+                        .start_s = job::max_over_ranks(run.start_s),
+                        .loop_s = job::max_over_ranks(run.loop_s),
                         .iteration_s = slowest(run.iteration_s),
                         .commit_s = slowest(state.commit_s()),
-                        .arcs_of_busiest = max_over_ranks(graph.begin[graph.own]),
-                        .state_bytes = sum_over_ranks(state.bytes()),
-                        .put_bytes = sum_over_ranks(state.put_bytes()),
-                        .committed_bytes = sum_over_ranks(state.committed_bytes()),
-                        .model_ns = max_over_ranks(state.model_ns()),
-                        .hash = hash_over_ranks(add_ranks)};
-  if (this_rank() != 0) return;
+                        .arcs_of_busiest = job::max_over_ranks(graph.begin[graph.own]),
+                        .state_bytes = job::sum_over_ranks(state.bytes()),
+                        .put_bytes = job::sum_over_ranks(state.put_bytes()),
+                        .committed_bytes = job::sum_over_ranks(state.committed_bytes()),
+                        .model_ns = job::max_over_ranks(state.model_ns()),
+                        .hash = job::hash_over_ranks(add_ranks)};
+  if (job::this_rank() != 0) return;
   const auto print = options.json ? print_facts : print_text;
   print(graph, options, run, state.scalars(), figures, top);
   std::fflush(stdout);

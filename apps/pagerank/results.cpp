@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "collective.hpp"
+#include "job/collective.hpp"
 
 namespace pagerank {
 namespace {
@@ -32,7 +32,7 @@ void check_file(int code, const std::string& path) {
   MPI_Error_string(code, text, &length);
   std::string sentence(text, static_cast<std::size_t>(length));
   sentence.resize(std::min(sentence.size(), sentence.find(", error stack")));  // MPICH adds it
-  throw SharedError(path + ": " + sentence + "; give a path that every rank can write to");
+  throw job::SharedError(path + ": " + sentence + "; give a path that every rank can write to");
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ std::vector<RankedNode> top_nodes(const Graph& graph, const std::vector<double>&
   for (std::size_t i = 0; i < ranks.size(); ++i) local.push_back({ranks[i], graph.first + i});
   keep_first(local, count);
   const int mine = static_cast<int>(local.size() * sizeof(RankedNode));
-  const int all_ranks = rank_count();
+  const int all_ranks = job::rank_count();
   std::vector<int> bytes(static_cast<std::size_t>(all_ranks)), places(bytes);
   MPI_Gather(&mine, 1, MPI_INT, bytes.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
   int total = 0;
@@ -63,7 +63,7 @@ void write_ranks(const std::string& path, const Graph& graph, const std::vector<
   MPI_File file = MPI_FILE_NULL;
   int code = MPI_File_open(MPI_COMM_WORLD, path.c_str(), MPI_MODE_CREATE | MPI_MODE_WRONLY,
                            MPI_INFO_NULL, &file);
-  on_every_rank([&] { check_file(code, path); });
+  job::on_every_rank([&] { check_file(code, path); });
   // An older and longer file would keep its end.
   code = MPI_File_set_size(file, offset_of(graph.nodes));
   constexpr std::size_t piece = 1 << 24;  // a count is an int
@@ -73,7 +73,7 @@ void write_ranks(const std::string& path, const Graph& graph, const std::vector<
                              MPI_DOUBLE, MPI_STATUS_IGNORE);
   }
   const int close_code = MPI_File_close(&file);
-  on_every_rank([&] {
+  job::on_every_rank([&] {
     check_file(code, path);
     check_file(close_code, path);
   });

@@ -20,8 +20,8 @@
 #include <cmath>
 #include <string>
 
-#include "collective.hpp"
-#include "stopwatch.hpp"
+#include "job/collective.hpp"
+#include "job/stopwatch.hpp"
 
 namespace pagerank {
 namespace {
@@ -60,9 +60,9 @@ Sums make_shares(const Graph& graph, const double* __restrict shares, double* __
 
 void check_total(const Scalars& scalars) {
   if (std::abs(scalars.total - 1) <= total_error_max) return;  // false for NaN
-  throw SharedError("the ranks sum to " + std::to_string(scalars.total) + " instead of 1 after " +
-                    "iteration " + std::to_string(scalars.iteration) +
-                    ": the state is damaged; start anew without it");
+  throw job::SharedError("the ranks sum to " + std::to_string(scalars.total) +
+                         " instead of 1 after " + "iteration " + std::to_string(scalars.iteration) +
+                         ": the state is damaged; start anew without it");
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ void Solver::start() {
     next[node] = rank / std::max(graph_.out_degree[node], 1U);
     if (graph_.out_degree[node] == 0) ++without_successors;
   }
-  const auto dangling_nodes = static_cast<double>(sum_over_ranks(without_successors));
+  const auto dangling_nodes = static_cast<double>(job::sum_over_ranks(without_successors));
   state_.scalars() = {0, dangling_nodes * rank, 1, 1};
   state_.advance();
 }
@@ -93,7 +93,7 @@ void Solver::iterate() {
     const Sums block = make_shares(graph_, shares, next, first, last, damping, base);
     for (std::size_t i = 0; i < local.size(); ++i) local[i] += block[i];
   }
-  const Sums sums = sum_over_ranks(local);
+  const Sums sums = job::sum_over_ranks(local);
   scalars = {scalars.iteration + 1, sums[dangling], sums[total], sums[change]};
   check_total(scalars);
   state_.advance();
@@ -106,7 +106,7 @@ bool Solver::done() const {
 
 void Solver::run() {
   while (!done()) {
-    const Stopwatch watch;
+    const job::Stopwatch watch;
     iterate();
     if (state_.scalars().iteration % options_.commit_every == 0) state_.commit();
     iteration_s_.push_back(watch.seconds());

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "collective.hpp"
 #include "disk_state.hpp"
+#include "job/collective.hpp"
 #include "memory_state.hpp"
 #include "window_state.hpp"
 
@@ -48,7 +48,7 @@ Window::Window(std::size_t count, MPI_Info hints) {
   const int code = MPI_Win_allocate(static_cast<MPI_Aint>(bytes), sizeof(double), hints,
                                     errors_return, static_cast<void*>(&values_), &window_);
   MPI_Comm_free(&errors_return);
-  check_mpi(code, "MPI_Win_allocate");
+  job::check_mpi(code, "MPI_Win_allocate");
   MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN);
 }
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "collective.hpp"
+#include "job/collective.hpp"
+#include "job/stopwatch.hpp"
 #include "problem.hpp"
-#include "stopwatch.hpp"
 
 namespace pagerank {
 namespace {
@@ -20,7 +20,7 @@ Window make_window(const Graph& graph, const Options& options) {
   MPI_Info hints = MPI_INFO_NULL;
   MPI_Info_create(&hints);
   const auto set = [&](const char* key, const std::string& value) {
-    check_mpi(MPI_Info_set(hints, key, value.c_str()), key);
+    job::check_mpi(MPI_Info_set(hints, key, value.c_str()), key);
   };
   set("perdure_name", "shares");
   set("perdure_pool", options.pool);
@@ -36,8 +36,8 @@ Window make_window(const Graph& graph, const Options& options) {
 double* base_of(MPI_Win window) {
   void* base = nullptr;
   int found = 0;
-  check_mpi(MPI_Win_get_attr(window, MPI_WIN_BASE, static_cast<void*>(&base), &found),
-            "MPI_Win_get_attr");
+  job::check_mpi(MPI_Win_get_attr(window, MPI_WIN_BASE, static_cast<void*>(&base), &found),
+                 "MPI_Win_get_attr");
   if (found == 0) throw std::runtime_error("MPI_Win_get_attr: a half has no MPI_WIN_BASE");
   return static_cast<double*>(base);
 }
@@ -64,12 +64,13 @@ std::uint64_t WindowState::restore() {
   scalar("total", &scalars_.total, sizeof scalars_.total);
   scalar("change", &scalars_.change, sizeof scalars_.change);
   scalar("problem", &problem_of_pool_, sizeof problem_of_pool_);
-  on_every_rank([&] {
+  job::on_every_rank([&] {
     if (problem_of_pool_ != problem_) {
-      throw SharedError("the pool holds another graph or damping; choose another --pool");
+      throw job::SharedError("the pool holds another graph or damping; choose another --pool");
     }
     if (version > 0 && scalars_.iteration == 0) {
-      throw SharedError("version " + std::to_string(version) + " of the pool has no iteration");
+      throw job::SharedError("version " + std::to_string(version) +
+                             " of the pool has no iteration");
     }
   });
   find_halves();
@@ -95,7 +96,7 @@ void WindowState::advance() {
 }
 
 void WindowState::commit() {
-  const Stopwatch watch;
+  const job::Stopwatch watch;
   check(perdure_win_commit(window_.handle(), nullptr), "perdure_win_commit");
   find_halves();
   in_place_ = !twin_;

@@ -1,9 +1,11 @@
 // Stopwatch: seconds since it was made.
 #pragma once
 
+#include <time.h>
+
 #include <chrono>
 
-namespace pagerank {
+namespace job {
 
 class Stopwatch {
  public:
@@ -15,4 +17,11 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-}  // namespace pagerank
+// Processor time that all threads of this process have used.
+inline double cpu_seconds() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+}  // namespace job

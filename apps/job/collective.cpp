@@ -1,9 +1,12 @@
 #include "collective.hpp"
 
+#include <cinttypes>
 #include <climits>
+#include <cstdio>
+#include <cstring>
 #include <new>
 
-namespace matpower {
+namespace job {
 namespace {
 
 template <typename T>
@@ -43,7 +46,7 @@ void on_every_rank(const std::function<void()>& local) {
   std::string problem;
   try {
     local();
-  } catch (const SharedError& error) {
+  } catch (const std::runtime_error& error) {
     problem = error.what();
   } catch (const std::bad_alloc&) {
     problem = "rank " + std::to_string(this_rank()) + " has too little memory; use more nodes";
@@ -59,6 +62,10 @@ std::string mpi_text(int code) {
   return text;
 }
 
+void check_mpi(int code, const char* call) {
+  if (code != MPI_SUCCESS) throw std::runtime_error(std::string(call) + ": " + mpi_text(code));
+}
+
 double max_over_ranks(double local) {
   return reduced(local, MPI_DOUBLE, MPI_MAX);
 }
@@ -72,10 +79,54 @@ std::uint64_t min_over_ranks(std::uint64_t local) {
   return reduced(local, MPI_UINT64_T, MPI_MIN);
 }
 
+void sum_in_order(double* values, std::size_t count) {
+  const int ranks = rank_count();
+  if (ranks == 1) return;
+  std::vector<double> parts(static_cast<std::size_t>(ranks) * count);
+  const int each = static_cast<int>(count);
+  MPI_Allgather(values, each, MPI_DOUBLE, parts.data(), each, MPI_DOUBLE, MPI_COMM_WORLD);
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = 0;
+    for (std::size_t at = i; at < parts.size(); at += count) values[i] += parts[at];
+  }
+}
+
+double sum_over_ranks(double local) {
+  sum_in_order(&local, 1);
+  return local;
+}
+
 void add_over_ranks(std::vector<std::uint64_t>& words) {
   std::uint64_t* all = words.data();
   MPI_Allreduce(MPI_IN_PLACE, all, static_cast<int>(words.size()), MPI_UINT64_T, MPI_SUM,
                 MPI_COMM_WORLD);
 }
 
-}  // namespace matpower
+void Hash::add(double value) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, &value, sizeof word);
+  add(word);
+}
+
+std::uint64_t hash_over_ranks(const std::function<void(Hash&)>& add_to) {
+  const int rank = this_rank();
+  const int ranks = rank_count();
+  std::uint64_t start = Hash().value();
+  if (rank > 0) {
+    MPI_Recv(&start, 1, MPI_UINT64_T, rank - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  Hash hash(start);
+  add_to(hash);
+  std::uint64_t value = hash.value();
+  if (rank + 1 < ranks) MPI_Send(&value, 1, MPI_UINT64_T, rank + 1, 0, MPI_COMM_WORLD);
+  MPI_Bcast(&value, 1, MPI_UINT64_T, ranks - 1, MPI_COMM_WORLD);
+  return value;
+}
+
+std::string hex(std::uint64_t value) {
+  char text[17] = "";
+  std::snprintf(text, sizeof text, "%016" PRIx64, value);
+  return text;
+}
+
+}  // namespace job
