@@ -93,6 +93,21 @@ Status BackingFile::set_size(std::uint64_t bytes) const {
   return Status::success();
 }
 
+// A file system that can't allocate ahead still shows the size.
+Status BackingFile::allocate(std::uint64_t bytes) const {
+  int error = 0;
+  do {
+    error = ::posix_fallocate(handle_.fd(), 0, static_cast<off_t>(bytes));
+  } while (error == EINTR);
+  if (error == 0) return Status::success();
+  if (error != EOPNOTSUPP && error != EINVAL) {
+    return errno_status("allocate " + std::to_string(bytes) + " bytes for " + path_, error);
+  }
+  auto size = size_bytes();
+  if (!size.ok()) return size.status();
+  return size.value() < bytes ? set_size(bytes) : Status::success();
+}
+
 Status BackingFile::sync() const {
   while (::fsync(handle_.fd()) != 0) {
     if (errno != EINTR) return errno_status("fsync " + path_, errno);

@@ -34,6 +34,8 @@ class BackingFile {
   Status read(std::uint64_t offset, void* to, std::size_t bytes) const;
   Status write(std::uint64_t offset, const void* from, std::size_t bytes) const;
   Status set_size(std::uint64_t bytes) const;
+  // Room for the first so many bytes, which the file has then at least; those it had stay.
+  Status allocate(std::uint64_t bytes) const;
   // Returns when what was written, by any process of this node, is durable.
   Status sync() const;
 

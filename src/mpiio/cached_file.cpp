@@ -461,6 +461,21 @@ Status CachedFile::set_size(MpiGroup& group, std::uint64_t bytes) {
   return agree(group, status);
 }
 
+Status CachedFile::preallocate(MpiGroup& group, std::uint64_t bytes) {
+  std::array<std::uint64_t, 2> seen = {bytes, ~bytes};
+  PERDURE_TRY(agree_max(group, Status::success(), seen));
+  if (seen[0] != bytes || seen[1] != ~bytes) {
+    return {Code::invalid_argument,
+            path() + ": the ranks ask for different sizes; give all of them the same"};
+  }
+  Status status;
+  if (group.rank() == 0) {
+    status = backing_.allocate(bytes);
+    if (status.ok()) status = grow_size(bytes);
+  }
+  return agree(group, status);
+}
+
 Status CachedFile::drain() {
   Status status;
   for (std::atomic<PartClient*>& client : connected_) {

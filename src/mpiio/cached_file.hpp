@@ -64,6 +64,8 @@ class CachedFile final : public Companion {
   Status grow_size(std::uint64_t bytes);
   // Collective: nobody reads or writes meanwhile. The caller sets the size of the file itself.
   Status set_size(MpiGroup& group, std::uint64_t bytes);
+  // Collective: room for so many bytes of the file itself, which has at least as many then.
+  Status preallocate(MpiGroup& group, std::uint64_t bytes);
   // Of this rank alone: what it wrote, and what others of the nodes it wrote to did.
   Status sync(SyncWish wish);
 

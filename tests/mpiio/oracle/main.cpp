@@ -78,7 +78,17 @@ bool parse(int argc, char** argv, Options& options) {
   return true;
 }
 
-// What this rank saw first that is not the same in both runs; "" if all is.
+// The few lines of a log before one of them.
+std::string lines_before(const Session& session, std::size_t line) {
+  constexpr std::size_t shown = 8;
+  std::string text;
+  for (std::size_t i = line - std::min(line, shown); i < line; ++i) {
+    text += "\n    step " + std::to_string(session.log()[i].step) + ": " + session.log()[i].text;
+  }
+  return text;
+}
+
+// What this rank saw first that is not the same in both runs, and what went before; "" if all is.
 std::string difference(const Session& plain, const Session& cached) {
   const std::size_t both = std::min(plain.log().size(), cached.log().size());
   for (std::size_t i = 0; i < both; ++i) {
@@ -86,7 +96,8 @@ std::string difference(const Session& plain, const Session& cached) {
     const Session::Line& seen = cached.log()[i];
     if (expected == seen) continue;
     return "step " + std::to_string(expected.step) + ": plain \"" + expected.text +
-           "\", cached (step " + std::to_string(seen.step) + ") \"" + seen.text + "\"";
+           "\", cached (step " + std::to_string(seen.step) + ") \"" + seen.text + "\", after" +
+           lines_before(plain, i);
   }
   if (plain.log().size() != cached.log().size()) return "one run did more than the other";
   return "";

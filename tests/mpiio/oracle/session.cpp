@@ -8,6 +8,8 @@
 #include <iterator>
 #include <utility>
 
+#include "limits.hpp"
+
 namespace oracle {
 
 int class_of(int code) {
@@ -62,13 +64,8 @@ MPI_Comm Session::comm_of(const Handle& one) const {
   return one.alone ? MPI_COMM_SELF : MPI_COMM_WORLD;
 }
 
-// Not that of the second handle: ROMIO of MPICH 4.0 may give two handles of a file that are opened
-// in one second the same pointer. Not in Open MPI 4.1 with many ranks; main.cpp says why.
 bool Session::shares_pointer() {
-#ifdef OPEN_MPI
-  if (ranks_ > 1) return false;
-#endif
-  return !handle().view.own && chosen_ == 0;
+  return !handle().view.own && handle().has_shared_pointer;
 }
 
 MPI_Info Session::make_hints() const {

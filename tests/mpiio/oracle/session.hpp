@@ -39,7 +39,9 @@ struct View {
 struct Handle {
   MPI_File file = MPI_FILE_NULL;
   int mode = 0;
-  bool alone = false;  // opened on MPI_COMM_SELF
+  bool alone = false;   // opened on MPI_COMM_SELF
+  bool atomic = false;  // mode of access
+  bool has_shared_pointer = false;  // that can be relied on
   View view;
 
   bool readable() const { return (mode & MPI_MODE_WRONLY) == 0; }
@@ -80,6 +82,7 @@ class Session {
   void note(const std::string& call, int code);  // with MPI's class of its result
   Draw draw_own(const Step& step) const;         // differs between ranks
   Handle& handle() { return handles_[chosen_]; }
+  bool atomic() { return handle().atomic; }
   // Whether the shared pointer is used: MPI wants all ranks to have the same view then.
   bool shares_pointer();
   MPI_Comm comm_of(const Handle& handle) const;
@@ -93,6 +96,7 @@ class Session {
   void set_view(Draw draw);
   void seek(Draw draw, Draw own);
   void seek_shared(Draw draw);
+  void note_shared_position();
   void query(Draw draw, Draw own);
   void query_view();
   void set_size(Draw draw);
@@ -105,16 +109,24 @@ class Session {
   // access.cpp
   struct Memory;
   struct Span;
+  struct Asked;
   void access(Draw draw, Draw own);
-  void access_individual(Draw& draw, Draw& own, bool write);
-  void access_explicit(Draw& draw, Draw& own, bool write);
+  void access_explicit(Draw& draw, Draw& own, Transfer transfer);
+  void access_individual(Draw& own, Transfer transfer);
   void access_shared(Draw draw, Draw own);
   void access_ordered(Draw draw, Draw own);
+  // The most that one access of this program moves; the same for all ranks.
+  std::int64_t access_bytes_max() const { return program_.seed % 3 == 0 ? 20000 : 2000; }
   Span draw_span(Draw& draw, bool write, std::int64_t turn);
-  bool shared_inside(std::int64_t etypes_each);
-  void keep_inside(Span& span, Form form);
-  Memory draw_memory(Draw& draw, const Span& span, bool write);
-  void note_transfer(const char* what, int code, MPI_Status& status, Memory& memory, bool write);
+  bool is_inside(const Span& span);
+  bool is_shared_inside();
+  Memory draw_memory(Draw& draw, const Span& span, bool may_scatter);
+  Form draw_form(Draw& draw, bool write, bool allowed);
+  Asked ask(Draw& own, const Transfer& like, Span span, bool inside);
+  Asked ask_shared(Draw& draw, Draw& own, Form one, Form other);
+  void begin(Asked& asked);
+  void end(Asked& asked);
+  void note_moved(Asked& asked);
 
   std::string path_;
   const Program& program_;

@@ -1,7 +1,10 @@
 // Steps that move no bytes.
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 
+#include "limits.hpp"
 #include "session.hpp"
 
 namespace oracle {
@@ -31,7 +34,11 @@ void Session::open(Draw draw) {
   if (other.file != MPI_FILE_NULL && (other.mode & exclusive) != 0) return;
   settle();
   Handle& made = handles_[slot];
-  made.mode = draw_mode(draw, other.file != MPI_FILE_NULL);
+  const bool second = other.file != MPI_FILE_NULL;
+  made.mode = draw_mode(draw, second);
+  if (second) made.mode = limits::mode_of_second(made.mode);
+  made.mode = limits::possible_mode(made.mode, ::access(path_.c_str(), F_OK) == 0, ranks_);
+  MPI_Barrier(MPI_COMM_WORLD);
   made.alone = slot == 1 && draw.once_in(2);
   MPI_Info hints = make_hints();
   note("open mode " + std::to_string(made.mode));
@@ -40,6 +47,9 @@ void Session::open(Draw draw) {
   MPI_Info_free(&hints);
   note("open", code);
   made.file = code == MPI_SUCCESS ? file : MPI_FILE_NULL;
+  made.atomic = false;
+  made.has_shared_pointer = limits::has_shared_pointer(ranks_, second);
+  if (second && limits::second_takes_pointer()) handles_[1 - slot].has_shared_pointer = false;
   chosen_ = made.file == MPI_FILE_NULL ? chosen_ : slot;
   if (made.file == MPI_FILE_NULL) return;
   ++opened();
@@ -109,12 +119,7 @@ void Session::set_view(Draw draw) {
 void Session::seek(Draw draw, Draw own) {
   settle();
   constexpr std::array whences = {MPI_SEEK_SET, MPI_SEEK_CUR, MPI_SEEK_END};
-  int last = 2;
-#ifdef OPEN_MPI
-  // Open MPI 4.1 seeks elsewhere than to the end where an etype is more than a byte, or a view has
-  // gaps.
-  if (handle().view.etype_bytes > 1 || !handle().view.contiguous) last = 1;
-#endif
+  const int last = limits::seeks_to_end(handle().view.etype.type != MPI_DATATYPE_NULL) ? 2 : 1;
   const int whence = whences[static_cast<std::size_t>(draw.between(0, last))];
   const MPI_Offset offset = whence == MPI_SEEK_SET ? own.between(0, 2000) : own.between(-20, 20);
   note("seek", MPI_File_seek(handle().file, offset, whence));
@@ -131,10 +136,14 @@ void Session::seek_shared(Draw draw) {
   const MPI_Offset offset = draw.between(0, 1000);
   note("seek_shared",
        MPI_File_seek_shared(handle().file, offset, relative ? MPI_SEEK_CUR : MPI_SEEK_SET));
+  note_shared_position();
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+void Session::note_shared_position() {
   MPI_Offset position = -1;
   note("get_position_shared", MPI_File_get_position_shared(handle().file, &position));
   note("shared position " + std::to_string(position));
-  MPI_Barrier(MPI_COMM_WORLD);
 }
 
 void Session::query_view() {
@@ -188,20 +197,19 @@ void Session::set_size(Draw draw) {
 }
 
 void Session::preallocate(Draw draw) {
+  if (!limits::preallocates()) return;
   settle();
-  MPI_Offset size = draw.between(1, 200000);
-#ifdef OPEN_MPI
-  // Open MPI 4.1 reads and writes the file through its view, at places that don't match.
-  size = std::min<MPI_Offset>(size, size_);
-#endif
-  if (!handle().readable()) return;  // both read what they allocate
-  note("preallocate", MPI_File_preallocate(handle().file, size));
+  if (!handle().readable()) return;  // ROMIO reads what it allocates
+  if (!handle().writable()) return;  // the standard forbids it, ROMIO only where there is work
+  note("preallocate", MPI_File_preallocate(handle().file, draw.between(1, 200000)));
   settle();
 }
 
 void Session::atomicity(Draw draw) {
   settle();
-  note("set_atomicity", MPI_File_set_atomicity(handle().file, draw.between(0, 1)));
+  const int wanted = draw.between(0, 1);
+  note("set_atomicity", MPI_File_set_atomicity(handle().file, wanted));
+  handle().atomic = wanted != 0;
 }
 
 void Session::set_hints(Draw draw) {
