@@ -97,6 +97,29 @@ struct CachedFile::Founding {
   std::uint64_t token[2];
 };
 
+// Collective: gives up what close() could not, as ranks that are in the group had the file open yet.
+Status CachedFile::bury(MpiGroup& group, const std::string& path) {
+  std::shared_ptr<CachedFile> old;
+  OpenFiles& files = open_files();
+  {
+    const std::lock_guard<std::mutex> lock(files.mutex);
+    const auto found =
+        std::find_if(files.forgotten.begin(), files.forgotten.end(),
+                     [&](const auto& file) { return file->backing_.path() == path; });
+    if (found != files.forgotten.end()) old = *found;
+  }
+  const bool whole = old != nullptr && old->ranks_ == group.ranks();
+  const std::uint64_t instance = whole ? old->part().header().instance[0] : 0;
+  std::array<std::uint64_t, 2> seen = {instance, ~instance};
+  PERDURE_TRY(agree_max(group, Status::success(), seen));
+  if (!whole || seen[0] != instance || seen[1] != ~instance) return Status::success();
+  {
+    const std::lock_guard<std::mutex> lock(files.mutex);
+    std::erase(files.forgotten, old);
+  }
+  return agree(group, old->tear_down(false));
+}
+
 Result<std::shared_ptr<CachedFile>> CachedFile::open(MpiGroup& group, const std::string& path,
                                                      const CacheOptions& options,
                                                      BackingFile::Access access) {
@@ -116,6 +139,7 @@ Result<std::shared_ptr<CachedFile>> CachedFile::open(MpiGroup& group, const std:
   if (all_know) {
     file = known;
   } else {
+    if (seen[0] == 0) PERDURE_TRY(bury(group, path));
     auto made = make(group, backing.take(), known, options);
     if (!made.ok()) return made.status();
     file = made.value();
@@ -255,6 +279,7 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   file->local_rank_ = map.value().local_rank;
   file->local_ranks_ = map.value().local_ranks;
   file->part().set_backing(&file->backing_);
+  file->ranks_ = group.ranks();
   file->lock_owner_ = random_word();
   file->remotes_.resize(file->layout_.nodes);
   file->connected_ = std::vector<std::atomic<PartClient*>>(file->layout_.nodes);
@@ -321,7 +346,11 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
   Status status = file->drain();
   // What another rank sends to this node is there when all have drained.
   if (file->nodes() > 1) status = agree(group, status);
-  if (status.ok() && !discard) status = file->write_back_own(true);
+  // Ranks that are not in the group do not write back now what this one sent to their nodes.
+  const bool whole = file->nodes() == 1 || group.ranks() == file->ranks_;
+  if (status.ok() && !discard) {
+    status = whole ? file->write_back_own(true) : file->sync(SyncWish::file);
+  }
   file->tally_.filled_bytes = file->part().filled_bytes();
   OpenFiles& files = open_files();
   bool last = false;
@@ -339,7 +368,8 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
   status = agree_max(group, status, others);
   if (!last) return status;
   const bool keep = !status.ok() && !discard;
-  if (file->nodes() > 1 && others[0] != 0) {
+  // Who has it open yet, in the group or not, needs what this node keeps.
+  if (file->nodes() > 1 && (others[0] != 0 || !whole)) {
     const std::lock_guard<std::mutex> lock(files.mutex);
     files.forgotten.push_back(std::move(file));
     return status;

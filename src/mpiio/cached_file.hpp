@@ -92,6 +92,7 @@ class CachedFile final : public Companion {
 
  private:
   struct Founding;  // what rank 0 decides for all
+  static Status bury(MpiGroup& group, const std::string& path);
   explicit CachedFile(BackingFile backing) : backing_(std::move(backing)) {}
   static Result<std::shared_ptr<CachedFile>> make(MpiGroup& group, BackingFile backing,
                                                   std::shared_ptr<CachedFile> known,
@@ -115,6 +116,7 @@ class CachedFile final : public Companion {
   OpenPart part_;
   Layout layout_;
   std::uint32_t node_ = 0;
+  std::uint32_t ranks_ = 1;  // that opened it together
   std::uint32_t local_rank_ = 0;
   std::uint32_t local_ranks_ = 1;
   ServiceToken token_{};

@@ -96,7 +96,8 @@ std::string difference(const Session& plain, const Session& cached) {
     const Session::Line& seen = cached.log()[i];
     if (expected == seen) continue;
     return "step " + std::to_string(expected.step) + ": plain \"" + expected.text +
-           "\", cached (step " + std::to_string(seen.step) + ") \"" + seen.text + "\", after" +
+           "\", cached (step " + std::to_string(seen.step) + ") \"" + seen.text + "\" " +
+           expected.said + seen.said + ", after" +
            lines_before(plain, i);
   }
   if (plain.log().size() != cached.log().size()) return "one run did more than the other";

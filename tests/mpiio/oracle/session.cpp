@@ -49,11 +49,16 @@ Session::~Session() {
 void Session::note(const std::string& text) {
   static const bool trace = std::getenv("PERDURE_ORACLE_TRACE") != nullptr;
   if (trace) std::fprintf(stderr, "rank %d step %zu: %s\n", rank_, step_, text.c_str());
-  log_.push_back({step_, text});
+  log_.push_back({step_, text, ""});
 }
 
 void Session::note(const std::string& call, int code) {
   note(call + ": class " + std::to_string(class_of(code)));
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING + 1> said{};
+  int length = 0;
+  MPI_Error_string(code, said.data(), &length);
+  log_.back().said = said.data();
 }
 
 Draw Session::draw_own(const Step& step) const {
