@@ -97,7 +97,8 @@ struct CachedFile::Founding {
   std::uint64_t token[2];
 };
 
-// Collective: gives up what close() could not, as ranks that are in the group had the file open yet.
+// Collective: gives up what close() could not, as ranks that are in the group had the file open
+// yet.
 Status CachedFile::bury(MpiGroup& group, const std::string& path) {
   std::shared_ptr<CachedFile> old;
   OpenFiles& files = open_files();

@@ -193,8 +193,7 @@ void Session::access_individual(Draw& own, Transfer transfer) {
   MPI_Get_count(&asked.status, MPI_BYTE, &moved);
   MPI_Type_size(asked.memory.type, &size);
   const bool is_short = !transfer.write && moved < size * asked.memory.count;
-  const bool scattered = asked.memory.drawn.type != MPI_DATATYPE_NULL;
-  if (is_short || !limits::tells_position(scattered, !handle().view.contiguous)) {
+  if (is_short || !limits::tells_position(!handle().view.contiguous)) {
     note("seek", MPI_File_seek(handle().file, span.at, MPI_SEEK_SET));
     return;
   }

@@ -55,10 +55,10 @@ constexpr bool tells_short_reads(Form form, bool atomic) {
   return form != Form::nonblocking_collective && !(form == Form::nonblocking && atomic);
 }
 
-// Whether the individual pointer is where the access ended. ROMIO's may be an etype or a block short
-// after an access between scattered memory and a view with gaps.
-constexpr bool tells_position(bool scattered, bool gaps) {
-  return ompio || !scattered || !gaps;
+// Whether the individual pointer is where the access ended. ROMIO's may be an etype or a block
+// short in a view with gaps.
+constexpr bool tells_position(bool gaps) {
+  return ompio || !gaps;
 }
 
 // --- the rest ------------------------------------------------------------------------------------
@@ -83,8 +83,8 @@ constexpr bool seeks_to_end(bool has_view) {
   return !ompio || !has_view;
 }
 
-// OMPIO reads what it allocates at the handle's pointer, and writes it behind that; MPI 4.0, 14.2.5,
-// wants what was there to stay.
+// OMPIO reads what it allocates at the handle's pointer, and writes it behind that;
+// MPI 4.0, 14.2.5, wants what was there to stay.
 constexpr bool preallocates() {
   return !ompio;
 }

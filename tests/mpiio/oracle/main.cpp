@@ -1,11 +1,12 @@
 // The oracle: random programs of MPI-IO calls, each run on a plain file and on a cached one. What
 // the ranks observe, and the files, must be the same.
 //
-//   mpiio_oracle [--programs N] [--seed S] [--first K] [--directory DIR] [--hint KEY=VALUE]…
-//                [--plant] [--verbose]
+//   run.sh MPIEXEC RANKS NODES mpiio_oracle_FLAVOUR [--programs N] [--seed S] [--first K]
+//                                                   [--hint KEY=VALUE]… [--plant] [--verbose]
 //
-// --hint overrides a hint of the cached run. --plant makes every program go wrong, in a byte of the
-// cached file or of what a rank read from it, and succeeds if each of those is found.
+// --hint overrides a hint of the cached run: perdure_cache=off compares MPI with itself. --plant
+// makes every program go wrong, in a byte of the cached file or of what a rank read from it, and
+// succeeds if each of those is found.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 
 #include "program.hpp"
 #include "session.hpp"
+#include "watchdog.hpp"
 
 namespace oracle {
 namespace {
@@ -28,7 +30,7 @@ struct Options {
   std::uint64_t programs = 100;
   std::uint64_t seed = 0;
   std::uint64_t first = 0;
-  std::string folder = "/dev/shm";
+  std::string folder;  // of this run alone, with a directory for the pool
   Hints hints;
   bool plant = false;
   bool verbose = false;
@@ -40,18 +42,9 @@ int world_rank() {
   return rank;
 }
 
-// The same on all ranks: the seed and a folder of the run.
-void agree(Options& options) {
-  MPI_Bcast(&options.seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-  int job = static_cast<int>(::getpid());
-  MPI_Bcast(&job, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  options.folder += "/perdure-oracle-" + std::to_string(job) + "-";
-}
-
 bool parse(int argc, char** argv, Options& options) {
   const char* seed = std::getenv("PERDURE_SEED");
   options.seed = seed != nullptr ? std::strtoull(seed, nullptr, 10) : std::random_device{}();
-  if (const char* folder = std::getenv("PERDURE_TEST_DIR")) options.folder = folder;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const std::string value = i + 1 < argc ? argv[i + 1] : "";
@@ -75,7 +68,7 @@ bool parse(int argc, char** argv, Options& options) {
       return false;
     }
   }
-  return true;
+  return !options.folder.empty();
 }
 
 // The few lines of a log before one of them.
@@ -97,8 +90,7 @@ std::string difference(const Session& plain, const Session& cached) {
     if (expected == seen) continue;
     return "step " + std::to_string(expected.step) + ": plain \"" + expected.text +
            "\", cached (step " + std::to_string(seen.step) + ") \"" + seen.text + "\" " +
-           expected.said + seen.said + ", after" +
-           lines_before(plain, i);
+           expected.said + seen.said + ", after" + lines_before(plain, i);
   }
   if (plain.log().size() != cached.log().size()) return "one run did more than the other";
   return "";
@@ -128,17 +120,22 @@ void flip_byte(const std::string& path) {
 }
 
 // Runs the program twice. Says on every rank what that rank found; collective.
-std::string compare(const Program& program, const Options& options) {
+std::string compare(const Program& program, std::uint64_t number, const Options& options) {
   // A name that never comes twice: what one run left behind, another must not find.
   static int runs = 0;
-  const std::string prefix = options.folder + std::to_string(runs++);
+  const std::string prefix = options.folder + "/" + std::to_string(runs++);
   const std::string plain_path = prefix + "plain";
   const std::string cached_path = prefix + "cached";
   Session plain(plain_path, program, {{"perdure_cache", "off"}}, false);
+  watch(Run::plain, options.seed, number);
   plain.run();
   const bool in_file = program.seed % 2 == 0;
-  Session cached(cached_path, program, program.cache, options.plant && !in_file);
+  Hints hints = program.cache;
+  hints["perdure_cache_pool"] = options.folder + "/pool";
+  Session cached(cached_path, program, hints, options.plant && !in_file);
+  watch(Run::cached, options.seed, number);
   cached.run();
+  watch_no_more();
   std::string found = difference(plain, cached);
   if (world_rank() == 0) {
     if (options.plant && in_file) flip_byte(cached_path);
@@ -160,11 +157,11 @@ bool any_rank(bool mine) {
 
 // The program with every step taken away that it fails without; from the end, so that what was
 // done with a handle goes before the handle does.
-Program shortened(Program program, const Options& options) {
+Program shortened(Program program, std::uint64_t number, const Options& options) {
   for (std::size_t i = program.steps.size(); i-- > 0;) {
     Program shorter = program;
     shorter.steps.erase(shorter.steps.begin() + static_cast<std::ptrdiff_t>(i));
-    if (any_rank(!compare(shorter, options).empty())) program = shorter;
+    if (any_rank(!compare(shorter, number, options).empty())) program = shorter;
   }
   return program;
 }
@@ -193,14 +190,21 @@ void report(const Program& program, std::uint64_t number, const std::string& fou
   }
   print_found(found);
   if (speaks) std::printf("%s\nshortened:\n", text_of(program).c_str());
-  const Program shorter = shortened(program, options);
-  const std::string found_then = compare(shorter, options);
+  const Program shorter = shortened(program, number, options);
+  const std::string found_then = compare(shorter, number, options);
   if (speaks) std::printf("%s\n", text_of(shorter).c_str());
   print_found(found_then);
 }
 
 int run(const Options& options) {
   std::uint64_t different = 0;
+  if (world_rank() == 0) {
+    std::printf("seed %llu: %llu programs from %llu on\n",
+                static_cast<unsigned long long>(options.seed),
+                static_cast<unsigned long long>(options.programs),
+                static_cast<unsigned long long>(options.first));
+    std::fflush(stdout);
+  }
   for (std::uint64_t i = 0; i < options.programs; ++i) {
     const std::uint64_t number = options.first + i;
     Program program = draw_program(options.seed, number);
@@ -210,7 +214,7 @@ int run(const Options& options) {
                   text_of(program).c_str());
       std::fflush(stdout);
     }
-    const std::string found = compare(program, options);
+    const std::string found = compare(program, number, options);
     if (!any_rank(!found.empty())) continue;
     ++different;
     if (options.plant) continue;
@@ -254,7 +258,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "mpiio_oracle: see the top of its main.cpp for the options\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
-  oracle::agree(options);
+  MPI_Bcast(&options.seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
   const int failed = oracle::run(options);
   MPI_Finalize();
   return failed;

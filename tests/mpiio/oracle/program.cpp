@@ -50,10 +50,10 @@ Kind draw_kind(Draw& draw) {
 
 // Around the borders of blocks, or anything.
 std::int64_t draw_size(Draw& draw) {
-  constexpr std::array<std::int64_t, 5> borders = {0, 4096, 8192, 65536, 131072};
+  constexpr std::array<std::int64_t, 5> borders = {4096, 16384, 32768, 65536, 131072};
   if (draw.once_in(6)) return 0;
   if (draw.once_in(2)) return draw.between(1, 200000);
-  const std::int64_t border = borders[static_cast<std::size_t>(draw.between(1, 4))];
+  const std::int64_t border = borders[static_cast<std::size_t>(draw.between(0, 4))];
   return border + draw.between(-3, 3);
 }
 
@@ -64,7 +64,9 @@ std::string one_of(Draw& draw, const std::vector<std::string>& words) {
 Hints draw_hints(Draw& draw) {
   Hints hints = {{"perdure_cache", "on"}};
   hints["perdure_cache_layout"] = one_of(draw, {"cyclic", "parts"});
-  hints["perdure_cache_block"] = one_of(draw, {"4k", "64k", "1m"});
+  // A part has room for a table of as many blocks as its device could hold: small ones are slow to
+  // begin with.
+  hints["perdure_cache_block"] = draw.once_in(10) ? "4k" : one_of(draw, {"16k", "64k", "1m"});
   hints["perdure_cache_fetch"] = one_of(draw, {"lazy", "open"});
   hints["perdure_cache_ack"] = one_of(draw, {"sync", "async", "durable"});
   hints["perdure_cache_sync"] = one_of(draw, {"file", "nvm"});

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -177,7 +178,7 @@ void Session::run_step(const Step& step) {
 void Session::run() {
   make_file();
   for (step_ = 0; step_ < program_.steps.size(); ++step_) run_step(program_.steps[step_]);
-  for (std::size_t slot = 0; slot < handles_.size(); ++slot) {
+  for (const std::size_t slot : {1U, 0U}) {
     if (handles_[slot].file != MPI_FILE_NULL) close(slot);
   }
   MPI_Barrier(MPI_COMM_WORLD);

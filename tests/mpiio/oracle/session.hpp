@@ -39,8 +39,8 @@ struct View {
 struct Handle {
   MPI_File file = MPI_FILE_NULL;
   int mode = 0;
-  bool alone = false;   // opened on MPI_COMM_SELF
-  bool atomic = false;  // mode of access
+  bool alone = false;               // opened on MPI_COMM_SELF
+  bool atomic = false;              // mode of access
   bool has_shared_pointer = false;  // that can be relied on
   View view;
 
