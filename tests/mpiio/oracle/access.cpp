@@ -105,7 +105,10 @@ Session::Memory Session::draw_memory(Draw& draw, const Span& span, bool may_scat
     MPI_Type_get_extent(memory.drawn.type, &lower_bound, &extent);
     memory.type = memory.drawn.type;
     memory.count = static_cast<int>(length / size);
-    length = (memory.count + 1) * extent;
+    // An indexed type may begin further behind its origin than its extent is long.
+    MPI_Aint true_extent = 0;
+    MPI_Type_get_true_extent(memory.drawn.type, &lower_bound, &true_extent);
+    length = memory.count * extent + lower_bound + true_extent;
   }
   memory.bytes.resize(static_cast<std::size_t>(length) + 64);
   for (char& byte : memory.bytes) byte = static_cast<char>(draw.bits());

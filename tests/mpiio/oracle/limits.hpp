@@ -63,12 +63,13 @@ constexpr bool tells_position(bool gaps) {
 
 // --- the rest ------------------------------------------------------------------------------------
 
-// Both take a split call that they refused for one that is under way.
+// Both take a split call that they refused for one that is under way. OMPIO does not refuse
+// collective calls that the mode forbids: it goes on, by the ranks, until a system call fails.
 constexpr bool may_be_refused(Form form) {
-  return form != Form::split;
+  return ompio ? form == Form::blocking || form == Form::nonblocking : form != Form::split;
 }
 
-// OMPIO's collective reads on more than two ranks give other ranks' bytes now and then.
+// OMPIO's collective reads on more than two ranks may hang.
 constexpr bool reads_right(Form form, int ranks) {
   return !ompio || ranks <= 2 || form == Form::blocking || form == Form::nonblocking;
 }
