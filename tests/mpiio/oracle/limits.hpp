@@ -74,7 +74,8 @@ constexpr bool reads_right(Form form, int ranks) {
   return !ompio || ranks <= 2 || form == Form::blocking || form == Form::nonblocking;
 }
 
-// OMPIO with several ranks writes gaps of a view along with what is around them.
+// Two runs of one program gave different files with OMPIO and several ranks, where these did not
+// synchronise after each write.
 constexpr bool settles_after_writes(int ranks) {
   return ompio && ranks > 1;
 }

@@ -84,6 +84,9 @@ MPI_Info Session::make_hints() const {
   MPI_Info_set(hints, "romio_cb_write", "disable");
   // Two-phase reads say that all was read, past the end of the file too, and return chance there.
   MPI_Info_set(hints, "romio_cb_read", "disable");
+  // Reads with gaps of the individual pointer misplace bytes where a filetype reaches beyond its
+  // extent.
+  MPI_Info_set(hints, "romio_ds_read", "disable");
   return hints;
 }
 
