@@ -80,9 +80,10 @@ constexpr bool settles_after_writes(int ranks) {
   return ompio && ranks > 1;
 }
 
-// OMPIO seeks elsewhere than to the end once a view was set.
-constexpr bool seeks_to_end(bool has_view) {
-  return !ompio || !has_view;
+// OMPIO seeks elsewhere than to the end once a view was set; ROMIO to before the view's begin if
+// the file ends before it.
+constexpr bool seeks_to_end(bool has_view, bool ends_before_view) {
+  return ompio ? !has_view : !ends_before_view;
 }
 
 // OMPIO reads what it allocates at the handle's pointer, and writes it behind that;

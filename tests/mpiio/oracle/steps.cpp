@@ -119,7 +119,10 @@ void Session::set_view(Draw draw) {
 void Session::seek(Draw draw, Draw own) {
   settle();
   constexpr std::array whences = {MPI_SEEK_SET, MPI_SEEK_CUR, MPI_SEEK_END};
-  const int last = limits::seeks_to_end(handle().view.etype.type != MPI_DATATYPE_NULL) ? 2 : 1;
+  const View& view = handle().view;
+  const bool to_end =
+      limits::seeks_to_end(view.etype.type != MPI_DATATYPE_NULL, size_ < view.displacement);
+  const int last = to_end ? 2 : 1;
   const int whence = whences[static_cast<std::size_t>(draw.between(0, last))];
   const MPI_Offset offset = whence == MPI_SEEK_SET ? own.between(0, 2000) : own.between(-20, 20);
   note("seek", MPI_File_seek(handle().file, offset, whence));
