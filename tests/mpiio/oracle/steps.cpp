@@ -120,8 +120,9 @@ void Session::seek(Draw draw, Draw own) {
   settle();
   constexpr std::array whences = {MPI_SEEK_SET, MPI_SEEK_CUR, MPI_SEEK_END};
   const View& view = handle().view;
-  const bool to_end =
-      limits::seeks_to_end(view.etype.type != MPI_DATATYPE_NULL, size_ < view.displacement);
+  const bool to_end = limits::seeks_to_end(
+      view.etype.type != MPI_DATATYPE_NULL,
+      size_ < view.displacement + (view.contiguous ? 0 : view.filetype_extent));
   const int last = to_end ? 2 : 1;
   const int whence = whences[static_cast<std::size_t>(draw.between(0, last))];
   const MPI_Offset offset = whence == MPI_SEEK_SET ? own.between(0, 2000) : own.between(-20, 20);
