@@ -25,6 +25,7 @@ class BackingFile {
   // Allows what `other`, the same file, allows; whoever uses this one meanwhile is not disturbed.
   Status take_access(const BackingFile& other);
 
+  Access access() const { return access_; }
   const std::string& path() const { return path_; }
   std::uint64_t device() const { return device_; }
   std::uint64_t inode() const { return inode_; }

@@ -18,6 +18,8 @@ namespace {
 std::atomic<std::uint64_t> parts_made{0};
 
 constexpr std::uint64_t header_room = 12288;
+constexpr std::uint64_t state_room = 12288;
+static_assert(sizeof(PartStateFormat) <= state_room);
 constexpr std::uint64_t part_bytes_max = std::uint64_t{1} << 48;  // no sum of offsets overflows
 constexpr std::uint64_t block_alignment = std::uint64_t{1} << 20;
 
@@ -27,7 +29,7 @@ std::uint64_t align_to(std::uint64_t value, std::uint64_t alignment) {
 
 struct PartOffsets {
   std::uint64_t state = header_room;
-  std::uint64_t journal = header_room + 4096;
+  std::uint64_t journal = header_room + state_room;
   std::uint64_t table = 0;
   std::uint64_t blocks = 0;
   std::uint64_t end = 0;
@@ -206,7 +208,24 @@ CachePart::~CachePart() {
     const std::lock_guard<std::mutex> lock(parts.mutex);
     parts.by_number.erase(number_);
   }
-  for (JournalFormat* slot : slots_) word(slot->owner).store(0, std::memory_order_release);
+  leave_owners();
+}
+
+Status CachePart::join_owners(FileHandle file) {
+  auto owners = std::make_unique<PartOwners>(std::move(file), state_->owners);
+  PERDURE_TRY(owners->join());
+  owners_ = std::move(owners);
+  return Status::success();
+}
+
+// O1: what is marked with the number first.
+void CachePart::leave_owners() {
+  {
+    const std::lock_guard<std::mutex> lock(slots_mutex_);
+    for (JournalFormat* slot : slots_) word(slot->owner).store(0, std::memory_order_release);
+    slots_.clear();
+  }
+  if (owners_ != nullptr) owners_->leave();
 }
 
 std::uint64_t CachePart::device_offset(const void* place) const {
@@ -242,14 +261,23 @@ Status CachePart::fill_claimed(std::uint64_t block) {
   return read;
 }
 
+// Before it is marked: whoever settles what a dead process left finds it.
+void CachePart::touch(std::uint64_t block) {
+  auto touched = word(state_->touched_blocks);
+  std::uint64_t seen = touched.load(std::memory_order_relaxed);
+  while (seen <= block && !touched.compare_exchange_weak(seen, block + 1)) {
+  }
+}
+
 // P1. Whoever finds the block absent fills it, the others wait.
 Status CachePart::await_present(std::uint64_t block) {
   PERDURE_TRY(check_room(block));
+  touch(block);
   auto state = word(table_[block].state);
   Patience patience;
   while (true) {
     auto seen = static_cast<std::uint32_t>(BlockState::absent);
-    if (state.compare_exchange_strong(seen, static_cast<std::uint32_t>(BlockState::filling))) {
+    if (state.compare_exchange_strong(seen, filling())) {
       const Status filled = fill_claimed(block);
       state.store(
           static_cast<std::uint32_t>(filled.ok() ? BlockState::present : BlockState::absent),
@@ -257,7 +285,7 @@ Status CachePart::await_present(std::uint64_t block) {
       return filled;
     }
     if (seen == static_cast<std::uint32_t>(BlockState::present)) return Status::success();
-    patience.wait();
+    if (patience.wait()) PERDURE_TRY(settle_if_dead(seen >> 2));
   }
 }
 
@@ -352,10 +380,11 @@ Status CachePart::write_block(std::uint64_t block, std::uint64_t within, const s
                               std::uint64_t bytes) {
   if (is_present(block)) return write_into(block, within, from, bytes);
   PERDURE_TRY(check_room(block));
+  touch(block);
   auto state = word(table_[block].state);
   auto seen = static_cast<std::uint32_t>(BlockState::absent);
   if (undo_ != nullptr || within != 0 || bytes < visible_in(block) ||
-      !state.compare_exchange_strong(seen, static_cast<std::uint32_t>(BlockState::filling))) {
+      !state.compare_exchange_strong(seen, filling())) {
     PERDURE_TRY(await_present(block));
     return write_into(block, within, from, bytes);
   }
@@ -380,8 +409,7 @@ JournalFormat* CachePart::claim_slot() {
   const std::lock_guard<std::mutex> lock(slots_mutex_);
   for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
     std::uint64_t nobody = 0;
-    if (word(journal_[i].owner)
-            .compare_exchange_strong(nobody, static_cast<std::uint64_t>(::getpid()))) {
+    if (word(journal_[i].owner).compare_exchange_strong(nobody, owner())) {
       slots_.push_back(&journal_[i]);
       return slots_.back();
     }
@@ -402,7 +430,8 @@ void CachePart::give_slot(std::uint64_t part, JournalFormat* slot) {
   const auto found = parts.by_number.find(part);
   if (found == parts.by_number.end()) return;
   const std::lock_guard<std::mutex> slots(found->second->slots_mutex_);
-  std::erase(found->second->slots_, slot);
+  // The part may have been left, and the slot be another's.
+  if (std::erase(found->second->slots_, slot) == 0) return;
   word(slot->owner).store(0, std::memory_order_release);
 }
 
@@ -429,7 +458,9 @@ JournalFormat* CachePart::slot_of_thread() {
   if (mine.part == number_ && mine.slot != nullptr) return mine.slot;
   watch_thread();
   give_slot(mine.part, mine.slot);
-  mine = {number_, claim_slot()};
+  JournalFormat* slot = claim_slot();
+  if (slot == nullptr && settle_dead().ok()) slot = claim_slot();  // else there are too many threads
+  mine = {number_, slot};
   return mine.slot;
 }
 
@@ -601,6 +632,12 @@ void CachePart::flush_grains(std::uint64_t block, const Grains& grains) {
 
 Status CachePart::persist() {
   const std::uint64_t blocks = blocks_in_use();
+  std::uint64_t version = 0;
+  if (undo_ != nullptr) {
+    auto newest = epoch();
+    if (!newest.ok()) return newest.status();
+    version = newest.value();
+  }
   std::vector<std::pair<std::uint64_t, Grains>> found;
   for (std::uint64_t block = 0; block < blocks; ++block) {
     if (!is_present(block)) continue;
@@ -610,7 +647,7 @@ Status CachePart::persist() {
       grains.bits[half] = word(entry.dirty[half]).load(std::memory_order_acquire) |
                           word(entry.leaving[half]).load(std::memory_order_acquire);
     }
-    if (undo_ != nullptr) drop_unchanged(block, grains);
+    if (undo_ != nullptr) drop_unchanged(block, version, grains);
     if (grains.none()) continue;
     flush_grains(block, grains);
     found.emplace_back(block, grains);
@@ -668,6 +705,20 @@ Status CachePart::set_size(std::uint64_t bytes) {
     PERDURE_TRY(device_->discard(device_offset(bytes_of(block)), layout_.block_bytes));
   }
   return Status::success();
+}
+
+bool CachePart::try_lock(std::uint64_t owner) {
+  std::uint64_t nobody = 0;
+  const std::uint64_t mark = owner << owner_bits | this->owner();
+  if (word(state_->lock).compare_exchange_strong(nobody, mark)) return true;
+  // Whoever asks, asks again; an error of settling comes to light where the part is used.
+  if (owner_of(nobody) != this->owner()) (void)settle_if_dead(owner_of(nobody));
+  return false;
+}
+
+bool CachePart::unlock(std::uint64_t owner) {
+  std::uint64_t mark = owner << owner_bits | this->owner();
+  return word(state_->lock).compare_exchange_strong(mark, 0);
 }
 
 int CachePart::take_pointer() {

@@ -39,6 +39,18 @@
 //   P9  Recovery puts back what changed after the version that the pool has recovered to, size
 //       included, and forgets intentions; then it writes back as in P5 and P7.
 //
+// A process may die while others go on using the part.
+//   P10 What one process has alone (a block that it fills, a claim, a journal slot, a grain that it
+//       keeps, the epoch, the lock) is marked with its number (part_owners.hpp), in the store that
+//       takes it. Whoever is in the way of a mark, joins, or leaves last asks the kernel whether
+//       its process can still store. If it can't, and holding its number, settle() first gives up
+//       or undoes what was half done: the block is absent and zeros, what the claim handed on is
+//       dirty again, the grain is kept anew, as it has not changed. Then it does the intended
+//       writes, which were under way until now, and so concurrent with all that others wrote.
+//       Each step may be done twice, so settling may be cut short and begun anew.
+//   P11 The last process that leaves settles what others left before the part is removed, and hands
+//       over what they made dirty; or leaves all to recovery.
+//
 // Threads: read, write, fill, write_back and the words: any number, in any number of processes;
 // what MPI calls conflicting accesses may tear each other, not the part. Failure: nothing is
 // acknowledged that is not done; a write that failed may have stored some of its blocks.
@@ -57,6 +69,7 @@
 #include "cache/backing_file.hpp"
 #include "cache/ownership.hpp"
 #include "cache/part_format.hpp"
+#include "cache/part_owners.hpp"
 #include "cache/undo_log.hpp"
 #include "pmem/device.hpp"
 
@@ -112,6 +125,22 @@ class CachePart {
 
   // Where absent blocks come from and dirty ones go; before the first read or write.
   void set_backing(const BackingFile* backing) { backing_ = backing; }
+  const BackingFile* backing() const { return backing_; }
+
+  // P10. Takes a number, before anything else that changes the part, with an open file description
+  // of its file that is of no other use. Without, this process is never taken for dead, nor takes
+  // others for it: for parts that one process has alone.
+  Status join_owners(FileHandle file);
+  // After the last access; the destructor does it too.
+  void leave_owners();
+  // Settles what all that have died left behind. Needs the backing.
+  Status settle_dead();
+  // The same, of one process if it has died.
+  Status settle_if_dead(std::uint32_t number);
+  bool any_left_behind() { return owners_ != nullptr && owners_->any_left_behind(); }
+  OwnersLife owners_life(const FileHandle& file) const {
+    return PartOwners::life_of(file, state_->owners);
+  }
 
   // `bytes` bytes of the cached file from `offset` on, all of them kept by this node.
   Status read(std::uint64_t offset, void* to, std::uint64_t bytes);
@@ -155,7 +184,10 @@ class CachePart {
   int take_pointer();
   void give_pointer(int slot);
   std::atomic_ref<std::uint64_t> pointer(int slot) { return word(state_->pointers[slot]); }
-  std::atomic_ref<std::uint64_t> lock() { return word(state_->lock); }
+  // `owner` is 0 for a thread of this process, or a number of another's choice below 2^54, which
+  // is held on its behalf by this process.
+  bool try_lock(std::uint64_t owner);
+  bool unlock(std::uint64_t owner);
 
   // Of a file that is committed with a pool. `log` keeps what its grains hold at its versions.
   void set_undo_log(std::unique_ptr<UndoLog> log) { undo_ = std::move(log); }
@@ -175,7 +207,7 @@ class CachePart {
   std::uint64_t filled_bytes() const { return filled_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  using HandedBlock = std::pair<std::uint64_t, std::uint32_t>;  // and its claim, afterwards
+  using HandedBlock = std::pair<std::uint64_t, std::uint64_t>;  // and its claim, afterwards
   struct Grains {
     std::uint64_t bits[2];
     bool none() const { return (bits[0] | bits[1]) == 0; }
@@ -201,14 +233,24 @@ class CachePart {
     return is_present(block) ? Status::success() : await_present(block);
   }
   Status await_present(std::uint64_t block);
+  void touch(std::uint64_t block);
+  std::uint32_t owner() const { return owners_ == nullptr ? owner_unknown : owners_->number(); }
+  std::uint32_t filling() const {
+    return static_cast<std::uint32_t>(BlockState::filling) | owner() << 2;
+  }
+  Status settle(std::uint32_t number);
+  Status settle_block_of_dead(std::uint64_t block, std::uint32_t number);
+  Status redo_in_part(JournalFormat& slot);
   Status fill_claimed(std::uint64_t block);
   std::uint64_t visible_in(std::uint64_t block) const;
 
   Status write_small(std::uint64_t offset, const std::byte* from, std::uint64_t bytes,
                      Acknowledge when);
-  std::uint64_t epoch() const;
+  Result<std::uint64_t> epoch();
   Status before_change(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
-  void drop_unchanged(std::uint64_t block, Grains& grains) const;
+  void drop_unchanged(std::uint64_t block, std::uint64_t version, Grains& grains) const;
+  Status keep_grain(std::uint64_t block, unsigned grain, std::uint64_t version);
+  Status note_size(std::uint64_t version);
   Status roll_back_block(std::uint64_t block, std::uint64_t version);
   static std::uint64_t checksum_of(const JournalFormat& slot, std::uint64_t length);
   Status write_into(std::uint64_t block, std::uint64_t within, const std::byte* from,
@@ -227,7 +269,7 @@ class CachePart {
   void flush_grains(std::uint64_t block, const Grains& grains);
   Status flush_kept(const std::vector<HandedBlock>& handed);
   Status sync_handed(const std::vector<HandedBlock>& handed);
-  void settle_block(std::uint64_t block, std::uint32_t claim);
+  void settle_block(std::uint64_t block, std::uint64_t claim);
   std::uint64_t blocks_in_use() const;
   Grains unsaved(std::uint64_t block, bool same_boot) const;
   bool holds(const JournalFormat& slot, bool same_boot) const;
@@ -250,6 +292,7 @@ class CachePart {
   bool barriers_ = false;  // writers leave fences to process barriers (P4)
   const BackingFile* backing_ = nullptr;
   std::unique_ptr<UndoLog> undo_;
+  std::unique_ptr<PartOwners> owners_;
   // This process's journal slots, one for each thread that ever wrote.
   std::mutex slots_mutex_;
   std::vector<JournalFormat*> slots_;

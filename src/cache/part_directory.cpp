@@ -119,6 +119,34 @@ Result<std::unique_ptr<CachePart>> attach(const std::string& path) {
   return part;
 }
 
+constexpr int dying_wait_ms = 30000;
+
+// Whether all who use a part, whose file is locked by somebody, are being killed. One that was sent
+// SIGKILL does not look so between taking note of it and beginning to end, so it is asked twice.
+bool all_are_dying(const FileHandle& handle, const std::string& path) {
+  for (int times = 0; times < 2; ++times) {
+    const auto part = attach(path);
+    if (!part.ok()) return false;  // whoever uses it tells what is wrong with it
+    if (part.value()->owners_life(handle) == OwnersLife::dying) return true;
+    if (times == 0) ::usleep(2000);
+  }
+  return false;
+}
+
+// C4. Whether nobody uses the part any more; it is locked for this process alone then.
+Result<bool> lock_alone(const FileHandle& handle, const std::string& path) {
+  for (int waited_ms = 0;; ++waited_ms) {
+    auto alone = try_lock(handle, Lock::alone, path);
+    if (!alone.ok() || alone.value()) return alone;
+    if (!all_are_dying(handle, path)) return false;
+    if (waited_ms > dying_wait_ms) {
+      return Status(Code::busy, path + " is held by processes that are being killed and do not "
+                                       "end; try again when they are gone");
+    }
+    ::usleep(1000);
+  }
+}
+
 // A part whose making was cut short has no header yet, and no byte of anybody.
 bool is_unborn(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -223,6 +251,10 @@ Result<OpenPart> open_locked(const std::string& directory, const std::string& fi
   if (!locked.value()) return Status(Code::busy, file + " is being recovered by another process");
   auto part = attach(file);
   if (!part.ok()) return part.status();
+  // The same open file description: it is closed when this process has ended.
+  FileHandle own(::fcntl(handle.value().fd(), F_DUPFD_CLOEXEC, 0));
+  if (own.fd() < 0) return errno_status("duplicate the descriptor of " + file, errno);
+  PERDURE_TRY(part.value()->join_owners(std::move(own)));
   return OpenPart{part.take(), handle.take(), directory, file, joined};
 }
 
@@ -236,7 +268,8 @@ Status create_undo(const std::string& path, const PartGeometry& geometry,
   return open_file_device(path, options).status();
 }
 
-Result<OpenPart> create_part(const PartWish& wish, const std::string& file) {
+Result<OpenPart> create_part(const PartWish& wish, const std::string& file,
+                             const BackingFile& backing) {
   auto geometry = choose_geometry(wish);
   if (!geometry.ok()) return geometry.status();
   PartIdentity identity = wish.identity;
@@ -258,6 +291,7 @@ Result<OpenPart> create_part(const PartWish& wish, const std::string& file) {
     return made;
   }
   auto open = open_locked(wish.directory, file, false);
+  if (open.ok()) open.value().part->set_backing(&backing);
   if (open.ok() && wish.restored) {
     PERDURE_TRY(open.value().part->set_epoch(wish.restored->version));
   }
@@ -303,17 +337,39 @@ Status settle_part(const std::string& directory, const std::string& path,
   auto there = open_for_lock(file);
   if (there.status().code() == Code::not_found) return Status::success();
   if (!there.ok()) return there.status();
-  auto alone = try_lock(there.value(), Lock::alone, file);
+  auto alone = lock_alone(there.value(), file);
   if (!alone.ok()) return alone.status();
   return alone.value() ? settle_leftover(file, backing, restored) : Status::success();
 }
 
-Result<OpenPart> make_part(const PartWish& wish) {
+namespace {
+
+// P10.
+Status settle_joined(OpenPart& open, const PartWish& wish) {
+  PERDURE_TRY(can_join(*open.part, wish));
+  return open.part->settle_dead();
+}
+
+// P11, of a part that nobody uses any more: what others left behind goes to the cached file. False:
+// it is left to recovery.
+Result<bool> finish_for_dead(CachePart& part) {
+  if (!part.any_left_behind()) return true;
+  const BackingFile* backing = part.backing();
+  if (part.in_group() || backing == nullptr) return false;
+  if (backing->access() == BackingFile::Access::read) return false;
+  auto recovered = part.recover(true);
+  if (!recovered.ok()) return recovered.status();
+  return true;
+}
+
+}  // namespace
+
+Result<OpenPart> make_part(const PartWish& wish, const BackingFile& backing) {
   auto directory = lock_directory(wish.directory, true);
   if (!directory.ok()) return directory.status();
   const std::string file = part_file_path(wish.directory, wish.identity.path);
   auto there = open_for_lock(file);
-  if (there.status().code() == Code::not_found) return create_part(wish, file);
+  if (there.status().code() == Code::not_found) return create_part(wish, file, backing);
   if (!there.ok()) return there.status();
   auto alone = try_lock(there.value(), Lock::alone, file);
   if (!alone.ok()) return alone.status();
@@ -322,7 +378,9 @@ Result<OpenPart> make_part(const PartWish& wish) {
                                   " again to recover it");
   }
   auto open = open_locked(wish.directory, file, true);
-  if (open.ok()) PERDURE_TRY(can_join(*open.value().part, wish));
+  if (!open.ok()) return open;
+  open.value().part->set_backing(&backing);
+  PERDURE_TRY(settle_joined(open.value(), wish));
   return open;
 }
 
@@ -333,10 +391,14 @@ Result<OpenPart> join_part(const std::string& directory, const std::string& path
 Status leave_part(OpenPart open, bool keep) {
   auto directory = lock_directory(open.directory, false);
   if (!directory.ok()) return directory.status();
-  open.part.reset();
-  auto alone = try_lock(open.lock, Lock::alone, open.path);
+  open.part->leave_owners();
+  auto alone = lock_alone(open.lock, open.path);
   if (!alone.ok()) return alone.status();
   if (!alone.value() || keep) return Status::success();
+  auto finished = finish_for_dead(*open.part);
+  if (!finished.ok()) return finished.status();
+  if (!finished.value()) return Status::success();
+  open.part.reset();
   PERDURE_TRY(remove_file(open.path));
   tidy_directory(open.directory);
   return Status::success();
@@ -356,7 +418,7 @@ Result<std::vector<FoundPart>> list_parts(const std::string& directory) {
     auto handle = open_for_lock(part.file);
     if (handle.ok()) {
       auto alone = try_lock(handle.value(), Lock::alone, part.file);
-      part.in_use = alone.ok() && !alone.value();
+      part.in_use = alone.ok() && !alone.value() && !all_are_dying(handle.value(), part.file);
     }
     auto opened = attach(part.file);
     part.fault = opened.status();
@@ -385,7 +447,7 @@ namespace {
 Result<FileHandle> claim_leftover(const std::string& file) {
   auto handle = open_for_lock(file);
   if (!handle.ok()) return handle.status();
-  auto alone = try_lock(handle.value(), Lock::alone, file);
+  auto alone = lock_alone(handle.value(), file);
   if (!alone.ok()) return alone.status();
   if (!alone.value()) {
     return Status(Code::busy, file + " is in use by a running program; wait until it has ended");

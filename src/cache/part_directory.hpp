@@ -7,6 +7,8 @@
 //   C2  A part that was left behind is removed only when all that the cached file may lack is in
 //       it, durably, or when a user discards it.
 //   C3  Parts are made, joined, recovered and removed under the lock of the directory.
+//   C4  A part of which all processes are being killed is waited for, at most 30 s, and then left
+//       behind. Of one that others use too, those settle what the dead have left (P10).
 //
 // Threads: any. Failure: what can't be recovered stays, and the error says where.
 #pragma once
@@ -53,14 +55,15 @@ Status settle_part(const std::string& directory, const std::string& path,
 
 // The first process of the node: joins the part that other processes use if it is the whole file's
 // and the wish is for the whole file too (one node), else makes one. Code::busy if it can't be
-// joined, Code::no_space if the device is too small.
-Result<OpenPart> make_part(const PartWish& wish);
+// joined, Code::no_space if the device is too small. The part keeps a pointer to `backing`.
+Result<OpenPart> make_part(const PartWish& wish, const BackingFile& backing);
 
 // The others.
 Result<OpenPart> join_part(const std::string& directory, const std::string& path);
 
 // Gives the part up; the last process removes its file, unless `keep`, which leaves it for
-// recovery.
+// recovery. So does a part that a process of a group, or one that only reads, is the last to leave
+// after others have died (P11).
 Status leave_part(OpenPart open, bool keep);
 
 // What a directory holds.

@@ -39,9 +39,7 @@ class Node {
   }
   Result<OpenPart> make(std::uint32_t nodes = 1) const {
     PERDURE_TRY(settle_part(parts(), file(), *backing, std::nullopt));
-    auto open = make_part(wish(nodes));
-    if (open.ok()) open.value().part->set_backing(&*backing);
-    return open;
+    return make_part(wish(nodes), *backing);
   }
   // A part with a write that the file lacks, of a process that died.
   void leave_behind(Acknowledge when = Acknowledge::sync) {
@@ -271,7 +269,7 @@ TEST(PartDirectory, a_full_device_refuses_writes_and_loses_none) {
     const Node large(Bytes(4U << 20U, 1));
     PartWish wish = large.wish();
     wish.directory = node.parts();
-    const Status status = make_part(wish).status();
+    const Status status = make_part(wish, *large.backing).status();
     EXPECT_EQ(status.code(), Code::no_space);
     EXPECT_TRUE(says(status, "choose a larger device")) << status.message();
   }

@@ -51,27 +51,47 @@ static_assert(offsetof(PartHeaderFormat, group_job) == 4240);
 static_assert(offsetof(PartHeaderFormat, checksum) == 8352);
 
 constexpr std::size_t shared_pointers_max = 64;
+constexpr std::uint32_t owners_max = 512;
+
+// A process that uses the part (part_owners.hpp). Its number is its place in the table, from 1 on.
+struct OwnerFormat {
+  std::uint64_t process;  // its id, and above bit 32 the inode of its namespace of ids; 0: nobody
+  std::uint64_t start;    // when it began, as proc_pid_stat(5) says
+};
+static_assert(sizeof(OwnerFormat) == 16);
+
+// What one process has at a time is marked with its number, in the low bits of the word.
+constexpr unsigned owner_bits = 10;
+constexpr std::uint32_t owner_unknown = (1U << owner_bits) - 1;  // it is never taken for dead
+constexpr std::uint32_t owner_of(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word) & owner_unknown;
+}
+static_assert(owners_max < owner_unknown);
 
 struct PartStateFormat {
   std::uint64_t size_bytes;     // of the file, as far as this part knows; node 0 knows
   std::uint64_t visible_bytes;  // bytes from here on are zeros, whatever the cached file holds
-  std::uint64_t lock;           // of requests in atomic mode: 0, or who holds it; node 0's counts
+  std::uint64_t lock;           // of requests in atomic mode: 0, or who holds it (owner_of)
   std::uint64_t pointers_used;  // a bit for each of the following that is in use
   std::uint64_t pointers[shared_pointers_max];  // shared file pointers, in bytes of the view
   // Of a file that is committed with a pool.
-  std::uint64_t epoch;            // 2 v + 2: what changes comes after version v; odd: it is set
+  std::uint64_t epoch;            // (v + 1) << 10: what changes comes after version v; low bits:
+                                  // the owner that sets it
   std::uint64_t sized_epochs[2];  // versions, and how large the file was then
   std::uint64_t sizes[2];
   // 1: every process of the part takes part in process barriers; 0: whoever made it could not.
   std::uint64_t barriers;
+  std::uint64_t touched_blocks;  // beyond these no block was ever asked for
+  OwnerFormat owners[owners_max];
 };
-static_assert(sizeof(PartStateFormat) == 592);
+static_assert(sizeof(PartStateFormat) == 8792);
+static_assert(offsetof(PartStateFormat, owners) == 600);
 
 constexpr std::size_t journal_bytes = 4096;
 
 // An intended small write.
 struct JournalFormat {
-  std::uint64_t owner;     // the process that uses the slot; 0: free
+  std::uint64_t owner;     // the number of the process that uses the slot; 0: free
   std::uint64_t length;    // 0: nothing is intended
   std::uint64_t offset;    // in the cached file
   std::uint64_t checksum;  // of offset, length and bytes; 0: holds within one boot only
@@ -85,18 +105,18 @@ constexpr unsigned grains_per_block = 128;
 // A block is divided into 128 grains; each bitmap has one bit for each.
 struct BlockFormat {
   std::uint32_t state;       // BlockState
-  std::uint32_t claim;       // odd: a process writes the block back
+  std::uint32_t undo;        // 1: the undo file has room for the block's slots
   std::uint64_t dirty[2];    // differs from the cached file
   std::uint64_t leaving[2];  // was handed to the cached file, which may not have it durably
   std::uint64_t kept[2];     // its bytes are durable here, and may be nowhere else
-  std::uint64_t undo;        // 1: the undo file has room for the block's slots
+  std::uint64_t claim;       // a count of claims << 10; low bits: the owner that writes it back
 };
 static_assert(sizeof(BlockFormat) == 64);
 
 // The undo file of a part whose file is committed with a pool: for each grain of the part what it
 // held at a version. Slots first, then, at the next multiple of the block, the grains' bytes.
 struct UndoFormat {
-  std::uint64_t turn;      // 2 v + 2: the grain was kept at version v; odd: a process keeps it
+  std::uint64_t turn;      // (v + 1) << 10: kept at version v; low bits: the owner that keeps it
   std::uint64_t version;   // v
   std::uint64_t checksum;  // of version and bytes
   std::uint64_t reserved[5];
@@ -105,7 +125,7 @@ static_assert(sizeof(UndoFormat) == 64);
 
 enum class BlockState : std::uint32_t {
   absent = 0,   // the cached file has the bytes
-  filling = 1,  // a process reads them
+  filling = 1,  // a process reads them: 1 + 4 * its number
   present = 2,
 };
 

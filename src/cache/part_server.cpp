@@ -67,6 +67,7 @@ class PartServer::Session {
       : socket_(std::move(socket)), service_(service), turns_(turns), token_(token) {
     thread_ = std::thread([this] {
       (void)serve();  // why a connection ended is the client's to tell
+      if (lock_owner_ != 0) (void)service_.unlock(lock_owner_);  // the client has died
       shut_down(socket_);
       ended_.store(true, std::memory_order_release);
     });
@@ -103,6 +104,7 @@ class PartServer::Session {
   std::size_t input_begin_ = 0;
   std::size_t input_end_ = 0;
   std::vector<std::byte> answers_;  // not yet sent
+  std::uint64_t lock_owner_ = 0;    // for whom the lock is held
   std::thread thread_;              // last: it uses what is above
 };
 
@@ -227,6 +229,11 @@ Status PartServer::Session::serve_one() {
   } else {
     std::uint64_t values[2] = {0, 0};
     const Status done = service_.perform(request, values);
+    if (done.ok() && Verb{request.verb} == Verb::try_lock && values[0] != 0) {
+      lock_owner_ = request.value;
+    } else if (done.ok() && Verb{request.verb} == Verb::unlock) {
+      lock_owner_ = 0;
+    }
     answer(done, values, 0);
   }
   return answers_.size() < answers_bytes_max ? Status::success() : send_answers();

@@ -6,6 +6,7 @@
 namespace perdure {
 namespace {
 
+constexpr std::uint64_t lock_owner_max = (std::uint64_t{1} << 54) - 1;
 constexpr std::uint64_t file_bytes_max = std::numeric_limits<std::int64_t>::max();
 
 Status refuse(const std::string& what) {
@@ -65,7 +66,7 @@ Status PartService::write(const RequestFormat& request, const void* payload) {
 }
 
 Status PartService::unlock(std::uint64_t owner) {
-  if (owner != 0 && part_.lock().compare_exchange_strong(owner, 0)) return Status::success();
+  if (owner != 0 && part_.unlock(owner & lock_owner_max)) return Status::success();
   return {Code::wrong_state,
           std::string(part_.header().path) + ": unlocked by a process that does not hold the lock"};
 }
@@ -100,7 +101,6 @@ Status PartService::perform_pointer(const RequestFormat& request, std::uint64_t 
 }
 
 Status PartService::perform(const RequestFormat& request, std::uint64_t (&values)[2]) {
-  std::uint64_t nobody = 0;
   switch (Verb{request.verb}) {
     case Verb::size:
       values[0] = part_.size_bytes();
@@ -121,7 +121,7 @@ Status PartService::perform(const RequestFormat& request, std::uint64_t (&values
       return Status::success();
     case Verb::try_lock:
       if (request.value == 0) return refuse("a lock for nobody");
-      values[0] = part_.lock().compare_exchange_strong(nobody, request.value) ? 1 : 0;
+      values[0] = part_.try_lock(request.value & lock_owner_max) ? 1 : 0;
       return Status::success();
     case Verb::unlock:
       return unlock(request.value);

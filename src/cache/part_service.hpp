@@ -23,6 +23,7 @@ class PartService {
   Status write(const RequestFormat& request, const void* payload);
   // The range is this node's, and present.
   Status prepare_read(const RequestFormat& request);
+  Status unlock(std::uint64_t owner);
 
   CachePart& part() { return part_; }
 
@@ -30,7 +31,6 @@ class PartService {
   Status check_range(std::uint64_t offset, std::uint64_t bytes) const;
   Status perform_pointer(const RequestFormat& request, std::uint64_t (&values)[2]);
   Status write_back(const RequestFormat& request, std::uint64_t (&values)[2]);
-  Status unlock(std::uint64_t owner);
 
   CachePart& part_;
 };

@@ -7,12 +7,12 @@
 namespace perdure {
 
 // The version after which what changes now comes.
-std::uint64_t CachePart::epoch() const {
+Result<std::uint64_t> CachePart::epoch() {
   Patience patience;
   while (true) {
     const std::uint64_t seen = word(state_->epoch).load(std::memory_order_acquire);
-    if (seen % 2 == 0) return seen / 2 - 1;
-    patience.wait();
+    if (owner_of(seen) == 0) return (seen >> owner_bits) - 1;
+    if (patience.wait()) PERDURE_TRY(settle_if_dead(owner_of(seen)));
   }
 }
 
@@ -20,25 +20,34 @@ std::uint64_t CachePart::epoch() const {
 // it has, as they may make it larger.
 Status CachePart::set_epoch(std::uint64_t version) {
   auto epoch = word(state_->epoch);
-  const std::uint64_t wanted = 2 * version + 2;
+  const std::uint64_t wanted = (version + 1) << owner_bits;
   Patience patience;
+  std::uint64_t seen = epoch.load(std::memory_order_acquire);
   while (true) {
-    std::uint64_t seen = epoch.load(std::memory_order_acquire);
-    if (seen % 2 == 0 && seen >= wanted) return Status::success();
-    if (seen % 2 != 0) {
-      patience.wait();
-      continue;
-    }
-    if (epoch.compare_exchange_strong(seen, wanted - 1)) break;
+    if (owner_of(seen) == 0 && seen >= wanted) return Status::success();
+    if (owner_of(seen) == 0 && epoch.compare_exchange_strong(seen, seen | owner())) break;
+    if (owner_of(seen) != 0 && patience.wait()) PERDURE_TRY(settle_if_dead(owner_of(seen)));
+    seen = epoch.load(std::memory_order_acquire);
   }
-  // In the place of the older of the two that are noted.
+  const Status noted = note_size(version);
+  // After a failure the next that comes tries again.
+  epoch.store(noted.ok() ? wanted : seen, std::memory_order_release);
+  return noted;
+}
+
+// In the place of the older of the two that are noted. The size is there before the version says
+// what it is the size of, also after a power failure.
+Status CachePart::note_size(std::uint64_t version) {
   const unsigned place = state_->sized_epochs[0] <= state_->sized_epochs[1] ? 0 : 1;
-  state_->sizes[place] = size_bytes();
-  state_->sized_epochs[place] = version;
-  device_->flush(header_.state_offset, sizeof(PartStateFormat));
-  const Status durable = device_->fence();
-  epoch.store(wanted, std::memory_order_release);
-  return durable;
+  const std::uint64_t size_at = device_offset(&state_->sizes[place]);
+  const std::uint64_t version_at = device_offset(&state_->sized_epochs[place]);
+  device_->store_word(size_at, size_bytes());
+  device_->flush(size_at, sizeof(std::uint64_t));
+  PERDURE_TRY(device_->fence());
+  device_->store_word(version_at, version);
+  device_->flush(version_at, sizeof(std::uint64_t));
+  device_->flush(device_offset(&state_->epoch), sizeof(std::uint64_t));
+  return device_->fence();
 }
 
 // P8.
@@ -50,19 +59,29 @@ Status CachePart::before_change(std::uint64_t block, std::uint64_t within, std::
     device_->flush(device_offset(&entry), sizeof entry);
     PERDURE_TRY(device_->fence());
   }
-  const std::uint64_t version = epoch();
+  auto version = epoch();
+  if (!version.ok()) return version.status();
   const std::uint64_t last = (within + bytes - 1) >> grain_shift_;
   for (std::uint64_t grain = within >> grain_shift_; grain <= last; ++grain) {
-    PERDURE_TRY(undo_->keep(block, static_cast<unsigned>(grain), version,
-                            bytes_of(block) + (grain << grain_shift_)));
+    PERDURE_TRY(keep_grain(block, static_cast<unsigned>(grain), version.value()));
   }
   return Status::success();
 }
 
+Status CachePart::keep_grain(std::uint64_t block, unsigned grain, std::uint64_t version) {
+  const std::byte* bytes = bytes_of(block) + (std::uint64_t{grain} << grain_shift_);
+  Patience patience;
+  while (true) {
+    auto keeper = undo_->keep(block, grain, version, bytes, owner());
+    if (!keeper.ok()) return keeper.status();
+    if (keeper.value() == 0) return Status::success();
+    if (patience.wait()) PERDURE_TRY(settle_if_dead(keeper.value()));
+  }
+}
+
 // What did not change since the newest version is durable already.
-void CachePart::drop_unchanged(std::uint64_t block, Grains& grains) const {
+void CachePart::drop_unchanged(std::uint64_t block, std::uint64_t version, Grains& grains) const {
   const bool any = word(table_[block].undo).load(std::memory_order_acquire) != 0;
-  const std::uint64_t version = epoch();
   for (unsigned grain = 0; grain < grains_per_block; ++grain) {
     if (!grains.has(grain) || (any && undo_->kept(block, grain, version))) continue;
     grains.bits[grain / 64] &= ~(std::uint64_t{1} << (grain % 64));

@@ -46,12 +46,13 @@ Status CachePart::write_back_block(std::uint64_t block, WriteBackTally& tally,
                                    std::vector<HandedBlock>& handed) {
   BlockFormat& entry = table_[block];
   auto claim = word(entry.claim);
-  std::uint32_t free = claim.load(std::memory_order_acquire) & ~1U;
   Patience patience;
-  while (!claim.compare_exchange_weak(free, free + 1)) {
-    free &= ~1U;
-    patience.wait();
+  std::uint64_t free = claim.load(std::memory_order_acquire);
+  while (owner_of(free) != 0 || !claim.compare_exchange_strong(free, free | owner())) {
+    if (owner_of(free) != 0 && patience.wait()) PERDURE_TRY(settle_if_dead(owner_of(free)));
+    free = claim.load(std::memory_order_acquire);
   }
+  const std::uint64_t next = free + (std::uint64_t{1} << owner_bits);
   Grains grains{};
   for (unsigned half = 0; half < 2; ++half) {
     grains.bits[half] = word(entry.dirty[half]).load();
@@ -66,17 +67,17 @@ Status CachePart::write_back_block(std::uint64_t block, WriteBackTally& tally,
       if (grains.bits[half] != 0) word(entry.dirty[half]).fetch_or(grains.bits[half]);
     }
   }
-  claim.store(free + 2, std::memory_order_release);
-  handed.emplace_back(block, free + 2);
+  claim.store(next, std::memory_order_release);
+  handed.emplace_back(block, next);
   return written;
 }
 
 // P4 after fsync, which covered what anyone handed over before.
-void CachePart::settle_block(std::uint64_t block, std::uint32_t claim) {
+void CachePart::settle_block(std::uint64_t block, std::uint64_t claim) {
   BlockFormat& entry = table_[block];
-  if (!word(entry.claim).compare_exchange_strong(claim, claim + 1)) return;
+  if (!word(entry.claim).compare_exchange_strong(claim, claim | owner())) return;
   for (std::uint64_t& bits : entry.leaving) word(bits).store(0);
-  word(entry.claim).store(claim + 2, std::memory_order_release);
+  word(entry.claim).store(claim + (std::uint64_t{1} << owner_bits), std::memory_order_release);
 }
 
 // P4, P6: what the cached file is about to have durably replaces what was durable here.

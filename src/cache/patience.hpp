@@ -1,4 +1,5 @@
-// Waits for another process: soon it may be done, or it reads from a slow file system.
+// Waits for another process: soon it may be done, or it reads from a slow file system, or it has
+// died.
 #pragma once
 
 #include <sched.h>
@@ -8,12 +9,14 @@ namespace perdure {
 
 class Patience {
  public:
-  void wait() {
+  // Whether it is time to ask if the other lives yet: after about 10 ms, and as often again.
+  bool wait() {
     if (++waits_ < 64) {
       ::sched_yield();
-    } else {
-      ::usleep(100);
+      return false;
     }
+    ::usleep(100);
+    return waits_ % 64 == 0;
   }
 
  private:

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "base/checksum.hpp"
-#include "cache/patience.hpp"
 
 namespace perdure {
 namespace {
@@ -28,7 +27,7 @@ UndoFormat& UndoLog::slot(std::uint64_t block, unsigned grain) const {
 
 bool UndoLog::kept(std::uint64_t block, unsigned grain, std::uint64_t version) const {
   return std::atomic_ref<std::uint64_t>(slot(block, grain).turn).load(std::memory_order_acquire) ==
-         2 * version + 2;
+         (version + 1) << owner_bits;
 }
 
 // U1: bytes and checksum, flushed, before the turn says that they are there. The turn itself need
@@ -48,7 +47,8 @@ Status UndoLog::write_place(std::uint64_t block, unsigned grain, std::uint64_t v
   device_->store(words_at, words, sizeof words);
   device_->flush(words_at, sizeof words);
   PERDURE_TRY(device_->fence());
-  std::atomic_ref<std::uint64_t>(place.turn).store(2 * version + 2, std::memory_order_release);
+  std::atomic_ref<std::uint64_t>(place.turn)
+      .store((version + 1) << owner_bits, std::memory_order_release);
   return Status::success();
 }
 
@@ -57,22 +57,27 @@ Status UndoLog::prepare_block(std::uint64_t block) {
   return device_->allocate(block * bytes, bytes);
 }
 
-Status UndoLog::keep(std::uint64_t block, unsigned grain, std::uint64_t version,
-                     const std::byte* bytes) {
-  if (kept(block, grain, version)) return Status::success();
+Result<std::uint32_t> UndoLog::keep(std::uint64_t block, unsigned grain, std::uint64_t version,
+                                    const std::byte* bytes, std::uint32_t owner) {
   std::atomic_ref<std::uint64_t> turn(slot(block, grain).turn);
-  Patience patience;
-  while (true) {
-    std::uint64_t seen = turn.load(std::memory_order_acquire);
-    if (seen == 2 * version + 2) return Status::success();
-    if (seen == 2 * version + 1) {  // another process keeps it at this moment
-      patience.wait();
-      continue;
-    }
-    if (!turn.compare_exchange_strong(seen, 2 * version + 1)) continue;
+  std::uint64_t seen = turn.load(std::memory_order_acquire);
+  while (seen != (version + 1) << owner_bits) {
+    if (owner_of(seen) != 0) return owner_of(seen);
+    if (!turn.compare_exchange_weak(seen, seen | owner)) continue;
     const Status written = write_place(block, grain, version, bytes);
-    if (!written.ok()) turn.store(0, std::memory_order_release);
+    if (written.ok()) break;
+    turn.store(0, std::memory_order_release);
     return written;
+  }
+  return std::uint32_t{0};
+}
+
+void UndoLog::give_up(std::uint64_t block, std::uint32_t owner) {
+  for (unsigned grain = 0; grain < grains_per_block; ++grain) {
+    std::atomic_ref<std::uint64_t> turn(slot(block, grain).turn);
+    if (owner_of(turn.load(std::memory_order_acquire)) == owner) {
+      turn.store(0, std::memory_order_release);
+    }
   }
 }
 

@@ -38,8 +38,12 @@ class UndoLog {
 
   // Makes room for the slots of a block, without which the others may not be called for it.
   Status prepare_block(std::uint64_t block);
-  // Keeps `bytes`, the grain as it is, if it was not kept at `version` yet.
-  Status keep(std::uint64_t block, unsigned grain, std::uint64_t version, const std::byte* bytes);
+  // Keeps `bytes`, the grain as it is, if it was not kept at `version` yet, under the number
+  // `owner`. Returns 0, or the number of another process that is keeping it at this moment.
+  Result<std::uint32_t> keep(std::uint64_t block, unsigned grain, std::uint64_t version,
+                             const std::byte* bytes, std::uint32_t owner);
+  // What `owner`, which has died, was keeping in a block is not kept.
+  void give_up(std::uint64_t block, std::uint32_t owner);
   bool kept(std::uint64_t block, unsigned grain, std::uint64_t version) const;
 
   // Recovery: what the grain held at `version`; null: it was not changed since. Later than

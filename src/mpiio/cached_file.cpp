@@ -193,7 +193,7 @@ Status CachedFile::join_parts(MpiGroup& group, const NodeMap& map, const Foundin
       std::copy_n(pool->job_id().words, 2, wish.identity.group_job);
       wish.identity.group = pool->directory();
     }
-    auto made = make_part(wish);
+    auto made = make_part(wish, backing_);
     status = made.status();
     if (made.ok()) part_ = made.take();
   }
@@ -586,8 +586,7 @@ Status CachedFile::lock() {
   while (true) {
     bool granted = false;
     if (own(0)) {
-      std::uint64_t nobody = 0;
-      granted = part().lock().compare_exchange_strong(nobody, lock_owner_);
+      granted = part().try_lock(0);
     } else {
       auto client = remote(0);
       auto asked =
@@ -606,7 +605,7 @@ Status CachedFile::lock() {
 Status CachedFile::unlock() {
   Status status;
   if (own(0)) {
-    part().lock().store(0);
+    (void)part().unlock(0);  // it was locked by this process
   } else {
     auto client = remote(0);
     status = client.ok() ? client.value()->unlock(lock_owner_) : client.status();

@@ -134,16 +134,19 @@ void add_structs_of_parts(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(PartStateFormat, lock), PERDURE_FIELD(PartStateFormat, pointers_used),
        PERDURE_FIELD(PartStateFormat, pointers), PERDURE_FIELD(PartStateFormat, epoch),
        PERDURE_FIELD(PartStateFormat, sized_epochs), PERDURE_FIELD(PartStateFormat, sizes),
-       PERDURE_FIELD(PartStateFormat, barriers)}};
+       PERDURE_FIELD(PartStateFormat, barriers),
+       PERDURE_FIELD(PartStateFormat, touched_blocks), PERDURE_FIELD(PartStateFormat, owners)}};
+  all["OwnerFormat"] = {sizeof(OwnerFormat),
+                        {PERDURE_FIELD(OwnerFormat, process), PERDURE_FIELD(OwnerFormat, start)}};
   all["JournalFormat"] = {
       sizeof(JournalFormat),
       {PERDURE_FIELD(JournalFormat, owner), PERDURE_FIELD(JournalFormat, length),
        PERDURE_FIELD(JournalFormat, offset), PERDURE_FIELD(JournalFormat, checksum),
        PERDURE_FIELD(JournalFormat, reserved), PERDURE_FIELD(JournalFormat, bytes)}};
   all["BlockFormat"] = {sizeof(BlockFormat),
-                        {PERDURE_FIELD(BlockFormat, state), PERDURE_FIELD(BlockFormat, claim),
+                        {PERDURE_FIELD(BlockFormat, state), PERDURE_FIELD(BlockFormat, undo),
                          PERDURE_FIELD(BlockFormat, dirty), PERDURE_FIELD(BlockFormat, leaving),
-                         PERDURE_FIELD(BlockFormat, kept), PERDURE_FIELD(BlockFormat, undo)}};
+                         PERDURE_FIELD(BlockFormat, kept), PERDURE_FIELD(BlockFormat, claim)}};
   all["UndoFormat"] = {sizeof(UndoFormat),
                        {PERDURE_FIELD(UndoFormat, turn), PERDURE_FIELD(UndoFormat, version),
                         PERDURE_FIELD(UndoFormat, checksum), PERDURE_FIELD(UndoFormat, reserved)}};
@@ -166,6 +169,8 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"part_format_version", part_format_version},
     {"part_path_bytes", part_path_bytes},
     {"shared_pointers_max", shared_pointers_max},
+    {"owners_max", owners_max},
+    {"owner_bits", owner_bits},
     {"journal_bytes", journal_bytes},
     {"grains_per_block", grains_per_block},
     {"PERDURE_BYTE", PERDURE_BYTE},
