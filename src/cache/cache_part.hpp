@@ -193,6 +193,8 @@ class CachePart {
   void set_undo_log(std::unique_ptr<UndoLog> log) { undo_ = std::move(log); }
   bool in_group() const { return header_.group_job[0] != 0; }
   UndoGeometry undo_geometry() const { return {header_.blocks, header_.block_bytes}; }
+  // After persist(), by each process before `version` is decided: all of it is durable here.
+  Status set_prepared(std::uint64_t version);
   // From now on what changes comes after `version`.
   Status set_epoch(std::uint64_t version);
   // P9: before recover(), if the file is in a group.
@@ -249,6 +251,7 @@ class CachePart {
   Result<std::uint64_t> epoch();
   Status before_change(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
   void drop_unchanged(std::uint64_t block, std::uint64_t version, Grains& grains) const;
+  Status check_goes_back(std::uint64_t version) const;
   Status keep_grain(std::uint64_t block, unsigned grain, std::uint64_t version);
   Status note_size(std::uint64_t version);
   Status roll_back_block(std::uint64_t block, std::uint64_t version);

@@ -77,15 +77,16 @@ struct PartStateFormat {
   // Of a file that is committed with a pool.
   std::uint64_t epoch;            // (v + 1) << 10: what changes comes after version v; low bits:
                                   // the owner that sets it
-  std::uint64_t sized_epochs[2];  // versions, and how large the file was then
+  std::uint64_t sized_epochs[2];  // versions + 1, and how large the file was then; 0: none
   std::uint64_t sizes[2];
+  std::uint64_t prepared;        // the version for which all was made durable last
   // 1: every process of the part takes part in process barriers; 0: whoever made it could not.
   std::uint64_t barriers;
   std::uint64_t touched_blocks;  // beyond these no block was ever asked for
   OwnerFormat owners[owners_max];
 };
-static_assert(sizeof(PartStateFormat) == 8792);
-static_assert(offsetof(PartStateFormat, owners) == 600);
+static_assert(sizeof(PartStateFormat) == 8800);
+static_assert(offsetof(PartStateFormat, owners) == 608);
 
 constexpr std::size_t journal_bytes = 4096;
 

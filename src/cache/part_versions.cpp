@@ -1,4 +1,5 @@
 // A part whose file is committed with a pool (P8, P9).
+#include <algorithm>
 #include <string>
 
 #include "cache/cache_part.hpp"
@@ -44,9 +45,16 @@ Status CachePart::note_size(std::uint64_t version) {
   device_->store_word(size_at, size_bytes());
   device_->flush(size_at, sizeof(std::uint64_t));
   PERDURE_TRY(device_->fence());
-  device_->store_word(version_at, version);
+  device_->store_word(version_at, version + 1);
   device_->flush(version_at, sizeof(std::uint64_t));
   device_->flush(device_offset(&state_->epoch), sizeof(std::uint64_t));
+  return device_->fence();
+}
+
+Status CachePart::set_prepared(std::uint64_t version) {
+  const std::uint64_t at = device_offset(&state_->prepared);
+  device_->store_word(at, version);
+  device_->flush(at, sizeof(std::uint64_t));
   return device_->fence();
 }
 
@@ -105,10 +113,29 @@ Status CachePart::roll_back_block(std::uint64_t block, std::uint64_t version) {
   return Status::success();
 }
 
+// The pool is at the version after which the part began to change, or at the next one, for which
+// all was durable here when it was committed (P8). Anything else is a version that knows nothing of what
+// the part holds.
+Status CachePart::check_goes_back(std::uint64_t version) const {
+  const std::uint64_t noted = std::max(state_->sized_epochs[0], state_->sized_epochs[1]);
+  if (noted == 0) return Status::success();  // its making was cut short: nobody has used it
+  const std::uint64_t newest = noted - 1;
+  if (version == newest || (version > newest && state_->prepared == version)) {
+    return Status::success();
+  }
+  return {Code::wrong_state,
+          std::string(header_.path) + " was committed with version " + std::to_string(newest) +
+              " of the pool " + header_.group + ", which is at version " + std::to_string(version) +
+              " now: it was committed without the file, or taken back. Open the file before the "
+              "first commit after a restart. `perdure cache recover --as-it-is` keeps what the "
+              "part holds, `perdure cache discard` what the file does"};
+}
+
 // May be cut short and begun anew: the undo log stays as it is. The bytes are there before the kept
 // bits are durable, because of the fence between; then the size, without which recovery would write
 // what was appended since.
 Status CachePart::roll_back(std::uint64_t version) {
+  PERDURE_TRY(check_goes_back(version));
   for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
     if (journal_[i].length == 0) continue;
     device_->store_word(device_offset(&journal_[i].length), 0);
@@ -119,7 +146,7 @@ Status CachePart::roll_back(std::uint64_t version) {
   }
   PERDURE_TRY(device_->fence());
   for (unsigned place = 0; place < 2; ++place) {
-    if (state_->epoch == 0 || state_->sized_epochs[place] != version) continue;
+    if (state_->sized_epochs[place] != version + 1) continue;
     device_->store_word(device_offset(&state_->size_bytes), state_->sizes[place]);
     device_->flush(header_.state_offset, sizeof(std::uint64_t));
     PERDURE_TRY(device_->fence());

@@ -119,6 +119,12 @@ Result<CacheOptions> choose_cache_options(const KeyValues& hints,
     PERDURE_TRY(apply(key, word_of(key), value, options));
     options.given[key] = value;
   }
+  if (!options.group.empty() && !options.cached) {
+    return Status(Code::invalid_argument,
+                  "perdure_cache_group='" + options.group + "' of " + path +
+                      ", which is not cached, so it can't be committed with a pool; give "
+                      "perdure_cache=on too");
+  }
   return options;
 }
 

@@ -314,9 +314,10 @@ Status CachedFile::join_pool(MpiGroup& group, Pool* pool) {
 }
 
 // What this rank wrote, and others of the nodes it wrote to, is durable there.
-Status CachedFile::prepare() {
+Status CachedFile::prepare(std::uint64_t version) {
   PERDURE_TRY(epoch_failure_);
-  return sync(SyncWish::nvm);
+  PERDURE_TRY(sync(SyncWish::nvm));
+  return part().set_prepared(version);
 }
 
 void CachedFile::committed(std::uint64_t version) {
@@ -393,7 +394,7 @@ Result<PartClient*> CachedFile::remote(std::uint32_t node) {
   if (remotes_[node] == nullptr) {
     auto client = PartClient::connect(servers_[node], token_);
     if (!client.ok()) return client.status();
-    if (pool_ != nullptr) PERDURE_TRY(client.value()->set_epoch(epoch_));
+    if (part().in_group()) PERDURE_TRY(client.value()->set_epoch(epoch_));
     remotes_[node] = client.take();
     connected_[node].store(remotes_[node].get(), std::memory_order_release);
   }
@@ -423,6 +424,7 @@ Status CachedFile::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
 
 Status CachedFile::write(std::uint64_t offset, const void* from, std::uint64_t bytes,
                          Acknowledge when) {
+  PERDURE_TRY(epoch_failure_);  // what it would change could not be undone
   if (layout_.nodes == 1) return part().write(offset, from, bytes, when);
   const std::uint64_t end = offset + bytes;
   const auto* place = static_cast<const char*>(from);

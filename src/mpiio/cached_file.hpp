@@ -71,8 +71,9 @@ class CachedFile final : public Companion {
 
   // Companion, of a file that is committed with a pool.
   std::string name() const override { return "file " + path(); }
-  Status prepare() override;
+  Status prepare(std::uint64_t version) override;
   void committed(std::uint64_t version) override;
+  void pool_closed() override { pool_ = nullptr; }
 
   // Shared file pointers and the lock of atomic mode.
   Result<int> take_pointer();

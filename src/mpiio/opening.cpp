@@ -97,6 +97,14 @@ Wish make_wish(const char* name, int amode, MPI_Info info) {
   if (!path) return wish;
   wish.path = *path;
   wish.known = CachedFile::is_known(*path);
+  if (!wish.options.group.empty() &&
+      ((amode & MPI_MODE_SEQUENTIAL) != 0 || !backing_access(*path, amode))) {
+    wish.status = {Code::unsupported, *path +
+                                          " can't be cached in this mode of access, and so not be "
+                                          "committed with a pool; open it for reading and writing, "
+                                          "or without perdure_cache_group"};
+    return wish;
+  }
   if ((!wish.wanted && !wish.known) || (amode & MPI_MODE_SEQUENTIAL) != 0) return wish;
   const auto access = backing_access(*path, amode);
   wish.possible = access.has_value();

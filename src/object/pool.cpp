@@ -74,6 +74,7 @@ Pool::Pool(std::unique_ptr<Device> device, const Region& region, Group& group,
       retained_(region.geometry) {}
 
 Pool::~Pool() {
+  for (Companion* companion : companions_) companion->pool_closed();
   OpenPools& pools = open_pools();
   const std::lock_guard<std::mutex> lock(pools.mutex);
   if (const auto known = pools.by_directory.find(directory_);
@@ -204,7 +205,7 @@ void Pool::remove_companion(Companion& companion) {
 }
 
 Status Pool::prepare_companions() {
-  for (Companion* companion : companions_) PERDURE_TRY(companion->prepare());
+  for (Companion* companion : companions_) PERDURE_TRY(companion->prepare(building_.version));
   return Status::success();
 }
 

@@ -134,7 +134,7 @@ void add_structs_of_parts(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(PartStateFormat, lock), PERDURE_FIELD(PartStateFormat, pointers_used),
        PERDURE_FIELD(PartStateFormat, pointers), PERDURE_FIELD(PartStateFormat, epoch),
        PERDURE_FIELD(PartStateFormat, sized_epochs), PERDURE_FIELD(PartStateFormat, sizes),
-       PERDURE_FIELD(PartStateFormat, barriers),
+       PERDURE_FIELD(PartStateFormat, prepared), PERDURE_FIELD(PartStateFormat, barriers),
        PERDURE_FIELD(PartStateFormat, touched_blocks), PERDURE_FIELD(PartStateFormat, owners)}};
   all["OwnerFormat"] = {sizeof(OwnerFormat),
                         {PERDURE_FIELD(OwnerFormat, process), PERDURE_FIELD(OwnerFormat, start)}};

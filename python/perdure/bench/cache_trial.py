@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perdure.bench.programs import BenchFailed
-from perdure.bench.shared_memory import SharedMemoryWatch
 from perdure.bench.solver import OPEN_MPI, Program
-from perdure.core import load_core
 from perdure.run.attempt import Limits
 from perdure.run.job import JobRequest, JobResult, run_job
 from perdure.run.live import Live
@@ -26,7 +24,6 @@ _ENVIRONMENT = {**OPEN_MPI, "OMPI_MCA_odls_base_sigkill_timeout": "0"}
 _WRITES = 100  # of a rank, in each of four stages
 _LOG = struct.Struct("<8Q12Q12Q")  # RankLog of cache_job_plan.hpp
 _LOG_HEADER_BYTES = 256
-_RELEASE_S = 10.0
 _KILLED = -signal.SIGKILL  # the exit code of a recovery that was killed
 
 
@@ -132,7 +129,6 @@ class Trial:
 
     def run(self) -> Outcome:
         """Runs all of it; raises BenchFailed if there is nothing to judge."""
-        watch = SharedMemoryWatch()
         self._place.mkdir()
         self._ask("--make")
         outcome = Outcome()
@@ -145,8 +141,6 @@ class Trial:
             outcome.wrong, outcome.lost = verdict["wrong"], verdict["lost"]
             outcome.said += f"; {verdict}" if outcome.wrong or outcome.lost else ""
             left = [str(path) for path in self._pool.rglob("*") if path.is_file()]
-            # Open MPI's own, if it was killed inside its open; the next one takes it over.
-            left += [name for name in watch.leftovers() if not name.startswith("sem.OMPIO")]
             outcome.leftovers = len(left)
             outcome.said += f"; left behind: {', '.join(left)}" if left else ""
         return outcome
@@ -184,17 +178,6 @@ class Trial:
             outcome.refused = 1
             outcome.said = said[-500:].strip()
 
-    def _await_release(self) -> None:
-        """A rank is a zombie when its first thread is gone; the others may hold the part yet."""
-        core = load_core()
-        deadline = time.monotonic() + _RELEASE_S
-        places = [self._pool, *self._pool.glob("node-*")]
-        places = [str(place) for place in places if place.exists()]
-        while any(part.in_use for place in places for part in core.list_parts(place)):
-            if time.monotonic() > deadline:
-                raise BenchFailed(f"parts in {self._pool} are in use, and all processes have ended")
-            time.sleep(0.01)
-
     def _recover(self, outcome: Outcome) -> None:
         """Recovery until it is done; one that is killed is followed by one of the other kind."""
         killed_s, kind = self._kill.recovery_killed_s, self._kill.recovery
@@ -204,7 +187,6 @@ class Trial:
         self._recover_once(kind, None, outcome)
 
     def _recover_once(self, kind: str, killed_s: float | None, outcome: Outcome) -> None:
-        self._await_release()
         by_command = kind == "command"
         attempt = self._recover_by_command if by_command else self._recover_by_reopening
         code, seconds, said = attempt(killed_s)

@@ -10,7 +10,7 @@ every byte is compared with what the writes that were acknowledged and those und
     wrong      bytes that no order of events explains: a torn small write, others' bytes changed
     lost       bytes of acknowledged writes that are not there
     refused    a recovery that failed, or a job that ended before its kill
-    leftovers  files in /dev/shm, or parts in the pool, after the recovery
+    leftovers  parts in the pool after the recovery; the campaign looks at its own directory only
 
 With `ack=async` a write to another node counts as acknowledged from the next sync on.
 """
