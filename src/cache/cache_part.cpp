@@ -459,7 +459,8 @@ JournalFormat* CachePart::slot_of_thread() {
   watch_thread();
   give_slot(mine.part, mine.slot);
   JournalFormat* slot = claim_slot();
-  if (slot == nullptr && settle_dead().ok()) slot = claim_slot();  // else there are too many threads
+  if (slot == nullptr && settle_dead().ok())
+    slot = claim_slot();  // else there are too many threads
   mine = {number_, slot};
   return mine.slot;
 }

@@ -140,8 +140,9 @@ Result<bool> lock_alone(const FileHandle& handle, const std::string& path) {
     if (!alone.ok() || alone.value()) return alone;
     if (!all_are_dying(handle, path)) return false;
     if (waited_ms > dying_wait_ms) {
-      return Status(Code::busy, path + " is held by processes that are being killed and do not "
-                                       "end; try again when they are gone");
+      return Status(Code::busy, path +
+                                    " is held by processes that are being killed and do not "
+                                    "end; try again when they are gone");
     }
     ::usleep(1000);
   }
@@ -306,7 +307,9 @@ Status can_join(const CachePart& part, const PartWish& wish) {
   }
   if (std::memcmp(part.header().group_job, wish.identity.group_job,
                   sizeof wish.identity.group_job) != 0) {
-    return {Code::busy, wish.identity.path + " is open with another perdure_cache_group"};
+    return {Code::busy, wish.identity.path +
+                            " is open with another perdure_cache_group, or without; give the same "
+                            "hint, or close it there first"};
   }
   if (part.header().nodes == 1 && wish.identity.layout.nodes == 1) return Status::success();
   return {Code::busy, wish.identity.path +

@@ -237,6 +237,77 @@ TEST(PartDirectory, what_was_made_in_another_boot_keeps_only_what_was_durable) {
   }
 }
 
+// A part of a file that is committed with pool 1, which was at version 5 when it was made.
+PartWish group_wish(const Node& node, std::uint64_t job = 1, std::uint64_t version = 5) {
+  PartWish wish = node.wish();
+  wish.identity.group_job[0] = job;
+  wish.identity.group = "/some/pool";
+  wish.restored = GroupVersion{{job, 0}, version};
+  return wish;
+}
+
+TEST(PartDirectory, a_file_of_a_group_goes_back_to_the_version_of_its_pool_and_no_other) {
+  const Node node;
+  const auto settle = [&](std::optional<GroupVersion> version) {
+    return settle_part(node.parts(), node.file(), *node.backing, version);
+  };
+  OpenPart open = must(make_part(group_wish(node), *node.backing));
+  must(open.part->write(5000, Bytes(9000, 9).data(), 9000, Acknowledge::sync));
+  (void)must(open.part->write_back(0, true));
+  must(leave_part(std::move(open), true));
+  EXPECT_NE(read_file(node.file()), node.expected);
+  const Status alone = settle(std::nullopt);
+  EXPECT_EQ(alone.code(), Code::wrong_state);
+  EXPECT_TRUE(says(alone, "open it with perdure_cache_group of that pool")) << alone.message();
+  EXPECT_EQ(settle(GroupVersion{{2, 0}, 5}).code(), Code::wrong_state);
+  for (const std::uint64_t version : {4U, 6U}) {
+    const Status other = settle(GroupVersion{{1, 0}, version});
+    EXPECT_EQ(other.code(), Code::wrong_state);
+    EXPECT_TRUE(says(other, "first commit after a restart")) << other.message();
+  }
+  must(settle(GroupVersion{{1, 0}, 5}));
+  EXPECT_EQ(read_file(node.file()), node.expected);
+  EXPECT_FALSE(exists(node.part_file()));
+  EXPECT_FALSE(exists(node.part_file() + ".undo"));
+}
+
+TEST(PartDirectory, a_file_of_a_group_keeps_what_was_prepared_for_the_version_that_came_of_it) {
+  Node node;
+  OpenPart open = must(make_part(group_wish(node), *node.backing));
+  std::fill_n(node.expected.begin() + 5000, 9000, 9);
+  must(open.part->write(5000, Bytes(9000, 9).data(), 9000, Acknowledge::sync));
+  must(open.part->persist());
+  must(open.part->set_prepared(6));
+  must(leave_part(std::move(open), true));  // it did not come to set_epoch(6)
+  must(settle_part(node.parts(), node.file(), *node.backing, GroupVersion{{1, 0}, 6}));
+  EXPECT_EQ(read_file(node.file()), node.expected);
+}
+
+TEST(PartDirectory, a_file_that_is_open_in_one_group_is_not_joined_with_another_or_none) {
+  const Node node;
+  OpenPart open = must(make_part(group_wish(node), *node.backing));
+  for (const PartWish& wish : {node.wish(), group_wish(node, 2)}) {
+    const Status other = make_part(wish, *node.backing).status();
+    EXPECT_EQ(other.code(), Code::busy);
+    EXPECT_TRUE(says(other, "perdure_cache_group")) << other.message();
+  }
+  must(leave_part(std::move(must(make_part(group_wish(node), *node.backing))), false));
+  must(leave_part(std::move(open), false));
+}
+
+TEST(PartDirectory, recovery_of_a_file_of_a_group_takes_the_version_it_is_given_or_what_is_there) {
+  for (const bool as_it_is : {false, true}) {
+    Node node;
+    OpenPart open = must(make_part(group_wish(node), *node.backing));
+    must(open.part->write(5000, Bytes(9000, 9).data(), 9000, Acknowledge::sync));
+    must(leave_part(std::move(open), true));
+    const auto version = as_it_is ? std::nullopt : std::optional<std::uint64_t>(5);
+    (void)must(recover_part(node.parts(), node.part_file(), version));
+    if (as_it_is) std::fill_n(node.expected.begin() + 5000, 9000, 9);
+    EXPECT_EQ(read_file(node.file()), node.expected);
+  }
+}
+
 TEST(PartDirectory, a_directory_that_is_not_there_holds_nothing) {
   EXPECT_EQ(list_parts("/nowhere/at/all").status().code(), Code::not_found);
   EXPECT_EQ(discard_part("/nowhere/at/all", "x").code(), Code::not_found);

@@ -191,6 +191,16 @@ TEST(PartServer, the_lock_has_one_owner_and_only_that_one_unlocks) {
   EXPECT_EQ(other->try_lock(0).status().code(), Code::invalid_argument);
 }
 
+TEST(PartServer, the_lock_of_a_client_whose_connection_ended_is_free) {
+  const Served served(1, LayoutKind::cyclic, {});
+  auto dying = served.connect();
+  ASSERT_TRUE(must(dying->try_lock(7)));
+  EXPECT_FALSE(must(served.clients[0]->try_lock(8)));
+  dying.reset();
+  while (!must(served.clients[0]->try_lock(8))) ::usleep(100);
+  must(served.clients[0]->unlock(8));
+}
+
 TEST(PartServer, several_clients_write_disjoint_ranges_while_others_write_back) {
   Served served(1, LayoutKind::cyclic, Bytes(400000, 1), 4096);
   std::vector<std::thread> threads;

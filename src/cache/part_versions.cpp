@@ -114,8 +114,8 @@ Status CachePart::roll_back_block(std::uint64_t block, std::uint64_t version) {
 }
 
 // The pool is at the version after which the part began to change, or at the next one, for which
-// all was durable here when it was committed (P8). Anything else is a version that knows nothing of what
-// the part holds.
+// all was durable here when it was committed (P8). Anything else is a version that knows nothing of
+// what the part holds.
 Status CachePart::check_goes_back(std::uint64_t version) const {
   const std::uint64_t noted = std::max(state_->sized_epochs[0], state_->sized_epochs[1]);
   if (noted == 0) return Status::success();  // its making was cut short: nobody has used it

@@ -42,8 +42,7 @@ Status UndoLog::write_place(std::uint64_t block, unsigned grain, std::uint64_t v
   const std::uint64_t words[2] = {version, checksum_of(version, bytes, count)};
   const std::uint64_t words_at =
       (block * grains_per_block + grain) * sizeof(UndoFormat) + offsetof(UndoFormat, version);
-  // A slot that names an older version, or whose checksum fails, keeps nothing.
-  PERDURE_TRY(device_->fence());
+  // One fence for both: a slot that names an older version, or whose checksum fails, keeps nothing.
   device_->store(words_at, words, sizeof words);
   device_->flush(words_at, sizeof words);
   PERDURE_TRY(device_->fence());

@@ -21,15 +21,16 @@ class Log {
     must(device->resize(geometry.file_bytes()));
     device_ = device.get();
     log_.emplace(std::move(device), geometry);
-    for (std::uint64_t block = 0; block < geometry.blocks; ++block) must(log_->prepare_block(block));
+    for (std::uint64_t block = 0; block < geometry.blocks; ++block)
+      must(log_->prepare_block(block));
   }
   UndoLog& operator*() { return *log_; }
   UndoLog* operator->() { return &*log_; }
   CrashDevice& device() { return *device_; }
   std::uint32_t keep(std::uint64_t block, unsigned grain, std::uint64_t version, const Bytes& bytes,
                      std::uint32_t owner = self) {
-    return must(log_->keep(block, grain, version, reinterpret_cast<const std::byte*>(bytes.data()),
-                           owner));
+    return must(
+        log_->keep(block, grain, version, reinterpret_cast<const std::byte*>(bytes.data()), owner));
   }
 
  private:

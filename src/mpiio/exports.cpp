@@ -4,6 +4,7 @@
 
 #include "mpi/caller_scope.hpp"
 #include "mpiio/file_calls.hpp"
+#include "mpiio/open_file.hpp"
 #include "perdure/perdure.h"
 
 #define EXPORTED PERDURE_API
@@ -171,5 +172,9 @@ EXPORT_END(read_all_end, void*)
 EXPORT_END(write_all_end, const void*)
 EXPORT_END(read_ordered_end, void*)
 EXPORT_END(write_ordered_end, const void*)
+
+EXPORTED int MPI_Error_string(int code, char* text, int* length) {
+  return file_error_string(code, text, length);
+}
 
 }  // extern "C"

@@ -1,5 +1,6 @@
 // Perdure's errors as MPI's error classes for files, each with a code whose text is the sentence of
 // the newest failure.
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
@@ -27,16 +28,28 @@ int error_class(Code code) {
   }
 }
 
+struct FileErrors {
+  std::mutex mutex;
+  std::map<int, int> codes;           // by class
+  std::map<int, std::string> newest;  // by code
+};
+
+FileErrors& file_errors() {
+  static FileErrors errors;
+  return errors;
+}
+
 int error_code(const Status& status) {
-  static std::mutex mutex;
-  static std::map<int, int> codes;  // by class
-  const std::lock_guard<std::mutex> lock(mutex);
+  FileErrors& errors = file_errors();
+  const std::lock_guard<std::mutex> lock(errors.mutex);
   const int wanted = error_class(status.code());
-  auto [found, fresh] = codes.try_emplace(wanted, wanted);
+  auto [found, fresh] = errors.codes.try_emplace(wanted, wanted);
   if (fresh && PMPI_Add_error_code(wanted, &found->second) != MPI_SUCCESS) found->second = wanted;
   std::string text = "Perdure: " + status.message();
   if (text.size() >= MPI_MAX_ERROR_STRING) text.resize(MPI_MAX_ERROR_STRING - 1);
-  if (found->second != wanted) PMPI_Add_error_string(found->second, text.c_str());
+  if (found->second == wanted) return wanted;
+  PMPI_Add_error_string(found->second, text.c_str());
+  errors.newest[found->second] = text;
   return found->second;
 }
 
@@ -56,6 +69,21 @@ int raise_without_file(int code) {
 }
 
 }  // namespace
+
+// MPICH 4 has no text for a new code of one of MPI's own classes.
+int file_error_string(int code, char* text, int* length) {
+  {
+    FileErrors& errors = file_errors();
+    const std::lock_guard<std::mutex> lock(errors.mutex);
+    const auto found = errors.newest.find(code);
+    if (found != errors.newest.end()) {
+      std::memcpy(text, found->second.c_str(), found->second.size() + 1);
+      *length = static_cast<int>(found->second.size());
+      return MPI_SUCCESS;
+    }
+  }
+  return PMPI_Error_string(code, text, length);
+}
 
 int raise_on_file(MPI_File file, const Status& status) {
   const int code = error_code(status);

@@ -66,5 +66,7 @@ void find_short_cut(OpenFile& open);
 // Calls the error handler of the file, or of no file, with a code of the class that fits `status`
 // and its sentence; returns the code.
 int raise_on_file(MPI_File file, const Status& status);
+// MPI_Error_string, of these codes too.
+int file_error_string(int code, char* text, int* length);
 
 }  // namespace perdure

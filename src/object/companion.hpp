@@ -20,8 +20,8 @@ class Companion {
   virtual ~Companion() = default;
 
   virtual std::string name() const = 0;  // for sentences
-  // What belongs to `version`, which is being made, becomes durable, and nothing is forgotten of the
-  // version before. Every rank has done so before the version is decided.
+  // What belongs to `version`, which is being made, becomes durable, and nothing is forgotten of
+  // the version before. Every rank has done so before the version is decided.
   virtual Status prepare(std::uint64_t version) = 0;
   // The version is decided, and durable; what changes from now on belongs to the next one. Called
   // before any rank that has returned from the commit can change anything. A failure is told by

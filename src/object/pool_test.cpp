@@ -340,5 +340,56 @@ TEST_F(PoolTest, commits_touch_neither_more_nor_less_than_they_must) {
   EXPECT_EQ(after.copied_bytes - before.copied_bytes, 8192U + 2 * 8);  // data and its table
 }
 
+// Says what was asked of it.
+class Listener final : public Companion {
+ public:
+  std::string name() const override { return "a listener"; }
+  Status prepare(std::uint64_t version) override {
+    heard += "prepare " + std::to_string(version) + "; ";
+    return answer;
+  }
+  void committed(std::uint64_t version) override {
+    heard += "committed " + std::to_string(version) + "; ";
+  }
+  void pool_closed() override { heard += "closed; "; }
+  std::string heard;
+  Status answer;
+};
+
+TEST_F(PoolTest, a_companion_is_prepared_before_each_version_and_told_of_it) {
+  open();
+  Listener listener;
+  EXPECT_EQ(pool_->add_companion(listener).code(), Code::wrong_state);
+  ASSERT_TRUE(pool_->restart().ok());
+  ASSERT_TRUE(pool_->add_companion(listener).ok());
+  ASSERT_TRUE(pool_->commit().ok());
+  EXPECT_EQ(listener.heard, "prepare 1; committed 1; ");
+  listener.heard.clear();
+  listener.answer = Status(Code::io_error, "not durable");
+  EXPECT_EQ(pool_->commit().status().message(), "not durable");
+  EXPECT_EQ(listener.heard, "prepare 2; ");
+  listener.answer = Status::success();
+  EXPECT_EQ(pool_->commit().value(), 2U);
+  listener.heard.clear();
+  pool_.reset();
+  EXPECT_EQ(listener.heard, "closed; ");
+}
+
+TEST_F(PoolTest, with_a_companion_nothing_is_committed_in_the_background_nor_taken_back) {
+  open();
+  Listener listener;
+  ASSERT_TRUE(pool_->restart().ok());
+  ASSERT_TRUE(pool_->add_companion(listener).ok());
+  for (const Status& refused :
+       {pool_->commit_begin(), pool_->commit_staged().status(), pool_->restore(0)}) {
+    EXPECT_EQ(refused.code(), Code::unsupported);
+    EXPECT_NE(refused.message().find("a listener is committed with this pool"), std::string::npos);
+  }
+  pool_->remove_companion(listener);
+  EXPECT_TRUE(pool_->commit_begin().ok());
+  EXPECT_TRUE(pool_->commit_wait().ok());
+  EXPECT_EQ(listener.heard, "");
+}
+
 }  // namespace
 }  // namespace perdure

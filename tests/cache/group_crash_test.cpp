@@ -99,9 +99,9 @@ class Sweeper {
     must(part_->persist());
     must(part_->set_prepared(version_ + 1));
     versions_[version_ + 1] = now_;
-    crash();     // before the version is decided
+    crash();  // before the version is decided
     ++version_;
-    crash();     // and after
+    crash();  // and after
     must(part_->set_epoch(version_));
   }
   void crash() { check_images(device_); }
@@ -175,10 +175,9 @@ class Sweeper {
   void check_images(CrashDevice& device) {
     if (!wrong_.empty()) return;
     const Bytes handed = read_file(directory_ / "file");
-    device.for_each_image(sweep_.model, images_per_fence, fences_,
-                          [&](std::span<const std::byte> image) {
-                            check(image, file_after_crash(handed), false);
-                          });
+    device.for_each_image(
+        sweep_.model, images_per_fence, fences_,
+        [&](std::span<const std::byte> image) { check(image, file_after_crash(handed), false); });
     const std::vector<std::byte> stored(device.base(), device.base() + all_bytes_);
     check(stored, handed, true);
   }
@@ -276,13 +275,13 @@ TEST(GroupCrash, every_image_at_every_fence_goes_back_to_the_version_of_the_pool
 
 TEST(GroupCrash, what_the_file_was_handed_before_a_commit_goes_back_too) {
   for (const AtomicityModel model : models) {
-    Sweeper sweeper({model, 4096}, 1);
-    sweeper.write(100, 5000, Acknowledge::sync);
+    Sweeper sweeper({model, 16384}, 1);
+    sweeper.write(100, 1000, Acknowledge::sync);
     sweeper.write_back(true);
     sweeper.crash();
     sweeper.commit();
     sweeper.write(100, 50, Acknowledge::durable);
-    sweeper.write(11000, 3000, Acknowledge::sync);  // makes the file larger
+    sweeper.write(11000, 700, Acknowledge::sync);  // makes the file larger
     sweeper.write_back(true);
     sweeper.crash();
     EXPECT_EQ(sweeper.wrong(), "") << atomicity_name(model);

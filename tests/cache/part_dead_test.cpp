@@ -164,8 +164,8 @@ TEST(PartDead, a_block_that_a_dead_process_was_filling_is_filled_by_another) {
     std::byte byte{};
     (void)part.read(block_bytes, &byte, 1);
   });
-  EXPECT_EQ(shared.read(block_bytes, 100),
-            Bytes(shared.expected.begin() + block_bytes, shared.expected.begin() + block_bytes + 100));
+  EXPECT_EQ(shared.read(block_bytes, 100), Bytes(shared.expected.begin() + block_bytes,
+                                                 shared.expected.begin() + block_bytes + 100));
   shared.close();
 }
 
@@ -212,9 +212,8 @@ TEST(PartDead, a_small_write_of_a_dead_process_is_whole_when_the_last_one_leaves
   Shared shared;
   (void)shared.read(0, 1);
   const Bytes torn(300, 4);
-  shared.die_in([&](CachePart& part, HookDevice& device) {
-    die_amid_small_write(part, device, torn);
-  });
+  shared.die_in(
+      [&](CachePart& part, HookDevice& device) { die_amid_small_write(part, device, torn); });
   shared.write(1000 / grain_bytes * grain_bytes, Bytes(1, 8));
   shared.expect(1000, torn);
   shared.close();
@@ -224,9 +223,8 @@ TEST(PartDead, a_small_write_of_a_dead_process_is_not_done_over_what_was_written
   Shared shared;
   (void)shared.read(0, 1);
   const Bytes torn(300, 4);
-  shared.die_in([&](CachePart& part, HookDevice& device) {
-    die_amid_small_write(part, device, torn);
-  });
+  shared.die_in(
+      [&](CachePart& part, HookDevice& device) { die_amid_small_write(part, device, torn); });
   OpenPart second = must(shared.make());  // joins, and settles
   EXPECT_TRUE(second.joined);
   shared.expect(1000, torn);
@@ -361,9 +359,8 @@ TEST(PartDead, a_part_whose_only_process_is_dying_is_waited_for_and_recovered) {
   shared.open.reset();
   const Bytes torn(300, 4);
   HeldInDeath victim([&] {
-    shared.join_and([&](CachePart& part, HookDevice& device) {
-      die_amid_small_write(part, device, torn);
-    });
+    shared.join_and(
+        [&](CachePart& part, HookDevice& device) { die_amid_small_write(part, device, torn); });
   });
   const auto found = must(list_parts(shared.scratch / "parts"));
   ASSERT_EQ(found.size(), 1U);

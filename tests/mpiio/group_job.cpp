@@ -4,8 +4,8 @@
 //   group_job PLACE SEED STEPS NODES [KILL_RANK KILL_STEP KILL_NS]
 //
 // A step changes all three; what they hold after it is a pure function of seed and step, so a start
-// that finds them at different versions, or anything torn, sees it, and ends with 4. A version older
-// than one that a rank saw committed ends it with 5. KILL_RANK -1 is every rank.
+// that finds them at different versions, or anything torn, sees it, and ends with 4. A version
+// older than one that a rank saw committed ends it with 5. KILL_RANK -1 is every rank.
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/mman.h>
@@ -138,9 +138,9 @@ class Job {
     perdure_pool* pool = nullptr;
     check(perdure_win_pool(window_, &pool), "perdure_win_pool");
     const std::uint64_t shape = cells;
-    check(perdure_array_open(pool, "array", PERDURE_INT64, 1, &shape, PERDURE_TWIN, nullptr,
-                             &array_),
-          "perdure_array_open");
+    check(
+        perdure_array_open(pool, "array", PERDURE_INT64, 1, &shape, PERDURE_TWIN, nullptr, &array_),
+        "perdure_array_open");
     check(perdure_scalar(pool, "iteration", &step_, sizeof step_), "perdure_scalar");
     open_file();
   }
@@ -152,7 +152,8 @@ class Job {
     const auto* array = static_cast<const std::uint64_t*>(perdure_consistent(array_));
     for (std::size_t i = 0; i < cells && wrong == 0; ++i) {
       if (base_[i] != cell_at(options_, rank_, step_, i)) wrong = say(4, "the window differs");
-      if (array[i] != cell_at(options_, rank_, step_, i + cells)) wrong = say(4, "the array differs");
+      if (array[i] != cell_at(options_, rank_, step_, i + cells))
+        wrong = say(4, "the array differs");
     }
     const auto expected = file_at(options_, ranks_, step_);
     std::vector<unsigned char> got(expected.size() + 100);
@@ -160,16 +161,16 @@ class Job {
     int count = 0;
     MPI_Offset size = 0;
     MPI_File_get_size(file_, &size);
-    check_mpi(MPI_File_read_at(file_, 0, got.data(), static_cast<int>(got.size()), MPI_BYTE,
-                               &status),
-              "read");
+    check_mpi(
+        MPI_File_read_at(file_, 0, got.data(), static_cast<int>(got.size()), MPI_BYTE, &status),
+        "read");
     MPI_Get_count(&status, MPI_BYTE, &count);
     got.resize(static_cast<std::size_t>(count));
     if (wrong == 0 && (size != count || got != expected)) {
       const auto differs = std::mismatch(got.begin(), got.end(), expected.begin(), expected.end());
-      wrong = say(4, "the file differs at byte " + std::to_string(differs.first - got.begin()) +
-                         " of " + std::to_string(expected.size()) + ", it has " +
-                         std::to_string(size));
+      wrong =
+          say(4, "the file differs at byte " + std::to_string(differs.first - got.begin()) +
+                     " of " + std::to_string(expected.size()) + ", it has " + std::to_string(size));
     }
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     return wrong;
@@ -245,10 +246,10 @@ class Job {
     for (std::size_t i = 0; i < cells; ++i) array[i] = cell_at(options_, rank_, next, i + cells);
     for (std::uint64_t number = 0; number < writes_per_step; ++number) {
       const Write write = write_of(options_, rank_, ranks_, next, number);
-      check_mpi(MPI_File_write_at(file_, static_cast<MPI_Offset>(write.offset), write.bytes.data(),
-                                  static_cast<int>(write.bytes.size()), MPI_BYTE,
-                                  MPI_STATUS_IGNORE),
-                "write");
+      check_mpi(
+          MPI_File_write_at(file_, static_cast<MPI_Offset>(write.offset), write.bytes.data(),
+                            static_cast<int>(write.bytes.size()), MPI_BYTE, MPI_STATUS_IGNORE),
+          "write");
     }
     if (mix(options_.seed, next) % 3 == 0) check_mpi(MPI_File_sync(file_), "sync");
     step_ = next;

@@ -50,12 +50,139 @@ static void leave_shared_file(void) {
   MPI_File_close(&file);
 }
 
+/* Two ways to one cached file: each sees what the other has written, and how large the file is. */
+static void see_each_other(void) {
+  MPI_File all, own;
+  MPI_Offset size = 0;
+  int value = 10 + rank, seen[2] = {0, 0};
+  const int amode = MPI_MODE_CREATE | MPI_MODE_RDWR;
+  MPI_File_open(MPI_COMM_WORLD, path, amode, MPI_INFO_NULL, &all);
+  MPI_File_set_size(all, 0);
+  MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_RDWR, MPI_INFO_NULL, &own);
+  MPI_File_write_at(own, rank * 4, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_File_read_at(all, 0, seen, 2, MPI_INT, MPI_STATUS_IGNORE);
+  MPI_File_get_size(all, &size);
+  if (seen[0] != 10 || seen[1] != 11 || size != 8) {
+    fprintf(stderr, "rank %d: %d %d, %ld bytes through the world's handle\n", rank, seen[0],
+            seen[1], (long)size);
+    wrong = 1;
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  value = 20 + rank;
+  MPI_File_write_at_all(all, rank * 4, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_File_read_at(own, 0, seen, 2, MPI_INT, MPI_STATUS_IGNORE);
+  if (seen[0] != 20 || seen[1] != 21) {
+    fprintf(stderr, "rank %d: %d %d through its own handle\n", rank, seen[0], seen[1]);
+    wrong = 1;
+  }
+  MPI_File_close(&all);
+  MPI_File_read_at(own, 0, seen, 2, MPI_INT, MPI_STATUS_IGNORE); /* the other handle is closed */
+  if (seen[0] != 20 || seen[1] != 21) wrong = 1;
+  MPI_File_close(&own);
+}
+
+static int handled_code, handled_times;
+
+static void handle(MPI_File* file, int* code, ...) {
+  (void)file;
+  handled_code = *code;
+  ++handled_times;
+}
+
+/* The program's own error handler hears of what a cached file refuses, once, with a code that has
+ * the sentence. */
+static void call_own_handler(void) {
+  MPI_File file;
+  MPI_Errhandler own;
+  MPI_Info hints;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int code, length = 0;
+  MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  MPI_File_create_errhandler(handle, &own);
+  MPI_File_set_errhandler(file, own);
+  MPI_Info_create(&hints);
+  MPI_Info_set(hints, "perdure_cache_block", "8192");
+  code = MPI_File_set_info(file, hints);
+  expect(code, MPI_ERR_ARG, "another size of blocks");
+  MPI_Error_string(code, text, &length);
+  if (handled_times != 1 || handled_code != code || !strstr(text, "can't be changed while")) {
+    fprintf(stderr, "rank %d: handled %d times with %d, not %d: %s\n", rank, handled_times,
+            handled_code, code, text);
+    wrong = 1;
+  }
+  MPI_Info_free(&hints);
+  MPI_Errhandler_free(&own);
+  MPI_File_close(&file);
+}
+
+/* Says what is missing in the room, and loses nothing: PERDURE_SMALL_POOL has less than 8 MiB. */
+static void fill_small_pool(void) {
+  const char* pool = getenv("PERDURE_SMALL_POOL");
+  MPI_Info hints;
+  MPI_File file;
+  char text[MPI_MAX_ERROR_STRING] = "", seen = 0;
+  const MPI_Offset size = 8 << 20;
+  int length = 0, code;
+  if (pool == NULL) return;
+  MPI_Info_create(&hints);
+  MPI_Info_set(hints, "perdure_cache", "off");
+  MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, hints, &file);
+  MPI_File_set_size(file, size);
+  if (rank == 0) MPI_File_write_at(file, size - 1, "x", 1, MPI_BYTE, MPI_STATUS_IGNORE);
+  MPI_File_close(&file);
+  MPI_Info_set(hints, "perdure_cache", "on");
+  MPI_Info_set(hints, "perdure_cache_pool", pool);
+  code = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, hints, &file);
+  if (rank == 0) expect(code, MPI_ERR_NO_SPACE, "a pool that is too small"); /* others: a peer */
+  if (code == MPI_SUCCESS) wrong = 1;
+  MPI_Error_string(code, text, &length);
+  if (rank == 0 && (!strstr(text, "8388608") || !strstr(text, "has room for"))) {
+    fprintf(stderr, "a pool that is too small: %s\n", text);
+    wrong = 1;
+  }
+  MPI_Info_set(hints, "perdure_cache", "off");
+  MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, hints, &file);
+  MPI_File_read_at(file, size - 1, &seen, 1, MPI_BYTE, MPI_STATUS_IGNORE);
+  if (seen != 'x') fprintf(stderr, "rank %d: the last byte is lost\n", rank), wrong = 1;
+  MPI_File_close(&file);
+  MPI_Info_free(&hints);
+}
+
+/* A file that is not cached can't be committed with a pool. */
+static void refuse_group(void) {
+  MPI_Info hints;
+  MPI_File file;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0, code;
+  MPI_Info_create(&hints);
+  MPI_Info_set(hints, "perdure_cache", "off");
+  MPI_Info_set(hints, "perdure_cache_group", "/none");
+  code = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, hints, &file);
+  expect(code, MPI_ERR_ARG, "a group of a file that is not cached");
+  MPI_Error_string(code, text, &length);
+  if (!strstr(text, "give perdure_cache=on")) fprintf(stderr, "%s\n", text), wrong = 1;
+  MPI_Info_set(hints, "perdure_cache", "on");
+  code = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, hints, &file);
+  expect(code, MPI_ERR_NO_SUCH_FILE, "a group that is not open");
+  MPI_Error_string(code, text, &length);
+  if (!strstr(text, "open the pool")) fprintf(stderr, "%s\n", text), wrong = 1;
+  code = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_WRONLY | MPI_MODE_SEQUENTIAL, hints, &file);
+  expect(code, MPI_ERR_UNSUPPORTED_OPERATION, "a sequential file in a group");
+  MPI_Info_free(&hints);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   snprintf(path, sizeof path, "%s/file", getenv("TMPDIR"));
   leave_deleted_file();
   leave_shared_file();
+  see_each_other();
+  call_own_handler();
+  fill_small_pool();
+  refuse_group();
   expect_open("perdure_cache_nonsense", "1", MPI_ERR_ARG);
   expect_open("perdure_cache_block", "4097", MPI_ERR_ARG);
   expect_open("perdure_cache_block", rank == 0 ? "65536" : "131072", MPI_ERR_ARG);
