@@ -79,7 +79,7 @@ struct PartStateFormat {
                                   // the owner that sets it
   std::uint64_t sized_epochs[2];  // versions + 1, and how large the file was then; 0: none
   std::uint64_t sizes[2];
-  std::uint64_t prepared;        // the version for which all was made durable last
+  std::uint64_t prepared;  // the version for which all was made durable last
   // 1: every process of the part takes part in process barriers; 0: whoever made it could not.
   std::uint64_t barriers;
   std::uint64_t touched_blocks;  // beyond these no block was ever asked for
