@@ -43,10 +43,10 @@ class CacheFilter {
     }
   }
 
-  // Accesses so far are those of access(), one for each line.
+  // Reports a write of every line that is dirty, and makes it clean. Nothing in mode paper.
   void write_back();
 
-  std::uint64_t misses() const { return misses_; }
+  std::uint64_t misses() const { return misses_; }  // lines that were read in
 
  private:
   // An entry is the number of a line and, in the lowest bit, whether it is dirty.

@@ -24,7 +24,8 @@ enum class ImportFormat { lackey, din, dramsim3, ramulator, oracle_general };
 // The format called `name`, as above; Code::invalid_argument lists them.
 Result<ImportFormat> import_format(const std::string& name);
 
-// True where the format holds accesses behind the caches: they pass no filter, whatever is asked.
+// True where the format holds accesses behind the caches: a header with another mode than none is
+// Code::invalid_argument for them.
 bool is_filtered(ImportFormat format);
 
 struct Imported {
