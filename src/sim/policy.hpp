@@ -7,11 +7,13 @@
 //   Place miss(PageId page)                  it is not: make room with memory.evict() if need be,
 //   and
 //                                            say in which memory, that has a free frame, it goes
+// and, where it can't work with every machine,
+//   static Status check(const PolicySetup& setup)
 // Exactly one of hit and miss is called for each record, before its accesses are counted. The file
 // ends with its entry for the table,
-//   const PolicyEntry NAME_policy = policy_entry<P>({.name = "NAME", .description = "…", …});
-// and policies/NAME.cpp is added to the list in CMakeLists.txt: nothing else. policies/fifo.cpp is
-// the template: copy it. `policy_test` then tries the new one on random traces by itself.
+//   const PolicyEntry& NAME_policy()   that returns a static policy_entry<P>({.name = "NAME", …})
+// and NAME is added to the list in CMakeLists.txt: nothing else. policies/fifo.cpp is the template:
+// copy it. The tests then try the new one on random traces by themselves.
 #pragma once
 
 #include <cstdint>
@@ -53,6 +55,7 @@ struct PolicySetup {
   std::span<const trace::PageCounts> counts = {};  // accesses of each page over the whole trace
   std::span<const std::uint64_t> next_uses = {};   // of each record: the next one to its page
   const Devices* devices = nullptr;
+  std::uint64_t floor_pages = 0;  // of the trace's reduction
 };
 
 inline constexpr std::uint64_t never = ~std::uint64_t{0};
@@ -74,7 +77,7 @@ struct PolicyEntry {
   bool is_bound = false;      // not a policy that a system could have
   // With a reduced trace, faults and write-backs are those of the whole one (reducer.hpp).
   bool exact_when_reduced = false;
-  std::unique_ptr<Replay> (*create)(const PolicySetup& setup) = nullptr;
+  Result<std::unique_ptr<Replay>> (*create)(const PolicySetup& setup) = nullptr;
 };
 
 // The loop of the simulator: one record after the other.
@@ -104,8 +107,9 @@ class ReplayOf final : public Replay {
 
 template <typename Policy>
 PolicyEntry policy_entry(PolicyEntry entry) {
-  entry.create = [](const PolicySetup& setup) -> std::unique_ptr<Replay> {
-    return std::make_unique<ReplayOf<Policy>>(setup);
+  entry.create = [](const PolicySetup& setup) -> Result<std::unique_ptr<Replay>> {
+    if constexpr (requires { Policy::check(setup); }) PERDURE_TRY(Policy::check(setup));
+    return std::unique_ptr<Replay>(std::make_unique<ReplayOf<Policy>>(setup));
   };
   return entry;
 }

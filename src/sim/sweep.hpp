@@ -52,7 +52,8 @@ class Curve {
 
   // Everything that run() counts, at D frames. D is at least 1 unless all pages are pinned.
   Counters counters(std::uint64_t dram_frames) const;
-  // Whether the low-power policy, with this alpha and no warm-up, does the same as MRAM-fixed.
+  // Whether the low-power policy, with this alpha and no warm-up, does the same as MRAM-fixed. With
+  // the lowest hit rate h this is so from D = M (alpha / h - 1) on. False without MRAM.
   bool low_power_equals(std::uint64_t dram_frames, double alpha) const;
 };
 
