@@ -5,7 +5,7 @@
 // most one frame; accesses are counted where the page is. A policy says which page leaves and where
 // one comes to; it can not miscount.
 // Threads: one. Failure: a policy that breaks the rules is a bug, and an assertion.
-// Memory: 1 byte for each page.
+// Memory: 2 bytes for each page.
 #pragma once
 
 #include <array>
@@ -35,7 +35,18 @@ class Memory {
   Place place(PageId page) const { return static_cast<Place>(state_[page] & place_bit); }
 
   // Takes a resident page out; its frame is free. The place that it was at.
-  Place evict(PageId page);
+  Place evict(PageId page) {
+    const State state = state_[page];
+    PERDURE_ASSERT((state & resident_bit) != 0);
+    const auto from = static_cast<Place>(state & place_bit);
+    PlaceCounters& counters = counters_[from];
+    const std::uint64_t dirty = (state & dirty_bit) / dirty_bit;
+    counters.page_outs += dirty;
+    counters.clean_evictions += 1 - dirty;
+    state_[page] = known_bit;
+    ++free_[index_of(from)];
+    return from;
+  }
   // Moves a resident page to a free frame of the other memory.
   void move(PageId page, Place to);
   // Exchanges the frames of two resident pages in different memories.
@@ -43,29 +54,41 @@ class Memory {
 
   // For the loop in run.hpp:
   void grow(std::uint32_t pages) { state_.resize(pages, 0); }
-  void load(PageId page, Place to);
+  void load(PageId page, Place to) {
+    const State state = state_[page];
+    PERDURE_ASSERT((state & resident_bit) == 0 && free(to) > 0);
+    --free_[index_of(to)];
+    PlaceCounters& counters = counters_[to];
+    const std::uint64_t known = (state & known_bit) / known_bit;
+    counters.page_ins += known;
+    counters.first_touches += 1 - known;
+    const State dirty = known == 0 && first_touch_ == FirstTouch::dirty ? dirty_bit : 0;
+    state_[page] = static_cast<State>(known_bit | resident_bit | dirty | index_of(to));
+  }
   void access(PageId page, std::uint32_t reads, std::uint32_t writes) {
-    std::uint8_t& state = state_[page];
+    State& state = state_[page];
     PlaceCounters& counters = counters_.at[state & place_bit];
     counters.reads += reads;
     counters.writes += writes;
-    if (writes != 0) state |= dirty_bit;
+    state = static_cast<State>(state | (writes != 0 ? dirty_bit : 0));
   }
 
   const Counters& counters() const { return counters_; }
   std::uint64_t resident_pages() const;
 
  private:
-  static constexpr std::uint8_t place_bit = 1;
-  static constexpr std::uint8_t resident_bit = 2;
-  static constexpr std::uint8_t dirty_bit = 4;
-  static constexpr std::uint8_t known_bit = 8;  // was resident before
+  // Not a byte: a store to one might be to anything, as far as the compiler knows.
+  using State = std::uint16_t;
+  static constexpr State place_bit = 1;
+  static constexpr State resident_bit = 2;
+  static constexpr State dirty_bit = 4;
+  static constexpr State known_bit = 8;  // was resident before
 
   std::array<std::uint64_t, places> frames_;
   std::array<std::uint64_t, places> free_;
   FirstTouch first_touch_;
   Counters counters_;
-  std::vector<std::uint8_t> state_;
+  std::vector<State> state_;
 };
 
 }  // namespace perdure::sim

@@ -146,7 +146,7 @@ class Run {
       if (batch.value().kind == trace::Batch::Kind::end) return Status::success();
       replay_->grow(reader_.pages());
       replay_->feed(batch.value().records);
-      count(batch.value().records);
+      count(batch.value());
       if (configuration_.progress && !configuration_.progress(progress_)) {
         outcome_.partial = true;
         return Status::success();
@@ -154,15 +154,13 @@ class Run {
     }
   }
 
-  void count(std::span<const trace::Record> records) {
-    for (const trace::Record& record : records) {
-      requested_.reads += record.reads;
-      requested_.writes += record.writes;
-    }
-    progress_.records += records.size();
+  void count(const trace::Batch& batch) {
+    requested_.reads += batch.accesses.reads;
+    requested_.writes += batch.accesses.writes;
+    progress_.records += batch.records.size();
     progress_.accesses = requested_.reads + requested_.writes;
     const PlaceCounters& mram = memory_.counters()[Place::mram];
-    if (!records.empty()) hit_rate_.add({progress_.accesses, mram.reads + mram.writes});
+    if (!batch.records.empty()) hit_rate_.add({progress_.accesses, mram.reads + mram.writes});
   }
 
   Status check_sums() const {

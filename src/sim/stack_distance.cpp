@@ -24,7 +24,7 @@ void StackDistance::add_block(std::uint32_t block) {
   for (std::uint32_t i = block + 1; i < tree_.size(); i += i & (0U - i)) tree_[i] += count;
 }
 
-// Moves the slots in use together, in their order, and makes room for three times as many again.
+// Moves the slots in use together, in their order, and makes room for twice as many again.
 void StackDistance::compact() {
   std::uint32_t kept = 0;
   visit([&](std::uint32_t page, std::uint32_t) {
@@ -32,7 +32,7 @@ void StackDistance::compact() {
     slot_of_[page] = kept++;
   });
   PERDURE_ASSERT(kept == live_);
-  const std::uint64_t wanted = (std::uint64_t{live_} * 4 / block_slots + 1) * block_slots;
+  const std::uint64_t wanted = (std::uint64_t{live_} * 3 / block_slots + 1) * block_slots;
   PERDURE_ASSERT(wanted < none);
   slots_ = std::max({slots_, slots_min, static_cast<std::uint32_t>(wanted)});
   page_of_.resize(slots_);

@@ -4,7 +4,7 @@
 // depth is the number of bits set behind the page's slot, and itself. Bits are counted by word and
 // by a Fenwick tree over blocks of 512, so that the tree stays in the first-level cache: O(log P).
 // When slots run out, those in use are moved together.
-// Threads: one. Failure: none. Memory: at most 24.2 bytes for each page.
+// Threads: one. Failure: none. Memory: at most 16.2 bytes for each page.
 #pragma once
 
 #include <bit>

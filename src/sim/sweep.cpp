@@ -173,9 +173,7 @@ class Sweep {
         one->grow(reader_.pages());
         one->feed(batch.value().records);
       }
-      for (const trace::Record& record : batch.value().records) {
-        progress_.accesses += std::uint64_t{record.reads} + record.writes;
-      }
+      progress_.accesses += batch.value().accesses.reads + batch.value().accesses.writes;
       progress_.records += batch.value().records.size();
       if (configuration_.progress && !configuration_.progress(progress_)) {
         return {Code::wrong_state, "the sweep was stopped before its end"};

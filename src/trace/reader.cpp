@@ -85,7 +85,7 @@ class Reader::Impl {
       switch (frames_.kind()) {
         case FrameKind::records:
           PERDURE_TRY(read_records());
-          batch = {Batch::Kind::records, records_, {}};
+          batch = {Batch::Kind::records, records_, decoded_, {}};
           if (only.empty() || in_region_named(only)) return batch;
           break;
         case FrameKind::region_begin:
@@ -133,8 +133,8 @@ class Reader::Impl {
     records_.resize(frame.records);
     Decoded decoded;
     const auto before = static_cast<std::uint32_t>(page_numbers.size());
-    if (!decode_records(frames_.raw(), before, records_, decoded) ||
-        decoded.pages - before != frame.new_pages) {
+    if (frame.new_pages > trace_pages_max - before ||
+        !decode_records(frames_.raw(), before + frame.new_pages, records_, decoded)) {
       return frames_.damaged("holds records that can't be");
     }
     std::span<const std::byte> rest = frames_.raw().subspan(decoded.bytes);
@@ -148,6 +148,7 @@ class Reader::Impl {
     sums_.records += frame.records;
     sums_.reads += decoded.reads;
     sums_.writes += decoded.writes;
+    decoded_ = {decoded.reads, decoded.writes};
     return Status::success();
   }
 
@@ -224,6 +225,7 @@ class Reader::Impl {
   std::unique_ptr<ByteSource> source_;
   FrameReader frames_;
   std::vector<Record> records_;
+  PageCounts decoded_;  // of records_
   Totals sums_;
   std::optional<Totals> totals_;
   std::uint64_t first_frame_ = 0;

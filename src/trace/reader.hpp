@@ -27,6 +27,7 @@ struct Batch {
   enum class Kind { records, region_begin, region_end, end };
   Kind kind = Kind::end;
   std::span<const Record> records = {};  // valid until the next call
+  PageCounts accesses = {};              // of all of them
   std::string region = {};               // its name, where one begins or ends
 };
 

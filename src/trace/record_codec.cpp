@@ -90,29 +90,30 @@ void encode_records(std::span<const Record> records, std::vector<std::byte>& to)
   to.resize(static_cast<std::size_t>(field - to.data()));
 }
 
-bool decode_records(std::span<const std::byte> from, std::uint32_t pages_before,
-                    std::span<Record> to, Decoded& decoded) {
+bool decode_records(std::span<const std::byte> from, std::uint32_t pages, std::span<Record> to,
+                    Decoded& decoded) {
   if (from.size() < to.size()) return false;
   const std::byte* control = from.data();
   const std::byte* field = control + to.size();
-  std::uint32_t page = 0, pages = pages_before;
+  std::uint32_t page = 0, codes = 0;
   std::uint64_t reads = 0, writes = 0;
   bool wrong = false;
   for (Record& record : to) {
-    const auto code = static_cast<std::uint8_t>(*control++);
+    const auto code = static_cast<std::uint32_t>(*control++);
     const Shape& shape = shapes[code & 63U];
+    codes |= code;
     page += unzigzag32(load(field) & shape.page_mask);
-    record.page = page;
-    record.reads = (load(field + shape.reads_at) & shape.reads_mask) + shape.reads_fixed;
-    record.writes = (load(field + shape.writes_at) & shape.writes_mask) + shape.writes_fixed;
+    wrong |= page >= pages;
+    const std::uint32_t r = (load(field + shape.reads_at) & shape.reads_mask) + shape.reads_fixed;
+    const std::uint32_t w =
+        (load(field + shape.writes_at) & shape.writes_mask) + shape.writes_fixed;
+    record = {page, r, w};
     field += shape.bytes;
-    wrong |= code > 63U || page > pages || (record.reads | record.writes) == 0;
-    pages += page == pages ? 1 : 0;
-    reads += record.reads;
-    writes += record.writes;
+    reads += r;
+    writes += w;
   }
-  decoded = {reads, writes, pages, static_cast<std::size_t>(field - from.data())};
-  return !wrong && decoded.bytes <= from.size();
+  decoded = {reads, writes, static_cast<std::size_t>(field - from.data())};
+  return !wrong && codes <= 63 && decoded.bytes <= from.size();
 }
 
 void put_varint(std::uint64_t value, std::vector<std::byte>& to) {

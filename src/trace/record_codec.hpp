@@ -20,14 +20,14 @@ void encode_records(std::span<const Record> records, std::vector<std::byte>& to)
 struct Decoded {
   std::uint64_t reads = 0;
   std::uint64_t writes = 0;
-  std::uint32_t pages = 0;  // known now; new ones came in order
-  std::size_t bytes = 0;    // control bytes and fields
+  std::size_t bytes = 0;  // control bytes and fields
 };
 
 // Fills `to`. Bytes behind the end of `from` may be read, record_bytes_max · (records + 1) at most;
 // the buffer must have them.
-bool decode_records(std::span<const std::byte> from, std::uint32_t pages_before,
-                    std::span<Record> to, Decoded& decoded);
+// All pages must be below `pages`.
+bool decode_records(std::span<const std::byte> from, std::uint32_t pages, std::span<Record> to,
+                    Decoded& decoded);
 
 // LEB128: 7 bits a byte, the lowest first.
 void put_varint(std::uint64_t value, std::vector<std::byte>& to);

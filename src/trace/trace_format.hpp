@@ -18,7 +18,7 @@ inline constexpr std::uint32_t trace_format_version = 1;
 
 inline constexpr std::uint32_t command_bytes_max = 65536;
 inline constexpr std::uint32_t region_bytes_max = 255;
-inline constexpr std::uint32_t frame_records_max = 32768;
+inline constexpr std::uint32_t frame_records_max = 16384;
 inline constexpr std::uint32_t trace_pages_max = 0xfffffff0;
 inline constexpr std::uint32_t streams_max = 65536;
 
