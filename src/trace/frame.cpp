@@ -137,6 +137,10 @@ Status FrameReader::read_stored() {
 }
 
 Status FrameReader::decompress() {
+  // Before memory is taken for it: zstd's own header must say the same.
+  if (ZSTD_getFrameContentSize(stored_.data(), stored_.size()) != header_.raw_bytes) {
+    return damaged("can't be decompressed");
+  }
   // Decoding reads behind the end of a payload (record_codec.hpp).
   const std::size_t spare = (std::size_t{header_.records} + 1) * record_bytes_max;
   if (raw_.size() < header_.raw_bytes + spare) raw_.resize(header_.raw_bytes + spare);

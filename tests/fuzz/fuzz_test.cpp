@@ -101,7 +101,7 @@ Bytes small_trace(std::uint64_t seed, std::uint32_t floor_pages) {
   header.command = "./solver";
   header.created_ns = 1;
   auto writer = Writer::create(memory_sink(bytes), header).take();
-  std::uint64_t count = 0;
+  std::uint32_t count = 0;
   for (const auto& access : random_accesses(seed, 200, 20)) {
     if (count == 50) writer->begin_region("solve");
     if (count++ == 100) writer->end_region();
@@ -112,9 +112,8 @@ Bytes small_trace(std::uint64_t seed, std::uint32_t floor_pages) {
 }
 
 Bytes input_of(const std::string& text, unsigned format) {
-  Bytes bytes = {static_cast<std::byte>(format)};
-  const auto rest = std::as_bytes(std::span(text.data(), text.size()));
-  bytes.insert(bytes.end(), rest.begin(), rest.end());
+  Bytes bytes(1 + text.size(), static_cast<std::byte>(format));
+  std::memcpy(bytes.data() + 1, text.data(), text.size());
   return bytes;
 }
 
