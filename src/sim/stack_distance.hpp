@@ -41,6 +41,9 @@ class StackDistance {
     return depth;
   }
 
+  // `page` will be referenced soon.
+  void prefetch(std::uint32_t page) const { __builtin_prefetch(&slot_of_[page], 1); }
+
   std::uint32_t pages() const { return live_; }
 
   // Calls visit(page, depth) for every page on the stack, from the bottom, which is deepest.
@@ -58,10 +61,15 @@ class StackDistance {
 
   // Bits set in slots before `slot`.
   std::uint32_t count_before(std::uint32_t slot) const {
+    // All words of the block are counted, under masks: a loop to `word` would be mispredicted.
+    static constexpr std::uint64_t all = ~std::uint64_t{0};
+    static constexpr std::uint64_t masks[16] = {all, all, all, all, all, all, all, all};
     const std::uint32_t block = slot / block_slots, word = slot / 64;
+    const std::uint64_t* words = &words_[block * std::size_t{block_slots / 64}];
+    const std::uint64_t* mask = masks + 8 - word % 8;
     std::uint32_t count = 0;
     for (std::uint32_t i = block; i != 0; i &= i - 1) count += tree_[i];
-    for (std::uint32_t i = block * (block_slots / 64); i < word; ++i) count += bits(words_[i]);
+    for (std::uint32_t i = 0; i < 8; ++i) count += bits(words[i] & mask[i]);
     return count + bits(words_[word] & ((std::uint64_t{1} << slot % 64) - 1));
   }
 

@@ -27,10 +27,15 @@ class CurvePass {
   }
 
   void feed(std::span<const trace::Record> records) {
-    if (curve_.mram_frames == 0) {
-      for (const trace::Record& record : records) reference(record);
-    } else {
-      for (const trace::Record& record : records) reference_or_pin(record);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const std::uint32_t soon = records[std::min(i + ahead, records.size() - 1)].page;
+      stack_.prefetch(soon);
+      __builtin_prefetch(&level_[soon], 1);
+      if (curve_.mram_frames == 0) {
+        reference(records[i]);
+      } else {
+        reference_or_pin(records[i]);
+      }
     }
   }
 
@@ -54,6 +59,7 @@ class CurvePass {
   }
 
  private:
+  static constexpr std::size_t ahead = 12;  // records
   static constexpr std::uint32_t clean = ~std::uint32_t{0};
 
   // Dirty level (Thompson and Smith): the greatest depth at which the page was referenced since it
