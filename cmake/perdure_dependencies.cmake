@@ -1,5 +1,6 @@
 # Libraries that Perdure stands on, each a Debian 12 package:
 #   libisal-dev            CRC-64 at memory speed (and, later, erasure codes)
+#   libzstd-dev            frames of memory traces
 #   nlohmann-json3-dev     the device table and JSON lines
 #   libcli11-dev           command lines of the applications and benchmarks
 #   libgtest-dev           tests
@@ -7,6 +8,7 @@
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 QUIET)
 if(CLI11_FOUND)

@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 packages=(
   build-essential gcc cmake ninja-build pkg-config git
   python3-venv python3-dev
-  libisal-dev nlohmann-json3-dev libcli11-dev libgtest-dev
+  libisal-dev libzstd-dev nlohmann-json3-dev libcli11-dev libgtest-dev
   mpich libmpich-dev openmpi-bin libopenmpi-dev
   gfortran                      # only for the tests of Fortran's bindings
   libhdf5-mpich-dev libhdf5-openmpi-dev libpnetcdf-dev     # only for tests of the file cache

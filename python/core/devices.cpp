@@ -25,7 +25,9 @@ void bind_devices(nb::module_& core) {
       .def_ro("standby_uw_per_mb", &DeviceRow::standby_uw_per_mb)
       .def_ro("endurance_writes", &DeviceRow::endurance_writes)
       .def_ro("granule_bytes", &DeviceRow::granule_bytes)
-      .def_ro("source", &DeviceRow::source);
+      .def_ro("access_bytes", &DeviceRow::access_bytes)
+      .def_ro("source", &DeviceRow::source)
+      .def_ro("derivation", &DeviceRow::derivation);
   core.def(
       "device_table", [] { return value_or_raise(device_table()); }, "All rows, in their order.");
   core.def(

@@ -26,7 +26,9 @@ FIELDS = (
     "standby_uw_per_mb",
     "endurance_writes",
     "granule_bytes",
+    "access_bytes",
     "source",
+    "derivation",
 )
 _COLUMNS = {
     "read_latency_ns": "read ns",
@@ -71,7 +73,10 @@ def _print_table(rows) -> None:
         console.print(table)
         console.print()
     for row in rows:
-        console.print(f"{row.name}: {row.description}. Source: {row.source}", markup=False)
+        derivation = f" Derivation: {row.derivation}." if row.derivation else ""
+        console.print(
+            f"{row.name}: {row.description}. Source: {row.source}.{derivation}", markup=False
+        )
 
 
 def _text(value: float | None) -> str:

@@ -67,16 +67,18 @@ Status read_text(const std::string& where, const std::string& key, const Json& v
   return to.empty() ? invalid(where, key + " is empty") : Status::success();
 }
 
-Status read_granule(const std::string& where, const Json& value, std::uint32_t& to) {
+Status read_size(const std::string& where, const std::string& key, const Json& value,
+                 std::uint32_t& to) {
   const bool whole = value.is_number_unsigned() && value.get<std::uint64_t>() <= (1U << 30U);
   to = whole ? value.get<std::uint32_t>() : 0;
   const bool power_of_two = to != 0 && (to & (to - 1)) == 0;
   return power_of_two ? Status::success()
-                      : invalid(where, "granule_bytes must be a power of two up to 2^30");
+                      : invalid(where, key + " must be a power of two up to 2^30");
 }
 
 std::string known_keys() {
-  std::vector<std::string> keys = {"name", "description", "level", "granule_bytes", "source"};
+  std::vector<std::string> keys = {"name",         "description", "level",     "granule_bytes",
+                                   "access_bytes", "source",      "derivation"};
   for (const NamedQuantity& quantity : quantities) keys.emplace_back(quantity.key);
   return join(keys);
 }
@@ -87,10 +89,13 @@ Status read_member(const std::string& where, const std::string& key, const Json&
   if (key == "description") return read_text(where, key, value, row.description);
   if (key == "level") return read_text(where, key, value, row.level);
   if (key == "source") return read_text(where, key, value, row.source);
-  if (key == "granule_bytes") return read_granule(where, value, row.granule_bytes);
+  if (key == "derivation") return read_text(where, key, value, row.derivation);
+  if (key == "granule_bytes") return read_size(where, key, value, row.granule_bytes);
+  if (key == "access_bytes") return read_size(where, key, value, row.access_bytes);
   for (const NamedQuantity& quantity : quantities) {
     if (key != quantity.key) continue;
-    if (!value.is_number()) return invalid(where, key + " must be a number");
+    if (value.is_null()) return Status::success();  // said to be unknown
+    if (!value.is_number()) return invalid(where, key + " must be a number or null");
     row.*quantity.member = value.get<double>();
     return check_amount(where, quantity, *(row.*quantity.member));
   }
@@ -118,33 +123,78 @@ Result<DeviceRow> read_row(const Json& object, std::size_t index) {
   return row;
 }
 
-Result<std::vector<DeviceRow>> read_file(const char* path) {
+// What one document holds: rows, or presets.
+template <typename Entry>
+using Parse = Result<std::vector<Entry>> (*)(const std::string& json);
+
+template <typename Entry>
+Result<std::vector<Entry>> read_file(const char* path, Parse<Entry> parse) {
   std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
   const std::string where = std::string("PERDURE_DEVICES=") + path;
   if (!file) return Status(Code::not_found, where + ": the file can't be read");
-  Result<std::vector<DeviceRow>> rows = parse_device_table(text.str());
-  if (!rows.ok()) return invalid(where, rows.status().message());
-  return rows;
+  Result<std::vector<Entry>> entries = parse(text.str());
+  if (!entries.ok()) return invalid(where, entries.status().message());
+  return entries;
 }
 
-Result<std::vector<DeviceRow>> load() {
-  Result<std::vector<DeviceRow>> rows = parse_device_table(embedded_device_table);
+template <typename Entry>
+Result<std::vector<Entry>> load(Parse<Entry> parse) {
+  Result<std::vector<Entry>> entries = parse(embedded_device_table);
   const char* path = std::getenv("PERDURE_DEVICES");
-  if (!rows.ok() || path == nullptr || *path == '\0') return rows;
-  Result<std::vector<DeviceRow>> added = read_file(path);
+  if (!entries.ok() || path == nullptr || *path == '\0') return entries;
+  Result<std::vector<Entry>> added = read_file(path, parse);
   if (!added.ok()) return added;
-  for (DeviceRow& row : added.value()) {
-    const auto same = std::find_if(rows.value().begin(), rows.value().end(),
-                                   [&](const DeviceRow& old) { return old.name == row.name; });
-    if (same == rows.value().end()) {
-      rows.value().push_back(row);
+  for (Entry& entry : added.value()) {
+    const auto same = std::find_if(entries.value().begin(), entries.value().end(),
+                                   [&](const Entry& old) { return old.name == entry.name; });
+    if (same == entries.value().end()) {
+      entries.value().push_back(entry);
     } else {
-      *same = row;
+      *same = entry;
     }
   }
-  return rows;
+  return entries;
+}
+
+Result<DevicePreset> read_preset(const Json& object, std::size_t index) {
+  const std::string where = "preset " + std::to_string(index);
+  if (!object.is_object()) return invalid(where, "must be an object");
+  DevicePreset preset;
+  const std::pair<const char*, std::string DevicePreset::*> texts[] = {
+      {"name", &DevicePreset::name},
+      {"description", &DevicePreset::description},
+      {"dram", &DevicePreset::dram},
+      {"mram", &DevicePreset::mram},
+      {"flash", &DevicePreset::flash}};
+  for (const auto& [key, member] : texts) {
+    if (!object.contains(key)) return invalid(where, std::string(key) + " is missing");
+    PERDURE_TRY(read_text(where, key, object[key], preset.*member));
+  }
+  if (object.size() != std::size(texts)) {
+    return invalid(where, "only name, description, dram, mram and flash are known");
+  }
+  return preset;
+}
+
+// The document, whose form outside of its lists is checked.
+Result<Json> read_document(const std::string& json) {
+  Json document;
+  try {
+    document = Json::parse(json);
+  } catch (const Json::exception& error) {
+    return invalid("device table", error.what());
+  }
+  const bool lists = document.is_object() && document.contains("devices") &&
+                     document["devices"].is_array() &&
+                     (!document.contains("presets") || document["presets"].is_array()) &&
+                     document.size() == (document.contains("presets") ? 2U : 1U);
+  if (!lists) {
+    return invalid("device table",
+                   "must be {\"devices\": [ … ]}, with \"presets\": [ … ] or without");
+  }
+  return document;
 }
 
 // "key=value" of a spec.
@@ -182,18 +232,10 @@ Result<DeviceRow> find_row(const std::string& name) {
 }  // namespace
 
 Result<std::vector<DeviceRow>> parse_device_table(const std::string& json) {
-  Json document;
-  try {
-    document = Json::parse(json);
-  } catch (const Json::exception& error) {
-    return invalid("device table", error.what());
-  }
-  if (!document.is_object() || document.size() != 1 || !document.contains("devices") ||
-      !document["devices"].is_array()) {
-    return invalid("device table", "must be {\"devices\": [ … ]}");
-  }
+  Result<Json> document = read_document(json);
+  if (!document.ok()) return document.status();
   std::vector<DeviceRow> rows;
-  for (const Json& object : document["devices"]) {
+  for (const Json& object : document.value()["devices"]) {
     Result<DeviceRow> row = read_row(object, rows.size());
     if (!row.ok()) return row.status();
     for (const DeviceRow& other : rows) {
@@ -205,8 +247,37 @@ Result<std::vector<DeviceRow>> parse_device_table(const std::string& json) {
 }
 
 Result<std::vector<DeviceRow>> device_table() {
-  static const Result<std::vector<DeviceRow>> table = load();
+  static const Result<std::vector<DeviceRow>> table = load(parse_device_table);
   return table;
+}
+
+Result<std::vector<DevicePreset>> parse_device_presets(const std::string& json) {
+  Result<Json> document = read_document(json);
+  if (!document.ok()) return document.status();
+  std::vector<DevicePreset> presets;
+  if (!document.value().contains("presets")) return presets;
+  for (const Json& object : document.value()["presets"]) {
+    Result<DevicePreset> preset = read_preset(object, presets.size());
+    if (!preset.ok()) return preset.status();
+    presets.push_back(preset.take());
+  }
+  return presets;
+}
+
+Result<std::vector<DevicePreset>> device_presets() {
+  static const Result<std::vector<DevicePreset>> presets = load(parse_device_presets);
+  return presets;
+}
+
+Result<DevicePreset> find_preset(const std::string& name) {
+  Result<std::vector<DevicePreset>> presets = device_presets();
+  if (!presets.ok()) return presets.status();
+  std::vector<std::string> names;
+  for (const DevicePreset& preset : presets.value()) {
+    if (preset.name == name) return preset;
+    names.push_back(preset.name);
+  }
+  return Status(Code::not_found, "no preset is called '" + name + "'; known are " + join(names));
 }
 
 Result<DeviceRow> find_device(const std::string& spec) {

@@ -29,7 +29,18 @@ struct DeviceRow {
   std::optional<double> standby_uw_per_mb;
   std::optional<double> endurance_writes;
   std::uint32_t granule_bytes = 64;  // smallest write of the medium
+  std::uint32_t access_bytes = 64;   // the access that the latencies are of: a line, or a page
   std::string source;                // where the numbers come from
+  std::string derivation;            // how they were made from the source; empty: as printed there
+};
+
+// Parts that are simulated together, by the names of their rows.
+struct DevicePreset {
+  std::string name;
+  std::string description;
+  std::string dram;
+  std::string mram;
+  std::string flash;
 };
 
 // All rows in the order of the file; parsed once.
@@ -40,7 +51,13 @@ Result<std::vector<DeviceRow>> device_table();
 // errors that list the known ones.
 Result<DeviceRow> find_device(const std::string& spec);
 
-// Parses one JSON document of the form of data/devices.json.
+// The presets of data/devices.json, then those of PERDURE_DEVICES, which win; and one by name.
+Result<std::vector<DevicePreset>> device_presets();
+Result<DevicePreset> find_preset(const std::string& name);
+
+// Parses one JSON document of the form of data/devices.json; a quantity that is null is absent.
+// Presets may name rows of another file.
+Result<std::vector<DevicePreset>> parse_device_presets(const std::string& json);
 Result<std::vector<DeviceRow>> parse_device_table(const std::string& json);
 
 }  // namespace perdure

@@ -66,6 +66,59 @@ TEST(DeviceTable, keeps_the_energies_of_the_paging_paper_per_line) {
   EXPECT_EQ(flash.granule_bytes, 4096U);
 }
 
+TEST(DeviceTable, has_the_machine_of_the_paging_paper_to_the_digit) {
+  const DevicePreset preset = find_preset("hosogaya2008").take();
+  const DeviceRow dram = find_device(preset.dram).take();
+  const DeviceRow mram = find_device(preset.mram).take();
+  const DeviceRow flash = find_device(preset.flash).take();
+  EXPECT_EQ(dram.read_latency_ns, 22.5);
+  EXPECT_EQ(dram.write_nj_per_line, 6.24);
+  EXPECT_EQ(dram.standby_uw_per_mb, 867);
+  EXPECT_EQ(mram.write_latency_ns, 15);
+  EXPECT_EQ(mram.read_nj_per_line, 1.36);
+  EXPECT_EQ(mram.write_nj_per_line, 2.6);
+  EXPECT_EQ(mram.standby_uw_per_mb, 469);
+  EXPECT_EQ(flash.read_latency_ns, 35000);
+  EXPECT_EQ(flash.write_latency_ns, 64000);
+  EXPECT_EQ(flash.access_bytes, 4096U);
+  EXPECT_EQ(flash.endurance_writes, 1e5);
+  EXPECT_FALSE(flash.derivation.empty());
+}
+
+TEST(DeviceTable, has_only_presets_whose_parts_are_there) {
+  const auto presets = device_presets();
+  ASSERT_TRUE(presets.ok()) << presets.status().message();
+  for (const DevicePreset& preset : presets.value()) {
+    EXPECT_TRUE(find_device(preset.dram).ok()) << preset.name;
+    EXPECT_TRUE(find_device(preset.mram).ok()) << preset.name;
+    EXPECT_TRUE(find_device(preset.flash).ok()) << preset.name;
+  }
+  EXPECT_TRUE(says(find_preset("hosogaya").status().message(), "hosogaya2008"));
+}
+
+TEST(DeviceTable, names_the_mistake_of_a_preset) {
+  const auto error = [](const std::string& preset) {
+    return parse_device_presets("{\"devices\": [], \"presets\": [" + preset + "]}")
+        .status()
+        .message();
+  };
+  EXPECT_TRUE(says(error("1"), "must be an object"));
+  EXPECT_TRUE(says(error(R"({"name": "x"})"), "description is missing"));
+  EXPECT_TRUE(says(error(R"({"name": "x", "description": "y", "dram": "a", "mram": "b",
+                             "flash": 3})"),
+                   "flash must be a string"));
+  EXPECT_TRUE(says(error(R"({"name": "x", "description": "y", "dram": "a", "mram": "b",
+                             "flash": "c", "more": "d"})"),
+                   "only name"));
+}
+
+TEST(DeviceTable, takes_null_for_unknown) {
+  const auto rows = parse_device_table(
+      R"({"devices": [{"name": "x", "level": "chip", "source": "s", "read_latency_ns": null}]})");
+  ASSERT_TRUE(rows.ok()) << rows.status().message();
+  EXPECT_FALSE(rows.value()[0].read_latency_ns.has_value());
+}
+
 TEST(DeviceSpec, overrides_quantities_of_a_row) {
   const auto found = find_device("paper-nvm,commit_latency_ns=2000,write_gb_per_s=9.5");
   ASSERT_TRUE(found.ok()) << found.status().message();
@@ -106,6 +159,7 @@ TEST(DeviceTable, names_the_row_and_the_key_of_a_mistake) {
   EXPECT_TRUE(says(parse_error(head + R"(, "description": 3})"), "must be a string"));
   EXPECT_TRUE(says(parse_error(head + R"(, "granule_bytes": 48})"), "power of two"));
   EXPECT_TRUE(says(parse_error(head + R"(, "granule_bytes": -64})"), "power of two"));
+  EXPECT_TRUE(says(parse_error(head + R"(, "access_bytes": 48})"), "access_bytes must be"));
   EXPECT_TRUE(says(parse_error(head + "}, " + head + "}"), "twice"));
 }
 

@@ -17,6 +17,7 @@
 #include "object/state_word.hpp"
 #include "perdure/perdure.h"
 #include "pmem/region_format.hpp"
+#include "trace/trace_format.hpp"
 
 namespace perdure {
 namespace {
@@ -104,6 +105,39 @@ void add_run_page(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(RunPageFormat, model_ns_total), PERDURE_FIELD(RunPageFormat, restored_version),
        PERDURE_FIELD(RunPageFormat, restart_ns)}};
 }
+
+void add_structs_of_traces(std::map<std::string, Struct>& all) {
+  using trace::FooterFormat, trace::FrameHeaderFormat, trace::TraceHeaderFormat,
+      trace::TrailerFormat;
+  all["TraceHeaderFormat"] = {
+      sizeof(TraceHeaderFormat),
+      {PERDURE_FIELD(TraceHeaderFormat, magic), PERDURE_FIELD(TraceHeaderFormat, format_version),
+       PERDURE_FIELD(TraceHeaderFormat, command_bytes),
+       PERDURE_FIELD(TraceHeaderFormat, page_bytes), PERDURE_FIELD(TraceHeaderFormat, line_bytes),
+       PERDURE_FIELD(TraceHeaderFormat, cache_bytes), PERDURE_FIELD(TraceHeaderFormat, cache_ways),
+       PERDURE_FIELD(TraceHeaderFormat, mode), PERDURE_FIELD(TraceHeaderFormat, floor_pages),
+       PERDURE_FIELD(TraceHeaderFormat, rank), PERDURE_FIELD(TraceHeaderFormat, ranks),
+       PERDURE_FIELD(TraceHeaderFormat, flags), PERDURE_FIELD(TraceHeaderFormat, created_ns),
+       PERDURE_FIELD(TraceHeaderFormat, reserved), PERDURE_FIELD(TraceHeaderFormat, checksum)}};
+  all["FrameHeaderFormat"] = {
+      sizeof(FrameHeaderFormat),
+      {PERDURE_FIELD(FrameHeaderFormat, magic), PERDURE_FIELD(FrameHeaderFormat, kind),
+       PERDURE_FIELD(FrameHeaderFormat, sequence), PERDURE_FIELD(FrameHeaderFormat, previous),
+       PERDURE_FIELD(FrameHeaderFormat, stored_bytes), PERDURE_FIELD(FrameHeaderFormat, raw_bytes),
+       PERDURE_FIELD(FrameHeaderFormat, records), PERDURE_FIELD(FrameHeaderFormat, new_pages),
+       PERDURE_FIELD(FrameHeaderFormat, checksum)}};
+  all["FooterFormat"] = {
+      sizeof(FooterFormat),
+      {PERDURE_FIELD(FooterFormat, records), PERDURE_FIELD(FooterFormat, reads),
+       PERDURE_FIELD(FooterFormat, writes), PERDURE_FIELD(FooterFormat, program_accesses),
+       PERDURE_FIELD(FooterFormat, elapsed_ns), PERDURE_FIELD(FooterFormat, compute_ns),
+       PERDURE_FIELD(FooterFormat, pages), PERDURE_FIELD(FooterFormat, streams)}};
+  all["TrailerFormat"] = {
+      sizeof(TrailerFormat),
+      {PERDURE_FIELD(TrailerFormat, footer_offset), PERDURE_FIELD(TrailerFormat, checksum),
+       PERDURE_FIELD(TrailerFormat, magic)}};
+}
+
 void add_structs_of_parts(std::map<std::string, Struct>& all) {
   all["PartHeaderFormat"] = {sizeof(PartHeaderFormat),
                              {PERDURE_FIELD(PartHeaderFormat, magic),
@@ -173,6 +207,15 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"owner_bits", owner_bits},
     {"journal_bytes", journal_bytes},
     {"grains_per_block", grains_per_block},
+    {"trace_magic", trace::trace_magic},
+    {"trace_format_version", trace::trace_format_version},
+    {"frame_magic", trace::frame_magic},
+    {"trailer_magic", trace::trailer_magic},
+    {"command_bytes_max", trace::command_bytes_max},
+    {"region_bytes_max", trace::region_bytes_max},
+    {"frame_records_max", trace::frame_records_max},
+    {"trace_pages_max", trace::trace_pages_max},
+    {"streams_max", trace::streams_max},
     {"PERDURE_BYTE", PERDURE_BYTE},
     {"PERDURE_INT32", PERDURE_INT32},
     {"PERDURE_INT64", PERDURE_INT64},
@@ -230,6 +273,7 @@ TEST(FormatPage, every_field_has_its_offset_and_size) {
   add_structs_of_slots(headers);
   add_structs_of_parts(headers);
   add_run_page(headers);
+  add_structs_of_traces(headers);
   std::size_t described = 0;
   const auto tables = tables_of_page();
   for (const auto& [name, rows] : tables) {
@@ -247,6 +291,7 @@ TEST(FormatPage, the_fields_leave_no_byte_of_a_struct_out) {
   add_structs_of_slots(headers);
   add_structs_of_parts(headers);
   add_run_page(headers);
+  add_structs_of_traces(headers);
   for (const auto& [name, shape] : headers) {
     std::uint64_t end = 0;
     for (const Field& field : shape.fields) {

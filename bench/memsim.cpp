@@ -1,0 +1,254 @@
+// bench_memsim: how fast the memory simulator reads a trace and replays it, on one core.
+//
+// Cases: `lru`, one run with half of the pages resident, and `all-capacities`, one pass for every
+// capacity, faults and write-backs. Metrics: accesses_per_s (accesses that the trace stands for, of
+// CPU time, reading included; what the issue claims), records_per_s (what the simulator handled),
+// bytes_per_page (of the simulator, above what it has at the start). Traces: Zipf with exponent 1,
+// and a loop, over 100,000 pages each, one access a reference; and a file, if one is given. A trace
+// of Zipf or of a loop is in a file, whole and reduced as a recorder reduces it.
+#include <malloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/fact.hpp"
+#include "sim/run.hpp"
+#include "sim/sweep.hpp"
+#include "trace/reader.hpp"
+#include "trace/writer.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr double lru_target = 100e6;
+constexpr double sweep_target = 20e6;
+constexpr double bytes_target = 64;
+constexpr std::uint32_t pages = 100000;
+constexpr std::uint32_t reduction = 256;  // pages: 1 MB
+
+struct Options {
+  bool quick = false;
+  std::string trace;
+  std::string directory = "/dev/shm";
+  int repetitions = 0;
+};
+
+struct Trace {
+  std::string name;
+  std::string path;
+};
+
+double cpu_seconds() {
+  rusage usage = {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Page numbers by an inverted distribution: a page for a uniform number.
+class Zipf {
+ public:
+  Zipf() : sums_(pages), random_(1) {
+    double sum = 0;
+    for (std::uint32_t i = 0; i < pages; ++i) sums_[i] = sum += 1.0 / (i + 1.0);
+    for (double& each : sums_) each /= sum;
+  }
+  std::uint64_t next() {
+    const double share = std::uniform_real_distribution<double>()(random_);
+    const auto rank = std::lower_bound(sums_.begin(), sums_.end(), share) - sums_.begin();
+    return static_cast<std::uint64_t>(rank) * 0x9e3779b1U % pages;  // hot pages are anywhere
+  }
+
+ private:
+  std::vector<double> sums_;
+  std::mt19937_64 random_;
+};
+
+Status write_trace(const std::string& path, std::uint64_t accesses, std::uint32_t floor_pages,
+                   const std::function<std::uint64_t(std::uint64_t)>& page_of) {
+  trace::Header header;
+  header.floor_pages = floor_pages;
+  header.mode = trace::FilterMode::none;
+  auto writer = trace::Writer::create(path, header);
+  if (!writer.ok()) return writer.status();
+  for (std::uint64_t i = 0; i < accesses; ++i) {
+    const bool is_write = i * 0x9e3779b97f4a7c15U >> 62U == 0;  // a quarter
+    writer.value()->append(page_of(i), is_write ? 0 : 1, is_write ? 1 : 0);
+  }
+  return writer.value()->finish({.program_accesses = accesses, .compute_ns = 1});
+}
+
+struct Measured {
+  std::vector<double> accesses_per_s;
+  std::vector<double> records_per_s;
+  std::uint64_t pages = 0;
+  double bytes = 0;
+};
+
+std::size_t heap_bytes() {
+  const struct mallinfo2 heap = ::mallinfo2();
+  return heap.uordblks + heap.hblkhd;
+}
+
+struct Rate {
+  std::uint64_t accesses = 0;
+  std::uint64_t records = 0;
+  std::uint64_t pages = 0;
+};
+
+Result<Rate> run_lru(trace::Reader& reader,
+                     const std::function<bool(const sim::Progress&)>& watch) {
+  auto totals = reader.totals();
+  if (!totals.ok()) return totals.status();
+  sim::Configuration configuration;
+  auto devices = sim::devices_of_preset("hosogaya2008");
+  if (!devices.ok()) return devices.status();
+  configuration.devices = devices.take();
+  const std::uint64_t frames = std::max<std::uint64_t>(totals.value()->pages.size() / 2,
+                                                       std::max(reader.header().floor_pages, 1U));
+  configuration.dram_bytes = frames * reader.header().page_bytes;
+  configuration.progress = watch;
+  auto outcome = sim::run(reader, configuration);
+  if (!outcome.ok()) return outcome.status();
+  const sim::Outcome& done = outcome.value();
+  return Rate{done.counters.accesses(), done.records, done.pages};
+}
+
+Result<Rate> run_sweep(trace::Reader& reader,
+                       const std::function<bool(const sim::Progress&)>& watch) {
+  sim::SweepConfiguration configuration;
+  configuration.progress = watch;
+  auto curves = sim::sweep(reader, configuration);
+  if (!curves.ok()) return curves.status();
+  return Rate{curves.value().accesses, curves.value().records, curves.value().curves[0].pages};
+}
+
+using Case = Result<Rate> (*)(trace::Reader&, const std::function<bool(const sim::Progress&)>&);
+
+// Memory is looked at in a run of its own, as looking costs time.
+Status measure_memory(const Trace& trace, Case run, Measured& measured) {
+  const std::size_t before = heap_bytes();
+  std::size_t most = before;
+  auto reader = trace::Reader::open(trace.path);
+  if (!reader.ok()) return reader.status();
+  auto rate = run(*reader.value(), [&](const sim::Progress&) {
+    most = std::max(most, heap_bytes());
+    return true;
+  });
+  if (!rate.ok()) return rate.status();
+  measured.bytes = static_cast<double>(most - before);
+  measured.pages = rate.value().pages;
+  return Status::success();
+}
+
+Status measure_rate(const Trace& trace, Case run, Measured& measured) {
+  const double begin = cpu_seconds();
+  auto reader = trace::Reader::open(trace.path);
+  if (!reader.ok()) return reader.status();
+  auto rate = run(*reader.value(), {});
+  if (!rate.ok()) return rate.status();
+  const double seconds = cpu_seconds() - begin;
+  measured.accesses_per_s.push_back(static_cast<double>(rate.value().accesses) / seconds);
+  measured.records_per_s.push_back(static_cast<double>(rate.value().records) / seconds);
+  return Status::success();
+}
+
+void report(const Trace& trace, const std::string& name, double target, const Measured& measured) {
+  const auto fact_of = [&](const char* metric, const char* unit) {
+    Fact fact{.bench = "memsim", .name = name, .metric = metric, .unit = unit};
+    fact.more = {{"trace", trace.name}, {"pages", static_cast<std::int64_t>(measured.pages)}};
+    return fact;
+  };
+  Fact accesses = fact_of("accesses_per_s", "1/s");
+  set_samples(accesses, measured.accesses_per_s);
+  claim_at_least(accesses, target);
+  print_fact(accesses);
+  Fact records = fact_of("records_per_s", "1/s");
+  set_samples(records, measured.records_per_s);
+  print_fact(records);
+  Fact bytes = fact_of("bytes_per_page", "B");
+  set_samples(bytes,
+              {measured.bytes / static_cast<double>(std::max<std::uint64_t>(measured.pages, 1))});
+  // A constant of 4 MB, for frames of the trace, is no matter of its pages.
+  const double constant = 4e6 / static_cast<double>(std::max<std::uint64_t>(measured.pages, 1));
+  claim_at_most(bytes, bytes_target + constant);
+  print_fact(bytes);
+}
+
+Status measure(const Options& options, const std::vector<Trace>& traces) {
+  struct Named {
+    const char* name;
+    Case run;
+    double target;
+  };
+  const Named cases[] = {{"lru", run_lru, lru_target}, {"all-capacities", run_sweep, sweep_target}};
+  std::vector<Measured> measured(traces.size() * std::size(cases));
+  const int repetitions = options.repetitions > 0 ? options.repetitions : options.quick ? 3 : 9;
+  for (int i = 0; i <= repetitions; ++i) {  // interleaved; the first one warms up
+    for (std::size_t j = 0; j < measured.size(); ++j) {
+      const Trace& trace = traces[j / std::size(cases)];
+      const Case run = cases[j % std::size(cases)].run;
+      PERDURE_TRY(i == 0 ? measure_memory(trace, run, measured[j])
+                         : measure_rate(trace, run, measured[j]));
+    }
+  }
+  for (std::size_t j = 0; j < measured.size(); ++j) {
+    const Named& one = cases[j % std::size(cases)];
+    report(traces[j / std::size(cases)], one.name, one.target, measured[j]);
+  }
+  return Status::success();
+}
+
+// Synthetic traces, in files of this process, which are removed at the end.
+Status make_traces(const Options& options, std::vector<Trace>& traces) {
+  const std::uint64_t accesses = options.quick ? 10000000 : 40000000;
+  const std::string begin = options.directory + "/perdure-memsim-" + std::to_string(::getpid());
+  for (const std::uint32_t floor : {0U, reduction}) {
+    const std::string kind = floor == 0 ? "" : ", reduced";
+    traces.push_back({"zipf" + kind, begin + "-zipf-" + std::to_string(floor)});
+    Zipf zipf;
+    PERDURE_TRY(write_trace(traces.back().path, accesses, floor,
+                            [&](std::uint64_t) { return zipf.next(); }));
+    traces.push_back({"loop" + kind, begin + "-loop-" + std::to_string(floor)});
+    PERDURE_TRY(write_trace(traces.back().path, accesses, floor,
+                            [](std::uint64_t i) { return i % pages; }));
+  }
+  return Status::success();
+}
+
+int run_bench(const Options& options) {
+  std::vector<Trace> traces;
+  Status status = make_traces(options, traces);
+  const std::size_t own = traces.size();
+  if (!options.trace.empty()) traces.push_back({options.trace, options.trace});
+  if (status.ok()) status = measure(options, traces);
+  for (std::size_t i = 0; i < own; ++i) std::remove(traces[i].path.c_str());
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "bench_memsim: %s\n", status.message().c_str());
+  return 1;
+}
+
+}  // namespace
+}  // namespace perdure
+
+int main(int argc, char** argv) {
+  perdure::Options options;
+  CLI::App app{"How fast the memory simulator reads and replays a trace, as JSON lines."};
+  app.add_flag("--quick", options.quick, "shorter traces and fewer repetitions");
+  app.add_option("--trace", options.trace, "a recorded trace to measure too");
+  app.add_option("--directory", options.directory, "for the synthetic traces")
+      ->capture_default_str();
+  app.add_option("--repetitions", options.repetitions, "of each measurement; 0: 9, or 3 if quick");
+  CLI11_PARSE(app, argc, argv);
+  return perdure::run_bench(options);
+}

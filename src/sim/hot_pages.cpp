@@ -1,0 +1,50 @@
+#include "sim/hot_pages.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace perdure::sim {
+namespace {
+
+double gain_of(const trace::PageCounts& page, Rank rank, const Devices* devices) {
+  const auto reads = static_cast<double>(page.reads), writes = static_cast<double>(page.writes);
+  if (rank == Rank::count) return reads + writes;
+  const DeviceRow &dram = devices->dram, &mram = devices->mram;
+  return reads * (*dram.read_nj_per_line - *mram.read_nj_per_line) +
+         writes * (*dram.write_nj_per_line - *mram.write_nj_per_line);
+}
+
+}  // namespace
+
+Status check_rank(Rank rank, const Devices& devices) {
+  if (rank == Rank::count) return Status::success();
+  for (const DeviceRow* row : {&devices.dram, &devices.mram}) {
+    if (row->read_nj_per_line.has_value() && row->write_nj_per_line.has_value()) continue;
+    return {Code::invalid_argument, "pages can't be ranked by energy: that of " + row->name +
+                                        " is not known; rank them by count"};
+  }
+  return Status::success();
+}
+
+std::vector<bool> hot_pages(std::span<const trace::PageCounts> counts, std::uint64_t frames,
+                            Rank rank, const Devices* devices) {
+  std::vector<std::uint32_t> order;
+  std::vector<double> gains(counts.size());
+  for (std::uint32_t page = 0; page < counts.size(); ++page) {
+    gains[page] = gain_of(counts[page], rank, devices);
+    if (counts[page].reads + counts[page].writes != 0) order.push_back(page);
+  }
+  const auto before = [&](std::uint32_t a, std::uint32_t b) {
+    return gains[a] != gains[b] ? gains[a] > gains[b] : a < b;
+  };
+  if (frames < order.size()) {
+    const auto middle = order.begin() + static_cast<std::ptrdiff_t>(frames);
+    std::nth_element(order.begin(), middle, order.end(), before);
+    order.resize(frames);
+  }
+  std::vector<bool> hot(counts.size());
+  for (const std::uint32_t page : order) hot[page] = true;
+  return hot;
+}
+
+}  // namespace perdure::sim

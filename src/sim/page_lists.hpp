@@ -1,0 +1,79 @@
+// PageLists: lists of pages, each page in one of them or in none, linked through two arrays: every
+// operation is O(1), 8 bytes for a page. Policies are made of it. Threads: one. Failure: none; who
+// takes a page from a list that it is not in corrupts both.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sim/memory.hpp"
+
+namespace perdure::sim {
+
+template <std::uint32_t lists>
+class PageLists {
+ public:
+  // Nodes below `lists` are the ends of the lists, and pages come behind.
+  PageLists() : nodes_(lists) {
+    for (std::uint32_t list = 0; list < lists; ++list) nodes_[list] = {list, list};
+  }
+
+  void grow(std::uint32_t pages) { nodes_.resize(std::size_t{pages} + lists); }
+  std::uint64_t size(std::uint32_t list) const { return sizes_[list]; }
+  bool empty(std::uint32_t list) const { return sizes_[list] == 0; }
+  PageId back(std::uint32_t list) const { return nodes_[list].before - lists; }
+  PageId front(std::uint32_t list) const { return nodes_[list].behind - lists; }
+
+  void push_front(std::uint32_t list, PageId page) {
+    ++sizes_[list];
+    insert(list, page + lists);
+  }
+  void remove(std::uint32_t list, PageId page) {
+    --sizes_[list];
+    unlink(page + lists);
+  }
+  void to_front(std::uint32_t list, PageId page) {
+    if (nodes_[list].behind == page + lists) return;
+    unlink(page + lists);
+    insert(list, page + lists);
+  }
+  // Before the first page, from the front, for which `is_older` holds.
+  template <typename IsOlder>
+  void insert_ordered(std::uint32_t list, PageId page, IsOlder is_older) {
+    std::uint32_t place = list;
+    while (nodes_[place].behind != list && !is_older(nodes_[place].behind - lists)) {
+      place = nodes_[place].behind;
+    }
+    ++sizes_[list];
+    insert(place, page + lists);
+  }
+  PageId pop_back(std::uint32_t list) {
+    const PageId page = back(list);
+    remove(list, page);
+    return page;
+  }
+
+ private:
+  struct Node {
+    std::uint32_t before = 0;  // towards the front
+    std::uint32_t behind = 0;
+  };
+
+  void insert(std::uint32_t before, std::uint32_t node) {
+    const std::uint32_t behind = nodes_[before].behind;
+    nodes_[node] = {before, behind};
+    nodes_[behind].before = node;
+    nodes_[before].behind = node;
+  }
+  void unlink(std::uint32_t node) {
+    const Node links = nodes_[node];
+    nodes_[links.before].behind = links.behind;
+    nodes_[links.behind].before = links.before;
+  }
+
+  std::vector<Node> nodes_;
+  std::array<std::uint64_t, lists> sizes_ = {};
+};
+
+}  // namespace perdure::sim

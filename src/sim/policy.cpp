@@ -1,0 +1,88 @@
+#include "sim/policy.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/assert.hpp"
+
+namespace perdure::sim {
+namespace {
+
+bool parse(const std::string& text, double& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words) all += (all.empty() ? "" : ", ") + word;
+  return all;
+}
+
+std::string short_number(double value) {
+  std::string text = std::to_string(value);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+Status check_value(const PolicyEntry& entry, const PolicyOption& option, const std::string& value) {
+  const std::string where = "policy " + entry.name + ": " + option.name + "=" + value + ": ";
+  if (!option.choices.empty()) {
+    if (std::find(option.choices.begin(), option.choices.end(), value) != option.choices.end()) {
+      return Status::success();
+    }
+    return {Code::invalid_argument, where + "it must be one of " + joined(option.choices)};
+  }
+  double number = 0;
+  if (parse(value, number) && number >= option.least && number <= option.most) {
+    return Status::success();
+  }
+  return {Code::invalid_argument, where + "it must be a number from " + short_number(option.least) +
+                                      " to " + short_number(option.most)};
+}
+
+}  // namespace
+
+double OptionValues::number(const std::string& name) const {
+  double value = 0;
+  PERDURE_ASSERT(parse(values.at(name), value));
+  return value;
+}
+
+bool OptionValues::is(const std::string& name, const std::string& choice) const {
+  return values.at(name) == choice;
+}
+
+Result<const PolicyEntry*> find_policy(const std::string& name) {
+  std::vector<std::string> known;
+  for (const PolicyEntry* entry : policies()) {
+    if (entry->name == name) return entry;
+    known.push_back(entry->name);
+  }
+  return Status(Code::not_found, "no policy is called '" + name + "'; known are " + joined(known));
+}
+
+Result<OptionValues> check_options(const PolicyEntry& entry,
+                                   const std::map<std::string, std::string>& given) {
+  OptionValues options;
+  std::vector<std::string> known;
+  for (const PolicyOption& option : entry.options) {
+    options.values[option.name] = option.default_value;
+    known.push_back(option.name);
+  }
+  for (const auto& [name, value] : given) {
+    const auto option = std::find_if(entry.options.begin(), entry.options.end(),
+                                     [&name = name](const auto& o) { return o.name == name; });
+    if (option == entry.options.end()) {
+      return Status(Code::invalid_argument,
+                    "policy " + entry.name + " has no option " + name +
+                        (known.empty() ? "; it has none" : "; known are " + joined(known)));
+    }
+    PERDURE_TRY(check_value(entry, *option, value));
+    options.values[name] = value;
+  }
+  return options;
+}
+
+}  // namespace perdure::sim

@@ -1,0 +1,251 @@
+#include "sim/sweep.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "sim/hot_pages.hpp"
+#include "sim/stack_distance.hpp"
+
+namespace perdure::sim {
+namespace {
+
+// Makes one curve. Index k of a histogram is for what happens with at most k frames of DRAM.
+class CurvePass {
+ public:
+  CurvePass(std::uint64_t mram_frames, std::vector<bool> is_hot, FirstTouch first_touch)
+      : is_hot_(std::move(is_hot)), starts_dirty_(first_touch == FirstTouch::dirty) {
+    curve_.mram_frames = mram_frames;
+  }
+
+  void grow(std::uint32_t pages) {
+    stack_.grow(pages);
+    level_.resize(pages, clean);
+    faults_.resize(std::size_t{pages} + 1);
+    write_backs_.resize(std::size_t{pages} + 1);
+    if (curve_.mram_frames != 0) hit_rates_.resize(std::size_t{pages} + 1, 1);
+  }
+
+  void feed(std::span<const trace::Record> records) {
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const std::uint32_t soon = records[std::min(i + ahead, records.size() - 1)].page;
+      stack_.prefetch(soon);
+      __builtin_prefetch(&level_[soon], 1);
+      if (curve_.mram_frames == 0) {
+        reference(records[i]);
+      } else {
+        reference_or_pin(records[i]);
+      }
+    }
+  }
+
+  Curve finish(std::uint64_t floor_pages) {
+    stack_.visit([&](std::uint32_t page, std::uint32_t depth) {
+      if (level_[page] != clean) ++write_backs_[std::max(level_[page], depth) - 1];
+    });
+    curve_.stack_pages = stack_.pages();
+    const auto pinned = std::count(is_hot_.begin(), is_hot_.end(), true);
+    curve_.pages = curve_.stack_pages + static_cast<std::uint64_t>(pinned);
+    curve_.floor_pages = floor_pages;
+    curve_.dram = dram_;
+    curve_.page_ins = sums_from(faults_);
+    curve_.page_outs = sums_from(write_backs_);
+    for (std::size_t k = hit_rates_.size(); k-- > 1;) {
+      hit_rates_[k - 1] = std::min(hit_rates_[k - 1], hit_rates_[k]);
+    }
+    if (curve_.mram_frames != 0) hit_rates_.resize(curve_.stack_pages + 1, 1);
+    curve_.hit_rate_min = std::move(hit_rates_);
+    return std::move(curve_);
+  }
+
+ private:
+  static constexpr std::size_t ahead = 12;  // records
+  static constexpr std::uint32_t clean = ~std::uint32_t{0};
+
+  // Dirty level (Thompson and Smith): the greatest depth at which the page was referenced since it
+  // was written. With fewer frames than that it was evicted, and written back, once.
+  std::uint32_t reference(const trace::Record& record) {
+    const std::uint32_t depth = stack_.reference(record.page);
+    dram_.reads += record.reads;
+    dram_.writes += record.writes;
+    std::uint32_t& level = level_[record.page];
+    if (depth == StackDistance::cold) {
+      if (record.writes != 0 || starts_dirty_) level = 0;
+      return depth;
+    }
+    ++faults_[depth - 1];
+    if (level != clean) level = std::max(level, depth);
+    if (record.writes == 0) return depth;
+    if (level != clean) ++write_backs_[level - 1];
+    level = 0;
+    return depth;
+  }
+
+  // The hit rate counts where the low-power policy looks at it: at faults that need a victim.
+  void reference_or_pin(const trace::Record& record) {
+    if (is_hot_[record.page]) {
+      curve_.mram.reads += record.reads;
+      curve_.mram.writes += record.writes;
+      return;
+    }
+    const std::uint64_t mram = curve_.mram.reads + curve_.mram.writes;
+    const std::uint64_t all = mram + dram_.reads + dram_.writes;
+    const std::uint32_t pages_before = stack_.pages();
+    const std::uint32_t depth = reference(record);
+    if (all == 0) return;
+    const std::uint32_t frames = depth == StackDistance::cold ? pages_before : depth - 1;
+    double& least = hit_rates_[frames];
+    const double rate = static_cast<double>(mram) / static_cast<double>(all);
+    least = std::min(least, rate);
+  }
+
+  // values[k] + values[k + 1] + …, for k from 0 to the number of pages.
+  std::vector<std::uint64_t> sums_from(std::vector<std::uint64_t>& values) const {
+    for (std::size_t k = values.size(); k-- > 1;) values[k - 1] += values[k];
+    values.resize(curve_.stack_pages + 1);
+    return std::move(values);
+  }
+
+  std::vector<bool> is_hot_;
+  bool starts_dirty_;
+  StackDistance stack_;
+  std::vector<std::uint32_t> level_;
+  std::vector<std::uint64_t> faults_;
+  std::vector<std::uint64_t> write_backs_;
+  std::vector<double> hit_rates_;
+  trace::PageCounts dram_;
+  Curve curve_;
+};
+
+class Sweep {
+ public:
+  Sweep(trace::Reader& reader, const SweepConfiguration& configuration)
+      : reader_(reader), configuration_(configuration) {}
+
+  Result<Curves> sweep() {
+    PERDURE_TRY(prepare());
+    PERDURE_TRY(pass());
+    return finish();
+  }
+
+ private:
+  Status prepare() {
+    const std::uint32_t page_bytes = reader_.header().page_bytes;
+    Rank rank = Rank::count;
+    if (configuration_.rank == "energy") {
+      rank = Rank::energy;
+    } else if (configuration_.rank != "count") {
+      return {Code::invalid_argument,
+              "rank=" + configuration_.rank + ": it must be count or energy"};
+    }
+    PERDURE_TRY(check_rank(rank, configuration_.devices));
+    if (configuration_.mram_bytes.empty()) {
+      return {Code::invalid_argument, "a sweep needs a capacity of MRAM, which may be 0"};
+    }
+    for (const std::uint64_t bytes : configuration_.mram_bytes) {
+      if (bytes % page_bytes != 0) {
+        return {Code::invalid_argument, "MRAM of " + std::to_string(bytes) +
+                                            " bytes is not a number of pages of " +
+                                            std::to_string(page_bytes) + " bytes"};
+      }
+      PERDURE_TRY(add_pass(bytes / page_bytes, rank));
+    }
+    if (reader_.seekable()) {
+      auto totals = reader_.totals();
+      if (!totals.ok()) return totals.status();
+      progress_.accesses_total = totals.value()->accesses();
+    }
+    return Status::success();
+  }
+
+  Status add_pass(std::uint64_t mram_frames, Rank rank) {
+    std::vector<bool> hot;
+    if (mram_frames != 0) {
+      auto counts = trace::count_pages(reader_);
+      if (!counts.ok()) return counts.status();
+      hot = hot_pages(counts.value(), mram_frames, rank, &configuration_.devices);
+    }
+    passes_.push_back(
+        std::make_unique<CurvePass>(mram_frames, std::move(hot), configuration_.first_touch));
+    return Status::success();
+  }
+
+  Status pass() {
+    for (;;) {
+      auto batch = reader_.next();
+      if (!batch.ok()) return batch.status();
+      if (batch.value().kind == trace::Batch::Kind::end) break;
+      for (auto& one : passes_) {
+        one->grow(reader_.pages());
+        one->feed(batch.value().records);
+      }
+      progress_.accesses += batch.value().accesses.reads + batch.value().accesses.writes;
+      progress_.records += batch.value().records.size();
+      if (configuration_.progress && !configuration_.progress(progress_)) {
+        return {Code::wrong_state, "the sweep was stopped before its end"};
+      }
+    }
+    if (progress_.records != 0) return Status::success();
+    return {Code::invalid_argument, "the trace holds no accesses: nothing to simulate"};
+  }
+
+  Result<Curves> finish() {
+    Curves curves;
+    const trace::Header& header = reader_.header();
+    curves.page_bytes = header.page_bytes;
+    curves.line_bytes = header.cache.line_bytes;
+    curves.records = progress_.records;
+    curves.accesses = progress_.accesses;
+    if (reader_.region().empty()) {
+      auto totals = reader_.totals();
+      if (!totals.ok()) return totals.status();
+      curves.compute_ns = static_cast<double>(totals.value()->ending.compute_ns);
+    }
+    for (auto& one : passes_) {
+      Curve curve = one->finish(header.floor_pages);
+      const trace::PageCounts &dram = curve.dram, &mram = curve.mram;
+      if (dram.reads + dram.writes + mram.reads + mram.writes != progress_.accesses) {
+        return Status(Code::damaged, "accesses were lost; this is a fault of the simulator");
+      }
+      curves.curves.push_back(std::move(curve));
+    }
+    return curves;
+  }
+
+  trace::Reader& reader_;
+  const SweepConfiguration& configuration_;
+  std::vector<std::unique_ptr<CurvePass>> passes_;
+  Progress progress_;
+};
+
+}  // namespace
+
+Counters Curve::counters(std::uint64_t dram_frames) const {
+  const std::uint64_t frames = std::min(dram_frames, stack_pages);
+  Counters counters;
+  PlaceCounters& at_mram = counters[Place::mram];
+  at_mram.reads = mram.reads;
+  at_mram.writes = mram.writes;
+  at_mram.first_touches = pages - stack_pages;
+  PlaceCounters& at_dram = counters[Place::dram];
+  at_dram.reads = dram.reads;
+  at_dram.writes = dram.writes;
+  at_dram.first_touches = stack_pages;
+  at_dram.page_ins = page_ins[frames];
+  at_dram.page_outs = page_outs[frames];
+  at_dram.clean_evictions = stack_pages + page_ins[frames] - frames - page_outs[frames];
+  return counters;
+}
+
+bool Curve::low_power_equals(std::uint64_t dram_frames, double alpha) const {
+  if (mram_frames == 0) return false;
+  const double threshold =
+      alpha * static_cast<double>(mram_frames) / static_cast<double>(mram_frames + dram_frames);
+  return hit_rate_min[std::min(dram_frames, stack_pages)] >= threshold;
+}
+
+Result<Curves> sweep(trace::Reader& reader, const SweepConfiguration& configuration) {
+  return Sweep(reader, configuration).sweep();
+}
+
+}  // namespace perdure::sim

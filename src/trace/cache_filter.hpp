@@ -1,0 +1,79 @@
+// CacheFilter: the CPU cache between a program and its memory, for recorders. A hit costs one
+// comparison inline; everything else is out of line.
+//
+//   CacheFilter filter(shape, FilterMode::paper, record_miss, &recorder);
+//   filter.access(address, bytes, is_write);      // calls record_miss for each access of the
+//   memory
+//
+// Invariant: `first_` holds the most recently used line of each set, so a hit there changes nothing
+// in the order of replacement. A set of more ways keeps the others, in LRU order, behind it.
+// Modes: see FilterMode. In mode paper the cache allocates on reads and writes alike. In mode
+// modern a miss reports a read, and then a write if it evicted a dirty line; lines that are dirty
+// at the end are reported by write_back(), which a recorder may leave out. Threads: one filter for
+// each thread, as each core has its own cache. Failure: none; check_shape() says what is wrong with
+// a shape.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/status.hpp"
+#include "trace/record.hpp"
+
+namespace perdure::trace {
+
+// Sizes are powers of two, and there is at least one set; Code::invalid_argument otherwise.
+Status check_shape(const CacheShape& shape);
+
+class CacheFilter {
+ public:
+  // `address` is that of the line's first byte.
+  using Consumer = void (*)(void* context, std::uint64_t address, bool is_write);
+
+  // `shape` must pass check_shape(). With FilterMode::none every line that is touched is reported.
+  CacheFilter(const CacheShape& shape, FilterMode mode, Consumer consumer, void* context);
+
+  // One access of 1 byte and more; it touches each line that it overlaps once.
+  void access(std::uint64_t address, std::uint64_t bytes, bool is_write) {
+    const std::uint64_t line = address >> line_shift_;
+    const std::uint64_t last = (address + bytes - 1) >> line_shift_;
+    touch(line, is_write);
+    if (line != last) [[unlikely]] {
+      touch_more(line + 1, last, is_write);
+    }
+  }
+
+  // Reports a write of every line that is dirty, and makes it clean. Nothing in mode paper.
+  void write_back();
+
+  std::uint64_t misses() const { return misses_; }  // lines that were read in
+
+ private:
+  // An entry is the number of a line and, in the lowest bit, whether it is dirty.
+  static constexpr std::uint64_t empty = ~std::uint64_t{0};
+
+  void touch(std::uint64_t line, bool is_write) {
+    std::uint64_t& entry = first_[line & set_mask_];
+    if ((entry >> 1U) == line) [[likely]] {
+      if (is_write) entry |= 1U;
+      return;
+    }
+    miss_first(line, is_write);
+  }
+
+  void touch_more(std::uint64_t line, std::uint64_t last, bool is_write);
+  [[gnu::noinline]] void miss_first(std::uint64_t line, bool is_write);
+  void report(std::uint64_t line, bool is_write);
+
+  std::uint32_t line_shift_;
+  std::uint64_t set_mask_;
+  std::vector<std::uint64_t> first_;   // of each set
+  std::vector<std::uint64_t> others_;  // ways - 1 for each set, most recently used first
+  std::uint32_t others_per_set_;
+  FilterMode mode_;
+  Consumer consumer_;
+  void* context_;
+  std::uint64_t misses_ = 0;
+};
+
+}  // namespace perdure::trace

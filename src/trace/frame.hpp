@@ -1,0 +1,80 @@
+// Frames of a trace: compressed, numbered, and each bound to the one before by its checksum.
+//
+// Threads: one. Failure of FrameReader: Code::damaged, with the number of the frame.
+#pragma once
+
+#include <zstd.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "trace/byte_stream.hpp"
+#include "trace/trace_format.hpp"
+
+namespace perdure::trace {
+
+std::uint64_t frame_checksum(const FrameHeaderFormat& header, std::span<const std::byte> stored);
+
+class FrameWriter {
+ public:
+  explicit FrameWriter(ByteSink& sink);
+  // `checksum` is that of the trace's header, behind which the frames stand at `offset`.
+  void begin(std::uint64_t checksum, std::uint64_t offset);
+  Status write(FrameKind kind, std::span<const std::byte> raw, std::uint32_t records = 0,
+               std::uint32_t new_pages = 0);
+  std::uint64_t checksum() const { return previous_; }  // of the last frame
+  std::uint64_t offset() const { return offset_; }      // of the next one
+
+ private:
+  struct FreeContext {
+    void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+  };
+  ByteSink& sink_;
+  std::unique_ptr<ZSTD_CCtx, FreeContext> context_;
+  std::vector<std::byte> stored_;
+  std::uint64_t previous_ = 0;
+  std::uint64_t sequence_ = 0;
+  std::uint64_t offset_ = 0;
+};
+
+class FrameReader {
+ public:
+  explicit FrameReader(ByteSource& source);
+  void begin(std::uint64_t checksum, std::uint64_t offset);
+  // The next frame; its payload has record_bytes_max · (records + 1) bytes to spare behind it.
+  Status read(std::uint32_t pages_so_far);
+  // The footer that stands alone: what is before it is not looked at.
+  Status read_footer();
+
+  const FrameHeaderFormat& header() const { return header_; }
+  std::uint64_t offset() const { return offset_; }  // of this frame
+  FrameKind kind() const { return static_cast<FrameKind>(header_.kind); }
+  std::span<const std::byte> raw() const { return {raw_.data(), header_.raw_bytes}; }
+  Status damaged(const std::string& what) const;  // names the trace and the frame
+
+ private:
+  struct FreeContext {
+    void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+  };
+  Status read_header();
+  Status check_order() const;
+  Status check_sizes(std::uint64_t pages_so_far) const;
+  Status read_stored();
+  Status decompress();
+
+  ByteSource& source_;
+  std::unique_ptr<ZSTD_DCtx, FreeContext> context_;
+  FrameHeaderFormat header_ = {};
+  std::vector<std::byte> stored_;
+  std::vector<std::byte> raw_;
+  std::uint64_t previous_ = 0;
+  std::uint64_t sequence_ = 0;  // of the next frame
+  std::uint64_t offset_ = 0;
+  std::uint64_t next_offset_ = 0;
+};
+
+}  // namespace perdure::trace

@@ -1,0 +1,263 @@
+#include "trace/import.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trace/cache_filter.hpp"
+
+namespace perdure::trace {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, ImportFormat>, 5> formats = {{
+    {"lackey", ImportFormat::lackey},
+    {"din", ImportFormat::din},
+    {"dramsim3", ImportFormat::dramsim3},
+    {"ramulator", ImportFormat::ramulator},
+    {"oracle_general", ImportFormat::oracle_general},
+}};
+constexpr std::size_t chunk_bytes = std::size_t{1} << 18U;
+constexpr std::size_t line_bytes_max = 4096;
+constexpr std::uint64_t access_bytes_max = std::uint64_t{1} << 20U;
+
+struct Access {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 1;
+  bool reads = false;
+  bool writes = false;
+};
+
+// What a line of text is.
+enum class Line { access, left_out, nothing, wrong };
+
+// Blanks and tabs separate words.
+std::string_view take_word(std::string_view& text) {
+  const std::size_t begin = text.find_first_not_of(" \t");
+  if (begin == text.npos) return {};
+  const std::size_t end = std::min(text.find_first_of(" \t", begin), text.size());
+  const std::string_view word = text.substr(begin, end - begin);
+  text.remove_prefix(end);
+  return word;
+}
+
+bool parse(std::string_view text, int base, std::uint64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool parse_address(std::string_view text, std::uint64_t& value) {
+  if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
+  return parse(text, 16, value);
+}
+
+Line lackey_line(std::string_view line, Access& access) {
+  if (line.starts_with("==") || line.starts_with("--")) return Line::nothing;  // of Valgrind itself
+  const std::string_view kind = take_word(line);
+  const std::string_view place = take_word(line);
+  const std::size_t comma = place.find(',');
+  if (comma == place.npos || !take_word(line).empty()) return Line::wrong;
+  if (!parse_address(place.substr(0, comma), access.address) ||
+      !parse(place.substr(comma + 1), 10, access.bytes)) {
+    return Line::wrong;
+  }
+  if (kind == "I") return Line::left_out;
+  access.reads = kind == "L" || kind == "M";
+  access.writes = kind == "S" || kind == "M";
+  return access.reads || access.writes ? Line::access : Line::wrong;
+}
+
+// Words behind the address are comments there.
+Line din_line(std::string_view line, Access& access) {
+  const std::string_view label = take_word(line);
+  if (!parse_address(take_word(line), access.address)) return Line::wrong;
+  access.reads = label == "0";
+  access.writes = label == "1";
+  if (label == "2") return Line::left_out;
+  return access.reads || access.writes ? Line::access : Line::wrong;
+}
+
+Line dramsim3_line(std::string_view line, Access& access) {
+  const std::string_view address = take_word(line);
+  const std::string_view kind = take_word(line);
+  std::uint64_t cycle = 0;
+  if (!address.starts_with("0x") || !parse_address(address, access.address)) return Line::wrong;
+  if (!parse(take_word(line), 10, cycle) || !take_word(line).empty()) return Line::wrong;
+  access.reads = kind == "READ" || kind == "read" || kind == "P_MEM_RD";
+  access.writes = kind == "WRITE" || kind == "write" || kind == "P_MEM_WR";
+  return access.reads || access.writes ? Line::access : Line::wrong;
+}
+
+Line ramulator_line(std::string_view line, Access& access) {
+  const std::string_view first = take_word(line);
+  const std::string_view second = take_word(line);
+  const bool kind_first = first == "LD" || first == "ST";
+  const std::string_view kind = kind_first ? first : second;
+  if (!take_word(line).empty() || !parse_address(kind_first ? second : first, access.address)) {
+    return Line::wrong;
+  }
+  access.reads = kind == "LD" || kind == "R";
+  access.writes = kind == "ST" || kind == "W";
+  return access.reads || access.writes ? Line::access : Line::wrong;
+}
+
+Line parse_line(ImportFormat format, std::string_view line, Access& access) {
+  if (line.find_first_not_of(" \t\r") == line.npos) return Line::nothing;
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (line.starts_with('#')) return Line::nothing;
+  switch (format) {
+    case ImportFormat::lackey:
+      return lackey_line(line, access);
+    case ImportFormat::din:
+      return din_line(line, access);
+    case ImportFormat::dramsim3:
+      return dramsim3_line(line, access);
+    case ImportFormat::ramulator:
+      return ramulator_line(line, access);
+    case ImportFormat::oracle_general:
+      break;
+  }
+  return Line::wrong;
+}
+
+// Access → cache → writer.
+class Importer {
+ public:
+  Importer(ImportFormat format, const ByteSource& source, const Header& header, Writer& writer)
+      : format_(format),
+        source_(source),
+        writer_(writer),
+        page_shift_(static_cast<unsigned>(std::countr_zero(header.page_bytes))),
+        filter_(header.cache, is_filtered(format) ? FilterMode::none : header.mode, append, this) {}
+
+  // `line` without its end.
+  Status take_line(std::string_view line) {
+    ++lines_;
+    Access access;
+    switch (parse_line(format_, line, access)) {
+      case Line::nothing:
+        return Status::success();
+      case Line::left_out:
+        ++imported.left_out;
+        return Status::success();
+      case Line::access:
+        return take(access, "line");
+      case Line::wrong:
+        break;
+    }
+    return wrong("line", "is not of this format: " + std::string(line.substr(0, 60)));
+  }
+
+  Status take(const Access& access, const char* what) {
+    if (access.bytes == 0 || access.bytes > access_bytes_max ||
+        access.address > ~std::uint64_t{0} - access.bytes) {
+      return wrong(what, "has an access that can't be");
+    }
+    ++imported.requests;
+    if (access.reads) filter_.access(access.address, access.bytes, false);
+    if (access.writes) filter_.access(access.address, access.bytes, true);
+    return writer_.status();
+  }
+
+  // A request of oracleGeneral: u32 time, u64 object, u32 bytes, i64 next request; packed.
+  Status take_request(const std::byte* bytes) {
+    ++lines_;
+    std::uint64_t object = 0;
+    std::memcpy(&object, bytes + sizeof(std::uint32_t), sizeof object);
+    ++imported.requests;
+    writer_.append(object, 1, 0);
+    return writer_.status();
+  }
+
+  Status wrong(const char* what, const std::string& why) const {
+    return {Code::damaged, source_.name() + ": " + what + " " + std::to_string(lines_) + " " + why};
+  }
+
+  Imported imported;
+
+ private:
+  static void append(void* context, std::uint64_t address, bool is_write) {
+    auto& self = *static_cast<Importer*>(context);
+    self.writer_.append(address >> self.page_shift_, is_write ? 0 : 1, is_write ? 1 : 0);
+  }
+
+  ImportFormat format_;
+  const ByteSource& source_;
+  Writer& writer_;
+  unsigned page_shift_;
+  CacheFilter filter_;
+  std::uint64_t lines_ = 0;
+};
+
+Status import_text(ByteSource& source, Importer& importer) {
+  std::vector<char> chunk(chunk_bytes);
+  std::string begun;  // of a line that goes on in the next chunk
+  for (;;) {
+    auto count = source.read(std::as_writable_bytes(std::span(chunk)));
+    if (!count.ok()) return count.status();
+    if (count.value() == 0) break;
+    std::string_view text(chunk.data(), count.value());
+    for (std::size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {
+      const std::string_view line = text.substr(0, end);
+      PERDURE_TRY(importer.take_line(begun.empty() ? line : begun.append(line)));
+      begun.clear();
+      text.remove_prefix(end + 1);
+    }
+    begun += text;
+    if (begun.size() > line_bytes_max) return importer.wrong("behind line", "comes no end of line");
+  }
+  return begun.empty() ? Status::success() : importer.take_line(begun);
+}
+
+Status import_requests(ByteSource& source, Importer& importer) {
+  constexpr std::size_t request_bytes = 24;
+  std::vector<std::byte> chunk(chunk_bytes / request_bytes * request_bytes);
+  for (;;) {
+    auto count = source.read(chunk);
+    if (!count.ok()) return count.status();
+    if (count.value() == 0) return Status::success();
+    if (count.value() % request_bytes != 0) {
+      return importer.wrong("behind request", "the file is cut off, or not of this format");
+    }
+    for (std::size_t at = 0; at < count.value(); at += request_bytes) {
+      PERDURE_TRY(importer.take_request(chunk.data() + at));
+    }
+  }
+}
+
+}  // namespace
+
+Result<ImportFormat> import_format(const std::string& name) {
+  std::string known;
+  for (const auto& [known_name, format] : formats) {
+    if (name == known_name) return format;
+    known += (known.empty() ? "" : ", ") + std::string(known_name);
+  }
+  return Status(Code::invalid_argument, "no format is called '" + name + "'; known are " + known);
+}
+
+bool is_filtered(ImportFormat format) {
+  return format != ImportFormat::lackey && format != ImportFormat::din;
+}
+
+Result<Imported> import_accesses(ImportFormat format, ByteSource& source, const Header& header,
+                                 Writer& writer) {
+  if (is_filtered(format) && header.mode != FilterMode::none) {
+    return Status(Code::invalid_argument,
+                  "this format holds accesses behind the caches: import it with the filter 'none'");
+  }
+  PERDURE_TRY(writer.status());
+  Importer importer(format, source, header, writer);
+  PERDURE_TRY(format == ImportFormat::oracle_general ? import_requests(source, importer)
+                                                     : import_text(source, importer));
+  if (importer.imported.requests == 0) {
+    return Status(Code::damaged, source.name() + ": it holds no data accesses");
+  }
+  return importer.imported;
+}
+
+}  // namespace perdure::trace

@@ -1,0 +1,75 @@
+// Reader: the records of a trace, frame by frame, from a file or a pipe, each byte checked.
+//
+// Invariants: next() never gives records that were not appended, nor in another order; when it gave
+// Batch::Kind::end, the records were all that the writer wrote: frames, records, reads, writes,
+// pages and the footer agree. `verify` compares the counts of each page as well.
+// Threads: one at a time.
+// Failure, each with a sentence that says what to do:
+//   Code::foreign        not a trace of ours; says which other format it looks like
+//   Code::newer_format   written by a newer Perdure
+//   Code::damaged        empty, truncated, corrupt, frames missing or in another order
+// Memory: one frame, and 8 bytes for each page.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "trace/byte_stream.hpp"
+#include "trace/record.hpp"
+
+namespace perdure::trace {
+
+struct Batch {
+  enum class Kind { records, region_begin, region_end, end };
+  Kind kind = Kind::end;
+  std::span<const Record> records = {};  // valid until the next call
+  PageCounts accesses = {};              // of all of them
+  std::string region = {};               // its name, where one begins or ends
+};
+
+class Reader {
+ public:
+  static Result<std::unique_ptr<Reader>> open(const std::string& path);  // as open_source()
+  static Result<std::unique_ptr<Reader>> open(std::unique_ptr<ByteSource> source);
+  ~Reader();
+
+  const Header& header() const;
+
+  // After Kind::end it gives Kind::end again.
+  Result<Batch> next();
+
+  // How many pages the records given so far touched: all ids in them are smaller.
+  std::uint32_t pages() const;
+  // The page number of each id below pages(); times page_bytes it is the address.
+  const std::vector<std::uint64_t>& page_numbers() const;
+
+  // A file can be read again, and tells its totals at once; a pipe can not.
+  bool seekable() const;
+  Status rewind();  // Code::wrong_state for a pipe
+  // Of the whole trace, whatever region is read. Code::wrong_state between the first next() and the
+  // end, and for a pipe before its end.
+  Result<const Totals*> totals();
+
+  // From now on next() gives only records in regions with this name, and no markers. Before the
+  // first next(). A trace without such a region is Code::not_found at its end.
+  Status only_region(const std::string& name);
+  const std::string& region() const;  // empty: all of it
+
+ private:
+  class Impl;
+  explicit Reader(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// Reads to the end and compares the counts of every page with the footer.
+Status verify(Reader& reader);
+
+// Reads and writes of each page in the region that is read: from the footer, or by a pass and a
+// rewind. Code::wrong_state for a pipe.
+Result<std::vector<PageCounts>> count_pages(Reader& reader);
+
+}  // namespace perdure::trace

@@ -1,0 +1,45 @@
+// How records stand in a frame (docs/format.md): first a control byte for each record, then their
+// fields. Lengths are in the control bytes, so that decoding has no branch and no chain of loads.
+// Pure. Failure: decode_records() says false where bytes can't be what encode_records() made.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trace/record.hpp"
+
+namespace perdure::trace {
+
+// Of one record without its control byte, at most.
+inline constexpr std::size_t record_bytes_max = 12;
+
+void encode_records(std::span<const Record> records, std::vector<std::byte>& to);
+
+struct Decoded {
+  std::uint64_t reads = 0;
+  std::uint64_t writes = 0;
+  std::size_t bytes = 0;  // control bytes and fields
+};
+
+// Fills `to`. Bytes behind the end of `from` may be read, record_bytes_max · (records + 1) at most;
+// the buffer must have them.
+// All pages must be below `pages`.
+bool decode_records(std::span<const std::byte> from, std::uint32_t pages, std::span<Record> to,
+                    Decoded& decoded);
+
+// LEB128: 7 bits a byte, the lowest first.
+void put_varint(std::uint64_t value, std::vector<std::byte>& to);
+// Takes a number off the front of `from`; false where there is none.
+bool take_varint(std::span<const std::byte>& from, std::uint64_t& value);
+
+// Small for small differences of either sign; the difference wraps.
+inline std::uint64_t zigzag(std::uint64_t difference) {
+  return difference << 1U ^ (std::uint64_t{0} - (difference >> 63U));
+}
+inline std::uint64_t unzigzag(std::uint64_t coded) {
+  return coded >> 1U ^ (std::uint64_t{0} - (coded & 1U));
+}
+
+}  // namespace perdure::trace

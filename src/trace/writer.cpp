@@ -1,0 +1,274 @@
+#include "trace/writer.hpp"
+
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "base/checksum.hpp"
+#include "base/clock.hpp"
+#include "trace/cache_filter.hpp"
+#include "trace/frame.hpp"
+#include "trace/id_table.hpp"
+#include "trace/record_codec.hpp"
+#include "trace/reducer.hpp"
+#include "trace/trace_format.hpp"
+
+namespace perdure::trace {
+namespace {
+
+constexpr std::uint32_t page_bytes_max = 1U << 30U;
+
+Status invalid(const std::string& what) {
+  return {Code::invalid_argument, "trace: " + what};
+}
+
+Status check_header(const Header& header) {
+  const std::uint32_t page = header.page_bytes;
+  if (!std::has_single_bit(page) || page < header.cache.line_bytes || page > page_bytes_max) {
+    return invalid("pages of " + std::to_string(page) +
+                   " bytes; a power of two from the size of a line to 2^30 is needed");
+  }
+  if (header.rank >= header.ranks) {
+    return invalid("rank " + std::to_string(header.rank) + " of " + std::to_string(header.ranks));
+  }
+  CacheShape shape = header.cache;
+  if (header.mode == FilterMode::none)
+    shape.size_bytes = shape.line_bytes * std::uint64_t{shape.ways};
+  return check_shape(shape);
+}
+
+TraceHeaderFormat header_format(const Header& header) {
+  TraceHeaderFormat format = {};
+  format.magic = trace_magic;
+  format.format_version = trace_format_version;
+  format.command_bytes = static_cast<std::uint32_t>(header.command.size());
+  format.page_bytes = header.page_bytes;
+  format.line_bytes = header.cache.line_bytes;
+  format.cache_bytes = header.cache.size_bytes;
+  format.cache_ways = header.cache.ways;
+  format.mode = static_cast<std::uint32_t>(header.mode);
+  format.floor_pages = header.floor_pages;
+  format.rank = header.rank;
+  format.ranks = header.ranks;
+  format.created_ns = header.created_ns;
+  const std::uint64_t seed = crc64(&format, offsetof(TraceHeaderFormat, checksum));
+  format.checksum = crc64(header.command.data(), header.command.size(), seed);
+  return format;
+}
+
+template <typename Format>
+std::span<const std::byte> bytes_of(const Format& format) {
+  return std::as_bytes(std::span(&format, 1));
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+}  // namespace
+
+class Writer::Impl {
+ public:
+  Impl(std::unique_ptr<ByteSink> sink, const Header& header)
+      : sink_(std::move(sink)),
+        frames_(*sink_),
+        header_(header),
+        reducer_(std::max(header.floor_pages, 1U), ready_) {
+    ready_.reserve(frame_records_max * 2);
+  }
+
+  Status begin() {
+    if (header_.created_ns == 0) header_.created_ns = wall_clock_ns();
+    if (header_.command.size() > command_bytes_max) header_.command.resize(command_bytes_max);
+    const TraceHeaderFormat format = header_format(header_);
+    PERDURE_TRY(sink_->write(bytes_of(format)));
+    PERDURE_TRY(sink_->write(bytes_of(header_.command)));
+    frames_.begin(format.checksum, sizeof format + header_.command.size());
+    return Status::success();
+  }
+
+  void append(std::uint64_t page, std::uint32_t reads, std::uint32_t writes, std::uint32_t stream) {
+    if ((reads | writes) == 0 || !status.ok()) return;
+    if (page != last_page_ || totals_.pages.empty()) {
+      last_page_ = page;
+      last_id_ = id_of(page);
+      if (!status.ok()) return;
+    }
+    if (stream >= totals_.streams.size() && !add_stream(stream)) return;
+    totals_.streams[stream].reads += reads;
+    totals_.streams[stream].writes += writes;
+    totals_.pages[last_id_].reads += reads;
+    totals_.pages[last_id_].writes += writes;
+    const Record record = {last_id_, reads, writes};
+    if (header_.floor_pages == 0) {
+      ready_.push_back(record);
+    } else {
+      reducer_.append(record);
+    }
+    while (ready_.size() >= frame_records_max && status.ok()) write_records(frame_records_max);
+  }
+
+  // A region begins or ends between two records: none is held back across it.
+  void mark(FrameKind kind, const std::string& name) {
+    if (!status.ok()) return;
+    const bool begins = kind == FrameKind::region_begin;
+    if (name.size() > region_bytes_max || (begins && name.empty())) {
+      status = invalid("a region's name has 1 to 255 bytes, not " + std::to_string(name.size()));
+    } else if (in_region_ == begins) {
+      status = {Code::wrong_state, begins ? "trace: region " + name + " begins inside of " + region_
+                                          : std::string("trace: no region is there to be ended")};
+    }
+    if (!status.ok()) return;
+    in_region_ = begins;
+    region_ = begins ? name : region_;
+    write_all_records();
+    if (status.ok()) status = frames_.write(kind, bytes_of(region_));
+  }
+
+  Status finish(const Ending& ending) {
+    if (finished_) return {Code::wrong_state, "trace: finish() was called before"};
+    finished_ = true;
+    totals_.ending = ending;
+    if (status.ok() && in_region_) {
+      status = {Code::wrong_state, "trace: region " + region_ + " has no end"};
+    }
+    if (status.ok()) write_all_records();
+    if (status.ok()) status = write_footer();
+    const Status closed = sink_->close();
+    if (status.ok()) status = closed;
+    return status;
+  }
+
+  Status status;
+
+ private:
+  std::uint32_t id_of(std::uint64_t page) {
+    const auto [id, is_new] = ids_.find_or_add(page);
+    if (is_new && id == trace_pages_max) {
+      status = {Code::no_space, "trace: more than 2^32 - 16 pages; use larger ones"};
+    } else if (is_new) {
+      page_numbers_.push_back(page);
+      totals_.pages.emplace_back();
+    }
+    return id;
+  }
+
+  bool add_stream(std::uint32_t stream) {
+    if (stream >= streams_max) {
+      status = invalid("stream " + std::to_string(stream) + "; there are at most 65536");
+      return false;
+    }
+    totals_.streams.resize(stream + 1);
+    return true;
+  }
+
+  void write_all_records() {
+    if (header_.floor_pages != 0) reducer_.flush();
+    while (!ready_.empty() && status.ok()) {
+      write_records(std::min<std::size_t>(ready_.size(), frame_records_max));
+    }
+  }
+
+  void write_records(std::size_t count) {
+    const std::span<const Record> records(ready_.data(), count);
+    raw_.clear();
+    encode_records(records, raw_);
+    const std::uint32_t before = pages_written_;
+    for (const Record& record : records) {
+      totals_.reads += record.reads;
+      totals_.writes += record.writes;
+      if (record.page != pages_written_) continue;
+      put_varint(zigzag(page_numbers_[pages_written_] - page_before_), raw_);
+      page_before_ = page_numbers_[pages_written_++];
+    }
+    totals_.records += count;
+    status = frames_.write(FrameKind::records, raw_, static_cast<std::uint32_t>(count),
+                           pages_written_ - before);
+    ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+
+  Status write_footer() {
+    FooterFormat footer = {};
+    footer.records = totals_.records;
+    footer.reads = totals_.reads;
+    footer.writes = totals_.writes;
+    footer.program_accesses = totals_.ending.program_accesses;
+    footer.elapsed_ns = totals_.ending.elapsed_ns;
+    footer.compute_ns = totals_.ending.compute_ns;
+    footer.pages = static_cast<std::uint32_t>(totals_.pages.size());
+    footer.streams = static_cast<std::uint32_t>(totals_.streams.size());
+    const auto bytes = bytes_of(footer);
+    raw_.assign(bytes.begin(), bytes.end());
+    for (const StreamTotals& stream : totals_.streams) {
+      put_varint(stream.reads, raw_);
+      put_varint(stream.writes, raw_);
+    }
+    for (const PageCounts& page : totals_.pages) {
+      put_varint(page.reads, raw_);
+      put_varint(page.writes, raw_);
+    }
+    const std::uint64_t offset = frames_.offset();
+    if (raw_.size() > std::numeric_limits<std::uint32_t>::max()) {
+      return {Code::no_space, "trace: the counts of its pages don't fit; use larger pages"};
+    }
+    PERDURE_TRY(frames_.write(FrameKind::footer, raw_));
+    const TrailerFormat trailer = {offset, frames_.checksum(), trailer_magic};
+    return sink_->write(bytes_of(trailer));
+  }
+
+  std::unique_ptr<ByteSink> sink_;
+  FrameWriter frames_;
+  Header header_;
+  std::vector<Record> ready_;  // final, and not yet in a frame
+  Reducer reducer_;
+  IdTable ids_;
+  std::vector<std::uint64_t> page_numbers_;
+  Totals totals_;
+  std::vector<std::byte> raw_;
+  std::uint64_t last_page_ = 0;
+  std::uint32_t last_id_ = 0;
+  std::uint32_t pages_written_ = 0;
+  std::uint64_t page_before_ = 0;
+  std::string region_;
+  bool in_region_ = false;
+  bool finished_ = false;
+};
+
+Writer::Writer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Writer::~Writer() = default;
+
+Result<std::unique_ptr<Writer>> Writer::create(const std::string& path, const Header& header) {
+  PERDURE_TRY(check_header(header));  // before the file is made
+  auto sink = open_sink(path);
+  if (!sink.ok()) return sink.status();
+  return create(sink.take(), header);
+}
+
+Result<std::unique_ptr<Writer>> Writer::create(std::unique_ptr<ByteSink> sink,
+                                               const Header& header) {
+  PERDURE_TRY(check_header(header));
+  auto impl = std::make_unique<Impl>(std::move(sink), header);
+  PERDURE_TRY(impl->begin());
+  return std::unique_ptr<Writer>(new Writer(std::move(impl)));
+}
+
+void Writer::append(std::uint64_t page, std::uint32_t reads, std::uint32_t writes,
+                    std::uint32_t stream) {
+  impl_->append(page, reads, writes, stream);
+}
+
+void Writer::begin_region(const std::string& name) {
+  impl_->mark(FrameKind::region_begin, name);
+}
+void Writer::end_region() {
+  impl_->mark(FrameKind::region_end, {});
+}
+
+Status Writer::finish(const Ending& ending) {
+  return impl_->finish(ending);
+}
+const Status& Writer::status() const {
+  return impl_->status;
+}
+
+}  // namespace perdure::trace
