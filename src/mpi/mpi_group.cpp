@@ -38,6 +38,17 @@ Result<std::unique_ptr<MpiGroup>> MpiGroup::create(MPI_Comm comm) {
       new MpiGroup(copy, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(ranks)));
 }
 
+// MPI_MAX of MPI_UINT64_T compares as signed numbers in Debian's MPICH 4.0.2. Signed numbers are
+// compared right everywhere, and these are in the order of the unsigned ones.
+int max_over_ranks(MPI_Comm comm, std::span<std::uint64_t> values) {
+  constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
+  for (std::uint64_t& value : values) value ^= top_bit;
+  const int error = PMPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()),
+                                   type_int64(), op_max(), comm);
+  for (std::uint64_t& value : values) value ^= top_bit;
+  return error;
+}
+
 MpiGroup::~MpiGroup() {
   int finalized = 0;
   PMPI_Finalized(&finalized);
@@ -45,8 +56,7 @@ MpiGroup::~MpiGroup() {
 }
 
 Status MpiGroup::all_max(std::span<std::uint64_t> values) {
-  const int error = PMPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()),
-                                   type_uint64(), op_max(), comm_);
+  const int error = max_over_ranks(comm_, values);
   return error == MPI_SUCCESS ? Status::success() : mpi_status("MPI_Allreduce", error);
 }
 

@@ -19,6 +19,9 @@ namespace perdure {
 // A Status with MPI's own text.
 Status mpi_status(const char* call, int error);
 
+// Replaces each word by the largest of all ranks', as unsigned numbers. Collective; a code of MPI.
+int max_over_ranks(MPI_Comm comm, std::span<std::uint64_t> values);
+
 class MpiGroup final : public Group {
  public:
   // Collective over `comm`. MPI must be initialised.

@@ -50,8 +50,8 @@ inline MPI_Info info_null() {
 inline MPI_Datatype type_byte() {
   return predefined<MPI_Datatype>("ompi_mpi_byte");
 }
-inline MPI_Datatype type_uint64() {
-  return predefined<MPI_Datatype>("ompi_mpi_uint64_t");
+inline MPI_Datatype type_int64() {
+  return predefined<MPI_Datatype>("ompi_mpi_int64_t");
 }
 inline MPI_Datatype type_null() {
   return predefined<MPI_Datatype>("ompi_mpi_datatype_null");
@@ -87,8 +87,8 @@ inline MPI_Info info_null() {
 inline MPI_Datatype type_byte() {
   return MPI_BYTE;
 }
-inline MPI_Datatype type_uint64() {
-  return MPI_UINT64_T;
+inline MPI_Datatype type_int64() {
+  return MPI_INT64_T;
 }
 inline MPI_Datatype type_null() {
   return MPI_DATATYPE_NULL;

@@ -16,6 +16,7 @@
 #include "base/clock.hpp"
 #include "mpi/at_finalize.hpp"
 #include "mpi/info.hpp"
+#include "mpi/mpi_group.hpp"
 #include "mpi/mpi_library.hpp"
 #include "mpiio/data_access.hpp"
 #include "mpiio/file_admin.hpp"
@@ -130,8 +131,7 @@ Verdict judge(const Wish& wish, bool failed, MPI_Comm comm, Status& refusal) {
   const std::uint64_t own = digest(wish);
   std::array<std::uint64_t, 8> seen = {
       failed, wish.wanted, !wish.wanted, wish.known, !wish.possible, own, ~own, !wish.status.ok()};
-  const int error = PMPI_Allreduce(MPI_IN_PLACE, seen.data(), static_cast<int>(seen.size()),
-                                   type_uint64(), op_max(), comm);
+  const int error = max_over_ranks(comm, seen);
   if (error != MPI_SUCCESS || seen[0] != 0) return Verdict::pass;
   if (seen[7] != 0) {
     refusal = !wish.status.ok() ? wish.status

@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "mpi/at_finalize.hpp"
 #include "mpi/caller_scope.hpp"
+#include "mpi/mpi_group.hpp"
 #include "mpi/mpi_library.hpp"
 #include "mpiio/access_name.hpp"
 #include "mpiio/datatype_map.hpp"
@@ -173,9 +174,7 @@ bool agree_on_size(MPI_Comm comm, int error, MPI_File file, std::uint64_t& size)
   PMPI_Error_class(error, &kind);
   if (kind == MPI_ERR_COMM || kind == MPI_ERR_ARG) return false;
   std::uint64_t inverted = error == MPI_SUCCESS ? ~size_of(file) : 0;
-  if (PMPI_Allreduce(MPI_IN_PLACE, &inverted, 1, type_uint64(), op_max(), comm) != MPI_SUCCESS) {
-    return false;
-  }
+  if (max_over_ranks(comm, {&inverted, 1}) != MPI_SUCCESS) return false;
   size = ~inverted;
   return error == MPI_SUCCESS;
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "perdure/perdure_mpi.h"
@@ -85,6 +86,21 @@ TEST_F(PoolOfRanks, all_ranks_get_the_same_version_back) {
     EXPECT_EQ(iteration_, 5U);
     EXPECT_EQ(consistent()[999], 500 + rank());
     perdure_close(pool_);
+  }
+}
+
+// docs/format.md: two random words at byte 16 of the job record. The ranks agree on them by maximum,
+// in which an MPI may take words of 2^63 and more for negative.
+TEST_F(PoolOfRanks, every_pool_has_an_identity_of_its_own) {
+  for (int i = 0; i < 8; ++i) {
+    path_ = directory_ + "/pool" + std::to_string(i);
+    ASSERT_EQ(open(PERDURE_COPY), 0) << perdure_last_error();
+    perdure_close(pool_);
+    std::ifstream record(path_ + "/job", std::ios::binary);
+    std::uint64_t words[4] = {};
+    record.read(reinterpret_cast<char*>(words), sizeof words);
+    EXPECT_NE(words[2], 0U);
+    EXPECT_NE(words[3], 0U);
   }
 }
 
