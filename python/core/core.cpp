@@ -4,9 +4,12 @@
 
 NB_MODULE(_core, core) {
   core.doc() =
-      "What the command perdure reads through C++: pools, parts of cached files, the device table.";
+      "What the command perdure reads through C++: pools, parts of cached files, the device table, "
+      "the "
+      "simulator of memories.";
   nanobind::exception<perdure::python::StatusError>(core, "Error");
   perdure::python::bind_devices(core);
   perdure::python::bind_pools(core);
   perdure::python::bind_parts(core);
+  perdure::python::bind_sim(core);
 }

@@ -13,6 +13,7 @@ from perdure.demo.command import demo
 from perdure.devices import devices
 from perdure.pool.command import app as pool
 from perdure.run.command import run
+from perdure.sim.command import app as sim
 
 app = typer.Typer(
     help="Persistence for HPC applications on non-volatile memory.",
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command("run", context_settings={"allow_interspersed_args": False}, no_args_is_help=True)(run)
 app.add_typer(pool, name="pool")
 app.add_typer(cache, name="cache")
+app.add_typer(sim, name="sim")
 app.command("demo")(demo)
 app.command("devices")(devices)
 app.command("bench", no_args_is_help=True)(bench)

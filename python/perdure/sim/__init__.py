@@ -1,0 +1,1 @@
+"""The memory simulator's front end: runs, sweeps of capacities, the best one, pictures."""

@@ -1,0 +1,119 @@
+"""The capacities with least energy: the notches of the paper's Figure 6, found and explained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perdure.sim.sweep import Point, Study
+
+PROMINENCE = 0.01  # of a notch's energy: how far the curve must rise on both sides of it
+
+
+@dataclass(frozen=True)
+class Notch:
+    """A local minimum of energy over the capacity of DRAM, at one capacity of MRAM."""
+
+    point: Point
+    kind: str  # "all fits": nothing is swapped; "hot set": it is cheaper to swap what is left
+    reason: str
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """`best` costs least energy of all that are within the budget; None if nothing is."""
+
+    reference: Point  # DRAM alone, so much that nothing is swapped
+    typical: Point  # DRAM alone, as much as one would buy
+    best: Point | None
+    notches: list[Notch]
+    points: list[Point]  # all that were looked at
+    budget: float
+    policy: str
+
+
+def local_minima(values: list[float], prominence: float = PROMINENCE) -> list[int]:
+    """Indices of minima from which the curve rises by that share of them on both sides.
+
+    An end of the curve counts as a side that rises.
+    """
+    found = []
+    falling, extreme, place = True, float("inf"), 0
+    for index, value in enumerate(values):
+        if falling:
+            if value < extreme:
+                extreme, place = value, index
+            elif value > extreme * (1 + prominence):
+                found.append(place)
+                falling, extreme = False, value
+        elif value > extreme:
+            extreme = value
+        elif value < extreme / (1 + prominence):
+            falling, extreme, place = True, value, index
+    if falling and values:
+        found.append(place)
+    return found
+
+
+def best_point(points: list[Point], slowest_s: float) -> Point | None:
+    """The point with least energy that takes at most so long."""
+    within = [point for point in points if point.time_s <= slowest_s]
+    return min(within, key=lambda point: (point.energy_j, point.total_bytes), default=None)
+
+
+def optimise(
+    study: Study,
+    policy: str,
+    values: dict[str, str],
+    budget: float,
+    typical_bytes: int,
+    step_bytes: int,
+) -> Optimum:
+    """Searches the study's capacities of MRAM and, for each, DRAM in steps.
+
+    Raises ValueError where the device table lacks a number that time or energy needs.
+    """
+    curve = study.curves.curves[0]
+    need = max(1, curve.stack_pages)
+    typical_frames = max(1, typical_bytes // study.page_bytes)
+    reference, typical = (
+        study.points("lru", 0, [frames])[0] for frames in (need, typical_frames)
+    )
+    if reference.time_s is None or reference.energy_j is None:
+        raise ValueError("the devices have no times or energies: see perdure devices")
+    points, notches = [], []
+    for mram in study.mram:
+        row = study.points(policy, mram, study.frames(step_bytes, mram), values)
+        points += row
+        for index in local_minima([point.energy_j for point in row]):
+            notches.append(_explain(row, index, study))
+    slowest_s = reference.time_s * (1 + budget)
+    return Optimum(
+        reference=reference,
+        typical=typical,
+        best=best_point(points, slowest_s),
+        notches=notches,
+        points=points,
+        budget=budget,
+        policy=policy,
+    )
+
+
+def _explain(row: list[Point], index: int, study: Study) -> Notch:
+    point = row[index]
+    if point.page_ins == 0:
+        return Notch(
+            point,
+            "all fits",
+            f"nothing is swapped: the program touches {study.footprint_bytes >> 20} MiB, and more "
+            "only adds standby power",
+        )
+    smaller = row[index - 1] if index > 0 else None
+    saved = (row[-1].dram_bytes - point.dram_bytes) >> 20
+    reason = (
+        f"{point.page_ins} pages are read back in the whole run, which costs less than the "
+        f"standby power of the {saved} MiB more that would hold them"
+    )
+    if smaller is not None:
+        more = smaller.page_ins - point.page_ins
+        reason += f"; {(point.dram_bytes - smaller.dram_bytes) >> 20} MiB less add {more} reads"
+    return Notch(point, "hot set", reason)

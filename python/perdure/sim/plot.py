@@ -1,0 +1,106 @@
+"""The paper's Figures 3 to 6: time by policy, concentration of accesses, time and energy against
+capacity."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perdure.bench.plot import BLUE, GREY, ORANGE
+from perdure.sim.sweep import Point
+
+# Okabe and Ito's colours, told apart with every kind of colour vision.
+_COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
+_MIB = 1 << 20
+
+
+def _figure(width: float, height: float, title: str, note: str):
+    from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
+    return figure
+
+
+def _finish(axis, x_label: str, y_label: str) -> None:
+    axis.set_xlabel(x_label, fontsize=9)
+    axis.set_ylabel(y_label, fontsize=9)
+    axis.tick_params(labelsize=8)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axis.set_axisbelow(True)
+
+
+def _cut(axis, values: list[float], times: float = 5) -> None:
+    """Shows what is up to `times` the least; beyond, the lines leave the picture."""
+    if values:
+        axis.set_ylim(0, min(max(values), min(values) * times) * 1.08)
+
+
+def draw_policies(points: list[Point], title: str, file: Path) -> None:
+    """Figure 3: time against DRAM, a line for each policy, at one capacity of MRAM."""
+    figure = _figure(6.4, 4.2, title, "Each point is a machine; lines join those of one policy.")
+    axis = figure.subplots()
+    policies = list(dict.fromkeys(point.policy for point in points))
+    for policy, colour in zip(policies, _COLOURS):
+        row = [point for point in points if point.policy == policy]
+        axis.plot(
+            [point.dram_bytes / _MIB for point in row],
+            [point.time_s for point in row],
+            color=colour,
+            label=policy,
+        )
+    _cut(axis, [point.time_s for point in points])
+    axis.legend(fontsize=8, frameon=False)
+    _finish(axis, f"DRAM, MiB (beside {points[0].mram_bytes >> 20} MiB of MRAM)", "time, s")
+    figure.savefig(file, dpi=130)
+
+
+def draw_locality(curves: dict[str, tuple[list[float], list[float]]], file: Path) -> None:
+    """Figure 4: share of accesses on the hottest share of pages, a line for each program."""
+    figure = _figure(5.6, 4.2, "Concentration of memory accesses", "Pages by number of accesses.")
+    axis = figure.subplots()
+    for (name, (pages, accesses)), colour in zip(curves.items(), _COLOURS):
+        axis.plot(
+            [100 * share for share in pages],
+            [100 * share for share in accesses],
+            color=colour,
+            label=name,
+        )
+    axis.set_xlim(0, 100)
+    axis.set_ylim(0, 102)
+    axis.legend(fontsize=8, frameon=False, loc="lower right")
+    _finish(axis, "hottest pages, % of those touched", "accesses, %")
+    figure.savefig(file, dpi=130)
+
+
+def draw_capacities(points: list[Point], title: str, file: Path, marked: Point | None) -> None:
+    """Figures 5 and 6: time and energy against main memory, a line for each capacity of MRAM."""
+    figure = _figure(
+        11, 4.4, title, "Main memory is DRAM and MRAM. What is not there is swapped to flash."
+    )
+    axes = figure.subplots(1, 2)
+    sizes = list(dict.fromkeys(point.mram_bytes for point in points))
+    for axis, value, label in (
+        (axes[0], "time_s", "time, s"),
+        (axes[1], "energy_j", "energy of the memory, J"),
+    ):
+        for size, colour in zip(sizes, _COLOURS):
+            row = [point for point in points if point.mram_bytes == size]
+            axis.plot(
+                [point.total_bytes / _MIB for point in row],
+                [getattr(point, value) for point in row],
+                color=colour,
+                label=f"{size >> 20} MiB MRAM" if size else "no MRAM",
+            )
+        if marked is not None:
+            axis.plot(
+                [marked.total_bytes / _MIB], [getattr(marked, value)], "o", color="black",
+                markersize=6, fillstyle="none", label="least energy in the budget",
+            )
+        _cut(axis, [getattr(point, value) for point in points])
+        axis.legend(fontsize=8, frameon=False)
+        _finish(axis, "DRAM and MRAM, MiB", label)
+    figure.savefig(file, dpi=130)
