@@ -12,7 +12,9 @@
 #include "sim/run.hpp"
 #include "sim/sweep.hpp"
 #include "status_error.hpp"
+#include "trace/import.hpp"
 #include "trace/reader.hpp"
+#include "trace/writer.hpp"
 
 namespace nb = nanobind;
 
@@ -314,6 +316,24 @@ void bind_trace(nb::module_& core) {
         return info;
       },
       nb::arg("path"), "What a trace says of itself, and the accesses of each page.");
+  core.def(
+      "import_trace",
+      [](const std::string& format, const std::string& from, const std::string& to,
+         const std::string& command) {
+        const auto known = value_or_raise(trace::import_format(format));
+        trace::Header header;
+        header.command = command;
+        if (trace::is_filtered(known)) header.mode = trace::FilterMode::none;
+        auto source = value_or_raise(trace::open_source(from));
+        auto writer = value_or_raise(trace::Writer::create(to, header));
+        const nb::gil_scoped_release unlocked;
+        const auto imported =
+            value_or_raise(trace::import_accesses(known, *source, header, *writer));
+        raise_on_failure(writer->finish({}));
+        return imported.requests;
+      },
+      nb::arg("format"), nb::arg("source"), nb::arg("trace"), nb::arg("command") = "",
+      "Makes a trace of another format's file; how many accesses it had.");
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tools")]
 BUILD = Path(os.environ.get("PERDURE_BUILD", ROOT / "build/dev"))
+sys.path[:0] = [str(ROOT / "python"), str(BUILD / "python"), str(ROOT / "tools")]
 MPIS = [name for name in os.environ.get("PERDURE_TEST_MPIS", "").split(",") if name]
 LIMIT_S = 60.0
 

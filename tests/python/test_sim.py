@@ -1,0 +1,187 @@
+"""`perdure sim`: runs, sweeps, the best capacities, pictures; and what is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from perdure import _core
+from perdure.cli import app
+from perdure.sim.optimise import local_minima
+from perdure.sim.quantities import parse_budget, parse_bytes
+
+MIB = 1 << 20
+PAGE = 4096
+
+
+@pytest.fixture
+def perdure():
+    """The command in this process: starting one for each of these tests would take a minute."""
+
+    def run(*words):
+        done = CliRunner().invoke(app, [str(word) for word in words])
+        return SimpleNamespace(code=done.exit_code, out=done.stdout_bytes, err=done.stderr)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    """A program with 256 hot pages that are always used, and 768 cold ones that are used once."""
+    place = tmp_path_factory.mktemp("trace")
+    draw = random.Random(7)
+    lines = [f"1 {PAGE * page:x}" for page in range(1024)]
+    for turn in range(40_000):
+        page = draw.randrange(256)
+        lines.append(f"{turn % 3 == 0:d} {PAGE * page + 64 * draw.randrange(64):x}")
+    (place / "accesses.din").write_text("\n".join(lines) + "\n")
+    _core.import_trace("din", str(place / "accesses.din"), str(place / "t.ptrace"), "a program")
+    return place / "t.ptrace"
+
+
+def facts(ran):
+    assert ran.code == 0, ran.err
+    return json.loads(ran.out)
+
+
+def rows(ran):
+    assert ran.code == 0, ran.err
+    return [json.loads(line) for line in ran.out.decode().splitlines()]
+
+
+def test_a_run_accounts_for_every_access_and_every_term(perdure, trace):
+    ran = perdure("sim", "run", trace, "--dram", "2MiB", "--mram", "1MiB", "--json")
+    found = facts(ran)
+    info = _core.trace_info(str(trace))
+    counters = found["counters"]
+    assert sum(counters[m]["reads"] for m in ("dram", "mram")) == info["reads"]
+    assert sum(counters[m]["writes"] for m in ("dram", "mram")) == info["writes"]
+    assert sum(counters[m]["first_touches"] for m in ("dram", "mram")) == 1024
+    known = [term["nj"] for term in found["terms"] if term["nj"] is not None]
+    assert sum(known) == pytest.approx(found["energy_nj"], rel=1e-12)
+    assert found["dynamic_nj"] + found["static_nj"] == pytest.approx(found["energy_nj"], rel=1e-12)
+
+
+def test_the_terms_are_printed_for_people(perdure, trace):
+    ran = perdure("sim", "run", trace, "--dram", "4MiB")
+    assert ran.code == 0, ran.err
+    out = ran.out.decode()
+    assert "lru" in out and "DRAM reads" in out and "energy" in out
+
+
+@pytest.mark.parametrize("policy", ["lru", "mram_fixed", "low_power", "clock", "arc", "two_q"])
+def test_every_policy_runs(perdure, trace, policy):
+    found = facts(
+        perdure(
+            "sim", "run", trace, "--dram", "2MiB", "--mram", "1MiB", "--policy", policy, "--json"
+        )
+    )
+    assert found["policy"] == policy and found["time_ns"] > 0
+
+
+def test_a_sweep_has_the_points_of_single_runs(perdure, trace):
+    swept = rows(
+        perdure(
+            "sim", "sweep", trace, "--mram", "1MiB", "--policy", "low_power", "--step", "512KiB",
+            "--json",
+        )
+    )
+    assert {row["by"] for row in swept} <= {"pass", "run"} and len(swept) > 8
+    for row in swept[:: len(swept) // 4]:
+        one = facts(
+            perdure(
+                "sim", "run", trace, "--policy", "low_power", "--json",
+                "--dram", str(row["dram_bytes"]), "--mram", str(row["mram_bytes"]),
+            )
+        )
+        assert one["time_ns"] == pytest.approx(row["time_s"] * 1e9, rel=1e-9)
+        assert one["energy_nj"] == pytest.approx(row["energy_j"] * 1e9, rel=1e-9)
+
+
+def test_the_optimum_holds_the_hot_pages_and_the_budget(perdure, trace):
+    found = facts(
+        perdure(
+            "sim", "optimise", trace, "--mram", "1MiB", "--budget", "slowdown=300000%",
+            "--typical", "16MiB", "--step", "64KiB", "--json",
+        )
+    )
+    best, reference = found["best"], found["reference"]
+    assert best["time_s"] <= reference["time_s"] * (1 + found["budget"])
+    assert best["energy_j"] <= min(notch["energy_j"] for notch in found["notches"])
+    assert reference["page_ins"] == 0 and reference["dram_bytes"] == 4 * MIB
+    assert found["typical"]["dram_bytes"] == 16 * MIB
+
+
+def test_no_machine_in_the_budget_is_said(perdure, trace):
+    ran = perdure("sim", "optimise", trace, "--mram", "1MiB", "--budget", "slowdown=0%")
+    assert ran.code == 0, ran.err
+    assert b"least energy" in ran.out or b"no machine" in ran.out
+
+
+def test_locality_says_how_many_pages_get_the_accesses(perdure, trace):
+    row = facts(perdure("sim", "locality", trace, "--json"))[0]
+    assert row["pages"] == 1024
+    assert row["pages_for_90%"] < 0.26 < row["pages_for_99%"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sweep", "--mram", "1MiB"),
+        ("sweep", "--mram", "1MiB", "--policy", "lru", "--policy", "mram_fixed"),
+        ("optimise", "--mram", "1MiB"),
+        ("locality",),
+    ],
+)
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_pictures_are_drawn(perdure, trace, tmp_path, words, kind):
+    file = tmp_path / f"picture.{kind}"
+    ran = perdure("sim", words[0], trace, *words[1:], "--plot", file)
+    assert ran.code == 0, ran.err
+    assert file.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "TRACE", "--dram", "a lot"), "128MiB"),
+        (("run", "TRACE", "--dram", "1MiB", "--policy", "best"), "low_power"),
+        (("run", "TRACE", "--dram", "1MiB", "--policy", "lru", "--option", "alpha=1"), "alpha"),
+        (("run", "TRACE", "--dram", "100"), "100"),
+        (("run", "TRACE", "--dram", "1MiB", "--preset", "mine"), "hosogaya2008"),
+        (("run", "no.ptrace", "--dram", "1MiB"), "no.ptrace"),
+        (("optimise", "TRACE", "--budget", "much"), "slowdown=20%"),
+        (("sweep", "TRACE", "--policy", "best"), "low_power"),
+    ],
+)
+def test_what_is_wrong_is_said_with_a_remedy(perdure, trace, words, said):
+    ran = perdure("sim", *(str(trace) if word == "TRACE" else word for word in words))
+    assert ran.code == 1
+    assert said in ran.err and "Traceback" not in ran.err
+
+
+def test_a_truncated_trace_is_refused(perdure, trace, tmp_path):
+    short = tmp_path / "short.ptrace"
+    short.write_bytes(trace.read_bytes()[:-20])
+    ran = perdure("sim", "run", short, "--dram", "8MiB")
+    assert ran.code == 1 and str(short) in ran.err
+
+
+def test_minima_are_those_that_both_sides_rise_from():
+    assert local_minima([5, 3, 4, 1, 2]) == [1, 3]
+    assert local_minima([1, 2, 3]) == [0]
+    assert local_minima([3, 2, 1]) == [2]
+    assert local_minima([5, 3, 3.001, 2.999, 5]) == [3]
+    assert local_minima([]) == []
+
+
+def test_capacities_and_budgets_as_people_write_them():
+    assert parse_bytes("1.5 GiB") == 3 << 29 and parse_bytes("64MB") == 64 * 10**6
+    assert parse_budget("slowdown=20%") == 0.2 and parse_budget("slowdown = 0.2") == 0.2
+    for wrong in ("", "12 parsecs", "-1MiB", "1.5"):
+        with pytest.raises(ValueError):
+            parse_bytes(wrong)
