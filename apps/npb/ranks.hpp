@@ -1,6 +1,7 @@
 // What a benchmark needs of the other ranks. ranks_mpi.cpp does it with MPI, ranks_serial.cpp for
-// the programs without MPI, where there is one rank and nothing to send. All functions but the
-// first four are collective. A failed call of MPI ends the job, as MPI does by itself.
+// the programs without MPI, where there is one rank and nothing to send. All functions but
+// rank, count and abort are collective, or meet a call of another rank. A failed call of MPI ends
+// the job, as MPI does by itself.
 #pragma once
 
 #include <cstdint>
@@ -32,5 +33,10 @@ void gather_blocks(double* numbers, Index n);
 // rank before and the rank after sent to this one. Each has `n` numbers.
 void swap_with_neighbours(const double* down, const double* up, double* from_before,
                           double* from_after, Index n);
+
+// A message to a rank, and the next one from a rank, of `n` numbers. Where there is one rank there
+// is nobody to call them for: a mistake of the program.
+void send(int to, const double* numbers, Index n);
+void receive(int from, double* numbers, Index n);
 
 }  // namespace npb::ranks

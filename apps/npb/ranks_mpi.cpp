@@ -71,4 +71,11 @@ void swap_with_neighbours(const double* down, const double* up, double* from_bef
                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+void send(int to, const double* numbers, Index n) {
+  MPI_Send(numbers, static_cast<int>(n), MPI_DOUBLE, to, 2, MPI_COMM_WORLD);
+}
+void receive(int from, double* numbers, Index n) {
+  MPI_Recv(numbers, static_cast<int>(n), MPI_DOUBLE, from, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 }  // namespace npb::ranks
