@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tests of the NAS benchmarks and of hpl beside their verification.
+
+    check.py KIND PROGRAM …
+
+planted  a program with a wrong published number fails, says where, and exits with 1
+few      fewer iterations than the class has are neither verified nor failed
+scratch  both layouts of npb_cg give the same zeta, in arrays of the sizes that NPB has
+refuse   wrong options are refused with the right ones
+markers  PROGRAM LIBRARY ITERATIONS [OPTION …]: a preloaded tracer sees the timed region and all
+         iterations, in order
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+
+def run(*command, **environment):
+    return subprocess.run(command, capture_output=True, text=True, check=False,
+                          env=dict(os.environ, **environment))
+
+
+def check(holds, done, what):
+    if not holds:
+        sys.exit(f"{what}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+def facts_of(done):
+    check(done.returncode == 0, done, "the program failed")
+    return json.loads(done.stdout)
+
+
+def planted(program):
+    done = run(program)
+    check(done.returncode == 1, done, "a wrong published number was met")
+    check("WRONG" in done.stdout and "verification FAILED" in done.stdout, done, "not said")
+    done = run(program, "--json")
+    facts = json.loads(done.stdout)
+    check(done.returncode == 1, done, "another exit code with --json")
+    check(facts["verification"] == "failed", done, "not in the JSON object")
+    difference = facts["checks"][0]["difference"]
+    check(1.9e-10 < difference < 2.1e-10, done, f"a difference of {difference}, not 2e-10")
+
+
+def few(program):
+    done = run(program, "--iterations", "2")
+    check(done.returncode == 0 and "not verified: 2 iterations" in done.stdout, done, "not said")
+    check("published  " not in done.stdout, done, "compared with numbers that do not apply")
+    facts = facts_of(run(program, "--iterations", "2", "--json"))
+    check(facts["verification"] == "not applicable", done, "not in the JSON object")
+    check(facts["iterations"] == 2, done, "another number of iterations")
+    check(all("published" not in line for line in facts["checks"]), done, "compared")
+
+
+def scratch(program):
+    n, nonzeros = 1400, 7  # class S
+    bound = n * (nonzeros + 1) ** 2 + n * (nonzeros + 2)
+    matrix = 12 * bound + 4 * (n + 1)
+    rest = 9 * n + 5 * 8 * n  # merging, and the solver's five vectors
+    sizes = {"npb3.2": matrix + 16 * bound + rest,
+             "npb3.3": matrix + 4 * n + 12 * n * (nonzeros + 1) + rest}
+    zetas = []
+    for layout, size in sizes.items():
+        done = run(program, "--matrix-scratch", layout, "--json")
+        facts = facts_of(done)
+        check(facts["verification"] == "verified", done, layout)
+        check(facts["array_bytes"] == size, done, f"{layout}: not {size} bytes of arrays")
+        zetas.append(facts["checks"][0]["value"])
+    check(abs(zetas[0] / zetas[1] - 1) < 1e-12, done, f"zetas {zetas}")
+    default = facts_of(run(program, "--json"))
+    check(default["array_bytes"] == sizes["npb3.2"], done, "npb3.2 is not the default")
+
+
+def refuse(program):
+    for options, said in ((["--class", "Z"], "--class"), (["--iterations", "0"], "--iterations"),
+                          (["--matrix-scratch", "npb1"], "npb3.2"), (["--size", "9"], "--size")):
+        done = run(program, *options)
+        check(done.returncode not in (0, 1) and said in done.stderr, done, f"{options} was taken")
+    done = run(program, "--help")
+    check(done.returncode == 0 and "Examples:" in done.stdout, done, "--help")
+
+
+def markers(program, library, iterations, *options):
+    done = run(program, *options, LD_PRELOAD=library)
+    check(done.returncode == 0, done, "the program failed")
+    expected = ["begin", *(f"iteration {i + 1}" for i in range(int(iterations))), "end"]
+    check(done.stderr.splitlines() == expected, done, f"markers are not {expected}")
+    check(not run(program, *options).stderr, done, "markers without a tracer")
+
+
+KINDS = {"planted": planted, "few": few, "scratch": scratch, "refuse": refuse, "markers": markers}
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3 or sys.argv[1] not in KINDS:
+        sys.exit(__doc__)
+    KINDS[sys.argv[1]](*sys.argv[2:])

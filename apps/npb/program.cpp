@@ -1,0 +1,138 @@
+#include "npb/program.hpp"
+
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <cinttypes>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "npb/ranks.hpp"
+
+namespace npb {
+namespace {
+
+struct Figures {
+  int ranks = 1;
+  double setup_s = 0, loop_s = 0;     // of the slowest rank
+  std::uint64_t arrays = 0, rss = 0;  // bytes, of all ranks; rss is the largest resident set
+};
+
+std::uint64_t resident_bytes_max() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+Figures figures_of(const Result& result) {
+  return {ranks::count(), ranks::max(result.setup_s), ranks::max(result.loop_s),
+          ranks::sum(array_bytes), ranks::sum(resident_bytes_max())};
+}
+
+void print_json(const Program& program, const Options& options, const Result& result,
+                const Figures& figures, Verdict verdict) {
+  auto checks = nlohmann::ordered_json::array();
+  for (const Check& check : result.checks) {
+    nlohmann::ordered_json line{{"name", check.name}, {"value", check.value}};
+    if (verdict != Verdict::not_applicable) {
+      line["published"] = check.published;
+      line["difference"] = difference(check);
+      line["tolerance"] = check.tolerance;
+    }
+    checks.push_back(line);
+  }
+  const nlohmann::ordered_json line{
+      {"program", program.name},          {"class", std::string(1, options.problem_class)},
+      {"ranks", figures.ranks},           {"iterations", result.iterations},
+      {"setup_s", figures.setup_s},       {"loop_s", figures.loop_s},
+      {"array_bytes", figures.arrays},    {"resident_bytes_max", figures.rss},
+      {"verification", name_of(verdict)}, {"checks", checks}};
+  std::printf("%s\n", line.dump().c_str());
+}
+
+void print_checks(const Result& result, Verdict verdict) {
+  for (const Check& check : result.checks) {
+    std::printf("%-10s %22.15e", check.name.c_str(), check.value);
+    if (verdict != Verdict::not_applicable) {
+      std::printf("  published %22.15e  difference %.1e, %s %.0e", check.published,
+                  difference(check), agrees(check) ? "within" : "WRONG: above", check.tolerance);
+    }
+    std::printf("\n");
+  }
+}
+
+void print_text(const Program& program, const Options& options, const Result& result,
+                const Figures& figures, Verdict verdict) {
+  std::printf("%s class %c: %s, %" PRIu64 " iterations, %d rank%s\n", program.name.c_str(),
+              options.problem_class, result.problem.c_str(), result.iterations, figures.ranks,
+              figures.ranks == 1 ? "" : "s");
+  std::printf("arrays %.1f MB, resident at most %.1f MB\n",
+              1e-6 * static_cast<double>(figures.arrays), 1e-6 * static_cast<double>(figures.rss));
+  std::printf("setup %.3f s, iterations %.3f s\n", figures.setup_s, figures.loop_s);
+  print_checks(result, verdict);
+  if (verdict == Verdict::not_applicable) {
+    std::printf("not verified: %" PRIu64 " iterations; the numbers are published for %" PRIu64 "\n",
+                result.iterations, result.published_iterations);
+  } else {
+    std::printf("%s\n", verdict == Verdict::verified ? "verified" : "verification FAILED");
+  }
+}
+
+// Nothing if the program has to end, with `code`.
+std::optional<Options> parse(int argc, char** argv, const Program& program, int& code) {
+  Options options;
+  std::string problem_class = "S";
+  CLI::App app(program.purpose);
+  app.footer(program.examples);
+  app.add_option("--class", problem_class, "size of the problem: S, W, A, B or C")
+      ->check(CLI::IsMember({"S", "W", "A", "B", "C"}))
+      ->capture_default_str();
+  app.add_option("--iterations", options.iterations,
+                 "iterations; default: those of the class, the only number that is verified")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+  app.add_flag("--json", options.json, "print one JSON object instead of a summary");
+  if (program.add_options) program.add_options(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    code = ranks::rank() == 0 ? app.exit(error) : error.get_exit_code();
+    return std::nullopt;
+  }
+  options.problem_class = problem_class[0];
+  return options;
+}
+
+int solve_and_report(const Program& program, const Options& options) {
+  const Result result = program.solve(options);
+  const Verdict verdict =
+      npb::verdict(result.checks, result.iterations, result.published_iterations);
+  const Figures figures = figures_of(result);
+  if (ranks::rank() == 0) {
+    (options.json ? print_json : print_text)(program, options, result, figures, verdict);
+    std::fflush(stdout);
+  }
+  return exit_code(verdict);
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv, const Program& program) {
+  ranks::start(argc, argv);
+  int code = 0;
+  try {
+    const auto options = parse(argc, argv, program, code);
+    if (options) code = solve_and_report(program, *options);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: rank %d has too little memory; take a smaller class or more ranks\n",
+                 program.name.c_str(), ranks::rank());
+    ranks::abort();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: rank %d: %s\n", program.name.c_str(), ranks::rank(), error.what());
+    ranks::abort();
+  }
+  ranks::finish();
+  return code;
+}
+
+}  // namespace npb

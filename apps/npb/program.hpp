@@ -1,0 +1,47 @@
+// What the programs have in common: options, report and exit code. The solver of each is one
+// function that run_program calls.
+//
+// Exit code: 0 if the published numbers were met, or do not apply; 1 if they were not met, or
+// after an error. Wrong options end with the codes of CLI11.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "npb/verification.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace npb {
+
+struct Options {
+  char problem_class = 'S';      // S, W, A, B or C
+  std::uint64_t iterations = 0;  // 0: as many as the class has
+  bool json = false;
+};
+
+struct Result {
+  std::string problem;  // its size in words
+  std::vector<Check> checks;
+  std::uint64_t iterations = 0;
+  std::uint64_t published_iterations = 0;
+  double setup_s = 0;  // up to the timed region
+  double loop_s = 0;   // the timed region
+};
+
+struct Program {
+  std::string name;
+  std::string purpose;
+  std::string examples;  // for --help
+  std::function<void(CLI::App&)> add_options;
+  std::function<Result(const Options&)> solve;
+};
+
+// What main() returns.
+int run_program(int argc, char** argv, const Program& program);
+
+}  // namespace npb

@@ -1,0 +1,29 @@
+// The pseudo-random numbers of the NAS Parallel Benchmarks (RNR-94-007, section 2.3): the linear
+// congruential sequence x(k+1) = a x(k) mod 2^46, of which a number is x / 2^46, in (0, 1).
+// 2^46 divides 2^64, so that unsigned arithmetic of 64 bits is exact. Not for several threads.
+#pragma once
+
+#include <cstdint>
+
+namespace npb {
+
+class Random {
+ public:
+  static constexpr std::uint64_t default_seed = 314159265;
+  static constexpr std::uint64_t default_multiplier = 1220703125;  // 5^13
+
+  explicit Random(std::uint64_t seed = default_seed, std::uint64_t multiplier = default_multiplier)
+      : state_(seed), multiplier_(multiplier) {}
+
+  double next() {
+    state_ = (state_ * multiplier_) & mask;
+    return static_cast<double>(state_) * 0x1p-46;
+  }
+
+ private:
+  static constexpr std::uint64_t mask = (std::uint64_t{1} << 46) - 1;
+  std::uint64_t state_;
+  std::uint64_t multiplier_;
+};
+
+}  // namespace npb
