@@ -48,10 +48,14 @@ class CacheFilter {
 
   std::uint64_t misses() const { return misses_; }  // lines that were read in
 
- private:
-  // An entry is the number of a line and, in the lowest bit, whether it is dirty.
+  // For code that looks for a hit itself, as touch() does: the first entry of each set, where set =
+  // line & set_mask(). An entry is the number of a line and, in the lowest bit, whether it is
+  // dirty. The entries stay where they are. With FilterMode::none there is one, and it is empty.
   static constexpr std::uint64_t empty = ~std::uint64_t{0};
+  const std::uint64_t* first_entries() const { return first_.data(); }
+  std::uint64_t set_mask() const { return set_mask_; }
 
+ private:
   void touch(std::uint64_t line, bool is_write) {
     std::uint64_t& entry = first_[line & set_mask_];
     if ((entry >> 1U) == line) [[likely]] {

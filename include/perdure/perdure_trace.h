@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * perdure_trace.h: regions of interest in a memory trace.
+ *
+ *   perdure_trace_begin("solve");
+ *   for (step = 0; step < 5; ++step) conj_grad(...);
+ *   perdure_trace_end();
+ *
+ * Link with -lperdure_trace_rt (perdure-clang --trace and the other wrappers do). Without the
+ * environment variable PERDURE_TRACE both calls do nothing. With region=marked in it, only what
+ * happens inside of regions is stored; the CPU cache that stands before the memory goes on outside
+ * of them, so that a region begins with a warm cache and holds the same accesses either way.
+ *
+ * Threads: call them where no other thread of the process runs recorded code, as a call out of a
+ * parallel part would put accesses of the other threads on either side. Regions do not nest and do
+ * not overlap; a call that would is ignored, and the recorder says so on stderr. A region that is
+ * open when the program ends, ends there.
+ */
+#ifndef PERDURE_PERDURE_TRACE_H
+#define PERDURE_PERDURE_TRACE_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* `name` has 1 to 255 bytes; several regions may have the same. */
+void perdure_trace_begin(const char* name);
+void perdure_trace_end(void);
+
+/* 1 if this process records a trace, else 0. */
+int perdure_trace_active(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,131 @@
+#include "trace/recorder/options.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "trace/cache_filter.hpp"
+
+namespace perdure::trace {
+namespace {
+
+Status invalid(const std::string& what) {
+  return {Code::invalid_argument, "PERDURE_TRACE: " + what};
+}
+
+bool parse_small(const std::string& text, std::uint32_t& value) {
+  const std::optional<std::uint64_t> size = parse_size(text);
+  if (!size.has_value() || *size > std::numeric_limits<std::uint32_t>::max()) return false;
+  value = static_cast<std::uint32_t>(*size);
+  return true;
+}
+
+bool parse_mode(const std::string& text, FilterMode& mode) {
+  for (const FilterMode known : {FilterMode::none, FilterMode::paper, FilterMode::modern}) {
+    if (text != filter_mode_name(known)) continue;
+    mode = known;
+    return true;
+  }
+  return false;
+}
+
+bool parse_word(const std::string& text, const char* no, const char* yes, bool& value) {
+  value = text == yes;
+  return value || text == no;
+}
+
+bool parse_seconds(const std::string& text, std::uint64_t& ns) {
+  char* end = nullptr;
+  const double seconds = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(seconds >= 0) || seconds > 1e9) return false;
+  ns = static_cast<std::uint64_t>(std::llround(seconds * 1e9));
+  return true;
+}
+
+Status take_option(const std::string& key, const std::string& value, RecorderOptions& options) {
+  CacheShape& cache = options.header.cache;
+  bool good = false;
+  if (key == "size") {
+    const std::optional<std::uint64_t> size = parse_size(value);
+    good = size.has_value();
+    cache.size_bytes = size.value_or(0);
+  } else if (key == "line") {
+    good = parse_small(value, cache.line_bytes);
+  } else if (key == "ways") {
+    good = parse_small(value, cache.ways);
+  } else if (key == "mode") {
+    good = parse_mode(value, options.header.mode);
+  } else if (key == "page") {
+    good = parse_small(value, options.header.page_bytes);
+  } else if (key == "floor") {
+    good = parse_small(value, options.header.floor_pages);
+  } else if (key == "region") {
+    good = parse_word(value, "all", "marked", options.marked_only);
+  } else if (key == "compute") {
+    good = parse_seconds(value, options.compute_ns);
+  } else if (key == "times") {
+    good = parse_word(value, "off", "on", options.times);
+  } else if (key == "aslr") {
+    good = parse_word(value, "off", "keep", options.keep_random_addresses);
+  } else {
+    return invalid("no option is called '" + key +
+                   "'; there are size, line, ways, mode, page, "
+                   "floor, region, compute, times, aslr");
+  }
+  return good ? Status::success() : invalid(key + "=" + value + " can't be");
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> parse_size(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  const std::string unit(end, text.data() + text.size());
+  unsigned shift = 0;
+  if (unit == "K" || unit == "KiB") shift = 10;
+  if (unit == "M" || unit == "MiB") shift = 20;
+  if (unit == "G" || unit == "GiB") shift = 30;
+  if ((shift == 0 && !unit.empty()) || number > (~std::uint64_t{0} >> shift)) return std::nullopt;
+  return number << shift;
+}
+
+Result<RecorderOptions> parse_recorder_options(const std::string& text) {
+  RecorderOptions options;
+  std::size_t begin = text.find(',');
+  options.path = text.substr(0, begin);
+  if (options.path.empty()) return invalid("it names no file; write FILE[,option=value…]");
+  while (begin != text.npos) {
+    const std::size_t end = text.find(',', begin + 1);
+    const std::string word = text.substr(begin + 1, end == text.npos ? end : end - begin - 1);
+    const std::size_t equals = word.find('=');
+    if (equals == word.npos) return invalid("'" + word + "' is not option=value");
+    PERDURE_TRY(take_option(word.substr(0, equals), word.substr(equals + 1), options));
+    begin = end;
+  }
+  const Header& header = options.header;
+  if (header.mode != FilterMode::none) PERDURE_TRY(check_shape(header.cache));
+  return options;
+}
+
+std::string expand_path(const std::string& path, std::uint64_t process, std::uint32_t rank,
+                        std::uint32_t ranks) {
+  std::string expanded;
+  bool is_single = true;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    const char next = path[i] == '%' && i + 1 < path.size() ? path[i + 1] : '\0';
+    if (next == 'p' || next == 'r') {
+      expanded += next == 'p' ? std::to_string(process) : std::to_string(rank);
+      is_single = false;
+      ++i;
+    } else {
+      expanded += path[i];
+      if (next == '%') ++i;
+    }
+  }
+  if (is_single && ranks > 1) expanded += "." + std::to_string(rank);
+  return expanded;
+}
+
+}  // namespace perdure::trace

@@ -1,0 +1,44 @@
+// What PERDURE_TRACE asks for: FILE[,key=value…].
+//
+//   size=1M line=64 ways=1 mode=paper    the cache (CacheShape) and the FilterMode
+//   page=4K floor=256                    of the trace: Header::page_bytes, floor_pages
+//   region=all|marked                    everything, or what is inside of perdure_trace_begin/end
+//   compute=SECONDS                      Ending::compute_ns: measured without recording
+//   times=on|off                         off: no time of day and no duration, so that two runs give
+//                                        the same bytes
+//   aslr=off|keep                        off: the program is started again without randomised
+//                                        addresses
+//
+// In FILE, %p becomes the number of the process and %r the rank. Pure. Failure:
+// Code::invalid_argument, with what was seen and what is possible.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/status.hpp"
+#include "trace/record.hpp"
+
+namespace perdure::trace {
+
+struct RecorderOptions {
+  std::string path;
+  Header header;  // page, cache, mode, floor
+  bool marked_only = false;
+  bool times = true;
+  bool keep_random_addresses = false;
+  std::uint64_t compute_ns = 0;
+};
+
+Result<RecorderOptions> parse_recorder_options(const std::string& text);
+
+// A number of bytes: "64", "32K", "1M", "2MiB", "1G"; units are powers of 1024.
+std::optional<std::uint64_t> parse_size(const std::string& text);
+
+// `path` with %p, %r and %% replaced. Where there are several ranks and neither %p nor %r is in it,
+// ".RANK" is appended, as ranks must not write to one file.
+std::string expand_path(const std::string& path, std::uint64_t process, std::uint32_t rank,
+                        std::uint32_t ranks);
+
+}  // namespace perdure::trace

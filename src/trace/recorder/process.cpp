@@ -1,0 +1,282 @@
+#include "trace/recorder/process.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/personality.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "perdure/perdure_trace.h"
+
+extern "C" {
+PERDURE_TRACE_EXPORT __thread struct perdure_trace_cache perdure_trace_cache = {nullptr, 0, 0, 0};
+}
+
+namespace perdure::trace {
+
+__thread ThreadState thread_state = {nullptr, false, false, 0};
+
+namespace {
+
+constexpr const char* variable = "PERDURE_TRACE";
+constexpr const char* again_variable = "PERDURE_TRACE_STARTED_AGAIN";
+constexpr int wrong_wish_exit_code = 2;
+constexpr std::uint8_t destructor_rounds = 4;  // PTHREAD_DESTRUCTOR_ITERATIONS of Linux
+
+const std::uint64_t no_line = CacheFilter::empty;
+constexpr std::uint64_t always = ~std::uint64_t{0};
+
+// Never destroyed: instrumented code may run behind every destructor.
+struct Process {
+  Recorder* recorder = nullptr;  // null: nothing is recorded
+  std::string path;
+  pthread_key_t key = 0;
+  pid_t number = 0;
+  std::atomic<std::uint64_t> lost = 0;
+};
+constinit std::atomic<Process*> process = nullptr;
+pthread_once_t once = PTHREAD_ONCE_INIT;
+
+void say(const std::string& what) {
+  const std::string line = "perdure trace: " + what + "\n";
+  // Nothing can be done where stderr is closed.
+  [[maybe_unused]] const ssize_t count = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+[[noreturn]] void refuse(const Status& status) {
+  say(status.message());
+  ::syscall(SYS_exit_group, wrong_wish_exit_code);
+  std::abort();
+}
+
+std::vector<std::string> command_words() {
+  std::string text;
+  char chunk[4096];
+  const int file = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  for (ssize_t count = 1; file >= 0 && count > 0;) {
+    count = ::read(file, chunk, sizeof chunk);
+    if (count > 0) text.append(chunk, static_cast<std::size_t>(count));
+  }
+  if (file >= 0) ::close(file);
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\0', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+// Returns only where addresses are fixed already, or can't be.
+void fix_addresses() {
+  const bool is_second = std::getenv(again_variable) != nullptr;
+  ::unsetenv(again_variable);
+  const int before = ::personality(0xffffffff);
+  if (before < 0 || (before & ADDR_NO_RANDOMIZE) != 0) return;
+  if (!is_second && ::personality(static_cast<unsigned long>(before) | ADDR_NO_RANDOMIZE) >= 0 &&
+      (::personality(0xffffffff) & ADDR_NO_RANDOMIZE) != 0) {
+    std::vector<std::string> words = command_words();
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    ::setenv(again_variable, "1", 1);
+    ::execv("/proc/self/exe", arguments.data());
+    ::unsetenv(again_variable);
+  }
+  say("addresses can't be fixed here (" + std::string(std::strerror(errno)) +
+      "): traces of two runs will differ a little");
+}
+
+// The first of several variables that holds a number.
+std::uint32_t number_of(std::initializer_list<const char*> names, std::uint32_t otherwise) {
+  for (const char* name : names) {
+    const char* text = std::getenv(name);
+    if (text == nullptr || *text == '\0') continue;
+    char* end = nullptr;
+    const unsigned long number = std::strtoul(text, &end, 10);
+    if (*end == '\0' && number < 1U << 30U) return static_cast<std::uint32_t>(number);
+  }
+  return otherwise;
+}
+
+void describe_program(RecorderOptions& options) {
+  Header& header = options.header;
+  header.rank = number_of({"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"}, 0);
+  header.ranks = number_of({"PMI_SIZE", "OMPI_COMM_WORLD_SIZE"}, header.rank + 1);
+  if (header.rank >= header.ranks) header.ranks = header.rank + 1;
+  if (!options.times) header.created_ns = 1;
+  for (const std::string& word : command_words()) {
+    header.command += (header.command.empty() ? "" : " ") + word;
+  }
+}
+
+void begin_recording(Process& self, const std::string& wish) {
+  auto options = parse_recorder_options(wish);
+  if (!options.ok()) refuse(options.status());
+  if (!options.value().keep_random_addresses) fix_addresses();
+  describe_program(options.value());
+  const Header& header = options.value().header;
+  self.path = expand_path(options.value().path, static_cast<std::uint64_t>(self.number),
+                          header.rank, header.ranks);
+  auto recorder = Recorder::create(options.value(), self.path);
+  if (!recorder.ok()) refuse(recorder.status());
+  self.recorder = recorder.take().release();
+}
+
+void set_cache(const Stream* stream) {
+  if (stream == nullptr) {
+    perdure_trace_cache = {&no_line, 0, always, always};
+    return;
+  }
+  const Header& header = process.load()->recorder->header();
+  const CacheFilter& filter = stream->filter();
+  const std::uint64_t write_slack = header.mode == FilterMode::modern ? 0 : 1;
+  if (header.mode == FilterMode::none ||
+      header.cache.line_bytes != 1U << PERDURE_TRACE_LINE_SHIFT) {
+    perdure_trace_cache = {&no_line, 0, 0, 0};  // all go to the filter itself
+  } else {
+    perdure_trace_cache = {filter.first_entries(), filter.set_mask(), 1, write_slack};
+  }
+}
+
+// The destructors of other keys, and of C++, may still make accesses: it waits for the last round.
+void end_thread(void* self) {
+  if (++thread_state.rounds < destructor_rounds) {
+    pthread_setspecific(process.load()->key, self);
+    return;
+  }
+  Stream* stream = thread_state.stream;
+  thread_state = {nullptr, true, true, 0};
+  set_cache(nullptr);
+  if (stream != nullptr) process.load()->recorder->end_thread(*stream);
+  thread_state.busy = false;
+}
+
+void before_fork() {
+  thread_state.busy = true;
+  process.load()->recorder->lock();
+}
+void after_fork() {
+  process.load()->recorder->unlock();
+  thread_state.busy = false;
+}
+void after_fork_in_child() {
+  Process& self = *process.load();
+  self.recorder->abandon();
+  self.recorder->unlock();
+  self.recorder = nullptr;
+  thread_state = {nullptr, false, true, 0};
+  set_cache(nullptr);
+}
+
+void finish() {
+  Process* self = process.load();
+  if (self == nullptr || self->recorder == nullptr || ::getpid() != self->number) return;
+  if (thread_state.busy) {
+    say(self->path + ": the program ended inside of the recorder; its trace has no end");
+    return;
+  }
+  thread_state.busy = true;
+  const Status status = self->recorder->finish();
+  if (!status.ok()) say(status.message() + "; the trace is not complete");
+  if (const std::uint64_t lost = self->lost.exchange(0); lost != 0) {
+    say(self->path + ": " + std::to_string(lost) + " accesses of signal handlers are not in it");
+  }
+  thread_state.busy = false;
+}
+
+void start() {
+  auto* self = new Process;
+  self->number = ::getpid();
+  const char* wish = std::getenv(variable);
+  if (wish != nullptr && *wish != '\0') {
+    begin_recording(*self, wish);
+    pthread_key_create(&self->key, end_thread);
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
+    ::at_quick_exit(finish);
+  }
+  process = self;
+}
+
+[[gnu::constructor(101)]] void start_process() {
+  perdure_trace_thread_start();
+}
+[[gnu::destructor(101)]] void finish_process() {
+  finish();
+}
+
+// Runs `change` with the recorder, if there is one, and tells why it failed.
+template <typename Change>
+void change_region(Change change) {
+  perdure_trace_thread_start();
+  Process& self = *process.load();
+  if (self.recorder == nullptr || thread_state.busy) return;
+  thread_state.busy = true;
+  const Status status = change(*self.recorder);
+  if (!status.ok()) say(self.path + ": " + status.message() + "; the call is ignored");
+  thread_state.busy = false;
+}
+
+}  // namespace
+
+Stream* current_stream() {
+  if (thread_state.stream == nullptr && perdure_trace_cache.entries == nullptr) {
+    perdure_trace_thread_start();
+  }
+  return thread_state.stream;
+}
+
+void count_lost() {
+  ++process.load()->lost;
+}
+
+}  // namespace perdure::trace
+
+extern "C" {
+
+PERDURE_TRACE_EXPORT void perdure_trace_thread_start() {
+  using namespace perdure::trace;
+  if (perdure_trace_cache.entries != nullptr || thread_state.busy) return;
+  thread_state.busy = true;
+  pthread_once(&once, start);
+  Process& self = *process.load();
+  if (self.recorder != nullptr && !thread_state.has_ended) {
+    thread_state.stream = &self.recorder->begin_thread();
+    pthread_setspecific(self.key, &thread_state);
+  }
+  set_cache(thread_state.stream);
+  thread_state.busy = false;
+}
+
+PERDURE_TRACE_EXPORT void perdure_trace_begin(const char* name) {
+  perdure::trace::change_region([&](auto& recorder) { return recorder.begin_region(name); });
+}
+
+PERDURE_TRACE_EXPORT void perdure_trace_end() {
+  perdure::trace::change_region([](auto& recorder) { return recorder.end_region(); });
+}
+
+PERDURE_TRACE_EXPORT int perdure_trace_active() {
+  perdure_trace_thread_start();
+  const auto* process = perdure::trace::process.load();
+  return process != nullptr && process->recorder != nullptr ? 1 : 0;
+}
+
+// In front of libc's, so that the trace has its end.
+PERDURE_TRACE_EXPORT void _exit(int code) {
+  perdure::trace::finish();
+  for (;;) ::syscall(SYS_exit_group, code);
+}
+
+PERDURE_TRACE_EXPORT void _Exit(int code) {
+  _exit(code);
+}
+
+}  // extern "C"

@@ -1,0 +1,56 @@
+// The recorder of this process: begins before main(), ends behind the program's last destructor.
+//
+//   start      by a constructor, or by the first instrumented code if that runs before: reads
+//              PERDURE_TRACE; without it every thread's cache always hits, and that is all
+//   again      the program is started once more without randomised addresses, so that its trace
+//              can be reproduced (personality(2), ADDR_NO_RANDOMIZE)
+//   finish     by a destructor, and by _exit(), _Exit() and quick_exit(); a process that dies
+//              otherwise leaves a trace without its end, which no reader takes for a whole one
+//   fork       the child records nothing, unless it starts another instrumented program
+//
+// Invariant: a thread inside of the recorder is `busy`, and what its signal handlers do then is
+// counted as lost, not recorded. Threads: all. Failure: a wish that can't be granted ends the
+// program before main() with exit code 2 and a sentence on stderr; later errors are told at the
+// end.
+#pragma once
+
+#include <cstdint>
+
+#include "perdure/perdure_trace_abi.h"
+#include "trace/recorder/recorder.hpp"
+
+#define PERDURE_TRACE_EXPORT __attribute__((visibility("default")))
+
+namespace perdure::trace {
+
+struct ThreadState {
+  Stream* stream;
+  bool busy;
+  bool has_ended;
+  std::uint8_t rounds;  // of thread-specific destructors
+};
+
+// Plain thread-local storage: it has no constructor, so that it can be used at any moment.
+extern __thread ThreadState thread_state __attribute__((tls_model("initial-exec")));
+
+// The stream of this thread, which begins with it; null where nothing is recorded.
+Stream* current_stream();
+
+void count_lost();
+
+// One access, or a range of bytes.
+inline void record_access(std::uint64_t address, std::uint64_t bytes, bool is_write) {
+  Stream* stream = current_stream();
+  if (stream == nullptr || bytes == 0) return;
+  if (thread_state.busy) {
+    count_lost();
+    return;
+  }
+  thread_state.busy = true;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  stream->access(address, bytes, is_write);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  thread_state.busy = false;
+}
+
+}  // namespace perdure::trace

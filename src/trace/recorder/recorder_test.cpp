@@ -1,0 +1,169 @@
+// The options of PERDURE_TRACE, and the recorder without a program.
+#include "trace/recorder/recorder.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include "trace/reader.hpp"
+#include "trace/recorder/options.hpp"
+
+namespace perdure::trace {
+namespace {
+
+TEST(RecorderOptions, are_those_of_the_paging_paper_unless_said_otherwise) {
+  const auto options = parse_recorder_options("cg.ptrace");
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  EXPECT_EQ(options.value().path, "cg.ptrace");
+  EXPECT_EQ(options.value().header.cache, CacheShape());
+  EXPECT_EQ(options.value().header.mode, FilterMode::paper);
+  EXPECT_FALSE(options.value().marked_only);
+}
+
+TEST(RecorderOptions, are_read_with_their_units) {
+  const auto options = parse_recorder_options(
+      "a b,size=2MiB,line=128,ways=16,mode=modern,page=64K,floor=0,region=marked,compute=1.5,"
+      "times=off,aslr=keep");
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  const RecorderOptions& read = options.value();
+  EXPECT_EQ(read.header.cache, (CacheShape{2U << 20U, 128, 16}));
+  EXPECT_EQ(read.header.mode, FilterMode::modern);
+  EXPECT_EQ(read.header.page_bytes, 65536U);
+  EXPECT_EQ(read.header.floor_pages, 0U);
+  EXPECT_TRUE(read.marked_only && !read.times && read.keep_random_addresses);
+  EXPECT_EQ(read.compute_ns, 1'500'000'000U);
+}
+
+TEST(RecorderOptions, that_cannot_be_are_refused_by_name) {
+  for (const char* text :
+       {"", ",size=1M", "f,size", "f,size=", "f,size=x", "f,size=1T", "f,ways=0", "f,line=48",
+        "f,mode=best", "f,region=some", "f,compute=-1", "f,compute=nan", "f,times=maybe",
+        "f,speed=11", "f,size=3M", "f,", "f,size=18446744073709551615G"}) {
+    const auto options = parse_recorder_options(text);
+    ASSERT_FALSE(options.ok()) << text;
+    EXPECT_EQ(options.status().code(), Code::invalid_argument);
+  }
+}
+
+TEST(RecorderPath, names_the_process_and_the_rank) {
+  EXPECT_EQ(expand_path("t.%r.%p.%%x%", 77, 3, 4), "t.3.77.%x%");
+  EXPECT_EQ(expand_path("t", 77, 0, 1), "t");
+  EXPECT_EQ(expand_path("t", 77, 2, 4), "t.2") << "ranks never share a file";
+}
+
+// A trace of its own for each test.
+class RecorderTest : public testing::Test {
+ protected:
+  RecorderTest() {
+    path_ = std::filesystem::temp_directory_path() /
+            ("perdure_recorder_test." + std::to_string(::getpid()));
+    options_.header.created_ns = 1;
+    options_.times = false;
+  }
+  ~RecorderTest() override { std::filesystem::remove(path_); }
+
+  std::unique_ptr<Recorder> make() {
+    auto recorder = Recorder::create(options_, path_);
+    EXPECT_TRUE(recorder.ok()) << recorder.status().message();
+    return recorder.take();
+  }
+
+  Totals totals() {
+    auto reader = Reader::open(path_);
+    EXPECT_TRUE(reader.ok()) << reader.status().message();
+    const Status whole = verify(*reader.value());
+    EXPECT_TRUE(whole.ok()) << whole.message();
+    return *reader.value()->totals().take();
+  }
+
+  std::filesystem::path path_;
+  RecorderOptions options_;
+};
+
+constexpr std::uint64_t page = 4096;
+
+TEST_F(RecorderTest, loses_no_access_of_many_threads) {
+  constexpr unsigned threads = 4;
+  constexpr std::uint64_t pages = 30'000;  // more than a ring
+  auto recorder = make();
+  std::vector<std::thread> running;
+  for (unsigned number = 0; number < threads; ++number) {
+    running.emplace_back([&, number] {
+      Stream& stream = recorder->begin_thread();
+      for (std::uint64_t i = 0; i < pages; ++i) {
+        stream.access((number * pages + i) * page, 8, number % 2 == 1);
+      }
+      if (number != 0) recorder->end_thread(stream);  // the first still has something in its ring
+    });
+  }
+  for (std::thread& thread : running) thread.join();
+  ASSERT_TRUE(recorder->finish().ok());
+  const Totals sums = totals();
+  EXPECT_EQ(sums.pages.size(), threads * pages);
+  EXPECT_EQ(sums.reads, 2 * pages);
+  EXPECT_EQ(sums.writes, 2 * pages);
+  EXPECT_LE(sums.streams.size(), threads);
+}
+
+TEST_F(RecorderTest, gives_the_core_of_a_thread_that_ended_to_the_next_one) {
+  auto recorder = make();
+  Stream& first = recorder->begin_thread();
+  first.access(7 * page, 8, false);
+  recorder->end_thread(first);
+  Stream& second = recorder->begin_thread();
+  second.access(7 * page, 8, false);
+  EXPECT_EQ(&first, &second);
+  ASSERT_TRUE(recorder->finish().ok());
+  EXPECT_EQ(totals().reads, 1U) << "the second one hits";
+}
+
+TEST_F(RecorderTest, stores_only_regions_if_asked_to_and_keeps_the_cache_warm) {
+  options_.marked_only = true;
+  auto recorder = make();
+  Stream& stream = recorder->begin_thread();
+  stream.access(1 * page, 8, false);
+  ASSERT_TRUE(recorder->begin_region("solve").ok());
+  stream.access(1 * page, 8, false);
+  stream.access(2 * page, 8, true);
+  ASSERT_TRUE(recorder->end_region().ok());
+  stream.access(3 * page, 8, true);
+  ASSERT_TRUE(recorder->finish().ok());
+  const Totals sums = totals();
+  EXPECT_EQ(sums.reads, 0U);
+  EXPECT_EQ(sums.writes, 1U);
+}
+
+TEST_F(RecorderTest, refuses_regions_that_overlap_and_ends_the_open_one) {
+  auto recorder = make();
+  EXPECT_EQ(recorder->end_region().code(), Code::wrong_state);
+  EXPECT_EQ(recorder->begin_region("").code(), Code::invalid_argument);
+  ASSERT_TRUE(recorder->begin_region("a").ok());
+  EXPECT_EQ(recorder->begin_region("b").code(), Code::wrong_state);
+  recorder->begin_thread().access(page, 8, true);
+  EXPECT_TRUE(recorder->finish().ok());
+  EXPECT_EQ(totals().writes, 1U);
+}
+
+TEST_F(RecorderTest, writes_nothing_once_it_is_finished_or_abandoned) {
+  auto recorder = make();
+  Stream& stream = recorder->begin_thread();
+  stream.access(page, 8, true);
+  ASSERT_TRUE(recorder->finish().ok());
+  for (std::uint64_t i = 0; i < 100'000; ++i) stream.access(i * page, 8, true);
+  EXPECT_TRUE(recorder->finish().ok());
+  EXPECT_EQ(totals().writes, 1U);
+
+  auto abandoned = make();
+  abandoned->abandon();
+  abandoned->begin_thread().access(page, 8, true);
+  EXPECT_TRUE(abandoned->finish().ok());
+  auto reader = Reader::open(path_);
+  ASSERT_TRUE(reader.ok());
+  EXPECT_EQ(verify(*reader.value()).code(), Code::damaged) << "it has no end";
+}
+
+}  // namespace
+}  // namespace perdure::trace
