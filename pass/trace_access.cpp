@@ -1,0 +1,143 @@
+#include "trace_access.hpp"
+
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include "perdure/perdure_trace_abi.h"
+
+namespace perdure {
+
+using llvm::ConstantInt;
+using llvm::Instruction;
+using llvm::IRBuilder;
+using llvm::Value;
+
+namespace {
+
+enum CacheField : unsigned { entries_field, set_mask_field, read_slack_field, write_slack_field };
+
+}  // namespace
+
+TraceSymbols::TraceSymbols(llvm::Module& module) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::Type* word = llvm::Type::getInt64Ty(context);
+  llvm::Type* pointer = llvm::PointerType::getUnqual(context);
+  llvm::Type* nothing = llvm::Type::getVoidTy(context);
+  cache_type = llvm::StructType::get(pointer, word, word, word);
+  cache = module.getNamedGlobal("perdure_trace_cache");
+  if (cache == nullptr) {
+    cache = new llvm::GlobalVariable(module, cache_type, false, llvm::GlobalValue::ExternalLinkage,
+                                     nullptr, "perdure_trace_cache", nullptr,
+                                     llvm::GlobalValue::InitialExecTLSModel);
+  }
+  thread_start = module.getOrInsertFunction("perdure_trace_thread_start", nothing);
+  access[0] = module.getOrInsertFunction("perdure_trace_read", nothing, word, word);
+  access[1] = module.getOrInsertFunction("perdure_trace_write", nothing, word, word);
+  lanes[0] = module.getOrInsertFunction("perdure_trace_read_lanes", nothing, word, word, word);
+  lanes[1] = module.getOrInsertFunction("perdure_trace_write_lanes", nothing, word, word, word);
+  copy = module.getOrInsertFunction("perdure_trace_copy", nothing, word, word, word);
+  preserves_most = llvm::Triple(module.getTargetTriple()).getArch() == llvm::Triple::x86_64;
+  for (llvm::FunctionCallee callee : access) {
+    auto* function = llvm::dyn_cast<llvm::Function>(callee.getCallee());
+    if (function == nullptr) continue;
+    function->setDoesNotThrow();
+    // The dynamic linker's stub for the first call of a function would not preserve as many.
+    function->addFnAttr(llvm::Attribute::NonLazyBind);
+    if (preserves_most) function->setCallingConv(llvm::CallingConv::PreserveMost);
+  }
+}
+
+AccessEmitter::AccessEmitter(llvm::Function& function, const TraceSymbols& symbols)
+    : symbols_(symbols),
+      unlikely_(llvm::MDBuilder(function.getContext()).createUnlikelyBranchWeights()) {
+  // Allocas stay together at the head, or they would become dynamic ones.
+  IRBuilder<> builder(&*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca());
+  builder.SetCurrentDebugLocation({});
+  Value* cache = builder.CreateThreadLocalAddress(symbols.cache);
+  const auto field = [&](IRBuilder<>& at, unsigned number) -> Value* {
+    return at.CreateLoad(symbols_.cache_type->getElementType(number),
+                         at.CreateStructGEP(symbols_.cache_type, cache, number));
+  };
+  Value* begun = builder.CreateIsNull(field(builder, entries_field));
+  Instruction* where = &*builder.GetInsertPoint();
+  Instruction* start = llvm::SplitBlockAndInsertIfThen(begun, where, false, unlikely_);
+  IRBuilder<>(start).CreateCall(symbols.thread_start);
+  builder.SetInsertPoint(where);
+  entries_ = field(builder, entries_field);
+  set_mask_ = field(builder, set_mask_field);
+  slack_[0] = field(builder, read_slack_field);
+  slack_[1] = field(builder, write_slack_field);
+}
+
+Value* AccessEmitter::number(IRBuilder<>& builder, Value* address) {
+  return address->getType()->isPointerTy() ? builder.CreatePtrToInt(address, builder.getInt64Ty())
+                                           : address;
+}
+
+void AccessEmitter::call_access(IRBuilder<>& builder, Value* address, Value* bytes, bool is_write) {
+  llvm::CallInst* call = builder.CreateCall(symbols_.access[is_write ? 1 : 0], {address, bytes});
+  if (symbols_.preserves_most) call->setCallingConv(llvm::CallingConv::PreserveMost);
+}
+
+void AccessEmitter::access(Instruction* where, Value* pointer, uint64_t bytes, bool aligned,
+                           bool is_write) {
+  IRBuilder<> builder(where);
+  llvm::Type* word = builder.getInt64Ty();
+  Value* address = number(builder, pointer);
+  if (bytes > (uint64_t{1} << PERDURE_TRACE_LINE_SHIFT)) {
+    call_access(builder, address, builder.getInt64(bytes), is_write);
+    return;
+  }
+  Value* line = builder.CreateLShr(address, PERDURE_TRACE_LINE_SHIFT);
+  Value* place = builder.CreateGEP(word, entries_, builder.CreateAnd(line, set_mask_));
+  Value* wanted = builder.CreateShl(line, 1);
+  if (is_write) wanted = builder.CreateOr(wanted, builder.getInt64(1));
+  Value* difference = builder.CreateXor(builder.CreateLoad(word, place), wanted);
+  Value* misses = builder.CreateICmpUGT(difference, slack_[is_write ? 1 : 0]);
+  if (!aligned) {
+    Value* last = builder.CreateAdd(address, builder.getInt64(bytes - 1));
+    Value* crossed = builder.CreateLShr(builder.CreateXor(address, last), PERDURE_TRACE_LINE_SHIFT);
+    misses = builder.CreateOr(misses, builder.CreateIsNotNull(crossed));
+  }
+  Instruction* then = llvm::SplitBlockAndInsertIfThen(misses, where, false, unlikely_);
+  builder.SetInsertPoint(then);
+  call_access(builder, address, builder.getInt64(bytes), is_write);
+}
+
+void AccessEmitter::range(Instruction* where, Value* address, Value* bytes, bool is_write) {
+  IRBuilder<> builder(where);
+  call_access(builder, number(builder, address),
+              builder.CreateZExtOrTrunc(bytes, builder.getInt64Ty()), is_write);
+}
+
+void AccessEmitter::copy(Instruction* where, Value* to, Value* from, Value* bytes) {
+  IRBuilder<> builder(where);
+  builder.CreateCall(symbols_.copy, {number(builder, to), number(builder, from),
+                                     builder.CreateZExtOrTrunc(bytes, builder.getInt64Ty())});
+}
+
+void AccessEmitter::lanes(Instruction* where, Value* address, uint64_t element_bytes, Value* mask,
+                          bool is_write) {
+  IRBuilder<> builder(where);
+  const auto count = llvm::cast<llvm::FixedVectorType>(mask->getType())->getNumElements();
+  // More lanes than bits in a word: in pieces.
+  for (unsigned first = 0; first < count; first += 64) {
+    Value* piece = mask;
+    const unsigned width = std::min(count - first, 64U);
+    if (width != count) {
+      llvm::SmallVector<int, 64> chosen;
+      for (unsigned lane = 0; lane < width; ++lane)
+        chosen.push_back(static_cast<int>(first + lane));
+      piece = builder.CreateShuffleVector(mask, chosen);
+    }
+    Value* bits = builder.CreateZExt(builder.CreateBitCast(piece, builder.getIntNTy(width)),
+                                     builder.getInt64Ty());
+    Value* begin = builder.CreateAdd(number(builder, address),
+                                     builder.getInt64(uint64_t{first} * element_bytes));
+    builder.CreateCall(symbols_.lanes[is_write ? 1 : 0],
+                       {begin, builder.getInt64(element_bytes), bits});
+  }
+}
+
+}  // namespace perdure
