@@ -2,7 +2,7 @@
 //
 // Invariants: streams are numbered from 0 in the order in which threads began; a thread that ended
 // leaves its stream, cache and number to the next one, as it would a core. Accesses of one thread
-// stay in their order; those of several are merged as their rings fill up. After finish() nothing
+// stay in their order; those of several are merged window by window. After finish() nothing
 // is written any more. Threads: all calls, except where said. Failure: the first error of the
 // writer is kept and returned by finish().
 #pragma once
@@ -47,10 +47,11 @@ class Recorder {
 
  private:
   Recorder(const RecorderOptions& options, std::unique_ptr<Writer> writer);
-  static void make_room(void* context);
-  void drain_all();
-  void drain(Stream& stream);
+  static void make_room(void* context, Stream& stream);
+  static void wait(void* context);
+  void flush_all();
   bool is_ours() const;
+  bool is_wanted() const;
 
   const RecorderOptions options_;
   const unsigned page_shift_;

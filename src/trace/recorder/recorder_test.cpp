@@ -4,12 +4,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <list>
 #include <thread>
 #include <vector>
 
+#include "trace/random_trace.hpp"
 #include "trace/reader.hpp"
 #include "trace/recorder/options.hpp"
+#include "trace/recorder/window.hpp"
 
 namespace perdure::trace {
 namespace {
@@ -87,7 +91,7 @@ constexpr std::uint64_t page = 4096;
 
 TEST_F(RecorderTest, loses_no_access_of_many_threads) {
   constexpr unsigned threads = 4;
-  constexpr std::uint64_t pages = 30'000;  // more than a ring
+  constexpr std::uint64_t pages = 30'000;  // many windows
   auto recorder = make();
   std::vector<std::thread> running;
   for (unsigned number = 0; number < threads; ++number) {
@@ -96,7 +100,7 @@ TEST_F(RecorderTest, loses_no_access_of_many_threads) {
       for (std::uint64_t i = 0; i < pages; ++i) {
         stream.access((number * pages + i) * page, 8, number % 2 == 1);
       }
-      if (number != 0) recorder->end_thread(stream);  // the first still has something in its ring
+      if (number != 0) recorder->end_thread(stream);  // the first still has something in its window
     });
   }
   for (std::thread& thread : running) thread.join();
@@ -163,6 +167,83 @@ TEST_F(RecorderTest, writes_nothing_once_it_is_finished_or_abandoned) {
   auto reader = Reader::open(path_);
   ASSERT_TRUE(reader.ok());
   EXPECT_EQ(verify(*reader.value()).code(), Code::damaged) << "it has no end";
+}
+
+// Faults and write-backs of LRU with `frames` frames, by a list.
+struct Faults {
+  std::uint64_t faults = 0;
+  std::uint64_t write_backs = 0;
+  bool operator==(const Faults&) const = default;
+};
+
+struct PageRecord {
+  std::uint64_t page;
+  std::uint32_t reads;
+  std::uint32_t writes;
+};
+
+Faults lru(const std::vector<PageRecord>& records, std::size_t frames) {
+  Faults sum;
+  std::list<std::pair<std::uint64_t, bool>> stack;  // most recent first; dirty
+  for (const PageRecord& record : records) {
+    auto found = std::find_if(stack.begin(), stack.end(),
+                              [&](const auto& entry) { return entry.first == record.page; });
+    bool dirty = record.writes != 0;
+    if (found == stack.end()) {
+      ++sum.faults;
+    } else {
+      dirty = dirty || found->second;
+      stack.erase(found);
+    }
+    stack.emplace_front(record.page, dirty);
+    if (stack.size() > frames) {
+      sum.write_backs += stack.back().second ? 1U : 0U;
+      stack.pop_back();
+    }
+  }
+  for (const auto& entry : stack) sum.write_backs += entry.second ? 1U : 0U;
+  return sum;
+}
+
+TEST(Window, changes_no_fault_and_no_write_back_from_its_floor_on) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const auto floor = static_cast<std::uint32_t>(1 + seed % 9);
+    const auto accesses = random_accesses(seed, 600, 24);
+    std::vector<PageRecord> before, after;
+    const auto take = [&](std::uint64_t number, std::uint32_t reads, std::uint32_t writes) {
+      after.push_back({number, reads, writes});
+    };
+    Window window(floor);
+    std::uint64_t counts[2] = {0, 0};
+    for (const RandomAccess& access : accesses) {
+      before.push_back({access.page, access.is_write ? 0U : 1U, access.is_write ? 1U : 0U});
+      if (window.add(access.page, access.is_write)) continue;
+      window.flush(take);
+      ASSERT_TRUE(window.add(access.page, access.is_write));
+    }
+    window.flush(take);
+    for (const PageRecord& record : before) counts[0] += record.reads, counts[1] += record.writes;
+    for (const PageRecord& record : after) counts[0] -= record.reads, counts[1] -= record.writes;
+    EXPECT_EQ(counts[0], 0U);
+    EXPECT_EQ(counts[1], 0U);
+    for (std::size_t frames = floor; frames < 26; ++frames) {
+      EXPECT_EQ(lru(before, frames), lru(after, frames)) << frames << " frames, floor " << floor;
+    }
+  }
+}
+
+TEST(Window, without_a_floor_keeps_every_access) {
+  Window window(0);
+  for (std::uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(window.add(i / 50, i % 2 == 1));
+  std::uint64_t records = 0;
+  window.flush([&](std::uint64_t number, std::uint32_t reads, std::uint32_t writes) {
+    EXPECT_EQ(number, records / 50);
+    EXPECT_EQ(reads, 1 - records % 2);
+    EXPECT_EQ(writes, records % 2);
+    ++records;
+  });
+  EXPECT_EQ(records, 100U);
 }
 
 }  // namespace

@@ -1,32 +1,41 @@
-// Stream: what one thread of the program recorded and nobody has written yet: its CPU cache, and a
-// ring of the accesses of the memory behind it.
+// Stream: what one thread of the program recorded and nobody has written yet: its CPU cache, and
+// the window of the accesses of the memory behind it.
 //
-// Invariants: only the thread that owns the stream calls access(); whoever holds the recorder's
-// lock may drain(), whichever thread it is. An access is in the ring exactly once.
-// Threads: as said. Failure: none; a ring that is full calls the recorder, which drains it.
+// Invariants: only the thread that owns the stream calls access(). flush() takes the recorder's
+// lock for granted, and may be called by any thread, as the owner is kept out meanwhile: it says
+// that it is inside by a plain store, and who wants to flush makes that visible by membarrier(2),
+// so that the owner, who is inside for each access of the memory, pays for no fence. Threads: as
+// said. Failure: none; where the window is full the recorder is called to flush it.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 
 #include "trace/cache_filter.hpp"
 #include "trace/record.hpp"
+#include "trace/recorder/window.hpp"
 
 namespace perdure::trace {
 
+// Every thread of the process has passed a memory barrier when it returns.
+void barrier_of_all_threads();
+
 class Stream {
  public:
-  // `make_room` is called by the owner where its ring is full, and must drain it.
-  using MakeRoom = void (*)(void* context);
+  // Both are called by the owner: its window is full, and must be flushed; another thread is at it,
+  // and must be waited for.
+  struct Host {
+    void (*make_room)(void* context, Stream& stream);
+    void (*wait)(void* context);
+    void* context;
+  };
 
-  Stream(const Header& header, unsigned page_shift, std::uint32_t number, MakeRoom make_room,
-         void* context)
+  Stream(const Header& header, unsigned page_shift, std::uint32_t number, const Host& host)
       : filter_(header.cache, header.mode, push, this),
+        window_(header.floor_pages),
         page_shift_(page_shift),
         number_(number),
-        make_room_(make_room),
-        context_(context) {}
+        host_(host) {}
 
   void access(std::uint64_t address, std::uint64_t bytes, bool is_write) {
     filter_.access(address, bytes, is_write);
@@ -35,40 +44,54 @@ class Stream {
   std::uint32_t number() const { return number_; }
   const CacheFilter& filter() const { return filter_; }
 
-  // Hands over what is in the ring, oldest first: consume(page number, is_write).
+  // consume(page number, reads, writes), oldest first.
   template <typename Consume>
-  void drain(Consume consume) {
-    const std::uint32_t head = head_.load(std::memory_order_acquire);
-    std::uint32_t tail = tail_.load(std::memory_order_relaxed);
-    for (; tail != head; ++tail) {
-      const std::uint64_t entry = ring_[tail & (ring_size - 1)];
-      consume(entry >> 1U, (entry & 1U) != 0);
+  void flush(Consume consume) {
+    is_closed_.store(true, std::memory_order_relaxed);
+    barrier_of_all_threads();
+    while (is_inside_.load(std::memory_order_acquire)) {
     }
-    tail_.store(tail, std::memory_order_release);
+    window_.flush(consume);
+    is_closed_.store(false, std::memory_order_release);
+  }
+  // The same by the owner, who is not inside: it needs no barrier.
+  template <typename Consume>
+  void flush_own(Consume consume) {
+    window_.flush(consume);
   }
 
  private:
-  static constexpr std::uint32_t ring_size = 1U << 14U;
-
   static void push(void* context, std::uint64_t address, bool is_write) {
     auto& self = *static_cast<Stream*>(context);
-    const std::uint32_t head = self.head_.load(std::memory_order_relaxed);
-    if (head - self.tail_.load(std::memory_order_acquire) == ring_size) [[unlikely]] {
-      self.make_room_(self.context_);
-    }
     const std::uint64_t page = address >> self.page_shift_;
-    self.ring_[head & (ring_size - 1)] = page << 1U | (is_write ? 1U : 0U);
-    self.head_.store(head + 1, std::memory_order_release);
+    self.enter();
+    while (!self.window_.add(page, is_write)) [[unlikely]] {
+      self.leave();
+      self.host_.make_room(self.host_.context, self);
+      self.enter();
+    }
+    self.leave();
   }
 
+  void enter() {
+    for (;;) {
+      is_inside_.store(true, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      if (!is_closed_.load(std::memory_order_acquire)) [[likely]]
+        return;
+      leave();
+      host_.wait(host_.context);
+    }
+  }
+  void leave() { is_inside_.store(false, std::memory_order_release); }
+
   CacheFilter filter_;
-  std::unique_ptr<std::uint64_t[]> ring_ = std::make_unique<std::uint64_t[]>(ring_size);
-  std::atomic<std::uint32_t> head_ = 0;
-  std::atomic<std::uint32_t> tail_ = 0;
+  Window window_;
+  std::atomic<bool> is_inside_ = false;
+  std::atomic<bool> is_closed_ = false;
   unsigned page_shift_;
   std::uint32_t number_;
-  MakeRoom make_room_;
-  void* context_;
+  Host host_;
 };
 
 }  // namespace perdure::trace
