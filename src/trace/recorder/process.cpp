@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -87,7 +88,10 @@ void fix_addresses() {
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     ::setenv(again_variable, "1", 1);
-    ::execv("/proc/self/exe", arguments.data());
+    char program[PATH_MAX] = {};  // by its name, or the process would be called "exe"
+    if (::readlink("/proc/self/exe", program, sizeof program - 1) > 0) {
+      ::execv(program, arguments.data());
+    }
     ::unsetenv(again_variable);
   }
   say("addresses can't be fixed here (" + std::string(std::strerror(errno)) +
