@@ -4,7 +4,7 @@
 
 #include "npb/region.hpp"
 
-[[gnu::visibility("default")]] void perdure_trace_begin() {
+[[gnu::visibility("default")]] void perdure_trace_begin(const char* /*name*/) {
   std::fprintf(stderr, "begin\n");
 }
 [[gnu::visibility("default")]] void perdure_trace_iteration(std::uint64_t iteration) {
