@@ -4,12 +4,13 @@
 
 NB_MODULE(_core, core) {
   core.doc() =
-      "What the command perdure reads through C++: pools, parts of cached files, the device table, "
-      "the "
-      "simulator of memories.";
+      "What the command perdure reads through C++: pools, parts of cached files, traces, the "
+      "device "
+      "table, the simulator of memories.";
   nanobind::exception<perdure::python::StatusError>(core, "Error");
   perdure::python::bind_devices(core);
   perdure::python::bind_pools(core);
   perdure::python::bind_parts(core);
   perdure::python::bind_sim(core);
+  perdure::python::bind_traces(core);
 }

@@ -12,9 +12,7 @@
 #include "sim/run.hpp"
 #include "sim/sweep.hpp"
 #include "status_error.hpp"
-#include "trace/import.hpp"
 #include "trace/reader.hpp"
-#include "trace/writer.hpp"
 
 namespace nb = nanobind;
 
@@ -280,60 +278,19 @@ void bind_sweep(nb::module_& core) {
       "Nanoseconds and nanojoules of a curve at these numbers of DRAM frames; NaN: not known.");
 }
 
-void bind_trace(nb::module_& core) {
+void bind_page_accesses(nb::module_& core) {
   core.def(
-      "trace_info",
+      "page_accesses",
       [](const std::string& path) {
         auto reader = value_or_raise(trace::Reader::open(path));
-        const trace::Header& header = reader->header();
         const trace::Totals* totals = value_or_raise(reader->totals());
-        std::vector<std::uint64_t> reads, writes;
+        std::vector<std::uint64_t> counts;
         for (const trace::PageCounts& page : totals->pages) {
-          reads.push_back(page.reads);
-          writes.push_back(page.writes);
+          counts.push_back(page.reads + page.writes);
         }
-        nb::dict info;
-        info["page_bytes"] = header.page_bytes;
-        info["mode"] = trace::filter_mode_name(header.mode);
-        info["cache_bytes"] = header.cache.size_bytes;
-        info["line_bytes"] = header.cache.line_bytes;
-        info["ways"] = header.cache.ways;
-        info["floor_pages"] = header.floor_pages;
-        info["rank"] = header.rank;
-        info["ranks"] = header.ranks;
-        info["created_ns"] = header.created_ns;
-        info["command"] = header.command;
-        info["records"] = totals->records;
-        info["reads"] = totals->reads;
-        info["writes"] = totals->writes;
-        info["pages"] = totals->pages.size();
-        info["streams"] = totals->streams.size();
-        info["program_accesses"] = totals->ending.program_accesses;
-        info["elapsed_ns"] = totals->ending.elapsed_ns;
-        info["compute_ns"] = totals->ending.compute_ns;
-        info["page_reads"] = array_of(std::move(reads));
-        info["page_writes"] = array_of(std::move(writes));
-        return info;
+        return array_of(std::move(counts));
       },
-      nb::arg("path"), "What a trace says of itself, and the accesses of each page.");
-  core.def(
-      "import_trace",
-      [](const std::string& format, const std::string& from, const std::string& to,
-         const std::string& command) {
-        const auto known = value_or_raise(trace::import_format(format));
-        trace::Header header;
-        header.command = command;
-        if (trace::is_filtered(known)) header.mode = trace::FilterMode::none;
-        auto source = value_or_raise(trace::open_source(from));
-        auto writer = value_or_raise(trace::Writer::create(to, header));
-        const nb::gil_scoped_release unlocked;
-        const auto imported =
-            value_or_raise(trace::import_accesses(known, *source, header, *writer));
-        raise_on_failure(writer->finish({}));
-        return imported.requests;
-      },
-      nb::arg("format"), nb::arg("source"), nb::arg("trace"), nb::arg("command") = "",
-      "Makes a trace of another format's file; how many accesses it had.");
+      nb::arg("path"), "How often each page is accessed, in the order of first touch.");
 }
 
 }  // namespace
@@ -344,7 +301,7 @@ void bind_sim(nb::module_& core) {
   bind_policies(core);
   bind_run(core);
   bind_sweep(core);
-  bind_trace(core);
+  bind_page_accesses(core);
 }
 
 }  // namespace perdure::python

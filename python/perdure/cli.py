@@ -14,6 +14,7 @@ from perdure.devices import devices
 from perdure.pool.command import app as pool
 from perdure.run.command import run
 from perdure.sim.command import app as sim
+from perdure.trace.command import app as trace
 
 app = typer.Typer(
     help="Persistence for HPC applications on non-volatile memory.",
@@ -26,6 +27,7 @@ app.command("run", context_settings={"allow_interspersed_args": False}, no_args_
 app.add_typer(pool, name="pool")
 app.add_typer(cache, name="cache")
 app.add_typer(sim, name="sim")
+app.add_typer(trace, name="trace")
 app.command("demo")(demo)
 app.command("devices")(devices)
 app.command("bench", no_args_is_help=True)(bench)

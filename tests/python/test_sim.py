@@ -39,7 +39,7 @@ def trace(tmp_path_factory):
         page = draw.randrange(256)
         lines.append(f"{turn % 3 == 0:d} {PAGE * page + 64 * draw.randrange(64):x}")
     (place / "accesses.din").write_text("\n".join(lines) + "\n")
-    _core.import_trace("din", str(place / "accesses.din"), str(place / "t.ptrace"), "a program")
+    _core.TraceImport("din", str(place / "accesses.din"), str(place / "t.ptrace"), "it").run()
     return place / "t.ptrace"
 
 
@@ -56,10 +56,10 @@ def rows(ran):
 def test_a_run_accounts_for_every_access_and_every_term(perdure, trace):
     ran = perdure("sim", "run", trace, "--dram", "2MiB", "--mram", "1MiB", "--json")
     found = facts(ran)
-    info = _core.trace_info(str(trace))
+    info = _core.summarise_trace(str(trace))
     counters = found["counters"]
-    assert sum(counters[m]["reads"] for m in ("dram", "mram")) == info["reads"]
-    assert sum(counters[m]["writes"] for m in ("dram", "mram")) == info["writes"]
+    assert sum(counters[m]["reads"] for m in ("dram", "mram")) == info.reads
+    assert sum(counters[m]["writes"] for m in ("dram", "mram")) == info.writes
     assert sum(counters[m]["first_touches"] for m in ("dram", "mram")) == 1024
     known = [term["nj"] for term in found["terms"] if term["nj"] is not None]
     assert sum(known) == pytest.approx(found["energy_nj"], rel=1e-12)

@@ -492,11 +492,11 @@ def _print_optimum(found: Optimum) -> None:
 SHARES = (0.5, 0.65, 0.9, 0.98, 0.99)
 
 
-def concentration(info: dict) -> tuple[list[float], list[float]]:
+def concentration(accesses) -> tuple[list[float], list[float]]:
     """Shares of the pages, hottest first, and of the accesses that go to them (Figure 4)."""
     import numpy
 
-    counts = numpy.sort(info["page_reads"] + info["page_writes"])[::-1].astype(float)
+    counts = numpy.sort(accesses)[::-1].astype(float)
     if counts.size == 0 or counts.sum() == 0:
         raise ValueError("the trace has no accesses")
     return (
@@ -519,10 +519,10 @@ def locality(
     curves, rows = {}, []
     try:
         for trace in traces:
-            info = core.trace_info(str(trace))
-            pages, accesses = concentration(info)
+            summary = core.summarise_trace(str(trace))
+            pages, accesses = concentration(core.page_accesses(str(trace)))
             curves[trace.name] = (pages, accesses)
-            row = {"trace": str(trace), "pages": info["pages"], "page_bytes": info["page_bytes"]}
+            row = {"trace": str(trace), "pages": summary.pages, "page_bytes": summary.page_bytes}
             for share in SHARES:
                 row[f"pages_for_{share:.0%}"] = next(
                     page for page, sum_ in zip(pages, accesses) if sum_ >= share - 1e-12

@@ -1,0 +1,1 @@
+"""Memory traces of programs: record, import, look at."""

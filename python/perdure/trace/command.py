@@ -1,0 +1,231 @@
+"""The verbs `perdure trace`, `perdure trace info` and `perdure trace import`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.core import TyperGroup
+
+from perdure.core import load_core
+from perdure.trace.record import (
+    NoTrace,
+    exit_text,
+    final_name,
+    run_in_valgrind,
+    run_recorded,
+    wish_text,
+)
+from perdure.trace.summary import summary_json, summary_lines
+from perdure.units import bytes_text
+
+FAILED = 1
+FORMATS = ("lackey", "din", "dramsim3", "ramulator", "oracle_general")
+
+
+class _RecordsByDefault(TyperGroup):
+    """`perdure trace -o FILE -- CMD`: the verb `record` need not be said."""
+
+    def parse_args(self, ctx, args):
+        if args and args[0] not in (*self.commands, "--help"):
+            args = ["record", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_RecordsByDefault,
+    help="Record which memory a program accesses, behind a CPU cache: perdure trace -o FILE -- CMD. "
+    "All options: perdure trace record --help.",
+    no_args_is_help=True,
+)
+
+Size = Annotated[
+    str | None, typer.Option(help="Of the CPU cache: 256K, 2M.  [default: 1M]", show_default=False)
+]
+Line = Annotated[
+    str | None, typer.Option(help="Of the cache, in bytes.  [default: 64]", show_default=False)
+]
+Ways = Annotated[
+    str | None, typer.Option(help="Of a set of the cache.  [default: 1]", show_default=False)
+]
+Mode = Annotated[
+    str | None,
+    typer.Option(metavar="paper|modern|none", help="What a miss is: one access of its own type; a "
+                 "read, and a write of the line that was dirty; no cache.  [default: paper]",
+                 show_default=False),
+]
+Page = Annotated[
+    str | None, typer.Option(help="Bytes of a page: 4K, 64K.  [default: 4K]", show_default=False)
+]
+Floor = Annotated[
+    str | None,
+    typer.Option(help="Simulations are exact from this many pages on; 0: keep all records.  "
+                 "[default: 256]", show_default=False),
+]
+Compute = Annotated[
+    str | None,
+    typer.Option(metavar="SECONDS", help="Time of the program without recording, for the "
+                 "simulator.", show_default=False),
+]
+NoTimes = Annotated[
+    bool, typer.Option("--no-times", help="Store no date and no duration: two runs of a program "
+                       "that repeats itself give the same bytes.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the totals as JSON.")]
+
+
+def _options(**given: str | None) -> dict[str, str | None]:
+    return given
+
+
+@app.command(
+    "record", context_settings={"allow_interspersed_args": False}, no_args_is_help=True
+)
+def record(
+    command: Annotated[list[str], typer.Argument(metavar="CMD", help="The program.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The trace.")],
+    valgrind: Annotated[
+        bool, typer.Option("--valgrind", help="For any program, through Valgrind's lackey.")
+    ] = False,
+    marked: Annotated[
+        bool, typer.Option("--marked", help="Only between perdure_trace_begin() and _end().")
+    ] = False,
+    size: Size = None,
+    line: Line = None,
+    ways: Ways = None,
+    mode: Mode = None,
+    page: Page = None,
+    floor: Floor = None,
+    compute: Compute = None,
+    no_times: NoTimes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a program and record its accesses of the memory.
+
+    Ends with the program's exit code, or with 1 if there is no whole trace.
+
+    Examples: perdure trace -o cg.ptrace -- ./cg.B;
+    perdure trace -o cg.ptrace --size 2M --ways 16 --mode modern -- mpiexec -n 2 ./cg.B;
+    perdure trace --valgrind -o ls.ptrace -- ls
+    """
+    core = load_core()
+    options = _options(size=size, line=line, ways=ways, mode=mode, page=page, floor=floor,
+                       compute=compute, times="off" if no_times else None,
+                       region="marked" if marked else None)
+    try:
+        if valgrind:
+            code, traces = _record_in_valgrind(core, command, output, options), [output]
+        else:
+            code, traces = run_recorded(command, output, options)
+    except (NoTrace, core.Error) as failure:
+        typer.echo(f"perdure trace: {failure}", err=True)
+        raise typer.Exit(FAILED) from None
+    is_whole = _tell_all(core, output, traces, as_json, code)
+    raise typer.Exit(_shell_code(code) or (0 if is_whole else FAILED))
+
+
+def _record_in_valgrind(core, command, output, options) -> int:
+    if options["region"]:
+        raise NoTrace("regions can't be told apart in Valgrind; leave out --marked")
+
+    def progress(count: int, seconds: float) -> None:
+        if sys.stderr.isatty():
+            rate = bytes_text(int(count / max(seconds, 1e-9)))
+            print(f"\r{bytes_text(count)} of lackey's text, {rate}/s, {seconds:.0f} s ",
+                  end="", file=sys.stderr, flush=True)
+
+    code = run_in_valgrind(core, command, output, options, progress)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    return code
+
+
+def _shell_code(code: int) -> int:
+    return code if code >= 0 else 128 - code
+
+
+def _tell_all(core, output: Path, traces: list[Path], as_json: bool, code: int) -> bool:
+    """Gives traces their names and tells their totals; False if one is not whole."""
+    told, is_whole = [], True
+    for number, path in enumerate(traces):
+        try:
+            summary = core.summarise_trace(str(path))
+        except core.Error as failure:
+            is_whole = False
+            left = path.replace(final_name(output, number, len(traces), None))
+            typer.echo(
+                f"perdure trace: {failure}; it is left in {left}{exit_text(code)}", err=True
+            )
+            continue
+        rank = summary.rank if summary.ranks > 1 else None
+        final = path.replace(final_name(output, number, len(traces), rank))
+        told.append(summary_json(final, summary))
+    _print(told, as_json)
+    return is_whole
+
+
+def _print(told: list[dict], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(told, indent=2))
+        return
+    for values in told:
+        print("\n".join(summary_lines(values)))
+
+
+@app.command("info")
+def info(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Traces.")],
+    as_json: AsJson = False,
+) -> None:
+    """Tell what traces hold; each is read to its end and checked. Ends with 1 if one is not whole.
+
+    Example: perdure trace info cg.ptrace
+    """
+    core = load_core()
+    told, is_whole = [], True
+    for path in files:
+        try:
+            told.append(summary_json(path, core.summarise_trace(str(path))))
+        except core.Error as failure:
+            typer.echo(f"perdure trace: {failure}", err=True)
+            is_whole = False
+    _print(told, as_json)
+    raise typer.Exit(0 if is_whole else FAILED)
+
+
+@app.command("import")
+def import_(
+    form: Annotated[str, typer.Argument(metavar="FORMAT", help=", ".join(FORMATS))],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A file, a pipe, or -.")],
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="The trace.")],
+    size: Size = None,
+    line: Line = None,
+    ways: Ways = None,
+    mode: Mode = None,
+    page: Page = None,
+    floor: Floor = None,
+    compute: Compute = None,
+    no_times: NoTimes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a trace of what another tool recorded.
+
+    lackey and din hold accesses of the program, which go through the cache; the others hold
+    accesses of the memory, which are taken as they are.
+
+    Example: perdure trace import lackey lackey.txt ls.ptrace
+    """
+    core = load_core()
+    options = _options(size=size, line=line, ways=ways, mode=mode, page=page, floor=floor,
+                       compute=compute, times="off" if no_times else None)
+    try:
+        wish = wish_text(str(output), options)
+        core.TraceImport(form, str(source), wish, f"imported from {source}").run()
+    except (NoTrace, core.Error) as failure:
+        typer.echo(f"perdure trace: {failure}", err=True)
+        raise typer.Exit(FAILED) from None
+    if str(output) != "-":
+        _print([summary_json(output, core.summarise_trace(str(output)))], as_json)

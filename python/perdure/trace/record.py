@@ -1,0 +1,161 @@
+"""Runs a program so that it leaves a memory trace, and gathers what its processes left."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+_ADDR_NO_RANDOMIZE = 0x0040000
+_NOW = 0xFFFFFFFF
+_PROGRESS_S = 1.0
+_RECORDING = ".recording."
+
+
+class NoTrace(RuntimeError):
+    """There is no trace; the sentence says why and what to do."""
+
+
+NOT_BUILT_FOR_IT = (
+    "{program} left no trace: it was not built for tracing. Either build it with perdure-clang, "
+    "perdure-gcc or perdure-gfortran and --trace (compiling and linking), or record it as it is "
+    "with perdure trace --valgrind, which is about a thousand times slower"
+)
+
+
+def fixed_addresses() -> None:
+    """From here on this process and its children start programs at the same addresses."""
+    libc = ctypes.CDLL(None)
+    libc.personality.argtypes = [ctypes.c_ulong]
+    before = libc.personality(_NOW)
+    if before >= 0:
+        libc.personality(before | _ADDR_NO_RANDOMIZE)
+
+
+def wish_text(file: str, options: dict[str, str | None]) -> str:
+    """PERDURE_TRACE: FILE[,key=value…]. Raises NoTrace if FILE can't stand there."""
+    if "," in file:
+        raise NoTrace(f"{file}: a trace's name can't have a comma")
+    return ",".join([file, *(f"{key}={value}" for key, value in options.items() if value)])
+
+
+def run_recorded(
+    command: list[str], output: Path, options: dict[str, str | None]
+) -> tuple[int, list[Path]]:
+    """Runs `command`, and names what its processes recorded: its exit code, the traces.
+
+    One process: `output`. Ranks of an MPI job: `output`.RANK. Others: `output`.1, .2 and so on.
+    A pipe is written by the program itself, and can't be looked at: no traces.
+    Raises NoTrace if the program does not exist or left no trace.
+    """
+    is_stream = output.exists() and not output.is_file()
+    target = str(output.absolute())
+    if not is_stream:
+        for stale in left_behind(output):
+            stale.unlink()
+        target = target.replace("%", "%%") + _RECORDING + "%p"
+    code = _run(command, {"PERDURE_TRACE": wish_text(target, options)})
+    if is_stream:
+        return code, []
+    found = left_behind(output)
+    if not found:
+        raise NoTrace(NOT_BUILT_FOR_IT.format(program=command[0]) + exit_text(code))
+    return code, found
+
+
+def exit_text(code: int) -> str:
+    """How a program ended, if not well."""
+    if code == 0:
+        return ""
+    return f" (it ended with {code})" if code > 0 else f" (signal {-code} ended it)"
+
+
+def left_behind(output: Path) -> list[Path]:
+    """What processes recorded for `output`, in the order of their numbers."""
+    prefix = output.name + _RECORDING
+    parent = output.absolute().parent
+    found = [path for path in parent.iterdir() if path.name.startswith(prefix)]
+    return sorted(found, key=lambda path: int(path.name[len(prefix) :]))
+
+
+def final_name(output: Path, number: int, count: int, rank: int | None) -> Path:
+    """The name of trace `number` of `count`, of which it is rank `rank` or none."""
+    if count == 1:
+        return output
+    return output.with_name(f"{output.name}.{number + 1 if rank is None else rank}")
+
+
+def _run(command: list[str], more: dict[str, str]) -> int:
+    program = shutil.which(command[0])
+    if program is None:
+        raise NoTrace(f"{command[0]}: there is no such program")
+    try:
+        with subprocess.Popen(
+            command, executable=program, env={**os.environ, **more}, preexec_fn=fixed_addresses
+        ) as running:
+            return _wait(running)
+    except OSError as failure:
+        raise NoTrace(f"{command[0]}: {failure.strerror}") from None
+
+
+def _wait(running: subprocess.Popen) -> int:
+    """Its exit code. Ctrl-C reaches the program as well, which then ends as it likes."""
+    while True:
+        try:
+            return running.wait()
+        except KeyboardInterrupt:
+            continue
+
+
+def run_in_valgrind(
+    core, command: list[str], output: Path, options: dict[str, str | None],
+    progress: Callable[[int, float], None],
+) -> int:
+    """Runs `command` in Valgrind's lackey, and imports what it tells: the exit code.
+
+    `progress(bytes, seconds)` is called every second. Raises NoTrace, or core.Error.
+    """
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        raise NoTrace("valgrind is not installed (Debian: valgrind)")
+    if shutil.which(command[0]) is None:
+        raise NoTrace(f"{command[0]}: there is no such program")
+    out, into = os.pipe()
+    lackey = [valgrind, "--tool=lackey", "--trace-mem=yes", f"--log-fd={into}", *command]
+    source = f"/dev/fd/{out}"
+    wish = wish_text(str(output.absolute()), options)
+    try:
+        importing = core.TraceImport("lackey", source, wish, " ".join(command))
+        running = subprocess.Popen(lackey, pass_fds=[into], preexec_fn=fixed_addresses)
+    finally:
+        os.close(into)
+    failure = _import_beside(importing, out, running, progress)
+    code = _wait(running)
+    if failure is not None:
+        raise failure
+    return code
+
+
+def _import_beside(importing, out: int, running: subprocess.Popen, progress) -> Exception | None:
+    failures: list[Exception] = []
+
+    def read_all() -> None:
+        try:
+            importing.run()
+        except Exception as failure:  # told by the thread that waits
+            failures.append(failure)
+            running.kill()
+
+    began = time.monotonic()
+    reading = threading.Thread(target=read_all)
+    reading.start()
+    while reading.is_alive():
+        reading.join(_PROGRESS_S)
+        progress(importing.bytes, time.monotonic() - began)
+    os.close(out)
+    return failures[0] if failures else None

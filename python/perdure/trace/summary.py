@@ -1,0 +1,65 @@
+"""A trace's totals, as plain values and for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perdure.units import bytes_text
+
+
+def summary_json(path: Path, summary) -> dict:
+    """Plain values; sizes in bytes, times in nanoseconds; null where it is not known."""
+    return {
+        "file": str(path),
+        "command": summary.command,
+        "rank": summary.rank,
+        "ranks": summary.ranks,
+        "created_ns": summary.created_ns,
+        "mode": summary.mode,
+        "cache_bytes": summary.cache_bytes,
+        "line_bytes": summary.line_bytes,
+        "ways": summary.ways,
+        "page_bytes": summary.page_bytes,
+        "floor_pages": summary.floor_pages,
+        "records": summary.records,
+        "reads": summary.reads,
+        "writes": summary.writes,
+        "pages": summary.pages,
+        "footprint_bytes": summary.pages * summary.page_bytes,
+        "streams": [{"reads": reads, "writes": writes} for reads, writes in summary.streams],
+        "regions": list(summary.regions),
+        "program_accesses": summary.program_accesses or None,
+        "elapsed_ns": summary.elapsed_ns or None,
+        "compute_ns": summary.compute_ns or None,
+        "size_bytes": path.stat().st_size,
+    }
+
+
+def cache_text(values: dict) -> str:
+    """The CPU cache of a trace."""
+    if values["mode"] == "none":
+        return f"none: every access, in units of {values['line_bytes']} bytes"
+    ways = "direct-mapped" if values["ways"] == 1 else f"{values['ways']} ways"
+    return (
+        f"{bytes_text(values['cache_bytes'])}, {ways}, lines of {values['line_bytes']} bytes, "
+        f"mode {values['mode']}"
+    )
+
+
+def summary_lines(values: dict) -> list[str]:
+    """Some lines that say what is in a trace."""
+    rank = f"  rank {values['rank']} of {values['ranks']}" if values["ranks"] > 1 else ""
+    streams = len(values["streams"])
+    lines = [
+        f"{values['file']}: {bytes_text(values['size_bytes'])}, whole{rank}",
+        f"  of        {values['command'] or 'an unknown command'}",
+        f"  cache     {cache_text(values)}",
+        f"  accesses  {values['reads']:,} reads, {values['writes']:,} writes of the memory"
+        f" in {values['records']:,} records",
+        f"  pages     {values['pages']:,} of {bytes_text(values['page_bytes'])}:"
+        f" {bytes_text(values['footprint_bytes'])}",
+        f"  threads   {streams}",
+    ]
+    if values["regions"]:
+        lines.append(f"  regions   {', '.join(dict.fromkeys(values['regions']))}")
+    return lines
