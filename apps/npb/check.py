@@ -8,6 +8,7 @@ planted  a program with a wrong published number fails, says where, and exits wi
 few      fewer iterations than the class has are neither verified nor failed
 scratch  both layouts of npb_cg give the same zeta, in arrays of the sizes that NPB has
 refuse   wrong options are refused with the right ones
+cut      MPIRUN MPIEXEC RANKS PROGRAM SAID: a number of ranks that can't cut the grid is refused
 markers  PROGRAM LIBRARY ITERATIONS [OPTION …]: a preloaded tracer sees the timed region and all
          iterations, in order
 """
@@ -83,6 +84,11 @@ def refuse(program):
     check(done.returncode == 0 and "Examples:" in done.stdout, done, "--help")
 
 
+def cut(mpirun, mpiexec, ranks, program, said):
+    done = run(mpirun, mpiexec, ranks, program)
+    check(done.returncode != 0 and said in done.stderr, done, f"{ranks} ranks were taken")
+
+
 def markers(program, library, iterations, *options):
     done = run(program, *options, LD_PRELOAD=library)
     check(done.returncode == 0, done, "the program failed")
@@ -91,7 +97,8 @@ def markers(program, library, iterations, *options):
     check(not run(program, *options).stderr, done, "markers without a tracer")
 
 
-KINDS = {"planted": planted, "few": few, "scratch": scratch, "refuse": refuse, "markers": markers}
+KINDS = {"planted": planted, "few": few, "scratch": scratch, "refuse": refuse, "cut": cut,
+         "markers": markers}
 
 if __name__ == "__main__":
     if len(sys.argv) < 3 or sys.argv[1] not in KINDS:

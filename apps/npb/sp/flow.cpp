@@ -63,7 +63,9 @@ void set_exact(Flow& flow) {
              });
 }
 
-// Transfinite interpolation between the exact values on the six faces. On a face it is exact.
+// The initial values off the boundary, from the exact ones on the six faces. The benchmark has the
+// products of interpolated values here, where transfinite interpolation has values at edges and
+// corners: the flow starts far from the exact one.
 Five blend(double x, double y, double z) {
   const Five x0 = exact(0, y, z), x1 = exact(1, y, z);
   const Five y0 = exact(x, 0, z), y1 = exact(x, 1, z);
