@@ -10,8 +10,9 @@
 #          PERDURE_GLUSTER=$PWD/build/gluster/mount ./perdure bench matpower
 #          tools/gluster.sh stop
 #
-# The daemon listens on 127.0.0.2 only (it takes 127.0.0.1 for no address of a brick) and keeps its state below DIRECTORY, so that a GlusterFS of
-# the machine's own is not touched; it refuses to start beside one.
+# The daemon listens on 127.0.0.2 only (it takes 127.0.0.1 for no address of a brick) and keeps its
+# state below DIRECTORY, so that a GlusterFS of the machine's own is not touched; it refuses to
+# start beside one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 action=${1:-} place=${2:-build/gluster}
@@ -60,7 +61,8 @@ start() {
   [ -c /dev/fuse ] || fail "there is no /dev/fuse: GlusterFS can't be mounted here"
   [ ! -e "$place" ] || fail "$place exists; stop it first: tools/gluster.sh stop $place"
   install_packages
-  pgrep -x -r D,R,S glusterd >/dev/null && fail "a glusterd runs already; this one would be its second"
+  pgrep -x -r D,R,S glusterd >/dev/null &&
+    fail "a glusterd runs already; this one would be its second"
   mkdir -p "$place"/{brick0,brick1,mount,log,state}
   place=$(cd "$place" && pwd)
   start_daemon

@@ -89,8 +89,8 @@ TEST_F(PoolOfRanks, all_ranks_get_the_same_version_back) {
   }
 }
 
-// docs/format.md: two random words at byte 16 of the job record. The ranks agree on them by maximum,
-// in which an MPI may take words of 2^63 and more for negative.
+// docs/format.md: two random words at byte 16 of the job record. The ranks agree on them by
+// maximum, in which an MPI may take words of 2^63 and more for negative.
 TEST_F(PoolOfRanks, every_pool_has_an_identity_of_its_own) {
   for (int i = 0; i < 8; ++i) {
     path_ = directory_ + "/pool" + std::to_string(i);

@@ -124,7 +124,9 @@ def run(
     swap: Annotated[
         str, typer.Option(metavar="SIZE", help="Of flash, for its wear.  [default: the program's]")
     ] = "0",
-    policy: Annotated[str, typer.Option(metavar="NAME", help="See `perdure sim policies`.")] = "lru",
+    policy: Annotated[
+        str, typer.Option(metavar="NAME", help="See `perdure sim policies`.")
+    ] = "lru",
     option: PolicyValues = None,
     preset: Preset = DEFAULT_PRESET,
     dram_part: DramPart = None,
@@ -248,7 +250,8 @@ def _print_outcome(outcome) -> None:
         "moved_in",
     ):
         values = (getattr(getattr(outcome.counters, place), field) for place in ("dram", "mram"))
-        table.add_row(field.replace("_", " "), *(f"{value:,}".replace(",", " ") for value in values))
+        texts = (f"{value:,}".replace(",", " ") for value in values)
+        table.add_row(field.replace("_", " "), *texts)
     console.print(table)
     cost = outcome.cost
     terms = Table(box=None, header_style="bold", pad_edge=False)

@@ -85,7 +85,9 @@ def optimise(
         row = study.points(policy, mram, study.frames(step_bytes, mram), values)
         points += row
         for index in local_minima([point.energy_j for point in row]):
-            notches.append(_explain(row, index, study))
+            # The least capacity of all is none: nothing says that less would cost more.
+            if index > 0 or row[index].page_ins == 0:
+                notches.append(_explain(row, index, study))
     slowest_s = reference.time_s * (1 + budget)
     return Optimum(
         reference=reference,
@@ -108,12 +110,12 @@ def _explain(row: list[Point], index: int, study: Study) -> Notch:
             "only adds standby power",
         )
     smaller = row[index - 1] if index > 0 else None
-    saved = (row[-1].dram_bytes - point.dram_bytes) >> 20
     reason = (
-        f"{point.page_ins} pages are read back in the whole run, which costs less than the "
-        f"standby power of the {saved} MiB more that would hold them"
+        f"{point.page_ins} pages are read back in the whole run; a little more memory saves less "
+        "of that than it takes as standby power"
     )
     if smaller is not None:
         more = smaller.page_ins - point.page_ins
-        reason += f"; {(point.dram_bytes - smaller.dram_bytes) >> 20} MiB less add {more} reads"
+        less = (point.dram_bytes - smaller.dram_bytes) >> 20
+        reason += f", and {less} MiB less would add {more} reads"
     return Notch(point, "hot set", reason)

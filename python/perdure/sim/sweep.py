@@ -69,9 +69,9 @@ class Study:
     def frames(self, step_bytes: int, mram: int, most_bytes: int | None = None) -> list[int]:
         """Numbers of DRAM frames, a step apart, up to what the program needs or `most_bytes`."""
         curve = self.curves.curves[self.mram.index(mram)]
-        last = (
-            curve.stack_pages if most_bytes is None else max(0, most_bytes - mram) // self.page_bytes
-        )
+        last = curve.stack_pages
+        if most_bytes is not None:
+            last = max(0, most_bytes - mram) // self.page_bytes
         step = max(1, step_bytes // self.page_bytes)
         least = max(1, curve.floor_pages)
         chosen = [frames for frames in range(step, last, step) if frames >= least]

@@ -37,7 +37,8 @@ class _RecordsByDefault(TyperGroup):
 
 app = typer.Typer(
     cls=_RecordsByDefault,
-    help="Record which memory a program accesses, behind a CPU cache: perdure trace -o FILE -- CMD. "
+    help="Record which memory a program accesses, behind a CPU cache: "
+    "perdure trace -o FILE -- CMD. "
     "All options: perdure trace record --help.",
     no_args_is_help=True,
 )
