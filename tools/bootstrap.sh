@@ -15,7 +15,9 @@ packages=(
   python3-venv python3-dev
   libisal-dev libzstd-dev nlohmann-json3-dev libcli11-dev libgtest-dev
   mpich libmpich-dev openmpi-bin libopenmpi-dev
-  gfortran                      # only for the tests of Fortran's bindings
+  gfortran                      # the tests of Fortran's bindings, and perdure-gfortran
+  clang-19 llvm-19-dev          # the compiler pass, and perdure-clang
+  valgrind                      # perdure trace --valgrind
   libhdf5-mpich-dev libhdf5-openmpi-dev libpnetcdf-dev     # only for tests of the file cache
   libpmem-dev                   # only a yardstick of `perdure bench persist`
   spin                          # model checker of the commit protocol

@@ -21,6 +21,7 @@ NAMES = (
     "cache",
     "matpower",
     "predict",
+    "record",
     "kill",
     "kill_windows",
     "kill_cache",

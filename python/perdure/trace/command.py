@@ -38,8 +38,7 @@ class _RecordsByDefault(TyperGroup):
 app = typer.Typer(
     cls=_RecordsByDefault,
     help="Record which memory a program accesses, behind a CPU cache: "
-    "perdure trace -o FILE -- CMD. "
-    "All options: perdure trace record --help.",
+    "perdure trace -o FILE -- CMD. All options: perdure trace record --help.",
     no_args_is_help=True,
 )
 

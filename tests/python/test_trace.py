@@ -1,0 +1,227 @@
+"""perdure trace: programs whose accesses are known, built in each way, are counted to the line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import BUILD, MPIS, ROOT
+
+PROGRAMS = ROOT / "tests/trace"
+LINES = 32768  # of an array of the test programs, which the cache of 1 MB does not hold
+HAS_PASS = (BUILD / "trace/lib/PerdurePass.so").exists() and shutil.which("clang-19") is not None
+CLANG = pytest.param("clang", marks=pytest.mark.skipif(not HAS_PASS, reason="no LLVM 19"))
+BOTH = pytest.mark.parametrize("compiler", ["gcc", CLANG])
+
+if not (BUILD / "trace/bin").exists():
+    pytest.skip("a build without the recorder (sanitizers)", allow_module_level=True)
+
+
+@pytest.fixture
+def build(tmp_path):
+    """Compiles and links in two steps, as makefiles do."""
+
+    def compiled(compiler: str, *sources: str, flags: tuple = ("-O2",), trace: bool = True) -> str:
+        program = str(BUILD / f"trace/bin/perdure-{compiler}")
+        how = [program, *(["--trace"] if trace else []), *flags, f"-I{ROOT / 'include'}"]
+        objects = []
+        for source in sources:
+            objects.append(str(tmp_path / (Path(source).name + ".o")))
+            subprocess.run([*how, "-c", str(ROOT / source), "-o", objects[-1]], check=True,
+                           cwd=tmp_path)
+        name = str(tmp_path / "program")
+        subprocess.run([*how, *objects, "-o", name], check=True, cwd=tmp_path)
+        return name
+
+    return compiled
+
+
+def totals(perdure, *words, code: int = 0) -> dict:
+    """What `perdure trace` tells of the only trace."""
+    ran = perdure("trace", "-o", "t.ptrace", "--json", *words)
+    assert ran.code == code, ran.err
+    text = ran.out.decode()
+    (told,) = json.loads(text[text.index("[\n") :])
+    return told
+
+
+def triad_lines(lines: int, repeats: int) -> tuple[int, int]:
+    return 2 * lines * repeats + 2, 3 * lines + lines * repeats
+
+
+@BOTH
+@pytest.mark.parametrize("flags", [("-O2",), ("-O3", "-march=native")])
+def test_a_triad_is_counted_to_the_line(perdure, build, compiler, flags):
+    program = build(compiler, "tests/trace/triad.c", flags=flags)
+    told = totals(perdure, "--", program, LINES, 3)
+    assert (told["reads"], told["writes"]) == triad_lines(LINES, 3)
+    assert told["streams"] == [{"reads": told["reads"], "writes": told["writes"]}]
+    assert program in told["command"]
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind")
+@BOTH
+def test_lackey_sees_the_same_misses(perdure, build, compiler):
+    """What it sees more, of the start and end of a process, does not depend on the repeats."""
+    lines, cache = 2048, ("--size", "64K")
+    traced = build(compiler, "tests/trace/triad.c")
+    ours = [totals(perdure, *cache, "--", traced, lines, n) for n in (1, 3)]
+    plain = build(compiler, "tests/trace/triad.c", trace=False, flags=("-O1",))
+    theirs = [totals(perdure, "--valgrind", *cache, "--", plain, lines, n) for n in (1, 3)]
+    for kind in ("reads", "writes"):
+        grown = [told[1][kind] - told[0][kind] for told in (ours, theirs)]
+        assert grown[0] == {"reads": 4 * lines, "writes": 2 * lines}[kind]
+        assert abs(grown[1] - grown[0]) <= 8  # a line of the stack, here and there
+        assert 0 < theirs[0][kind] - ours[0][kind] < 12000  # the dynamic linker and the C library
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("which", "reads", "writes"),
+    [
+        ("memset", 0, LINES),
+        ("memcpy", LINES, LINES),
+        ("memmove", LINES, LINES),
+        ("blocks", LINES, LINES),
+        ("add", LINES, 0),  # the read misses, and the write that follows does not
+        ("compare", LINES, 0),
+        ("straddle", 0, LINES),
+        ("fork", 0, LINES),  # what the child does is not in it
+        ("mark", 0, LINES),
+        ("quick_exit", 0, LINES),
+    ],
+)
+def test_each_kind_of_access_is_counted(perdure, build, compiler, which, reads, writes):
+    told = totals(perdure, "--", build(compiler, "tests/trace/kinds.c"), which)
+    # Besides: the stack, the words of the command, and the last line of main().
+    assert 0 <= told["reads"] - reads <= 12
+    assert 0 <= told["writes"] - writes <= 12
+
+
+@pytest.mark.skipif(not HAS_PASS, reason="no LLVM 19")
+def test_vectors_touch_what_single_accesses_touch(perdure, build, tmp_path):
+    wide = ("-O3", "-mavx512f", "-mprefer-vector-width=512")
+    text = subprocess.run(
+        ["clang-19", *wide, "-S", "-emit-llvm", "-o", "-", PROGRAMS / "vectors.c"],
+        check=True, capture_output=True, text=True,
+    ).stdout
+    for kind in ("gather", "scatter", "load", "store"):
+        assert f"call void @llvm.masked.{kind}" in text or f"@llvm.masked.{kind}" in text, kind
+    if "avx512f" not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("this processor can't run them")
+    counted = []
+    for flags in (wide, ("-O1",)):
+        # With so many ways no two lines are in each other's way, whatever is touched first.
+        program = build("clang", "tests/trace/vectors.c", flags=flags)
+        told = totals(perdure, "--ways", 16, "--", program)
+        counted.append((told["reads"], told["writes"], told["pages"]))
+    assert counted[0] == counted[1]
+
+
+@pytest.mark.parametrize("compiler", ["g++", pytest.param("clang++", marks=CLANG.marks)])
+@pytest.mark.parametrize(("which", "streams"), [("threads", 5), ("turns", 2), ("openmp", 4)])
+def test_threads_have_streams_and_caches_of_their_own(perdure, build, compiler, which, streams):
+    if which == "openmp" and compiler == "clang++":
+        pytest.skip("OpenMP's library of Clang is another package")
+    flags = ("-O2", "-fopenmp" if which == "openmp" else "-pthread")
+    told = totals(perdure, "--", build(compiler, "tests/trace/threads.cpp", flags=flags), which)
+    assert 0 <= told["writes"] - 4 * LINES <= 40
+    # A thread that began after another one ended goes on with its stream.
+    assert 2 <= len(told["streams"]) <= streams
+    if which == "openmp":
+        assert [stream["writes"] // LINES for stream in told["streams"]] == [1] * 4
+
+
+def test_a_fortran_program_and_its_region_are_counted(perdure, build):
+    sources = ("fortran/perdure_trace.f90", "tests/trace/sweep.f90")
+    program = build("gfortran", *sources)
+    told = totals(perdure, "--marked", "--", program)
+    assert told["regions"] == ["sweep"]
+    # 20 sweeps of 125000 lines each; a line at either end may be shared.
+    assert abs(told["reads"] - 20 * 2 * 125000) <= 40
+    assert told["writes"] <= 40  # each write follows the read of its line
+
+
+@BOTH
+def test_a_marked_region_holds_what_is_between_the_calls(perdure, build, compiler):
+    program = build(compiler, "tests/trace/kinds.c")
+    told = totals(perdure, "--marked", "--", program, "mark")
+    assert told["regions"] == ["solve"]
+    assert 2000 <= told["writes"] <= 2004
+    assert told["reads"] <= 4
+
+
+@BOTH
+def test_two_runs_give_the_same_bytes(perdure, build, compiler, tmp_path):
+    program = build(compiler, "tests/trace/triad.c")
+    seen = []
+    for _ in range(2):
+        totals(perdure, "--no-times", "--mode", "modern", "--", program, 4096, 2)
+        seen.append((tmp_path / "t.ptrace").read_bytes())
+    assert seen[0] == seen[1]
+
+
+@BOTH
+def test_a_program_that_is_killed_leaves_a_trace_that_is_refused(perdure, build, compiler):
+    ran = perdure("trace", "-o", "t.ptrace", "--", build(compiler, "tests/trace/kinds.c"), "killed")
+    assert ran.code == 128 + 9
+    assert "t.ptrace" in ran.err and "signal 9" in ran.err
+    again = perdure("trace", "info", "t.ptrace")
+    assert again.code == 1
+    assert "truncated" in again.err or "cut" in again.err or "end" in again.err, again.err
+
+
+@BOTH
+def test_a_program_that_ends_by_underscore_exit_leaves_a_whole_trace(perdure, build, compiler):
+    program = build(compiler, "tests/trace/kinds.c")
+    told = totals(perdure, "--", program, "_exit", code=3)
+    assert 0 <= told["writes"] - LINES <= 12
+
+
+def test_a_program_that_was_not_built_for_it_is_told_apart(perdure):
+    ran = perdure("trace", "-o", "t.ptrace", "--", "true")
+    assert ran.code == 1
+    assert "--trace" in ran.err and "--valgrind" in ran.err
+    ran = perdure("trace", "-o", "t.ptrace", "--", "./no-such-program")
+    assert ran.code == 1 and "no such program" in ran.err
+
+
+def test_without_the_variable_nothing_is_recorded(build, tmp_path):
+    program = build("gcc", "tests/trace/triad.c")
+    before = set(tmp_path.iterdir())
+    assert subprocess.run([program, "64", "1"], cwd=tmp_path, check=True).returncode == 0
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_wrong_option_ends_the_program_before_it_begins(perdure, build):
+    program = build("gcc", "tests/trace/triad.c")
+    ran = perdure("trace", "-o", "t.ptrace", "--size", "3M", "--", program)
+    assert ran.code == 1 and "power of two" in ran.err
+    assert ran.out == b""
+
+
+@pytest.mark.skipif(not MPIS, reason="no MPI")
+def test_each_rank_leaves_a_trace(perdure, build, tmp_path):
+    program = build("gcc", "tests/trace/triad.c")
+    launcher = os.environ[f"PERDURE_TEST_MPIEXEC_{MPIS[0]}"]
+    ran = perdure("trace", "-o", "t.ptrace", "--", launcher, "-n", 2, program, 4096, 1)
+    assert ran.code == 0, ran.err
+    for rank in range(2):
+        told = json.loads(perdure("trace", "info", "--json", f"t.ptrace.{rank}").out)
+        assert (told[0]["rank"], told[0]["ranks"]) == (rank, 2)
+    assert not list(tmp_path.glob("*.recording.*"))
+
+
+def test_other_tools_traces_are_imported(perdure, tmp_path):
+    (tmp_path / "in.txt").write_text(" L 1000,8\n S 2000,8\nI  3000,4\n M 4000,4\n")
+    ran = perdure("trace", "import", "lackey", "in.txt", "out.ptrace", "--json")
+    (told,) = json.loads(ran.out)
+    assert (told["reads"], told["writes"], told["pages"]) == (2, 1, 3)
+    ran = perdure("trace", "import", "cachegrind", "in.txt", "out.ptrace")
+    assert ran.code == 1 and "known are" in ran.err
+    ran = perdure("trace", "import", "din", "in.txt", "out.ptrace")
+    assert ran.code == 1 and "line 1" in ran.err
