@@ -230,10 +230,8 @@ void change_region(Change change) {
 
 }  // namespace
 
-Stream* current_stream() {
-  if (thread_state.stream == nullptr && perdure_trace_cache.entries == nullptr) {
-    perdure_trace_thread_start();
-  }
+Stream* begin_stream() {
+  perdure_trace_thread_start();
   return thread_state.stream;
 }
 

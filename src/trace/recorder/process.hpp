@@ -33,16 +33,19 @@ struct ThreadState {
 // Plain thread-local storage: it has no constructor, so that it can be used at any moment.
 extern __thread ThreadState thread_state __attribute__((tls_model("initial-exec")));
 
-// The stream of this thread, which begins with it; null where nothing is recorded.
-Stream* current_stream();
+// Begins this thread if it has not; its stream, null where nothing is recorded.
+Stream* begin_stream();
 
 void count_lost();
 
 // One access, or a range of bytes.
 inline void record_access(std::uint64_t address, std::uint64_t bytes, bool is_write) {
-  Stream* stream = current_stream();
-  if (stream == nullptr || bytes == 0) return;
-  if (thread_state.busy) {
+  Stream* stream = thread_state.stream;
+  if (stream == nullptr) [[unlikely]]
+    stream = begin_stream();
+  if (stream == nullptr || bytes == 0) [[unlikely]]
+    return;
+  if (thread_state.busy) [[unlikely]] {
     count_lost();
     return;
   }
