@@ -25,7 +25,7 @@ class FrameWriter {
   // `checksum` is that of the trace's header, behind which the frames stand at `offset`.
   void begin(std::uint64_t checksum, std::uint64_t offset);
   Status write(FrameKind kind, std::span<const std::byte> raw);
-  // Of two payloads that mean the same the one that takes fewer bytes and less time to read.
+  // Of two payloads that mean the same the one that is smaller and faster to read.
   Status write_records(std::span<const std::byte> narrow, std::span<const std::byte> wide,
                        std::uint32_t records, std::uint32_t new_pages);
   std::uint64_t checksum() const { return previous_; }  // of the last frame
