@@ -17,9 +17,7 @@ class FrameChoice {
   explicit FrameChoice(const PolicySetup& setup)
       : first_(setup.options.is("fill", "mram") ? Place::mram : Place::dram) {}
 
-  bool any(const Memory& memory) const {
-    return memory.free(Place::dram) + memory.free(Place::mram) != 0;
-  }
+  bool any(const Memory& memory) const { return memory.any_free(); }
   // Only if there is any.
   Place free(const Memory& memory) const {
     if (memory.free(first_) != 0) return first_;

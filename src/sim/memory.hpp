@@ -23,14 +23,29 @@ using PageId = std::uint32_t;
 // is mapped) or not (memory that the program allocated).
 enum class FirstTouch { dirty, clean };
 
+// Accesses that are not in the counters yet: sums that stay in registers.
+struct Accesses {
+  std::uint64_t reads = 0;
+  std::uint64_t writes = 0;
+  std::uint64_t mram_reads = 0;  // of them
+  std::uint64_t mram_writes = 0;
+};
+
 class Memory {
  public:
   Memory(std::uint64_t dram_frames, std::uint64_t mram_frames, FirstTouch first_touch)
-      : frames_{dram_frames, mram_frames}, free_(frames_), first_touch_(first_touch) {}
+      : frames_{dram_frames, mram_frames}, first_touch_(first_touch) {}
 
   std::uint64_t frames(Place place) const { return frames_[index_of(place)]; }
   std::uint64_t frames() const { return frames_[0] + frames_[1]; }
-  std::uint64_t free(Place place) const { return free_[index_of(place)]; }
+  std::uint64_t free(Place place) const {
+    const std::size_t at = index_of(place);
+    return room_[at] + evictions_[at] - loads_[at];
+  }
+  // Whether a frame of any memory is free.
+  bool any_free() const {
+    return frames() + evictions_[0] + evictions_[1] != loads_[0] + loads_[1];
+  }
   bool resident(PageId page) const { return (state_[page] & resident_bit) != 0; }
   Place place(PageId page) const { return static_cast<Place>(state_[page] & place_bit); }
 
@@ -39,12 +54,9 @@ class Memory {
     const State state = state_[page];
     PERDURE_ASSERT((state & resident_bit) != 0);
     const auto from = static_cast<Place>(state & place_bit);
-    PlaceCounters& counters = counters_[from];
-    const std::uint64_t dirty = (state & dirty_bit) / dirty_bit;
-    counters.page_outs += dirty;
-    counters.clean_evictions += 1 - dirty;
+    ++evictions_[index_of(from)];
+    page_outs_[index_of(from)] += (state & dirty_bit) / dirty_bit;
     state_[page] = known_bit;
-    ++free_[index_of(from)];
     return from;
   }
   // Moves a resident page to a free frame of the other memory.
@@ -57,23 +69,35 @@ class Memory {
   void load(PageId page, Place to) {
     const State state = state_[page];
     PERDURE_ASSERT((state & resident_bit) == 0 && free(to) > 0);
-    --free_[index_of(to)];
-    PlaceCounters& counters = counters_[to];
-    const std::uint64_t known = (state & known_bit) / known_bit;
-    counters.page_ins += known;
-    counters.first_touches += 1 - known;
-    const State dirty = known == 0 && first_touch_ == FirstTouch::dirty ? dirty_bit : 0;
+    ++loads_[index_of(to)];
+    State dirty = 0;
+    if ((state & known_bit) == 0) {
+      ++first_touches_[index_of(to)];
+      if (first_touch_ == FirstTouch::dirty) dirty = dirty_bit;
+    }
     state_[page] = static_cast<State>(known_bit | resident_bit | dirty | index_of(to));
   }
-  void access(PageId page, std::uint32_t reads, std::uint32_t writes) {
-    State& state = state_[page];
-    PlaceCounters& counters = counters_.at[state & place_bit];
-    counters.reads += reads;
-    counters.writes += writes;
-    state = static_cast<State>(state | (writes != 0 ? dirty_bit : 0));
+  // Adds the accesses to `accesses`, for count().
+  void access(PageId page, std::uint32_t reads, std::uint32_t writes, Accesses& accesses) {
+    const State state = state_[page];
+    state_[page] = static_cast<State>(state | (writes != 0 ? dirty_bit : 0));
+    const std::uint64_t in_mram = std::uint64_t{0} - (state & place_bit);
+    accesses.reads += reads;
+    accesses.writes += writes;
+    accesses.mram_reads += reads & in_mram;
+    accesses.mram_writes += writes & in_mram;
+  }
+  // Moves `accesses` to the counters.
+  void count(Accesses& accesses) {
+    reads_[0] += accesses.reads - accesses.mram_reads;
+    writes_[0] += accesses.writes - accesses.mram_writes;
+    reads_[1] += accesses.mram_reads;
+    writes_[1] += accesses.mram_writes;
+    accesses = {};
   }
 
-  const Counters& counters() const { return counters_; }
+  // Without the accesses that count() was not given yet.
+  Counters counters() const;
   std::uint64_t resident_pages() const;
 
  private:
@@ -84,11 +108,21 @@ class Memory {
   static constexpr State dirty_bit = 4;
   static constexpr State known_bit = 8;  // was resident before
 
-  std::array<std::uint64_t, places> frames_;
-  std::array<std::uint64_t, places> free_;
+  using Counts = std::array<std::uint64_t, places>;
+
+  Counts frames_;
   FirstTouch first_touch_;
-  Counters counters_;
   std::vector<State> state_;
+  Counts reads_ = {};
+  Counts writes_ = {};
+  // These only grow. A number of free frames, taken and given back by each fault, would be a chain
+  // of loads and stores through all of them.
+  Counts loads_ = {};
+  Counts evictions_ = {};
+  Counts first_touches_ = {};  // of the loads
+  Counts page_outs_ = {};      // of the evictions
+  Counts moved_in_ = {};
+  Counts room_ = frames_;  // frames, and what moved out, less what moved in
 };
 
 }  // namespace perdure::sim

@@ -53,6 +53,14 @@ class PageLists {
     remove(list, page);
     return page;
   }
+  // pop_back() and push_front(); the size stays.
+  PageId replace_back(std::uint32_t list, PageId page) {
+    const std::uint32_t last = nodes_[list].before, before = nodes_[last].before;
+    nodes_[list].before = before;
+    nodes_[before].behind = list;
+    insert(list, page + lists);
+    return last - lists;
+  }
 
  private:
   struct Node {
@@ -67,9 +75,10 @@ class PageLists {
     nodes_[before].behind = node;
   }
   void unlink(std::uint32_t node) {
-    const Node links = nodes_[node];
-    nodes_[links.before].behind = links.behind;
-    nodes_[links.behind].before = links.before;
+    // Two loads: one of both would wait for the store of either, which is often the last one.
+    const std::uint32_t before = nodes_[node].before, behind = nodes_[node].behind;
+    nodes_[before].behind = behind;
+    nodes_[behind].before = before;
   }
 
   std::vector<Node> nodes_;

@@ -9,6 +9,8 @@
 //                                            say in which memory, that has a free frame, it goes
 // and, where it can't work with every machine,
 //   static Status check(const PolicySetup& setup)
+// and, where miss() asks memory.counters(), whose accesses are otherwise added later,
+//   static constexpr bool looks_at_counters = true
 // Exactly one of hit and miss is called for each record, before its accesses are counted. The file
 // ends with its entry for the table,
 //   const PolicyEntry& NAME_policy()   that returns a static policy_entry<P>({.name = "NAME", …})
@@ -90,14 +92,17 @@ class ReplayOf final : public Replay {
     policy_.grow(pages);
   }
   void feed(std::span<const trace::Record> records) override {
+    Accesses accesses;
     for (const trace::Record& record : records) {
       if (memory_.resident(record.page)) {
         policy_.hit(record.page);
       } else {
+        if constexpr (requires { Policy::looks_at_counters; }) memory_.count(accesses);
         memory_.load(record.page, policy_.miss(record.page));
       }
-      memory_.access(record.page, record.reads, record.writes);
+      memory_.access(record.page, record.reads, record.writes, accesses);
     }
+    memory_.count(accesses);
   }
 
  private:

@@ -159,12 +159,12 @@ class Run {
     requested_.writes += batch.accesses.writes;
     progress_.records += batch.records.size();
     progress_.accesses = requested_.reads + requested_.writes;
-    const PlaceCounters& mram = memory_.counters()[Place::mram];
+    const PlaceCounters mram = memory_.counters()[Place::mram];
     if (!batch.records.empty()) hit_rate_.add({progress_.accesses, mram.reads + mram.writes});
   }
 
   Status check_sums() const {
-    const Counters& counted = memory_.counters();
+    const Counters counted = memory_.counters();
     const std::uint64_t evictions =
         counted.sum(&PlaceCounters::page_outs) + counted.sum(&PlaceCounters::clean_evictions);
     if (progress_.records == 0) return invalid("the trace holds no accesses: nothing to simulate");

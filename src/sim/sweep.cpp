@@ -26,7 +26,19 @@ class CurvePass {
     if (curve_.mram_frames != 0) hit_rates_.resize(std::size_t{pages} + 1, 1);
   }
 
+  // So that memory does not grow by doubling.
+  void reserve(std::uint32_t pages) {
+    stack_.reserve(pages);
+    level_.reserve(pages);
+    faults_.reserve(std::size_t{pages} + 1);
+    write_backs_.reserve(std::size_t{pages} + 1);
+    if (curve_.mram_frames != 0) hit_rates_.reserve(std::size_t{pages} + 1);
+  }
+
   void feed(std::span<const trace::Record> records) {
+    depths_.resize(records.size());
+    levels_.resize(records.size());
+    depths_count_ = levels_count_ = 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
       const std::uint32_t soon = records[std::min(i + ahead, records.size() - 1)].page;
       stack_.prefetch(soon);
@@ -37,6 +49,9 @@ class CurvePass {
         reference_or_pin(records[i]);
       }
     }
+    // Not where they come up: histograms don't fit the cache, and here many are waited for at once.
+    for (std::size_t i = 0; i < depths_count_; ++i) ++faults_[depths_[i] - 1];
+    for (std::size_t i = 0; i < levels_count_; ++i) ++write_backs_[levels_[i] - 1];
   }
 
   Curve finish(std::uint64_t floor_pages) {
@@ -73,11 +88,11 @@ class CurvePass {
       if (record.writes != 0 || starts_dirty_) level = 0;
       return depth;
     }
-    ++faults_[depth - 1];
-    if (level != clean) level = std::max(level, depth);
-    if (record.writes == 0) return depth;
-    if (level != clean) ++write_backs_[level - 1];
-    level = 0;
+    depths_[depths_count_++] = depth;
+    const std::uint32_t deepest = level != clean ? std::max(level, depth) : clean;
+    levels_[levels_count_] = deepest;
+    levels_count_ += record.writes != 0 && deepest != clean ? 1 : 0;
+    level = record.writes != 0 ? 0 : deepest;
     return depth;
   }
 
@@ -113,6 +128,11 @@ class CurvePass {
   std::vector<std::uint64_t> faults_;
   std::vector<std::uint64_t> write_backs_;
   std::vector<double> hit_rates_;
+  // Of the records that are being fed: depths of references, and dirty levels at writes.
+  std::vector<std::uint32_t> depths_;
+  std::vector<std::uint32_t> levels_;
+  std::size_t depths_count_ = 0;
+  std::size_t levels_count_ = 0;
   trace::PageCounts dram_;
   Curve curve_;
 };
@@ -154,6 +174,8 @@ class Sweep {
       auto totals = reader_.totals();
       if (!totals.ok()) return totals.status();
       progress_.accesses_total = totals.value()->accesses();
+      const auto pages = static_cast<std::uint32_t>(totals.value()->pages.size());
+      for (auto& one : passes_) one->reserve(pages);
     }
     return Status::success();
   }

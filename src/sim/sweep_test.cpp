@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <random>
 
 #include "sim/sim_fixture.hpp"
 #include "sim/stack_distance.hpp"
@@ -41,6 +42,36 @@ TEST(StackDistance, is_the_place_in_a_list) {
     });
     EXPECT_EQ(visited.size(), list.size());
   }
+}
+
+// So many pages that the tree has four levels, and slots run out often; against a Fenwick tree over
+// all references that there ever are.
+TEST(StackDistance, of_many_pages_is_what_a_tree_over_all_time_counts) {
+  constexpr std::uint32_t pages = 110000, references = 600000;
+  std::vector<std::uint32_t> sums(references + 1), last(pages);  // by time, from 1
+  const auto add = [&](std::uint32_t time, std::uint32_t change) {
+    for (; time <= references; time += time & (0U - time)) sums[time] += change;
+  };
+  std::mt19937_64 random(3);
+  StackDistance stack;
+  stack.grow(pages);
+  std::uint32_t known = 0;
+  for (std::uint32_t now = 1; now <= references; ++now) {
+    const bool scans = now % 3 == 0;
+    const auto page = scans ? now / 3 % pages : static_cast<std::uint32_t>(random() % 500 * 220);
+    std::uint32_t depth = StackDistance::cold;
+    if (last[page] != 0) {
+      std::uint32_t before = 0;
+      for (std::uint32_t time = last[page] - 1; time != 0; time &= time - 1) before += sums[time];
+      depth = known - before;
+      add(last[page], 0U - 1);
+    } else {
+      ++known;
+    }
+    ASSERT_EQ(stack.reference(page), depth) << "reference " << now;
+    add(last[page] = now, 1);
+  }
+  EXPECT_EQ(stack.pages(), known);
 }
 
 Curves sweep_of(const std::vector<std::byte>& bytes, const SweepConfiguration& configuration) {

@@ -19,8 +19,7 @@ std::uint64_t raw_bytes_max(const FrameHeaderFormat& header, std::uint64_t pages
   constexpr std::uint64_t varint_bytes_max = 10;
   switch (static_cast<FrameKind>(header.kind)) {
     case FrameKind::records:
-      return header.records * std::uint64_t{1 + record_bytes_max} +
-             header.new_pages * varint_bytes_max;
+      return record_bytes_max(header.records) + header.new_pages * varint_bytes_max;
     case FrameKind::region_begin:
     case FrameKind::region_end:
       return region_bytes_max;
@@ -47,26 +46,56 @@ void FrameWriter::begin(std::uint64_t checksum, std::uint64_t offset) {
   offset_ = offset;
 }
 
-Status FrameWriter::write(FrameKind kind, std::span<const std::byte> raw, std::uint32_t records,
-                          std::uint32_t new_pages) {
-  stored_.resize(ZSTD_compressBound(raw.size()));
-  const std::size_t bytes = ZSTD_compressCCtx(context_.get(), stored_.data(), stored_.size(),
-                                              raw.data(), raw.size(), compression_level);
+Status FrameWriter::compress(std::span<const std::byte> raw, std::vector<std::byte>& to) {
+  to.resize(ZSTD_compressBound(raw.size()));
+  const std::size_t bytes = ZSTD_compressCCtx(context_.get(), to.data(), to.size(), raw.data(),
+                                              raw.size(), compression_level);
   if (ZSTD_isError(bytes) != 0) {
     return {Code::io_error, sink_.name() + ": zstd: " + ZSTD_getErrorName(bytes)};
   }
+  to.resize(bytes);
+  return Status::success();
+}
+
+Status FrameWriter::write(FrameKind kind, std::span<const std::byte> raw) {
+  PERDURE_TRY(compress(raw, compressed_));
+  const bool pays = compressed_.size() < raw.size();  // an equal size says: as it is
+  return write_stored(kind, pays ? compressed_ : raw, raw.size(), 0, 0);
+}
+
+Status FrameWriter::write_records(std::span<const std::byte> narrow,
+                                  std::span<const std::byte> wide, std::uint32_t records,
+                                  std::uint32_t new_pages) {
+  PERDURE_TRY(compress(narrow, compressed_));
+  PERDURE_TRY(compress(wide, compressed_wide_));
+  // Decompressing eight bytes counts as much as storing one.
+  const std::size_t as_it_is = narrow.size();
+  const std::size_t by_bits = compressed_.size() + narrow.size() / 8;
+  const std::size_t by_bytes = compressed_wide_.size() + wide.size() / 8;
+  constexpr FrameKind kind = FrameKind::records;
+  if (as_it_is <= std::min(by_bits, by_bytes)) {
+    return write_stored(kind, narrow, narrow.size(), records, new_pages);
+  }
+  if (by_bits <= by_bytes) {
+    return write_stored(kind, compressed_, narrow.size(), records, new_pages);
+  }
+  return write_stored(kind, compressed_wide_, wide.size(), records, new_pages);
+}
+
+Status FrameWriter::write_stored(FrameKind kind, std::span<const std::byte> stored,
+                                 std::size_t raw_bytes, std::uint32_t records,
+                                 std::uint32_t new_pages) {
   FrameHeaderFormat header = {};
   header.magic = frame_magic;
   header.kind = static_cast<std::uint32_t>(kind);
   header.sequence = sequence_++;
   header.previous = previous_;
-  header.stored_bytes = static_cast<std::uint32_t>(bytes);
-  header.raw_bytes = static_cast<std::uint32_t>(raw.size());
+  header.stored_bytes = static_cast<std::uint32_t>(stored.size());
+  header.raw_bytes = static_cast<std::uint32_t>(raw_bytes);
   header.records = records;
   header.new_pages = new_pages;
-  const std::span<const std::byte> stored(stored_.data(), bytes);
   header.checksum = previous_ = frame_checksum(header, stored);
-  offset_ += sizeof header + bytes;
+  offset_ += sizeof header + stored.size();
   PERDURE_TRY(sink_.write(std::as_bytes(std::span(&header, 1))));
   return sink_.write(stored);
 }
@@ -137,13 +166,18 @@ Status FrameReader::read_stored() {
 }
 
 Status FrameReader::decompress() {
+  if (header_.stored_bytes == header_.raw_bytes) {  // as it is
+    stored_.resize(header_.stored_bytes + decode_spare_bytes);
+    raw_.swap(stored_);
+    return Status::success();
+  }
   // Before memory is taken for it: zstd's own header must say the same.
   if (ZSTD_getFrameContentSize(stored_.data(), stored_.size()) != header_.raw_bytes) {
     return damaged("can't be decompressed");
   }
   // Decoding reads behind the end of a payload (record_codec.hpp).
-  const std::size_t spare = (std::size_t{header_.records} + 1) * record_bytes_max;
-  if (raw_.size() < header_.raw_bytes + spare) raw_.resize(header_.raw_bytes + spare);
+  const std::size_t wanted = header_.raw_bytes + decode_spare_bytes;
+  if (raw_.size() < wanted) raw_.resize(wanted);
   const std::size_t bytes = ZSTD_decompressDCtx(context_.get(), raw_.data(), header_.raw_bytes,
                                                 stored_.data(), stored_.size());
   if (ZSTD_isError(bytes) != 0 || bytes != header_.raw_bytes) {

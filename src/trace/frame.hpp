@@ -24,8 +24,10 @@ class FrameWriter {
   explicit FrameWriter(ByteSink& sink);
   // `checksum` is that of the trace's header, behind which the frames stand at `offset`.
   void begin(std::uint64_t checksum, std::uint64_t offset);
-  Status write(FrameKind kind, std::span<const std::byte> raw, std::uint32_t records = 0,
-               std::uint32_t new_pages = 0);
+  Status write(FrameKind kind, std::span<const std::byte> raw);
+  // Of two payloads that mean the same the one that is smaller and faster to read.
+  Status write_records(std::span<const std::byte> narrow, std::span<const std::byte> wide,
+                       std::uint32_t records, std::uint32_t new_pages);
   std::uint64_t checksum() const { return previous_; }  // of the last frame
   std::uint64_t offset() const { return offset_; }      // of the next one
 
@@ -33,9 +35,14 @@ class FrameWriter {
   struct FreeContext {
     void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
   };
+  Status compress(std::span<const std::byte> raw, std::vector<std::byte>& to);
+  Status write_stored(FrameKind kind, std::span<const std::byte> stored, std::size_t raw_bytes,
+                      std::uint32_t records, std::uint32_t new_pages);
+
   ByteSink& sink_;
   std::unique_ptr<ZSTD_CCtx, FreeContext> context_;
-  std::vector<std::byte> stored_;
+  std::vector<std::byte> compressed_;
+  std::vector<std::byte> compressed_wide_;
   std::uint64_t previous_ = 0;
   std::uint64_t sequence_ = 0;
   std::uint64_t offset_ = 0;
@@ -45,7 +52,7 @@ class FrameReader {
  public:
   explicit FrameReader(ByteSource& source);
   void begin(std::uint64_t checksum, std::uint64_t offset);
-  // The next frame; its payload has record_bytes_max · (records + 1) bytes to spare behind it.
+  // The next frame; its payload has decode_spare_bytes behind it.
   Status read(std::uint32_t pages_so_far);
   // The footer that stands alone: what is before it is not looked at.
   Status read_footer();

@@ -112,6 +112,7 @@ class Reader::Impl {
     const Status read = read_footer_first();
     PERDURE_TRY(rewind());
     PERDURE_TRY(read);
+    page_numbers.reserve(totals_->pages.size());
     return &*totals_;
   }
 

@@ -1,60 +1,24 @@
 #include "trace/record_codec.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 namespace perdure::trace {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "fields are loaded as they stand");
+static_assert(std::endian::native == std::endian::little, "words are loaded as they stand");
 
-// Of reads and of writes: how a number stands in the fields.
-enum Amount : std::uint32_t { zero = 0, one = 1, byte = 2, word = 3 };
-constexpr std::array<std::uint8_t, 4> amount_bytes = {0, 0, 1, 4};
-constexpr std::array<std::uint32_t, 4> amount_mask = {0, 0, 0xff, 0xffffffff};
-constexpr std::array<std::uint32_t, 4> page_mask = {0xff, 0xffff, 0xffffff, 0xffffffff};
+// Eight numbers of w bits are w bytes: a group. A column is padded to whole groups.
+constexpr std::size_t group = 8;
+constexpr std::size_t chunk = 256;  // numbers that are unpacked at once; they stay in the cache
+constexpr std::size_t columns = 3;
+constexpr unsigned width_max = 32;
 
-constexpr std::uint32_t amount_of(std::uint32_t value) {
-  if (value <= 1) return value;
-  return value <= 0xff ? byte : word;
-}
-
-// What a control byte means.
-struct Shape {
-  std::uint32_t page_mask;
-  std::uint32_t reads_mask;
-  std::uint32_t reads_fixed;
-  std::uint32_t writes_mask;
-  std::uint32_t writes_fixed;
-  std::uint8_t reads_at;
-  std::uint8_t writes_at;
-  std::uint8_t bytes;
-};
-
-constexpr std::array<Shape, 64> make_shapes() {
-  std::array<Shape, 64> shapes = {};
-  for (std::uint32_t control = 0; control < 64; ++control) {
-    const std::uint32_t page = control & 3U, reads = control >> 2U & 3U, writes = control >> 4U;
-    Shape& shape = shapes[control];
-    shape.page_mask = page_mask[page];
-    shape.reads_mask = amount_mask[reads];
-    shape.reads_fixed = reads == one ? 1 : 0;
-    shape.writes_mask = amount_mask[writes];
-    shape.writes_fixed = writes == one ? 1 : 0;
-    shape.reads_at = static_cast<std::uint8_t>(page + 1);
-    shape.writes_at = static_cast<std::uint8_t>(shape.reads_at + amount_bytes[reads]);
-    shape.bytes = static_cast<std::uint8_t>(shape.writes_at + amount_bytes[writes]);
-  }
-  return shapes;
-}
-
-constexpr std::array<Shape, 64> shapes = make_shapes();
-
-std::uint32_t load(const std::byte* from) {
-  std::uint32_t value = 0;
-  std::memcpy(&value, from, sizeof value);
-  return value;
+std::size_t column_bytes(std::size_t numbers, unsigned width) {
+  return (numbers + group - 1) / group * width;
 }
 
 std::uint32_t zigzag32(std::uint32_t difference) {
@@ -64,56 +28,128 @@ std::uint32_t unzigzag32(std::uint32_t coded) {
   return coded >> 1U ^ (0U - (coded & 1U));
 }
 
-std::byte* put(std::byte* to, std::uint32_t value, std::size_t bytes) {
-  std::memcpy(to, &value, bytes);
-  return to + bytes;
+// Appends a column, its width before it.
+void pack(std::span<const std::uint32_t> numbers, Widths widths, std::vector<std::byte>& to) {
+  std::uint32_t all = 0;
+  for (const std::uint32_t number : numbers) all |= number;
+  auto width = static_cast<unsigned>(std::bit_width(all));
+  if (widths == Widths::bytes) width = (width + 7) / 8 * 8;
+  to.push_back(static_cast<std::byte>(width));
+  const std::size_t end = to.size() + column_bytes(numbers.size(), width);
+  std::uint64_t ready = 0;
+  unsigned bits = 0;
+  for (const std::uint32_t number : numbers) {
+    ready |= std::uint64_t{number} << bits;
+    for (bits += width; bits >= 8; bits -= 8, ready >>= 8U) {
+      to.push_back(static_cast<std::byte>(ready));
+    }
+  }
+  if (bits != 0) to.push_back(static_cast<std::byte>(ready));
+  to.resize(end);
+}
+
+// The inner loop is unrolled, with all offsets and shifts known.
+template <unsigned width>
+void unpack(const std::byte* from, std::size_t groups, std::uint32_t* to) {
+  constexpr std::uint64_t mask = (std::uint64_t{1} << width) - 1;
+  for (; groups != 0; --groups, from += width, to += group) {
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < group; ++i) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, from + (width <= 8 ? 0 : i * width / 8), sizeof word);
+      to[i] = static_cast<std::uint32_t>(word >> (width <= 8 ? i * width : i * width % 8) & mask);
+    }
+  }
+}
+
+using Unpack = void (*)(const std::byte*, std::size_t, std::uint32_t*);
+
+template <unsigned... widths>
+constexpr std::array<Unpack, sizeof...(widths)> unpack_table(
+    std::integer_sequence<unsigned, widths...> /*all*/) {
+  return {&unpack<widths>...};
+}
+
+constexpr auto unpack_by_width =
+    unpack_table(std::make_integer_sequence<unsigned, width_max + 1>());
+
+// A column that is being decoded.
+struct Column {
+  const std::byte* next = nullptr;
+  unsigned width = 0;
+  std::array<std::uint32_t, chunk> numbers = {};
+
+  void unpack_groups(std::size_t groups) {
+    unpack_by_width[width](next, groups, numbers.data());
+    next += groups * width;
+  }
+};
+
+// Where the columns of `numbers` records begin, behind the first page; the bytes of all, or 0 where
+// they don't fit.
+std::size_t find_columns(std::span<const std::byte> from, std::size_t numbers,
+                         std::array<Column, columns>& found) {
+  std::size_t at = sizeof(std::uint32_t);
+  for (Column& column : found) {
+    if (at >= from.size()) return 0;
+    column.width = static_cast<unsigned>(from[at++]);
+    if (column.width > width_max) return 0;
+    column.next = from.data() + at;
+    at += column_bytes(numbers, column.width);
+  }
+  return at <= from.size() ? at : 0;
+}
+
+// Of the first `count` numbers; it clears the others.
+std::uint64_t sum(std::array<std::uint32_t, chunk>& numbers, std::size_t count) {
+  for (std::size_t i = count; i < chunk; ++i) numbers[i] = 0;
+  std::uint64_t sum = 0;
+  for (const std::uint32_t number : numbers) sum += number;  // by vector instructions
+  return sum;
 }
 
 }  // namespace
 
-void encode_records(std::span<const Record> records, std::vector<std::byte>& to) {
-  const std::size_t begin = to.size();
-  to.resize(begin + records.size() * (1 + record_bytes_max));
-  std::byte* control = to.data() + begin;
-  std::byte* field = control + records.size();
-  std::uint32_t before = 0;
+void encode_records(std::span<const Record> records, Widths widths, std::vector<std::byte>& to) {
+  std::vector<std::uint32_t> numbers;
+  numbers.reserve(records.size());
+  std::uint32_t before = records.empty() ? 0 : records.front().page;
+  const auto first = std::as_bytes(std::span(&before, 1));
+  to.insert(to.end(), first.begin(), first.end());
   for (const Record& record : records) {
-    const std::uint32_t page = zigzag32(record.page - before);
-    const auto page_bytes = page == 0 ? 1U : (static_cast<unsigned>(std::bit_width(page)) + 7) / 8;
-    const std::uint32_t reads = amount_of(record.reads), writes = amount_of(record.writes);
-    *control++ = static_cast<std::byte>((page_bytes - 1) | reads << 2U | writes << 4U);
-    field = put(field, page, page_bytes);
-    field = put(field, record.reads, amount_bytes[reads]);
-    field = put(field, record.writes, amount_bytes[writes]);
+    numbers.push_back(zigzag32(record.page - before));
     before = record.page;
   }
-  to.resize(static_cast<std::size_t>(field - to.data()));
+  pack(numbers, widths, to);
+  for (const auto member : {&Record::reads, &Record::writes}) {
+    numbers.clear();
+    for (const Record& record : records) numbers.push_back(record.*member);
+    pack(numbers, widths, to);
+  }
 }
 
 bool decode_records(std::span<const std::byte> from, std::uint32_t pages, std::span<Record> to,
                     Decoded& decoded) {
-  if (from.size() < to.size()) return false;
-  const std::byte* control = from.data();
-  const std::byte* field = control + to.size();
-  std::uint32_t page = 0, codes = 0;
-  std::uint64_t reads = 0, writes = 0;
-  bool wrong = false;
-  for (Record& record : to) {
-    const auto code = static_cast<std::uint32_t>(*control++);
-    const Shape& shape = shapes[code & 63U];
-    codes |= code;
-    page += unzigzag32(load(field) & shape.page_mask);
-    wrong |= page >= pages;
-    const std::uint32_t r = (load(field + shape.reads_at) & shape.reads_mask) + shape.reads_fixed;
-    const std::uint32_t w =
-        (load(field + shape.writes_at) & shape.writes_mask) + shape.writes_fixed;
-    record = {page, r, w};
-    field += shape.bytes;
-    reads += r;
-    writes += w;
+  std::array<Column, columns> found;
+  decoded = {0, 0, find_columns(from, to.size(), found)};
+  if (decoded.bytes == 0) return false;
+  auto& [differences, reads, writes] = found;
+  std::uint32_t page = 0;
+  std::memcpy(&page, from.data(), sizeof page);
+  std::uint32_t page_max = page;
+  while (!to.empty()) {
+    const std::size_t count = std::min(chunk, to.size());
+    for (Column& column : found) column.unpack_groups((count + group - 1) / group);
+    for (std::size_t i = 0; i < count; ++i) {
+      page += unzigzag32(differences.numbers[i]);
+      page_max = std::max(page_max, page);
+      to[i] = {page, reads.numbers[i], writes.numbers[i]};
+    }
+    decoded.reads += sum(reads.numbers, count);
+    decoded.writes += sum(writes.numbers, count);
+    to = to.subspan(count);
   }
-  decoded = {reads, writes, static_cast<std::size_t>(field - from.data())};
-  return !wrong && codes <= 63 && decoded.bytes <= from.size();
+  return page_max < pages;
 }
 
 void put_varint(std::uint64_t value, std::vector<std::byte>& to) {

@@ -1,5 +1,5 @@
-// How records stand in a frame (docs/format.md): first a control byte for each record, then their
-// fields. Lengths are in the control bytes, so that decoding has no branch and no chain of loads.
+// How records stand in a frame (docs/format.md): in columns of pages, reads and writes. The numbers
+// of a column have one width, in bits, so that decoding has neither a branch nor a chain of loads.
 // Pure. Failure: decode_records() says false where bytes can't be what encode_records() made.
 #pragma once
 
@@ -12,19 +12,25 @@
 
 namespace perdure::trace {
 
-// Of one record without its control byte, at most.
-inline constexpr std::size_t record_bytes_max = 12;
+// How wide the columns are: just enough, or whole bytes, which zstd finds repetitions in.
+enum class Widths { bits, bytes };
 
-void encode_records(std::span<const Record> records, std::vector<std::byte>& to);
+// What encode_records() appends, at most.
+constexpr std::size_t record_bytes_max(std::size_t records) {
+  return 4 + 3 * (1 + (records + 7) / 8 * 32);
+}
+// What decoding may read behind its end.
+inline constexpr std::size_t decode_spare_bytes = 8;
+
+void encode_records(std::span<const Record> records, Widths widths, std::vector<std::byte>& to);
 
 struct Decoded {
   std::uint64_t reads = 0;
   std::uint64_t writes = 0;
-  std::size_t bytes = 0;  // control bytes and fields
+  std::size_t bytes = 0;  // that the records took
 };
 
-// Fills `to`. Bytes behind the end of `from` may be read, record_bytes_max · (records + 1) at most;
-// the buffer must have them.
+// Fills `to`. decode_spare_bytes behind the end of `from` may be read; the buffer must have them.
 // All pages must be below `pages`.
 bool decode_records(std::span<const std::byte> from, std::uint32_t pages, std::span<Record> to,
                     Decoded& decoded);

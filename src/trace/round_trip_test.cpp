@@ -14,6 +14,30 @@
 namespace perdure::trace {
 namespace {
 
+void expect_round_trip(const std::vector<Record>& records, Widths widths) {
+  std::uint32_t pages = 0;
+  PageCounts all;
+  for (const Record& record : records) {
+    pages = std::max(pages, record.page + 1);
+    all.reads += record.reads;
+    all.writes += record.writes;
+  }
+  std::vector<std::byte> bytes;
+  encode_records(records, widths, bytes);
+  const std::size_t size = bytes.size();
+  EXPECT_LE(size, record_bytes_max(records.size()));
+  bytes.resize(size + decode_spare_bytes);
+  std::vector<Record> decoded(records.size());
+  Decoded sums;
+  ASSERT_TRUE(decode_records({bytes.data(), size}, pages, decoded, sums));
+  EXPECT_EQ(decoded, records);
+  EXPECT_EQ(sums.bytes, size);
+  EXPECT_EQ(sums.reads, all.reads);
+  EXPECT_EQ(sums.writes, all.writes);
+  EXPECT_FALSE(decode_records({bytes.data(), size}, pages - 1, decoded, sums)) << "a page too few";
+  EXPECT_FALSE(decode_records({bytes.data(), size - 1}, pages, decoded, sums)) << "a byte too few";
+}
+
 TEST(RecordCodec, gives_back_every_kind_of_number) {
   std::mt19937_64 random(7);
   std::vector<Record> records;
@@ -28,22 +52,45 @@ TEST(RecordCodec, gives_back_every_kind_of_number) {
         {is_new ? pages++ : static_cast<std::uint32_t>(random() % pages), number(), number()});
     if ((records.back().reads | records.back().writes) == 0) records.back().writes = 1;
   }
+  for (const Widths widths : {Widths::bits, Widths::bytes}) expect_round_trip(records, widths);
+}
+
+// A column as wide as its numbers, of every width, and lengths that fill no group or chunk.
+TEST(RecordCodec, gives_back_columns_of_every_width) {
+  std::mt19937_64 random(8);
+  for (unsigned width = 0; width <= 32; ++width) {
+    for (const std::size_t count : {1U, 7U, 8U, 9U, 255U, 256U, 257U, 1000U}) {
+      const auto number = [&](unsigned bits) {
+        return static_cast<std::uint32_t>(random() & ((std::uint64_t{1} << bits) - 1));
+      };
+      std::vector<Record> records(count);
+      for (Record& record : records) {
+        record = {number(std::min(width, 31U)), number(width), number(32 - width)};
+      }
+      for (const Widths widths : {Widths::bits, Widths::bytes}) expect_round_trip(records, widths);
+    }
+  }
+}
+
+TEST(RecordCodec, refuses_what_can_not_be) {
   std::vector<std::byte> bytes;
-  encode_records(records, bytes);
+  encode_records(std::vector<Record>{{7, 1, 0}}, Widths::bits, bytes);
   const std::size_t size = bytes.size();
-  bytes.resize(size + record_bytes_max * (records.size() + 1));
-  std::vector<Record> decoded(records.size());
+  bytes.resize(size + decode_spare_bytes);
+  std::vector<Record> decoded(1);
   Decoded sums;
-  ASSERT_TRUE(decode_records({bytes.data(), size}, pages, decoded, sums));
-  EXPECT_EQ(decoded, records);
-  EXPECT_EQ(sums.bytes, size);
-  EXPECT_FALSE(decode_records({bytes.data(), size - 1}, pages, decoded, sums)) << "a byte too few";
-  std::vector<std::byte> of_page_7;
-  encode_records(std::vector<Record>{{7, 1, 0}}, of_page_7);
-  of_page_7.resize(100);
-  EXPECT_TRUE(decode_records({of_page_7.data(), 2}, 8, std::span(decoded).first(1), sums));
-  EXPECT_FALSE(decode_records({of_page_7.data(), 2}, 7, std::span(decoded).first(1), sums))
-      << "a page that is not known";
+  const std::span<const std::byte> whole(bytes.data(), size);
+  EXPECT_TRUE(decode_records(whole, 8, decoded, sums));
+  EXPECT_FALSE(decode_records(whole, 7, decoded, sums)) << "a page that is not known";
+  for (std::size_t less = 0; less < size; ++less) {
+    EXPECT_FALSE(decode_records(whole.first(less), 8, decoded, sums)) << less;
+  }
+  for (const std::size_t width_at : {4U, 5U, 7U}) {
+    std::vector<std::byte> wide = bytes;
+    wide.resize(1000);
+    wide[width_at] = std::byte{33};
+    EXPECT_FALSE(decode_records(std::span(wide).first(900), 8, decoded, sums)) << width_at;
+  }
 }
 
 TEST(Varint, gives_back_every_length) {

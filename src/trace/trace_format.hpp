@@ -3,7 +3,7 @@
 // Frames are numbered and each names the checksum of what stands before it, so that a frame that is
 // missing, repeated, exchanged, or of another trace is found. The last frame is the footer; the
 // trailer leads to it where one can seek. Little-endian. The payload of each frame is one zstd
-// frame.
+// frame, or stands as it is where that would not make it smaller.
 #pragma once
 
 #include <cstddef>

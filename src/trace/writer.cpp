@@ -172,7 +172,10 @@ class Writer::Impl {
   void write_records(std::size_t count) {
     const std::span<const Record> records(ready_.data(), count);
     raw_.clear();
-    encode_records(records, raw_);
+    wide_.clear();
+    encode_records(records, Widths::bits, raw_);
+    encode_records(records, Widths::bytes, wide_);
+    const std::size_t columns = raw_.size();
     const std::uint32_t before = pages_written_;
     for (const Record& record : records) {
       totals_.reads += record.reads;
@@ -182,8 +185,9 @@ class Writer::Impl {
       page_before_ = page_numbers_[pages_written_++];
     }
     totals_.records += count;
-    status = frames_.write(FrameKind::records, raw_, static_cast<std::uint32_t>(count),
-                           pages_written_ - before);
+    wide_.insert(wide_.end(), raw_.begin() + static_cast<std::ptrdiff_t>(columns), raw_.end());
+    status = frames_.write_records(raw_, wide_, static_cast<std::uint32_t>(count),
+                                   pages_written_ - before);
     ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(count));
   }
 
@@ -225,6 +229,7 @@ class Writer::Impl {
   std::vector<std::uint64_t> page_numbers_;
   Totals totals_;
   std::vector<std::byte> raw_;
+  std::vector<std::byte> wide_;
   std::uint64_t last_page_ = 0;
   std::uint32_t last_id_ = 0;
   std::uint32_t pages_written_ = 0;

@@ -29,6 +29,8 @@ Rank rank_of(const PolicySetup& setup) {
 
 class LowPower {
  public:
+  static constexpr bool looks_at_counters = true;
+
   explicit LowPower(const PolicySetup& setup)
       : memory_(setup.memory),
         is_hot_(
@@ -91,7 +93,7 @@ class LowPower {
 
   // Whether pages are pinned now.
   bool choose_mode() {
-    const Counters& counters = memory_.counters();
+    const Counters counters = memory_.counters();
     const std::uint64_t all = counters.accesses();
     const PlaceCounters& mram = counters[Place::mram];
     const auto rate = static_cast<double>(mram.reads + mram.writes) / static_cast<double>(all);

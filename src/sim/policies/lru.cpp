@@ -16,10 +16,9 @@ class Lru {
   void hit(PageId page) { lists_.to_front(stack, page); }
 
   Place miss(PageId page) {
-    const Place place =
-        choice_.any(memory_) ? choice_.free(memory_) : memory_.evict(lists_.pop_back(stack));
+    if (!choice_.any(memory_)) return memory_.evict(lists_.replace_back(stack, page));
     lists_.push_front(stack, page);
-    return place;
+    return choice_.free(memory_);
   }
 
  private:

@@ -46,7 +46,7 @@ class MramFixed {
 
   Place miss(PageId page) {
     if (is_hot_[page]) return Place::mram;  // there are as many hot pages as frames at most
-    if (memory_.free(Place::dram) == 0) memory_.evict(lists_.pop_back(stack));
+    if (memory_.free(Place::dram) == 0) return memory_.evict(lists_.replace_back(stack, page));
     lists_.push_front(stack, page);
     return Place::dram;
   }
