@@ -22,6 +22,7 @@ NAMES = (
     "matpower",
     "predict",
     "record",
+    "memsim",
     "kill",
     "kill_windows",
     "kill_cache",
