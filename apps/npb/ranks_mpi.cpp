@@ -3,19 +3,10 @@
 #include <cstdlib>
 #include <vector>
 
+#include "job/collective.hpp"
 #include "npb/ranks.hpp"
 
 namespace npb::ranks {
-namespace {
-
-template <typename T>
-T reduced(T local, MPI_Datatype type, MPI_Op operation) {
-  T all{};
-  MPI_Allreduce(&local, &all, 1, type, operation, MPI_COMM_WORLD);
-  return all;
-}
-
-}  // namespace
 
 void start(int& argc, char**& argv) {
   MPI_Init(&argc, &argv);
@@ -28,24 +19,20 @@ void abort() {
   std::abort();
 }
 int rank() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
+  return job::this_rank();
 }
 int count() {
-  int count = 1;
-  MPI_Comm_size(MPI_COMM_WORLD, &count);
-  return count;
+  return job::rank_count();
 }
 
 double sum(double local) {
-  return reduced(local, MPI_DOUBLE, MPI_SUM);
+  return job::sum_over_ranks(local);
 }
 std::uint64_t sum(std::uint64_t local) {
-  return reduced(local, MPI_UINT64_T, MPI_SUM);
+  return job::sum_over_ranks(local);
 }
 double max(double local) {
-  return reduced(local, MPI_DOUBLE, MPI_MAX);
+  return job::max_over_ranks(local);
 }
 
 void gather_blocks(double* numbers, Index n) {
