@@ -42,7 +42,7 @@ TraceSymbols::TraceSymbols(llvm::Module& module) {
     auto* function = llvm::dyn_cast<llvm::Function>(callee.getCallee());
     if (function == nullptr) continue;
     function->setDoesNotThrow();
-    // The dynamic linker's stub for the first call of a function would not preserve as many.
+    // Bound before its first call: the dynamic linker, which binds late, preserves fewer registers.
     function->addFnAttr(llvm::Attribute::NonLazyBind);
     if (preserves_most) function->setCallingConv(llvm::CallingConv::PreserveMost);
   }

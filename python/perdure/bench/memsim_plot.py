@@ -7,6 +7,7 @@ from pathlib import Path
 
 from perdure.bench.facts import Fact
 from perdure.bench.plot import BLUE, GREY, ORANGE
+from perdure.sim.plot import fit_scale
 
 _COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7")
 _MIB = 1 << 20
@@ -47,11 +48,6 @@ def _finish(axis, title: str, x_label: str, y_label: str) -> None:
         axis.legend(fontsize=7, frameon=False)
 
 
-def _cut(axis, values: list[float]) -> None:
-    if values:
-        axis.set_ylim(0, min(max(values), 4 * min(values)) * 1.08)
-
-
 def _draw_policies(axis, program: str, facts: list[Fact]) -> None:
     values = []
     for policy, colour in zip(("lru", "mram_fixed", "low_power"), _COLOURS):
@@ -60,7 +56,7 @@ def _draw_policies(axis, program: str, facts: list[Fact]) -> None:
         values += [fact.value for fact in row]
         axis.plot([f.more["dram_bytes"] / _MIB for f in row], [f.value for f in row],
                   color=colour, label=policy)
-    _cut(axis, values)
+    fit_scale(axis, values)
     _finish(axis, f"{program}: policies beside MRAM", "DRAM, MiB", "time, s")
 
 
@@ -83,5 +79,5 @@ def _draw_sweep(axis, program: str, facts: list[Fact], value, label: str) -> Non
         name = f"{size / _MIB:.3g} MiB MRAM" if size else "no MRAM"
         axis.plot([f.more["total_bytes"] / _MIB for f in row], [value(f) for f in row],
                   color=colour, label=name)
-    _cut(axis, [value(fact) for row in rows.values() for fact in row])
+    fit_scale(axis, [value(fact) for row in rows.values() for fact in row])
     _finish(axis, program, "DRAM and MRAM, MiB", label)

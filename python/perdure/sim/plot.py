@@ -33,9 +33,17 @@ def _finish(axis, x_label: str, y_label: str) -> None:
     axis.set_axisbelow(True)
 
 
-def _cut(axis, values: list[float], times: float = 5) -> None:
-    """Shows what is up to `times` the least; beyond, the lines leave the picture."""
-    if values:
+def fit_scale(axis, values: list[float], times: float = 5) -> None:
+    """Shows what is up to `times` the least, from 0 on; beyond, the lines leave the picture.
+
+    Where that would be most of them the scale is logarithmic, and all is shown.
+    """
+    if not values:
+        return
+    shown = sum(value <= min(values) * times for value in values)
+    if 2 * shown < len(values) and min(values) > 0:
+        axis.set_yscale("log")
+    else:
         axis.set_ylim(0, min(max(values), min(values) * times) * 1.08)
 
 
@@ -52,7 +60,7 @@ def draw_policies(points: list[Point], title: str, file: Path) -> None:
             color=colour,
             label=policy,
         )
-    _cut(axis, [point.time_s for point in points])
+    fit_scale(axis, [point.time_s for point in points])
     axis.legend(fontsize=8, frameon=False)
     _finish(axis, f"DRAM, MiB (beside {points[0].mram_bytes >> 20} MiB of MRAM)", "time, s")
     figure.savefig(file, dpi=130)
@@ -100,7 +108,7 @@ def draw_capacities(points: list[Point], title: str, file: Path, marked: Point |
                 [marked.total_bytes / _MIB], [getattr(marked, value)], "o", color="black",
                 markersize=6, fillstyle="none", label="least energy in the budget",
             )
-        _cut(axis, [getattr(point, value) for point in points])
+        fit_scale(axis, [getattr(point, value) for point in points])
         axis.legend(fontsize=8, frameon=False)
         _finish(axis, "DRAM and MRAM, MiB", label)
     figure.savefig(file, dpi=130)
