@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * perdure_ipv.h: in-place versioning. A loop's arrays get a persistent version at every iteration,
+ * at the addresses where they are, and nearly without copying.
+ *
+ *     perdure_pool *pool;  uint64_t version, step = 0;
+ *     perdure_open("/mnt/pmem/heat", NULL, &pool);           // or perdure_open_mpi()
+ *     perdure_scalar(pool, "step", &step, sizeof step);
+ *     perdure_ipv_open(pool, NULL);
+ *     perdure_ipv_object("u", u, cells * sizeof *u, NULL);   // contents as they are: version 0
+ *     perdure_ipv_restart(&version);                         // u and step of the newest version
+ *     while (step < steps) {
+ *       heat_step(u, cells);                                 // unchanged
+ *       step++;
+ *       perdure_ipv_persist(&version);                       // the persistence point
+ *     }
+ *     perdure_ipv_close();
+ *     perdure_close(pool);
+ *
+ * An object has two copies in the pool. Between persistence points its address shows the committed
+ * copy, write-protected. The first store of an iteration makes the address show the other copy;
+ * what the iteration does not overwrite is copied there. Compiled with perdure-clang --ipv, loops
+ * that overwrite whole rows say so, and then nothing of these rows is copied. A program compiled
+ * without it is right as well: all is copied. (D. Li et al., in-place versioning; docs/ipv.md says
+ * what differs from it.)
+ *
+ * Conventions of perdure.h. One set of objects at a time in a process. Calls come from one thread;
+ * stores to objects from any, but the first one after a persistence point must not race with
+ * another thread's access to the same object (a serial part, or one region of OpenMP, is fine).
+ *
+ * Caveats
+ *   - The kernel can't store to a write-protected object: give read() and the like, and receives
+ *     of MPI that are pending across a persistence point, another buffer, or pin the object, or
+ *     call perdure_ipv_touch() before.
+ *   - fork(): a child must not store to objects.
+ */
+#ifndef PERDURE_PERDURE_IPV_H
+#define PERDURE_PERDURE_IPV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "perdure/perdure.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How the contents of an object come into its next version. */
+enum perdure_ipv_tier {
+  PERDURE_IPV_AUTO = 0,    /* tries those that are possible and takes the fastest */
+  PERDURE_IPV_VERSION = 1, /* two copies change roles; rows are written in place, then flushed */
+  PERDURE_IPV_STREAM = 2,  /* the same; rows are written past the cache by way of a row buffer */
+  PERDURE_IPV_SWAP = 3,    /* the same; at the first store all is copied, rows do not count */
+  PERDURE_IPV_COPY = 4,    /* stays in DRAM; copied past the cache at the persistence point */
+  PERDURE_IPV_FUSED = 5    /* stays in DRAM; each row is copied past the cache when it is written */
+};
+
+/* All zero means the defaults. Environment PERDURE_IPV="tier=copy,helper=on,every=2,guard=off,
+ * threads=4,report=FILE" overrides, for experiments. */
+typedef struct perdure_ipv_options {
+  int helper;         /* a thread that flushes beside the computation: 0 if a core is idle, 1 yes,
+                         -1 no */
+  unsigned threads;   /* that flush and copy at the persistence point; default 1 */
+  unsigned every;     /* every so many calls of perdure_ipv_persist() commit; default 1 */
+  int no_guard;       /* 1: objects are not write-protected. A store that no hook announces then
+                         damages the committed version */
+  const char* report; /* perdure_ipv_close() writes there, as JSON, what was done for each object;
+                         default: nowhere */
+} perdure_ipv_options;
+
+typedef struct perdure_ipv_object_options {
+  int tier; /* enum perdure_ipv_tier */
+} perdure_ipv_object_options;
+
+/* Since perdure_ipv_open(). */
+typedef struct perdure_ipv_object_status {
+  int tier;                 /* in use now */
+  uint64_t versions;        /* in which the object had changed */
+  uint64_t rows;            /* announced */
+  uint64_t fresh_row_bytes; /* of rows of which nothing had to be copied */
+  uint64_t copied_bytes;    /* from the old copy, or out of DRAM */
+  uint64_t flushed_bytes;
+  uint64_t streamed_bytes; /* past the cache */
+  uint64_t swaps;
+  uint64_t swap_ns;
+  uint64_t guard_faults; /* stores that no hook announced */
+  uint64_t persist_ns;   /* kept waiting: at the persistence point and before first stores */
+  uint64_t pool_bytes;   /* memory of the object's copies in the pool */
+  uint64_t dram_bytes;   /* and besides */
+} perdure_ipv_object_status;
+
+/* Begins. `pool` is open and was not restarted. BUSY: the process has objects already. */
+PERDURE_API int perdure_ipv_open(perdure_pool* pool, const perdure_ipv_options* options);
+
+/* Names [address, address + bytes) as an object of the pool, of type PERDURE_BYTE, one copy in the
+ * pool for each version that the pool keeps and one more. Its contents are its own until a restart
+ * finds a version. Collective. Tiers VERSION, STREAM and SWAP need whole pages: `address` a
+ * multiple of the page size, and the rest of the last page nobody else's (perdure_ipv_alloc(), or
+ * a static array of a program compiled with perdure-clang --ipv); others fall back to COPY.
+ * INVALID: overlaps another object. SHAPE: the pool has it with another size. */
+PERDURE_API int perdure_ipv_object(const char* name, void* address, size_t bytes,
+                                   const perdure_ipv_object_options* options);
+
+/* Memory for objects: page-aligned, zeroed, whole pages. NULL if there is none. */
+PERDURE_API void* perdure_ipv_alloc(size_t bytes);
+PERDURE_API void perdure_ipv_free(void* address);
+
+/* As perdure_restart(), in its place: objects and scalars take the newest version. */
+PERDURE_API int perdure_ipv_restart(uint64_t* version);
+
+/* The persistence point: makes objects and scalars, as they are now, the next version. Collective.
+ * With a helper thread it may return before the version is durable: the next first store, or
+ * perdure_flush_barrier(), waits for that; *version (may be NULL) is the newest durable one. */
+PERDURE_API int perdure_ipv_persist(uint64_t* version);
+
+/* Ends: objects keep their contents and addresses, in ordinary memory. Makes an unfinished version
+ * durable first. */
+PERDURE_API int perdure_ipv_close(void);
+
+/* Before something stores to `bytes` bytes at `address` that can't be write-protected: the kernel,
+ * a device. Until the next persistence point. Not an object's: nothing happens. */
+PERDURE_API void perdure_ipv_touch(void* address, size_t bytes);
+
+/* The pages of the object that holds `address` must not change until it was unpinned as often: they
+ * are registered with a network, a window, or a pending receive. The object is then in tier COPY.
+ * NOT_FOUND: not an object's. */
+PERDURE_API int perdure_ipv_pin(const void* address);
+PERDURE_API int perdure_ipv_unpin(const void* address);
+
+PERDURE_API int perdure_ipv_status(const char* name, perdure_ipv_object_status* status);
+
+/* The three calls of the paper (section 4.2), for programs that place them by hand.
+ * perdure_flush_init() starts the helper thread and its queue; the threads of `options.threads`
+ * share each request. perdure_flush_async(): [address, address + bytes) will not be stored to
+ * before the next persistence point; it is flushed beside the computation. perdure_flush_barrier()
+ * returns when what was begun is durable. Without objects they flush any memory. */
+PERDURE_API int perdure_flush_init(unsigned threads);
+PERDURE_API int perdure_flush_async(const void* address, size_t bytes);
+PERDURE_API int perdure_flush_barrier(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

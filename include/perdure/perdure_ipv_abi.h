@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * perdure_ipv_abi.h: what code calls that perdure-clang --ipv transformed, and what a program may
+ * call that places the hooks by hand. All of them do nothing for memory that is no object's, and
+ * before perdure_ipv_restart().
+ *
+ * A nest of loops that overwrites rows of an object:
+ *
+ *     for (j = 0; j < rows; j++) {
+ *       struct perdure_ipv_row row = perdure_ipv_row_begin(&u[j * pitch], columns * sizeof *u);
+ *       for (i = 0; i < columns; i++)
+ *         AT(row.store, u[j * pitch + i]) = f(AT(row.load, u[j * pitch + i]));
+ *       perdure_ipv_row_end(&u[j * pitch], columns * sizeof *u);
+ *     }
+ *     perdure_ipv_nest_end(u);
+ *
+ * Obligations of the code that calls them, from the first row of a nest to nest_end
+ *   R1  Between row_begin and row_end every byte of the row is stored to.
+ *   R2  A load of a byte of the row that stands before the store to it has `load` added to its
+ *       address; a load behind it, and the stores, have `store` added.
+ *   R3  Nothing else loads from or stores to the object. Other rows may follow, in any order, and
+ *       overlap.
+ *   R4  nest_end is called on every way out, before the object is accessed in another way.
+ * Between nests loads and stores are ordinary ones, and no hook is needed: the write protection of
+ * the committed copy tells the runtime. perdure_ipv_plain() spares it a fault.
+ */
+#ifndef PERDURE_PERDURE_IPV_ABI_H
+#define PERDURE_PERDURE_IPV_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "perdure/perdure.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Differences in bytes, returned in two registers. */
+struct perdure_ipv_row {
+  ptrdiff_t load;
+  ptrdiff_t store;
+};
+
+PERDURE_API struct perdure_ipv_row perdure_ipv_row_begin(void* first, size_t bytes);
+PERDURE_API void perdure_ipv_row_end(void* first, size_t bytes);
+
+/* The same for a whole box of rows at once: `dimensions` (1 to 4) counts and strides in bytes,
+ * innermost first; the innermost is bytes: counts[0] bytes, strides[0] is 1. Strides are not
+ * negative. box_end takes the same. */
+PERDURE_API struct perdure_ipv_row perdure_ipv_box_begin(void* first, unsigned dimensions,
+                                                         const size_t* counts,
+                                                         const size_t* strides);
+PERDURE_API void perdure_ipv_box_end(void* first, unsigned dimensions, const size_t* counts,
+                                     const size_t* strides);
+
+/* `address`: any of the object's. */
+PERDURE_API void perdure_ipv_nest_end(void* address);
+
+/* Stores to the object of `address` follow that no row announces. */
+PERDURE_API void perdure_ipv_plain(void* address);
+
+/* Objects lie in [perdure_ipv_low, perdure_ipv_high); nothing need be called for other addresses.
+ * Both are 0 while there are none. */
+PERDURE_API extern uintptr_t perdure_ipv_low;
+PERDURE_API extern uintptr_t perdure_ipv_high;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
