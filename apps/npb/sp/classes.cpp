@@ -5,6 +5,8 @@
 namespace npb::sp {
 namespace {
 
+using flow::ProblemClass;
+
 const ProblemClass class_s{12,
                            100,
                            0.015,
@@ -43,7 +45,7 @@ const ProblemClass class_c{162,
 
 }  // namespace
 
-const ProblemClass& class_of(char name) {
+const flow::ProblemClass& class_of(char name) {
   static const std::map<char, const ProblemClass*> classes{
       {'S', &class_s}, {'W', &class_w}, {'A', &class_a}, {'B', &class_b}, {'C', &class_c}};
   return *classes.at(name);

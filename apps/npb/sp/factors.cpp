@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "npb/sp/pipeline.hpp"
+#include "npb/flow/pipeline.hpp"
 
 // A point's fifteen numbers in lhs are the rows of its three systems, five each, of the weights of
 // the points -2 to 2 from it. After elimination only those of the points 1 and 2 are used, and that
@@ -11,6 +11,12 @@
 
 namespace npb::sp {
 namespace {
+
+using flow::c1c5;
+using flow::c2;
+using flow::c3c4;
+using flow::fourth_difference;
+using flow::Rows;
 
 const double bt = std::sqrt(0.5);
 
@@ -92,16 +98,16 @@ void from_z(Flow& flow) {
 // The systems of one direction.
 class Lines {
  public:
-  Lines(Flow& flow, int axis)
+  Lines(Flow& flow, double* lhs, int axis)
       : stride_(flow.stride(axis)),
         n_(flow.n),
-        lhs_(flow.lhs.get()),
+        lhs_(lhs),
         rhs_(flow.rhs.get()),
         velocity_(flow.velocity(axis)),
         speed_(flow.speed.get()),
         rho_inverse_(flow.rho_inverse.get()),
-        dissipation_(flow.dt * dissipation),
-        constant_(second_dissipation[axis]) {
+        dissipation_(flow.dt * flow::dissipation),
+        constant_(flow::second_dissipation[axis]) {
     const auto inverse_h = static_cast<double>(flow.n - 1);
     first_ = flow.dt * inverse_h / 2;
     second_ = flow.dt * inverse_h * inverse_h;
@@ -172,8 +178,8 @@ class Lines {
   double dissipation_, constant_, first_ = 0, second_ = 0;
 };
 
-void solve_x(Flow& flow) {
-  const Lines lines(flow, 0);
+void solve_x(Flow& flow, double* lhs) {
+  const Lines lines(flow, lhs, 0);
   for (Index k = flow.inner_first(); k < flow.inner_last(); ++k) {
     for (Index j = 1; j < flow.n - 1; ++j) {
       for (Index i = 1; i < flow.n - 1; ++i) lines.eliminate(flow.point(i, j, k), i);
@@ -182,8 +188,8 @@ void solve_x(Flow& flow) {
   }
 }
 
-void solve_y(Flow& flow) {
-  const Lines lines(flow, 1);
+void solve_y(Flow& flow, double* lhs) {
+  const Lines lines(flow, lhs, 1);
   for (Index k = flow.inner_first(); k < flow.inner_last(); ++k) {
     for (Index j = 1; j < flow.n - 1; ++j) {
       for (Index i = 1; i < flow.n - 1; ++i) lines.eliminate(flow.point(i, j, k), j);
@@ -196,47 +202,38 @@ void solve_y(Flow& flow) {
 
 // The lines cross the ranks: the eliminations follow each other through them, one row of lines
 // after the other, and come back as substitutions.
-void solve_z(Flow& flow) {
-  const Lines lines(flow, 2);
+void solve_z(Flow& flow, double* lhs) {
+  const Lines lines(flow, lhs, 2);
+  const auto weights = [&](Index j) { return Rows{lhs, lhs_width, j, j + 1}; };
+  const auto values = [&](Index j) { return Rows{flow.rhs.get(), 5, j, j + 1}; };
   for (Index j = 1; j < flow.n - 1; ++j) {
-    receive_eliminated(flow, j);
+    receive_from_before(flow, weights(j), 2);
+    receive_from_before(flow, values(j), 2);
     for (Index k = flow.inner_first(); k < flow.inner_last(); ++k) {
       for (Index i = 1; i < flow.n - 1; ++i) lines.eliminate(flow.point(i, j, k), k);
     }
-    send_eliminated(flow, j);
+    send_to_after(flow, weights(j), 2);
+    send_to_after(flow, values(j), 2);
   }
   for (Index j = 1; j < flow.n - 1; ++j) {
-    receive_solved(flow, j);
+    receive_from_after(flow, values(j), 2);
     for (Index k = flow.inner_last() - 1; k >= flow.inner_first(); --k) {
       for (Index i = 1; i < flow.n - 1; ++i) lines.substitute(flow.point(i, j, k), k);
     }
-    send_solved(flow, j);
+    send_to_before(flow, values(j), 2);
   }
 }
 
 }  // namespace
 
-void solve_factors(Flow& flow) {
+void solve_factors(Flow& flow, double* lhs) {
   to_x(flow);
-  solve_x(flow);
+  solve_x(flow, lhs);
   x_to_y(flow);
-  solve_y(flow);
+  solve_y(flow, lhs);
   y_to_z(flow);
-  solve_z(flow);
+  solve_z(flow, lhs);
   from_z(flow);
-}
-
-void add_change(Flow& flow) {
-  double* u = flow.u.get();
-  const double* rhs = flow.rhs.get();
-  for (Index k = flow.inner_first(); k < flow.inner_last(); ++k) {
-    for (Index j = 1; j < flow.n - 1; ++j) {
-      for (Index i = 1; i < flow.n - 1; ++i) {
-        const Index at = 5 * flow.point(i, j, k);
-        for (Index m = 0; m < 5; ++m) u[at + m] += rhs[at + m];
-      }
-    }
-  }
 }
 
 }  // namespace npb::sp

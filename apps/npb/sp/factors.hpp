@@ -4,14 +4,18 @@
 // sound.
 #pragma once
 
-#include "npb/sp/flow.hpp"
+#include "npb/flow/flow.hpp"
 
 namespace npb::sp {
 
-// Collective. Solves for the change of u in one time step: rhs before, the change afterwards.
-void solve_factors(Flow& flow);
+using flow::Five;
+using flow::Flow;
 
-// u += rhs
-void add_change(Flow& flow);
+// Numbers of a point in lhs, which lies as u does.
+constexpr Index lhs_width = 15;
+
+// Collective. Solves for the change of u in one time step: rhs before, the change afterwards. lhs
+// is 0 on the boundary.
+void solve_factors(Flow& flow, double* lhs);
 
 }  // namespace npb::sp

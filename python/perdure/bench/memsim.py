@@ -69,7 +69,13 @@ _FIVE = ("--iterations", "5")
 SUBJECTS = (
     Subject("cg", ("npb/cg", *_NPB), ("--class", "B", *_FIVE), ("--class", "W"), 412),
     Subject("mg", ("npb/mg", *_NPB), ("--class", "A", *_FIVE), ("--class", "W"), 448),
-    Subject("sp", ("npb/sp", *_NPB), ("--class", "B", *_FIVE), ("--class", "W", *_FIVE), 344),
+    Subject(
+        "sp",
+        ("npb/sp", "npb/flow", *_NPB),
+        ("--class", "B", *_FIVE),
+        ("--class", "W", *_FIVE),
+        344,
+    ),
     Subject("hpl", ("hpl",), ("--n", "8192"), ("--n", "1500"), 544, 0.03),
     Subject(
         "cg-npb33",

@@ -1,12 +1,12 @@
-// The right side of SP: the discrete operator of the compressible Navier-Stokes equations
+// The residual: the discrete operator of the compressible Navier-Stokes equations
 // (RNR-94-007, sections 3.1 to 3.3), second-order central differences with fourth-order
 // dissipation, one direction after the other.
 #include <algorithm>
 #include <cmath>
 
-#include "npb/sp/flow.hpp"
+#include "npb/flow/flow.hpp"
 
-namespace npb::sp {
+namespace npb::flow {
 namespace {
 
 // The fields that are functions of u at the same point, also on one plane of ghosts.
@@ -18,7 +18,7 @@ void derive(Flow& flow) {
   double* ws = flow.ws.get();
   double* square = flow.square.get();
   double* qs = flow.qs.get();
-  double* speed = flow.speed.get();
+  double* speed = flow.speed.get();  // null where it is left out
   const Index from = flow.point(0, 0, std::max<Index>(flow.first - 1, 0));
   const Index to = flow.point(0, 0, std::min<Index>(flow.last + 1, flow.n));
   for (Index at = from; at < to; ++at) {
@@ -30,7 +30,7 @@ void derive(Flow& flow) {
     ws[at] = w[3] * inverse;
     square[at] = 0.5 * (w[1] * w[1] + w[2] * w[2] + w[3] * w[3]) * inverse;
     qs[at] = square[at] * inverse;
-    speed[at] = std::sqrt(c1c2 * inverse * (w[4] - square[at]));
+    if (speed != nullptr) speed[at] = std::sqrt(c1c2 * inverse * (w[4] - square[at]));
   }
 }
 
@@ -102,13 +102,6 @@ void add_direction(Flow& flow) {
   }
 }
 
-void scale(Flow& flow) {
-  double* rhs = flow.rhs.get();
-  const Index from = 5 * flow.point(0, 0, flow.first);
-  const Index to = 5 * flow.point(0, 0, flow.last);
-  for (Index at = from; at < to; ++at) rhs[at] *= flow.dt;
-}
-
 }  // namespace
 
 const double* fourth_difference(Index at, Index n) {
@@ -119,7 +112,7 @@ const double* fourth_difference(Index at, Index n) {
   return weights[2];
 }
 
-void compute_rhs(Flow& flow) {
+void compute_residual(Flow& flow) {
   derive(flow);
   const Index from = 5 * flow.point(0, 0, flow.first);
   const Index to = 5 * flow.point(0, 0, flow.last);
@@ -127,7 +120,13 @@ void compute_rhs(Flow& flow) {
   add_direction<0>(flow);
   add_direction<1>(flow);
   add_direction<2>(flow);
-  scale(flow);
 }
 
-}  // namespace npb::sp
+void scale_residual(Flow& flow) {
+  double* rhs = flow.rhs.get();
+  const Index from = 5 * flow.point(0, 0, flow.first);
+  const Index to = 5 * flow.point(0, 0, flow.last);
+  for (Index at = from; at < to; ++at) rhs[at] *= flow.dt;
+}
+
+}  // namespace npb::flow

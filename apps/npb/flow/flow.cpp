@@ -1,4 +1,4 @@
-#include "npb/sp/flow.hpp"
+#include "npb/flow/flow.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "npb/ranks.hpp"
 
-namespace npb::sp {
+namespace npb::flow {
 namespace {
 
 // Coefficients of the exact solution (RNR-94-007, section 3.1): of 1, then of x, y, z, of their
@@ -94,7 +94,7 @@ void set_zero(double* numbers, Index count) {
   std::fill(numbers, numbers + count, 0.0);
 }
 
-Flow allocate(const ProblemClass& problem) {
+Flow allocate(const ProblemClass& problem, Speed speed) {
   const int ranks = ranks::count();
   if (problem.n < 2 * ranks) {
     throw std::runtime_error("can't cut " + std::to_string(problem.n) + " planes into " +
@@ -112,13 +112,12 @@ Flow allocate(const ProblemClass& problem) {
   const Index points = flow.n * flow.n * flow.planes;
   for (Array<double>* five : {&flow.u, &flow.rhs, &flow.forcing}) *five = Array<double>(5 * points);
   for (Array<double>* one :
-       {&flow.rho_inverse, &flow.us, &flow.vs, &flow.ws, &flow.square, &flow.qs, &flow.speed}) {
+       {&flow.rho_inverse, &flow.us, &flow.vs, &flow.ws, &flow.square, &flow.qs}) {
     *one = Array<double>(points);
   }
-  flow.lhs = Array<double>(15 * points);
+  if (speed == Speed::derived) flow.speed = Array<double>(points);
   set_zero(flow.rhs.get(), 5 * points);
   set_zero(flow.forcing.get(), 5 * points);
-  set_zero(flow.lhs.get(), 15 * points);
   return flow;
 }
 
@@ -137,13 +136,13 @@ Five root_mean_square(const Flow& flow, Index from_plane, Index to_plane, Differ
 
 }  // namespace
 
-Flow make_flow(const ProblemClass& problem) {
-  Flow flow = allocate(problem);
+Flow make_flow(const ProblemClass& problem, Speed speed) {
+  Flow flow = allocate(problem, speed);
   set_exact(flow);
-  compute_rhs(flow);  // the forcing is still 0
+  compute_residual(flow);  // the forcing is still 0
   const Index from = 5 * flow.point(0, 0, flow.first);
   const Index to = 5 * flow.point(0, 0, flow.last);
-  for (Index at = from; at < to; ++at) flow.forcing.get()[at] = -flow.rhs.get()[at] / flow.dt;
+  for (Index at = from; at < to; ++at) flow.forcing.get()[at] = -flow.rhs.get()[at];
   set_initial(flow);
   return flow;
 }
@@ -156,11 +155,24 @@ void fill_ghosts(Flow& flow) {
   ranks::swap_with_neighbours(first, last - two_planes, first - two_planes, last, two_planes);
 }
 
+void add_change(Flow& flow, double factor) {
+  double* u = flow.u.get();
+  const double* rhs = flow.rhs.get();
+  for (Index k = flow.inner_first(); k < flow.inner_last(); ++k) {
+    for (Index j = 1; j < flow.n - 1; ++j) {
+      for (Index i = 1; i < flow.n - 1; ++i) {
+        const Index at = 5 * flow.point(i, j, k);
+        for (Index m = 0; m < 5; ++m) u[at + m] += factor * rhs[at + m];
+      }
+    }
+  }
+}
+
 Five residual_norm(const Flow& flow) {
   const double* rhs = flow.rhs.get();
   return root_mean_square(flow, flow.first, flow.last, [&](Index at, double, double, double) {
     Five residual;
-    for (std::size_t m = 0; m < 5; ++m) residual[m] = rhs[5 * at + static_cast<Index>(m)] / flow.dt;
+    std::copy(rhs + 5 * at, rhs + 5 * at + 5, residual.begin());
     return residual;
   });
 }
@@ -174,4 +186,4 @@ Five error_norm(const Flow& flow) {
   });
 }
 
-}  // namespace npb::sp
+}  // namespace npb::flow

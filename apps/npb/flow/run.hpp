@@ -1,0 +1,48 @@
+// The main loop of SP, BT and LU, and what they are verified by.
+//
+// A Solver has the Flow `flow`; start(), which is called once before the first iteration; and
+// step(), which is one iteration. What a run goes on from is the arrays that its solver carries,
+// and Progress.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "job/stopwatch.hpp"
+#include "npb/flow/flow.hpp"
+#include "npb/program.hpp"
+#include "npb/region.hpp"
+
+namespace npb::flow {
+
+struct Progress {
+  std::uint64_t iteration = 0;  // that have been completed
+};
+
+// Collective. The ten norms against the published ones. rhs becomes the residual of u.
+std::vector<Check> norm_checks(Flow& flow, const ProblemClass& problem);
+
+// What is known before the first iteration.
+Result planned_result(const Options& options, const ProblemClass& problem);
+
+// Collective. Runs all iterations, and leaves the solver after the last.
+template <typename Solver>
+Result run(const Options& options, const ProblemClass& problem, Solver& solver) {
+  Result result = planned_result(options, problem);
+  const job::Stopwatch watch;
+  Progress progress;
+  mark_begin();
+  if (progress.iteration == 0) solver.start();
+  while (progress.iteration < result.iterations) {
+    mark_iteration(progress.iteration + 1);
+    solver.step();
+    ++progress.iteration;
+  }
+  mark_end();
+  result.loop_s = watch.seconds();
+  result.checks = norm_checks(solver.flow, problem);
+  return result;
+}
+
+}  // namespace npb::flow
