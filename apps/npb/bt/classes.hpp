@@ -1,0 +1,10 @@
+// The classes of BT (RNR-94-007, section 3; NPB 3 for W and C) with the published norms.
+#pragma once
+
+#include "npb/flow/problem.hpp"
+
+namespace npb::bt {
+
+const flow::ProblemClass& class_of(char name);
+
+}  // namespace npb::bt

@@ -1,0 +1,53 @@
+// npb_bt: a compressible flow by implicit time steps with block tridiagonal systems (NAS Parallel
+// Benchmarks, RNR-94-007, section 3). ../README.md shows how to run it.
+#include "npb/bt/blocks.hpp"
+#include "npb/bt/classes.hpp"
+#include "npb/flow/run.hpp"
+
+namespace npb::bt {
+namespace {
+
+// Carries u.
+struct Solver {
+  explicit Solver(const flow::ProblemClass& problem)
+      : flow(make_flow(problem, flow::Speed::left_out)), eliminated(flow) {}
+
+  void start() {}
+
+  void step() {
+    fill_ghosts(flow);
+    compute_residual(flow);
+    scale_residual(flow);
+    solve_blocks(flow, eliminated);
+    add_change(flow, 1);
+  }
+
+  Flow flow;
+  Eliminated eliminated;
+};
+
+Result solve(const Options& options) {
+  const flow::ProblemClass& problem = class_of(options.problem_class);
+  const job::Stopwatch setup_watch;
+  Solver solver(problem);
+  const double setup_s = setup_watch.seconds();
+  Result result = flow::run(options, problem, solver);
+  result.setup_s = setup_s;
+  return result;
+}
+
+}  // namespace
+}  // namespace npb::bt
+
+int main(int argc, char** argv) {
+  const npb::Program program{
+      .name = "npb_bt",
+      .purpose = "BT of the NAS Parallel Benchmarks: a flow by block tridiagonal systems",
+      .examples =
+          "Examples:\n"
+          "  npb_bt --class W                      verified, 200 time steps\n"
+          "  npb_bt --class B --iterations 5       too few to be verified",
+      .add_options = {},
+      .solve = npb::bt::solve};
+  return npb::run_program(argc, argv, program);
+}
