@@ -1,0 +1,60 @@
+// npb_lu: a compressible flow by symmetric successive over-relaxation (NAS Parallel Benchmarks,
+// RNR-94-007, section 3). ../README.md shows how to run it.
+#include "npb/flow/run.hpp"
+#include "npb/lu/classes.hpp"
+#include "npb/lu/surface.hpp"
+#include "npb/lu/sweeps.hpp"
+
+namespace npb::lu {
+namespace {
+
+// Carries u, rhs, rho_inverse and qs: an iteration begins with the residual that the one before
+// left, and linearises around the fields that were derived then.
+struct Solver {
+  explicit Solver(const flow::ProblemClass& problem)
+      : flow(make_flow(problem, flow::Speed::left_out)) {}
+
+  void start() {
+    fill_ghosts(flow);
+    compute_residual(flow);
+  }
+
+  void step() {
+    scale_residual(flow);
+    solve_lower(flow);
+    solve_upper(flow);
+    add_change(flow, 1 / (omega * (2 - omega)));
+    fill_ghosts(flow);
+    compute_residual(flow);
+  }
+
+  Flow flow;
+};
+
+Result solve(const Options& options) {
+  const ProblemClass& problem = class_of(options.problem_class);
+  const job::Stopwatch setup_watch;
+  Solver solver(problem.flow);
+  const double setup_s = setup_watch.seconds();
+  Result result = flow::run(options, problem.flow, solver);
+  result.setup_s = setup_s;
+  result.checks.push_back(
+      {"surface", surface_integral(solver.flow), problem.surface_integral, flow::tolerance});
+  return result;
+}
+
+}  // namespace
+}  // namespace npb::lu
+
+int main(int argc, char** argv) {
+  const npb::Program program{
+      .name = "npb_lu",
+      .purpose = "LU of the NAS Parallel Benchmarks: a flow by successive over-relaxation",
+      .examples =
+          "Examples:\n"
+          "  npb_lu --class W                      verified, 300 time steps\n"
+          "  npb_lu --class B --iterations 5       too few to be verified",
+      .add_options = {},
+      .solve = npb::lu::solve};
+  return npb::run_program(argc, argv, program);
+}
