@@ -20,6 +20,15 @@ class Random {
     return static_cast<double>(state_) * 0x1p-46;
   }
 
+  // As if next() had been called `count` times.
+  void skip(std::uint64_t count) {
+    std::uint64_t power = multiplier_;  // a^(2^bit)
+    for (; count > 0; count >>= 1) {
+      if ((count & 1) != 0) state_ = (state_ * power) & mask;
+      power = (power * power) & mask;
+    }
+  }
+
  private:
   static constexpr std::uint64_t mask = (std::uint64_t{1} << 46) - 1;
   std::uint64_t state_;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "npb/array.hpp"
 
@@ -38,5 +39,11 @@ void swap_with_neighbours(const double* down, const double* up, double* from_bef
 // is nobody to call them for: a mistake of the program.
 void send(int to, const double* numbers, Index n);
 void receive(int from, double* numbers, Index n);
+
+// Sends out_counts[r] of the numbers to each rank r, and receives in_counts[r] from each, both in
+// the order of the ranks, this rank's own included. Throws std::runtime_error if there are more
+// than MPI can count.
+void exchange(const double* out, const std::vector<Index>& out_counts, double* in,
+              const std::vector<Index>& in_counts);
 
 }  // namespace npb::ranks

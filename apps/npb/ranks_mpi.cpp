@@ -1,12 +1,35 @@
 #include <mpi.h>
 
+#include <climits>
 #include <cstdlib>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "job/collective.hpp"
 #include "npb/ranks.hpp"
 
 namespace npb::ranks {
+namespace {
+
+// Counts of blocks and where each begins, as MPI wants them.
+struct Blocks {
+  explicit Blocks(const std::vector<Index>& sizes) {
+    Index start = 0;
+    for (const Index size : sizes) {
+      starts.push_back(static_cast<int>(start));
+      counts.push_back(static_cast<int>(size));
+      start += size;
+    }
+    if (start > INT_MAX) {
+      throw std::runtime_error("this rank's " + std::to_string(start) +
+                               " numbers are more than MPI counts in a message; use more ranks");
+    }
+  }
+  std::vector<int> counts, starts;
+};
+
+}  // namespace
 
 void start(int& argc, char**& argv) {
   MPI_Init(&argc, &argv);
@@ -37,13 +60,11 @@ double max(double local) {
 
 void gather_blocks(double* numbers, Index n) {
   const int ranks = count();
-  std::vector<int> counts, starts;
-  for (int r = 0; r < ranks; ++r) {
-    starts.push_back(static_cast<int>(block_begin(n, r)));
-    counts.push_back(static_cast<int>(block_begin(n, r + 1) - block_begin(n, r)));
-  }
-  MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, numbers, counts.data(), starts.data(),
-                 MPI_DOUBLE, MPI_COMM_WORLD);
+  std::vector<Index> sizes;
+  for (int r = 0; r < ranks; ++r) sizes.push_back(block_begin(n, r + 1) - block_begin(n, r));
+  const Blocks blocks(sizes);
+  MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, numbers, blocks.counts.data(),
+                 blocks.starts.data(), MPI_DOUBLE, MPI_COMM_WORLD);
 }
 
 void swap_with_neighbours(const double* down, const double* up, double* from_before,
@@ -63,6 +84,13 @@ void send(int to, const double* numbers, Index n) {
 }
 void receive(int from, double* numbers, Index n) {
   MPI_Recv(numbers, static_cast<int>(n), MPI_DOUBLE, from, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+void exchange(const double* out, const std::vector<Index>& out_counts, double* in,
+              const std::vector<Index>& in_counts) {
+  const Blocks sent(out_counts), received(in_counts);
+  MPI_Alltoallv(out, sent.counts.data(), sent.starts.data(), MPI_DOUBLE, in, received.counts.data(),
+                received.starts.data(), MPI_DOUBLE, MPI_COMM_WORLD);
 }
 
 }  // namespace npb::ranks

@@ -43,4 +43,9 @@ void receive(int /*from*/, double* /*numbers*/, Index /*n*/) {
   throw std::logic_error("a message without MPI");
 }
 
+void exchange(const double* out, const std::vector<Index>& out_counts, double* in,
+              const std::vector<Index>& /*in_counts*/) {
+  std::copy(out, out + out_counts.at(0), in);
+}
+
 }  // namespace npb::ranks

@@ -65,5 +65,14 @@ TEST(Random, the_sequence_is_that_of_exact_arithmetic) {
   }
 }
 
+TEST(Random, skipped_numbers_are_those_that_would_have_been_drawn) {
+  Random drawn, skipped;
+  for (const std::uint64_t count : {0U, 1U, 2U, 5U, 64U, 1023U}) {
+    for (std::uint64_t i = 0; i < count; ++i) drawn.next();
+    skipped.skip(count);
+    ASSERT_EQ(skipped.next(), drawn.next()) << "after " << count;
+  }
+}
+
 }  // namespace
 }  // namespace npb
