@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tests of the NAS benchmarks and of hpl beside their verification.
+"""Tests of the NAS benchmarks, of hpl and of eddy beside their verification.
 
     check.py KIND PROGRAM …
 
@@ -8,6 +8,8 @@ planted  a program with a wrong published number fails, says where, and exits wi
 few      fewer iterations than the class has are neither verified nor failed
 scratch  both layouts of npb_cg give the same zeta, in arrays of the sizes that NPB has
 refuse   wrong options are refused with the right ones
+refuse_eddy  the same of eddy
+same     PROGRAM MPIRUN MPIEXEC RANKS MPI_PROGRAM OPTION …: ranks compute what one process does
 cut      MPIRUN MPIEXEC RANKS PROGRAM SAID: a number of ranks that can't cut the grid is refused
 markers  PROGRAM LIBRARY ITERATIONS [OPTION …]: a preloaded tracer sees the timed region and all
          iterations, in order
@@ -76,12 +78,34 @@ def scratch(program):
 
 
 def refuse(program):
-    for options, said in ((["--class", "Z"], "--class"), (["--iterations", "0"], "--iterations"),
-                          (["--matrix-scratch", "npb1"], "npb3.2"), (["--size", "9"], "--size")):
+    refuse_options(program, (["--class", "Z"], "--class"), (["--iterations", "0"], "--iterations"),
+                   (["--matrix-scratch", "npb1"], "npb3.2"), (["--size", "9"], "--size"))
+
+
+def refuse_eddy(program):
+    refuse_options(program, (["--n", "48"], "take a power of two from 32 to 4096"),
+                   (["--n", "16"], "from 32"), (["--n", "8192"], "to 4096"), (["--n", "-64"], "--n"),
+                   (["--steps", "0"], "--steps"), (["--dt", "0"], "--dt"))
+    done = run(program, "--n", "32", "--dt", "0.9")
+    check(done.returncode == 1 and "take --dt 0.098 or less" in done.stdout, done,
+          "an unstable step was not reported")
+
+
+def refuse_options(program, *cases):
+    for options, said in cases:
         done = run(program, *options)
         check(done.returncode not in (0, 1) and said in done.stderr, done, f"{options} was taken")
     done = run(program, "--help")
     check(done.returncode == 0 and "Examples:" in done.stdout, done, "--help")
+
+
+def same(program, mpirun, mpiexec, ranks, mpi_program, *options):
+    one = facts_of(run(program, *options, "--json"))
+    done = run(mpirun, mpiexec, ranks, mpi_program, *options, "--json")
+    facts = facts_of(done)
+    check(facts["ranks"] == int(ranks), done, f"not {ranks} ranks")
+    for name in ("error_vx", "error_vy", "error_pr"):
+        check(abs(facts[name] / one[name] - 1) < 1e-9, done, f"{name}: one rank has {one[name]}")
 
 
 def cut(mpirun, mpiexec, ranks, program, said):
@@ -97,8 +121,8 @@ def markers(program, library, iterations, *options):
     check(not run(program, *options).stderr, done, "markers without a tracer")
 
 
-KINDS = {"planted": planted, "few": few, "scratch": scratch, "refuse": refuse, "cut": cut,
-         "markers": markers}
+KINDS = {"planted": planted, "few": few, "scratch": scratch, "refuse": refuse,
+         "refuse_eddy": refuse_eddy, "same": same, "cut": cut, "markers": markers}
 
 if __name__ == "__main__":
     if len(sys.argv) < 3 or sys.argv[1] not in KINDS:
