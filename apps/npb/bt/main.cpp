@@ -1,30 +1,11 @@
 // npb_bt: a compressible flow by implicit time steps with block tridiagonal systems (NAS Parallel
 // Benchmarks, RNR-94-007, section 3). ../README.md shows how to run it.
-#include "npb/bt/blocks.hpp"
 #include "npb/bt/classes.hpp"
+#include "npb/bt/solver.hpp"
 #include "npb/flow/run.hpp"
 
 namespace npb::bt {
 namespace {
-
-// Carries u.
-struct Solver {
-  explicit Solver(const flow::ProblemClass& problem)
-      : flow(make_flow(problem, flow::Speed::left_out)), eliminated(flow) {}
-
-  void start() {}
-
-  void step() {
-    fill_ghosts(flow);
-    compute_residual(flow);
-    scale_residual(flow);
-    solve_blocks(flow, eliminated);
-    add_change(flow, 1);
-  }
-
-  Flow flow;
-  Eliminated eliminated;
-};
 
 Result solve(const Options& options) {
   const flow::ProblemClass& problem = class_of(options.problem_class);

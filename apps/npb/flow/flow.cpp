@@ -109,7 +109,7 @@ Flow allocate(const ProblemClass& problem, Speed speed) {
   const Index ghosts = ranks > 1 ? 2 : 0;
   flow.base = flow.first - ghosts;
   flow.planes = flow.last - flow.first + 2 * ghosts;
-  const Index points = flow.n * flow.n * flow.planes;
+  const Index points = flow.points();
   for (Array<double>* five : {&flow.u, &flow.rhs, &flow.forcing}) *five = Array<double>(5 * points);
   for (Array<double>* one :
        {&flow.rho_inverse, &flow.us, &flow.vs, &flow.ws, &flow.square, &flow.qs}) {

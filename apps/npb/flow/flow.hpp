@@ -37,6 +37,7 @@ struct Flow {
   Array<double> speed;                    // of sound; SP alone has it
 
   Index point(Index i, Index j, Index k) const { return ((k - base) * n + j) * n + i; }
+  Index points() const { return n * n * planes; }  // of the arrays
   Index stride(int axis) const { return axis == 0 ? 1 : axis == 1 ? n : n * n; }
   Index inner_first() const { return first > 1 ? first : 1; }  // planes off the boundary
   Index inner_last() const { return last < n - 1 ? last : n - 1; }

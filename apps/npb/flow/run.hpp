@@ -1,8 +1,7 @@
 // The main loop of SP, BT and LU, and what they are verified by.
 //
-// A Solver has the Flow `flow`; start(), which is called once before the first iteration; and
-// step(), which is one iteration. What a run goes on from is the arrays that its solver carries,
-// and Progress.
+// A Solver has the Flow `flow`; start(), which is called once before the first iteration; step(),
+// which is one iteration; and carried(), the arrays that a run goes on from, beside Progress.
 #pragma once
 
 #include <string>

@@ -2,34 +2,11 @@
 // RNR-94-007, section 3). ../README.md shows how to run it.
 #include "npb/flow/run.hpp"
 #include "npb/lu/classes.hpp"
+#include "npb/lu/solver.hpp"
 #include "npb/lu/surface.hpp"
-#include "npb/lu/sweeps.hpp"
 
 namespace npb::lu {
 namespace {
-
-// Carries u, rhs, rho_inverse and qs: an iteration begins with the residual that the one before
-// left, and linearises around the fields that were derived then.
-struct Solver {
-  explicit Solver(const flow::ProblemClass& problem)
-      : flow(make_flow(problem, flow::Speed::left_out)) {}
-
-  void start() {
-    fill_ghosts(flow);
-    compute_residual(flow);
-  }
-
-  void step() {
-    scale_residual(flow);
-    solve_lower(flow);
-    solve_upper(flow);
-    add_change(flow, 1 / (omega * (2 - omega)));
-    fill_ghosts(flow);
-    compute_residual(flow);
-  }
-
-  Flow flow;
-};
 
 Result solve(const Options& options) {
   const ProblemClass& problem = class_of(options.problem_class);

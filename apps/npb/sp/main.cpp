@@ -1,36 +1,11 @@
 // npb_sp: a compressible flow by implicit time steps with scalar systems of five diagonals (NAS
 // Parallel Benchmarks, RNR-94-007, section 3). ../README.md shows how to run it.
-#include <algorithm>
-
 #include "npb/flow/run.hpp"
 #include "npb/sp/classes.hpp"
-#include "npb/sp/factors.hpp"
+#include "npb/sp/solver.hpp"
 
 namespace npb::sp {
 namespace {
-
-// Carries u.
-struct Solver {
-  explicit Solver(const flow::ProblemClass& problem)
-      : flow(make_flow(problem, flow::Speed::derived)) {
-    const Index size = lhs_width * flow.point(0, 0, flow.base + flow.planes);
-    lhs = Array<double>(size);
-    std::fill(lhs.get(), lhs.get() + size, 0.0);
-  }
-
-  void start() {}
-
-  void step() {
-    fill_ghosts(flow);
-    compute_residual(flow);
-    scale_residual(flow);
-    solve_factors(flow, lhs.get());
-    add_change(flow, 1);
-  }
-
-  Flow flow;
-  Array<double> lhs;
-};
 
 Result solve(const Options& options) {
   const flow::ProblemClass& problem = class_of(options.problem_class);
