@@ -84,8 +84,8 @@ def refuse(program):
 
 def refuse_eddy(program):
     refuse_options(program, (["--n", "48"], "take a power of two from 32 to 4096"),
-                   (["--n", "16"], "from 32"), (["--n", "8192"], "to 4096"), (["--n", "-64"], "--n"),
-                   (["--steps", "0"], "--steps"), (["--dt", "0"], "--dt"))
+                   (["--n", "16"], "from 32"), (["--n", "8192"], "to 4096"),
+                   (["--n", "-64"], "--n"), (["--steps", "0"], "--steps"), (["--dt", "0"], "--dt"))
     done = run(program, "--n", "32", "--dt", "0.9")
     check(done.returncode == 1 and "take --dt 0.098 or less" in done.stdout, done,
           "an unstable step was not reported")
