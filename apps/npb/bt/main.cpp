@@ -8,13 +8,7 @@ namespace npb::bt {
 namespace {
 
 Result solve(const Options& options) {
-  const flow::ProblemClass& problem = class_of(options.problem_class);
-  const job::Stopwatch setup_watch;
-  Solver solver(problem);
-  const double setup_s = setup_watch.seconds();
-  Result result = flow::run(options, problem, solver);
-  result.setup_s = setup_s;
-  return result;
+  return flow::run<Solver>(options, class_of(options.problem_class));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "npb/flow/run.hpp"
 
+#include <string>
+
 namespace npb::flow {
 
 std::vector<Check> norm_checks(Flow& flow, const ProblemClass& problem) {

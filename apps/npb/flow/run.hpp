@@ -4,8 +4,7 @@
 // which is one iteration; and carried(), the arrays that a run goes on from, beside Progress.
 #pragma once
 
-#include <string>
-#include <utility>
+#include <cstdint>
 #include <vector>
 
 #include "job/stopwatch.hpp"
@@ -25,11 +24,16 @@ std::vector<Check> norm_checks(Flow& flow, const ProblemClass& problem);
 // What is known before the first iteration.
 Result planned_result(const Options& options, const ProblemClass& problem);
 
-// Collective. Runs all iterations, and leaves the solver after the last.
-template <typename Solver>
-Result run(const Options& options, const ProblemClass& problem, Solver& solver) {
+// Collective. Makes a solver and runs all iterations. add_checks(solver, checks) adds what a
+// program is verified by beside the norms.
+template <typename Solver, typename AddChecks>
+Result run(const Options& options, const ProblemClass& problem, AddChecks add_checks) {
   Result result = planned_result(options, problem);
-  const job::Stopwatch watch;
+  const job::Stopwatch setup_watch;
+  Solver solver(problem);
+  result.setup_s = setup_watch.seconds();
+
+  const job::Stopwatch loop_watch;
   Progress progress;
   mark_begin();
   if (progress.iteration == 0) solver.start();
@@ -39,9 +43,15 @@ Result run(const Options& options, const ProblemClass& problem, Solver& solver) 
     ++progress.iteration;
   }
   mark_end();
-  result.loop_s = watch.seconds();
+  result.loop_s = loop_watch.seconds();
   result.checks = norm_checks(solver.flow, problem);
+  add_checks(solver, result.checks);
   return result;
+}
+
+template <typename Solver>
+Result run(const Options& options, const ProblemClass& problem) {
+  return run<Solver>(options, problem, [](Solver&, std::vector<Check>&) {});
 }
 
 }  // namespace npb::flow

@@ -10,14 +10,10 @@ namespace {
 
 Result solve(const Options& options) {
   const ProblemClass& problem = class_of(options.problem_class);
-  const job::Stopwatch setup_watch;
-  Solver solver(problem.flow);
-  const double setup_s = setup_watch.seconds();
-  Result result = flow::run(options, problem.flow, solver);
-  result.setup_s = setup_s;
-  result.checks.push_back(
-      {"surface", surface_integral(solver.flow), problem.surface_integral, flow::tolerance});
-  return result;
+  return flow::run<Solver>(options, problem.flow, [&](Solver& solver, std::vector<Check>& checks) {
+    checks.push_back(
+        {"surface", surface_integral(solver.flow), problem.surface_integral, flow::tolerance});
+  });
 }
 
 }  // namespace
