@@ -35,13 +35,14 @@ void predict_x(const Grid& grid, double dt, State& state, double* pairs) {
   double* vx_before = state.vx_before.get();
   double* cx_before = state.cx_before.get();
   const double inverse_h = 1 / grid.h();
-  for (Index j = 1; j <= grid.rows; ++j) {
-    for (Index i = 1; i <= grid.n; ++i) {
-      const Index at = grid.at(i, j);
-      const double cx = convection_x(vx, vy, at, grid.row(), inverse_h);
-      pairs[2 * ((j - 1) * grid.n + i - 1)] = (4 * vx[at] - vx_before[at]) / (2 * dt) -
-                                              (2 * cx - cx_before[at]) -
-                                              inverse_h * (pr[at] - pr[at - 1]);
+  const Index n = grid.n, rows = grid.rows, row = grid.row();
+  for (Index j = 0; j < rows; ++j) {
+    const Index from = grid.at(1, j + 1);
+    for (Index i = 0; i < n; ++i) {
+      const Index at = from + i;
+      const double cx = convection_x(vx, vy, at, row, inverse_h);
+      pairs[2 * (j * n + i)] = (4 * vx[at] - vx_before[at]) / (2 * dt) - (2 * cx - cx_before[at]) -
+                               inverse_h * (pr[at] - pr[at - 1]);
       vx_before[at] = vx[at];
       cx_before[at] = cx;
     }
@@ -53,13 +54,14 @@ void predict_y(const Grid& grid, double dt, State& state, double* pairs) {
   double* vy_before = state.vy_before.get();
   double* cy_before = state.cy_before.get();
   const double inverse_h = 1 / grid.h();
-  for (Index j = 1; j <= grid.rows; ++j) {
-    for (Index i = 1; i <= grid.n; ++i) {
-      const Index at = grid.at(i, j);
-      const double cy = convection_y(vx, vy, at, grid.row(), inverse_h);
-      pairs[2 * ((j - 1) * grid.n + i - 1) + 1] = (4 * vy[at] - vy_before[at]) / (2 * dt) -
-                                                  (2 * cy - cy_before[at]) -
-                                                  inverse_h * (pr[at] - pr[at - grid.row()]);
+  const Index n = grid.n, rows = grid.rows, row = grid.row();
+  for (Index j = 0; j < rows; ++j) {
+    const Index from = grid.at(1, j + 1);
+    for (Index i = 0; i < n; ++i) {
+      const Index at = from + i;
+      const double cy = convection_y(vx, vy, at, row, inverse_h);
+      pairs[2 * (j * n + i) + 1] = (4 * vy[at] - vy_before[at]) / (2 * dt) -
+                                   (2 * cy - cy_before[at]) - inverse_h * (pr[at] - pr[at - row]);
       vy_before[at] = vy[at];
       cy_before[at] = cy;
     }
@@ -97,16 +99,16 @@ void correct_velocity(const Grid& grid, double rate, const Work& work, State& st
   double* vx = state.vx.get();
   double* vy = state.vy.get();
   const double scale = 1 / (rate * grid.h());
-  const Index row = grid.row();
-  for (Index j = 1; j <= grid.rows; ++j) {
-    for (Index i = 1; i <= grid.n; ++i) {
-      const Index at = grid.at(i, j);
+  const Index n = grid.n, rows = grid.rows, row = grid.row();
+  for (Index j = 1; j <= rows; ++j) {
+    const Index from = grid.at(1, j);
+    for (Index at = from; at < from + n; ++at) {
       vx[at] = x[at] - scale * (potential[at] - potential[at - 1]);
     }
   }
-  for (Index j = 1; j <= grid.rows; ++j) {
-    for (Index i = 1; i <= grid.n; ++i) {
-      const Index at = grid.at(i, j);
+  for (Index j = 1; j <= rows; ++j) {
+    const Index from = grid.at(1, j);
+    for (Index at = from; at < from + n; ++at) {
       vy[at] = y[at] - scale * (potential[at] - potential[at - row]);
     }
   }
@@ -116,10 +118,11 @@ void correct_pressure(const Grid& grid, const Work& work, State& state) {
   const double *potential = work.potential.get(), *x = work.vx.get(), *y = work.vy.get();
   double* pr = state.pr.get();
   const double inverse_h = 1 / grid.h();
-  for (Index j = 1; j <= grid.rows; ++j) {
-    for (Index i = 1; i <= grid.n; ++i) {
-      const Index at = grid.at(i, j);
-      pr[at] += potential[at] - viscosity * divergence(x, y, at, grid.row(), inverse_h);
+  const Index n = grid.n, rows = grid.rows, row = grid.row();
+  for (Index j = 1; j <= rows; ++j) {
+    const Index from = grid.at(1, j);
+    for (Index at = from; at < from + n; ++at) {
+      pr[at] += potential[at] - viscosity * divergence(x, y, at, row, inverse_h);
     }
   }
 }
@@ -139,6 +142,17 @@ State::State(const Grid& grid)
       vy_before(make_field(grid)),
       cx_before(make_field(grid)),
       cy_before(make_field(grid)) {}
+
+std::vector<npb::Carried> State::carried(const Grid& grid) {
+  const Index size = grid.size();
+  return {{"vx", vx.get(), size},
+          {"vy", vy.get(), size},
+          {"pr", pr.get(), size},
+          {"vx_before", vx_before.get(), size},
+          {"vy_before", vy_before.get(), size},
+          {"cx_before", cx_before.get(), size},
+          {"cy_before", cy_before.get(), size}};
+}
 
 Work::Work(const Grid& grid)
     : vx(make_field(grid)), vy(make_field(grid)), potential(make_field(grid)), elliptic(grid) {}

@@ -7,8 +7,12 @@
 // step is exactly the implicit one. Convection is that of Harlow and Welch (1965).
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "eddy/elliptic.hpp"
 #include "eddy/grid.hpp"
+#include "npb/carried.hpp"
 
 namespace eddy {
 
@@ -16,6 +20,7 @@ namespace eddy {
 // convection, the divergence of v v. Ghosts are not part of it.
 struct State {
   explicit State(const Grid& grid);
+  std::vector<npb::Carried> carried(const Grid& grid);
   Array<double> vx, vy, pr;
   Array<double> vx_before, vy_before;
   Array<double> cx_before, cy_before;

@@ -158,12 +158,12 @@ void fill_ghosts(Flow& flow) {
 void add_change(Flow& flow, double factor) {
   double* u = flow.u.get();
   const double* rhs = flow.rhs.get();
-  for (Index k = flow.inner_first(); k < flow.inner_last(); ++k) {
-    for (Index j = 1; j < flow.n - 1; ++j) {
-      for (Index i = 1; i < flow.n - 1; ++i) {
-        const Index at = 5 * flow.point(i, j, k);
-        for (Index m = 0; m < 5; ++m) u[at + m] += factor * rhs[at + m];
-      }
+  const Index last = flow.inner_last(), n = flow.n;
+  for (Index k = flow.inner_first(); k < last; ++k) {
+    for (Index j = 1; j < n - 1; ++j) {
+      const Index from = 5 * flow.point(1, j, k);
+      const Index to = from + 5 * (n - 2);
+      for (Index at = from; at < to; ++at) u[at] += factor * rhs[at];
     }
   }
 }
