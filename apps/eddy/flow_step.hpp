@@ -7,7 +7,6 @@
 // step is exactly the implicit one. Convection is that of Harlow and Welch (1965).
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "eddy/elliptic.hpp"
@@ -24,11 +23,6 @@ struct State {
   Array<double> vx, vy, pr;
   Array<double> vx_before, vy_before;
   Array<double> cx_before, cy_before;
-};
-
-// What a run goes on from, beside the state.
-struct Progress {
-  std::uint64_t steps = 0;  // that have been completed
 };
 
 // What a step makes anew.

@@ -10,8 +10,8 @@
 #include "eddy/exact.hpp"
 #include "eddy/flow_step.hpp"
 #include "job/stopwatch.hpp"
+#include "npb/loop.hpp"
 #include "npb/ranks.hpp"
-#include "npb/region.hpp"
 
 namespace eddy {
 namespace {
@@ -23,11 +23,13 @@ struct Options {
   std::uint64_t steps = 100;
   double dt = 0;  // 0: an eighth of the distance of points
   bool json = false;
+  npb::StateOptions state;
 };
 
 struct Result {
   double h = 0, dt = 0, time = 0;
-  double setup_s = 0, loop_s = 0;
+  double setup_s = 0;
+  npb::LoopFigures loop;
   Flow error{};
   double divergence = 0;
 };
@@ -56,17 +58,11 @@ Result solve(const Options& options) {
   set_initial(grid, result.dt, state);
   result.setup_s = setup_watch.seconds();
 
-  const job::Stopwatch loop_watch;
-  Progress progress;
-  npb::mark_begin();
-  while (progress.steps < options.steps) {
-    npb::mark_iteration(progress.steps + 1);
-    advance(grid, result.dt, state, work);
-    ++progress.steps;
-  }
-  npb::mark_end();
-  result.loop_s = loop_watch.seconds();
-  result.time = result.dt * static_cast<double>(progress.steps);
+  npb::State kept(options.state);
+  for (const npb::Carried& array : state.carried(grid)) kept.object(array);
+  result.loop =
+      npb::run_loop(kept, options.steps, [] {}, [&] { advance(grid, result.dt, state, work); });
+  result.time = result.dt * static_cast<double>(options.steps);
   result.error = error_of(grid, result.time, state.vx.get(), state.vy.get(), state.pr.get());
   result.divergence = divergence_max(grid, state);
   return result;
@@ -80,7 +76,13 @@ void print_json(const Options& options, const Result& result, std::uint64_t arra
                                     {"dt", result.dt},
                                     {"time", result.time},
                                     {"setup_s", result.setup_s},
-                                    {"loop_s", result.loop_s},
+                                    {"iterations", options.steps},
+                                    {"loop_s", result.loop.loop_s},
+                                    {"persist_s", result.loop.persist_s},
+                                    {"state_bytes", result.loop.state_bytes},
+                                    {"restored_iteration", result.loop.restored},
+                                    {"model_ns", result.loop.model_ns},
+                                    {"protection", npb::name_of(options.state.protection)},
                                     {"array_bytes", arrays},
                                     {"error_vx", result.error.vx},
                                     {"error_vy", result.error.vy},
@@ -102,7 +104,8 @@ void print_text(const Options& options, const Result& result, std::uint64_t arra
               options.n, options.n, options.steps, result.dt, result.time, ranks::count(),
               ranks::count() == 1 ? "" : "s");
   std::printf("arrays %.1f MB\n", 1e-6 * static_cast<double>(arrays));
-  std::printf("setup %.3f s, steps %.3f s\n", result.setup_s, result.loop_s);
+  std::printf("setup %.3f s, steps %.3f s\n", result.setup_s, result.loop.loop_s);
+  if (result.loop.restored > 0) std::printf("restored step %" PRIu64 "\n", result.loop.restored);
   const double bound = error_max(result);
   print_line("error vx", result.error.vx, bound);
   print_line("error vy", result.error.vy, bound);
@@ -139,6 +142,7 @@ std::optional<Options> parse(int argc, char** argv, int& code) {
   app.add_option("--dt", options.dt, "length of a step; default: an eighth of that of a cell")
       ->check(CLI::Range(1e-9, 1.0));
   app.add_flag("--json", options.json, "print one JSON object instead of a summary");
+  npb::add_state_options(app, options.state);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -151,7 +155,9 @@ std::optional<Options> parse(int argc, char** argv, int& code) {
 int solve_and_report(const Options& options) {
   Result result = solve(options);
   result.setup_s = ranks::max(result.setup_s);
-  result.loop_s = ranks::max(result.loop_s);
+  result.loop.loop_s = ranks::max(result.loop.loop_s);
+  result.loop.persist_s = ranks::max(result.loop.persist_s);
+  result.loop.state_bytes = ranks::sum(result.loop.state_bytes);
   const std::uint64_t arrays = ranks::sum(npb::array_bytes);
   if (ranks::rank() == 0) {
     (options.json ? print_json : print_text)(options, result, arrays);

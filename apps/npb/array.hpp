@@ -1,5 +1,6 @@
-// Array: memory from malloc, as plain as the arrays of the benchmarks. Nothing is written to it
-// when it is made, so that a page which the program never uses is never touched. Throws
+// Array: whole pages of memory from the heap, as plain as the arrays of the benchmarks. Nothing is
+// written to it when it is made, so that a page which the program never uses is never touched. No
+// page holds two arrays, so that each can be an object of in-place versioning. Throws
 // std::bad_alloc.
 #pragma once
 
@@ -20,20 +21,24 @@ template <typename T>
 class Array {
  public:
   Array() = default;
-  explicit Array(Index count) {
+  explicit Array(Index count) : count_(count) {
     const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
-    values_.reset(static_cast<T*>(std::malloc(bytes > 0 ? bytes : 1)));
+    const std::size_t pages = bytes / page_bytes + 1;
+    values_.reset(static_cast<T*>(std::aligned_alloc(page_bytes, pages * page_bytes)));
     if (!values_) throw std::bad_alloc();
     array_bytes += bytes;
   }
 
   T* get() { return values_.get(); }
   const T* get() const { return values_.get(); }
+  Index count() const { return count_; }
 
  private:
+  static constexpr std::size_t page_bytes = 4096;
   struct Free {
     void operator()(T* values) const { std::free(values); }
   };
+  Index count_ = 0;
   std::unique_ptr<T, Free> values_;
 };
 

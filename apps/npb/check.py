@@ -13,12 +13,15 @@ same     PROGRAM MPIRUN MPIEXEC RANKS MPI_PROGRAM OPTION …: ranks compute what
 cut      MPIRUN MPIEXEC RANKS PROGRAM SAID: a number of ranks that can't cut the grid is refused
 markers  PROGRAM LIBRARY ITERATIONS [OPTION …]: a preloaded tracer sees the timed region and all
          iterations, in order
+restart  PROTECTION COUNT COMMAND …: a job, whose iterations are the option COUNT, that is
+         killed in its third, gives the digits that it gives undisturbed; and it goes on from its end
 """
 
 import json
 import os
 import subprocess
 import sys
+import tempfile
 
 
 def run(*command, **environment):
@@ -121,8 +124,37 @@ def markers(program, library, iterations, *options):
     check(not run(program, *options).stderr, done, "markers without a tracer")
 
 
+def restart(protection, count, *command):
+    """The job's last words are the same digits, whatever it went through."""
+    def job(iterations, *words, **environment):
+        return run(*command, "--json", count, str(iterations), *words, **environment)
+
+    def digits(facts):
+        return facts.get("checks") or [facts[f"error_{name}"] for name in ("vx", "vy", "pr")]
+
+    def goes_on_from(iteration, *words):
+        done = job(4, *words)
+        facts = facts_of(done)
+        check(facts["restored_iteration"] == iteration, done, f"not gone on from {iteration}")
+        check(digits(facts) == plain, done, f"other digits than {plain}")
+
+    plain = digits(facts_of(job(4)))
+    victim = 1 if "mpirun.sh" in command[0] else 0
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="npb-check-") as folder:
+        words = ("--protect", protection, "--pool", f"{folder}/pool")
+        if protection == "disk":  # which dies nowhere by itself
+            facts_of(job(2, *words))
+        else:
+            done = job(4, *words, PERDURE_KILL=f"rank={victim},iteration=3,point=slot")
+            check(done.returncode != 0, done, "the job was not killed")
+        goes_on_from(2, *words)
+        goes_on_from(4, *words)
+        goes_on_from(0, *words, "--discard")
+
+
 KINDS = {"planted": planted, "few": few, "scratch": scratch, "refuse": refuse,
-         "refuse_eddy": refuse_eddy, "same": same, "cut": cut, "markers": markers}
+         "refuse_eddy": refuse_eddy, "same": same, "cut": cut, "markers": markers,
+         "restart": restart}
 
 if __name__ == "__main__":
     if len(sys.argv) < 3 or sys.argv[1] not in KINDS:

@@ -15,8 +15,9 @@ namespace {
 
 struct Figures {
   int ranks = 1;
-  double setup_s = 0, loop_s = 0;     // of the slowest rank
+  double setup_s = 0, loop_s = 0, persist_s = 0;  // of the slowest rank
   std::uint64_t arrays = 0, rss = 0;  // bytes, of all ranks; rss is the largest resident set
+  std::uint64_t state = 0;            // bytes, of all ranks
 };
 
 std::uint64_t resident_bytes_max() {
@@ -26,8 +27,13 @@ std::uint64_t resident_bytes_max() {
 }
 
 Figures figures_of(const Result& result) {
-  return {ranks::count(), ranks::max(result.setup_s), ranks::max(result.loop_s),
-          ranks::sum(array_bytes), ranks::sum(resident_bytes_max())};
+  return {ranks::count(),
+          ranks::max(result.setup_s),
+          ranks::max(result.loop.loop_s),
+          ranks::max(result.loop.persist_s),
+          ranks::sum(array_bytes),
+          ranks::sum(resident_bytes_max()),
+          ranks::sum(result.loop.state_bytes)};
 }
 
 void print_json(const Program& program, const Options& options, const Result& result,
@@ -42,12 +48,21 @@ void print_json(const Program& program, const Options& options, const Result& re
     }
     checks.push_back(line);
   }
-  const nlohmann::ordered_json line{
-      {"program", program.name},          {"class", std::string(1, options.problem_class)},
-      {"ranks", figures.ranks},           {"iterations", result.iterations},
-      {"setup_s", figures.setup_s},       {"loop_s", figures.loop_s},
-      {"array_bytes", figures.arrays},    {"resident_bytes_max", figures.rss},
-      {"verification", name_of(verdict)}, {"checks", checks}};
+  const nlohmann::ordered_json line{{"program", program.name},
+                                    {"class", std::string(1, options.problem_class)},
+                                    {"ranks", figures.ranks},
+                                    {"iterations", result.iterations},
+                                    {"setup_s", figures.setup_s},
+                                    {"loop_s", figures.loop_s},
+                                    {"array_bytes", figures.arrays},
+                                    {"resident_bytes_max", figures.rss},
+                                    {"persist_s", figures.persist_s},
+                                    {"state_bytes", figures.state},
+                                    {"restored_iteration", result.loop.restored},
+                                    {"model_ns", result.loop.model_ns},
+                                    {"protection", name_of(options.state.protection)},
+                                    {"verification", name_of(verdict)},
+                                    {"checks", checks}};
   std::printf("%s\n", line.dump().c_str());
 }
 
@@ -70,6 +85,12 @@ void print_text(const Program& program, const Options& options, const Result& re
   std::printf("arrays %.1f MB, resident at most %.1f MB\n",
               1e-6 * static_cast<double>(figures.arrays), 1e-6 * static_cast<double>(figures.rss));
   std::printf("setup %.3f s, iterations %.3f s\n", figures.setup_s, figures.loop_s);
+  if (result.loop.restored > 0)
+    std::printf("restored iteration %" PRIu64 "\n", result.loop.restored);
+  if (options.state.protection != Protection::none) {
+    std::printf("state %.1f MB, protection %s: %.3f s\n", 1e-6 * static_cast<double>(figures.state),
+                name_of(options.state.protection), figures.persist_s);
+  }
   print_checks(result, verdict);
   if (verdict == Verdict::not_applicable) {
     std::printf("not verified: %" PRIu64 " iterations; the numbers are published for %" PRIu64 "\n",
@@ -92,6 +113,7 @@ std::optional<Options> parse(int argc, char** argv, const Program& program, int&
                  "iterations; default: those of the class, the only number that is verified")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
   app.add_flag("--json", options.json, "print one JSON object instead of a summary");
+  add_state_options(app, options.state);
   if (program.add_options) program.add_options(app);
   try {
     app.parse(argc, argv);

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "npb/loop.hpp"
+#include "npb/state.hpp"
 #include "npb/verification.hpp"
 
 namespace CLI {
@@ -22,6 +24,7 @@ struct Options {
   char problem_class = 'S';      // S, W, A, B or C
   std::uint64_t iterations = 0;  // 0: as many as the class has
   bool json = false;
+  StateOptions state;
 };
 
 struct Result {
@@ -30,7 +33,7 @@ struct Result {
   std::uint64_t iterations = 0;
   std::uint64_t published_iterations = 0;
   double setup_s = 0;  // up to the timed region
-  double loop_s = 0;   // the timed region
+  LoopFigures loop;
 };
 
 struct Program {

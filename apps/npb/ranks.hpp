@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "npb/array.hpp"
+#include "perdure/perdure.h"
 
 namespace npb::ranks {
 
@@ -26,6 +27,10 @@ inline Index block_begin(Index n, int r) {
 double sum(double local);
 std::uint64_t sum(std::uint64_t local);
 double max(double local);
+std::uint64_t min(std::uint64_t local);
+
+// perdure_open() for all ranks together.
+int open_pool(const char* path, const perdure_options* options, perdure_pool** pool);
 
 // Each rank has its block of the n numbers; afterwards each has all.
 void gather_blocks(double* numbers, Index n);

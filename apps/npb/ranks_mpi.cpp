@@ -8,6 +8,7 @@
 
 #include "job/collective.hpp"
 #include "npb/ranks.hpp"
+#include "perdure/perdure_mpi.h"
 
 namespace npb::ranks {
 namespace {
@@ -56,6 +57,12 @@ std::uint64_t sum(std::uint64_t local) {
 }
 double max(double local) {
   return job::max_over_ranks(local);
+}
+std::uint64_t min(std::uint64_t local) {
+  return job::min_over_ranks(local);
+}
+int open_pool(const char* path, const perdure_options* options, perdure_pool** pool) {
+  return perdure_open_mpi(MPI_COMM_WORLD, path, options, pool);
 }
 
 void gather_blocks(double* numbers, Index n) {

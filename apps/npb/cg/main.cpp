@@ -9,9 +9,9 @@
 #include "npb/array.hpp"
 #include "npb/cg/classes.hpp"
 #include "npb/cg/matrix.hpp"
+#include "npb/loop.hpp"
 #include "npb/program.hpp"
 #include "npb/ranks.hpp"
-#include "npb/region.hpp"
 
 namespace npb::cg {
 namespace {
@@ -93,22 +93,20 @@ Result solve(const Options& options, Scratch scratch) {
   Result result{.problem = "n = " + std::to_string(problem.n),
                 .checks = {},
                 .iterations = options.iterations > 0 ? options.iterations : published_iterations,
-                .published_iterations = published_iterations};
+                .published_iterations = published_iterations,
+                .loop = {}};
   const job::Stopwatch setup_watch;
   const Matrix matrix = make_matrix(problem, scratch);
   Vectors vectors(matrix);
   std::fill(vectors.x.get(), vectors.x.get() + matrix.rows, 1.0);
   result.setup_s = setup_watch.seconds();
 
-  const job::Stopwatch loop_watch;
   Estimate estimate;
-  mark_begin();
-  for (std::uint64_t i = 1; i <= result.iterations; ++i) {
-    mark_iteration(i);
-    estimate = iterate(matrix, vectors, problem.shift);
-  }
-  mark_end();
-  result.loop_s = loop_watch.seconds();
+  State state(options.state);
+  state.object({"x", vectors.x.get(), matrix.rows});
+  state.scalar("zeta", estimate.zeta);
+  result.loop = run_loop(
+      state, result.iterations, [] {}, [&] { estimate = iterate(matrix, vectors, problem.shift); });
   result.checks = {{"zeta", estimate.zeta, problem.zeta, tolerance}};
   return result;
 }

@@ -26,7 +26,8 @@ Result planned_result(const Options& options, const ProblemClass& problem) {
   return {.problem = n + " x " + n + " x " + n + " points",
           .checks = {},
           .iterations = options.iterations > 0 ? options.iterations : published_iterations,
-          .published_iterations = published_iterations};
+          .published_iterations = published_iterations,
+          .loop = {}};
 }
 
 }  // namespace npb::flow

@@ -1,22 +1,17 @@
 // The main loop of SP, BT and LU, and what they are verified by.
 //
 // A Solver has the Flow `flow`; start(), which is called once before the first iteration; step(),
-// which is one iteration; and carried(), the arrays that a run goes on from, beside Progress.
+// which is one iteration; and carried(), the arrays that a run goes on from.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "job/stopwatch.hpp"
 #include "npb/flow/flow.hpp"
+#include "npb/loop.hpp"
 #include "npb/program.hpp"
-#include "npb/region.hpp"
 
 namespace npb::flow {
-
-struct Progress {
-  std::uint64_t iteration = 0;  // that have been completed
-};
 
 // Collective. The ten norms against the published ones. rhs becomes the residual of u.
 std::vector<Check> norm_checks(Flow& flow, const ProblemClass& problem);
@@ -33,17 +28,9 @@ Result run(const Options& options, const ProblemClass& problem, AddChecks add_ch
   Solver solver(problem);
   result.setup_s = setup_watch.seconds();
 
-  const job::Stopwatch loop_watch;
-  Progress progress;
-  mark_begin();
-  if (progress.iteration == 0) solver.start();
-  while (progress.iteration < result.iterations) {
-    mark_iteration(progress.iteration + 1);
-    solver.step();
-    ++progress.iteration;
-  }
-  mark_end();
-  result.loop_s = loop_watch.seconds();
+  State state(options.state);
+  for (const Carried& array : solver.carried()) state.object(array);
+  result.loop = run_loop(state, result.iterations, [&] { solver.start(); }, [&] { solver.step(); });
   result.checks = norm_checks(solver.flow, problem);
   add_checks(solver, result.checks);
   return result;

@@ -8,8 +8,8 @@
 #include "job/stopwatch.hpp"
 #include "npb/ft/classes.hpp"
 #include "npb/ft/solver.hpp"
+#include "npb/loop.hpp"
 #include "npb/program.hpp"
-#include "npb/region.hpp"
 
 namespace npb::ft {
 namespace {
@@ -33,20 +33,17 @@ Result solve(const Options& options) {
                            std::to_string(problem.nz) + " points",
                 .checks = {},
                 .iterations = options.iterations > 0 ? options.iterations : published_iterations,
-                .published_iterations = published_iterations};
+                .published_iterations = published_iterations,
+                .loop = {}};
   const job::Stopwatch setup_watch;
   Solver solver(problem);
   result.setup_s = setup_watch.seconds();
 
-  const job::Stopwatch loop_watch;
   Progress progress;
-  mark_begin();
-  while (progress.iteration < result.iterations) {
-    mark_iteration(progress.iteration + 1);
-    solver.iterate(progress);
-  }
-  mark_end();
-  result.loop_s = loop_watch.seconds();
+  State state(options.state);
+  for (const Carried& array : solver.carried()) state.object(array);
+  state.scalar("progress", progress);
+  result.loop = run_loop(state, result.iterations, [] {}, [&] { solver.iterate(progress); });
   result.checks = checks_of(progress, problem);
   return result;
 }

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "job/stopwatch.hpp"
+#include "npb/loop.hpp"
 #include "npb/mg/classes.hpp"
 #include "npb/mg/grid.hpp"
 #include "npb/mg/multigrid.hpp"
 #include "npb/program.hpp"
 #include "npb/randdp.hpp"
 #include "npb/ranks.hpp"
-#include "npb/region.hpp"
 
 namespace npb::mg {
 namespace {
@@ -80,7 +80,8 @@ Result solve(const Options& options) {
   Result result{.problem = n + " x " + n + " x " + n + " points",
                 .checks = {},
                 .iterations = options.iterations > 0 ? options.iterations : published_iterations,
-                .published_iterations = published_iterations};
+                .published_iterations = published_iterations,
+                .loop = {}};
   Array<double> u_array(levels.size), r_array(levels.size), v_array(finest.size());
   double* u = u_array.get();
   double* r = r_array.get();
@@ -89,17 +90,13 @@ Result solve(const Options& options) {
   std::fill(u, u + finest.size(), 0.0);
   result.setup_s = setup_watch.seconds();
 
-  const job::Stopwatch loop_watch;
-  mark_begin();
-  residual(finest, u, v, r);
-  for (std::uint64_t i = 1; i <= result.iterations; ++i) {
-    mark_iteration(i);
-    v_cycle(levels, problem.smoother, v, u, r);
-  }
-  const double residual_norm = norm(finest, r);
-  mark_end();
-  result.loop_s = loop_watch.seconds();
-  result.checks = {{"residual", residual_norm, problem.residual_norm, tolerance}};
+  State state(options.state);
+  state.object({"u", u, levels.size});
+  state.object({"r", r, levels.size});
+  result.loop = run_loop(
+      state, result.iterations, [&] { residual(finest, u, v, r); },
+      [&] { v_cycle(levels, problem.smoother, v, u, r); });
+  result.checks = {{"residual", norm(finest, r), problem.residual_norm, tolerance}};
   return result;
 }
 

@@ -1,0 +1,45 @@
+// The main loop of all programs: the iterations that no version holds, each followed by its
+// persistence point.
+#pragma once
+
+#include <cstdint>
+
+#include "job/stopwatch.hpp"
+#include "npb/region.hpp"
+#include "npb/state.hpp"
+
+namespace npb {
+
+// On this rank.
+struct LoopFigures {
+  double loop_s = 0;              // the timed region
+  double persist_s = 0;           // of it, what the protection of the state takes
+  std::uint64_t restored = 0;     // iterations that had been done before
+  std::uint64_t state_bytes = 0;  // that are carried
+  std::uint64_t model_ns = 0;     // of an emulated device
+};
+
+// Collective. The state knows its objects and scalars. start() is called if nothing was restored,
+// step() for each of the iterations that are not done; both within the timed region.
+template <typename Start, typename Step>
+LoopFigures run_loop(State& state, std::uint64_t iterations, Start start, Step step) {
+  LoopFigures figures;
+  figures.restored = state.restore();
+  const job::Stopwatch watch;
+  mark_begin();
+  if (figures.restored == 0) start();
+  for (std::uint64_t i = figures.restored + 1; i <= iterations; ++i) {
+    mark_iteration(i);
+    step();
+    state.persist(i);
+  }
+  state.finish();
+  mark_end();
+  figures.loop_s = watch.seconds();
+  figures.persist_s = state.persist_s();
+  figures.state_bytes = state.bytes();
+  figures.model_ns = state.model_ns();
+  return figures;
+}
+
+}  // namespace npb

@@ -1,0 +1,254 @@
+#include "npb/state.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+#include "job/stopwatch.hpp"
+#include "npb/ranks.hpp"
+#include "perdure/perdure_ipv.h"
+
+namespace npb {
+namespace {
+
+void check(int code, const char* call) {
+  if (code == PERDURE_OK) return;
+  throw std::runtime_error(std::string(call) + ": " + perdure_strerror(code) + ": " +
+                           perdure_last_error());
+}
+
+[[noreturn]] void fail(const std::string& what) {
+  throw std::runtime_error(what + ": " + std::strerror(errno));
+}
+
+class File {
+ public:
+  File(const std::string& path, int flags) : path_(path) {
+    fd_ = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
+    if (fd_ < 0) fail("open " + path);
+  }
+  ~File() { ::close(fd_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  void write(const void* from, std::size_t count) {
+    for (const char* at = static_cast<const char*>(from); count > 0;) {
+      const ssize_t written = ::write(fd_, at, count);
+      if (written < 0) fail("write " + path_);
+      at += written;
+      count -= static_cast<std::size_t>(written);
+    }
+  }
+  void read(void* to, std::size_t count) {
+    for (char* at = static_cast<char*>(to); count > 0;) {
+      const ssize_t got = ::read(fd_, at, count);
+      if (got < 0) fail("read " + path_);
+      if (got == 0) throw std::runtime_error(path_ + " is too short");
+      at += got;
+      count -= static_cast<std::size_t>(got);
+    }
+  }
+  void sync() {
+    if (::fsync(fd_) != 0) fail("fsync " + path_);
+  }
+
+ private:
+  std::string path_;
+  int fd_;
+};
+
+constexpr std::uint64_t file_magic = 0x3150484342504e50U;  // "PNPBCHP1"
+
+struct FileHeader {
+  std::uint64_t magic = file_magic;
+  std::uint64_t iteration = 0;
+  std::uint64_t bytes = 0;  // of all objects
+  std::uint64_t rank = 0;
+  std::uint64_t ranks = 0;
+};
+
+}  // namespace
+
+State::State(const StateOptions& options) : options_(options) {
+  if (options_.protection != Protection::none && options_.pool.empty()) {
+    throw std::runtime_error("--protect needs --pool, the directory where the state is kept");
+  }
+}
+
+// finish() reports what goes wrong; here somebody else already has.
+State::~State() {
+  if (versioned_) perdure_ipv_close();
+  if (pool_ != nullptr) perdure_close(pool_);
+}
+
+void State::object(const Carried& array) {
+  objects_.push_back(
+      {array.name, array.values, static_cast<std::size_t>(array.count) * sizeof *array.values});
+}
+
+std::uint64_t State::bytes() const {
+  std::uint64_t sum = 0;
+  for (const Part& object : objects_) sum += object.bytes;
+  return sum;
+}
+
+void State::open_pool() {
+  perdure_options open{};
+  open.flags = PERDURE_CREATE;
+  if (options_.discard) open.flags |= PERDURE_DISCARD;
+  open.emulate = options_.emulate.empty() ? nullptr : options_.emulate.c_str();
+  open.real_delay = options_.real_delay ? 1 : 0;
+  open.copy_threads = options_.threads;
+  check(ranks::open_pool(options_.pool.c_str(), &open, &pool_), "perdure_open");
+  check(perdure_scalar(pool_, "iteration", &iteration_, sizeof iteration_), "perdure_scalar");
+  for (const Part& scalar : scalars_) {
+    check(perdure_scalar(pool_, scalar.name.c_str(), scalar.first, scalar.bytes), "perdure_scalar");
+  }
+}
+
+std::uint64_t State::restore() {
+  if (options_.protection == Protection::none) return 0;
+  if (options_.protection == Protection::disk) return restore_files();
+  open_pool();
+  std::uint64_t version = 0;
+  if (options_.protection == Protection::ipv) {
+    perdure_ipv_options open{};
+    open.threads = options_.threads;
+    open.report = options_.report.empty() ? nullptr : options_.report.c_str();
+    check(perdure_ipv_open(pool_, &open), "perdure_ipv_open");
+    versioned_ = true;
+    const perdure_ipv_object_options with{options_.tier};
+    for (const Part& part : objects_) {
+      check(perdure_ipv_object(part.name.c_str(), part.first, part.bytes, &with),
+            "perdure_ipv_object");
+    }
+    check(perdure_ipv_restart(&version), "perdure_ipv_restart");
+    return iteration_;
+  }
+  for (const Part& part : objects_) {
+    const std::uint64_t bytes = part.bytes;
+    perdure_array* array = nullptr;
+    check(perdure_array_open(pool_, part.name.c_str(), PERDURE_BYTE, 1, &bytes, PERDURE_TWIN,
+                             nullptr, &array),
+          "perdure_array_open");
+    arrays_.push_back(array);
+  }
+  check(perdure_restart(pool_, &version), "perdure_restart");
+  for (std::size_t i = 0; version > 0 && i < arrays_.size(); ++i) {
+    std::memcpy(objects_[i].first, perdure_consistent(arrays_[i]), objects_[i].bytes);
+  }
+  return iteration_;
+}
+
+void State::persist(std::uint64_t iteration) {
+  if (options_.protection == Protection::none) return;
+  const job::Stopwatch watch;
+  iteration_ = iteration;
+  std::uint64_t version = 0;
+  switch (options_.protection) {
+    case Protection::none:
+      break;
+    case Protection::disk:
+      write_file(iteration);
+      break;
+    case Protection::flush:
+      for (std::size_t i = 0; i < arrays_.size(); ++i) {
+        std::memcpy(perdure_working(arrays_[i]), objects_[i].first, objects_[i].bytes);
+      }
+      check(perdure_commit(pool_, &version), "perdure_commit");
+      break;
+    case Protection::ipv:
+      check(perdure_ipv_persist(&version), "perdure_ipv_persist");
+      break;
+  }
+  persist_s_ += watch.seconds();
+}
+
+void State::read_model() {
+  perdure_pool_status status{};
+  check(perdure_status(pool_, &status), "perdure_status");
+  model_ns_ = status.model_ns;
+}
+
+void State::finish() {
+  if (pool_ == nullptr) return;
+  const job::Stopwatch watch;
+  if (versioned_) {
+    check(perdure_flush_barrier(), "perdure_flush_barrier");
+    persist_s_ += watch.seconds();
+    versioned_ = false;
+    check(perdure_ipv_close(), "perdure_ipv_close");
+  }
+  read_model();
+  perdure_pool* pool = pool_;
+  pool_ = nullptr;
+  check(perdure_close(pool), "perdure_close");
+}
+
+// disk: two files take turns, each under another name until it is whole.
+
+std::string State::file_of(std::uint64_t iteration) const {
+  return options_.pool + "/rank-" + std::to_string(ranks::rank()) + "." +
+         std::to_string(iteration % 2);
+}
+
+// The iteration that a file holds, 0 if there is none; its contents are taken if `keep`.
+std::uint64_t State::read_file(const std::string& path, bool keep) {
+  if (::access(path.c_str(), F_OK) != 0) return 0;
+  File file(path, O_RDONLY);
+  FileHeader header;
+  file.read(&header, sizeof header);
+  if (header.magic != file_magic || header.bytes != bytes() ||
+      header.rank != static_cast<std::uint64_t>(ranks::rank()) ||
+      header.ranks != static_cast<std::uint64_t>(ranks::count())) {
+    throw std::runtime_error(path + " is a checkpoint of another problem; remove it, or --discard");
+  }
+  if (!keep) return header.iteration;
+  for (const Part& part : objects_) file.read(part.first, part.bytes);
+  for (const Part& part : scalars_) file.read(part.first, part.bytes);
+  return header.iteration;
+}
+
+std::uint64_t State::restore_files() {
+  if (::mkdir(options_.pool.c_str(), 0755) != 0 && errno != EEXIST) fail("mkdir " + options_.pool);
+  std::uint64_t newest = 0;
+  for (std::uint64_t parity = 0; parity < 2; ++parity) {
+    if (options_.discard) {
+      if (::unlink(file_of(parity).c_str()) != 0 && errno != ENOENT) fail("unlink");
+    } else {
+      newest = std::max(newest, read_file(file_of(parity), false));
+    }
+  }
+  iteration_ = ranks::min(newest);
+  if (iteration_ > 0 && read_file(file_of(iteration_), true) != iteration_) {
+    throw std::runtime_error("rank " + std::to_string(ranks::rank()) + " lacks the checkpoint of " +
+                             "iteration " + std::to_string(iteration_));
+  }
+  if (::unlink(file_of(iteration_ + 1).c_str()) != 0 && errno != ENOENT) fail("unlink");
+  ranks::min(0);  // nobody begins before all have removed what the others lack
+  return iteration_;
+}
+
+void State::write_file(std::uint64_t iteration) {
+  const std::string path = file_of(iteration);
+  {
+    File file(path + ".new", O_WRONLY | O_CREAT | O_TRUNC);
+    const FileHeader header{file_magic, iteration, bytes(),
+                            static_cast<std::uint64_t>(ranks::rank()),
+                            static_cast<std::uint64_t>(ranks::count())};
+    file.write(&header, sizeof header);
+    for (const Part& part : objects_) file.write(part.first, part.bytes);
+    for (const Part& part : scalars_) file.write(part.first, part.bytes);
+    file.sync();
+  }
+  if (::rename((path + ".new").c_str(), path.c_str()) != 0) fail("rename " + path);
+  File(options_.pool, O_RDONLY | O_DIRECTORY).sync();
+  ranks::min(0);
+}
+
+}  // namespace npb
