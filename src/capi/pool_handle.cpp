@@ -52,6 +52,17 @@ int report(const Status& status) {
   return static_cast<int>(status.code());
 }
 
+void quiesce(const perdure_pool* pool) {
+  if (pool->objects != nullptr) (void)pool->objects->wait();  // told by perdure_ipv_persist()
+}
+
+Status check_no_objects(const perdure_pool* pool) {
+  if (pool->objects == nullptr) return Status::success();
+  return {Code::wrong_state,
+          "the pool has objects of in-place versioning: call perdure_ipv_restart(), "
+          "perdure_ipv_persist() and, before the pool is closed, perdure_ipv_close()"};
+}
+
 Result<OpenOptions> open_options(const perdure_options* given) {
   const perdure_options defaults{};
   const perdure_options& from = given == nullptr ? defaults : *given;
