@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/agreement.hpp"
+#include "ipv/object_set.hpp"
 #include "pmem/region_format.hpp"
 
 namespace perdure {

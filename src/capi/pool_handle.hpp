@@ -9,10 +9,13 @@
 
 #include "base/group.hpp"
 #include "base/status.hpp"
-#include "ipv/object_set.hpp"
 #include "object/pool.hpp"
 #include "object/pool_directory.hpp"
 #include "perdure/perdure.h"
+
+namespace perdure {
+class ObjectSet;  // ipv/object_set.hpp
+}
 
 // The pool hands out arrays by address; they live as long as it does.
 struct perdure_array {

@@ -278,17 +278,18 @@ void InPlaceObject::plain_locked() {
   if (nest_since_ns_ == 0) epoch_cost_ns_ += monotonic_ns() - start_ns;
 }
 
-// Waits for the version under way, if it matters, and takes the lock (P1).
+// Waits for the version under way, and takes the lock (P1). An object that did not change waits as
+// well: which copy is its working one is decided again when the version is made.
 void InPlaceObject::lock_for_stores() {
   std::uint64_t waited_ns = 0;
   for (;;) {
-    if (phase_ == Phase::handed) {
+    if (surroundings_.under_way.load(std::memory_order_acquire) != 0) {
       const std::uint64_t start_ns = monotonic_ns();
       surroundings_.wait_until_settled();
       waited_ns += monotonic_ns() - start_ns;
     }
     lock_.lock();
-    if (phase_ != Phase::handed) break;
+    if (surroundings_.under_way.load(std::memory_order_acquire) == 0) break;
     lock_.unlock();
   }
   if (waited_ns != 0) {

@@ -160,6 +160,7 @@ Status ObjectSet::start_flush_thread(unsigned threads) {
             std::to_string(threads) + " threads that flush; at most 256 make sense"};
   }
   if (thread_ == nullptr) thread_ = std::make_unique<FlushThread>();
+  thread_commits_ = options_.helper.value_or(true);
   return Status::success();
 }
 
@@ -173,7 +174,7 @@ Status ObjectSet::wait() {
 // What else is open in the pool has no writer that would make the program wait; and a companion is
 // called by the pool's thread only.
 bool ObjectSet::commits_beside() const {
-  return thread_ != nullptr && pool_.group().may_be_used_beside() &&
+  return thread_commits_ && pool_.group().may_be_used_beside() &&
          pool_.open_arrays() == objects_.size() && !pool_.has_companions();
 }
 
@@ -250,7 +251,7 @@ void ObjectSet::nest_end(InPlaceObject& object) {
 }
 
 Status ObjectSet::flush_early(const void* address, std::size_t bytes) {
-  PERDURE_TRY(start_flush_thread(options_.threads));
+  if (thread_ == nullptr) thread_ = std::make_unique<FlushThread>();
   const auto first = reinterpret_cast<std::uintptr_t>(address);
   InPlaceObject* object = find(first);
   if (object == nullptr) {

@@ -45,6 +45,8 @@ class ObjectSet {
 
   // Waits for what runs beside the program. A failure there is told until persist() tells it.
   Status wait();
+  // From here on early flushes, and, unless the options refuse a thread, versions are made beside
+  // the program.
   Status start_flush_thread(unsigned threads);
   // Of an object, or of any memory.
   Status flush_early(const void* address, std::size_t bytes);
@@ -59,7 +61,7 @@ class ObjectSet {
   // Where objects lie, [low, high); 0 and 0 before restart() and after close().
   std::uintptr_t low() const { return low_; }
   std::uintptr_t high() const { return high_; }
-  bool beside() const { return thread_ != nullptr; }
+  bool beside() const { return thread_commits_; }
   std::uint64_t commits_beside_count() const { return commits_beside_; }
   const Pool& pool() const { return pool_; }
 
@@ -90,6 +92,7 @@ class ObjectSet {
   std::uintptr_t low_ = 0;
   std::uintptr_t high_ = 0;
   bool started_ = false;
+  bool thread_commits_ = false;
 };
 
 // The set's objects and what was done for each, as JSON.

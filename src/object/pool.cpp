@@ -229,7 +229,9 @@ Result<std::uint64_t> Pool::commit(const Status& ready) {
   if (Status state = check_committable(); !state.ok()) return refuse_commit(state);
   blocked_ns_ = 0;
   const std::uint64_t start_ns = monotonic_ns();
-  return save_and_finish(ready.ok() ? prepare_version() : ready, start_ns);
+  if (ready.ok()) return save_and_finish(prepare_version(), start_ns);
+  begin_building();  // what is retracted is this version, not the one before
+  return save_and_finish(ready, start_ns);
 }
 
 Result<std::uint64_t> Pool::save_and_finish(const Status& prepared, std::uint64_t start_ns) {
@@ -247,6 +249,7 @@ Status Pool::commit_capture(const Status& ready) {
   captured_ = true;
   blocked_ns_ = 0;
   begun_ = ready.ok() ? check_committable() : ready;
+  if (!begun_.ok()) begin_building();
   if (begun_.ok()) begun_ = prepare_version();
   return begun_;
 }
