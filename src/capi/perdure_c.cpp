@@ -4,8 +4,10 @@
 #include "base/agreement.hpp"
 #include "pool_handle.hpp"
 
+using perdure::check_no_objects;
 using perdure::Code;
 using perdure::guarded;
+using perdure::quiesce;
 using perdure::Status;
 
 namespace {
@@ -97,6 +99,7 @@ int perdure_close(perdure_pool* pool) {
                                   "the pool belongs to persistent windows: it is closed when "
                                   "MPI_Win_free frees the last of them"));
   }
+  if (Status state = check_no_objects(pool); !state.ok()) return perdure::report(state);
   const int code = guarded([&]() -> Status {
     if (!pool->pool->commit_pending()) return Status::success();
     const auto waited = pool->pool->commit_wait();
@@ -112,6 +115,7 @@ int perdure_array_open(perdure_pool* pool, const char* name, int type, unsigned 
   return guarded([&]() -> Status {
     PERDURE_TRY(need(pool != nullptr && name != nullptr && array != nullptr,
                      "a pool, a name and a place for the array are needed"));
+    quiesce(pool);
     const perdure_array_options given = options == nullptr ? perdure_array_options{} : *options;
     auto made = make_shape(type, dimensions, shape, mode, given);
     // The other ranks may be right: they wait in the agreement that opening an array ends with.
@@ -123,6 +127,7 @@ int perdure_array_open(perdure_pool* pool, const char* name, int type, unsigned 
 int perdure_scalar(perdure_pool* pool, const char* name, void* address, size_t bytes) {
   return guarded([&]() -> Status {
     PERDURE_TRY(need(pool != nullptr && name != nullptr, "a pool and a name are needed"));
+    quiesce(pool);
     return pool->pool->bind_scalar(name, address, bytes);
   });
 }
@@ -130,6 +135,7 @@ int perdure_scalar(perdure_pool* pool, const char* name, void* address, size_t b
 int perdure_restart(perdure_pool* pool, uint64_t* version) {
   return guarded([&]() -> Status {
     PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+    PERDURE_TRY(check_no_objects(pool));
     return store_value(pool->pool->restart(), version);
   });
 }
@@ -139,6 +145,7 @@ int perdure_versions(const perdure_pool* pool, perdure_version_info* versions, s
   return guarded([&]() -> Status {
     PERDURE_TRY(need(pool != nullptr && count != nullptr && (versions != nullptr || capacity == 0),
                      "a pool, a place for the count, and one for the versions are needed"));
+    quiesce(pool);
     const auto held = pool->pool->versions();
     for (std::size_t i = 0; i < std::min(capacity, held.size()); ++i) {
       versions[i] = {held[i].version, held[i].parent, held[i].committed_ns,
@@ -152,6 +159,7 @@ int perdure_versions(const perdure_pool* pool, perdure_version_info* versions, s
 int perdure_restore(perdure_pool* pool, uint64_t version) {
   return guarded([&]() -> Status {
     PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+    PERDURE_TRY(check_no_objects(pool));
     return pool->pool->restore(version);
   });
 }
@@ -159,6 +167,7 @@ int perdure_restore(perdure_pool* pool, uint64_t version) {
 int perdure_delete_version(perdure_pool* pool, uint64_t version) {
   return guarded([&]() -> Status {
     PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+    quiesce(pool);
     return pool->pool->delete_version(version);
   });
 }
@@ -194,6 +203,7 @@ int perdure_write(perdure_array* array, uint64_t first, uint64_t count, const vo
 int perdure_commit(perdure_pool* pool, uint64_t* version) {
   return guarded([&]() -> Status {
     PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+    PERDURE_TRY(check_no_objects(pool));
     return store_value(pool->pool->commit(), version);
   });
 }
@@ -201,6 +211,7 @@ int perdure_commit(perdure_pool* pool, uint64_t* version) {
 int perdure_commit_begin(perdure_pool* pool) {
   return guarded([&]() -> Status {
     PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+    PERDURE_TRY(check_no_objects(pool));
     return pool->pool->commit_begin();
   });
 }
@@ -215,6 +226,7 @@ int perdure_before_write(perdure_array* array) {
 int perdure_commit_wait(perdure_pool* pool, uint64_t* version) {
   return guarded([&]() -> Status {
     PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+    PERDURE_TRY(check_no_objects(pool));
     return store_value(pool->pool->commit_wait(), version);
   });
 }
@@ -222,6 +234,7 @@ int perdure_commit_wait(perdure_pool* pool, uint64_t* version) {
 int perdure_status(const perdure_pool* pool, perdure_pool_status* status) {
   return guarded([&]() -> Status {
     PERDURE_TRY(need(pool != nullptr && status != nullptr, "a pool and a place are needed"));
+    quiesce(pool);
     const perdure::PoolStatus from = pool->pool->status();
     *status = {
         from.version,          from.commits,    from.commit_ns, from.commit_ns_last,

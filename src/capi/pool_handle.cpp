@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/agreement.hpp"
+#include "ipv/object_set.hpp"
 #include "pmem/region_format.hpp"
 
 namespace perdure {
@@ -50,6 +51,17 @@ Status check_flags(unsigned flags) {
 int report(const Status& status) {
   last_error = status.message();
   return static_cast<int>(status.code());
+}
+
+void quiesce(const perdure_pool* pool) {
+  if (pool->objects != nullptr) (void)pool->objects->wait();  // told by perdure_ipv_persist()
+}
+
+Status check_no_objects(const perdure_pool* pool) {
+  if (pool->objects == nullptr) return Status::success();
+  return {Code::wrong_state,
+          "the pool has objects of in-place versioning: call perdure_ipv_restart(), "
+          "perdure_ipv_persist() and, before the pool is closed, perdure_ipv_close()"};
 }
 
 Result<OpenOptions> open_options(const perdure_options* given) {

@@ -13,6 +13,10 @@
 #include "object/pool_directory.hpp"
 #include "perdure/perdure.h"
 
+namespace perdure {
+class ObjectSet;  // ipv/object_set.hpp
+}
+
 // The pool hands out arrays by address; they live as long as it does.
 struct perdure_array {
   perdure::VersionedArray* array = nullptr;
@@ -24,7 +28,8 @@ struct perdure_pool {
   std::unique_ptr<perdure::Group> group;  // outlives the pool
   std::unique_ptr<perdure::Pool> pool;
   std::vector<std::unique_ptr<perdure_array>> arrays;
-  bool of_windows = false;  // closed with its last window, not by perdure_close()
+  bool of_windows = false;                // closed with its last window, not by perdure_close()
+  perdure::ObjectSet* objects = nullptr;  // in-place versioning makes its versions
 };
 
 namespace perdure {
@@ -43,6 +48,11 @@ int guarded(const Body& body) noexcept {
     return report(Status(Code::io_error, std::string("unexpected: ") + error.what()));
   }
 }
+
+// Nothing of the pool runs beside the program when it returns.
+void quiesce(const perdure_pool* pool);
+// The call would make, take back or leave a version behind the back of the pool's objects.
+Status check_no_objects(const perdure_pool* pool);
 
 // perdure_options with its defaults and the environment filled in.
 Result<OpenOptions> open_options(const perdure_options* options);

@@ -15,8 +15,8 @@ Status mpi_status(const char* call, int error) {
           std::string(call) + ": " + std::string(text.data(), static_cast<std::size_t>(length))};
 }
 
-MpiGroup::MpiGroup(MPI_Comm comm, std::uint32_t rank, std::uint32_t ranks)
-    : comm_(comm), rank_(rank), ranks_(ranks) {}
+MpiGroup::MpiGroup(MPI_Comm comm, std::uint32_t rank, std::uint32_t ranks, bool beside)
+    : comm_(comm), rank_(rank), ranks_(ranks), beside_(beside) {}
 
 Result<std::unique_ptr<MpiGroup>> MpiGroup::create(MPI_Comm comm) {
   int initialized = 0;
@@ -34,8 +34,11 @@ Result<std::unique_ptr<MpiGroup>> MpiGroup::create(MPI_Comm comm) {
   int ranks = 0;
   PMPI_Comm_rank(copy, &rank);
   PMPI_Comm_size(copy, &ranks);
-  return std::unique_ptr<MpiGroup>(
-      new MpiGroup(copy, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(ranks)));
+  int provided = MPI_THREAD_SINGLE;
+  PMPI_Query_thread(&provided);
+  return std::unique_ptr<MpiGroup>(new MpiGroup(copy, static_cast<std::uint32_t>(rank),
+                                                static_cast<std::uint32_t>(ranks),
+                                                provided == MPI_THREAD_MULTIPLE));
 }
 
 // MPI_MAX of MPI_UINT64_T compares as signed numbers in Debian's MPICH 4.0.2. Signed numbers are

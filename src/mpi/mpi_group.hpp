@@ -1,8 +1,8 @@
 // MPI group: the ranks of a communicator as the group that commits together (base/group.hpp).
 //
 // Calls only PMPI_*, so that tools and Perdure's own interposition never see its messages, and only
-// from the thread that uses the pool. The communicator is a duplicate of the user's, with errors
-// returned.
+// from the thread that uses the pool, unless MPI was initialised with MPI_THREAD_MULTIPLE. The
+// communicator is a duplicate of the user's, with errors returned.
 #pragma once
 
 #include <mpi.h>
@@ -33,15 +33,17 @@ class MpiGroup final : public Group {
   std::uint32_t rank() const override { return rank_; }
   std::uint32_t ranks() const override { return ranks_; }
   Status all_max(std::span<std::uint64_t> values) override;
+  bool may_be_used_beside() const override { return beside_; }
 
   // The duplicate, for collective calls of its own kind; errors are returned.
   MPI_Comm comm() const { return comm_; }
 
  private:
-  MpiGroup(MPI_Comm comm, std::uint32_t rank, std::uint32_t ranks);
+  MpiGroup(MPI_Comm comm, std::uint32_t rank, std::uint32_t ranks, bool beside);
   MPI_Comm comm_;
   std::uint32_t rank_;
   std::uint32_t ranks_;
+  bool beside_;
 };
 
 }  // namespace perdure

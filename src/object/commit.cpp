@@ -48,7 +48,9 @@
 //       are r), nor between its ranks (recover.cpp, C1), nor later (only r's descendants follow).
 //   I8  All ranks have the same retained versions: commits, restores and deletions are agreed, and
 //       recovery drops what some rank lacks. So the same array has the same working copy on all
-//       ranks, and a rank may put into another's by the number of its own.
+//       ranks, and a rank may put into another's by the number of its own. Arrays with a writer
+//       (twin_writer.hpp) are no part of this: one that is unchanged on a rank keeps its copy there
+//       (I1 holds: the head names it still), and nobody else stores to them.
 //
 // This is the pairing "barrier after the slot write, recovery to the minimum". The other right one
 // is "barrier before it, recovery to the maximum"; the mixed ones are wrong. tests/spin/commit.pml

@@ -1,6 +1,5 @@
 #include "object/page_tracker.hpp"
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,6 +7,8 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
+
+#include "object/fault_handler.hpp"
 
 namespace perdure {
 
@@ -25,8 +26,8 @@ namespace {
 constexpr std::size_t ranges_max = 256;
 std::array<TrackedRange, ranges_max> ranges;
 std::mutex ranges_mutex;  // for claiming and releasing; the handler does not take it
-struct sigaction previous_action;
 
+// A fault claimant.
 bool unprotect_touched_block(std::uintptr_t address) {
   for (TrackedRange& range : ranges) {
     const std::uintptr_t base = range.base.load(std::memory_order_acquire);
@@ -38,35 +39,6 @@ bool unprotect_touched_block(std::uintptr_t address) {
     return ::mprotect(reinterpret_cast<void*>(base + begin), count, PROT_READ | PROT_WRITE) == 0;
   }
   return false;
-}
-
-void pass_on(int signal_number, siginfo_t* details, void* context) {
-  if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
-    previous_action.sa_sigaction(signal_number, details, context);
-  } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
-    previous_action.sa_handler(signal_number);
-  } else {
-    ::signal(signal_number, SIG_DFL);  // the faulting instruction runs again and ends the process
-  }
-}
-
-void on_fault(int signal_number, siginfo_t* details, void* context) {
-  const int saved_errno = errno;
-  const auto address = reinterpret_cast<std::uintptr_t>(details->si_addr);
-  const bool ours = details->si_code == SEGV_ACCERR && unprotect_touched_block(address);
-  errno = saved_errno;
-  if (!ours) pass_on(signal_number, details, context);
-}
-
-void install_handler_once() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    struct sigaction action{};
-    action.sa_sigaction = on_fault;
-    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
-    ::sigemptyset(&action.sa_mask);
-    ::sigaction(SIGSEGV, &action, &previous_action);
-  });
 }
 
 }  // namespace
@@ -82,7 +54,7 @@ Result<std::unique_ptr<PageTracker>> PageTracker::create(std::byte* base, std::s
                   "page protection needs a buffer and blocks aligned to " + std::to_string(page) +
                       " bytes; let Perdure allocate the buffer, or use PERDURE_MARKS");
   }
-  install_handler_once();
+  claim_faults(unprotect_touched_block);
   const std::lock_guard<std::mutex> lock(ranges_mutex);
   for (TrackedRange& range : ranges) {
     if (range.base.load() != 0) continue;

@@ -227,14 +227,38 @@ Status Pool::refuse_commit(const Status& state) {
 Result<std::uint64_t> Pool::commit(const Status& ready) {
   if (pending_) PERDURE_TRY(status_of(commit_wait()));
   if (Status state = check_committable(); !state.ok()) return refuse_commit(state);
-  std::uint64_t bytes = 0;
   blocked_ns_ = 0;
   const std::uint64_t start_ns = monotonic_ns();
-  Status data = ready.ok() ? prepare_version() : ready;
+  if (ready.ok()) return save_and_finish(prepare_version(), start_ns);
+  begin_building();  // what is retracted is this version, not the one before
+  return save_and_finish(ready, start_ns);
+}
+
+Result<std::uint64_t> Pool::save_and_finish(const Status& prepared, std::uint64_t start_ns) {
+  std::uint64_t bytes = 0;
+  Status data = prepared;
   if (data.ok()) data = save_arrays(bytes);
   if (data.ok()) data = prepare_companions();
-  blocked_ns_ = monotonic_ns() - start_ns;
+  blocked_ns_ += monotonic_ns() - start_ns;
   return finish_commit(data, bytes);
+}
+
+Status Pool::commit_capture(const Status& ready) {
+  if (pending_) PERDURE_TRY(status_of(commit_wait()));
+  PERDURE_ASSERT(!captured_);
+  captured_ = true;
+  blocked_ns_ = 0;
+  begun_ = ready.ok() ? check_committable() : ready;
+  if (!begun_.ok()) begin_building();
+  if (begun_.ok()) begun_ = prepare_version();
+  return begun_;
+}
+
+Result<std::uint64_t> Pool::commit_captured() {
+  PERDURE_ASSERT(captured_);
+  captured_ = false;
+  if (Status state = check_committable(); !state.ok()) return refuse_commit(state);
+  return save_and_finish(begun_, monotonic_ns());
 }
 
 Status Pool::commit_begin() {

@@ -95,6 +95,14 @@ class Pool {
   // rank says it in `ready`, and the commit fails on all.
   Result<std::uint64_t> commit(const Status& ready = Status::success());
 
+  // The two halves of commit(), for a caller with a thread of its own: commit_capture() takes the
+  // scalars as they are now and is local; commit_captured(), of any thread, does the rest, with
+  // those. In between, and until it has returned, nothing else of the pool is called, and no array
+  // is stored to that has no writer.
+  Status commit_capture(const Status& ready = Status::success());
+  // [collective] Also after a capture that failed: tells the other ranks.
+  Result<std::uint64_t> commit_captured();
+
   // Saves in the background; an array must not be stored to until before_write() has returned.
   Status commit_begin();
   Status before_write(const VersionedArray& array);
@@ -121,6 +129,11 @@ class Pool {
   std::uint32_t keep() const { return region_.geometry.slots - 1; }  // versions
   bool restarted() const { return restarted_; }
   bool commit_pending() const { return pending_; }
+  // Success unless it must be reopened.
+  Status usable() const { return check_usable(); }
+  std::size_t open_arrays() const { return open_.size(); }
+  bool has_companions() const { return !companions_.empty(); }
+  Group& group() { return group_; }
   PoolStatus status() const;
 
  private:
@@ -176,6 +189,7 @@ class Pool {
   Status prepare_version();
   Status save_arrays(std::uint64_t& bytes);
   Status prepare_companions();
+  Result<std::uint64_t> save_and_finish(const Status& prepared, std::uint64_t start_ns);
   Status check_alone(const std::string& what) const;
   Status check_all_staged() const;
   Status refuse_commit(const Status& state);
@@ -207,6 +221,7 @@ class Pool {
   bool restarted_ = false;
   bool pending_ = false;         // begun, and commit_wait() is still to come
   bool pending_staged_ = false;  // it was begun by commit_staged()
+  bool captured_ = false;        // commit_captured() is still to come
   Status begun_;                 // outcome of the beginning on this rank
   bool successor_open_ = false;  // the slot of next_.version is OPEN, durably
   Status broken_;

@@ -391,5 +391,42 @@ TEST_F(PoolTest, with_a_companion_nothing_is_committed_in_the_background_nor_tak
   EXPECT_EQ(listener.heard, "");
 }
 
+TEST_F(PoolTest, a_commit_that_its_caller_refuses_leaves_the_version_before) {
+  open();
+  VersionedArray* a = array("a", shape(ArrayMode::copy));
+  ASSERT_TRUE(pool_->restart().ok());
+  words(a)[0] = 7;
+  ASSERT_EQ(pool_->commit().value(), 1U);
+  words(a)[0] = 8;
+  EXPECT_FALSE(pool_->commit({Code::wrong_state, "the caller found something wrong"}).ok());
+  crash();
+  open();
+  a = array("a", shape(ArrayMode::copy));
+  EXPECT_EQ(pool_->restart().value(), 1U);
+  EXPECT_EQ(words(a)[0], 7);
+}
+
+TEST_F(PoolTest, a_commit_in_two_halves_takes_the_scalars_of_the_first) {
+  open();
+  std::uint64_t step = 0;
+  ASSERT_TRUE(pool_->bind_scalar("step", &step, sizeof step).ok());
+  VersionedArray* a = array("a", shape(ArrayMode::copy));
+  ASSERT_TRUE(pool_->restart().ok());
+  words(a)[3] = 5;
+  step = 1;
+  ASSERT_TRUE(pool_->commit_capture().ok());
+  step = 2;
+  ASSERT_EQ(pool_->commit_captured().value(), 1U);
+  ASSERT_FALSE(pool_->commit_capture({Code::io_error, "the caller's"}).ok());
+  EXPECT_EQ(pool_->commit_captured().status().code(), Code::io_error);
+  crash();
+  open();
+  ASSERT_TRUE(pool_->bind_scalar("step", &step, sizeof step).ok());
+  a = array("a", shape(ArrayMode::copy));
+  EXPECT_EQ(pool_->restart().value(), 1U);
+  EXPECT_EQ(step, 1U);
+  EXPECT_EQ(words(a)[3], 5);
+}
+
 }  // namespace
 }  // namespace perdure

@@ -86,6 +86,7 @@ VersionedArray::VersionedArray(Device& device, ParallelWriter& writer, const Arr
       marks_(options.marks),
       compare_(options.compare),
       keep_contents_(options.keep_contents && options.buffer != nullptr),
+      twin_writer_(options.writer),
       named_(geometry.slots, no_copy) {}
 
 VersionedArray::~VersionedArray() {
@@ -123,6 +124,9 @@ Status VersionedArray::check_options(const ArrayOptions& options) const {
   if (marks_ && compare_) return invalid("marks contradict compare: changes are found either way");
   if (buffer_ != nullptr && mode() != ArrayMode::copy && !log) {
     return invalid("an array in twin or flush mode lives in the pool and takes no buffer");
+  }
+  if (twin_writer_ != nullptr && (mode() != ArrayMode::twin || entry_.shape.checksums)) {
+    return invalid("only a twin array without checksums can have a writer");
   }
   if (options.staged && mode() != ArrayMode::copy && !(log && compare_)) {
     return invalid("only copy mode, and log mode with compare, can be staged");
@@ -213,7 +217,7 @@ Status VersionedArray::start_empty(const ArrayEntry& entry) {
   started_ = true;
   if (buffer_ != nullptr) {
     if (!keep_contents_ || restarted) std::memset(buffer_, 0, entry_.size_bytes);
-  } else if (!keeps) {
+  } else if (!keeps && twin_writer_ == nullptr) {
     for (std::uint32_t copy = 0; copy < entry_.copies; ++copy) {
       if ((named >> copy & 1) == 0) std::memset(copy_address(copy), 0, entry_.size_bytes);
     }
@@ -307,8 +311,15 @@ Result<std::uint64_t> VersionedArray::save_copy() {
   return entry_.size_bytes;
 }
 
+// A copy that was never committed holds nothing that a version could name.
+bool VersionedArray::unchanged() const {
+  return twin_writer_ != nullptr && committed_ && !twin_writer_->changed();
+}
+
 // Flush mode as well: its one copy is the working one.
 Result<std::uint64_t> VersionedArray::save_twin() {
+  if (unchanged()) return std::uint64_t{0};
+  if (twin_writer_ != nullptr) return twin_writer_->save();
   const std::uint64_t offset = entry_.copy_offset(working_copy_);
   if (streamed_begin_ > 0) PERDURE_TRY(writer_.flush(offset, streamed_begin_));
   if (streamed_end_ < entry_.size_bytes) {
@@ -359,7 +370,7 @@ void VersionedArray::store_table() {
 }
 
 void VersionedArray::update_entry(ArrayEntry& entry) const {
-  entry.copy = working_copy_;
+  entry.copy = unchanged() ? entry_.copy : working_copy_;
   if (!entry_.shape.checksums) return;
   const std::vector<std::uint64_t>& table = tables_[working_copy_];
   entry.table_checksum = crc64(table.data(), 8 * table.size());

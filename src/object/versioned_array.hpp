@@ -2,7 +2,8 @@
 // the application's contents into the copy that the next version will name.
 //
 //   copy   the application has one buffer in DRAM; save() copies it to the working copy
-//   twin   the application writes the working copy itself; save() flushes it
+//   twin   the application writes the working copy itself; save() flushes it. With a TwinWriter
+//          that does the saving, and an array that it calls unchanged has nothing to save
 //   log    as copy, but save() copies only blocks that the working copy lacks. Either they are
 //          named (page protection, or mark()): those changed since the last version, and those
 //          changed while other copies were the working one. Or they are found by comparing
@@ -12,8 +13,11 @@
 //   A1  A copy that the head or a retained version names is never stored to (flush: there is none).
 //       The working copy is the lowest that none of them names: it depends on nothing else, so that
 //       it has the same number on all ranks that hold the same versions.
+//       (But for arrays with a writer, which may be unchanged on one rank and changed on another:
+//       nobody but their own rank stores to their copies.)
 //   A2  After save() and a fence the working copy is the array's contents, and its checksum table
-//       in `tables_` is that of those contents.
+//       in `tables_` is that of those contents. The next version names the working copy; but if an
+//       array with a writer is unchanged, it names the committed copy, which holds the contents.
 //   A3  log: a block in which copy c differs from the buffer, or whose checksum in tables_[c] is
 //       not known, is marked in changed_ or in stale_[c]; with compare, differing blocks need no
 //       mark.
@@ -31,6 +35,7 @@
 #include "base/status.hpp"
 #include "object/catalogue.hpp"
 #include "object/page_tracker.hpp"
+#include "object/twin_writer.hpp"
 #include "pmem/device.hpp"
 #include "pmem/parallel.hpp"
 #include "pmem/region.hpp"
@@ -44,7 +49,8 @@ struct ArrayOptions {
   bool staged = false;     // copy, and log with compare: stage() will be called
   // A new array begins with what the caller's buffer holds, instead of zeros.
   bool keep_contents = false;
-  std::uint32_t part = 0;  // of the arrays of one name
+  std::uint32_t part = 0;        // of the arrays of one name
+  TwinWriter* writer = nullptr;  // twin without checksums; outlives the array
 };
 
 // Checks the copy that `entry` names against its checksums, block by block, and copies it to
@@ -119,6 +125,7 @@ class VersionedArray {
   Result<std::uint64_t> save_copy();
   Result<std::uint64_t> save_twin();
   Result<std::uint64_t> save_log();
+  bool unchanged() const;
   bool must_save(std::uint64_t block) const;
   Status save_blocks(std::uint64_t first_block, std::uint64_t blocks);
   void store_table();
@@ -139,6 +146,7 @@ class VersionedArray {
   bool marks_ = false;
   bool compare_ = false;
   bool keep_contents_ = false;
+  TwinWriter* twin_writer_ = nullptr;
   bool started_ = false;
   bool committed_ = false;
   std::uint32_t working_copy_ = 0;

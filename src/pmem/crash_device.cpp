@@ -1,5 +1,8 @@
 #include "pmem/crash_device.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -10,9 +13,9 @@ namespace {
 
 constexpr std::size_t word_bytes = 8;
 
-std::uint64_t load_word(const std::vector<std::byte>& bytes, std::uint64_t word) {
+std::uint64_t load_word(const std::byte* bytes, std::uint64_t word) {
   std::uint64_t value = 0;
-  std::memcpy(&value, bytes.data() + word * word_bytes, word_bytes);
+  std::memcpy(&value, bytes + word * word_bytes, word_bytes);
   return value;
 }
 
@@ -44,22 +47,37 @@ const char* atomicity_name(AtomicityModel model) {
   return "?";
 }
 
-CrashDevice::CrashDevice(std::uint64_t size_bytes_max, std::size_t line_bytes)
+CrashDevice::CrashDevice(std::uint64_t size_bytes_max, std::size_t line_bytes, bool as_file)
     : line_bytes_(line_bytes),
-      volatile_(size_bytes_max),
+      own_(as_file ? 0 : size_bytes_max),
+      volatile_(own_.data()),
       shadow_(size_bytes_max),
       durable_(size_bytes_max),
       lines_((size_bytes_max + line_bytes - 1) / line_bytes) {
   PERDURE_ASSERT(line_bytes % word_bytes == 0 && size_bytes_max % line_bytes == 0);
+  if (!as_file) return;
+  file_ = FileHandle(::memfd_create("crash device", MFD_CLOEXEC));
+  PERDURE_ASSERT(::ftruncate(file_.fd(), static_cast<off_t>(size_bytes_max)) == 0);
+  void* mapped = ::mmap(nullptr, size_bytes_max, PROT_READ | PROT_WRITE, MAP_SHARED, file_.fd(), 0);
+  PERDURE_ASSERT(mapped != MAP_FAILED);
+  volatile_ = static_cast<std::byte*>(mapped);
+}
+
+CrashDevice::~CrashDevice() {
+  if (own_.empty()) ::munmap(volatile_, durable_.size());
+}
+
+DeviceFile CrashDevice::file() const {
+  if (file_.fd() < 0) return {};
+  return {"/proc/self/fd/" + std::to_string(file_.fd()), false};
 }
 
 void CrashDevice::load(std::span<const std::byte> image) {
-  PERDURE_ASSERT(image.size() <= volatile_.size());
+  PERDURE_ASSERT(image.size() <= durable_.size());
   size_bytes_ = image.size();
-  for (auto* bytes : {&volatile_, &shadow_, &durable_}) {
-    std::copy(image.begin(), image.end(), bytes->begin());
-    std::fill(bytes->begin() + static_cast<std::ptrdiff_t>(image.size()), bytes->end(),
-              std::byte{0});
+  for (std::byte* bytes : {volatile_, shadow_.data(), durable_.data()}) {
+    std::copy(image.begin(), image.end(), bytes);
+    std::fill(bytes + image.size(), bytes + durable_.size(), std::byte{0});
   }
   for (Line& line : lines_) {
     line.pending.clear();
@@ -71,20 +89,17 @@ DeviceDescription CrashDevice::describe() const {
   return {"crash device", PersistenceClass::power_failure, "none", line_bytes_};
 }
 
-std::byte* CrashDevice::base() const {
-  return volatile_.data();
-}
-
 Status CrashDevice::resize(std::uint64_t size_bytes) {
-  if (size_bytes > volatile_.size()) return {Code::no_space, "the crash device is full"};
+  if (size_bytes > durable_.size()) return {Code::no_space, "the crash device is full"};
   size_bytes_ = std::max(size_bytes_, size_bytes);
   return Status::success();
 }
 
 void CrashDevice::store(std::uint64_t offset, const void* source, std::size_t count) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
   PERDURE_ASSERT(offset + count <= size_bytes_);
   note_direct_stores();
-  std::memcpy(volatile_.data() + offset, source, count);
+  std::memcpy(volatile_ + offset, source, count);
   counters_.stored_bytes += count;
   const std::uint64_t end = (offset + count + word_bytes - 1) / word_bytes;
   for (std::uint64_t word = offset / word_bytes; word < end; ++word) log_word(word);
@@ -96,6 +111,7 @@ void CrashDevice::store_word(std::uint64_t offset, std::uint64_t word) {
 }
 
 void CrashDevice::copy(std::uint64_t offset, const void* source, std::size_t count) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
   store(offset, source, count);
   counters_.stored_bytes -= count;
   counters_.copied_bytes += count;
@@ -104,6 +120,7 @@ void CrashDevice::copy(std::uint64_t offset, const void* source, std::size_t cou
 
 void CrashDevice::flush(std::uint64_t offset, std::size_t count) {
   if (count == 0) return;
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
   note_direct_stores();
   counters_.flush_calls += 1;
   const std::uint64_t last = (offset + count - 1) / line_bytes_;
@@ -115,6 +132,7 @@ void CrashDevice::flush(std::uint64_t offset, std::size_t count) {
 }
 
 Status CrashDevice::fence() {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
   note_direct_stores();
   if (on_fence) on_fence(*this);
   if (++counters_.fence_calls == failing_fence) return {Code::io_error, "the fence failed"};
@@ -137,9 +155,9 @@ void CrashDevice::log_word(std::uint64_t word) {
 }
 
 void CrashDevice::note_direct_stores() {
-  if (std::memcmp(volatile_.data(), shadow_.data(), size_bytes_) == 0) return;
+  if (std::memcmp(volatile_, shadow_.data(), size_bytes_) == 0) return;
   for (std::uint64_t word = 0; word * word_bytes < size_bytes_; ++word) {
-    if (load_word(volatile_, word) != load_word(shadow_, word)) log_word(word);
+    if (load_word(volatile_, word) != load_word(shadow_.data(), word)) log_word(word);
   }
 }
 
@@ -181,6 +199,7 @@ void CrashDevice::apply(const std::vector<Unit>& units, const std::vector<std::u
 
 ImageCount CrashDevice::for_each_image(AtomicityModel model, std::uint64_t bound,
                                        std::uint64_t seed, const ImageFunction& function) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
   note_direct_stores();
   const std::vector<Unit> all = units(model);
   const auto radix = [&all](std::size_t i) {

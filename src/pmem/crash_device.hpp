@@ -17,18 +17,22 @@
 // evicted at any time: exhaustive up to a bound, beyond it sampled by a seed, none and all of them
 // included.
 //
-// Threads: one at a time. The line size is a parameter, so that small cases are exhaustive.
+// Threads: the verbs lock each other out, so that a thread may flush beside the one that stores; a
+// store through base() that meets a verb is taken by it or by the next one. The line size is a
+// parameter, so that small cases are exhaustive.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
 
 #include "base/status.hpp"
 #include "pmem/device.hpp"
+#include "pmem/file_handle.hpp"
 
 namespace perdure {
 
@@ -42,14 +46,17 @@ struct ImageCount {
 
 class CrashDevice final : public Device {
  public:
-  // `size_bytes_max` bytes are reserved; the device starts empty.
-  CrashDevice(std::uint64_t size_bytes_max, std::size_t line_bytes);
+  // `size_bytes_max` bytes are reserved; the device starts empty. With `as_file` what base() shows
+  // is a file in memory, so that it can be mapped again (shared_view.hpp).
+  CrashDevice(std::uint64_t size_bytes_max, std::size_t line_bytes, bool as_file = false);
+  ~CrashDevice() override;
 
   // Starts from an image in which everything is durable.
   void load(std::span<const std::byte> image);
 
   DeviceDescription describe() const override;
-  std::byte* base() const override;
+  DeviceFile file() const override;
+  std::byte* base() const override { return volatile_; }
   std::uint64_t size_bytes() const override { return size_bytes_; }
   DeviceCounters counters() const override { return counters_; }
   Status resize(std::uint64_t size_bytes) override;
@@ -92,9 +99,12 @@ class CrashDevice final : public Device {
   void apply(const std::vector<Unit>& units, const std::vector<std::uint32_t>& chosen,
              std::vector<std::byte>& image) const;
 
+  mutable std::recursive_mutex mutex_;  // recursive: on_fence asks for images
   std::size_t line_bytes_;
   std::uint64_t size_bytes_ = 0;
-  mutable std::vector<std::byte> volatile_;
+  std::vector<std::byte> own_;  // behind volatile_ if it is no file
+  std::byte* volatile_ = nullptr;
+  FileHandle file_;
   std::vector<std::byte> shadow_;  // durable_ with all logged stores applied
   std::vector<std::byte> durable_;
   std::vector<Line> lines_;

@@ -42,7 +42,8 @@ Result<std::byte*> map_shared_view(const FilePages& pages, std::byte* address, b
   int flags = pages.file.map_sync ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED;
   if (address != nullptr) flags |= MAP_FIXED;
   if (populate) flags |= MAP_POPULATE;
-  void* mapped = ::mmap(address, pages.bytes, PROT_READ | PROT_WRITE, flags, handle.value().fd(),
+  const int protection = pages.writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* mapped = ::mmap(address, pages.bytes, protection, flags, handle.value().fd(),
                         static_cast<off_t>(pages.offset));
   if (mapped == MAP_FAILED) {
     return errno_status("map " + std::to_string(pages.bytes) + " bytes of " + pages.file.path,

@@ -28,6 +28,7 @@ struct FilePages {
   FileIdentity identity;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
+  bool writable = true;
 };
 
 // Maps the pages at `address`, in place of what is there; a multiple of the page size. With

@@ -1,0 +1,285 @@
+// perdure_ipv.h and perdure_ipv_abi.h over the classes of ipv/: checks arguments, finds the object,
+// turns Status into codes, and no more.
+#include "perdure/perdure_ipv.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include "ipv/object_set.hpp"
+#include "perdure/perdure_ipv_abi.h"
+#include "pool_handle.hpp"
+
+using perdure::ByteRange;
+using perdure::Code;
+using perdure::guarded;
+using perdure::InPlaceObject;
+using perdure::ObjectSet;
+using perdure::Status;
+using perdure::Tier;
+using perdure::view_page_bytes;
+
+namespace {
+
+// The objects of the process. Not destroyed at its end: a program that ends without
+// perdure_ipv_close() waits for nobody.
+ObjectSet* set = nullptr;
+perdure_pool* set_pool = nullptr;
+
+// perdure_flush_*() without objects.
+std::unique_ptr<perdure::FlushThread> flush_thread;
+unsigned flush_threads = 1;
+
+// perdure_ipv_alloc(): what was given, and how many bytes were mapped.
+struct Allocations {
+  std::mutex mutex;
+  std::map<std::uintptr_t, std::size_t> mapped;
+};
+Allocations& allocations() {
+  static Allocations all;
+  return all;
+}
+
+std::uintptr_t number(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+
+Status need_set() {
+  if (set != nullptr) return Status::success();
+  return {Code::wrong_state, "there are no objects; call perdure_ipv_open() first"};
+}
+
+void take_bounds() {
+  perdure_ipv_low = set == nullptr ? 0 : set->low();
+  perdure_ipv_high = set == nullptr ? 0 : set->high();
+}
+
+bool has_whole_pages(const void* address, std::size_t bytes) {
+  if (bytes >= view_page_bytes) return true;
+  Allocations& all = allocations();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  return all.mapped.contains(number(address));
+}
+
+// The hooks' first question; memory that is no object's costs two comparisons.
+InPlaceObject* object_of(const void* address) {
+  const std::uintptr_t at = number(address);
+  if (at < perdure_ipv_low || at >= perdure_ipv_high) return nullptr;
+  return set->find(at);
+}
+
+ByteRange range_of(const InPlaceObject& object, const void* first, std::size_t bytes) {
+  const std::uint64_t begin = number(first) - object.first();
+  return {begin, begin + bytes};
+}
+
+Status wait_for_flushes() {
+  if (set != nullptr) return set->wait();
+  return flush_thread == nullptr ? Status::success() : flush_thread->drain();
+}
+
+Status pin_object(const void* address, Status (InPlaceObject::*how)()) {
+  PERDURE_TRY(need_set());
+  InPlaceObject* object = object_of(address);
+  if (object == nullptr) object = set->holding(number(address));
+  if (object == nullptr) return {Code::not_found, "no object holds this address"};
+  return (object->*how)();
+}
+
+}  // namespace
+
+extern "C" {
+
+uintptr_t perdure_ipv_low = 0;
+uintptr_t perdure_ipv_high = 0;
+
+int perdure_ipv_open(perdure_pool* pool, const perdure_ipv_options* options) {
+  return guarded([&]() -> Status {
+    if (pool == nullptr) return {Code::invalid_argument, "a pool is needed"};
+    auto given = perdure::ipv_options(options, std::getenv("PERDURE_IPV"));
+    if (!given.ok()) return given.status();
+    auto opened = ObjectSet::open(*pool->pool, given.value());
+    if (!opened.ok()) return opened.status();
+    flush_thread.reset();
+    set = opened.take().release();
+    set_pool = pool;
+    pool->objects = set;
+    return Status::success();
+  });
+}
+
+int perdure_ipv_object(const char* name, void* address, size_t bytes,
+                       const perdure_ipv_object_options* options) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need_set());
+    const int tier = options == nullptr ? PERDURE_IPV_AUTO : options->tier;
+    return set->add(name == nullptr ? "" : name, address, bytes, static_cast<Tier>(tier),
+                    has_whole_pages(address, bytes));
+  });
+}
+
+void* perdure_ipv_alloc(size_t bytes) {
+  constexpr std::size_t table_bytes = std::size_t{2} << 20U;
+  const std::size_t pages =
+      std::max<std::size_t>(perdure::align_up(bytes, view_page_bytes), view_page_bytes);
+  const std::size_t align = pages >= table_bytes ? table_bytes : view_page_bytes;
+  if (pages < bytes || pages + align < pages) return nullptr;
+  void* mapped = ::mmap(nullptr, pages + align, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  const std::uintptr_t first = perdure::align_up(number(mapped), align);
+  if (first != number(mapped)) ::munmap(mapped, first - number(mapped));
+  const std::uintptr_t end = number(mapped) + pages + align;
+  if (first + pages != end) ::munmap(reinterpret_cast<void*>(first + pages), end - first - pages);
+  Allocations& all = allocations();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  all.mapped[first] = pages;
+  return reinterpret_cast<void*>(first);
+}
+
+void perdure_ipv_free(void* address) {
+  if (address == nullptr) return;
+  if (object_of(address) != nullptr) {
+    (void)perdure::report(
+        {Code::wrong_state, "perdure_ipv_free() of an object; call perdure_ipv_close() before"});
+    return;
+  }
+  Allocations& all = allocations();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  const auto known = all.mapped.find(number(address));
+  if (known == all.mapped.end()) return;
+  ::munmap(address, known->second);
+  all.mapped.erase(known);
+}
+
+int perdure_ipv_restart(uint64_t* version) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need_set());
+    const auto restored = set->restart();
+    take_bounds();
+    if (restored.ok() && version != nullptr) *version = restored.value();
+    return restored.status();
+  });
+}
+
+int perdure_ipv_persist(uint64_t* version) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need_set());
+    const auto durable = set->persist();
+    if (durable.ok() && version != nullptr) *version = durable.value();
+    return durable.status();
+  });
+}
+
+int perdure_ipv_close(void) {
+  return guarded([&]() -> Status {
+    if (set == nullptr) return Status::success();
+    perdure_ipv_low = perdure_ipv_high = 0;
+    const Status closed = set->close();
+    set_pool->objects = nullptr;
+    delete set;
+    set = nullptr;
+    return closed;
+  });
+}
+
+void perdure_ipv_touch(void* address, size_t bytes) {
+  if (set != nullptr) set->touch(address, bytes);
+}
+
+int perdure_ipv_pin(const void* address) {
+  return guarded([&] { return pin_object(address, &InPlaceObject::pin); });
+}
+
+int perdure_ipv_unpin(const void* address) {
+  return guarded([&] { return pin_object(address, &InPlaceObject::unpin); });
+}
+
+int perdure_ipv_status(const char* name, perdure_ipv_object_status* status) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need_set());
+    if (name == nullptr || status == nullptr) {
+      return {Code::invalid_argument, "a name and a place are needed"};
+    }
+    const InPlaceObject* object = set->named(name);
+    if (object == nullptr) {
+      return {Code::not_found, "there is no object " + perdure::quoted(name)};
+    }
+    *status = object->status();
+    return Status::success();
+  });
+}
+
+int perdure_flush_init(unsigned threads) {
+  return guarded([&]() -> Status {
+    if (threads > 256) {
+      return {Code::invalid_argument,
+              std::to_string(threads) + " threads that flush; at most 256 make sense"};
+    }
+    if (set != nullptr) return set->start_flush_thread(threads);
+    flush_threads = std::max(threads, 1U);
+    if (flush_thread == nullptr) flush_thread = std::make_unique<perdure::FlushThread>();
+    return Status::success();
+  });
+}
+
+int perdure_flush_async(const void* address, size_t bytes) {
+  return guarded([&]() -> Status {
+    if (address == nullptr && bytes != 0) {
+      return {Code::invalid_argument, "an address is needed"};
+    }
+    if (bytes == 0) return Status::success();
+    if (set != nullptr) return set->flush_early(address, bytes);
+    if (flush_thread == nullptr) {
+      return {Code::wrong_state, "perdure_flush_init() must be called first"};
+    }
+    flush_thread->add([address, bytes, threads = flush_threads] {
+      return perdure::flush_memory(address, bytes, threads);
+    });
+    return Status::success();
+  });
+}
+
+int perdure_flush_barrier(void) {
+  return guarded([] { return wait_for_flushes(); });
+}
+
+struct perdure_ipv_row perdure_ipv_row_begin(void* first, size_t bytes) {
+  InPlaceObject* object = object_of(first);
+  if (object == nullptr) return {0, 0};
+  return object->row_begin(range_of(*object, first, bytes));
+}
+
+void perdure_ipv_row_end(void* first, size_t bytes) {
+  InPlaceObject* object = object_of(first);
+  if (object != nullptr) object->row_end(range_of(*object, first, bytes));
+}
+
+struct perdure_ipv_row perdure_ipv_box_begin(void* first, unsigned dimensions, const size_t* counts,
+                                             const size_t* strides) {
+  InPlaceObject* object = object_of(first);
+  if (object == nullptr) return {0, 0};
+  return object->box_begin({number(first) - object->first(), dimensions, counts, strides});
+}
+
+void perdure_ipv_box_end(void* first, unsigned dimensions, const size_t* counts,
+                         const size_t* strides) {
+  InPlaceObject* object = object_of(first);
+  if (object == nullptr) return;
+  object->box_end({number(first) - object->first(), dimensions, counts, strides});
+}
+
+void perdure_ipv_nest_end(void* address) {
+  InPlaceObject* object = object_of(address);
+  if (object != nullptr) set->nest_end(*object);
+}
+
+void perdure_ipv_plain(void* address) {
+  InPlaceObject* object = object_of(address);
+  if (object != nullptr) object->plain();
+}
+
+}  // extern "C"

@@ -1,0 +1,101 @@
+#include "ipv/flush_thread.hpp"
+
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "pmem/flush.hpp"
+
+namespace perdure {
+namespace {
+
+// The program's signals are its own threads'.
+void leave_signals_to_others() {
+  sigset_t set;
+  ::sigfillset(&set);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) ::sigdelset(&set, fault);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+}  // namespace
+
+FlushThread::FlushThread() : thread_([this] { run(); }) {}
+
+FlushThread::~FlushThread() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void FlushThread::add(Work work) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    queue_.push_back(std::move(work));
+  }
+  changed_.notify_all();
+}
+
+Status FlushThread::drain() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [this] { return queue_.empty() && !busy_; });
+  return std::exchange(failure_, Status::success());
+}
+
+void FlushThread::run() {
+  leave_signals_to_others();
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    const Work work = std::move(queue_.front());
+    queue_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    const Status status = work();
+    lock.lock();
+    busy_ = false;
+    if (failure_.ok()) failure_ = status;
+    changed_.notify_all();
+  }
+}
+
+bool processor_is_idle(std::uint32_t ranks) {
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const long threads = text == nullptr ? 1 : std::max(1L, std::strtol(text, nullptr, 10));
+  return static_cast<long>(ranks) * threads < CPU_COUNT(&allowed);
+}
+
+Status flush_memory(const void* address, std::size_t bytes, unsigned threads) {
+  const FlushPrimitives& primitives = flush_primitives();
+  const auto* first = static_cast<const std::byte*>(address);
+  const std::size_t share =
+      (bytes / std::max(threads, 1U) + cache_line_bytes) / cache_line_bytes * cache_line_bytes;
+  std::vector<std::thread> others;
+  for (std::size_t begin = share; begin < bytes; begin += share) {
+    others.emplace_back([&primitives, first, begin, count = std::min(share, bytes - begin)] {
+      primitives.flush(first + begin, count);
+      primitives.fence();
+    });
+  }
+  primitives.flush(first, std::min(share, bytes));
+  primitives.fence();
+  for (std::thread& other : others) other.join();
+  return Status::success();
+}
+
+Status flush_whole_cache() {
+  return {Code::unsupported,
+          "the whole cache can't be flushed: WBINVD is for the kernel only, most virtual machines "
+          "run it as a no-op, and it throws out other jobs' lines; flush lines instead, which "
+          "PERDURE_FLUSH=clwb|clflushopt|clflush chooses"};
+}
+
+}  // namespace perdure

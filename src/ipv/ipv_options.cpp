@@ -1,0 +1,96 @@
+#include "ipv/ipv_options.hpp"
+
+#include <algorithm>
+
+#include "base/key_values.hpp"
+#include "ipv/flush_thread.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr unsigned threads_max = 256;
+constexpr unsigned every_max = 1'000'000'000;
+
+Status set_switch(const std::string& key, const std::string& value, bool& place) {
+  return set_choice<bool>(key, value, "on or off", {{"on", true}, {"off", false}}, place);
+}
+
+Status set_tier(const std::string& value, IpvOptions& options) {
+  Tier tier = PERDURE_IPV_AUTO;
+  PERDURE_TRY(set_choice<Tier>("tier", value, "auto, version, stream, swap, copy or fused",
+                               {{"auto", PERDURE_IPV_AUTO},
+                                {"version", PERDURE_IPV_VERSION},
+                                {"stream", PERDURE_IPV_STREAM},
+                                {"swap", PERDURE_IPV_SWAP},
+                                {"copy", PERDURE_IPV_COPY},
+                                {"fused", PERDURE_IPV_FUSED}},
+                               tier));
+  options.tier = tier;
+  return Status::success();
+}
+
+Status set_flush(const std::string& value) {
+  bool whole = false;
+  PERDURE_TRY(set_choice<bool>("flush", value, "lines or cache",
+                               {{"lines", false}, {"cache", true}}, whole));
+  return whole ? flush_whole_cache() : Status::success();
+}
+
+Status set_option(const std::string& key, const std::string& value, IpvOptions& options) {
+  if (key == "tier") return set_tier(value, options);
+  if (key == "guard") return set_switch(key, value, options.guard);
+  if (key == "threads") return set_unsigned(key, value, threads_max, options.threads);
+  if (key == "every") return set_unsigned(key, value, every_max, options.every);
+  if (key == "report") return set_text(key, value, options.report);
+  if (key == "flush") return set_flush(value);
+  if (key == "remap") return set_switch(key, value, options.move_views);
+  if (key == "helper") {
+    bool on = false;
+    PERDURE_TRY(set_switch(key, value, on));
+    options.helper = on;
+    return Status::success();
+  }
+  return {Code::invalid_argument,
+          "PERDURE_IPV has no '" + key +
+              "'; it knows tier, helper, every, guard, threads, report, flush and remap"};
+}
+
+Status check(const IpvOptions& options) {
+  if (options.threads > threads_max || options.every > every_max) {
+    return {Code::invalid_argument, "perdure_ipv_options: at most 256 threads, and every at most " +
+                                        std::to_string(every_max)};
+  }
+  return Status::success();
+}
+
+}  // namespace
+
+Status check_tier(int tier) {
+  if (tier >= PERDURE_IPV_AUTO && tier <= PERDURE_IPV_FUSED) return Status::success();
+  return {Code::invalid_argument,
+          "tier " + std::to_string(tier) + " is none of enum perdure_ipv_tier"};
+}
+
+Result<IpvOptions> ipv_options(const perdure_ipv_options* given, const char* environment) {
+  IpvOptions options;
+  if (given != nullptr) {
+    if (given->helper != 0) options.helper = given->helper > 0;
+    options.threads = given->threads;
+    options.every = given->every;
+    options.guard = given->no_guard == 0;
+    if (given->report != nullptr) options.report = given->report;
+  }
+  if (environment != nullptr && *environment != '\0') {
+    std::string text = environment;  // split_key_values() takes semicolons
+    std::replace(text.begin(), text.end(), ',', ';');
+    auto pairs = split_key_values(text, "PERDURE_IPV", "tier=copy,helper=on");
+    if (!pairs.ok()) return pairs.status();
+    for (const auto& [key, value] : pairs.value()) PERDURE_TRY(set_option(key, value, options));
+  }
+  PERDURE_TRY(check(options));
+  options.threads = std::max(options.threads, 1U);
+  options.every = std::max(options.every, 1U);
+  return options;
+}
+
+}  // namespace perdure

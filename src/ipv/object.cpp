@@ -1,0 +1,341 @@
+// Object: what its address shows, and when it may be stored to.
+//
+// An object is a twin array of the pool. In the tiers VERSION, STREAM and SWAP it lives in the
+// pool: its address shows a view of one of the copies. In COPY and FUSED it lives in memory beside,
+// and its lines are copied to the working copy. An epoch reaches from its first store after a
+// persistence point to the next one. old is the committed copy, new the working one
+// (versioned_array.hpp, A1).
+//
+// Invariants
+//   P1  Nothing stores to a copy that a version names, or that the version under way will name: an
+//       epoch begins, and a sealed or handed object is stored to again, only when no version is
+//       under way on any rank. Recovery can then choose only versions that name neither new nor
+//       what the lines below call new. (The paper waits before the first *read*. Reading harms
+//       nothing; an object that is written without being read would be stored to too early.)
+//   P2  In an epoch in the pool, the bytes in interval_ are current in new. All others are current
+//       in old and were not stored to since the copies changed roles. Where the lines of lacking_
+//       [new] are not, old and new are equal, so these bytes need not be copied.
+//   P3  Outside of nests (perdure_ipv_abi.h, R3) all of the object is current where the address
+//       shows it: nest_end() and plain() complete new before they return.
+//   P4  While the address can be stored to and no row is announced, every line counts as changed,
+//       and as dirty or pending. So dirty_ and pending_ hold all lines of new that may not be
+//       durable, and changed_ all in which new may differ from old: announced rows are in them, and
+//       what no row announces is either refused by a read-only view, which leads to fault(), or
+//       happens when all lines count. Without guard, plain() is the program's duty.
+//   P5  Whoever makes the address writable where it was not does so last: first the contents are
+//       whole there. Several threads may fault at once; the lock lets one do it, and the others try
+//       again when the view can be written. A thread that only reads is never refused: views
+//       change in one step (address_views.hpp).
+//   P6  A version takes the lines of dirty_ and pending_ and nothing else, flushes or copies them,
+//       and the pool's commit fences (commit.cpp, 1). Copies by another thread than the committing
+//       one were fenced there (device.hpp, D4).
+//   P7  When a version was retracted its contents stay where they are, not committed, and all lines
+//       count again (P4). When its outcome is unknown neither copy is stored to again: the object
+//       goes to ordinary memory at its next store.
+//
+// Where the agreement of a version may run. With several ranks a commit exchanges messages. A
+// thread beside the program may do that only if the message library allows it
+// (MPI_THREAD_MULTIPLE): then every rank's thread enters the agreement whatever its program does,
+// and a program that waits at its first store waits for threads that need nothing of it.
+// Otherwise the exchange would have to be made by the program's thread at some later call, and a
+// rank that waits at its first store for its neighbour's part would wait for a neighbour that
+// itself waits for a message of this rank's program: nothing says that it ends. So the commit then
+// stays at the persistence point, which all ranks enter, and the thread beside only flushes early.
+#include "ipv/object.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "base/clock.hpp"
+#include "ipv/this_thread.hpp"
+
+namespace perdure {
+namespace {
+
+std::uint64_t whole_pages_of(std::uint64_t bytes) {
+  return align_up(bytes, view_page_bytes);
+}
+
+[[noreturn]] void end_without_view() {
+  static constexpr char text[] =
+      "perdure: the kernel refuses to map an object's other copy (see vm.max_map_count); the last "
+      "committed version is whole\n";
+  [[maybe_unused]] const auto ignored = ::write(2, text, sizeof text - 1);
+  std::abort();
+}
+
+}  // namespace
+
+void ObjectSurroundings::end_wait() noexcept {
+  under_way.store(0, std::memory_order_release);
+  under_way.notify_all();
+}
+
+void ObjectSurroundings::wait_until_settled() const noexcept {
+  while (under_way.load(std::memory_order_acquire) != 0) under_way.wait(1);
+}
+
+InPlaceObject::InPlaceObject(ObjectSurroundings& surroundings, std::string name, std::byte* address,
+                             std::uint64_t bytes, Tier wish, bool whole_pages)
+    : surroundings_(surroundings),
+      device_(surroundings.device),
+      name_(std::move(name)),
+      address_(address),
+      bytes_(bytes),
+      wish_(wish),
+      whole_pages_(whole_pages),
+      tier_(wish),
+      changed_(bytes),
+      dirty_(bytes),
+      pending_(bytes) {}
+
+InPlaceObject::~InPlaceObject() {
+  if (memory_ != nullptr) unmap_shared_view(memory_, whole_pages_of(bytes_));
+}
+
+// Stores to it are neither seen nor, as in FUSED, announced.
+bool InPlaceObject::always_changed() const {
+  return tier_ == PERDURE_IPV_COPY && (views_ == nullptr || pins_ > 0 || !surroundings_.guard);
+}
+
+Status InPlaceObject::make_views() {
+  if (views_ != nullptr) return Status::success();
+  if (first() % view_page_bytes != 0) {
+    return {Code::unsupported, "its address is no multiple of the page size"};
+  }
+  if (!whole_pages_) return {Code::unsupported, "it is smaller than a page"};
+  views_ =
+      std::make_unique<AddressViews>(address_, whole_pages_of(bytes_), surroundings_.move_views);
+  return Status::success();
+}
+
+Status InPlaceObject::ensure_pool_places() {
+  if (!pool_places_.empty()) return Status::success();
+  const DeviceFile file = device_.file();
+  if (file.path.empty()) return {Code::unsupported, "the pool's device is no file"};
+  auto identity = identify_file(file.path);
+  if (!identity.ok()) return identity.status();
+  PERDURE_TRY(make_views());
+  std::vector<unsigned> places;
+  for (std::uint32_t copy = 0; copy < array_->copies(); ++copy) {
+    if (array_->copy_offset(copy) % view_page_bytes != 0) {
+      return {Code::unsupported, "the pool's copies don't begin at pages"};
+    }
+    auto place = views_->add_place(
+        {file, identity.value(), array_->copy_offset(copy), views_->bytes(), true});
+    if (!place.ok()) return place.status();
+    places.push_back(place.value());
+  }
+  pool_places_ = std::move(places);
+  return Status::success();
+}
+
+Status InPlaceObject::ensure_memory_place() {
+  if (memory_place_) return Status::success();
+  PERDURE_TRY(make_views());
+  auto pages = make_memory_pages(views_->bytes(), memory_file_);
+  if (!pages.ok()) return pages.status();
+  auto mapped = map_shared_view(pages.value(), nullptr, true);
+  if (!mapped.ok()) return mapped.status();
+  auto place = views_->add_place(pages.value());
+  if (!place.ok()) {
+    unmap_shared_view(mapped.value(), views_->bytes());
+    return place.status();
+  }
+  memory_ = mapped.value();
+  memory_place_ = place.value();
+  return Status::success();
+}
+
+void InPlaceObject::show(unsigned place, ViewAccess access) {
+  const std::uint64_t start_ns = monotonic_ns();
+  if (!views_->show(place, access)) end_without_view();
+  swap_ns_.add(monotonic_ns() - start_ns);
+}
+
+// As it is between a persistence point and the next store.
+void InPlaceObject::show_idle(unsigned place) {
+  show(place, surroundings_.guard && pins_ == 0 ? ViewAccess::read : ViewAccess::write);
+}
+
+unsigned InPlaceObject::home_place() const {
+  return placed() ? pool_places_[array_->working_copy()] : *memory_place_;
+}
+
+// Decides what is possible; the wish if it is.
+void InPlaceObject::start_tier(Tier tier) {
+  if (pins_ > 0) {  // its pages must not change
+    why_copy_ = "it was pinned before the restart";
+    return start_copy();
+  }
+  Status pool = tier == PERDURE_IPV_AUTO || in_pool(tier) ? ensure_pool_places() : Status();
+  Status memory = tier == PERDURE_IPV_AUTO || !in_pool(tier) ? ensure_memory_place() : Status();
+  if (pool.ok() && memory.ok()) {
+    if (tier == PERDURE_IPV_AUTO) {
+      choice_.emplace(std::vector<Tier>{PERDURE_IPV_VERSION, PERDURE_IPV_FUSED, PERDURE_IPV_STREAM,
+                                        PERDURE_IPV_COPY, PERDURE_IPV_SWAP});
+      tier = choice_->next();
+    }
+    tier_ = usual_tier_ = tier;
+    return;
+  }
+  why_copy_ = pool.ok() ? memory.message() : pool.message();
+  start_copy();
+}
+
+// What is always possible.
+void InPlaceObject::start_copy() {
+  tier_ = usual_tier_ = PERDURE_IPV_COPY;
+  if (pins_ == 0 && ensure_memory_place().ok()) return;
+  views_.reset();
+  pool_places_.clear();
+}
+
+Status InPlaceObject::start() {
+  start_tier(wish_);
+  thread_ = this_thread();
+  lacking_.assign(array_->copies(), LineSet(bytes_));
+  for (LineSet& lines : lacking_) lines.add_all();
+  if (array_->committed()) {
+    lacking_[array_->consistent_copy()].clear();
+    if (!placed()) {
+      PERDURE_TRY(verify_and_copy(device_, array_->entry(), bytes_, memory(), nullptr));
+    }
+    if (views_ != nullptr) {
+      show_idle(placed() ? pool_places_[array_->consistent_copy()] : *memory_place_);
+    }
+    phase_ = Phase::clean;
+    return Status::success();
+  }
+  // Its own contents are what the first version will hold: all of them are still to be saved.
+  new_offset_ = array_->copy_offset(array_->working_copy());
+  if (placed()) device_.store(new_offset_, address_, bytes_);
+  if (!placed() && memory_ != nullptr) std::memcpy(memory_, address_, bytes_);
+  if (views_ != nullptr) show_idle(home_place());
+  (void)interval_.complete(bytes_);
+  note_all_changed();
+  phase_ = Phase::sealed;
+  return Status::success();
+}
+
+void InPlaceObject::leave() {
+  surroundings_.wait_until_settled();
+  const std::lock_guard<FaultLock> lock(lock_);
+  if (phase_ == Phase::off) return;
+  stop_early_flush();
+  if (phase_ == Phase::writing && placed()) {
+    for (const ByteRange& range : interval_.complete(bytes_)) store_old(range);
+  }
+  if (views_ != nullptr && !views_->leave()) end_without_view();
+  phase_ = Phase::off;
+}
+
+void InPlaceObject::note_all_changed() {
+  if (all_changed_ && phase_ == Phase::writing) return;
+  all_changed_ = true;
+  changed_.add_all();
+  (placed() ? dirty_ : pending_).add_all();
+}
+
+// P1 holds: the caller has waited.
+void InPlaceObject::begin_epoch() {
+  const std::uint32_t copy = array_->working_copy();
+  new_offset_ = array_->copy_offset(copy);
+  old_offset_ = array_->copy_offset(array_->consistent_copy());
+  interval_.reset();
+  nests_ = 0;
+  epoch_tier_ = tier_;
+  epoch_cost_ns_ = waited_epoch_ns_;
+  waited_epoch_ns_ = 0;
+  if (placed()) {
+    swaps_.add(1);
+  } else {
+    pending_.assign(lacking_[copy]);
+  }
+}
+
+// The address can be stored to from here on.
+void InPlaceObject::enter_writing() {
+  if (views_ != nullptr) show(home_place(), ViewAccess::write);
+  phase_ = Phase::writing;
+}
+
+// P5: new is completed before it can be stored to.
+void InPlaceObject::plain_locked() {
+  if (phase_ == Phase::writing && all_changed_) return;
+  const std::uint64_t start_ns = monotonic_ns();
+  if (phase_ == Phase::clean) begin_epoch();
+  stop_early_flush();
+  if (placed()) {
+    for (const ByteRange& range : interval_.complete(bytes_)) store_old(range);
+  }
+  note_all_changed();
+  if (phase_ != Phase::writing) enter_writing();
+  if (nest_since_ns_ == 0) epoch_cost_ns_ += monotonic_ns() - start_ns;
+}
+
+// Waits for the version under way, and takes the lock (P1). An object that did not change waits as
+// well: which copy is its working one is decided again when the version is made.
+void InPlaceObject::lock_for_stores() {
+  std::uint64_t waited_ns = 0;
+  for (;;) {
+    if (surroundings_.under_way.load(std::memory_order_acquire) != 0) {
+      const std::uint64_t start_ns = monotonic_ns();
+      surroundings_.wait_until_settled();
+      waited_ns += monotonic_ns() - start_ns;
+    }
+    lock_.lock();
+    if (surroundings_.under_way.load(std::memory_order_acquire) == 0) break;
+    lock_.unlock();
+  }
+  if (waited_ns != 0) {
+    waited_ns_.add(waited_ns);
+    waited_epoch_ns_ += waited_ns;
+  }
+  if (phase_ != Phase::lost) return;
+  if (views_ != nullptr && !views_->leave()) end_without_view();  // P7
+  phase_ = Phase::off;
+}
+
+void InPlaceObject::plain() {
+  lock_for_stores();
+  if (phase_ != Phase::off) plain_locked();
+  lock_.unlock();
+}
+
+bool InPlaceObject::fault() {
+  if (phase_ == Phase::off) return false;
+  lock_for_stores();
+  if (phase_ == Phase::clean || phase_ == Phase::sealed) {
+    guard_faults_.add(1);
+    plain_locked();
+  }
+  lock_.unlock();
+  return true;
+}
+
+perdure_ipv_object_status InPlaceObject::status() const {
+  perdure_ipv_object_status status{};
+  status.tier = tier_;
+  status.versions = versions_.get();
+  status.rows = rows_.get();
+  status.fresh_row_bytes = fresh_row_bytes_.get();
+  status.copied_bytes = copied_bytes_.get();
+  status.flushed_bytes = flushed_bytes_.get();
+  status.streamed_bytes = streamed_bytes_.get();
+  status.swaps = swaps_.get();
+  status.swap_ns = swap_ns_.get();
+  status.guard_faults = guard_faults_.get();
+  status.persist_ns = waited_ns_.get();
+  if (array_ != nullptr) status.pool_bytes = array_->copies() * array_->entry().stride_bytes;
+  status.dram_bytes = memory_ == nullptr ? 0 : views_->bytes();
+  if (!placed() && memory_ == nullptr) status.dram_bytes = bytes_;
+  status.dram_bytes += row_room_;
+  return status;
+}
+
+}  // namespace perdure

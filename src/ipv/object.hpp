@@ -1,0 +1,218 @@
+// Object: one array of a program that gets a version at every persistence point, at the address
+// where it is. The invariants, and why they are enough, stand at the top of object.cpp.
+//
+// Threads: the row hooks, hand_over() and what stands below it are called by the thread that
+// started the object; plain() and fault() by any, at the same time; save() and settle() by the
+// thread that commits; flush_early() by the flushing thread. Failure: if the kernel refuses to move
+// a view the process ends with a sentence, as there is nowhere to go on storing.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "ipv/address_views.hpp"
+#include "ipv/fault_lock.hpp"
+#include "ipv/interval.hpp"
+#include "ipv/line_set.hpp"
+#include "ipv/tier_choice.hpp"
+#include "object/twin_writer.hpp"
+#include "object/versioned_array.hpp"
+#include "perdure/perdure_ipv.h"
+#include "perdure/perdure_ipv_abi.h"
+#include "pmem/device.hpp"
+#include "pmem/parallel.hpp"
+
+namespace perdure {
+
+// What the objects of a set share.
+struct ObjectSurroundings {
+  Device& device;
+  ParallelWriter& writer;  // for the committing thread; and for hand_over(), when none commits
+  bool guard = true;
+  bool move_views = true;                    // false: as on an old kernel
+  std::atomic<std::uint32_t> under_way{0};   // 1: a version is being made
+  std::atomic<bool> beside{false};           // by another thread than the program's
+  std::atomic<std::uint32_t> unfenced{0};    // the program's thread copied and did not fence (D4)
+  void wait_until_settled() const noexcept;  // also in a fault handler
+  void end_wait() noexcept;
+};
+
+// How the making of a version ended.
+enum class Settled : std::uint8_t {
+  committed,
+  retracted,  // the version before is the newest on all ranks
+  unknown,    // either may come back: neither may be stored to
+};
+
+class InPlaceObject final : public TwinWriter {
+ public:
+  // `whole_pages`: nothing else lies in the pages of [address, address + bytes).
+  InPlaceObject(ObjectSurroundings& surroundings, std::string name, std::byte* address,
+                std::uint64_t bytes, Tier wish, bool whole_pages);
+  ~InPlaceObject() override;
+
+  const std::string& name() const { return name_; }
+  std::byte* address() const { return address_; }
+  std::uint64_t bytes() const { return bytes_; }
+  bool holds(std::uintptr_t address) const { return address - first() < bytes_; }
+  std::uintptr_t first() const { return reinterpret_cast<std::uintptr_t>(address_); }
+
+  // Its array of the pool; before start().
+  void attach(VersionedArray* array) { array_ = array; }
+  VersionedArray* array() const { return array_; }
+  // After the pool's restart: takes the restored contents, or keeps its own if there are none.
+  Status start();
+  // Ordinary memory with its contents; nothing is versioned any more.
+  void leave();
+
+  // Hooks (perdure_ipv_abi.h); offsets from the address.
+  perdure_ipv_row row_begin(ByteRange row);
+  void row_end(ByteRange row);
+  struct Box {
+    std::uint64_t first;
+    unsigned dimensions;
+    const std::size_t* counts;
+    const std::size_t* strides;
+  };
+  perdure_ipv_row box_begin(const Box& box);
+  void box_end(const Box& box);
+  // True if something can be flushed early now: flush_early().
+  bool nest_end();
+  void plain();
+  // A store to the address was refused. True: try again.
+  bool fault();
+
+  // Nothing is stored until the next persistence point. True as nest_end().
+  bool finish_stores();
+  // flush_early() is to come; false if it was to come before.
+  bool queue_early_flush();
+  // What of `range` finish_stores() can't help with is flushed by the caller: the range of the
+  // device, and it counts as flushed. Empty: there is nothing to flush.
+  ByteRange take_for_flush(ByteRange range);
+  Status flush_early();
+
+  // Calls that `beside` will be saved by another thread: what can't wait is copied now.
+  Status hand_over(bool beside);
+  bool changed() const override;
+  Result<std::uint64_t> save() override;
+  void settle(Settled outcome);
+
+  Status pin();
+  Status unpin();
+
+  perdure_ipv_object_status status() const;
+  Tier tier() const { return tier_; }
+  Tier wish() const { return wish_; }
+  // Why it can't be in other tiers than COPY; "" if it can.
+  const std::string& why_copy() const { return why_copy_; }
+  const std::optional<TierChoice>& choice() const { return choice_; }
+
+ private:
+  enum class Phase : std::uint8_t {
+    off,      // not started, or left
+    clean,    // the address shows the committed contents, nothing was stored since
+    writing,  // stores are possible and not seen
+    sealed,   // something was stored; the contents are complete, and a store would be seen
+    handed,   // as sealed, and being made a version
+    lost,     // as clean or sealed, but no version can be made any more
+  };
+  static bool in_pool(Tier tier) { return tier != PERDURE_IPV_COPY && tier != PERDURE_IPV_FUSED; }
+  bool placed() const { return in_pool(tier_); }
+  bool always_changed() const;
+  ByteRange all() const { return {0, bytes_}; }
+
+  // Places and contents (object.cpp).
+  Status make_views();
+  Status ensure_pool_places();
+  Status ensure_memory_place();
+  void start_tier(Tier tier);
+  void start_copy();
+  void show(unsigned place, ViewAccess access);
+  void show_idle(unsigned place);
+  unsigned home_place() const;  // of the contents, while they are stored to
+  std::byte* memory() const { return memory_ == nullptr ? address_ : memory_; }
+  void note_all_changed();
+  void begin_epoch();
+  void enter_writing();
+  void plain_locked();
+
+  // Rows (object_rows.cpp).
+  void lock_for_stores();
+  bool own_thread() const;
+  bool takes_rows(ByteRange row);
+  void enter_nest();
+  void end_nest_clock();
+  void copy_old(ByteRange range);
+  void store_old(ByteRange range);
+  ptrdiff_t place_row(ByteRange row, std::uint64_t row_bytes);
+  ptrdiff_t take_row_buffer(ByteRange row);
+  void stream_row(ByteRange row);
+  void complete_in_nest();
+  bool seal();
+  void stop_early_flush() noexcept;
+
+  // Commits (object_commit.cpp).
+  Status switch_tier(Tier tier);
+  Status choose_tier();
+  Status save_dirty();
+  Status save_pending();
+  void settle_committed();
+
+  ObjectSurroundings& surroundings_;
+  Device& device_;
+  std::string name_;
+  std::byte* address_;
+  std::uint64_t bytes_;
+  Tier wish_;
+  bool whole_pages_;
+  std::string why_copy_;
+  VersionedArray* array_ = nullptr;
+  std::unique_ptr<AddressViews> views_;
+  std::vector<unsigned> pool_places_;  // by copy
+  std::optional<unsigned> memory_place_;
+  FileHandle memory_file_;
+  std::byte* memory_ = nullptr;  // the object's memory besides the pool, mapped for good
+  std::optional<TierChoice> choice_;
+  std::uintptr_t thread_ = 0;  // that makes the calls
+
+  mutable FaultLock lock_;  // what stands below
+  Tier tier_;
+  Tier usual_tier_ = PERDURE_IPV_COPY;  // but for pins and choices
+  Tier epoch_tier_ = PERDURE_IPV_COPY;  // in which the epoch began
+  std::atomic<Phase> phase_{Phase::off};
+  std::uint64_t old_offset_ = 0;  // of the committed copy, in an epoch
+  std::uint64_t new_offset_ = 0;  // of the working copy
+  Interval interval_;
+  LineSet changed_;               // since the version before
+  LineSet dirty_;                 // of the working copy, stored to and not flushed
+  LineSet pending_;               // of the memory, not in the working copy
+  std::vector<LineSet> lacking_;  // by copy: where it may differ from the committed one
+  bool all_changed_ = false;
+  unsigned nests_ = 0;      // that were sealed in this epoch
+  unsigned open_rows_ = 0;  // between their begin and end
+  std::optional<ByteRange> buffered_row_;
+  std::byte* row_buffer_ = nullptr;
+  std::unique_ptr<std::byte[]> row_memory_;
+  std::uint64_t row_room_ = 0;
+  int pins_ = 0;
+  std::atomic<std::uint32_t> early_{0};  // flush_early(): 0 no, 1 queued, 2 runs
+
+  struct Counter {
+    std::atomic<std::uint64_t> value{0};
+    void add(std::uint64_t more) { value.fetch_add(more, std::memory_order_relaxed); }
+    std::uint64_t get() const { return value.load(std::memory_order_relaxed); }
+  };
+  Counter versions_, rows_, fresh_row_bytes_, copied_bytes_, flushed_bytes_, streamed_bytes_;
+  Counter swaps_, swap_ns_, guard_faults_, waited_ns_;
+  std::uint64_t nest_since_ns_ = 0;
+  std::uint64_t epoch_cost_ns_ = 0;    // what tier AUTO compares
+  std::uint64_t waited_epoch_ns_ = 0;  // before the epoch's first store
+};
+
+}  // namespace perdure

@@ -1,0 +1,190 @@
+// Object: becoming a version, changing its tier, pins. The invariants stand at the top of
+// object.cpp.
+#include <cstring>
+#include <mutex>
+
+#include "base/clock.hpp"
+#include "ipv/object.hpp"
+
+namespace perdure {
+
+// The flushing thread has nothing to do with it any more, and no version is under way.
+Status InPlaceObject::hand_over(bool beside) {
+  const std::uint64_t start_ns = monotonic_ns();
+  const std::lock_guard<FaultLock> lock(lock_);
+  if (phase_ == Phase::off || phase_ == Phase::lost) return Status::success();
+  if (always_changed()) {
+    if (phase_ == Phase::clean) begin_epoch();
+    phase_ = Phase::writing;
+    all_changed_ = false;
+    note_all_changed();
+  }
+  if (phase_ == Phase::writing) {
+    complete_in_nest();
+    end_nest_clock();
+    if (views_ != nullptr) show_idle(home_place());
+    phase_ = Phase::sealed;
+  }
+  Status status = choose_tier();
+  if (phase_ == Phase::sealed) {
+    if (status.ok() && beside && always_changed()) {
+      status = save_pending();
+      pending_.clear();
+      surroundings_.unfenced = 1;
+    }
+    phase_ = Phase::handed;
+  }
+  const std::uint64_t spent_ns = monotonic_ns() - start_ns;
+  waited_ns_.add(spent_ns);
+  return status;
+}
+
+Status InPlaceObject::choose_tier() {
+  if (pins_ > 0 || views_ == nullptr) return Status::success();
+  if (!choice_) return switch_tier(usual_tier_);
+  return phase_ == Phase::sealed ? switch_tier(choice_->next()) : Status::success();
+}
+
+// Clean or sealed: the contents move to where the tier has them.
+Status InPlaceObject::switch_tier(Tier tier) {
+  if (in_pool(tier) == placed()) {
+    tier_ = tier;
+    return Status::success();
+  }
+  const bool clean = phase_ == Phase::clean;
+  if (!in_pool(tier)) {
+    PERDURE_TRY(ensure_memory_place());
+    const std::uint32_t copy = clean ? array_->consistent_copy() : array_->working_copy();
+    std::memcpy(memory_, device_.base() + array_->copy_offset(copy), bytes_);
+    pending_.clear();
+    show_idle(*memory_place_);
+  } else {
+    PERDURE_TRY(ensure_pool_places());
+    if (!clean) {
+      PERDURE_TRY(save_pending());
+      pending_.clear();
+      surroundings_.unfenced = 1;
+      (void)interval_.complete(bytes_);
+    }
+    show_idle(pool_places_[clean ? array_->consistent_copy() : array_->working_copy()]);
+  }
+  tier_ = tier;
+  return Status::success();
+}
+
+bool InPlaceObject::changed() const {
+  return phase_ == Phase::handed;
+}
+
+Status InPlaceObject::save_dirty() {
+  Status status;
+  dirty_.for_each_run(all(), [&](ByteRange run) {
+    if (!status.ok()) return;
+    status = surroundings_.writer.flush(new_offset_ + run.begin, run.end - run.begin);
+    flushed_bytes_.add(run.end - run.begin);
+  });
+  return status;
+}
+
+Status InPlaceObject::save_pending() {
+  Status status;
+  pending_.for_each_run(all(), [&](ByteRange run) {
+    if (!status.ok()) return;
+    status = surroundings_.writer.copy(new_offset_ + run.begin, memory() + run.begin,
+                                       run.end - run.begin);
+    copied_bytes_.add(run.end - run.begin);
+    streamed_bytes_.add(run.end - run.begin);
+  });
+  return status;
+}
+
+// P6.
+Result<std::uint64_t> InPlaceObject::save() {
+  const std::uint64_t start_ns = monotonic_ns();
+  const std::uint64_t before = flushed_bytes_.get() + streamed_bytes_.get();
+  PERDURE_TRY(save_dirty());
+  PERDURE_TRY(save_pending());
+  if (!surroundings_.beside) {
+    const std::uint64_t spent_ns = monotonic_ns() - start_ns;
+    epoch_cost_ns_ += spent_ns;
+    waited_ns_.add(spent_ns);
+  }
+  return flushed_bytes_.get() + streamed_bytes_.get() - before;
+}
+
+void InPlaceObject::settle_committed() {
+  const std::uint32_t committed = array_->consistent_copy();
+  for (std::uint32_t copy = 0; copy < array_->copies(); ++copy) {
+    if (copy != committed) lacking_[copy].add(changed_);
+  }
+  lacking_[committed].clear();
+  changed_.clear();
+  dirty_.clear();
+  pending_.clear();
+  all_changed_ = false;
+  versions_.add(1);
+  if (choice_ && epoch_cost_ns_ != 0) choice_->record(epoch_tier_, epoch_cost_ns_);
+  phase_ = Phase::clean;
+}
+
+void InPlaceObject::settle(Settled outcome) {
+  const std::lock_guard<FaultLock> lock(lock_);
+  if (phase_ != Phase::handed) return;
+  switch (outcome) {
+    case Settled::committed:
+      settle_committed();
+      break;
+    case Settled::retracted:  // P7
+      note_all_changed();
+      phase_ = Phase::sealed;
+      break;
+    case Settled::unknown:
+      phase_ = Phase::lost;
+      break;
+  }
+}
+
+Status InPlaceObject::pin() {
+  lock_for_stores();
+  const std::lock_guard<FaultLock> lock(lock_, std::adopt_lock);
+  if (phase_ == Phase::off || views_ == nullptr) {
+    ++pins_;
+    return Status::success();
+  }
+  if (nest_since_ns_ != 0) {
+    return {Code::wrong_state, "object " + quoted(name_) +
+                                   " can't be pinned within a nest of rows; call "
+                                   "perdure_ipv_nest_end() before"};
+  }
+  PERDURE_TRY(ensure_memory_place());
+  if (pins_++ > 0) return Status::success();
+  if (phase_ == Phase::clean) begin_epoch();
+  stop_early_flush();
+  if (placed()) {
+    for (const ByteRange& range : interval_.complete(bytes_)) store_old(range);
+    std::memcpy(memory_, device_.base() + new_offset_, bytes_);
+  }
+  tier_ = PERDURE_IPV_COPY;
+  show(*memory_place_, ViewAccess::write);
+  phase_ = Phase::writing;
+  all_changed_ = false;
+  note_all_changed();
+  return Status::success();
+}
+
+// Stores since the last version were not seen.
+Status InPlaceObject::unpin() {
+  lock_for_stores();
+  const std::lock_guard<FaultLock> lock(lock_, std::adopt_lock);
+  if (pins_ == 0) {
+    return {Code::wrong_state, "object " + quoted(name_) + " is not pinned"};
+  }
+  if (--pins_ > 0 || phase_ == Phase::off || views_ == nullptr) return Status::success();
+  if (phase_ == Phase::clean) begin_epoch();
+  phase_ = Phase::writing;
+  all_changed_ = false;
+  note_all_changed();
+  return Status::success();
+}
+
+}  // namespace perdure

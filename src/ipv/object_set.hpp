@@ -1,0 +1,101 @@
+// Object set: the objects of a process, the pool that keeps their versions, and the thread that
+// flushes beside the program.
+//
+// Life: open, add objects, restart, then persist() at every persistence point. The functions marked
+// [collective] are called by all ranks of the pool's group in the same order.
+//
+// Threads: one at a time, but for find() and what the objects themselves allow. Failure: a version
+// that failed leaves the objects as they are; the error is returned by the persist() that made it,
+// or, when it was made beside the program, by the next call that waits for it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "ipv/flush_thread.hpp"
+#include "ipv/ipv_options.hpp"
+#include "ipv/object.hpp"
+#include "object/pool.hpp"
+
+namespace perdure {
+
+class ObjectSet {
+ public:
+  static constexpr std::size_t objects_max = 64;
+
+  // Outlived by the pool, which was not restarted. One set at a time in a process.
+  static Result<std::unique_ptr<ObjectSet>> open(Pool& pool, const IpvOptions& options);
+  ~ObjectSet();  // as close(), without telling
+  ObjectSet(const ObjectSet&) = delete;
+  ObjectSet& operator=(const ObjectSet&) = delete;
+
+  // [collective] `whole_pages`: nothing else lies in the object's pages.
+  Status add(const std::string& name, void* address, std::size_t bytes, Tier tier,
+             bool whole_pages);
+  // [collective]
+  Result<std::uint64_t> restart();
+  // [collective] The newest durable version.
+  Result<std::uint64_t> persist();
+  // Makes an unfinished version durable, writes the report, and gives the objects back.
+  Status close();
+
+  // Waits for what runs beside the program. A failure there is told until persist() tells it.
+  Status wait();
+  // From here on early flushes, and, unless the options refuse a thread, versions are made beside
+  // the program.
+  Status start_flush_thread(unsigned threads);
+  // Of an object, or of any memory.
+  Status flush_early(const void* address, std::size_t bytes);
+  void nest_end(InPlaceObject& object);
+  void touch(const void* address, std::size_t bytes);
+
+  InPlaceObject* find(std::uintptr_t address) const;     // started objects; nullptr: none
+  InPlaceObject* holding(std::uintptr_t address) const;  // started or not
+  InPlaceObject* named(const std::string& name) const;
+  bool started() const { return started_; }
+  const std::vector<std::unique_ptr<InPlaceObject>>& objects() const { return objects_; }
+  // Where objects lie, [low, high); 0 and 0 before restart() and after close().
+  std::uintptr_t low() const { return low_; }
+  std::uintptr_t high() const { return high_; }
+  bool beside() const { return thread_commits_; }
+  std::uint64_t commits_beside_count() const { return commits_beside_; }
+  const Pool& pool() const { return pool_; }
+
+ private:
+  ObjectSet(Pool& pool, const IpvOptions& options);
+  Status check_new(const std::string& name, void* address, std::size_t bytes) const;
+  Status start_objects();
+  bool commits_beside() const;
+  Status hand_over(bool beside);
+  Settled outcome_of(const Result<std::uint64_t>& committed) const;
+  void settle(const Result<std::uint64_t>& committed);
+  Result<std::uint64_t> commit_here(const Status& ready);
+  Result<std::uint64_t> commit_beside(const Status& ready);
+  void publish();
+  void queue_early_flush(InPlaceObject& object);
+
+  Pool& pool_;
+  IpvOptions options_;
+  ParallelWriter writer_;
+  ObjectSurroundings surroundings_;
+  std::vector<std::unique_ptr<InPlaceObject>> objects_;  // by address once started
+  std::unique_ptr<FlushThread> thread_;
+  std::atomic<std::uint64_t> durable_version_{0};
+  Status commit_failure_;  // of the version made beside the program: all ranks have one
+  Status flush_failure_;   // of an early flush: this rank's
+  std::uint64_t calls_ = 0;
+  std::uint64_t commits_beside_ = 0;
+  std::uintptr_t low_ = 0;
+  std::uintptr_t high_ = 0;
+  bool started_ = false;
+  bool thread_commits_ = false;
+};
+
+// The set's objects and what was done for each, as JSON.
+std::string ipv_report(const ObjectSet& set, std::uint64_t version);
+
+}  // namespace perdure

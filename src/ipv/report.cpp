@@ -1,0 +1,56 @@
+// The report of perdure_ipv_close(): what was done for each object.
+#include <nlohmann/json.hpp>
+
+#include "ipv/object_set.hpp"
+
+namespace perdure {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json trials_of(const TierChoice& choice) {
+  Json trials = Json::object();
+  const std::vector<std::uint64_t> medians = choice.medians();
+  for (std::size_t i = 0; i < medians.size(); ++i) {
+    if (medians[i] != 0) trials[tier_name(choice.possible()[i])] = medians[i];
+  }
+  return trials;
+}
+
+Json object_report(const InPlaceObject& object) {
+  const perdure_ipv_object_status status = object.status();
+  Json json{{"name", object.name()},
+            {"bytes", object.bytes()},
+            {"asked", tier_name(object.wish())},
+            {"tier", tier_name(object.tier())},
+            {"versions", status.versions},
+            {"rows", status.rows},
+            {"fresh_row_bytes", status.fresh_row_bytes},
+            {"copied_bytes", status.copied_bytes},
+            {"flushed_bytes", status.flushed_bytes},
+            {"streamed_bytes", status.streamed_bytes},
+            {"swaps", status.swaps},
+            {"swap_ns", status.swap_ns},
+            {"guard_faults", status.guard_faults},
+            {"persist_ns", status.persist_ns},
+            {"pool_bytes", status.pool_bytes},
+            {"dram_bytes", status.dram_bytes}};
+  if (!object.why_copy().empty()) json["why_copy"] = object.why_copy();
+  if (object.choice()) json["epoch_ns_by_tier"] = trials_of(*object.choice());
+  return json;
+}
+
+}  // namespace
+
+std::string ipv_report(const ObjectSet& set, std::uint64_t version) {
+  Json objects = Json::array();
+  for (const auto& object : set.objects()) objects.push_back(object_report(*object));
+  const Json report{{"version", version},
+                    {"helper", set.beside()},
+                    {"commits_beside", set.commits_beside_count()},
+                    {"commit_ns", set.pool().status().commit_ns},
+                    {"objects", std::move(objects)}};
+  return report.dump(2);
+}
+
+}  // namespace perdure

@@ -1,0 +1,28 @@
+// Twin writer: somebody outside `object` who brings a twin array's contents into its working copy,
+// and who knows what of it is durable and whether it changed at all (in-place versioning, ipv/).
+//
+// Threads: called by the thread that commits.
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.hpp"
+
+namespace perdure {
+
+class TwinWriter {
+ public:
+  TwinWriter() = default;
+  TwinWriter(const TwinWriter&) = delete;
+  TwinWriter& operator=(const TwinWriter&) = delete;
+  virtual ~TwinWriter() = default;
+
+  // The contents differ from the committed copy. If not, the next version names that copy, and
+  // save() is not called. Does not change between a commit's beginning and its end.
+  virtual bool changed() const = 0;
+  // Brings the working copy up to date (versioned_array.hpp, A2) but for the caller's fence; other
+  // threads that took part have fenced. Returns bytes written.
+  virtual Result<std::uint64_t> save() = 0;
+};
+
+}  // namespace perdure

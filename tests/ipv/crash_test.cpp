@@ -1,0 +1,182 @@
+// Crash sweep: at every fence of a run, in every tier, each image that a crash could leave recovers
+// to the version before or the one that is being made, and never to less than a returned one. Some
+// images are gone on from with the whole runtime.
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "model_job.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr std::uint64_t epochs = 8;
+constexpr std::uint64_t images_per_fence = 300;
+constexpr std::uint64_t continue_every = 23;
+
+struct SweepCase {
+  Tier tier;
+  bool helper;
+  AtomicityModel model;
+};
+
+std::string name_of(const testing::TestParamInfo<SweepCase>& info) {
+  return std::string(tier_name(info.param.tier)) + (info.param.helper ? "_beside_" : "_") +
+         atomicity_name(info.param.model);
+}
+
+// What each epoch does: every way in which an object changes, or does not.
+void run_epoch(ModelJob& job, std::uint64_t epoch, Random& random) {
+  const std::uint64_t bytes = job.now.bytes.size();
+  std::vector<ByteRange> rows;
+  switch (epoch % 6) {
+    case 0:  // all, row after row, with ragged lines
+      for (std::uint64_t at = 0; at < bytes; at += 700) {
+        rows.push_back({at, std::min(at + 700, bytes)});
+      }
+      return job.nest(rows, false, random);
+    case 1:  // some rows of it: the others must come from the version before, or the one before
+             // that
+      for (std::uint64_t at = 100; at + 600 <= bytes; at += 1100) rows.push_back({at, at + 600});
+      return job.nest(rows, false, random);
+    case 2:
+      return;  // nothing
+    case 3:    // a nest, then a store that nobody announced
+      job.nest({{512, 1536}}, false, random);
+      return job.store({1000, 1300}, false, random);
+    case 4:
+      return job.box_nest(64, {48, 3, 2}, {1, 64, 1024}, random);
+    default:
+      return job.store({bytes - 9, bytes}, false, random);
+  }
+}
+
+class IpvCrash : public testing::TestWithParam<SweepCase> {
+ protected:
+  void SetUp() override {
+    shape_.tier = GetParam().tier;
+    shape_.helper = GetParam().helper;
+    shape_.bytes = 4096 + 520;
+    Random random(7);
+    fresh_.bytes.resize(shape_.bytes);
+    for (auto& byte : fresh_.bytes) byte = static_cast<std::uint8_t>(random());
+  }
+
+  void run() {
+    Random random(3);
+    ModelJob job(shape_, model_device(shape_));
+    history_.push_back({std::vector<std::uint8_t>(shape_.bytes), 0});
+    job.device().on_fence = [this](CrashDevice& device) { crash_here(device); };
+    ASSERT_TRUE(job.start(fresh_).ok());
+    for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+      run_epoch(job, epoch, random);
+      if (epoch == 3) {
+        ASSERT_TRUE(job.set().flush_early(job.object().address(), shape_.bytes).ok());
+      }
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        ModelVersion next = job.now;
+        ++next.step;
+        history_.push_back(next);
+      }
+      const auto persisted = job.persist();
+      ASSERT_TRUE(persisted.ok()) << persisted.status().message();
+      const std::lock_guard<std::mutex> lock(mutex_);
+      acknowledged_ = persisted.value();
+    }
+    ASSERT_TRUE(job.set().wait().ok());
+    job.device().on_fence = nullptr;
+    EXPECT_EQ(job.wrong, "");
+  }
+
+  std::uint64_t fences_ = 0;
+  std::uint64_t images_ = 0;
+  std::uint64_t continued_ = 0;
+  std::string wrong_;
+
+ private:
+  void complain(const std::string& what) {
+    if (wrong_.empty()) wrong_ = "fence " + std::to_string(fences_) + ": " + what;
+  }
+
+  // Perhaps in the flushing thread.
+  void crash_here(CrashDevice& device) {
+    ++fences_;
+    device.for_each_image(GetParam().model, images_per_fence, fences_,
+                          [this](std::span<const std::byte> image) { check(image); });
+  }
+
+  void check(std::span<const std::byte> image) {
+    ++images_;
+    const ModelRecovery found = recover_model(shape_, image);
+    if (!found.status.ok()) return complain("recovery: " + found.status.message());
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (found.version < acknowledged_ || found.version >= history_.size()) {
+      return complain("version " + std::to_string(found.version) + " came back, " +
+                      std::to_string(acknowledged_) + " was acknowledged");
+    }
+    const bool same = found.version == 0 || found.contents == history_[found.version];
+    if (!same) complain("version " + std::to_string(found.version) + " has other contents");
+    if (images_ % continue_every == 0) kept_.emplace_back(image.begin(), image.end());
+  }
+
+ protected:
+  // With the whole runtime, when the first run has ended.
+  void go_on() {
+    for (const auto& image : kept_) {
+      ++continued_;
+      Random random(continued_);
+      ModelJob job(shape_, model_device(shape_, image));
+      const auto restarted = job.start(fresh_);
+      ASSERT_TRUE(restarted.ok());
+      const std::uint64_t version = restarted.value();
+      const ModelVersion& expected = version == 0 ? fresh_ : history_[version];
+      ASSERT_EQ(job.now.bytes, expected.bytes) << "version " << version;
+      run_epoch(job, continued_, random);
+      const auto persisted = job.persist();
+      ASSERT_TRUE(persisted.ok() && job.set().wait().ok());
+      const ModelRecovery found = recover_model(shape_, job.device().durable());
+      ASSERT_EQ(found.version, version + 1);
+      ASSERT_TRUE(found.contents == job.now);
+      ASSERT_EQ(job.wrong, "");
+    }
+  }
+
+  ModelShape shape_;
+  ModelVersion fresh_;
+  std::mutex mutex_;  // what the flushing thread reads
+  std::vector<ModelVersion> history_;
+  std::uint64_t acknowledged_ = 0;
+  std::vector<std::vector<std::byte>> kept_;
+};
+
+TEST_P(IpvCrash, every_image_recovers_to_the_version_before_or_after) {
+  run();
+  EXPECT_EQ(wrong_, "");
+  EXPECT_GE(fences_, 2 * epochs);
+  EXPECT_GT(images_, fences_);
+  go_on();
+  EXPECT_GT(continued_, shape_.helper ? 0U : 10U);
+  std::printf("%llu fences, %llu images, %llu gone on from\n",
+              static_cast<unsigned long long>(fences_), static_cast<unsigned long long>(images_),
+              static_cast<unsigned long long>(continued_));
+}
+
+std::vector<SweepCase> cases() {
+  std::vector<SweepCase> all;
+  for (const Tier tier : {PERDURE_IPV_AUTO, PERDURE_IPV_VERSION, PERDURE_IPV_STREAM,
+                          PERDURE_IPV_SWAP, PERDURE_IPV_COPY, PERDURE_IPV_FUSED}) {
+    for (const bool helper : {false, true}) {
+      for (const AtomicityModel model :
+           {AtomicityModel::prefix, AtomicityModel::words, AtomicityModel::lines}) {
+        all.push_back({tier, helper, model});
+      }
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, IpvCrash, testing::ValuesIn(cases()), name_of);
+
+}  // namespace
+}  // namespace perdure

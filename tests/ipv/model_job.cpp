@@ -1,0 +1,177 @@
+#include "model_job.hpp"
+
+#include <sys/mman.h>
+
+#include <cstring>
+
+namespace perdure {
+namespace {
+
+constexpr std::uint64_t page_bytes = 4096;
+
+Geometry geometry_of(const ModelShape& shape) {
+  return {4096, 4096, 4096, shape.keep + 1};
+}
+
+std::uint64_t device_bytes(const ModelShape& shape) {
+  const std::uint64_t slots = shape.keep + 1;
+  return 2 * page_bytes + slots * (page_bytes + align_up(shape.bytes, page_bytes));
+}
+
+IpvOptions options_of(const ModelShape& shape) {
+  IpvOptions options;
+  options.helper = shape.helper;
+  options.guard = shape.guard;
+  options.move_views = shape.move_views;
+  return options;
+}
+
+}  // namespace
+
+std::unique_ptr<CrashDevice> model_device(const ModelShape& shape,
+                                          std::span<const std::byte> image) {
+  auto device = std::make_unique<CrashDevice>(device_bytes(shape), 64, true);
+  if (!image.empty()) {
+    device->load(image);
+    return device;
+  }
+  auto region = format_region(*device, {{{1, 2}}, "test", 0, 1}, geometry_of(shape));
+  PERDURE_ASSERT(region.ok() && format_slots(*device, region.value()).ok());
+  return device;
+}
+
+ModelRecovery recover_model(const ModelShape& shape, std::span<const std::byte> image) {
+  ModelRecovery recovery;
+  auto device = std::make_unique<CrashDevice>(device_bytes(shape), 64);
+  device->load(image);
+  SoloGroup group;
+  auto region = check_region(*device);
+  if (!region.ok()) return {region.status(), 0, {}};
+  auto pool = Pool::attach(std::move(device), region.value(), group, {});
+  if (!pool.ok()) return {pool.status(), 0, {}};
+  recovery.contents.bytes.resize(shape.bytes);
+  Pool& opened = *pool.value();
+  recovery.status = opened.bind_scalar("step", &recovery.contents.step, 8);
+  auto array = opened.open_array("u", {ArrayType::byte, ArrayMode::twin, false, {shape.bytes}},
+                                 ArrayOptions{});
+  if (!array.ok()) return {array.status(), 0, {}};
+  auto version = opened.restart();
+  if (!version.ok()) return {version.status(), 0, {}};
+  recovery.version = version.value();
+  std::memcpy(recovery.contents.bytes.data(), array.value()->consistent(), shape.bytes);
+  return recovery;
+}
+
+ModelJob::ModelJob(const ModelShape& shape, std::unique_ptr<CrashDevice> device)
+    : shape_(shape),
+      device_(device.get()),
+      mapped_bytes_(align_up(shape.misaligned + shape.bytes, page_bytes)) {
+  void* mapped =
+      ::mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  PERDURE_ASSERT(mapped != MAP_FAILED);
+  mapped_ = static_cast<std::byte*>(mapped);
+  address_ = mapped_ + shape.misaligned;
+  auto region = check_region(*device);
+  PERDURE_ASSERT(region.ok());
+  auto pool = Pool::attach(std::move(device), region.value(), group_, {});
+  PERDURE_ASSERT(pool.ok());
+  pool_ = pool.take();
+  auto set = ObjectSet::open(*pool_, options_of(shape));
+  PERDURE_ASSERT(set.ok());
+  set_ = set.take();
+}
+
+ModelJob::~ModelJob() {
+  set_.reset();
+  ::munmap(mapped_, mapped_bytes_);
+}
+
+Result<std::uint64_t> ModelJob::start(const ModelVersion& fresh) {
+  now = fresh;
+  std::memcpy(address_, fresh.bytes.data(), fresh.bytes.size());
+  step_ = fresh.step;
+  PERDURE_TRY(pool_->bind_scalar("step", &step_, sizeof step_));
+  PERDURE_TRY(set_->add("u", address_, shape_.bytes, shape_.tier, shape_.bytes >= page_bytes));
+  auto version = set_->restart();
+  if (!version.ok()) return version;
+  std::memcpy(now.bytes.data(), address_, now.bytes.size());
+  now.step = step_;
+  return version;
+}
+
+void ModelJob::check(std::uint64_t offset, std::uint8_t found, const char* what) {
+  ++loads;
+  if (found == now.bytes[offset] || !wrong.empty()) return;
+  wrong = std::string(what) + " of byte " + std::to_string(offset) + " gave " +
+          std::to_string(found) + ", not " + std::to_string(now.bytes[offset]);
+}
+
+// As a loop would: each element is loaded, stored, and perhaps loaded again.
+void ModelJob::overwrite(ByteRange row, const perdure_ipv_row& by, Random& random) {
+  const bool again = below(random, 2) == 0;
+  for (std::uint64_t i = row.begin; i < row.end; ++i) {
+    check(i, address()[static_cast<std::ptrdiff_t>(i) + by.load], "a load before the store");
+    now.bytes[i] = static_cast<std::uint8_t>(random());
+    address()[static_cast<std::ptrdiff_t>(i) + by.store] = now.bytes[i];
+    if (again) {
+      check(i, address()[static_cast<std::ptrdiff_t>(i) + by.store], "a load behind the store");
+    }
+  }
+}
+
+void ModelJob::nest(const std::vector<ByteRange>& rows, bool together, Random& random) {
+  std::size_t next = 0;
+  const bool disjoint =
+      rows.size() >= 2 && (rows[0].end <= rows[1].begin || rows[1].end <= rows[0].begin);
+  if (together && disjoint) {
+    const auto one = object().row_begin(rows[0]);
+    const auto other = object().row_begin(rows[1]);
+    overwrite(rows[1], other, random);
+    overwrite(rows[0], one, random);
+    object().row_end(rows[0]);
+    object().row_end(rows[1]);
+    next = 2;
+  }
+  for (; next < rows.size(); ++next) {
+    overwrite(rows[next], object().row_begin(rows[next]), random);
+    object().row_end(rows[next]);
+  }
+  set().nest_end(object());
+}
+
+void ModelJob::box_nest(std::uint64_t first, const std::vector<std::size_t>& counts,
+                        const std::vector<std::size_t>& strides, Random& random) {
+  const InPlaceObject::Box box{first, static_cast<unsigned>(counts.size()), counts.data(),
+                               strides.data()};
+  const auto by = object().box_begin(box);
+  std::vector<std::size_t> at(counts.size(), 0);
+  for (bool more = true; more;) {
+    std::uint64_t begin = first;
+    for (std::size_t d = 1; d < counts.size(); ++d) begin += at[d] * strides[d];
+    overwrite({begin, begin + counts[0]}, by, random);
+    std::size_t d = 1;
+    for (; d < counts.size() && ++at[d] == counts[d]; ++d) at[d] = 0;
+    more = d < counts.size();
+  }
+  object().box_end(box);
+  set().nest_end(object());
+}
+
+void ModelJob::store(ByteRange range, bool hook, Random& random) {
+  if (hook) object().plain();
+  for (std::uint64_t i = range.begin; i < range.end; ++i) {
+    now.bytes[i] = static_cast<std::uint8_t>(random());
+    address()[i] = now.bytes[i];
+  }
+}
+
+void ModelJob::compare(ByteRange range) {
+  for (std::uint64_t i = range.begin; i < range.end; ++i) check(i, address()[i], "a load");
+}
+
+Result<std::uint64_t> ModelJob::persist() {
+  step_ = ++now.step;
+  return set_->persist();
+}
+
+}  // namespace perdure

@@ -1,0 +1,96 @@
+// Model job: an object on a device in memory, and beside it the plain bytes that it should hold.
+// Every load of the program is compared with them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/group.hpp"
+#include "ipv/object_set.hpp"
+#include "object/pool.hpp"
+#include "pmem/crash_device.hpp"
+
+namespace perdure {
+
+using Random = std::mt19937_64;
+inline std::uint64_t below(Random& random, std::uint64_t bound) {
+  return random() % bound;
+}
+
+struct ModelShape {
+  std::uint64_t bytes = 9000;
+  std::uint64_t misaligned = 0;  // bytes behind a page's beginning
+  Tier tier = PERDURE_IPV_AUTO;
+  bool helper = false;
+  bool guard = true;
+  bool move_views = true;
+  std::uint32_t keep = 1;
+};
+
+// What a version holds.
+struct ModelVersion {
+  std::vector<std::uint8_t> bytes;
+  std::uint64_t step = 0;
+  bool operator==(const ModelVersion&) const = default;
+};
+
+class ModelJob {
+ public:
+  ModelJob(const ModelShape& shape, std::unique_ptr<CrashDevice> device);
+  ~ModelJob();
+  ModelJob(const ModelJob&) = delete;
+  ModelJob& operator=(const ModelJob&) = delete;
+
+  // Restarts; what it then holds is in `now`.
+  Result<std::uint64_t> start(const ModelVersion& fresh);
+  InPlaceObject& object() { return *set_->objects().front(); }
+  ObjectSet& set() { return *set_; }
+  CrashDevice& device() { return *device_; }
+  Pool& pool() { return *pool_; }
+  volatile std::uint8_t* address() { return reinterpret_cast<volatile std::uint8_t*>(address_); }
+
+  // A nest that overwrites these rows in this order. `together`: the first two are open at once,
+  // if they are disjoint.
+  void nest(const std::vector<ByteRange>& rows, bool together, Random& random);
+  void box_nest(std::uint64_t first, const std::vector<std::size_t>& counts,
+                const std::vector<std::size_t>& strides, Random& random);
+  // Stores that no row announces; `hook`: by perdure_ipv_plain().
+  void store(ByteRange range, bool hook, Random& random);
+  void compare(ByteRange range);
+  Result<std::uint64_t> persist();
+
+  ModelVersion now;   // what the object and the scalar hold
+  std::string wrong;  // the first load that differed
+  std::uint64_t loads = 0;
+
+ private:
+  void overwrite(ByteRange row, const perdure_ipv_row& by, Random& random);
+  void check(std::uint64_t offset, std::uint8_t found, const char* what);
+
+  ModelShape shape_;
+  SoloGroup group_;
+  CrashDevice* device_;
+  std::unique_ptr<Pool> pool_;
+  std::unique_ptr<ObjectSet> set_;
+  std::byte* mapped_ = nullptr;
+  std::uint64_t mapped_bytes_;
+  std::byte* address_;
+  std::uint64_t step_ = 0;
+};
+
+// A device that holds an empty pool, or the image.
+std::unique_ptr<CrashDevice> model_device(const ModelShape& shape,
+                                          std::span<const std::byte> image = {});
+
+// What a restart of the image would find, without the runtime; the version and its contents.
+struct ModelRecovery {
+  Status status;
+  std::uint64_t version = 0;
+  ModelVersion contents;
+};
+ModelRecovery recover_model(const ModelShape& shape, std::span<const std::byte> image);
+
+}  // namespace perdure

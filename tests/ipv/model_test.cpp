@@ -1,0 +1,261 @@
+// Random histories of an object against plain bytes: rows in any order and overlapping, boxes,
+// unannounced stores, early flushes, pins, versions that fail, crashes. PERDURE_IPV_HISTORIES and
+// PERDURE_IPV_SEED say how many and which.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "model_job.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr std::uint64_t histories_default = 4000;
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+ModelShape random_shape(Random& random) {
+  ModelShape shape;
+  constexpr Tier tiers[] = {PERDURE_IPV_AUTO, PERDURE_IPV_VERSION, PERDURE_IPV_STREAM,
+                            PERDURE_IPV_SWAP, PERDURE_IPV_COPY,    PERDURE_IPV_FUSED};
+  shape.tier = tiers[below(random, std::size(tiers))];
+  constexpr std::uint64_t sizes[] = {4096, 4097, 8192, 9000, 100};
+  shape.bytes = sizes[below(random, std::size(sizes))];
+  if (below(random, 8) == 0) shape.misaligned = 8 * below(random, 512);
+  shape.helper = below(random, 3) == 0;
+  shape.guard = below(random, 6) != 0;
+  shape.move_views = below(random, 6) != 0;
+  shape.keep = 1 + static_cast<std::uint32_t>(below(random, 3) / 2);
+  return shape;
+}
+
+ModelVersion random_contents(const ModelShape& shape, Random& random) {
+  ModelVersion fresh;
+  fresh.bytes.resize(shape.bytes);
+  for (auto& byte : fresh.bytes) byte = static_cast<std::uint8_t>(random());
+  return fresh;
+}
+
+class History {
+ public:
+  explicit History(std::uint64_t seed)
+      : random_(seed), shape_(random_shape(random_)), base_(random_contents(shape_, random_)) {}
+
+  // The first thing that was wrong; "" if nothing was.
+  std::string run() {
+    auto device = model_device(shape_);
+    for (std::uint64_t run = 1 + below(random_, 2); run > 0 && wrong_.empty(); --run) {
+      std::vector<std::byte> image = run_once(std::move(device));
+      if (run > 1 && wrong_.empty()) device = model_device(shape_, image);
+    }
+    return wrong_;
+  }
+
+  std::string describe() const {
+    return std::string(tier_name(shape_.tier)) + ", " + std::to_string(shape_.bytes) +
+           " bytes, misaligned " + std::to_string(shape_.misaligned) +
+           (shape_.helper ? ", helper" : "") + (shape_.guard ? "" : ", no guard") +
+           (shape_.move_views ? "" : ", mapped anew") + ", keep " + std::to_string(shape_.keep);
+  }
+
+ private:
+  void complain(const std::string& what) {
+    if (wrong_.empty()) wrong_ = what;
+  }
+
+  // Ends with a crash that keeps what is durable.
+  std::vector<std::byte> run_once(std::unique_ptr<CrashDevice> device) {
+    pinned_ = false;
+    ModelJob job(shape_, std::move(device));
+    const auto version = job.start(base_);
+    if (!version.ok()) {
+      complain("it can't start: " + version.status().message());
+      return {};
+    }
+    if (version.value() != version_ || !(job.now == base_)) {
+      complain("it restarted with other contents than version " + std::to_string(version_));
+    }
+    const std::uint64_t epochs = 1 + below(random_, shape_.tier == PERDURE_IPV_AUTO ? 12 : 6);
+    for (std::uint64_t epoch = 0; epoch < epochs && wrong_.empty(); ++epoch) run_epoch(job);
+    if (below(random_, 2) == 0) store_something(job);  // part of no version
+    complain_of_loads(job);
+    const bool durable = job.set().wait().ok();
+    if (!durable) complain("a version failed");
+    const auto kept = job.device().durable();
+    const std::vector<std::byte> image(kept.begin(), kept.end());
+    if (below(random_, 4) == 0) check_close(job);
+    return image;
+  }
+
+  void run_epoch(ModelJob& job) {
+    const std::uint64_t actions = below(random_, 4);
+    for (std::uint64_t i = 0; i < actions; ++i) act(job);
+    if (below(random_, 5) == 0) flush_early(job);
+    job.compare({0, shape_.bytes});
+    if (below(random_, 12) == 0) {
+      fail_then_persist(job);
+    } else {
+      persist(job);
+    }
+    complain_of_loads(job);
+  }
+
+  void complain_of_loads(const ModelJob& job) {
+    if (!job.wrong.empty()) complain(job.wrong);
+  }
+
+  void act(ModelJob& job) {
+    switch (below(random_, 8)) {
+      case 0:
+      case 1:
+      case 2:
+        job.nest(random_rows(), below(random_, 4) == 0, random_);
+        break;
+      case 3:
+        box(job);
+        break;
+      case 4:
+        store_something(job);
+        break;
+      case 5:
+        job.compare(random_range());
+        break;
+      case 6:
+        if (below(random_, 3) == 0) pin_or_unpin(job);
+        break;
+      default:
+        job.set().nest_end(job.object());  // of a nest that had no rows
+    }
+  }
+
+  // Without guard each store must be announced.
+  void store_something(ModelJob& job) {
+    job.store(random_range(), !shape_.guard || below(random_, 3) == 0, random_);
+  }
+
+  ByteRange random_range() {
+    const std::uint64_t begin = below(random_, shape_.bytes);
+    const std::uint64_t most = below(random_, 4) == 0 ? shape_.bytes : 200;
+    return {begin, std::min(shape_.bytes, begin + 1 + below(random_, most))};
+  }
+
+  std::vector<ByteRange> random_rows() {
+    std::vector<ByteRange> rows;
+    const std::uint64_t kind = below(random_, 4);
+    if (kind == 3) {
+      for (std::uint64_t n = 1 + below(random_, 6); n > 0; --n) rows.push_back(random_range());
+      return rows;
+    }
+    const std::uint64_t pitch = 1 + below(random_, std::min<std::uint64_t>(shape_.bytes, 2000));
+    const std::uint64_t width = below(random_, 2) == 0 ? pitch : 1 + below(random_, pitch);
+    for (std::uint64_t at = below(random_, shape_.bytes); at + width <= shape_.bytes; at += pitch) {
+      if (kind != 2 || below(random_, 8) != 0) rows.push_back({at, at + width});
+    }
+    if (kind == 1) std::reverse(rows.begin(), rows.end());
+    return rows;
+  }
+
+  void box(ModelJob& job) {
+    std::vector<std::size_t> counts{1 + below(random_, 40)};
+    std::vector<std::size_t> strides{1};
+    std::uint64_t extent = counts[0];
+    for (std::uint64_t d = below(random_, 4); d > 0; --d) {
+      strides.push_back(extent + below(random_, 2) * below(random_, 30));
+      counts.push_back(1 + below(random_, 4));
+      extent += (counts.back() - 1) * strides.back();
+    }
+    if (extent > shape_.bytes) return;
+    job.box_nest(below(random_, shape_.bytes - extent + 1), counts, strides, random_);
+  }
+
+  void flush_early(ModelJob& job) {
+    const ByteRange range = below(random_, 2) == 0 ? ByteRange{0, shape_.bytes} : random_range();
+    const Status status =
+        job.set().flush_early(job.object().address() + range.begin, range.end - range.begin);
+    if (!status.ok()) complain("flush_early: " + status.message());
+  }
+
+  void pin_or_unpin(ModelJob& job) {
+    const Status status = pinned_ ? job.object().unpin() : job.object().pin();
+    if (!status.ok()) complain("pin: " + status.message());
+    pinned_ = !pinned_;
+  }
+
+  void persist(ModelJob& job) {
+    const auto persisted = job.persist();
+    if (!persisted.ok()) return complain("persist: " + persisted.status().message());
+    base_ = job.now;
+    ++version_;
+    if (!shape_.helper && persisted.value() != version_) complain("another version's number");
+    if (!shape_.helper || below(random_, 2) == 0) check_durable(job);
+  }
+
+  void check_durable(ModelJob& job) {
+    if (const Status settled = job.set().wait(); !settled.ok()) complain(settled.message());
+    const ModelRecovery found = recover_model(shape_, job.device().durable());
+    if (!found.status.ok()) return complain("recovery: " + found.status.message());
+    if (found.version != version_) {
+      complain("version " + std::to_string(found.version) + " is durable, not " +
+               std::to_string(version_));
+    } else if (!(found.contents == base_)) {
+      complain("version " + std::to_string(version_) + " has other contents");
+    }
+  }
+
+  // A fence of the version fails; the contents stay, and the next try succeeds.
+  void fail_then_persist(ModelJob& job) {
+    (void)job.set().wait();
+    job.device().failing_fence = job.device().counters().fence_calls + 1 + below(random_, 2);
+    auto tried = job.persist();
+    const Status settled = job.set().wait();
+    const bool failed = !tried.ok() || !settled.ok();
+    job.device().failing_fence = 0;
+    if (!failed) {  // the fence was an early flush's, or came behind the version
+      base_ = job.now;
+      ++version_;
+      return check_durable(job);
+    }
+    if (shape_.helper && tried.ok() && job.persist().ok()) {
+      return complain("persist() did not tell that the version failed");
+    }
+    job.compare({0, shape_.bytes});
+    if (below(random_, 2) == 0) act(job);
+    persist(job);
+  }
+
+  void check_close(ModelJob& job) {
+    const Status closed = job.set().close();
+    if (!closed.ok()) complain("close: " + closed.message());
+    job.compare({0, shape_.bytes});
+    job.address()[0] = static_cast<std::uint8_t>(job.address()[0] + 1);  // ordinary memory
+    complain_of_loads(job);
+  }
+
+  Random random_;
+  ModelShape shape_;
+  ModelVersion base_;  // of version_
+  std::uint64_t version_ = 0;
+  std::string wrong_;
+  bool pinned_ = false;
+};
+
+TEST(IpvModel, random_histories_load_and_recover_what_plain_bytes_would) {
+  const std::uint64_t seed = number_from("PERDURE_IPV_SEED", 1);
+  const std::uint64_t histories = number_from("PERDURE_IPV_HISTORIES", histories_default);
+  RecordProperty("seed", std::to_string(seed));
+  for (std::uint64_t i = 0; i < histories; ++i) {
+    History history(seed + i);
+    const std::string wrong = history.run();
+    ASSERT_EQ(wrong, "") << "PERDURE_IPV_SEED=" << seed + i
+                         << " PERDURE_IPV_HISTORIES=1: " << history.describe();
+  }
+  std::printf("%llu histories from seed %llu\n", static_cast<unsigned long long>(histories),
+              static_cast<unsigned long long>(seed));
+}
+
+}  // namespace
+}  // namespace perdure
