@@ -29,9 +29,10 @@
  * another thread's access to the same object (a serial part, or one region of OpenMP, is fine).
  *
  * Caveats
- *   - The kernel can't store to a write-protected object: give read() and the like, and receives
- *     of MPI that are pending across a persistence point, another buffer, or pin the object, or
- *     call perdure_ipv_touch() before.
+ *   - The kernel can't store to a write-protected object. Before read() and the like, and before a
+ *     receive of MPI into an object (libraries let the kernel copy long messages), call
+ *     perdure_ipv_touch(); the compiler does it. Pin an object into which a receive is pending
+ *     across a persistence point.
  *   - fork(): a child must not store to objects.
  */
 #ifndef PERDURE_PERDURE_IPV_H

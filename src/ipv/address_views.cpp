@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +15,13 @@ namespace {
 // Page tables move in units of this where source and destination stand at the same distance from
 // its multiples; otherwise entry by entry.
 constexpr std::uint64_t table_bytes = std::uint64_t{2} << 20U;
+
+// The kernel's own call. UCX, which MPI libraries load, puts a function in front of the C library's
+// that knows four of its five arguments, and so moves everything to address 0.
+bool move_pages(std::byte* from, std::byte* to, std::uint64_t bytes, int flags) noexcept {
+  const long moved = ::syscall(SYS_mremap, from, bytes, bytes, flags, to);
+  return moved == static_cast<long>(reinterpret_cast<std::uintptr_t>(to));
+}
 
 // Addresses whose first one stands to a multiple of table_bytes as `like` does.
 std::byte* first_like(std::byte* reserved, const std::byte* like) {
@@ -57,7 +65,7 @@ Result<std::byte*> AddressViews::make_home(FilePages pages, ViewAccess access) {
 // The old addresses keep the same pages mapped, without page tables.
 bool AddressViews::move_view(std::byte* from, std::byte* to) const noexcept {
   const int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
-  return ::mremap(from, bytes_, bytes_, flags, to) != MAP_FAILED;
+  return move_pages(from, to, bytes_, flags);
 }
 
 bool AddressViews::map_anew(unsigned view) const noexcept {
@@ -90,7 +98,8 @@ bool AddressViews::leave() noexcept {
       ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
   std::memcpy(memory, address_, bytes_);
-  if (::mremap(memory, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, address_) == MAP_FAILED) {
+  if (!move_pages(static_cast<std::byte*>(memory), address_, bytes_,
+                  MREMAP_MAYMOVE | MREMAP_FIXED)) {
     ::munmap(memory, bytes_);
     return false;
   }
