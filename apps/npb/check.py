@@ -14,7 +14,7 @@ cut      MPIRUN MPIEXEC RANKS PROGRAM SAID: a number of ranks that can't cut the
 markers  PROGRAM LIBRARY ITERATIONS [OPTION …]: a preloaded tracer sees the timed region and all
          iterations, in order
 restart  PROTECTION COUNT COMMAND …: a job, whose iterations are the option COUNT, that is
-         killed in its third, gives the digits that it gives undisturbed; and it goes on from its end
+         killed in its third, gives the digits that it gives undisturbed; it goes on from its end
 """
 
 import json

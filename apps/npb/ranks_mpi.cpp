@@ -8,6 +8,7 @@
 
 #include "job/collective.hpp"
 #include "npb/ranks.hpp"
+#include "perdure/perdure_ipv.h"
 #include "perdure/perdure_mpi.h"
 
 namespace npb::ranks {
@@ -29,6 +30,12 @@ struct Blocks {
   }
   std::vector<int> counts, starts;
 };
+
+// MPI libraries let the kernel store what is received, which can't store to the write-protected
+// objects of in-place versioning.
+void announce(double* numbers, Index n) {
+  perdure_ipv_touch(numbers, static_cast<std::size_t>(n) * sizeof *numbers);
+}
 
 }  // namespace
 
@@ -66,6 +73,7 @@ int open_pool(const char* path, const perdure_options* options, perdure_pool** p
 }
 
 void gather_blocks(double* numbers, Index n) {
+  announce(numbers, n);
   const int ranks = count();
   std::vector<Index> sizes;
   for (int r = 0; r < ranks; ++r) sizes.push_back(block_begin(n, r + 1) - block_begin(n, r));
@@ -80,6 +88,8 @@ void swap_with_neighbours(const double* down, const double* up, double* from_bef
   const int before = (rank() + ranks - 1) % ranks;
   const int after = (rank() + 1) % ranks;
   const int each = static_cast<int>(n);
+  announce(from_before, n);
+  announce(from_after, n);
   MPI_Sendrecv(up, each, MPI_DOUBLE, after, 0, from_before, each, MPI_DOUBLE, before, 0,
                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Sendrecv(down, each, MPI_DOUBLE, before, 1, from_after, each, MPI_DOUBLE, after, 1,
@@ -90,6 +100,7 @@ void send(int to, const double* numbers, Index n) {
   MPI_Send(numbers, static_cast<int>(n), MPI_DOUBLE, to, 2, MPI_COMM_WORLD);
 }
 void receive(int from, double* numbers, Index n) {
+  announce(numbers, n);
   MPI_Recv(numbers, static_cast<int>(n), MPI_DOUBLE, from, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
