@@ -2,6 +2,7 @@
 //
 //   PERDURE_PASS=trace clang-19 -fpass-plugin=PerdurePass.so …      behind the optimisations
 //   PERDURE_PASS=ipv clang-19 -fpass-plugin=PerdurePass.so …        in front of vectorisation
+//   PERDURE_PASS=ipv-check clang-19 -fpass-plugin=PerdurePass.so …  in front of all, or behind ipv
 //   opt-19 -load-pass-plugin=PerdurePass.so -passes=perdure-trace …
 //
 // PERDURE_PASS lists the passes behind commas, in any order; without it, it is `trace`. `ipv-all`
@@ -18,11 +19,13 @@
 #include <array>
 
 #include "ipv.hpp"
+#include "ipv_check.hpp"
 #include "trace.hpp"
 
 namespace {
 
-constexpr std::array<llvm::StringLiteral, 3> known_passes = {"trace", "ipv", "ipv-all"};
+constexpr std::array<llvm::StringLiteral, 4> known_passes = {"trace", "ipv", "ipv-all",
+                                                             "ipv-check"};
 
 // What PERDURE_PASS asks for.
 llvm::StringSet<> wanted_passes() {
@@ -48,24 +51,40 @@ perdure::IpvPass ipv_pass(const llvm::StringSet<>& wanted) {
   return perdure::IpvPass(options);
 }
 
+bool add_pass(llvm::StringRef name, const llvm::StringSet<>& wanted,
+              llvm::ModulePassManager& passes) {
+  if (name == "perdure-trace") {
+    passes.addPass(perdure::TracePass());
+  } else if (name == "perdure-ipv") {
+    passes.addPass(ipv_pass(wanted));
+  } else if (name == "perdure-ipv-check") {
+    passes.addPass(perdure::IpvCheckPass());
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void register_passes(llvm::PassBuilder& builder) {
   const llvm::StringSet<> wanted = wanted_passes();
   builder.registerPipelineParsingCallback(
       [wanted](llvm::StringRef name, llvm::ModulePassManager& passes,
                llvm::ArrayRef<llvm::PassBuilder::PipelineElement>) {
-        if (name == "perdure-trace") {
-          passes.addPass(perdure::TracePass());
-        } else if (name == "perdure-ipv") {
-          passes.addPass(ipv_pass(wanted));
-        } else {
-          return false;
-        }
-        return true;
+        return add_pass(name, wanted, passes);
       });
-  if (wanted.contains("ipv") || wanted.contains("ipv-all")) {
+  const bool transforms = wanted.contains("ipv") || wanted.contains("ipv-all");
+  const bool checks = wanted.contains("ipv-check");
+  if (checks && !transforms) {
+    builder.registerPipelineEarlySimplificationEPCallback(
+        [](llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
+          passes.addPass(perdure::IpvCheckPass());
+        });
+  }
+  if (transforms) {
     builder.registerOptimizerEarlyEPCallback(
-        [wanted](llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
+        [wanted, checks](llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
           passes.addPass(ipv_pass(wanted));
+          if (checks) passes.addPass(perdure::IpvCheckPass());
         });
   }
   if (wanted.contains("trace")) {
