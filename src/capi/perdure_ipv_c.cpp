@@ -22,6 +22,8 @@ using perdure::Status;
 using perdure::Tier;
 using perdure::view_page_bytes;
 
+extern "C" [[gnu::weak]] int omp_in_parallel();
+
 namespace {
 
 // The objects of the process. Not destroyed at its end: a program that ends without
@@ -62,6 +64,11 @@ bool has_whole_pages(const void* address, std::size_t bytes) {
   Allocations& all = allocations();
   const std::lock_guard<std::mutex> lock(all.mutex);
   return all.mapped.contains(number(address));
+}
+
+// Of OpenMP; its library is there if the program uses it.
+bool in_parallel_region() {
+  return omp_in_parallel != nullptr && omp_in_parallel() != 0;
 }
 
 // The hooks' first question; memory that is no object's costs two comparisons.
@@ -275,6 +282,12 @@ void perdure_ipv_box_end(void* first, unsigned dimensions, const size_t* counts,
 void perdure_ipv_nest_end(void* address) {
   InPlaceObject* object = object_of(address);
   if (object != nullptr) set->nest_end(*object);
+}
+
+perdure_ipv_range perdure_ipv_extent(const void* address) {
+  const InPlaceObject* object = object_of(address);
+  if (object == nullptr || !object->rows_count() || in_parallel_region()) return {0, 0};
+  return {object->first(), object->first() + object->bytes()};
 }
 
 void perdure_ipv_plain(void* address) {

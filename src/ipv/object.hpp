@@ -72,6 +72,7 @@ class InPlaceObject final : public TwinWriter {
   void leave();
 
   // Hooks (perdure_ipv_abi.h); offsets from the address.
+  bool rows_count() const;  // now, and for the calling thread
   perdure_ipv_row row_begin(ByteRange row);
   void row_end(ByteRange row);
   struct Box {

@@ -24,10 +24,14 @@ bool InPlaceObject::own_thread() const {
 
 // Rows only count where they spare something, from the thread that makes the calls, and inside the
 // object; everything else is plain.
-bool InPlaceObject::takes_rows(ByteRange row) {
+bool InPlaceObject::rows_count() const {
   const bool counts =
       tier_ == PERDURE_IPV_VERSION || tier_ == PERDURE_IPV_STREAM || tier_ == PERDURE_IPV_FUSED;
-  return counts && own_thread() && row.begin <= row.end && row.end <= bytes_;
+  return counts && own_thread() && phase_ != Phase::off;
+}
+
+bool InPlaceObject::takes_rows(ByteRange row) {
+  return rows_count() && row.begin <= row.end && row.end <= bytes_;
 }
 
 // A row is about to be stored to. What was stored before it in this epoch is in the sets.
