@@ -35,16 +35,22 @@ void pack(std::span<const std::uint32_t> numbers, Widths widths, std::vector<std
   auto width = static_cast<unsigned>(std::bit_width(all));
   if (widths == Widths::bytes) width = (width + 7) / 8 * 8;
   to.push_back(static_cast<std::byte>(width));
-  const std::size_t end = to.size() + column_bytes(numbers.size(), width);
+  const std::size_t begin = to.size();
+  const std::size_t end = begin + column_bytes(numbers.size(), width);
+  to.resize(end + sizeof(std::uint32_t));  // words are stored, the last of them behind the end
+  std::byte* place = to.data() + begin;
   std::uint64_t ready = 0;
   unsigned bits = 0;
   for (const std::uint32_t number : numbers) {
     ready |= std::uint64_t{number} << bits;
-    for (bits += width; bits >= 8; bits -= 8, ready >>= 8U) {
-      to.push_back(static_cast<std::byte>(ready));
-    }
+    bits += width;
+    if (bits < 32) continue;
+    std::memcpy(place, &ready, sizeof(std::uint32_t));
+    place += sizeof(std::uint32_t);
+    ready >>= 32U;
+    bits -= 32;
   }
-  if (bits != 0) to.push_back(static_cast<std::byte>(ready));
+  std::memcpy(place, &ready, sizeof(std::uint32_t));
   to.resize(end);
 }
 

@@ -137,7 +137,8 @@ def traced_program(subject: Subject) -> Path:
         files += [path for path in found if "test" not in path.name and "planted" not in path.name]
     program = compiler.parents[1] / "programs" / "-".join(subject.sources[0].split("/"))
     program.parent.mkdir(exist_ok=True)
-    newest = max(path.stat().st_mtime for path in [*files, compiler])
+    tools = (compiler.parents[1] / "lib").glob("Perdure*.so")
+    newest = max(path.stat().st_mtime for path in [*files, compiler, *tools])
     if program.exists() and program.stat().st_mtime > newest:
         return program
     command = [compiler, "--trace", "-O3", "-std=c++20", f"-I{apps}", *files, "-o", program]
