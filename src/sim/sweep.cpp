@@ -49,6 +49,7 @@ class CurvePass {
   }
 
   void grow(std::uint32_t pages) {
+    pages_ = pages;
     stack_.grow(pages);
     faults_.grow(std::size_t{pages} + 1);
     write_backs_.grow(std::size_t{pages} + 1);
@@ -76,7 +77,9 @@ class CurvePass {
       if (stack_.note(page) != clean) write_backs_.add(std::max(stack_.note(page), depth) - 1);
     });
     curve_.stack_pages = stack_.pages();
-    const auto pinned = std::count(is_hot_.begin(), is_hot_.end(), true);
+    // Of a pass that was stopped not all were touched: ids are in the order of first touch.
+    const auto touched = static_cast<std::ptrdiff_t>(std::min(pages_, is_hot_.size()));
+    const auto pinned = std::count(is_hot_.begin(), is_hot_.begin() + touched, true);
     curve_.pages = curve_.stack_pages + static_cast<std::uint64_t>(pinned);
     curve_.floor_pages = floor_pages;
     curve_.dram = dram_;
@@ -165,6 +168,7 @@ class CurvePass {
 
   std::vector<bool> is_hot_;
   bool starts_dirty_;
+  std::size_t pages_ = 0;       // touched so far
   StackDistance stack_{clean};  // notes are dirty levels
   Histogram faults_;
   Histogram write_backs_;
@@ -245,7 +249,8 @@ class Sweep {
       progress_.accesses += batch.value().accesses.reads + batch.value().accesses.writes;
       progress_.records += batch.value().records.size();
       if (configuration_.progress && !configuration_.progress(progress_)) {
-        return {Code::wrong_state, "the sweep was stopped before its end"};
+        partial_ = true;
+        break;
       }
     }
     if (progress_.records != 0) return Status::success();
@@ -259,7 +264,9 @@ class Sweep {
     curves.line_bytes = header.cache.line_bytes;
     curves.records = progress_.records;
     curves.accesses = progress_.accesses;
-    if (reader_.region().empty()) {
+    curves.accesses_total = progress_.accesses_total;
+    curves.partial = partial_;
+    if (reader_.region().empty() && !partial_) {
       auto totals = reader_.totals();
       if (!totals.ok()) return totals.status();
       curves.compute_ns = static_cast<double>(totals.value()->ending.compute_ns);
@@ -279,6 +286,7 @@ class Sweep {
   const SweepConfiguration& configuration_;
   std::vector<std::unique_ptr<CurvePass>> passes_;
   Progress progress_;
+  bool partial_ = false;
 };
 
 }  // namespace

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
+import itertools
 import json
+import os
 import random
+import signal
+import subprocess
+import sys
+import termios
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +20,7 @@ from typer.testing import CliRunner
 
 from perdure import _core
 from perdure.cli import app
+from perdure.sim.machine import Watch
 from perdure.sim.optimise import local_minima
 from perdure.sim.quantities import parse_budget, parse_bytes
 
@@ -185,3 +195,122 @@ def test_capacities_and_budgets_as_people_write_them():
     for wrong in ("", "12 parsecs", "-1MiB", "1.5"):
         with pytest.raises(ValueError):
             parse_bytes(wrong)
+
+
+@pytest.fixture
+def stop_after(monkeypatch):
+    """Sends this process Ctrl-C when a replay, or a row of replays, has told so often of itself."""
+
+    def arrange(method, calls):
+        original = getattr(Watch, method)
+
+        def watched(watch, *words):
+            tell, told = original(watch, *words), itertools.count(1)
+
+            def telling(*progress):
+                if next(told) == calls:
+                    signal.raise_signal(signal.SIGINT)
+                return tell(*progress)
+
+            return telling
+
+        monkeypatch.setattr(Watch, method, watched)
+
+    return arrange
+
+
+@pytest.fixture(scope="module")
+def long_trace(tmp_path_factory):
+    """Several frames of records, on 1024 pages of which each comes again."""
+    place = tmp_path_factory.mktemp("long")
+    lines = (f"{turn % 5 == 0:d} {PAGE * (turn * 389 % 1024):x}" for turn in range(70_000))
+    (place / "accesses.din").write_text("\n".join(lines) + "\n")
+    _core.TraceImport("din", str(place / "accesses.din"), str(place / "t.ptrace"), "it").run()
+    return place / "t.ptrace"
+
+
+def test_a_run_that_is_stopped_says_what_it_has(perdure, long_trace, stop_after):
+    stop_after("of", 2)
+    words = ("sim", "run", long_trace, "--dram", "2MiB")
+    ran = perdure(*words, "--json")
+    assert ran.code == 130 and "stopped" in ran.err
+    found = json.loads(ran.out)
+    accesses = sum(found["counters"]["dram"][kind] for kind in ("reads", "writes"))
+    assert found["partial"] and 0 < accesses < _core.summarise_trace(str(long_trace)).reads
+    ran = perdure(*words)
+    assert ran.code == 130 and b"partial: stopped after" in ran.out
+
+
+def test_a_sweep_that_is_stopped_in_its_pass_has_points_of_the_accesses_so_far(
+    perdure, long_trace, stop_after, tmp_path
+):
+    stop_after("of", 2)
+    picture = tmp_path / "partial.svg"
+    words = ("sim", "sweep", long_trace, "--mram", "2MiB", "--step", "512KiB")
+    ran = perdure(*words, "--json", "--plot", picture)
+    assert ran.code == 130 and "of the trace" in ran.err
+    found = [json.loads(line) for line in ran.out.decode().splitlines()]
+    assert len(found) >= 6 and picture.exists()
+    assert all(row["partial"] and 0 < row["trace_share"] < 1 for row in found)
+    ran = perdure(*words)
+    assert ran.code == 130
+    assert ran.out.decode().count("(partial: ") == len(found)
+
+
+def test_a_sweep_that_is_stopped_in_its_replays_has_those_that_were_finished(
+    perdure, long_trace, stop_after
+):
+    words = ("sim", "sweep", long_trace, "--mram", "2MiB", "--policy", "arc", "--step", "256KiB",
+             "--json")
+    whole = {row["dram_bytes"]: row for row in rows(perdure(*words)) if row["mram_bytes"] == 0}
+    assert len(whole) > 8 and not any(row["partial"] for row in whole.values())
+    stop_after("count", 3)
+    ran = perdure(*words)
+    assert ran.code == 130 and "were finished" in ran.err
+    found = [json.loads(line) for line in ran.out.decode().splitlines()]
+    assert 3 <= len(found) < len(whole)
+    for row in found:
+        assert row == {**whole[row["dram_bytes"]], "partial": True}
+        assert row["trace_share"] == 1.0
+
+
+def test_a_sweep_that_is_stopped_before_any_point_says_so(perdure, long_trace, stop_after):
+    stop_after("of", 1)
+    ran = perdure("sim", "sweep", long_trace, "--mram", "2MiB", "--policy", "arc", "--json")
+    assert ran.code == 130 and "no point" in ran.err and ran.out == b""
+
+
+def test_an_optimum_of_half_a_trace_is_not_given(perdure, long_trace, stop_after):
+    stop_after("of", 1)
+    ran = perdure("sim", "optimise", long_trace, "--mram", "2MiB")
+    assert ran.code == 130 and "stopped" in ran.err and ran.out == b""
+
+
+@pytest.mark.parametrize("words", [("run", "--dram", "2MiB"), ("sweep", "--mram", "0")])
+def test_ctrl_c_ends_the_command_itself_with_130(long_trace, tmp_path, words):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    stored = long_trace.read_bytes()
+    running = subprocess.Popen(
+        [sys.executable, "-m", "perdure", "sim", words[0], pipe, *words[1:], "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )
+    with open(pipe, "wb", buffering=0) as into:
+        into.write(stored[: len(stored) // 2])
+        while bytes_left(into):
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        try:
+            into.write(stored[len(stored) // 2 :])
+        except BrokenPipeError:
+            pass  # it ended as soon as it saw the signal
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 130, err
+    assert out.count(b'"partial": true') > 0
+
+
+def bytes_left(pipe) -> int:
+    """Bytes in a pipe that its reader did not take yet."""
+    left = array.array("i", [0])
+    fcntl.ioctl(pipe.fileno(), termios.FIONREAD, left)
+    return left[0]

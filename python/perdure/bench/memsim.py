@@ -228,6 +228,8 @@ def _machine_facts(subject, quick, trace, options, footprint, suffix):
                 yield from _ratios(case, paper[0], found.typical, "paper")
             if not suffix and subject.case in ("cg", "mg"):
                 yield from _policy_facts(case, study, 128 * unit, step)
+        if watch.stopped:
+            raise KeyboardInterrupt
         if found.best is not None:
             yield from _points(case, found.best, "best")
             yield from _ratios(case, found.best, found.typical, "best")
