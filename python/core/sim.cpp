@@ -220,8 +220,12 @@ void bind_sweep(nb::module_& core) {
       .def_prop_ro("mram_writes", [](const sim::Curve& curve) { return curve.mram.writes; })
       .def_prop_ro("dram_reads", [](const sim::Curve& curve) { return curve.dram.reads; })
       .def_prop_ro("dram_writes", [](const sim::Curve& curve) { return curve.dram.writes; })
-      .def_prop_ro("page_ins", [](const sim::Curve& curve) { return array_of(curve.page_ins); })
-      .def_prop_ro("page_outs", [](const sim::Curve& curve) { return array_of(curve.page_outs); })
+      .def_prop_ro(
+          "page_ins", [](const sim::Curve& curve) { return array_of(curve.page_ins); },
+          nb::rv_policy::move)
+      .def_prop_ro(
+          "page_outs", [](const sim::Curve& curve) { return array_of(curve.page_outs); },
+          nb::rv_policy::move)
       .def("counters", &sim::Curve::counters, nb::arg("dram_frames"))
       .def("low_power_equals", &sim::Curve::low_power_equals, nb::arg("dram_frames"),
            nb::arg("alpha"));

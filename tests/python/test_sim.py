@@ -112,6 +112,17 @@ def test_a_sweep_has_the_points_of_single_runs(perdure, trace):
         assert one["energy_nj"] == pytest.approx(row["energy_j"] * 1e9, rel=1e-9)
 
 
+def test_a_curve_has_faults_and_write_backs_of_every_capacity(trace):
+    devices = _core.devices_of("paging-paper-dram", "paging-paper-mram", "paging-paper-flash", True)
+    curve = _core.sim_sweep(str(trace), [0], devices).curves[0]
+    assert len(curve.page_ins) == len(curve.page_outs) == 1025
+    for frames in (256, 512, 1024):
+        counters = curve.counters(frames)
+        assert curve.page_ins[frames] == counters.dram.page_ins
+        assert curve.page_outs[frames] == counters.dram.page_outs
+    assert curve.page_ins[256] > curve.page_ins[1024] == 0
+
+
 def test_the_optimum_holds_the_hot_pages_and_the_budget(perdure, trace):
     found = facts(
         perdure(
