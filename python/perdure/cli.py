@@ -14,6 +14,7 @@ from perdure.devices import devices
 from perdure.pool.command import app as pool
 from perdure.run.command import run
 from perdure.sim.command import app as sim
+from perdure.sim.report_command import report as sim_report
 from perdure.trace.command import app as trace
 
 app = typer.Typer(
@@ -26,6 +27,7 @@ app = typer.Typer(
 app.command("run", context_settings={"allow_interspersed_args": False}, no_args_is_help=True)(run)
 app.add_typer(pool, name="pool")
 app.add_typer(cache, name="cache")
+sim.command("report", no_args_is_help=True)(sim_report)
 app.add_typer(sim, name="sim")
 app.add_typer(trace, name="trace")
 app.command("demo")(demo)

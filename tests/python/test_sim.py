@@ -13,6 +13,8 @@ import subprocess
 import sys
 import termios
 import time
+from collections import Counter
+from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import pytest
@@ -22,7 +24,7 @@ from perdure import _core
 from perdure.cli import app
 from perdure.sim.machine import Watch
 from perdure.sim.optimise import local_minima
-from perdure.sim.quantities import parse_budget, parse_bytes
+from perdure.sim.quantities import joules_text, mib_text, parse_budget, parse_bytes
 
 MIB = 1 << 20
 PAGE = 4096
@@ -325,3 +327,81 @@ def bytes_left(pipe) -> int:
     left = array.array("i", [0])
     fcntl.ioctl(pipe.fileno(), termios.FIONREAD, left)
     return left[0]
+
+
+class Elements(HTMLParser):
+    """The elements of a page by name, what is not closed, and what is referred to."""
+
+    VOID = {"meta", "br", "link", "img", "hr"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.counts, self.open, self.text, self.links = Counter(), [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.counts[tag] += 1
+        self.links += [value for name, value in attrs if name in ("src", "href", "xlink:href")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.counts[tag] += 1
+        self.links += [value for name, value in attrs if name in ("src", "href", "xlink:href")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_a_report_is_one_page_with_the_numbers_of_the_other_verbs(perdure, trace, tmp_path):
+    file = tmp_path / "report.html"
+    words = (trace, "--mram", "1MiB,64MiB", "--typical", "16MiB", "--budget", "slowdown=300000%")
+    ran = perdure("sim", "report", *words, "-o", file)
+    assert ran.code == 0, ran.err
+    page = Elements(file.read_text(encoding="utf-8"))
+    assert page.open == [] and page.counts["svg"] == 3 and page.counts["script"] == 0
+    assert all(link.startswith("#") for link in page.links), "the page needs no other file"
+    text = " ".join(" ".join(page.text).split())
+    found = facts(perdure("sim", "optimise", *words, "--json"))
+    best, usual = found["best"], found["typical"]
+    assert f"{100 * best['energy_j'] / usual['energy_j']:.1f} % of the energy" in text
+    assert mib_text(best["dram_bytes"]) in text and joules_text(best["energy_j"]) in text
+    assert found["notches"] and all(notch["reason"] in text for notch in found["notches"])
+    assert "1 024 pages" in text and "64 MiB" not in text, "a capacity that holds all is left out"
+    for part in ("Notches", "Concentration of accesses", "Policies", "standby"):
+        assert part in text
+
+
+def test_a_report_of_a_program_that_fits_mram_has_no_policies_to_compare(perdure, trace, tmp_path):
+    file = tmp_path / "small.html"
+    ran = perdure("sim", "report", trace, "--mram", "64MiB", "-o", file)
+    assert ran.code == 0, ran.err
+    page = Elements(file.read_text(encoding="utf-8"))
+    assert page.open == [] and page.counts["svg"] == 2
+    assert "nothing to choose" in " ".join(" ".join(page.text).split())
+
+
+def test_what_a_trace_says_can_not_become_html(perdure, tmp_path):
+    (tmp_path / "a.din").write_text("0 1000\n1 2000\n" * 400)
+    into = tmp_path / "odd<b>.ptrace"
+    _core.TraceImport("din", str(tmp_path / "a.din"), str(into), "<script>x</script>").run()
+    file = tmp_path / "odd.html"
+    ran = perdure("sim", "report", into, "-o", file)
+    assert ran.code == 0, ran.err
+    page = Elements(file.read_text(encoding="utf-8"))
+    assert page.counts["script"] == 0 and page.counts["b"] < 10 and page.open == []
+    assert "<script>x</script>" in " ".join(page.text)
+
+
+def test_a_report_that_is_stopped_or_can_not_be_written_leaves_nothing(
+    perdure, trace, tmp_path, stop_after
+):
+    ran = perdure("sim", "report", trace, "-o", tmp_path / "no" / "report.html")
+    assert ran.code == 1 and "report.html" in ran.err
+    stop_after("of", 1)
+    ran = perdure("sim", "report", trace, "--mram", "1MiB", "-o", tmp_path / "report.html")
+    assert ran.code == 130 and "no report" in ran.err
+    assert list(tmp_path.iterdir()) == []

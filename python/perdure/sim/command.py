@@ -99,14 +99,14 @@ def _console() -> Console:
     return Console(width=None if sys.stdout.isatty() else 200, highlight=False)
 
 
-def _options(preset, dram_part, mram_part, flash_part, mix, clean, region, compute) -> Options:
+def options_of(preset, dram_part, mram_part, flash_part, mix, clean, region, compute) -> Options:
     devices = devices_named(preset, dram_part, mram_part, flash_part, mix)
     for warning in devices.warnings:
         typer.echo(f"perdure: {warning}", err=True)
     return Options(devices, clean, region, None if compute is None else compute * 1e9)
 
 
-def _capacities(text: str) -> list[int]:
+def capacities(text: str) -> list[int]:
     return [parse_bytes(word) for word in text.split(",") if word.strip()]
 
 
@@ -145,7 +145,7 @@ def run(
     """
     core = load_core()
     try:
-        options = _options(
+        options = options_of(
             preset, dram_part, mram_part, flash_part, mix_levels, first_touch_clean, region, compute
         )
         with watching() as watch:
@@ -328,11 +328,11 @@ def sweep(
     stopped = False
     try:
         values = parse_options(option)
-        options = _options(
+        options = options_of(
             preset, dram_part, mram_part, flash_part, mix_levels, first_touch_clean, region, compute
         )
         with watching() as watch:
-            study = Study(str(trace), options, _capacities(mram), watch, keep_partial=True)
+            study = Study(str(trace), options, capacities(mram), watch, keep_partial=True)
             most = parse_bytes(up_to) if up_to else None
             several = len(policies) > 1
             sizes = [study.mram[-1]] if several else study.mram
@@ -444,11 +444,11 @@ def optimise_command(
     try:
         share = parse_budget(budget)
         values = parse_options(option)
-        options = _options(
+        options = options_of(
             preset, dram_part, mram_part, flash_part, mix_levels, first_touch_clean, region, compute
         )
         with watching() as watch:
-            study = Study(str(trace), options, _capacities(mram), watch)
+            study = Study(str(trace), options, capacities(mram), watch)
             found = optimise(
                 study, policy, values, share, parse_bytes(typical), _step(step, study)
             )
