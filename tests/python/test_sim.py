@@ -21,10 +21,12 @@ import pytest
 from typer.testing import CliRunner
 
 from perdure import _core
+from perdure.bench import memsim
 from perdure.cli import app
-from perdure.sim.machine import Watch
+from perdure.sim.machine import Options, Watch, devices_named
 from perdure.sim.optimise import local_minima
 from perdure.sim.quantities import joules_text, mib_text, parse_budget, parse_bytes
+from perdure.sim.sweep import run_once
 
 MIB = 1 << 20
 PAGE = 4096
@@ -192,6 +194,29 @@ def test_a_truncated_trace_is_refused(perdure, trace, tmp_path):
     short.write_bytes(trace.read_bytes()[:-20])
     ran = perdure("sim", "run", short, "--dram", "8MiB")
     assert ran.code == 1 and str(short) in ran.err
+
+
+def test_the_benchmark_says_where_a_policy_is_worst_and_why_a_machine_is_best(trace):
+    subject = memsim.Subject("cg", (), (), (), 4.2)
+    found = list(memsim.subject_facts(subject, True, trace, 1e9))
+    values = {(fact.case, fact.metric): fact for fact in found}
+    assert values["cg", "footprint_mb"].value == pytest.approx(1024 * PAGE / 1e6)
+    assert values["cg-best", "time_s"].more["why"]
+    assert values["cg-best", "energy_ratio"].value < 1
+    worst = [fact for fact in found if fact.metric == "worst_time_ratio"]
+    assert {fact.case for fact in worst} == {"cg-mram_fixed", "cg-low_power"}
+    devices = devices_named("hosogaya2008", None, None, None, True)
+    for fact in worst[:4]:
+        policy = fact.case.removeprefix("cg-")
+        seconds = [
+            run_once(
+                str(trace), Options(devices, compute_ns=1e9), each, {},
+                dram_bytes=int(fact.more["dram_mib"] * MIB),
+                mram_bytes=int(fact.more["mram_mib"] * MIB),
+            ).cost.time_ns
+            for each in (policy, "lru")
+        ]
+        assert fact.value == pytest.approx(seconds[0] / seconds[1])
 
 
 def test_minima_are_those_that_both_sides_rise_from():
