@@ -258,7 +258,8 @@ def _machine_facts(subject, quick, trace, options, footprint, suffix):
                 yield from _points(case, paper[0], "paper")
                 yield from _ratios(case, paper[0], found.typical, "paper")
         if not suffix and case in _COMPARED and mram:
-            sizes = [size for size in (16 * unit, 32 * unit) if size >= page] + mram
+            wide = (unit * each for each in (16, 32, 64, 128, 256, 320))
+            sizes = [size for size in wide if size < footprint]
             yield from _worst_facts(case, trace, options, sizes, step, watch)
             if 128 * unit in mram:
                 yield from _policy_facts(case, study, 128 * unit, step)
@@ -270,11 +271,18 @@ def _machine_facts(subject, quick, trace, options, footprint, suffix):
 
 
 def _why(found: Optimum) -> str:
-    """The notch at the best point, or that the budget stops the way down."""
+    """The notch at the best point; or what lies beyond it, where it is none."""
+    best = found.best
     for notch in found.notches:
-        if notch.point == found.best:
+        if notch.point == best:
             return f"{notch.kind}: {notch.reason}"
-    return "no notch: less memory takes less energy still, but more time than the budget"
+    less = [point for point in found.points
+            if point.mram_bytes == best.mram_bytes and point.dram_bytes < best.dram_bytes]
+    if not less:
+        return "the least DRAM that was tried beside this MRAM"
+    if max(less, key=lambda point: point.dram_bytes).energy_j < best.energy_j:
+        return "less DRAM takes less energy still, but more time than the budget"
+    return "no notch: the energy of its neighbours is within 1 %"
 
 
 def _points(case: str, point: Point, name: str, **more):
