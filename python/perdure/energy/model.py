@@ -260,25 +260,19 @@ def daly_work(machine: Machine):
 
 
 def edp_optimal_work(machine: Machine, formula: str = "exact"):
-    """T of least energy x time (a float): between the two optima, where both slopes cancel.
+    """T of least energy x time: between the two optima, where both slopes cancel.
 
     Bisection on the logarithm's derivative; time and energy each have one minimum.
     """
     time, energy = time_cost(machine), energy_cost(machine, formula)
     rate = machine.rate_per_s
-    low, high = sorted((float(optimal_work(time, machine)), float(optimal_work(energy, machine))))
-
-    def slope(work_s: float) -> float:
-        total = 0.0
-        for cost in (time, energy):
-            value = cost.growth * np.expm1(rate * work_s) + cost.start
-            total += rate * cost.growth * np.exp(rate * work_s) / value - 1 / work_s
-        return total
-
-    for _ in range(200):
+    ends = np.broadcast_arrays(optimal_work(time, machine), optimal_work(energy, machine))
+    low, high = np.minimum(*ends), np.maximum(*ends)
+    for _ in range(60):
         middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if slope(middle) > 0 else (middle, high)
-    return 0.5 * (low + high)
-
+        slope = -2 / middle
+        for cost in (time, energy):
+            value = cost.growth * np.expm1(rate * middle) + cost.start
+            slope = slope + rate * cost.growth * np.exp(rate * middle) / value
+        low, high = np.where(slope > 0, low, middle), np.where(slope > 0, middle, high)
+    return (0.5 * (low + high))[()]

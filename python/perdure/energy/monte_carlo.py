@@ -163,7 +163,8 @@ def play(
     inside, each = isinstance(law, Observed), 1.0
     while sums.intervals < intervals:
         wanted = int((intervals - sums.intervals) / each) + 1
-        gaps = law.draw(random, max(1000, min(BATCH_GAPS, wanted)))
+        most = BATCH_GAPS if sums.count else 1000
+        gaps = law.draw(random, max(1000, min(most, wanted)))
         sums.add(*_gap_costs(gaps, machine, schedule, inside), gaps.size)
         each = sums.intervals / sums.count if sums.intervals else 1.0
         if not progress(min(sums.intervals, intervals), intervals):

@@ -110,55 +110,83 @@ def check_checkpoint(seconds: float, rate_per_s: float, what: str = "a checkpoin
     )
 
 
-def machine_for(problem: Problem, write: Candidate, read: Candidate) -> model.Machine:
-    """The model's machine of one pair of settings; without powers it counts time as energy."""
-    known = problem.compute_W is not None and None not in (write.power_W, read.power_W)
-    one = lambda watts: watts if known else 1.0  # noqa: E731
-    synchronous = problem.overhead_s is None
+def _known(problem: Problem, *rows: list[Candidate]) -> bool:
+    return problem.compute_W is not None and all(
+        each.power_W is not None for row in rows for each in row
+    )
+
+
+def grid_machine(problem: Problem, writes: list[Candidate], reads: list[Candidate]):
+    """The model's machine: a row of arrays for each write, a column for each read.
+
+    Where a power is not known all are 1, so that energy counts time.
+    """
+    known = _known(problem, writes, reads)
+    seconds, write_W = (
+        np.array(row, dtype=float)[:, None]
+        for row in ([each.seconds for each in writes],
+                    [each.power_W if known else 1.0 for each in writes])
+    )
+    read_s, read_W = (
+        np.array(row, dtype=float)
+        for row in ([each.seconds for each in reads],
+                    [each.power_W if known else 1.0 for each in reads])
+    )
+    down_W = problem.compute_W if problem.down_W is None else problem.down_W
+    asynchronous = problem.overhead_s is not None
     return model.Machine(
         rate_per_s=problem.rate_per_s,
-        write_s=write.seconds if synchronous else min(problem.overhead_s, write.seconds),
-        read_s=read.seconds,
+        write_s=np.minimum(problem.overhead_s, seconds) if asynchronous else seconds,
+        read_s=read_s,
         downtime_s=problem.downtime_s,
-        latency_s=None if synchronous else write.seconds,
-        compute_W=one(problem.compute_W),
-        write_W=one(write.power_W),
-        read_W=one(read.power_W),
-        down_W=one(problem.compute_W if problem.down_W is None else problem.down_W),
+        latency_s=seconds if asynchronous else None,
+        compute_W=problem.compute_W if known else 1.0,
+        write_W=write_W,
+        read_W=read_W,
+        down_W=down_W if known else 1.0,
         flush_W=problem.flush_W if known else 0.0,
     )
 
 
-def work_for(problem: Problem, machine: model.Machine) -> float:
-    """The interval that the problem's rule or objective gives.
+def machine_for(problem: Problem, write: Candidate, read: Candidate) -> model.Machine:
+    """The model's machine of one pair of settings, in floats."""
+    grid = grid_machine(problem, [write], [read])
+    return model.Machine(
+        **{name: None if value is None else float(np.squeeze(value))
+           for name, value in vars(grid).items()}
+    )
 
-    With formula=paper it is Young's, as in the paper, unless another is asked for.
+
+def work_for(problem: Problem, machine: model.Machine):
+    """The interval that the problem's rule or objective gives; a float, or an array for a grid.
+
+    Raises Wrong where a given one is too short for an asynchronous checkpoint.
     """
     if not isinstance(problem.interval, str):
-        if problem.interval < machine.overlap_s:
+        if np.any(problem.interval < machine.overlap_s):
             raise Wrong(
                 f"an interval of {duration_text(problem.interval)} is shorter than the "
-                f"{duration_text(machine.overlap_s)} for which a checkpoint is still being written"
+                f"{duration_text(float(np.max(machine.overlap_s)))} for which a checkpoint is "
+                "still being written"
             )
         return problem.interval
-    if problem.interval == "young":
-        return float(max(model.young_work(machine), machine.overlap_s))
-    if problem.interval == "daly":
-        return float(max(model.daly_work(machine), machine.overlap_s))
+    if problem.interval in ("young", "daly"):
+        rule = model.young_work if problem.interval == "young" else model.daly_work
+        return np.maximum(rule(machine), machine.overlap_s)
     if problem.objective == "energy":
-        return float(model.energy_optimal_work(machine, problem.formula))
+        return model.energy_optimal_work(machine, problem.formula)
     if problem.objective == "edp":
         return model.edp_optimal_work(machine, problem.formula)
-    return float(model.time_optimal_work(machine))
+    return model.time_optimal_work(machine)
 
 
 def outcome_of(problem: Problem, write: Candidate, read: Candidate) -> Outcome:
     """What one pair of settings costs at its interval."""
     machine = machine_for(problem, write, read)
-    work_s = work_for(problem, machine)
+    work_s = float(work_for(problem, machine))
     times = model.SPLITS[problem.formula](work_s, machine)
     started = np.exp(machine.rate_per_s * (machine.write_s + machine.overlap_s))
-    known = problem.compute_W is not None and None not in (write.power_W, read.power_W)
+    known = _known(problem, [write], [read])
     return Outcome(
         write,
         read,
@@ -183,23 +211,38 @@ def value_of(outcome: Outcome, objective: str) -> float:
     return outcome.epe_W if objective == "energy" else outcome.epe_W * outcome.time_per_work
 
 
-def spread_of(problem: Problem, write: Candidate, read: Candidate, op: str) -> float:
-    """Half of the 95 % interval of the objective, from that of one operation's measurement.
+def values_of(problem: Problem, writes: list[Candidate], reads: list[Candidate]):
+    """The objective of every pair, each with its own interval: an array (writes, reads)."""
+    machine = grid_machine(problem, writes, reads)
+    work_s = work_for(problem, machine)
+    times = model.SPLITS[problem.formula](work_s, machine)
+    value = times.total / work_s
+    if problem.objective == "energy":
+        value = times.energy(machine) / work_s
+    elif problem.objective == "edp":
+        value = value * times.energy(machine) / work_s
+    return np.broadcast_to(value, (len(writes), len(reads)))
+
+
+def spreads_of(problem: Problem, op: str, own: list[Candidate], other: Candidate, values):
+    """Half of the 95 % interval of each value, from that of the measurements behind it.
 
     First order: the effects of its time and of its power, taken as independent.
     """
-    chosen = write if op == "write" else read
-    base = value_of(outcome_of(problem, write, read), problem.objective)
-    total = 0.0
-    for field, amount in (
-        ("seconds", chosen.seconds_spread),
-        ("power_W", chosen.power_spread if chosen.power_W is not None else 0.0),
-    ):
-        if amount > 0:
-            moved = replace(chosen, **{field: getattr(chosen, field) + amount})
-            pair = (moved, read) if op == "write" else (write, moved)
-            total += (value_of(outcome_of(problem, *pair), problem.objective) - base) ** 2
-    return total**0.5
+    total = np.zeros(len(own))
+    for field in ("seconds", "power"):
+        moved = [
+            replace(each, seconds=each.seconds + each.seconds_spread) if field == "seconds"
+            else replace(each, power_W=each.power_W and each.power_W + each.power_spread)
+            for each in own
+        ]
+        total += (_along(problem, op, moved, other) - values) ** 2
+    return np.sqrt(total)
+
+
+def _along(problem: Problem, op: str, own: list[Candidate], other: Candidate):
+    pair = (own, [other]) if op == "write" else ([other], own)
+    return values_of(problem, *pair).ravel()
 
 
 def default_setting(candidates: list[Candidate]) -> Setting:
@@ -232,21 +275,18 @@ def _changes(setting: Setting, default: Setting) -> int:
     return int(frequency) + int(setting.writers != default.writers)
 
 
-def _choose(problem: Problem, pairs, op: str, default: Setting) -> Choice:
-    """`pairs`: (write, read) with the other operation held."""
-    rows = []
-    for write, read in pairs:
-        value = value_of(outcome_of(problem, write, read), problem.objective)
-        own = write if op == "write" else read
-        rows.append((own, value, spread_of(problem, write, read, op)))
+def _choose(problem: Problem, op: str, own: list[Candidate], other: Candidate) -> Choice:
+    """The setting of one operation while that of the other one is held."""
+    default = default_setting(own)
+    values = _along(problem, op, own, other)
+    spreads = spreads_of(problem, op, own, other, values)
+    rows = tuple(zip(own, map(float, values), map(float, spreads)))
     best, least, spread = min(rows, key=lambda row: row[1])
     alike = [row for row in rows if row[1] - row[2] <= least + spread]
     chosen = min(alike, key=lambda row: (_changes(row[0].setting, default), row[1]))[0]
-    measured = [row[0] for row in rows if row[0].J_per_MB is not None]
+    measured = [each for each in own if each.J_per_MB is not None]
     per_MB = min(measured, key=lambda each: each.J_per_MB, default=None)
-    return Choice(
-        chosen, best, per_MB, default, tuple(row[0].setting for row in alike), tuple(rows)
-    )
+    return Choice(chosen, best, per_MB, default, tuple(row[0].setting for row in alike), rows)
 
 
 @dataclass(frozen=True)
@@ -285,60 +325,11 @@ def optimise(problem: Problem, writes: list[Candidate], reads: list[Candidate]) 
     stopped = [each.seconds if problem.overhead_s is None else min(problem.overhead_s, each.seconds)
                for each in writes]
     check_checkpoint(min(stopped), problem.rate_per_s)
-    defaults = default_setting(writes), default_setting(reads)
-    values = _grid(problem, writes, reads)
-    i, j = np.unravel_index(np.argmin(values), values.shape)
-    write = _choose(problem, [(each, reads[j]) for each in writes], "write", defaults[0])
-    read = _choose(problem, [(write.chosen, each) for each in reads], "read", defaults[1])
+    values = values_of(problem, writes, reads)
+    best_read = reads[int(np.argmin(values) % len(reads))]
+    write = _choose(problem, "write", writes, best_read)
+    read = _choose(problem, "read", reads, write.chosen)
     return Found(outcome_of(problem, write.chosen, read.chosen), write, read)
-
-
-def grid_machine(problem: Problem, writes: list[Candidate], reads: list[Candidate]):
-    """The model's machine with arrays: a row for each write, a column for each read."""
-    column = lambda row: np.array(row, dtype=float)[:, None]  # noqa: E731
-    seconds, read_s = column([each.seconds for each in writes]), np.array(
-        [each.seconds for each in reads]
-    )
-    known = problem.compute_W is not None and all(
-        each.power_W is not None for each in (*writes, *reads)
-    )
-    watts = (lambda row: [each.power_W for each in row]) if known else (lambda row: [1.0] * len(row))
-    overhead = seconds if problem.overhead_s is None else np.minimum(problem.overhead_s, seconds)
-    down_W = problem.compute_W if problem.down_W is None else problem.down_W
-    return model.Machine(
-        rate_per_s=problem.rate_per_s,
-        write_s=overhead,
-        read_s=read_s,
-        downtime_s=problem.downtime_s,
-        latency_s=None if problem.overhead_s is None else seconds,
-        compute_W=problem.compute_W if known else 1.0,
-        write_W=column(watts(writes)),
-        read_W=np.array(watts(reads)),
-        down_W=down_W if known else 1.0,
-        flush_W=problem.flush_W if known else 0.0,
-    )
-
-
-def _grid(problem: Problem, writes: list[Candidate], reads: list[Candidate]):
-    if len(writes) * len(reads) == 1 or problem.objective == "edp":
-        return np.array(
-            [[value_of(outcome_of(problem, write, read), problem.objective) for read in reads]
-             for write in writes]
-        )
-    machine = grid_machine(problem, writes, reads)
-    if not isinstance(problem.interval, str):
-        work_s = np.maximum(problem.interval, machine.overlap_s)
-    elif problem.interval in ("young", "daly"):
-        rule = model.young_work if problem.interval == "young" else model.daly_work
-        work_s = np.maximum(rule(machine), machine.overlap_s)
-    elif problem.objective == "energy":
-        work_s = model.energy_optimal_work(machine, problem.formula)
-    else:
-        work_s = model.time_optimal_work(machine)
-    measure = model.epe if problem.objective == "energy" else model.time_per_work
-    return np.broadcast_to(
-        measure(work_s, machine, problem.formula), (len(writes), len(reads))
-    )
 
 
 @dataclass(frozen=True)
@@ -399,7 +390,7 @@ def strategies(
     """The paper's rivals (Table 2): all processes write, the governor sets the frequency.
 
     ondemand moves between the frequencies with the load, so it is a range over all of them.
-    Without settable frequencies there is one, "as it is".
+    Without settable frequencies there is one, "as it is"; none where nothing was to choose.
     """
     pairs = {}
     for write in writes:
@@ -408,7 +399,7 @@ def strategies(
                 read, reads
             ):
                 pairs[write.setting.freq_kHz or 0] = outcome_of(problem, write, read)
-    if not pairs:
+    if not pairs or len(writes) * len(reads) == 1:
         return []
     if list(pairs) == [0]:
         return [Strategy("as it is", pairs[0], pairs[0])]

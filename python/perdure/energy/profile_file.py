@@ -76,7 +76,7 @@ class Profile:
         if not found:
             raise Wrong(
                 f"{self.source}: no point for '{op}'; measure with perdure energy profile, or "
-                f"give --{op}-rate"
+                f"give --{op}-bandwidth or --{op}-time"
             )
         return found
 
