@@ -362,16 +362,17 @@ def pareto_front(
     with np.errstate(over="ignore"):
         times = model.time_per_work(work_s, machine, problem.formula)
         powers = model.epe(work_s, machine, problem.formula)
-    front, least = [], np.inf
-    for index in np.lexsort((powers.ravel(), times.ravel())):
-        power = powers.ravel()[index]
-        if power < least * (1 - 1e-12):
-            least = power
-            k, i, j = np.unravel_index(index, work_s.shape)
-            front.append(
-                FrontPoint(float(times.ravel()[index]), float(power), float(work_s[k, i, j]),
-                           writes[i].setting, reads[j].setting)
-            )
+    flat_times, flat_powers = times.ravel(), powers.ravel()
+    order = np.lexsort((flat_powers, flat_times))
+    least = np.minimum.accumulate(flat_powers[order])
+    better = np.concatenate(([True], least[1:] < least[:-1] * (1 - 1e-12)))
+    front = []
+    for index in order[better]:
+        k, i, j = np.unravel_index(index, work_s.shape)
+        front.append(
+            FrontPoint(float(flat_times[index]), float(flat_powers[index]),
+                       float(work_s[k, i, j]), writes[i].setting, reads[j].setting)
+        )
     return front
 
 

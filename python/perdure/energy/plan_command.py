@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Annotated
+from types import SimpleNamespace
 
 import typer
 
@@ -13,6 +13,40 @@ from perdure.energy import quantities as q
 from perdure.energy.optimise import FORMULAS, OBJECTIVES, RULES
 from perdure.energy.output import console, refusing, table, warn, watts_text
 from perdure.energy.plan_file import document_of, write_plan
+from perdure.energy.plan_options import (
+    AsJson,
+    DownPower,
+    Downtime,
+    Failures,
+    FlushPower,
+    Folders,
+    Formula,
+    Front,
+    Interval,
+    Job,
+    Levels,
+    Merge,
+    Mtbf,
+    Objective,
+    OtherMachine,
+    Output,
+    Overhead,
+    Pattern,
+    Plot,
+    Power,
+    Profiles,
+    Rate,
+    ReadBandwidth,
+    ReadPower,
+    ReadTime,
+    Share,
+    Size,
+    Weibull,
+    WriteBandwidth,
+    WritePower,
+    WriteTime,
+    Writers,
+)
 from perdure.energy.planning import (
     Failing,
     Place,
@@ -25,92 +59,39 @@ from perdure.energy.planning import (
 from perdure.energy.profile_file import check_machine, read_profile
 
 
-def _text(meta: str, help_: str, default: str | bool = False):
-    return typer.Option(metavar=meta, help=help_, show_default=default)
-
-
 def plan(
-    profiles: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[PROFILE…]", help="Of perdure energy profile, one for each level."),
-    ] = None,
-    size: Annotated[str | None, _text("SIZE", "Of a node's checkpoint, as 64GB or 64GiB.")] = None,
-    mtbf: Annotated[str | None, _text("TIME", "Mean time between failures, as 14.66h.")] = None,
-    rate: Annotated[str | None, _text("RATE", "Of failures instead, as 1.9e-5/s or 2/d.")] = None,
-    failures: Annotated[
-        Path | None, _text("FILE", "Estimate it from a list of failures (CSV: time or interval).")
-    ] = None,
-    merge: Annotated[
-        str, _text("TIME", "Failures that soon after another one are the same.", True)
-    ] = "0s",
-    weibull: Annotated[
-        float | None, _text("SHAPE", "Failures are Weibull; below 1 they cluster.")
-    ] = None,
-    power: Annotated[str | None, _text("POWER", "Of a node that computes, as 471W.")] = None,
-    write_time: Annotated[str | None, _text("TIME,…", "Of a checkpoint, as 130s.")] = None,
-    read_time: Annotated[str | None, _text("TIME,…", "Of reading one at a restart.")] = None,
-    write_bandwidth: Annotated[str | None, _text("RATE,…", "Instead, as 510MB/s.")] = None,
-    read_bandwidth: Annotated[str | None, _text("RATE,…", "Instead, as 735MB/s.")] = None,
-    write_power: Annotated[str | None, _text("POWER,…", "Of a node that writes one.")] = None,
-    read_power: Annotated[str | None, _text("POWER,…", "Of a node that reads one.")] = None,
-    writers: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, show_default="one for each CPU",
-            help="How many write at once, without a profile.",
-        ),
-    ] = None,
-    downtime: Annotated[
-        str, _text("TIME", "From a failure to the restart.", True)
-    ] = "0s",
-    down_power: Annotated[
-        str | None, _text("POWER", "Meanwhile.", "as when computing")
-    ] = None,
-    overhead: Annotated[
-        str | None,
-        _text("TIME", "Asynchronous checkpoints: the program waits only so long for each."),
-    ] = None,
-    flush_power: Annotated[
-        str, _text("POWER", "More than computing, while one is written beside it.", True)
-    ] = "0W",
-    levels: Annotated[
-        str | None,
-        _text("NAME,…", "Several levels, cheapest first; options with … take a value for each, "
-              "- where a profile has it."),
-    ] = None,
-    share: Annotated[
-        str | None, _text("SHARE,…", "Of the failures that a level is the cheapest remedy for.")
-    ] = None,
-    pattern: Annotated[
-        str | None, _text("N,…", "Every so many-th checkpoint goes to each level.", "best")
-    ] = None,
-    path: Annotated[str | None, _text("DIR,…", "Where the checkpoints of each level go.")] = None,
-    objective: Annotated[
-        str, typer.Option(metavar="|".join(OBJECTIVES), help="What is made least.")
-    ] = "time",
-    formula: Annotated[
-        str, typer.Option(metavar="|".join(FORMULAS), help="Split of the time; see explain.")
-    ] = "exact",
-    interval: Annotated[
-        str | None,
-        _text("|".join((*RULES, "TIME")), "Of work between checkpoints.",
-              "optimal; with --formula paper young"),
-    ] = None,
-    job: Annotated[str | None, _text("TIME", "Work of the whole job.")] = None,
-    other_machine: Annotated[
-        bool, typer.Option("--other-machine", help="Take profiles of another machine.")
-    ] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan there.",
-                                  show_default=False)
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
-    plot: Annotated[
-        Path | None, _text("FILE", "Draw time and energy against the interval (.png, .svg, .pdf).")
-    ] = None,
-    front: Annotated[
-        Path | None, _text("FILE", "Draw the plans that no other beats in time and energy.")
-    ] = None,
+    profiles: Profiles = None,
+    size: Size = None,
+    mtbf: Mtbf = None,
+    rate: Rate = None,
+    failures: Failures = None,
+    merge: Merge = "0s",
+    weibull: Weibull = None,
+    power: Power = None,
+    write_time: WriteTime = None,
+    read_time: ReadTime = None,
+    write_bandwidth: WriteBandwidth = None,
+    read_bandwidth: ReadBandwidth = None,
+    write_power: WritePower = None,
+    read_power: ReadPower = None,
+    writers: Writers = None,
+    downtime: Downtime = "0s",
+    down_power: DownPower = None,
+    overhead: Overhead = None,
+    flush_power: FlushPower = "0W",
+    levels: Levels = None,
+    share: Share = None,
+    pattern: Pattern = None,
+    path: Folders = None,
+    objective: Objective = "time",
+    formula: Formula = "exact",
+    interval: Interval = None,
+    job: Job = None,
+    other_machine: OtherMachine = False,
+    output: Output = None,
+    as_json: AsJson = False,
+    plot: Plot = None,
+    front: Front = None,
 ) -> None:
     """How often to checkpoint, at which frequency and with how many writers.
 
@@ -121,44 +102,9 @@ def plan(
     perdure energy plan --levels local,partner,pfs --share 70%,25%,5% --mtbf 14.66h
     --write-time 128s,290s,20min --read-time 87s,200s,15min
     """
+    words = SimpleNamespace(**locals())
     with refusing():
-        if objective not in OBJECTIVES:
-            raise q.Wrong(f"--objective {objective}: there are {', '.join(OBJECTIVES)}")
-        if formula not in FORMULAS:
-            raise q.Wrong(f"--formula {formula}: there are {', '.join(FORMULAS)}")
-        names = q.parse_list(levels, str) or ["local"]
-        if len(set(names)) != len(names):
-            raise q.Wrong(f"--levels {levels}: each level needs a name of its own")
-        notes: list[str] = []
-        failing = _failing(mtbf, rate, failures, merge, weibull, notes)
-        places = _places(names, share, path, {
-            "write_s": (write_time, q.parse_time, "--write-time"),
-            "read_s": (read_time, q.parse_time, "--read-time"),
-            "write_Bps": (write_bandwidth, q.parse_bandwidth, "--write-bandwidth"),
-            "read_Bps": (read_bandwidth, q.parse_bandwidth, "--read-bandwidth"),
-            "write_W": (write_power, q.parse_power, "--write-power"),
-            "read_W": (read_power, q.parse_power, "--read-power"),
-        })
-        read = [read_profile(file) for file in profiles or []]
-        for profile in read:
-            check_machine(profile, other_machine, notes.append)
-        request = Request(
-            failing=failing,
-            places=tuple(profiles_to_places(read, places)),
-            size_bytes=None if size is None else q.parse_size(size),
-            downtime_s=q.parse_time(downtime),
-            compute_W=None if power is None else q.parse_power(power),
-            down_W=None if down_power is None else q.parse_power(down_power),
-            flush_W=q.parse_power(flush_power),
-            overhead_s=None if overhead is None else _positive(overhead, "--overhead"),
-            writers=writers or os.cpu_count() or 1,
-            objective=objective,
-            formula=formula,
-            interval=interval if interval in (None, *RULES) else _positive(interval, "--interval"),
-            every=_every(pattern),
-            job_s=None if job is None else _positive(job, "--job"),
-            warnings=notes,
-        )
+        request = _request(words)
         made = make_plan(request)
         document = document_of(made)
         for note in dict.fromkeys(request.warnings):
@@ -170,6 +116,41 @@ def plan(
             print(json.dumps(document, indent=2, allow_nan=False))
         else:
             _print(made)
+
+
+def _request(words: SimpleNamespace) -> Request:
+    """The options as numbers. Raises Wrong."""
+    for name, known in (("objective", OBJECTIVES), ("formula", FORMULAS)):
+        if getattr(words, name) not in known:
+            raise q.Wrong(f"--{name} {getattr(words, name)}: there are {', '.join(known)}")
+    names = q.parse_list(words.levels, str) or ["local"]
+    if len(set(names)) != len(names):
+        raise q.Wrong(f"--levels {words.levels}: each level needs a name of its own")
+    notes: list[str] = []
+    profiles = [read_profile(file) for file in words.profiles or []]
+    for profile in profiles:
+        check_machine(profile, words.other_machine, notes.append)
+    maybe = lambda text, parse: None if text is None else parse(text)  # noqa: E731
+    interval = words.interval
+    if interval is not None and interval not in RULES:
+        interval = _positive(interval, "--interval")
+    return Request(
+        failing=_failing(words, notes),
+        places=tuple(profiles_to_places(profiles, _places(names, words))),
+        size_bytes=maybe(words.size, q.parse_size),
+        downtime_s=q.parse_time(words.downtime),
+        compute_W=maybe(words.power, q.parse_power),
+        down_W=maybe(words.down_power, q.parse_power),
+        flush_W=q.parse_power(words.flush_power),
+        overhead_s=maybe(words.overhead, lambda text: _positive(text, "--overhead")),
+        writers=words.writers or os.cpu_count() or 1,
+        objective=words.objective,
+        formula=words.formula,
+        interval=interval,
+        every=_every(words.pattern),
+        job_s=maybe(words.job, lambda text: _positive(text, "--job")),
+        warnings=notes,
+    )
 
 
 def _positive(text: str, option: str) -> float:
@@ -184,15 +165,16 @@ def _every(pattern: str | None) -> tuple[int, ...] | None:
     return None if values is None else tuple(values)
 
 
-def _failing(mtbf, rate, failures, merge, weibull, notes: list[str]) -> Failing:
+def _failing(words: SimpleNamespace, notes: list[str]) -> Failing:
     """How often failures come, from the one of three options that was given."""
+    mtbf, rate, failures, weibull = words.mtbf, words.rate, words.failures, words.weibull
     if sum(each is not None for each in (mtbf, rate, failures)) != 1:
         raise q.Wrong("say how often failures come, in one way: --mtbf 14.66h, --rate 1.9e-5/s or "
                       "--failures FILE")
     if failures is not None:
         from perdure.energy.failures import estimate, read_failures
 
-        found = estimate(read_failures(failures, q.parse_time(merge)))
+        found = estimate(read_failures(failures, q.parse_time(words.merge)))
         notes += [each for each in found.warnings if weibull is None or "--weibull" not in each]
         return Failing(1 / found.mtbf_s, weibull, float(found.low_s), float(found.high_s),
                        found.events)
@@ -201,11 +183,23 @@ def _failing(mtbf, rate, failures, merge, weibull, notes: list[str]) -> Failing:
     return Failing(q.parse_rate(rate), weibull)
 
 
-def _places(names: list[str], share: str | None, path: str | None, options: dict) -> list[Place]:
+_OF_EACH = {
+    "write_s": ("write_time", q.parse_time),
+    "read_s": ("read_time", q.parse_time),
+    "write_Bps": ("write_bandwidth", q.parse_bandwidth),
+    "read_Bps": ("read_bandwidth", q.parse_bandwidth),
+    "write_W": ("write_power", q.parse_power),
+    "read_W": ("read_power", q.parse_power),
+}
+
+
+def _places(names: list[str], words: SimpleNamespace) -> list[Place]:
     count = len(names)
     values: dict[str, list] = {}
-    for key, (text, parse, option) in options.items():
-        found = q.parse_list(text, lambda word, p=parse: None if word == "-" else p(word))
+    for key, (name, parse) in _OF_EACH.items():
+        option = f"--{name.replace('_', '-')}"
+        found = q.parse_list(getattr(words, name),
+                             lambda word, p=parse: None if word == "-" else p(word))
         found = found or [None] * count
         if len(found) != count:
             raise q.Wrong(f"{option} has {len(found)} values for {count} levels")
@@ -214,16 +208,16 @@ def _places(names: list[str], share: str | None, path: str | None, options: dict
         for each in values[kind]:
             if each is not None and each <= 0:
                 raise q.Wrong("a checkpoint or restart takes more than no time")
-    shares = q.parse_list(share, q.parse_share)
+    shares = q.parse_list(words.share, q.parse_share)
     if shares is None and count > 1:
         raise q.Wrong("--levels needs --share: which part of the failures each level is the "
                       "cheapest remedy for, as 70%,25%,5%")
     shares = shares or [1.0]
     if len(shares) != count:
         raise q.Wrong(f"--share has {len(shares)} values for {count} levels")
-    paths = paths_of(path, count)
+    paths = paths_of(words.path, count)
     return [
-        Place(name, shares[i], paths[i], None, *(values[key][i] for key in options))
+        Place(name, shares[i], paths[i], None, *(values[key][i] for key in _OF_EACH))
         for i, name in enumerate(names)
     ]
 

@@ -72,7 +72,7 @@ def _renewal(found: Renewal, known: bool) -> dict:
 
 def document_of(plan: Plan) -> dict:
     """A plan as JSON values: what the library needs first, then how it came about."""
-    request, failing = plan.request, plan.request.failing
+    request = plan.request
     known = plan.epe_W is not None
     document = {
         "schema": SCHEMA,
@@ -98,21 +98,7 @@ def document_of(plan: Plan) -> dict:
             "checkpoints_per_day": plan.checkpoints_per_day,
             "bytes_per_day": plan.bytes_per_day,
         },
-        "inputs": {
-            "size_bytes": request.size_bytes,
-            "rate_per_s": failing.rate_per_s,
-            "weibull_shape": failing.shape,
-            "mtbf_low_s": failing.mtbf_low_s,
-            "mtbf_high_s": failing.mtbf_high_s,
-            "failures": failing.events,
-            "downtime_s": request.downtime_s,
-            "overhead_s": request.overhead_s,
-            "compute_W": request.compute_W,
-            "down_W": request.down_W,
-            "flush_W": request.flush_W,
-            "job_s": request.job_s,
-            "levels": [_level_inputs(plan, index) for index in range(len(plan.used))],
-        },
+        "inputs": _inputs(plan),
         "compared": {name: outcome_document(each) for name, each in plan.rivals.items()},
         "governors": [
             {"name": each.name, "low": outcome_document(each.low),
@@ -143,6 +129,26 @@ def document_of(plan: Plan) -> dict:
             "expected": _renewal(plan.schedule.expected, known),
         }
     return document
+
+
+def _inputs(plan: Plan) -> dict:
+    """What the plan was made from, as far as simulate and explain need it."""
+    request, failing = plan.request, plan.request.failing
+    return {
+        "size_bytes": request.size_bytes,
+        "rate_per_s": failing.rate_per_s,
+        "weibull_shape": failing.shape,
+        "mtbf_low_s": failing.mtbf_low_s,
+        "mtbf_high_s": failing.mtbf_high_s,
+        "failures": failing.events,
+        "downtime_s": request.downtime_s,
+        "overhead_s": request.overhead_s,
+        "compute_W": request.compute_W,
+        "down_W": request.down_W,
+        "flush_W": request.flush_W,
+        "job_s": request.job_s,
+        "levels": [_level_inputs(plan, index) for index in range(len(plan.used))],
+    }
 
 
 def _level_inputs(plan: Plan, index: int) -> dict:
