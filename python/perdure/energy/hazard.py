@@ -87,7 +87,7 @@ def renewal(schedule, machine: Machine, law: Weibull) -> Renewal:
     works = np.full(ends.size, float(schedule[-1]))
     works[: len(schedule)] = schedule[: ends.size]
     over = machine.overlap_s
-    begins = ends - works - machine.write_s
+    begins = np.maximum(ends - works - machine.write_s, 0.0)  # rounding may go below
     lived_end, lived_begin = law.lived(ends), law.lived(begins)
     lived_write = law.lived(ends - machine.write_s)
     work_s = float(np.sum(works * law.survival(ends + over)))

@@ -23,7 +23,7 @@ import numpy as np
 
 from perdure.energy.quantities import Wrong
 
-SEGMENTS_MAX = 100_000
+SEGMENTS_MAX = 10**9
 BRACKETS_MAX = 60
 WORTH = 1e-7  # a smaller gain is no reason to look further: the optimum is flat
 

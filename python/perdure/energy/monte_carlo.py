@@ -16,9 +16,11 @@ import numpy as np
 
 from perdure.energy.levels import System, newest, pattern_of
 from perdure.energy.model import Machine
+from perdure.energy.quantities import Wrong
 
 BATCH_GAPS = 200_000
 BATCH_RUNS = 20_000
+SEGMENTS_MAX = 1_000_000
 CONFIDENCE = 1.959963984540054  # of a normal variable, 95 %
 
 
@@ -280,8 +282,12 @@ def play_levels(
 ) -> Played:
     """Plays a pattern of several levels until so many checkpoint intervals were begun.
 
-    A run starts with a checkpoint on the top level and with a fresh clock of failures.
+    A run starts with a checkpoint on the top level and with a fresh clock of failures. Raises
+    Wrong where the pattern is too long.
     """
+    if every[-1] > SEGMENTS_MAX:
+        raise Wrong(f"a pattern of {every[-1]} checkpoints is too long to be played; the longest "
+                    f"has {SEGMENTS_MAX}")
     random, sums = np.random.default_rng(seed), _Sums()
     track = _track(system, every, work_s)
     # Long enough for some failures, short enough that the last runs of a batch are not alone.

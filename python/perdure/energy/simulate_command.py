@@ -64,13 +64,13 @@ def simulate(
     with refusing():
         read = read_plan(plan)
         chosen = secrets.randbelow(SEEDS) if seed is None else seed
-        if not as_json:
-            typer.echo(f"perdure: seed {chosen}", err=True)
         if failures is not None and (weibull is not None or mtbf is not None):
             raise q.Wrong("--failures says when failures come; leave out --weibull and --mtbf")
         law, replayed = _law(read, weibull, failures, mtbf)
         count = q.parse_count(intervals)
         with _watching(count) as progress:
+            if not as_json:
+                typer.echo(f"perdure: seed {chosen}", err=True)
             played = _play(read, law, count, chosen, fixed, progress)
         in_order = None
         if replayed is not None and len(read.every) == 1:
