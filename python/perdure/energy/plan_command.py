@@ -139,7 +139,7 @@ def _request(words: SimpleNamespace) -> Request:
         places=tuple(profiles_to_places(profiles, _places(names, words))),
         size_bytes=maybe(words.size, q.parse_size),
         downtime_s=q.parse_time(words.downtime),
-        compute_W=maybe(words.power, q.parse_power),
+        compute_W=maybe(words.power, q.parse_power_drawn),
         down_W=maybe(words.down_power, q.parse_power),
         flush_W=q.parse_power(words.flush_power),
         overhead_s=maybe(words.overhead, lambda text: _positive(text, "--overhead")),
@@ -188,8 +188,8 @@ _OF_EACH = {
     "read_s": ("read_time", q.parse_time),
     "write_Bps": ("write_bandwidth", q.parse_bandwidth),
     "read_Bps": ("read_bandwidth", q.parse_bandwidth),
-    "write_W": ("write_power", q.parse_power),
-    "read_W": ("read_power", q.parse_power),
+    "write_W": ("write_power", q.parse_power_drawn),
+    "read_W": ("read_power", q.parse_power_drawn),
 }
 
 

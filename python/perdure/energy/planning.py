@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
+
+import numpy as np
 
 from perdure.energy import hazard, levels, model
 from perdure.energy.optimise import (
@@ -25,6 +28,8 @@ from perdure.energy.profile_file import Profile
 from perdure.energy.quantities import Wrong, duration_text
 
 PER_DAY = 86400.0
+TOO_LONG = 20  # times the MTBF: e^-20 of the attempts end well
+HARDLY = 1e6
 
 
 @dataclass(frozen=True)
@@ -205,9 +210,37 @@ def _check(request: Request) -> None:
         )
 
 
+def _check_sizes(request: Request) -> None:
+    """Raises Wrong where a time is so much longer than the MTBF that nothing would be finished."""
+    mtbf = 1 / request.failing.rate_per_s
+    times = {"an interval (--interval)": request.interval, "downtime": request.downtime_s}
+    for place in request.places:
+        for candidate in _candidates(replace(request, warnings=[]), place, "read"):
+            times[f"a restart from level {place.name}"] = candidate.seconds
+    for what, seconds in times.items():
+        if isinstance(seconds, float) and seconds > TOO_LONG * mtbf:
+            raise Wrong(
+                f"{what} of {duration_text(seconds)} is more than {TOO_LONG} times the mean time "
+                f"between failures of {duration_text(mtbf)}: the run would hardly advance; check "
+                "both"
+            )
+
+
 def make_plan(request: Request) -> Plan:
     """The plan of least objective. Raises Wrong with a remedy."""
     _check(request)
+    _check_sizes(request)
+    with np.errstate(over="ignore", invalid="ignore"):
+        plan = _plan(request)
+    if not plan.time_per_work < HARDLY or not (plan.epe_W or 0.0) < inf:
+        raise Wrong(
+            f"the run would take more than {HARDLY:g} times as long as its work: failures come "
+            "too often for these checkpoints and restarts; use a faster level, or check the input"
+        )
+    return plan
+
+
+def _plan(request: Request) -> Plan:
     if len(request.places) > 1:
         return _plan_levels(request)
     place = request.places[0]

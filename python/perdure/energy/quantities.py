@@ -16,6 +16,7 @@ TIMES = {
     "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0,
     "y": 365.25 * 86400,
 }  # fmt: skip
+POWER_MAX = 1e12
 POWERS = {"mW": 1e-3, "W": 1.0, "kW": 1e3, "MW": 1e6}
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
@@ -56,8 +57,19 @@ def parse_time(text: str) -> float:
 
 
 def parse_power(text: str) -> float:
-    """Watts of "471.1W"."""
-    return _parsed(text, "power", POWERS, "471.1W")
+    """Watts of "471.1W"; at most POWER_MAX."""
+    watts = _parsed(text, "power", POWERS, "471.1W")
+    if watts > POWER_MAX:
+        raise Wrong(f"'{text}' is more power than any machine takes; write it as 471.1W")
+    return watts
+
+
+def parse_power_drawn(text: str) -> float:
+    """Watts of a node that does something; more than none."""
+    watts = parse_power(text)
+    if watts <= 0:
+        raise Wrong(f"'{text}': a node that runs takes more than no power")
+    return watts
 
 
 def parse_bandwidth(text: str) -> float:

@@ -46,13 +46,6 @@ def candidate(device: str, strategy: str, op: str) -> Candidate:
     )
 
 
-def statuses(device: str, strategy: str, op: str) -> str:
-    """"stated" only if bandwidth and power are; else "inferred"."""
-    point = reference()["devices"][device][strategy][op]
-    both = {point[key]["status"] for key in ("bandwidth_MBps", "power_W")}
-    return "stated" if both == {"stated"} else "inferred"
-
-
 def problem(formula: str = "paper", interval: str = "young", objective: str = "energy") -> Problem:
     """The evaluation of the paper's section 7."""
     return Problem(
