@@ -18,6 +18,10 @@ from perdure.energy.optimise import Candidate, Problem, optimise, pareto_front, 
 from perdure.energy.planning import Failing, Place, Request, make_plan
 from perdure.energy.profile_file import Setting
 
+# No deadline: machines are shared. A failure prints the blob that repeats it.
+settings.register_profile("perdure", deadline=None, print_blob=True, database=None)
+settings.load_profile("perdure")
+
 GOLDEN = json.loads((ROOT / "tests/golden/energy_plan.json").read_text())
 MTBF = GOLDEN["mtbf_s"]
 SEED = int(os.environ.get("PERDURE_TEST_SEED", "1"))
@@ -90,7 +94,7 @@ def golden_section(cost, low: float, high: float) -> float:
     return 0.5 * (low + high)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(machines(asynchronous=draw.just(False)))
 def test_the_closed_optima_are_those_of_a_golden_section_search(machine):
     for found, measure in (
@@ -293,7 +297,7 @@ def test_a_replayed_log_is_counted_by_hand():
 # Several levels.
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(machines(asynchronous=draw.just(False)), draw.floats(0.3, 3))
 def test_one_level_is_the_single_formula(machine, factor):
     work_s = work_of(machine, factor)
@@ -308,7 +312,7 @@ def test_one_level_is_the_single_formula(machine, factor):
 steps = draw.lists(draw.integers(1, 4), min_size=1, max_size=3)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(steps, draw.lists(draw.tuples(draw.floats(0.01, 1), draw.floats(1, 3000),
                                      draw.floats(0, 3000), powers, powers),
                          min_size=4, max_size=4), draw.floats(100, 10000))
@@ -371,7 +375,7 @@ def test_levels_that_differ_a_millionfold_are_planned():
 # Failures with memory.
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(machines(), draw.floats(0.5, 2))
 def test_renewal_with_shape_one_is_exponential(machine, factor):
     work_s = work_of(machine, factor)
@@ -459,7 +463,7 @@ def test_least_energy_per_byte_and_least_energy_are_told_apart():
     assert best.write.chosen.setting == slow.setting
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(draw.lists(draw.tuples(draw.floats(20, 3000), draw.floats(100, 600)), min_size=1,
                   max_size=5), draw.sampled_from(["time", "energy", "edp"]))
 def test_nothing_on_the_front_is_beaten_and_the_best_lies_on_it(points, objective):
