@@ -11,6 +11,7 @@ from perdure.bench.command import bench
 from perdure.cache.command import app as cache
 from perdure.demo.command import demo
 from perdure.devices import devices
+from perdure.energy.app import app as energy
 from perdure.pool.command import app as pool
 from perdure.run.command import run
 from perdure.sim.command import app as sim
@@ -30,6 +31,7 @@ app.add_typer(cache, name="cache")
 sim.command("report", no_args_is_help=True)(sim_report)
 app.add_typer(sim, name="sim")
 app.add_typer(trace, name="trace")
+app.add_typer(energy, name="energy")
 app.command("demo")(demo)
 app.command("devices")(devices)
 app.command("bench", no_args_is_help=True)(bench)

@@ -23,6 +23,7 @@ NAMES = (
     "predict",
     "record",
     "memsim",
+    "energy",
     "kill",
     "kill_windows",
     "kill_cache",
