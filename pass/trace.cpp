@@ -22,7 +22,7 @@ void instrument(llvm::Function& function, const TraceSymbols& symbols,
 llvm::PreservedAnalyses TracePass::run(llvm::Module& module,
                                        llvm::ModuleAnalysisManager& analyses) {
   // Once: a module that comes through the pipeline again (link-time optimisation) has it already.
-  if (module.getNamedGlobal("perdure_trace_cache") != nullptr) {
+  if (module.getNamedGlobal("perdure_trace_ways") != nullptr) {
     return llvm::PreservedAnalyses::all();
   }
   auto& of_functions =

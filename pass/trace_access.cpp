@@ -15,7 +15,8 @@ using llvm::Value;
 
 namespace {
 
-enum CacheField : unsigned { entries_field, set_mask_field, read_slack_field, write_slack_field };
+enum CacheField : unsigned { reads_field, writes_field, byte_mask_field, slack_field };
+constexpr unsigned entry_shift = 3;  // an entry has 8 bytes
 
 }  // namespace
 
@@ -24,21 +25,23 @@ TraceSymbols::TraceSymbols(llvm::Module& module) {
   llvm::Type* word = llvm::Type::getInt64Ty(context);
   llvm::Type* pointer = llvm::PointerType::getUnqual(context);
   llvm::Type* nothing = llvm::Type::getVoidTy(context);
-  cache_type = llvm::StructType::get(pointer, word, word, word);
-  cache = module.getNamedGlobal("perdure_trace_cache");
+  cache_type = llvm::StructType::get(pointer, pointer, word, word);
+  cache = module.getNamedGlobal("perdure_trace_ways");
   if (cache == nullptr) {
     cache = new llvm::GlobalVariable(module, cache_type, false, llvm::GlobalValue::ExternalLinkage,
-                                     nullptr, "perdure_trace_cache", nullptr,
+                                     nullptr, "perdure_trace_ways", nullptr,
                                      llvm::GlobalValue::InitialExecTLSModel);
   }
   thread_start = module.getOrInsertFunction("perdure_trace_thread_start", nothing);
   access[0] = module.getOrInsertFunction("perdure_trace_read", nothing, word, word);
   access[1] = module.getOrInsertFunction("perdure_trace_write", nothing, word, word);
+  miss[0] = module.getOrInsertFunction("perdure_trace_read_miss", nothing, pointer, word);
+  miss[1] = module.getOrInsertFunction("perdure_trace_write_miss", nothing, pointer, word);
   lanes[0] = module.getOrInsertFunction("perdure_trace_read_lanes", nothing, word, word, word);
   lanes[1] = module.getOrInsertFunction("perdure_trace_write_lanes", nothing, word, word, word);
   copy = module.getOrInsertFunction("perdure_trace_copy", nothing, word, word, word);
   preserves_most = llvm::Triple(module.getTargetTriple()).getArch() == llvm::Triple::x86_64;
-  for (llvm::FunctionCallee callee : access) {
+  for (llvm::FunctionCallee callee : {access[0], access[1], miss[0], miss[1]}) {
     auto* function = llvm::dyn_cast<llvm::Function>(callee.getCallee());
     if (function == nullptr) continue;
     function->setDoesNotThrow();
@@ -59,15 +62,15 @@ AccessEmitter::AccessEmitter(llvm::Function& function, const TraceSymbols& symbo
     return at.CreateLoad(symbols_.cache_type->getElementType(number),
                          at.CreateStructGEP(symbols_.cache_type, cache, number));
   };
-  Value* begun = builder.CreateIsNull(field(builder, entries_field));
+  Value* begun = builder.CreateIsNull(field(builder, reads_field));
   Instruction* where = &*builder.GetInsertPoint();
   Instruction* start = llvm::SplitBlockAndInsertIfThen(begun, where, false, unlikely_);
   IRBuilder<>(start).CreateCall(symbols.thread_start);
   builder.SetInsertPoint(where);
-  entries_ = field(builder, entries_field);
-  set_mask_ = field(builder, set_mask_field);
-  slack_[0] = field(builder, read_slack_field);
-  slack_[1] = field(builder, write_slack_field);
+  entries_[0] = field(builder, reads_field);
+  entries_[1] = field(builder, writes_field);
+  byte_mask_ = field(builder, byte_mask_field);
+  slack_ = field(builder, slack_field);
 }
 
 Value* AccessEmitter::number(IRBuilder<>& builder, Value* address) {
@@ -80,6 +83,11 @@ void AccessEmitter::call_access(IRBuilder<>& builder, Value* address, Value* byt
   if (symbols_.preserves_most) call->setCallingConv(llvm::CallingConv::PreserveMost);
 }
 
+void AccessEmitter::call_miss(IRBuilder<>& builder, Value* entry, Value* address, bool is_write) {
+  llvm::CallInst* call = builder.CreateCall(symbols_.miss[is_write ? 1 : 0], {entry, address});
+  if (symbols_.preserves_most) call->setCallingConv(llvm::CallingConv::PreserveMost);
+}
+
 void AccessEmitter::access(Instruction* where, Value* pointer, uint64_t bytes, bool aligned,
                            bool is_write) {
   IRBuilder<> builder(where);
@@ -89,20 +97,27 @@ void AccessEmitter::access(Instruction* where, Value* pointer, uint64_t bytes, b
     call_access(builder, address, builder.getInt64(bytes), is_write);
     return;
   }
-  Value* line = builder.CreateLShr(address, PERDURE_TRACE_LINE_SHIFT);
-  Value* place = builder.CreateGEP(word, entries_, builder.CreateAnd(line, set_mask_));
-  Value* wanted = builder.CreateShl(line, 1);
-  if (is_write) wanted = builder.CreateOr(wanted, builder.getInt64(1));
-  Value* difference = builder.CreateXor(builder.CreateLoad(word, place), wanted);
-  Value* misses = builder.CreateICmpUGT(difference, slack_[is_write ? 1 : 0]);
-  if (!aligned) {
-    Value* last = builder.CreateAdd(address, builder.getInt64(bytes - 1));
-    Value* crossed = builder.CreateLShr(builder.CreateXor(address, last), PERDURE_TRACE_LINE_SHIFT);
-    misses = builder.CreateOr(misses, builder.CreateIsNotNull(crossed));
+  Value* offset = builder.CreateAnd(
+      builder.CreateLShr(address, PERDURE_TRACE_LINE_SHIFT - entry_shift), byte_mask_);
+  Value* entry = builder.CreateGEP(builder.getInt8Ty(), entries_[is_write ? 1 : 0], offset);
+  Value* difference = builder.CreateXor(builder.CreateLoad(word, entry), address);
+  Value* misses = builder.CreateICmpUGT(difference, slack_);
+  if (aligned) {
+    builder.SetInsertPoint(llvm::SplitBlockAndInsertIfThen(misses, where, false, unlikely_));
+    call_miss(builder, entry, address, is_write);
+    return;
   }
+  Value* last = builder.CreateAdd(address, builder.getInt64(bytes - 1));
+  Value* crossed = builder.CreateIsNotNull(
+      builder.CreateLShr(builder.CreateXor(address, last), PERDURE_TRACE_LINE_SHIFT));
+  misses = builder.CreateOr(misses, crossed);
   Instruction* then = llvm::SplitBlockAndInsertIfThen(misses, where, false, unlikely_);
-  builder.SetInsertPoint(then);
+  Instruction *in_two = nullptr, *in_one = nullptr;
+  llvm::SplitBlockAndInsertIfThenElse(crossed, then, &in_two, &in_one);
+  builder.SetInsertPoint(in_two);
   call_access(builder, address, builder.getInt64(bytes), is_write);
+  builder.SetInsertPoint(in_one);
+  call_miss(builder, entry, address, is_write);
 }
 
 void AccessEmitter::range(Instruction* where, Value* address, Value* bytes, bool is_write) {

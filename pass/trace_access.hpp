@@ -15,9 +15,10 @@ struct TraceSymbols {
   llvm::StructType* cache_type;
   llvm::FunctionCallee thread_start;
   llvm::FunctionCallee access[2];  // read, write
+  llvm::FunctionCallee miss[2];    // the same in one line
   llvm::FunctionCallee lanes[2];   // read, write
   llvm::FunctionCallee copy;
-  bool preserves_most;  // what `access` are called with
+  bool preserves_most;  // what `access` and `miss` are called with
 };
 
 class AccessEmitter : public AccessSink {
@@ -37,13 +38,15 @@ class AccessEmitter : public AccessSink {
  private:
   void call_access(llvm::IRBuilder<>& builder, llvm::Value* address, llvm::Value* bytes,
                    bool is_write);
+  void call_miss(llvm::IRBuilder<>& builder, llvm::Value* entry, llvm::Value* address,
+                 bool is_write);
   llvm::Value* number(llvm::IRBuilder<>& builder, llvm::Value* address);
 
   const TraceSymbols& symbols_;
   llvm::MDNode* unlikely_;
-  llvm::Value* entries_;
-  llvm::Value* set_mask_;
-  llvm::Value* slack_[2];  // read, write
+  llvm::Value* entries_[2];  // read, write
+  llvm::Value* byte_mask_;
+  llvm::Value* slack_;
 };
 
 }  // namespace perdure

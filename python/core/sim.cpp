@@ -220,8 +220,12 @@ void bind_sweep(nb::module_& core) {
       .def_prop_ro("mram_writes", [](const sim::Curve& curve) { return curve.mram.writes; })
       .def_prop_ro("dram_reads", [](const sim::Curve& curve) { return curve.dram.reads; })
       .def_prop_ro("dram_writes", [](const sim::Curve& curve) { return curve.dram.writes; })
-      .def_prop_ro("page_ins", [](const sim::Curve& curve) { return array_of(curve.page_ins); })
-      .def_prop_ro("page_outs", [](const sim::Curve& curve) { return array_of(curve.page_outs); })
+      .def_prop_ro(
+          "page_ins", [](const sim::Curve& curve) { return array_of(curve.page_ins); },
+          nb::rv_policy::move)
+      .def_prop_ro(
+          "page_outs", [](const sim::Curve& curve) { return array_of(curve.page_outs); },
+          nb::rv_policy::move)
       .def("counters", &sim::Curve::counters, nb::arg("dram_frames"))
       .def("low_power_equals", &sim::Curve::low_power_equals, nb::arg("dram_frames"),
            nb::arg("alpha"));
@@ -231,7 +235,9 @@ void bind_sweep(nb::module_& core) {
       .def_ro("line_bytes", &sim::Curves::line_bytes)
       .def_ro("compute_ns", &sim::Curves::compute_ns)
       .def_ro("records", &sim::Curves::records)
-      .def_ro("accesses", &sim::Curves::accesses);
+      .def_ro("accesses", &sim::Curves::accesses)
+      .def_ro("accesses_total", &sim::Curves::accesses_total)
+      .def_ro("partial", &sim::Curves::partial);
   core.def(
       "sim_sweep",
       [](const std::string& path, const std::vector<std::uint64_t>& mram_bytes,
@@ -254,7 +260,12 @@ void bind_sweep(nb::module_& core) {
       },
       nb::arg("path"), nb::arg("mram_bytes"), nb::arg("devices"), nb::kw_only(),
       nb::arg("rank") = "count", nb::arg("clean") = false, nb::arg("region") = "",
-      nb::arg("progress") = nb::none(), "Every capacity of DRAM in one pass over the trace.");
+      nb::arg("progress") = nb::none(),
+      "Every capacity of DRAM in one pass over the trace. progress as in sim_run: the curves are "
+      "then partial.");
+}
+
+void bind_costs(nb::module_& core) {
   core.def(
       "sim_costs",
       [](const sim::Curves& curves, std::size_t index, const sim::Devices& devices,
@@ -301,6 +312,7 @@ void bind_sim(nb::module_& core) {
   bind_policies(core);
   bind_run(core);
   bind_sweep(core);
+  bind_costs(core);
   bind_page_accesses(core);
 }
 

@@ -9,23 +9,44 @@ namespace {
 
 constexpr std::uint32_t slots_min = 4096;
 
+std::uint32_t parts_of(std::uint32_t number, std::uint32_t size) {
+  return (number + size - 1) / size;
+}
+
 }  // namespace
 
-StackDistance::StackDistance() {
+// Time comes to the place `index` of a level: `count` bits are in the place before, and become the
+// sum of those in its node. False where the place is the first one of its node, which is then new.
+template <typename Number>
+bool StackDistance::enter(Node<Number>* nodes, std::uint32_t index, std::uint32_t& count) {
+  constexpr std::uint32_t size = Node<Number>::size;
+  count += nodes[(index - 1) / size].before[(index - 1) % size];
+  const bool is_first = index % size == 0;
+  nodes[index / size].before[index % size] = static_cast<Number>(is_first ? 0 : count);
+  return !is_first;
+}
+
+// As if every bit were set; `below` is how many stand below a place.
+template <typename Number>
+void StackDistance::fill(Node<Number>* nodes, std::uint32_t count, std::uint32_t below) {
+  Node<Number> full;
+  for (std::uint32_t i = 0; i < full.size; ++i) full.before[i] = static_cast<Number>(i * below);
+  std::fill_n(nodes, count, full);
+}
+
+StackDistance::StackDistance(std::uint32_t first_note) : first_note_(first_note) {
   compact();
 }
 
-// Time comes to a word: how many bits stand before it in its node, and, where it is the first one
-// of a node, before that in the node above.
 void StackDistance::enter_word(std::uint32_t word) {
-  if (next_ == slots_) return;
   std::uint32_t count = bits(words_[word - 1]);
   std::uint32_t index = word;
-  for (std::uint32_t level = 0; level < levels_; ++level, index /= fan_out) {
-    count += get(level, index - 1);
-    const bool is_first = index % fan_out == 0;
-    set(level, index, is_first ? 0 : count);
-    if (!is_first) return;
+  for (auto& level : narrow_) {
+    if (enter(level.data(), index, count)) return;
+    index /= Narrow::size;
+  }
+  for (std::uint32_t level = 0; level < levels_; ++level, index /= Wide::size) {
+    if (enter(&wide_[first_[level]], index, count)) return;
   }
 }
 
@@ -34,7 +55,7 @@ void StackDistance::compact() {
   std::uint32_t kept = 0;
   visit([&](std::uint32_t page, std::uint32_t) {
     page_of_[kept] = page;
-    slot_of_[page] = kept++;
+    of_page_[page].slot = kept++;
   });
   PERDURE_ASSERT(kept == live_);
   const std::uint64_t wanted = (std::uint64_t{live_} * 3 / 64 + 1) * 64;
@@ -43,19 +64,29 @@ void StackDistance::compact() {
   page_of_.reserve(slots_);  // and no more
   page_of_.resize(slots_);
   words_.assign(slots_ / 64, 0);
-  make_tree();
-  for (next_ = 0; next_ < kept;) set_next();
+  std::fill_n(words_.begin(), kept / 64, ~std::uint64_t{0});
+  if (kept % 64 != 0) words_[kept / 64] = (std::uint64_t{1} << kept % 64) - 1;
+  next_ = kept;
+  make_full_tree();
 }
 
-void StackDistance::make_tree() {
-  std::uint32_t size = 0;
-  std::uint32_t below = slots_ / 64;
-  for (levels_ = 0; below > 1; ++levels_) {
-    first_[levels_] = size;
-    below = (below + fan_out - 1) / fan_out;
-    size += below;
+// All bits before next_ are set, and those behind it count for nothing.
+void StackDistance::make_full_tree() {
+  std::uint32_t nodes = slots_ / 64, below = 64;
+  for (auto& level : narrow_) {
+    nodes = parts_of(nodes, Narrow::size);
+    level.resize(nodes);
+    fill(level.data(), nodes, below);
+    below *= Narrow::size;
   }
-  nodes_.assign(size, {});
+  std::uint32_t size = 0;
+  for (levels_ = 0; nodes > 1; ++levels_, below *= Wide::size) {
+    first_[levels_] = size;
+    nodes = parts_of(nodes, Wide::size);
+    size += nodes;
+    wide_.resize(size);
+    fill(&wide_[first_[levels_]], nodes, below);
+  }
 }
 
 }  // namespace perdure::sim

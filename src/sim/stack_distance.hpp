@@ -1,14 +1,18 @@
 // StackDistance: at which depth of the LRU stack a page stands when it is referenced again.
 //
 // Each reference takes the next slot of time; a bit says whether the slot is a page's last one. The
-// depth is the number of bits set behind the page's slot, and itself. A tree of nodes of 16 over
-// the words has, for each word or node below, how many bits stand before it in its node. So a count
-// is a sum of one number from each level, and clearing a bit changes one node of each: no loop
-// whose end is hard to predict. The number of levels grows as log P. When slots run out, those in
-// use are moved together. Threads: one. Failure: none. Memory: at most 17 bytes for each page.
+// depth is the number of bits set behind the page's slot, and itself. A tree over the words of bits
+// has, for each word or node below, how many bits stand before it in its node. So a count is a sum
+// of one number from each level, and clearing a bit changes one node of each, a cache line: no loop
+// whose end is hard to predict. A node of the two lowest levels has 32 numbers of 16 bits, those
+// above have 16 of 32: the number of levels grows as log P. When slots run out, those in use are
+// moved together. Each page has a note as well, a number for the caller, beside its slot.
+// Threads: one. Failure: none. Memory: at most 21 bytes for each page.
 #pragma once
 
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -18,17 +22,17 @@ class StackDistance {
  public:
   static constexpr std::uint32_t cold = 0;
 
-  StackDistance();
-  void reserve(std::uint32_t pages) { slot_of_.reserve(pages); }
-  void grow(std::uint32_t pages) { slot_of_.resize(pages, none); }
+  explicit StackDistance(std::uint32_t first_note = 0);
+  void reserve(std::uint32_t pages) { of_page_.reserve(pages); }
+  void grow(std::uint32_t pages) { of_page_.resize(pages, {none, first_note_}); }
 
   // References `page`: its depth before, 1 for the page on top, or cold if it was not there.
-  std::uint32_t reference(std::uint32_t page) {
-    const std::uint32_t slot = slot_of_[page];
+  [[gnu::always_inline]] inline std::uint32_t reference(std::uint32_t page) {
+    std::uint32_t slot = of_page_[page].slot;
     if (slot + 1 == next_ && slot != none) return 1;
     if (next_ == slots_) [[unlikely]] {
       compact();
-      return reference(page);
+      slot = of_page_[page].slot;
     }
     std::uint32_t depth = cold;
     if (slot != none) {
@@ -37,13 +41,16 @@ class StackDistance {
       ++live_;
     }
     page_of_[next_] = page;
-    slot_of_[page] = next_;
+    of_page_[page].slot = next_;
     set_next();
     return depth;
   }
 
+  std::uint32_t& note(std::uint32_t page) { return of_page_[page].note; }
+  std::uint32_t note(std::uint32_t page) const { return of_page_[page].note; }
+
   // `page` will be referenced soon.
-  void prefetch(std::uint32_t page) const { __builtin_prefetch(&slot_of_[page], 1); }
+  void prefetch(std::uint32_t page) const { __builtin_prefetch(&of_page_[page], 1); }
 
   std::uint32_t pages() const { return live_; }
 
@@ -60,43 +67,65 @@ class StackDistance {
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
-  static constexpr std::uint32_t fan_out = 16;
-  static constexpr std::uint32_t lanes = 4;       // of a vector register
-  static constexpr std::uint32_t levels_max = 7;  // 64 · 16^7 slots are more than 2^32
+  static constexpr std::uint32_t levels_max = 5;  // above the two lowest: more than 2^32 slots
 
-  // Sixteen numbers, of each word or node below: bits that stand before it in this node.
-  using Lanes = std::int32_t __attribute__((vector_size(16)));
-  struct alignas(64) Node {
-    Lanes before[fan_out / lanes];
+  struct PageState {
+    std::uint32_t slot;
+    std::uint32_t note;
   };
 
-  // The number of a word, or node of the level below, with this index.
-  std::uint32_t get(std::uint32_t level, std::uint32_t index) const {
-    const Node& node = nodes_[first_[level] + index / fan_out];
-    return static_cast<std::uint32_t>(node.before[index % fan_out / lanes][index % lanes]);
+  // Of each word or node below: bits that stand before it in this node.
+  template <typename Number>
+  struct alignas(64) Node {
+    static constexpr std::uint32_t size = 64 / sizeof(Number);
+    Number before[size] = {};
+  };
+  using Narrow = Node<std::uint16_t>;  // at most 31 · 32 · 64
+  using Wide = Node<std::uint32_t>;
+
+  // Node i has 1 at every place behind the i-th.
+  template <typename Number>
+  static constexpr auto places_behind() {
+    std::array<Node<Number>, Node<Number>::size> nodes;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      for (std::size_t j = i + 1; j < nodes.size(); ++j) nodes[i].before[j] = 1;
+    }
+    return nodes;
   }
-  void set(std::uint32_t level, std::uint32_t index, std::uint32_t count) {
-    Node& node = nodes_[first_[level] + index / fan_out];
-    node.before[index % fan_out / lanes][index % lanes] = static_cast<std::int32_t>(count);
+  template <typename Number>
+  static constexpr auto behind = places_behind<Number>();
+
+  // A bit below the i-th place is cleared; how many are set in places before it.
+  template <typename Number>
+  [[gnu::always_inline]] static inline std::uint32_t remove_below(Node<Number>& node,
+                                                                  std::uint32_t i) {
+    const std::uint32_t count = node.before[i];
+    Number* __restrict before = node.before;  // so that vector instructions do it
+    const Number* __restrict ones = behind<Number>[i].before;
+    for (std::uint32_t j = 0; j < Node<Number>::size; ++j) {
+      before[j] = static_cast<Number>(before[j] - ones[j]);
+    }
+    return count;
   }
 
+  template <typename Number>
+  static bool enter(Node<Number>* nodes, std::uint32_t index, std::uint32_t& count);
+  template <typename Number>
+  static void fill(Node<Number>* nodes, std::uint32_t count, std::uint32_t below);
+
   // Clears the bit of `slot`; how many are set in slots before it.
-  std::uint32_t remove(std::uint32_t slot) {
+  [[gnu::always_inline]] inline std::uint32_t remove(std::uint32_t slot) {
     const std::uint64_t bit = std::uint64_t{1} << slot % 64;
-    std::uint64_t& word = words_[slot / 64];
+    std::uint32_t index = slot / 64;
+    std::uint64_t& word = words_[index];
     std::uint32_t count = bits(word & (bit - 1));
     word &= ~bit;
-    std::uint32_t index = slot / 64;
-    for (std::uint32_t level = 0; level < levels_; ++level, index /= fan_out) {
-      Node& node = nodes_[first_[level] + index / fan_out];
-      count += get(level, index);
-      const auto i = static_cast<std::int32_t>(index % fan_out);
-      const Lanes place = {i, i, i, i};
-      // A comparison is -1 where it holds.
-      node.before[0] += place < Lanes{0, 1, 2, 3};
-      node.before[1] += place < Lanes{4, 5, 6, 7};
-      node.before[2] += place < Lanes{8, 9, 10, 11};
-      node.before[3] += place < Lanes{12, 13, 14, 15};
+    for (auto& level : narrow_) {
+      count += remove_below(level[index / Narrow::size], index % Narrow::size);
+      index /= Narrow::size;
+    }
+    for (std::uint32_t level = 0; level < levels_; ++level, index /= Wide::size) {
+      count += remove_below(wide_[first_[level] + index / Wide::size], index % Wide::size);
     }
     return count;
   }
@@ -104,7 +133,7 @@ class StackDistance {
   // What is in the tree for the time to come counts for nothing: it is set when time comes there.
   void set_next() {
     words_[next_ / 64] |= std::uint64_t{1} << next_ % 64;
-    if (++next_ % 64 == 0) enter_word(next_ / 64);
+    if (++next_ % 64 == 0 && next_ != slots_) enter_word(next_ / 64);
   }
 
   static std::uint32_t bits(std::uint64_t word) {
@@ -113,17 +142,19 @@ class StackDistance {
 
   void enter_word(std::uint32_t word);
   void compact();
-  void make_tree();
+  void make_full_tree();
 
-  std::vector<std::uint32_t> slot_of_;  // by page
+  std::vector<PageState> of_page_;
   std::vector<std::uint32_t> page_of_;  // by slot
   std::vector<std::uint64_t> words_;
-  std::vector<Node> nodes_;  // level by level, that of words first
-  std::uint32_t first_[levels_max] = {};
-  std::uint32_t levels_ = 0;
+  std::array<std::vector<Narrow>, 2> narrow_;  // of words, and of nodes of these
+  std::vector<Wide> wide_;                     // level by level, from below
+  std::array<std::uint32_t, levels_max> first_ = {};
+  std::uint32_t levels_ = 0;  // wide ones
   std::uint32_t slots_ = 0;
   std::uint32_t next_ = 0;  // slot of the next reference
   std::uint32_t live_ = 0;
+  std::uint32_t first_note_;
 };
 
 }  // namespace perdure::sim

@@ -1,6 +1,8 @@
 #include "sim/sweep.hpp"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -10,7 +12,35 @@
 namespace perdure::sim {
 namespace {
 
-// Makes one curve. Index k of a histogram is for what happens with at most k frames of DRAM.
+// How often each number came up: in 32 bits, as the numbers are as many as pages and don't fit the
+// cache.
+class Histogram {
+ public:
+  void reserve(std::size_t size) { counts_.reserve(size); }
+  void grow(std::size_t size) { counts_.resize(size); }
+  void add(std::uint32_t number) {
+    if (++counts_[number] == 0) [[unlikely]]
+      ++overflows_[number];
+  }
+  // Entry k is how often k or more came up; the first `size` of them. Leaves nothing behind.
+  std::vector<std::uint64_t> sums_from(std::size_t size) {
+    std::vector<std::uint64_t> sums(size);
+    std::uint64_t sum = 0;
+    for (std::size_t k = counts_.size(); k-- > 0;) {
+      const auto more = overflows_.find(static_cast<std::uint32_t>(k));
+      sum += counts_[k] + (more == overflows_.end() ? 0 : more->second << 32U);
+      if (k < size) sums[k] = sum;
+    }
+    counts_ = {};
+    return sums;
+  }
+
+ private:
+  std::vector<std::uint32_t> counts_;
+  std::map<std::uint32_t, std::uint64_t> overflows_;
+};
+
+// Makes one curve. Number k of a histogram is for what happens with at most k frames of DRAM.
 class CurvePass {
  public:
   CurvePass(std::uint64_t mram_frames, std::vector<bool> is_hot, FirstTouch first_touch)
@@ -19,52 +49,42 @@ class CurvePass {
   }
 
   void grow(std::uint32_t pages) {
+    pages_ = pages;
     stack_.grow(pages);
-    level_.resize(pages, clean);
-    faults_.resize(std::size_t{pages} + 1);
-    write_backs_.resize(std::size_t{pages} + 1);
+    faults_.grow(std::size_t{pages} + 1);
+    write_backs_.grow(std::size_t{pages} + 1);
     if (curve_.mram_frames != 0) hit_rates_.resize(std::size_t{pages} + 1, 1);
   }
 
   // So that memory does not grow by doubling.
   void reserve(std::uint32_t pages) {
     stack_.reserve(pages);
-    level_.reserve(pages);
     faults_.reserve(std::size_t{pages} + 1);
     write_backs_.reserve(std::size_t{pages} + 1);
     if (curve_.mram_frames != 0) hit_rates_.reserve(std::size_t{pages} + 1);
   }
 
   void feed(std::span<const trace::Record> records) {
-    depths_.resize(records.size());
-    levels_.resize(records.size());
-    depths_count_ = levels_count_ = 0;
-    for (std::size_t i = 0; i < records.size(); ++i) {
-      const std::uint32_t soon = records[std::min(i + ahead, records.size() - 1)].page;
-      stack_.prefetch(soon);
-      __builtin_prefetch(&level_[soon], 1);
-      if (curve_.mram_frames == 0) {
-        reference(records[i]);
-      } else {
-        reference_or_pin(records[i]);
-      }
-    }
-    // Not where they come up: histograms don't fit the cache, and here many are waited for at once.
-    for (std::size_t i = 0; i < depths_count_; ++i) ++faults_[depths_[i] - 1];
-    for (std::size_t i = 0; i < levels_count_; ++i) ++write_backs_[levels_[i] - 1];
+#ifdef __x86_64__
+    static const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
+    if (has_avx2) return feed_with_avx2(records);
+#endif
+    feed_all(records);
   }
 
   Curve finish(std::uint64_t floor_pages) {
     stack_.visit([&](std::uint32_t page, std::uint32_t depth) {
-      if (level_[page] != clean) ++write_backs_[std::max(level_[page], depth) - 1];
+      if (stack_.note(page) != clean) write_backs_.add(std::max(stack_.note(page), depth) - 1);
     });
     curve_.stack_pages = stack_.pages();
-    const auto pinned = std::count(is_hot_.begin(), is_hot_.end(), true);
+    // Of a pass that was stopped not all were touched: ids are in the order of first touch.
+    const auto touched = static_cast<std::ptrdiff_t>(std::min(pages_, is_hot_.size()));
+    const auto pinned = std::count(is_hot_.begin(), is_hot_.begin() + touched, true);
     curve_.pages = curve_.stack_pages + static_cast<std::uint64_t>(pinned);
     curve_.floor_pages = floor_pages;
     curve_.dram = dram_;
-    curve_.page_ins = sums_from(faults_);
-    curve_.page_outs = sums_from(write_backs_);
+    curve_.page_ins = faults_.sums_from(curve_.stack_pages + 1);
+    curve_.page_outs = write_backs_.sums_from(curve_.stack_pages + 1);
     for (std::size_t k = hit_rates_.size(); k-- > 1;) {
       hit_rates_[k - 1] = std::min(hit_rates_[k - 1], hit_rates_[k]);
     }
@@ -74,30 +94,62 @@ class CurvePass {
   }
 
  private:
-  static constexpr std::size_t ahead = 12;  // records
+  static constexpr std::size_t ahead = 12;    // records
+  static constexpr std::size_t block = 1024;  // records
   static constexpr std::uint32_t clean = ~std::uint32_t{0};
+
+#ifdef __x86_64__
+  // The same code with wider vectors, shifts without flags, and so on.
+  [[gnu::target("avx2,bmi,bmi2,popcnt")]] void feed_with_avx2(
+      std::span<const trace::Record> records) {
+    feed_all(records);
+  }
+#endif
+
+  [[gnu::always_inline]] inline void feed_all(std::span<const trace::Record> records) {
+    for (; records.size() > block; records = records.subspan(block)) feed_block(records);
+    feed_block(records);
+  }
+
+  // The first `block` of the records at most.
+  [[gnu::always_inline]] inline void feed_block(std::span<const trace::Record> records) {
+    depths_count_ = levels_count_ = 0;
+    for (std::size_t i = 0; i < std::min(block, records.size()); ++i) {
+      stack_.prefetch(records[std::min(i + ahead, records.size() - 1)].page);
+      if (curve_.mram_frames == 0) {
+        reference(records[i]);
+      } else {
+        reference_or_pin(records[i]);
+      }
+    }
+    // Not where they come up: histograms don't fit the cache, and here many are waited for at once.
+    for (std::size_t i = 0; i < depths_count_; ++i) faults_.add(depths_[i] - 1);
+    for (std::size_t i = 0; i < levels_count_; ++i) write_backs_.add(levels_[i] - 1);
+  }
 
   // Dirty level (Thompson and Smith): the greatest depth at which the page was referenced since it
   // was written. With fewer frames than that it was evicted, and written back, once.
-  std::uint32_t reference(const trace::Record& record) {
+  [[gnu::always_inline]] inline std::uint32_t reference(const trace::Record& record) {
     const std::uint32_t depth = stack_.reference(record.page);
     dram_.reads += record.reads;
     dram_.writes += record.writes;
-    std::uint32_t& level = level_[record.page];
+    std::uint32_t& level = stack_.note(record.page);
     if (depth == StackDistance::cold) {
       if (record.writes != 0 || starts_dirty_) level = 0;
       return depth;
     }
     depths_[depths_count_++] = depth;
-    const std::uint32_t deepest = level != clean ? std::max(level, depth) : clean;
+    // Without branches, as nobody can predict writes.
+    const std::uint32_t deepest = std::max(level, depth);  // clean is more than all
+    const auto writes = static_cast<std::uint32_t>(record.writes != 0);
     levels_[levels_count_] = deepest;
-    levels_count_ += record.writes != 0 && deepest != clean ? 1 : 0;
-    level = record.writes != 0 ? 0 : deepest;
+    levels_count_ += writes & static_cast<std::uint32_t>(deepest != clean);
+    level = deepest & (writes - 1);
     return depth;
   }
 
   // The hit rate counts where the low-power policy looks at it: at faults that need a victim.
-  void reference_or_pin(const trace::Record& record) {
+  [[gnu::always_inline]] inline void reference_or_pin(const trace::Record& record) {
     if (is_hot_[record.page]) {
       curve_.mram.reads += record.reads;
       curve_.mram.writes += record.writes;
@@ -114,23 +166,16 @@ class CurvePass {
     least = std::min(least, rate);
   }
 
-  // values[k] + values[k + 1] + …, for k from 0 to the number of pages.
-  std::vector<std::uint64_t> sums_from(std::vector<std::uint64_t>& values) const {
-    for (std::size_t k = values.size(); k-- > 1;) values[k - 1] += values[k];
-    values.resize(curve_.stack_pages + 1);
-    return std::move(values);
-  }
-
   std::vector<bool> is_hot_;
   bool starts_dirty_;
-  StackDistance stack_;
-  std::vector<std::uint32_t> level_;
-  std::vector<std::uint64_t> faults_;
-  std::vector<std::uint64_t> write_backs_;
+  std::size_t pages_ = 0;       // touched so far
+  StackDistance stack_{clean};  // notes are dirty levels
+  Histogram faults_;
+  Histogram write_backs_;
   std::vector<double> hit_rates_;
-  // Of the records that are being fed: depths of references, and dirty levels at writes.
-  std::vector<std::uint32_t> depths_;
-  std::vector<std::uint32_t> levels_;
+  // Of the block that is being fed: depths of references, and dirty levels at writes.
+  std::array<std::uint32_t, block> depths_ = {};
+  std::array<std::uint32_t, block> levels_ = {};
   std::size_t depths_count_ = 0;
   std::size_t levels_count_ = 0;
   trace::PageCounts dram_;
@@ -204,7 +249,8 @@ class Sweep {
       progress_.accesses += batch.value().accesses.reads + batch.value().accesses.writes;
       progress_.records += batch.value().records.size();
       if (configuration_.progress && !configuration_.progress(progress_)) {
-        return {Code::wrong_state, "the sweep was stopped before its end"};
+        partial_ = true;
+        break;
       }
     }
     if (progress_.records != 0) return Status::success();
@@ -218,7 +264,9 @@ class Sweep {
     curves.line_bytes = header.cache.line_bytes;
     curves.records = progress_.records;
     curves.accesses = progress_.accesses;
-    if (reader_.region().empty()) {
+    curves.accesses_total = progress_.accesses_total;
+    curves.partial = partial_;
+    if (reader_.region().empty() && !partial_) {
       auto totals = reader_.totals();
       if (!totals.ok()) return totals.status();
       curves.compute_ns = static_cast<double>(totals.value()->ending.compute_ns);
@@ -238,6 +286,7 @@ class Sweep {
   const SweepConfiguration& configuration_;
   std::vector<std::unique_ptr<CurvePass>> passes_;
   Progress progress_;
+  bool partial_ = false;
 };
 
 }  // namespace

@@ -31,7 +31,8 @@ struct SweepConfiguration {
   FirstTouch first_touch = FirstTouch::dirty;
   std::string rank = "count";  // of the pages for MRAM: "count" or "energy", which needs devices
   Devices devices;
-  std::function<bool(const Progress&)> progress;  // false ends it with Code::wrong_state
+  // Called now and then; false ends the pass, whose curves are then `partial`.
+  std::function<bool(const Progress&)> progress;
 };
 
 // What happens for any number of DRAM frames, with a given number of MRAM frames.
@@ -61,9 +62,11 @@ struct Curves {
   std::vector<Curve> curves;  // in the order of mram_bytes
   std::uint32_t page_bytes = 0;
   std::uint32_t line_bytes = 0;
-  double compute_ns = 0;  // as the trace says
+  double compute_ns = 0;  // as the trace says; 0 if partial
   std::uint64_t records = 0;
   std::uint64_t accesses = 0;
+  std::uint64_t accesses_total = 0;  // of the trace; 0: not known, as it is a pipe
+  bool partial = false;              // ended before the trace: the curves are of `accesses`
 };
 
 Result<Curves> sweep(trace::Reader& reader, const SweepConfiguration& configuration);

@@ -90,6 +90,28 @@ SweepConfiguration sweep_configuration(std::vector<std::uint64_t> mram_frames) {
   return configuration;
 }
 
+// Stopped at the same record, both have seen the same accesses.
+TEST(Sweep, that_is_stopped_gives_what_a_run_gives_that_is_stopped) {
+  const auto bytes = bytes_of(random_records(5, 200000, 3000));
+  const auto stop = [](const Progress& progress) { return progress.records < 30000; };
+  SweepConfiguration configuration = sweep_configuration({0, 1500});
+  configuration.progress = stop;
+  const Curves curves = sweep_of(bytes, configuration);
+  EXPECT_TRUE(curves.partial);
+  EXPECT_LT(curves.accesses, curves.accesses_total);
+  EXPECT_EQ(curves.compute_ns, 0);
+  for (const Curve& curve : curves.curves) {
+    for (const std::uint64_t frames : {1U, 100U, 1500U, 4000U}) {
+      Configuration machine = configuration_of(curve.mram_frames != 0 ? "mram_fixed" : "lru",
+                                               frames, curve.mram_frames);
+      machine.progress = stop;
+      const Outcome outcome = run(*reader_of(bytes), machine).take();
+      EXPECT_EQ(outcome.counters.accesses(), curves.accesses);
+      EXPECT_EQ(text_of(curve.counters(frames)), text_of(outcome.counters)) << frames;
+    }
+  }
+}
+
 TEST(Sweep, gives_every_capacity_what_a_run_gives) {
   std::uint64_t compared = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {

@@ -1,12 +1,15 @@
 #include "trace/byte_stream.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <ctime>
 
 namespace perdure::trace {
 namespace {
@@ -66,6 +69,34 @@ class FileSource final : public ByteSource {
   std::optional<std::uint64_t> size_;
 };
 
+// While it lives, a pipe without a reader is an error of write(), and no signal that ends the
+// program: the writer is a guest in it.
+class WithoutSigpipe {
+ public:
+  WithoutSigpipe() {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    ::sigpending(&pending);
+    was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  WithoutSigpipe(const WithoutSigpipe&) = delete;
+  WithoutSigpipe& operator=(const WithoutSigpipe&) = delete;
+  ~WithoutSigpipe() {
+    const int error = errno;
+    constexpr timespec at_once = {0, 0};
+    if (!was_pending_) ::sigtimedwait(&pipe_, nullptr, &at_once);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = error;
+  }
+
+ private:
+  sigset_t pipe_ = {};
+  sigset_t before_ = {};
+  bool was_pending_ = false;
+};
+
 class FileSink final : public ByteSink {
  public:
   FileSink(std::string name, int descriptor, bool owned)
@@ -73,6 +104,7 @@ class FileSink final : public ByteSink {
   const std::string& name() const override { return name_; }
 
   Status write(std::span<const std::byte> from) override {
+    const WithoutSigpipe without_sigpipe;
     while (!from.empty()) {
       const ssize_t count = ::write(descriptor_.number(), from.data(), from.size());
       if (count < 0 && errno == EINTR) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <string>
+#include <utility>
 
 namespace perdure::trace {
 namespace {
@@ -48,6 +49,9 @@ CacheFilter::CacheFilter(const CacheShape& shape, FilterMode mode, Consumer cons
     others_per_set_ = shape.ways - 1;
   }
   first_.assign(set_mask_ + 1, empty);
+  dirty_.assign(mode == FilterMode::modern ? set_mask_ + 1 : 0, empty);
+  read_entries_ = first_.data();
+  write_entries_ = dirty_.empty() ? read_entries_ : dirty_.data();
   others_.assign((set_mask_ + 1) * others_per_set_, empty);
 }
 
@@ -55,43 +59,50 @@ void CacheFilter::touch_more(std::uint64_t line, std::uint64_t last, bool is_wri
   for (; line <= last; ++line) touch(line, is_write);
 }
 
-void CacheFilter::report(std::uint64_t line, bool is_write) {
-  consumer_(context_, line << line_shift_, is_write);
+void CacheFilter::put_first(std::uint64_t set, std::uint64_t address, bool is_dirty) {
+  first_[set] = address;
+  if (!dirty_.empty()) dirty_[set] = is_dirty ? address : empty;
 }
 
 void CacheFilter::miss_first(std::uint64_t line, bool is_write) {
-  const std::uint64_t dirty = is_write ? 1 : 0;
+  const std::uint64_t address = line << line_shift_;
   if (mode_ == FilterMode::none) {  // first_ stays empty: every access comes here
     ++misses_;
-    report(line, is_write);
+    report(address, is_write);
     return;
   }
   const std::uint64_t set = line & set_mask_;
-  std::uint64_t carried = first_[set];
+  if (first_[set] == address) {  // a clean line is written
+    put_first(set, address, true);
+    return;
+  }
+  const bool is_dirty = !dirty_.empty() && dirty_[set] == first_[set];
+  std::uint64_t carried = first_[set] | (is_dirty ? 1U : 0U);
   const auto begin = others_.begin() + static_cast<std::ptrdiff_t>(set * others_per_set_);
   for (auto other = begin; other != begin + others_per_set_; ++other) {
     std::swap(carried, *other);  // each moves back by one place, up to the one that was found
-    if ((carried >> 1U) == line) {
-      first_[set] = carried | dirty;
+    if ((carried & ~std::uint64_t{1}) == address) {
+      put_first(set, address, is_write || (carried & 1U) != 0);
       return;
     }
   }
   ++misses_;
-  first_[set] = line << 1U | dirty;
-  report(line, mode_ == FilterMode::paper && is_write);
+  put_first(set, address, is_write);
+  report(address, mode_ == FilterMode::paper && is_write);
   if (mode_ == FilterMode::modern && carried != empty && (carried & 1U) != 0) {
-    report(carried >> 1U, true);
+    report(carried & ~std::uint64_t{1}, true);
   }
 }
 
 void CacheFilter::write_back() {
-  for (auto* entries : {&first_, &others_}) {
-    for (std::uint64_t& entry : *entries) {
-      if (mode_ == FilterMode::modern && entry != empty && (entry & 1U) != 0) {
-        report(entry >> 1U, true);
-        entry &= ~std::uint64_t{1};
-      }
-    }
+  for (std::uint64_t& entry : dirty_) {
+    if (entry != empty) report(std::exchange(entry, empty), true);
+  }
+  if (mode_ != FilterMode::modern) return;
+  for (std::uint64_t& entry : others_) {
+    if (entry == empty || (entry & 1U) == 0) continue;
+    entry &= ~std::uint64_t{1};
+    report(entry, true);
   }
 }
 

@@ -33,6 +33,9 @@ class CacheFilter {
   // `shape` must pass check_shape(). With FilterMode::none every line that is touched is reported.
   CacheFilter(const CacheShape& shape, FilterMode mode, Consumer consumer, void* context);
 
+  CacheFilter(const CacheFilter&) = delete;
+  CacheFilter& operator=(const CacheFilter&) = delete;
+
   // One access of 1 byte and more; it touches each line that it overlaps once.
   void access(std::uint64_t address, std::uint64_t bytes, bool is_write) {
     const std::uint64_t line = address >> line_shift_;
@@ -48,31 +51,35 @@ class CacheFilter {
 
   std::uint64_t misses() const { return misses_; }  // lines that were read in
 
-  // For code that looks for a hit itself, as touch() does: the first entry of each set, where set =
-  // line & set_mask(). An entry is the number of a line and, in the lowest bit, whether it is
-  // dirty. The entries stay where they are. With FilterMode::none there is one, and it is empty.
+  // For code that looks for a hit itself, as touch() does: the address of the first line of each
+  // set, and the same of those that need no note of being written, where set = line & set_mask().
+  // The entries stay where they are. With FilterMode::none there is one, and it is empty.
   static constexpr std::uint64_t empty = ~std::uint64_t{0};
-  const std::uint64_t* first_entries() const { return first_.data(); }
+  std::uint64_t* read_entries() { return read_entries_; }
+  std::uint64_t* write_entries() { return write_entries_; }
   std::uint64_t set_mask() const { return set_mask_; }
 
  private:
   void touch(std::uint64_t line, bool is_write) {
-    std::uint64_t& entry = first_[line & set_mask_];
-    if ((entry >> 1U) == line) [[likely]] {
-      if (is_write) entry |= 1U;
+    const std::uint64_t* entries = is_write ? write_entries_ : read_entries_;
+    if (entries[line & set_mask_] == line << line_shift_) [[likely]]
       return;
-    }
     miss_first(line, is_write);
   }
+  void put_first(std::uint64_t set, std::uint64_t address, bool is_dirty);
 
   void touch_more(std::uint64_t line, std::uint64_t last, bool is_write);
   [[gnu::noinline]] void miss_first(std::uint64_t line, bool is_write);
-  void report(std::uint64_t line, bool is_write);
+  void report(std::uint64_t address, bool is_write) { consumer_(context_, address, is_write); }
 
   std::uint32_t line_shift_;
   std::uint64_t set_mask_;
-  std::vector<std::uint64_t> first_;   // of each set
-  std::vector<std::uint64_t> others_;  // ways - 1 for each set, most recently used first
+  std::vector<std::uint64_t> first_;   // the line of each set that was used last
+  std::vector<std::uint64_t> dirty_;   // in mode modern: that line, if it is dirty
+  std::vector<std::uint64_t> others_;  // ways - 1 for each set, most recently used first; address,
+                                       // and in bit 0 whether it is dirty
+  std::uint64_t* read_entries_;
+  std::uint64_t* write_entries_;
   std::uint32_t others_per_set_;
   FilterMode mode_;
   Consumer consumer_;

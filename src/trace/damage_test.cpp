@@ -64,6 +64,26 @@ TEST(BadTrace, is_newer) {
   expect_error(bytes, Code::newer_format, "format version 2");
 }
 
+TEST(BadTrace, that_is_truncated_says_what_is_whole) {
+  const auto bytes = long_trace(6);
+  const std::vector<std::size_t> frames = frames_of(bytes);
+  ASSERT_GT(frames.size(), 4U);
+  FrameHeaderFormat first = {};
+  std::memcpy(&first, bytes.data() + frames[0], sizeof first);
+  auto reader = Reader::open(memory_source(std::span(bytes).first(frames[1] + 60)));
+  ASSERT_TRUE(reader.ok());
+  const auto totals = reader.value()->totals();
+  ASSERT_EQ(totals.status().code(), Code::damaged);
+  const std::string whole = std::to_string(first.records) + " records before are whole";
+  EXPECT_NE(totals.status().message().find(whole), std::string::npos) << totals.status().message();
+  const auto batch = reader.value()->next();  // they can be read
+  ASSERT_TRUE(batch.ok()) << batch.status().message();
+  EXPECT_EQ(batch.value().records.size(), first.records);
+  const Status end = reader.value()->next().status();
+  EXPECT_EQ(end.code(), Code::damaged);
+  EXPECT_NE(end.message().find(whole), std::string::npos) << end.message();
+}
+
 TEST(BadTrace, is_truncated_at_any_byte) {
   const auto bytes = trace_of(random_accesses(2, 3000, 40), small_header(4));
   for (std::size_t size = 1; size < bytes.size(); ++size) {

@@ -1,8 +1,10 @@
+#define ZSTD_STATIC_LINKING_ONLY  // ZSTD_createCCtx_advanced()
 #include "trace/frame.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <new>
 
 #include "base/assert.hpp"
 #include "base/checksum.hpp"
@@ -37,7 +39,18 @@ std::uint64_t frame_checksum(const FrameHeaderFormat& header, std::span<const st
   return crc64(stored.data(), stored.size(), seed);
 }
 
-FrameWriter::FrameWriter(ByteSink& sink) : sink_(sink), context_(ZSTD_createCCtx()) {
+namespace {
+
+// From where C++ has its memory: in a program that is recorded that is not the program's heap.
+ZSTD_customMem memory_of_cpp() {
+  return {[](void*, std::size_t bytes) { return ::operator new(bytes, std::nothrow); },
+          [](void*, void* place) { ::operator delete(place); }, nullptr};
+}
+
+}  // namespace
+
+FrameWriter::FrameWriter(ByteSink& sink)
+    : sink_(sink), context_(ZSTD_createCCtx_advanced(memory_of_cpp())) {
   PERDURE_ASSERT(context_ != nullptr);
 }
 
@@ -58,28 +71,55 @@ Status FrameWriter::compress(std::span<const std::byte> raw, std::vector<std::by
 }
 
 Status FrameWriter::write(FrameKind kind, std::span<const std::byte> raw) {
-  PERDURE_TRY(compress(raw, compressed_));
-  const bool pays = compressed_.size() < raw.size();  // an equal size says: as it is
-  return write_stored(kind, pays ? compressed_ : raw, raw.size(), 0, 0);
+  std::vector<std::byte>& compressed = narrow_.compressed;
+  PERDURE_TRY(compress(raw, compressed));
+  const bool pays = compressed.size() < raw.size();  // an equal size says: as it is
+  return write_stored(kind, pays ? compressed : raw, raw.size(), 0, 0);
 }
 
-Status FrameWriter::write_records(std::span<const std::byte> narrow,
-                                  std::span<const std::byte> wide, std::uint32_t records,
-                                  std::uint32_t new_pages) {
-  PERDURE_TRY(compress(narrow, compressed_));
-  PERDURE_TRY(compress(wide, compressed_wide_));
+namespace {
+
+void make_payload(std::span<const Record> records, Widths widths,
+                  std::span<const std::byte> page_numbers, std::vector<std::byte>& to) {
+  to.clear();
+  encode_records(records, widths, to);
+  to.insert(to.end(), page_numbers.begin(), page_numbers.end());
+}
+
+}  // namespace
+
+// The way that is smaller and faster to read.
+Status FrameWriter::choose_way(std::span<const Record> records,
+                               std::span<const std::byte> page_numbers) {
+  make_payload(records, Widths::bits, page_numbers, narrow_.raw);
+  make_payload(records, Widths::bytes, page_numbers, wide_.raw);
+  PERDURE_TRY(compress(narrow_.raw, narrow_.compressed));
+  PERDURE_TRY(compress(wide_.raw, wide_.compressed));
   // Decompressing eight bytes counts as much as storing one.
-  const std::size_t as_it_is = narrow.size();
-  const std::size_t by_bits = compressed_.size() + narrow.size() / 8;
-  const std::size_t by_bytes = compressed_wide_.size() + wide.size() / 8;
-  constexpr FrameKind kind = FrameKind::records;
-  if (as_it_is <= std::min(by_bits, by_bytes)) {
-    return write_stored(kind, narrow, narrow.size(), records, new_pages);
+  const std::size_t as_it_is = narrow_.raw.size();
+  const std::size_t by_bits = narrow_.compressed.size() + narrow_.raw.size() / 8;
+  const std::size_t by_bytes = wide_.compressed.size() + wide_.raw.size() / 8;
+  way_ = as_it_is <= std::min(by_bits, by_bytes) ? Way::as_it_is
+         : by_bits <= by_bytes                   ? Way::bits
+                                                 : Way::bytes;
+  return Status::success();
+}
+
+Status FrameWriter::write_records(std::span<const Record> records,
+                                  std::span<const std::byte> page_numbers,
+                                  std::uint32_t new_pages) {
+  const bool is_trial = since_trial_ == 0;
+  since_trial_ = (since_trial_ + 1) % trial_period;
+  if (is_trial) PERDURE_TRY(choose_way(records, page_numbers));
+  Payload& payload = way_ == Way::bytes ? wide_ : narrow_;
+  if (!is_trial) {
+    make_payload(records, way_ == Way::bytes ? Widths::bytes : Widths::bits, page_numbers,
+                 payload.raw);
+    if (way_ != Way::as_it_is) PERDURE_TRY(compress(payload.raw, payload.compressed));
   }
-  if (by_bits <= by_bytes) {
-    return write_stored(kind, compressed_, narrow.size(), records, new_pages);
-  }
-  return write_stored(kind, compressed_wide_, wide.size(), records, new_pages);
+  const bool pays = way_ != Way::as_it_is && payload.compressed.size() < payload.raw.size();
+  return write_stored(FrameKind::records, pays ? payload.compressed : payload.raw,
+                      payload.raw.size(), static_cast<std::uint32_t>(records.size()), new_pages);
 }
 
 Status FrameWriter::write_stored(FrameKind kind, std::span<const std::byte> stored,

@@ -13,6 +13,7 @@
 
 #include "base/status.hpp"
 #include "trace/byte_stream.hpp"
+#include "trace/record.hpp"
 #include "trace/trace_format.hpp"
 
 namespace perdure::trace {
@@ -25,9 +26,12 @@ class FrameWriter {
   // `checksum` is that of the trace's header, behind which the frames stand at `offset`.
   void begin(std::uint64_t checksum, std::uint64_t offset);
   Status write(FrameKind kind, std::span<const std::byte> raw);
-  // Of two payloads that mean the same the one that is smaller and faster to read.
-  Status write_records(std::span<const std::byte> narrow, std::span<const std::byte> wide,
-                       std::uint32_t records, std::uint32_t new_pages);
+  // The numbers of pages that are new stand behind the records. How they are stored is found out by
+  // trying all ways with one frame of `trial_period`, so that the others are compressed at most
+  // once.
+  Status write_records(std::span<const Record> records, std::span<const std::byte> page_numbers,
+                       std::uint32_t new_pages);
+  static constexpr std::uint32_t trial_period = 16;
   std::uint64_t checksum() const { return previous_; }  // of the last frame
   std::uint64_t offset() const { return offset_; }      // of the next one
 
@@ -35,14 +39,23 @@ class FrameWriter {
   struct FreeContext {
     void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
   };
+  enum class Way { as_it_is, bits, bytes };
+  // A payload, and what it is stored as.
+  struct Payload {
+    std::vector<std::byte> raw;
+    std::vector<std::byte> compressed;
+  };
+  Status choose_way(std::span<const Record> records, std::span<const std::byte> page_numbers);
   Status compress(std::span<const std::byte> raw, std::vector<std::byte>& to);
   Status write_stored(FrameKind kind, std::span<const std::byte> stored, std::size_t raw_bytes,
                       std::uint32_t records, std::uint32_t new_pages);
 
   ByteSink& sink_;
   std::unique_ptr<ZSTD_CCtx, FreeContext> context_;
-  std::vector<std::byte> compressed_;
-  std::vector<std::byte> compressed_wide_;
+  Payload narrow_;
+  Payload wide_;
+  Way way_ = Way::as_it_is;
+  std::uint32_t since_trial_ = 0;
   std::uint64_t previous_ = 0;
   std::uint64_t sequence_ = 0;
   std::uint64_t offset_ = 0;

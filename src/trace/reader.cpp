@@ -80,7 +80,8 @@ class Reader::Impl {
     begun_ = true;
     for (;;) {
       if (ended_) return Batch{};
-      PERDURE_TRY(frames_.read(static_cast<std::uint32_t>(page_numbers.size())));
+      const Status read = frames_.read(static_cast<std::uint32_t>(page_numbers.size()));
+      if (!read.ok()) return Status(read.code(), read.message() + whole_so_far());
       Batch batch;
       switch (frames_.kind()) {
         case FrameKind::records:
@@ -111,7 +112,7 @@ class Reader::Impl {
     if (begun_) return Status(Code::wrong_state, "totals: ask before reading, or at its end");
     const Status read = read_footer_first();
     PERDURE_TRY(rewind());
-    PERDURE_TRY(read);
+    if (!read.ok()) return Status(read.code(), read.message() + whole_in_all());
     page_numbers.reserve(totals_->pages.size());
     return &*totals_;
   }
@@ -221,6 +222,19 @@ class Reader::Impl {
     }
     totals_ = std::move(totals);
     return Status::success();
+  }
+
+  // Of a trace that has no end, how much of it is there.
+  std::string whole_so_far() const {
+    if (sums_.records == 0) return "; none of its records is whole";
+    return "; " + std::to_string(sums_.records) + " records before are whole, of " +
+           std::to_string(sums_.accesses()) + " accesses to " +
+           std::to_string(page_numbers.size()) + " pages";
+  }
+  std::string whole_in_all() {
+    for (auto batch = next(); batch.ok() && batch.value().kind != Batch::Kind::end;) batch = next();
+    std::string told = whole_so_far();
+    return rewind().ok() ? told : std::string();
   }
 
   std::unique_ptr<ByteSource> source_;

@@ -50,8 +50,9 @@ class Reader {
   // A file can be read again, and tells its totals at once; a pipe can not.
   bool seekable() const;
   Status rewind();  // Code::wrong_state for a pipe
-  // Of the whole trace, whatever region is read. Code::wrong_state between the first next() and the
-  // end, and for a pipe before its end.
+  // Of the whole trace, whatever region is read. Where it is truncated the messages of this and
+  // of next() say how much of it is whole, which next() gives. Code::wrong_state between the first
+  // next() and the end, and for a pipe before its end.
   Result<const Totals*> totals();
 
   // From now on next() gives only records in regions with this name, and no markers. Before the

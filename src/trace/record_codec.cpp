@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "trace/decode_avx2.hpp"
+
 namespace perdure::trace {
 namespace {
 
@@ -14,7 +16,6 @@ static_assert(std::endian::native == std::endian::little, "words are loaded as t
 // Eight numbers of w bits are w bytes: a group. A column is padded to whole groups.
 constexpr std::size_t group = 8;
 constexpr std::size_t chunk = 256;  // numbers that are unpacked at once; they stay in the cache
-constexpr std::size_t columns = 3;
 constexpr unsigned width_max = 32;
 
 std::size_t column_bytes(std::size_t numbers, unsigned width) {
@@ -35,16 +36,22 @@ void pack(std::span<const std::uint32_t> numbers, Widths widths, std::vector<std
   auto width = static_cast<unsigned>(std::bit_width(all));
   if (widths == Widths::bytes) width = (width + 7) / 8 * 8;
   to.push_back(static_cast<std::byte>(width));
-  const std::size_t end = to.size() + column_bytes(numbers.size(), width);
+  const std::size_t begin = to.size();
+  const std::size_t end = begin + column_bytes(numbers.size(), width);
+  to.resize(end + sizeof(std::uint32_t));  // words are stored, the last of them behind the end
+  std::byte* place = to.data() + begin;
   std::uint64_t ready = 0;
   unsigned bits = 0;
   for (const std::uint32_t number : numbers) {
     ready |= std::uint64_t{number} << bits;
-    for (bits += width; bits >= 8; bits -= 8, ready >>= 8U) {
-      to.push_back(static_cast<std::byte>(ready));
-    }
+    bits += width;
+    if (bits < 32) continue;
+    std::memcpy(place, &ready, sizeof(std::uint32_t));
+    place += sizeof(std::uint32_t);
+    ready >>= 32U;
+    bits -= 32;
   }
-  if (bits != 0) to.push_back(static_cast<std::byte>(ready));
+  std::memcpy(place, &ready, sizeof(std::uint32_t));
   to.resize(end);
 }
 
@@ -73,24 +80,12 @@ constexpr std::array<Unpack, sizeof...(widths)> unpack_table(
 constexpr auto unpack_by_width =
     unpack_table(std::make_integer_sequence<unsigned, width_max + 1>());
 
-// A column that is being decoded.
-struct Column {
-  const std::byte* next = nullptr;
-  unsigned width = 0;
-  std::array<std::uint32_t, chunk> numbers = {};
-
-  void unpack_groups(std::size_t groups) {
-    unpack_by_width[width](next, groups, numbers.data());
-    next += groups * width;
-  }
-};
-
 // Where the columns of `numbers` records begin, behind the first page; the bytes of all, or 0 where
 // they don't fit.
 std::size_t find_columns(std::span<const std::byte> from, std::size_t numbers,
-                         std::array<Column, columns>& found) {
+                         PackedColumns& found) {
   std::size_t at = sizeof(std::uint32_t);
-  for (Column& column : found) {
+  for (PackedColumn& column : found) {
     if (at >= from.size()) return 0;
     column.width = static_cast<unsigned>(from[at++]);
     if (column.width > width_max) return 0;
@@ -100,12 +95,53 @@ std::size_t find_columns(std::span<const std::byte> from, std::size_t numbers,
   return at <= from.size() ? at : 0;
 }
 
+using Numbers = std::array<std::uint32_t, chunk>;
+
 // Of the first `count` numbers; it clears the others.
-std::uint64_t sum(std::array<std::uint32_t, chunk>& numbers, std::size_t count) {
+std::uint64_t sum(Numbers& numbers, std::size_t count) {
   for (std::size_t i = count; i < chunk; ++i) numbers[i] = 0;
   std::uint64_t sum = 0;
   for (const std::uint32_t number : numbers) sum += number;  // by vector instructions
   return sum;
+}
+
+void decode_chunk(PackedColumns& columns, std::span<Record> to, DecodingSums& sums) {
+  Numbers differences, reads, writes;
+  const std::array<Numbers*, 3> unpacked = {&differences, &reads, &writes};
+  const std::size_t groups = (to.size() + group - 1) / group;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    PackedColumn& column = columns[i];
+    unpack_by_width[column.width](column.next, groups, unpacked[i]->data());
+    column.next += groups * column.width;
+  }
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    sums.page += unzigzag32(differences[i]);
+    sums.page_max = std::max(sums.page_max, sums.page);
+    to[i] = {sums.page, reads[i], writes[i]};
+  }
+  sums.reads += sum(reads, to.size());
+  sums.writes += sum(writes, to.size());
+}
+
+bool decode(std::span<const std::byte> from, std::uint32_t pages, std::span<Record> to,
+            Decoded& decoded, bool by_vectors) {
+  PackedColumns found;
+  decoded = {0, 0, find_columns(from, to.size(), found)};
+  if (decoded.bytes == 0) return false;
+  DecodingSums sums;
+  std::memcpy(&sums.page, from.data(), sizeof sums.page);
+  sums.page_max = sums.page;
+  if (by_vectors && can_decode_with_avx2(found)) {
+    const std::size_t groups = to.size() / group;
+    decode_with_avx2(found, groups, to.data(), sums);
+    to = to.subspan(groups * group);
+  }
+  for (; !to.empty(); to = to.subspan(std::min(chunk, to.size()))) {
+    decode_chunk(found, to.first(std::min(chunk, to.size())), sums);
+  }
+  decoded.reads = sums.reads;
+  decoded.writes = sums.writes;
+  return sums.page_max < pages;
 }
 
 }  // namespace
@@ -130,26 +166,12 @@ void encode_records(std::span<const Record> records, Widths widths, std::vector<
 
 bool decode_records(std::span<const std::byte> from, std::uint32_t pages, std::span<Record> to,
                     Decoded& decoded) {
-  std::array<Column, columns> found;
-  decoded = {0, 0, find_columns(from, to.size(), found)};
-  if (decoded.bytes == 0) return false;
-  auto& [differences, reads, writes] = found;
-  std::uint32_t page = 0;
-  std::memcpy(&page, from.data(), sizeof page);
-  std::uint32_t page_max = page;
-  while (!to.empty()) {
-    const std::size_t count = std::min(chunk, to.size());
-    for (Column& column : found) column.unpack_groups((count + group - 1) / group);
-    for (std::size_t i = 0; i < count; ++i) {
-      page += unzigzag32(differences.numbers[i]);
-      page_max = std::max(page_max, page);
-      to[i] = {page, reads.numbers[i], writes.numbers[i]};
-    }
-    decoded.reads += sum(reads.numbers, count);
-    decoded.writes += sum(writes.numbers, count);
-    to = to.subspan(count);
-  }
-  return page_max < pages;
+  return decode(from, pages, to, decoded, true);
+}
+
+bool decode_records_portably(std::span<const std::byte> from, std::uint32_t pages,
+                             std::span<Record> to, Decoded& decoded) {
+  return decode(from, pages, to, decoded, false);
 }
 
 void put_varint(std::uint64_t value, std::vector<std::byte>& to) {

@@ -20,7 +20,7 @@ constexpr std::size_t record_bytes_max(std::size_t records) {
   return 4 + 3 * (1 + (records + 7) / 8 * 32);
 }
 // What decoding may read behind its end.
-inline constexpr std::size_t decode_spare_bytes = 8;
+inline constexpr std::size_t decode_spare_bytes = 16;
 
 void encode_records(std::span<const Record> records, Widths widths, std::vector<std::byte>& to);
 
@@ -34,6 +34,9 @@ struct Decoded {
 // All pages must be below `pages`.
 bool decode_records(std::span<const std::byte> from, std::uint32_t pages, std::span<Record> to,
                     Decoded& decoded);
+// The same, as a processor without AVX2 does it.
+bool decode_records_portably(std::span<const std::byte> from, std::uint32_t pages,
+                             std::span<Record> to, Decoded& decoded);
 
 // LEB128: 7 bits a byte, the lowest first.
 void put_varint(std::uint64_t value, std::vector<std::byte>& to);

@@ -24,7 +24,11 @@ class Reducer {
   Reducer(std::uint32_t floor_pages, std::vector<Record>& out);
 
   void append(const Record& record);  // page ids: any dense numbering, growing as it goes
-  void flush();                       // all of it is final, and what follows begins anew
+  // Asks the processor for what append() will look at.
+  void prefetch(std::uint32_t page) const {
+    if (page < pages_.size()) __builtin_prefetch(&pages_[page], 1);
+  }
+  void flush();  // all of it is final, and what follows begins anew
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};

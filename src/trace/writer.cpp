@@ -87,19 +87,42 @@ class Writer::Impl {
     return Status::success();
   }
 
+  std::uint32_t id_of(std::uint64_t page) {
+    const auto [id, is_new] = ids_.find_or_add(page);
+    if (is_new && id == trace_pages_max) {
+      status = {Code::no_space, "trace: more than 2^32 - 16 pages; use larger ones"};
+    } else if (is_new) {
+      page_numbers_.push_back(page);
+      totals_.pages.emplace_back();
+    }
+    return id;
+  }
+
   void append(std::uint64_t page, std::uint32_t reads, std::uint32_t writes, std::uint32_t stream) {
     if ((reads | writes) == 0 || !status.ok()) return;
     if (page != last_page_ || totals_.pages.empty()) {
       last_page_ = page;
       last_id_ = id_of(page);
-      if (!status.ok()) return;
     }
+    append_id(last_id_, reads, writes, stream);
+  }
+
+  void prefetch(std::uint64_t page) const { ids_.prefetch(page); }
+  void prefetch_id(std::uint32_t id) const {
+    if (id >= totals_.pages.size()) return;
+    __builtin_prefetch(&totals_.pages[id], 1);
+    reducer_.prefetch(id);
+  }
+
+  void append_id(std::uint32_t id, std::uint32_t reads, std::uint32_t writes,
+                 std::uint32_t stream) {
+    if ((reads | writes) == 0 || !status.ok()) return;
     if (stream >= totals_.streams.size() && !add_stream(stream)) return;
     totals_.streams[stream].reads += reads;
     totals_.streams[stream].writes += writes;
-    totals_.pages[last_id_].reads += reads;
-    totals_.pages[last_id_].writes += writes;
-    const Record record = {last_id_, reads, writes};
+    totals_.pages[id].reads += reads;
+    totals_.pages[id].writes += writes;
+    const Record record = {id, reads, writes};
     if (header_.floor_pages == 0) {
       ready_.push_back(record);
     } else {
@@ -142,17 +165,6 @@ class Writer::Impl {
   Status status;
 
  private:
-  std::uint32_t id_of(std::uint64_t page) {
-    const auto [id, is_new] = ids_.find_or_add(page);
-    if (is_new && id == trace_pages_max) {
-      status = {Code::no_space, "trace: more than 2^32 - 16 pages; use larger ones"};
-    } else if (is_new) {
-      page_numbers_.push_back(page);
-      totals_.pages.emplace_back();
-    }
-    return id;
-  }
-
   bool add_stream(std::uint32_t stream) {
     if (stream >= streams_max) {
       status = invalid("stream " + std::to_string(stream) + "; there are at most 65536");
@@ -171,23 +183,17 @@ class Writer::Impl {
 
   void write_records(std::size_t count) {
     const std::span<const Record> records(ready_.data(), count);
-    raw_.clear();
-    wide_.clear();
-    encode_records(records, Widths::bits, raw_);
-    encode_records(records, Widths::bytes, wide_);
-    const std::size_t columns = raw_.size();
     const std::uint32_t before = pages_written_;
+    page_bytes_.clear();
     for (const Record& record : records) {
       totals_.reads += record.reads;
       totals_.writes += record.writes;
       if (record.page != pages_written_) continue;
-      put_varint(zigzag(page_numbers_[pages_written_] - page_before_), raw_);
+      put_varint(zigzag(page_numbers_[pages_written_] - page_before_), page_bytes_);
       page_before_ = page_numbers_[pages_written_++];
     }
     totals_.records += count;
-    wide_.insert(wide_.end(), raw_.begin() + static_cast<std::ptrdiff_t>(columns), raw_.end());
-    status = frames_.write_records(raw_, wide_, static_cast<std::uint32_t>(count),
-                                   pages_written_ - before);
+    status = frames_.write_records(records, page_bytes_, pages_written_ - before);
     ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(count));
   }
 
@@ -229,7 +235,7 @@ class Writer::Impl {
   std::vector<std::uint64_t> page_numbers_;
   Totals totals_;
   std::vector<std::byte> raw_;
-  std::vector<std::byte> wide_;
+  std::vector<std::byte> page_bytes_;  // numbers of the pages that are new in a frame
   std::uint64_t last_page_ = 0;
   std::uint32_t last_id_ = 0;
   std::uint32_t pages_written_ = 0;
@@ -260,6 +266,20 @@ Result<std::unique_ptr<Writer>> Writer::create(std::unique_ptr<ByteSink> sink,
 void Writer::append(std::uint64_t page, std::uint32_t reads, std::uint32_t writes,
                     std::uint32_t stream) {
   impl_->append(page, reads, writes, stream);
+}
+
+std::uint32_t Writer::page_id(std::uint64_t page) {
+  if (!impl_->status.ok()) return 0;
+  const std::uint32_t id = impl_->id_of(page);
+  impl_->prefetch_id(id);
+  return id;
+}
+void Writer::append_id(std::uint32_t id, std::uint32_t reads, std::uint32_t writes,
+                       std::uint32_t stream) {
+  impl_->append_id(id, reads, writes, stream);
+}
+void Writer::prefetch(std::uint64_t page) const {
+  impl_->prefetch(page);
 }
 
 void Writer::begin_region(const std::string& name) {

@@ -35,6 +35,14 @@ class Writer {
   void append(std::uint64_t page, std::uint32_t reads, std::uint32_t writes,
               std::uint32_t stream = 0);
 
+  // The same in two steps, for a caller who appends a page often: its id, and what is appended to
+  // it. Ids must be asked for in the order of the pages' first accesses, which follow. An error in
+  // the first step makes the second do nothing.
+  std::uint32_t page_id(std::uint64_t page);
+  void append_id(std::uint32_t id, std::uint32_t reads, std::uint32_t writes,
+                 std::uint32_t stream = 0);
+  void prefetch(std::uint64_t page) const;  // page_id() is near
+
   // A region of interest begins or ends here. Regions don't overlap; `name` has at most 255 bytes.
   void begin_region(const std::string& name);
   void end_region();

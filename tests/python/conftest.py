@@ -17,6 +17,7 @@ BUILD = Path(os.environ.get("PERDURE_BUILD", ROOT / "build/dev"))
 sys.path[:0] = [str(ROOT / "python"), str(BUILD / "python"), str(ROOT / "tools")]
 MPIS = [name for name in os.environ.get("PERDURE_TEST_MPIS", "").split(",") if name]
 LIMIT_S = 60.0
+os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(BUILD / "hypothesis"))
 
 # What Open MPI wants to be told in a container: root, more ranks than cores.
 os.environ.update(

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
+import itertools
 import json
+import os
 import random
+import signal
+import subprocess
+import sys
+import termios
+import time
+from collections import Counter
+from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 from perdure import _core
+from perdure.bench import memsim
 from perdure.cli import app
+from perdure.sim.machine import Options, Watch, devices_named
 from perdure.sim.optimise import local_minima
-from perdure.sim.quantities import parse_budget, parse_bytes
+from perdure.sim.quantities import joules_text, mib_text, parse_budget, parse_bytes
+from perdure.sim.sweep import run_once
 
 MIB = 1 << 20
 PAGE = 4096
@@ -102,6 +116,17 @@ def test_a_sweep_has_the_points_of_single_runs(perdure, trace):
         assert one["energy_nj"] == pytest.approx(row["energy_j"] * 1e9, rel=1e-9)
 
 
+def test_a_curve_has_faults_and_write_backs_of_every_capacity(trace):
+    devices = _core.devices_of("paging-paper-dram", "paging-paper-mram", "paging-paper-flash", True)
+    curve = _core.sim_sweep(str(trace), [0], devices).curves[0]
+    assert len(curve.page_ins) == len(curve.page_outs) == 1025
+    for frames in (256, 512, 1024):
+        counters = curve.counters(frames)
+        assert curve.page_ins[frames] == counters.dram.page_ins
+        assert curve.page_outs[frames] == counters.dram.page_outs
+    assert curve.page_ins[256] > curve.page_ins[1024] == 0
+
+
 def test_the_optimum_holds_the_hot_pages_and_the_budget(perdure, trace):
     found = facts(
         perdure(
@@ -171,6 +196,29 @@ def test_a_truncated_trace_is_refused(perdure, trace, tmp_path):
     assert ran.code == 1 and str(short) in ran.err
 
 
+def test_the_benchmark_says_where_a_policy_is_worst_and_why_a_machine_is_best(trace):
+    subject = memsim.Subject("cg", (), (), (), 4.2)
+    found = list(memsim.subject_facts(subject, True, trace, 1e9))
+    values = {(fact.case, fact.metric): fact for fact in found}
+    assert values["cg", "footprint_mb"].value == pytest.approx(1024 * PAGE / 1e6)
+    assert values["cg-best", "time_s"].more["why"]
+    assert values["cg-best", "energy_ratio"].value < 1
+    worst = [fact for fact in found if fact.metric == "worst_time_ratio"]
+    assert {fact.case for fact in worst} == {"cg-mram_fixed", "cg-low_power"}
+    devices = devices_named("hosogaya2008", None, None, None, True)
+    for fact in worst[:4]:
+        policy = fact.case.removeprefix("cg-")
+        seconds = [
+            run_once(
+                str(trace), Options(devices, compute_ns=1e9), each, {},
+                dram_bytes=int(fact.more["dram_mib"] * MIB),
+                mram_bytes=int(fact.more["mram_mib"] * MIB),
+            ).cost.time_ns
+            for each in (policy, "lru")
+        ]
+        assert fact.value == pytest.approx(seconds[0] / seconds[1])
+
+
 def test_minima_are_those_that_both_sides_rise_from():
     assert local_minima([5, 3, 4, 1, 2]) == [1, 3]
     assert local_minima([1, 2, 3]) == [0]
@@ -185,3 +233,200 @@ def test_capacities_and_budgets_as_people_write_them():
     for wrong in ("", "12 parsecs", "-1MiB", "1.5"):
         with pytest.raises(ValueError):
             parse_bytes(wrong)
+
+
+@pytest.fixture
+def stop_after(monkeypatch):
+    """Sends this process Ctrl-C when a replay, or a row of replays, has told so often of itself."""
+
+    def arrange(method, calls):
+        original = getattr(Watch, method)
+
+        def watched(watch, *words):
+            tell, told = original(watch, *words), itertools.count(1)
+
+            def telling(*progress):
+                if next(told) == calls:
+                    signal.raise_signal(signal.SIGINT)
+                return tell(*progress)
+
+            return telling
+
+        monkeypatch.setattr(Watch, method, watched)
+
+    return arrange
+
+
+@pytest.fixture(scope="module")
+def long_trace(tmp_path_factory):
+    """Several frames of records, on 1024 pages of which each comes again."""
+    place = tmp_path_factory.mktemp("long")
+    lines = (f"{turn % 5 == 0:d} {PAGE * (turn * 389 % 1024):x}" for turn in range(70_000))
+    (place / "accesses.din").write_text("\n".join(lines) + "\n")
+    _core.TraceImport("din", str(place / "accesses.din"), str(place / "t.ptrace"), "it").run()
+    return place / "t.ptrace"
+
+
+def test_a_run_that_is_stopped_says_what_it_has(perdure, long_trace, stop_after):
+    stop_after("of", 2)
+    words = ("sim", "run", long_trace, "--dram", "2MiB")
+    ran = perdure(*words, "--json")
+    assert ran.code == 130 and "stopped" in ran.err
+    found = json.loads(ran.out)
+    accesses = sum(found["counters"]["dram"][kind] for kind in ("reads", "writes"))
+    assert found["partial"] and 0 < accesses < _core.summarise_trace(str(long_trace)).reads
+    ran = perdure(*words)
+    assert ran.code == 130 and b"partial: stopped after" in ran.out
+
+
+def test_a_sweep_that_is_stopped_in_its_pass_has_points_of_the_accesses_so_far(
+    perdure, long_trace, stop_after, tmp_path
+):
+    stop_after("of", 2)
+    picture = tmp_path / "partial.svg"
+    words = ("sim", "sweep", long_trace, "--mram", "2MiB", "--step", "512KiB")
+    ran = perdure(*words, "--json", "--plot", picture)
+    assert ran.code == 130 and "of the trace" in ran.err
+    found = [json.loads(line) for line in ran.out.decode().splitlines()]
+    assert len(found) >= 6 and picture.exists()
+    assert all(row["partial"] and 0 < row["trace_share"] < 1 for row in found)
+    ran = perdure(*words)
+    assert ran.code == 130
+    assert ran.out.decode().count("(partial: ") == len(found)
+
+
+def test_a_sweep_that_is_stopped_in_its_replays_has_those_that_were_finished(
+    perdure, long_trace, stop_after
+):
+    words = ("sim", "sweep", long_trace, "--mram", "2MiB", "--policy", "arc", "--step", "256KiB",
+             "--json")
+    whole = {row["dram_bytes"]: row for row in rows(perdure(*words)) if row["mram_bytes"] == 0}
+    assert len(whole) > 8 and not any(row["partial"] for row in whole.values())
+    stop_after("count", 3)
+    ran = perdure(*words)
+    assert ran.code == 130 and "were finished" in ran.err
+    found = [json.loads(line) for line in ran.out.decode().splitlines()]
+    assert 3 <= len(found) < len(whole)
+    for row in found:
+        assert row == {**whole[row["dram_bytes"]], "partial": True}
+        assert row["trace_share"] == 1.0
+
+
+def test_a_sweep_that_is_stopped_before_any_point_says_so(perdure, long_trace, stop_after):
+    stop_after("of", 1)
+    ran = perdure("sim", "sweep", long_trace, "--mram", "2MiB", "--policy", "arc", "--json")
+    assert ran.code == 130 and "no point" in ran.err and ran.out == b""
+
+
+def test_an_optimum_of_half_a_trace_is_not_given(perdure, long_trace, stop_after):
+    stop_after("of", 1)
+    ran = perdure("sim", "optimise", long_trace, "--mram", "2MiB")
+    assert ran.code == 130 and "stopped" in ran.err and ran.out == b""
+
+
+@pytest.mark.parametrize("words", [("run", "--dram", "2MiB"), ("sweep", "--mram", "0")])
+def test_ctrl_c_ends_the_command_itself_with_130(long_trace, tmp_path, words):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    stored = long_trace.read_bytes()
+    running = subprocess.Popen(
+        [sys.executable, "-m", "perdure", "sim", words[0], pipe, *words[1:], "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )
+    with open(pipe, "wb", buffering=0) as into:
+        into.write(stored[: len(stored) // 2])
+        while bytes_left(into):
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        try:
+            into.write(stored[len(stored) // 2 :])
+        except BrokenPipeError:
+            pass  # it ended as soon as it saw the signal
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 130, err
+    assert out.count(b'"partial": true') > 0
+
+
+def bytes_left(pipe) -> int:
+    """Bytes in a pipe that its reader did not take yet."""
+    left = array.array("i", [0])
+    fcntl.ioctl(pipe.fileno(), termios.FIONREAD, left)
+    return left[0]
+
+
+class Elements(HTMLParser):
+    """The elements of a page by name, what is not closed, and what is referred to."""
+
+    VOID = {"meta", "br", "link", "img", "hr"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.counts, self.open, self.text, self.links = Counter(), [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.counts[tag] += 1
+        self.links += [value for name, value in attrs if name in ("src", "href", "xlink:href")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.counts[tag] += 1
+        self.links += [value for name, value in attrs if name in ("src", "href", "xlink:href")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_a_report_is_one_page_with_the_numbers_of_the_other_verbs(perdure, trace, tmp_path):
+    file = tmp_path / "report.html"
+    words = (trace, "--mram", "1MiB,64MiB", "--typical", "16MiB", "--budget", "slowdown=300000%")
+    ran = perdure("sim", "report", *words, "-o", file)
+    assert ran.code == 0, ran.err
+    page = Elements(file.read_text(encoding="utf-8"))
+    assert page.open == [] and page.counts["svg"] == 3 and page.counts["script"] == 0
+    assert all(link.startswith("#") for link in page.links), "the page needs no other file"
+    text = " ".join(" ".join(page.text).split())
+    found = facts(perdure("sim", "optimise", *words, "--json"))
+    best, usual = found["best"], found["typical"]
+    assert f"{100 * best['energy_j'] / usual['energy_j']:.1f} % of the energy" in text
+    assert mib_text(best["dram_bytes"]) in text and joules_text(best["energy_j"]) in text
+    assert found["notches"] and all(notch["reason"] in text for notch in found["notches"])
+    assert "1 024 pages" in text and "64 MiB" not in text, "a capacity that holds all is left out"
+    for part in ("Notches", "Concentration of accesses", "Policies", "standby"):
+        assert part in text
+
+
+def test_a_report_of_a_program_that_fits_mram_has_no_policies_to_compare(perdure, trace, tmp_path):
+    file = tmp_path / "small.html"
+    ran = perdure("sim", "report", trace, "--mram", "64MiB", "-o", file)
+    assert ran.code == 0, ran.err
+    page = Elements(file.read_text(encoding="utf-8"))
+    assert page.open == [] and page.counts["svg"] == 2
+    assert "nothing to choose" in " ".join(" ".join(page.text).split())
+
+
+def test_what_a_trace_says_can_not_become_html(perdure, tmp_path):
+    (tmp_path / "a.din").write_text("0 1000\n1 2000\n" * 400)
+    into = tmp_path / "odd<b>.ptrace"
+    _core.TraceImport("din", str(tmp_path / "a.din"), str(into), "<script>x</script>").run()
+    file = tmp_path / "odd.html"
+    ran = perdure("sim", "report", into, "-o", file)
+    assert ran.code == 0, ran.err
+    page = Elements(file.read_text(encoding="utf-8"))
+    assert page.counts["script"] == 0 and page.counts["b"] < 10 and page.open == []
+    assert "<script>x</script>" in " ".join(page.text)
+
+
+def test_a_report_that_is_stopped_or_can_not_be_written_leaves_nothing(
+    perdure, trace, tmp_path, stop_after
+):
+    ran = perdure("sim", "report", trace, "-o", tmp_path / "no" / "report.html")
+    assert ran.code == 1 and "report.html" in ran.err
+    stop_after("of", 1)
+    ran = perdure("sim", "report", trace, "--mram", "1MiB", "-o", tmp_path / "report.html")
+    assert ran.code == 130 and "no report" in ran.err
+    assert list(tmp_path.iterdir()) == []

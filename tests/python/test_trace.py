@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -165,6 +166,87 @@ def test_two_runs_give_the_same_bytes(perdure, build, compiler, tmp_path):
     assert seen[0] == seen[1]
 
 
+def recorded_bytes(program: str, words: tuple, wish: str) -> subprocess.CompletedProcess:
+    """The program, with PERDURE_TRACE as it is."""
+    environment = {**os.environ, "PERDURE_TRACE": wish}
+    return subprocess.run([program, *words], env=environment, capture_output=True, check=False,
+                          timeout=60)
+
+
+@BOTH
+@pytest.mark.parametrize("which", ["copy", "fork", "mark", "quick_exit", "_exit"])
+def test_the_helper_changes_no_byte_of_the_trace(build, compiler, which, tmp_path):
+    program = build(compiler, "tests/trace/kinds.c")
+    if which == "copy":
+        program, words = build(compiler, "tests/trace/triad.c"), ("50000", "9")
+    else:
+        words = (which,)
+    seen = []
+    for options in ("helper=off", "helper=on", "helper=on,buffer=1", "helper=auto"):
+        file = tmp_path / "same.ptrace"
+        ran = recorded_bytes(program, words, f"{file},times=off,{options}")
+        assert ran.stderr == b""
+        assert ran.returncode == (3 if which == "_exit" else 0)
+        seen.append(file.read_bytes())
+    assert len(seen[0]) > 300
+    assert seen == [seen[0]] * len(seen)
+
+
+@BOTH
+def test_one_processor_and_several_give_the_same_trace(build, compiler, tmp_path):
+    program = build(compiler, "tests/trace/triad.c")
+    allowed, seen = os.sched_getaffinity(0), []
+    try:
+        for processors in ({min(allowed)}, allowed):
+            os.sched_setaffinity(0, processors)
+            ran = recorded_bytes(program, ("50000", "3"), f"{tmp_path}/p.ptrace,times=off")
+            assert ran.returncode == 0
+            seen.append((tmp_path / "p.ptrace").read_bytes())
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert seen[0] == seen[1]
+
+
+@BOTH
+@pytest.mark.parametrize("helper", ["on", "off"])
+def test_a_pipe_gets_what_a_file_gets(build, compiler, helper, tmp_path):
+    program = build(compiler, "tests/trace/triad.c")
+    file, pipe = tmp_path / "file.ptrace", tmp_path / "pipe"
+    options = f"times=off,helper={helper}"
+    assert recorded_bytes(program, ("50000", "9"), f"{file},{options}").returncode == 0
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reading:
+        ran = recorded_bytes(program, ("50000", "9"), f"{pipe},{options}")
+        received = reading.stdout.read()
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert received == file.read_bytes()
+
+
+@BOTH
+def test_a_program_that_prints_nothing_can_give_its_trace_to_the_standard_output(
+    build, compiler, tmp_path
+):
+    program = build(compiler, "tests/trace/kinds.c")
+    file = tmp_path / "file.ptrace"
+    assert recorded_bytes(program, ("mark",), f"{file},times=off").returncode == 0
+    assert recorded_bytes(program, ("mark",), "-,times=off").stdout == file.read_bytes()
+
+
+@BOTH
+@pytest.mark.parametrize("helper", ["on", "off"])
+def test_a_killed_program_s_trace_says_what_of_it_is_whole(perdure, build, compiler, helper):
+    program = build(compiler, "tests/trace/kinds.c")
+    ran = perdure("trace", "-o", "t.ptrace", "--helper", helper, "--floor", 0, "--", program,
+                  "killed")
+    assert ran.code == 128 + 9
+    again = perdure("trace", "info", "t.ptrace")
+    assert again.code == 1
+    found = re.search(r"truncated.*; (\d+) records before are whole, of (\d+) accesses", again.err)
+    assert found is not None, again.err
+    # 50 sweeps; at most the buffer and a frame are lost.
+    assert 20 * LINES <= int(found[2]) <= 51 * LINES
+
+
 @BOTH
 def test_a_program_that_is_killed_leaves_a_trace_that_is_refused(perdure, build, compiler):
     ran = perdure("trace", "-o", "t.ptrace", "--", build(compiler, "tests/trace/kinds.c"), "killed")
@@ -205,14 +287,17 @@ def test_a_wrong_option_ends_the_program_before_it_begins(perdure, build):
 
 
 @pytest.mark.skipif(not MPIS, reason="no MPI")
-def test_each_rank_leaves_a_trace(perdure, build, tmp_path):
+@pytest.mark.parametrize("mpi", MPIS)
+def test_each_rank_leaves_a_trace(perdure, build, tmp_path, mpi):
     program = build("gcc", "tests/trace/triad.c")
-    launcher = os.environ[f"PERDURE_TEST_MPIEXEC_{MPIS[0]}"]
-    ran = perdure("trace", "-o", "t.ptrace", "--", launcher, "-n", 2, program, 4096, 1)
+    launcher = os.environ[f"PERDURE_TEST_MPIEXEC_{mpi}"]
+    ran = perdure("trace", "-o", "t.ptrace", "--", launcher, "-n", 2, program, LINES, 1)
     assert ran.code == 0, ran.err
     for rank in range(2):
         told = json.loads(perdure("trace", "info", "--json", f"t.ptrace.{rank}").out)
         assert (told[0]["rank"], told[0]["ranks"]) == (rank, 2)
+        assert len(told[0]["streams"]) == 1
+        assert (told[0]["reads"], told[0]["writes"]) == triad_lines(LINES, 1)
     assert not list(tmp_path.glob("*.recording.*"))
 
 

@@ -23,12 +23,13 @@ NAMES = (
     "predict",
     "record",
     "memsim",
+    "energy",
     "kill",
     "kill_windows",
     "kill_cache",
 )
 _SEEDED = ("kill", "kill_windows", "kill_cache")
-_PLACED = ("matpower",)
+_PLACED = ("matpower", "memsim")
 _TABLE_COLUMNS = 1000  # where stdout is no terminal: nothing is cut
 
 
@@ -44,7 +45,11 @@ def bench(
     ] = None,
     directory: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where matpower puts its files.", show_default=False),
+        typer.Option(
+            metavar="DIR",
+            help="Where matpower puts its files, and memsim its traces, which it then keeps.",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """Measure, and compare with the targets.

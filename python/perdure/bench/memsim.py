@@ -11,16 +11,21 @@ direct-mapped), and replayed on its devices (preset hosogaya2008). --quick has c
     energy_ratio, time_ratio   PROGRAM-paper, and PROGRAM-best: the point with least energy that is
                       at most 20 % slower than without swapping, over 1 GiB of DRAM (paper: CG 0.25
                       at 1.17)
+                      PROGRAM-best says why energy is least there
     notches           local minima of energy over DRAM alone; cg-npb33 is CG whose matrix generator
-                      has the small scratch memory of NPB 3.3, cg-1 runs one iteration instead of
-                      five; -ddr4 has the DRAM of today
-    worst_time_ratio  of a policy over lru, over all capacities of DRAM beside 128 MiB of MRAM
-                      (Figure 3; paper: MRAM-fixed 1.6 on MG)
+                      has the small scratch memory of NPB 3.3, cg-1 and cg-20 run 1 and 20
+                      iterations instead of five, hpl-256 has panels of 256 columns instead of 128;
+                      -ddr4 has the DRAM of today
+    worst_time_ratio  of a policy over lru, over all capacities of DRAM beside `mram_mib` of MRAM
+                      (Figure 3; paper: MRAM-fixed 1.6 on MG), and at which, `dram_mib`
     accesses_per_s, records_per_s, bytes_per_page   of the simulator (bench/memsim.cpp)
     slowdown          of recording (perdure bench record)
 
-Time is memory delay by the model and, as computation, the CPU time of the program without
-recording on this machine, which has the time of its own caches and memory in it.
+Time is memory delay by the model and, as computation, the CPU time of the program, built without
+--trace, on this machine, which has the time of its own caches and memory in it.
+
+With --directory the traces are kept there, and those that are there are not recorded again: a run
+that was stopped goes on. Recording takes about as long as the rest.
 """
 
 from __future__ import annotations
@@ -42,7 +47,7 @@ from perdure.bench.progress import progress
 from perdure.core import load_core
 from perdure.sim.command import concentration
 from perdure.sim.machine import DEFAULT_PRESET, Options, devices_named, watching
-from perdure.sim.optimise import local_minima, optimise
+from perdure.sim.optimise import Optimum, local_minima, optimise
 from perdure.sim.sweep import Point, Study
 from perdure.trace.record import NoTrace, run_recorded
 
@@ -50,6 +55,7 @@ SUMMARY = "time and energy of programs on memory that does not exist"
 MIB = 1 << 20
 _BUDGET = 0.2
 _ALPHA = {"alpha": "0.9"}
+_COMPARED = ("cg", "mg", "sp", "hpl")  # policies are compared on them
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,10 @@ SUBJECTS = (
     ),
     Subject("hpl", ("hpl",), ("--n", "8192"), ("--n", "1500"), 544, 0.03),
     Subject(
+        "hpl-256", ("hpl",), ("--n", "8192", "--block", "256"), ("--n", "1500", "--block", "256"),
+        544, 0.03,
+    ),
+    Subject(
         "cg-npb33",
         ("npb/cg", *_NPB),
         ("--class", "B", *_FIVE, "--matrix-scratch", "npb3.3"),
@@ -89,25 +99,37 @@ SUBJECTS = (
         ("--class", "B", "--iterations", "1"),
         ("--class", "W", "--iterations", "1"),
     ),
+    Subject(
+        "cg-20",
+        ("npb/cg", *_NPB),
+        ("--class", "B", "--iterations", "20"),
+        ("--class", "W", "--iterations", "20"),
+    ),
 )
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over the facts. Raises BenchFailed."""
+def measure(quick: bool, each: Callable[[Fact], None], directory: Path | None = None) -> None:
+    """Hands over the facts; traces stay in `directory`, if one is given. Raises BenchFailed."""
+    if directory is not None and not directory.is_dir():
+        raise BenchFailed(f"{directory} is no directory: make it, or leave out --directory")
     with tempfile.TemporaryDirectory(prefix="perdure-memsim-") as folder:
         for fact in _simulator_facts(quick, None):
             each(fact)
         with progress("bench memsim", 2 * len(SUBJECTS)) as advance:
             for subject in SUBJECTS:
-                trace = Path(folder) / f"{subject.case}.ptrace"
-                compute_ns = _record(subject, quick, trace)
+                name = f"{subject.case}-quick.ptrace" if quick else f"{subject.case}.ptrace"
+                trace = (directory or Path(folder)) / name
+                compute_ns = _computation_ns(subject, quick)
+                if not trace.exists():
+                    _record(subject, quick, trace)
                 advance()
                 for fact in subject_facts(subject, quick, trace, compute_ns):
                     each(fact)
                 if subject.case == "cg":
                     for fact in _simulator_facts(quick, trace):
                         each(fact)
-                trace.unlink()
+                if directory is None:
+                    trace.unlink()
                 advance()
     record.measure(quick, lambda fact: each(_renamed(fact)))
 
@@ -130,8 +152,8 @@ def _simulator_facts(quick: bool, trace: Path | None) -> list[Fact]:
             and not str(fact.more.get("trace")).startswith(("zipf", "loop"))]
 
 
-def traced_program(subject: Subject) -> Path:
-    """The program of a subject, built for recording; built once for each build tree."""
+def program_of(subject: Subject, traced: bool) -> Path:
+    """The program of a subject, for recording or as it is; built once for each build tree."""
     compiler = find_program("perdure-clang++", "trace/bin")
     apps = Path(__file__).resolve().parents[3] / "apps"
     if not apps.exists():
@@ -141,12 +163,15 @@ def traced_program(subject: Subject) -> Path:
         place = apps / name
         found = sorted(place.glob("*.cpp")) if place.is_dir() else [place]
         files += [path for path in found if "test" not in path.name and "planted" not in path.name]
-    program = compiler.parents[1] / "programs" / "-".join(subject.sources[0].split("/"))
+    name = "-".join(subject.sources[0].split("/")) + ("" if traced else "-plain")
+    program = compiler.parents[1] / "programs" / name
     program.parent.mkdir(exist_ok=True)
-    newest = max(path.stat().st_mtime for path in [*files, compiler])
+    tools = (compiler.parents[1] / "lib").glob("Perdure*.so")
+    newest = max(path.stat().st_mtime for path in [*files, compiler, *tools])
     if program.exists() and program.stat().st_mtime > newest:
         return program
-    command = [compiler, "--trace", "-O3", "-std=c++20", f"-I{apps}", *files, "-o", program]
+    words = ["--trace"] if traced else []
+    command = [compiler, *words, "-O3", "-std=c++20", f"-I{apps}", *files, "-o", program]
     done = subprocess.run(
         [str(word) for word in command], capture_output=True, text=True, check=False
     )
@@ -155,16 +180,24 @@ def traced_program(subject: Subject) -> Path:
     return program
 
 
-def _record(subject: Subject, quick: bool, trace: Path) -> float:
-    """Records a trace; the nanoseconds of CPU that the program takes without recording."""
-    program = traced_program(subject)
-    command = [str(program), *(subject.quick if quick else subject.words)]
+def _command(subject: Subject, quick: bool, traced: bool) -> list[str]:
+    return [str(program_of(subject, traced)), *(subject.quick if quick else subject.words)]
+
+
+def _computation_ns(subject: Subject, quick: bool) -> float:
+    """The nanoseconds of CPU that the program takes when nothing of it is for recording."""
+    command = _command(subject, quick, False)
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     with open(os.devnull, "w", encoding="utf-8") as nothing:
         done = subprocess.run(command, stdout=nothing, stderr=subprocess.PIPE, check=False)
     if done.returncode != 0:
         raise BenchFailed(f"{subject.case} ended with {done.returncode}: {done.stderr.decode()}")
-    compute_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    return (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before) * 1e9
+
+
+def _record(subject: Subject, quick: bool, trace: Path) -> None:
+    """Records a trace."""
+    command = _command(subject, quick, True)
     quiet = [shutil.which("sh") or "/bin/sh", "-c", 'exec "$@" >/dev/null', "sh", *command]
     try:
         code, found = run_recorded(quiet, trace, {})
@@ -175,7 +208,6 @@ def _record(subject: Subject, quick: bool, trace: Path) -> float:
     found[-1].rename(trace)
     for other in found[:-1]:
         other.unlink()
-    return compute_s * 1e9
 
 
 def _fact(case: str, metric: str, value: float, unit: str = "", **more) -> Fact:
@@ -231,15 +263,36 @@ def _machine_facts(subject, quick, trace, options, footprint, suffix):
             if paper:
                 yield from _points(case, paper[0], "paper")
                 yield from _ratios(case, paper[0], found.typical, "paper")
-            if not suffix and subject.case in ("cg", "mg"):
+        if not suffix and case in _COMPARED and mram:
+            wide = (unit * each for each in (16, 32, 64, 128, 256, 320))
+            sizes = [size for size in wide if size < footprint]
+            yield from _worst_facts(case, trace, options, sizes, step, watch)
+            if 128 * unit in mram:
                 yield from _policy_facts(case, study, 128 * unit, step)
+        if watch.stopped:
+            raise KeyboardInterrupt
         if found.best is not None:
-            yield from _points(case, found.best, "best")
+            yield from _points(case, found.best, "best", why=_why(found))
             yield from _ratios(case, found.best, found.typical, "best")
 
 
-def _points(case: str, point: Point, name: str):
-    where = {"mram_mib": point.mram_bytes / MIB, "dram_mib": point.dram_bytes / MIB}
+def _why(found: Optimum) -> str:
+    """The notch at the best point; or what lies beyond it, where it is none."""
+    best = found.best
+    for notch in found.notches:
+        if notch.point == best:
+            return f"{notch.kind}: {notch.reason}"
+    less = [point for point in found.points
+            if point.mram_bytes == best.mram_bytes and point.dram_bytes < best.dram_bytes]
+    if not less:
+        return "the least DRAM that was tried beside this MRAM"
+    if max(less, key=lambda point: point.dram_bytes).energy_j < best.energy_j:
+        return "less DRAM takes less energy still, but more time than the budget"
+    return "no notch: the energy of its neighbours is within 1 %"
+
+
+def _points(case: str, point: Point, name: str, **more):
+    where = {"mram_mib": point.mram_bytes / MIB, "dram_mib": point.dram_bytes / MIB, **more}
     yield _fact(f"{case}-{name}", "time_s", point.time_s, "s", **where)
     yield _fact(f"{case}-{name}", "energy_j", point.energy_j, "J", **where)
 
@@ -249,15 +302,27 @@ def _ratios(case: str, point: Point, typical: Point, name: str):
     yield _fact(f"{case}-{name}", "time_ratio", point.time_s / typical.time_s)
 
 
+def _worst_facts(case, trace, options, sizes, step, watch):
+    study = Study(str(trace), options, sizes, watch)
+    for mram in sizes:
+        rows = {
+            policy: study.points(policy, mram, study.frames(2 * step, mram), values)
+            for policy, values in (("lru", {}), ("mram_fixed", {}), ("low_power", _ALPHA))
+        }
+        for policy in ("mram_fixed", "low_power"):
+            ratios = [(one.time_s / lru.time_s, one.dram_bytes / MIB)
+                      for one, lru in zip(rows[policy], rows["lru"])]
+            worst, best = max(ratios), min(ratios)
+            yield _fact(f"{case}-{policy}", "worst_time_ratio", worst[0], "", mram_mib=mram / MIB,
+                        dram_mib=worst[1], best=best[0], best_dram_mib=best[1])
+
+
 def _policy_facts(case: str, study: Study, mram: int, step: int):
     frames = study.frames(2 * step, mram)
     rows = {
         policy: study.points(policy, mram, frames, values)
         for policy, values in (("lru", {}), ("mram_fixed", {}), ("low_power", _ALPHA))
     }
-    for policy in ("mram_fixed", "low_power"):
-        ratios = [one.time_s / lru.time_s for one, lru in zip(rows[policy], rows["lru"])]
-        yield _fact(f"{case}-{policy}", "worst_time_ratio", max(ratios), "", best=min(ratios))
     for policy, row in rows.items():
         for point in row:
             yield _fact(f"{case}-{policy}", "policy_time_s", point.time_s, "s",

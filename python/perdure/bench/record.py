@@ -1,11 +1,13 @@
 """`perdure bench record`: how much slower a program is while its memory accesses are recorded.
 
 The loop of a conjugate-gradient solver (bench/record.c), built by the same compiler with and
-without --trace, in turns, by CPU time:
+without --trace, in turns, by the time that passes (slowdown) and by CPU time of all threads
+(slowdown_cpu: what it costs where all processors are busy):
 
-    record       Clang's pass, PERDURE_TRACE set, over the same program without --trace
-    record-gcc   -fsanitize=thread of GCC, the same
-    idle         Clang's pass without PERDURE_TRACE
+    record          Clang's pass, PERDURE_TRACE set, over the same program without --trace
+    record-inline   the same without the recorder's helper thread
+    record-gcc      -fsanitize=thread of GCC, the same as record
+    idle            Clang's pass without PERDURE_TRACE
 """
 
 from __future__ import annotations
@@ -25,7 +27,13 @@ from perdure.bench.progress import progress
 SUMMARY = "time of a program that is recorded, over the same without"
 _TARGET = 4.0
 _SIZES = (75000, 61)  # rows and nonzeros of each: 55 MB, of NPB CG's class B a third
+_TARGETED = ("record", "record-inline")
+_METRICS = ("slowdown", "slowdown_cpu")
 _COMPILERS = {"record": ("perdure-clang", "clang-19"), "record-gcc": ("perdure-gcc", "gcc")}
+
+
+# Of each case and round: the seconds of each metric.
+Times = dict[str, list[tuple[float, ...]]]
 
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
@@ -36,32 +44,34 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     rounds, iterations = (3, 5) if quick else (9, 25)
     with tempfile.TemporaryDirectory(prefix="perdure-bench-") as folder:
         cases = _build(source, Path(folder))
-        times: dict[str, list[float]] = {name: [] for name in cases}
+        times: Times = {name: [] for name in cases}
         with progress("bench record", rounds * len(cases)) as advance:
             for _ in range(rounds):
-                for name, (program, is_recorded) in cases.items():
-                    times[name].append(_run(program, iterations, Path(folder), is_recorded))
+                for name, (program, options) in cases.items():
+                    times[name].append(_run(program, iterations, Path(folder), options))
                     advance()
     for fact in facts_of(times):
         each(fact)
 
 
-def facts_of(times: dict[str, list[float]]) -> list[Fact]:
-    """Slowdowns, from the seconds of each round of `CASE` and of `CASE without`."""
+def facts_of(times: Times) -> list[Fact]:
+    """Slowdowns, from the seconds of each round of `CASE` and of the same program as it is."""
     facts = []
-    for case, without in (("record", "record"), ("idle", "record"), ("record-gcc", "record-gcc")):
+    for case, without in (("record", "record"), ("record-inline", "record"), ("idle", "record"),
+                          ("record-gcc", "record-gcc")):
         if case not in times:
             continue
-        ratios = [a / b for a, b in zip(times[case], times[f"{without} without"])]
-        low, middle, high = statistics.quantiles(ratios, n=4)
-        target = _TARGET if case == "record" else None
-        facts.append(Fact("record", case, "slowdown", middle, "ratio", low, high, len(ratios),
-                          target, None if target is None else middle <= target))
+        for clock, metric in enumerate(_METRICS):
+            ratios = [a[clock] / b[clock] for a, b in zip(times[case], times[f"{without} without"])]
+            low, middle, high = statistics.quantiles(ratios, n=4)
+            target = _TARGET if case in _TARGETED else None
+            facts.append(Fact("record", case, metric, middle, "ratio", low, high, len(ratios),
+                              target, None if target is None else middle <= target))
     return facts
 
 
-def _build(source: Path, folder: Path) -> dict[str, tuple[Path, bool]]:
-    """Each case with its program, and whether it runs with PERDURE_TRACE."""
+def _build(source: Path, folder: Path) -> dict[str, tuple[Path, str | None]]:
+    """Each case with its program, and the options of PERDURE_TRACE, or none without it."""
     cases = {}
     for case, (wrapper, compiler) in _COMPILERS.items():
         if shutil.which(compiler) is None:
@@ -72,19 +82,20 @@ def _build(source: Path, folder: Path) -> dict[str, tuple[Path, bool]]:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise BenchFailed(f"{wrapper}: {done.stderr.strip()}")
-            cases[name] = (program, bool(words))
+            cases[name] = (program, "" if words else None)
     if "record" in cases:
-        cases["idle"] = (cases["record"][0], False)
+        cases["record-inline"] = (cases["record"][0], ",helper=off")
+        cases["idle"] = (cases["record"][0], None)
     return cases
 
 
-def _run(program: Path, iterations: int, folder: Path, is_recorded: bool) -> float:
-    """CPU seconds of its loop."""
+def _run(program: Path, iterations: int, folder: Path, options: str | None) -> tuple[float, ...]:
+    """Seconds of its loop, and of CPU time in it."""
     words = [str(word) for word in (program, *_SIZES, iterations)]
     environment = {name: value for name, value in os.environ.items() if name != "PERDURE_TRACE"}
-    if is_recorded:
-        environment["PERDURE_TRACE"] = str(folder / "record.ptrace")
+    if options is not None:
+        environment["PERDURE_TRACE"] = str(folder / "record.ptrace") + options
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise BenchFailed(f"{program.name} ended with {done.returncode}: {done.stderr.strip()}")
-    return float(done.stdout)
+    return tuple(float(word) for word in done.stdout.split())

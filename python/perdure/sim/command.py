@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -99,14 +99,14 @@ def _console() -> Console:
     return Console(width=None if sys.stdout.isatty() else 200, highlight=False)
 
 
-def _options(preset, dram_part, mram_part, flash_part, mix, clean, region, compute) -> Options:
+def options_of(preset, dram_part, mram_part, flash_part, mix, clean, region, compute) -> Options:
     devices = devices_named(preset, dram_part, mram_part, flash_part, mix)
     for warning in devices.warnings:
         typer.echo(f"perdure: {warning}", err=True)
     return Options(devices, clean, region, None if compute is None else compute * 1e9)
 
 
-def _capacities(text: str) -> list[int]:
+def capacities(text: str) -> list[int]:
     return [parse_bytes(word) for word in text.split(",") if word.strip()]
 
 
@@ -145,7 +145,7 @@ def run(
     """
     core = load_core()
     try:
-        options = _options(
+        options = options_of(
             preset, dram_part, mram_part, flash_part, mix_levels, first_touch_clean, region, compute
         )
         with watching() as watch:
@@ -229,6 +229,11 @@ def _or_unknown(value: float | None, text) -> str:
 def _print_outcome(outcome) -> None:
     console = _console()
     chosen = "".join(f", {name} {value}" for name, value in outcome.options.items())
+    if outcome.partial:
+        accesses = sum(
+            place.reads + place.writes for place in (outcome.counters.dram, outcome.counters.mram)
+        )
+        console.print(f"partial: stopped after {accesses:,} accesses".replace(",", " "))
     console.print(
         f"{outcome.policy}{chosen}: {outcome.dram_frames} frames of DRAM, {outcome.mram_frames} of "
         f"MRAM, {outcome.pages} pages touched"
@@ -311,6 +316,9 @@ def sweep(
     One policy draws Figures 5 and 6 of the paper (time and energy against main memory, a line for
     each capacity of MRAM); several draw Figure 3 (time against DRAM, at the largest MRAM).
 
+    Ctrl-C ends it with 130 and what there is: the points that were finished, or, during the one
+    pass, those of the accesses so far. Each is then marked as partial.
+
     Examples: perdure sim sweep cg.ptrace --mram 64MiB,128MiB --plot cg.png;
     perdure sim sweep mg.ptrace --mram 128MiB --policy lru --policy mram_fixed --policy low_power
     """
@@ -320,11 +328,11 @@ def sweep(
     stopped = False
     try:
         values = parse_options(option)
-        options = _options(
+        options = options_of(
             preset, dram_part, mram_part, flash_part, mix_levels, first_touch_clean, region, compute
         )
         with watching() as watch:
-            study = Study(str(trace), options, _capacities(mram), watch)
+            study = Study(str(trace), options, capacities(mram), watch, keep_partial=True)
             most = parse_bytes(up_to) if up_to else None
             several = len(policies) > 1
             sizes = [study.mram[-1]] if several else study.mram
@@ -333,20 +341,33 @@ def sweep(
                     frames = study.frames(_step(step, study), size, most)
                     points += study.points(each, size, frames, values)
             stopped = watch.stopped
-        if plot:
+        if stopped:
+            points = [replace(point, partial=True) for point in points]
+        if plot and (points or not stopped):
             _draw_sweep(points, trace, plot, several)
-    except Stopped:
-        raise typer.Exit(INTERRUPTED) from None
     except (core.Error, ValueError) as failure:
         raise fail(failure) from None
     if as_json:
         for point in points:
             print(json.dumps({**asdict(point), "total_bytes": point.total_bytes}))
-    else:
+    elif points:
         _print_points(points)
     if stopped:
-        typer.echo("perdure: stopped; these are the points that were finished", err=True)
+        typer.echo(f"perdure: stopped; {_what_is_left(points)}", err=True)
         raise typer.Exit(INTERRUPTED)
+
+
+def _what_is_left(points: list[Point]) -> str:
+    if not points:
+        return "no point was finished"
+    share = points[0].trace_share
+    if share == 1.0:
+        return f"these are the {len(points)} points that were finished"
+    return f"these points are of {_share_text(share)}, without its computation"
+
+
+def _share_text(share: float | None) -> str:
+    return "the accesses so far" if share is None else f"{share:.1%} of the trace"
 
 
 def _draw_sweep(points: list[Point], trace: Path, file: Path, several: bool) -> None:
@@ -356,10 +377,18 @@ def _draw_sweep(points: list[Point], trace: Path, file: Path, several: bool) -> 
     if not known:
         raise ValueError("the devices have no times or energies: there is nothing to draw")
     if several:
-        draw_policies(known, f"{trace.name}: time by policy", file)
+        draw_policies(known, f"{trace.name}: time by policy{_partial_text(known)}", file)
     else:
-        draw_capacities(known, f"{trace.name}: {points[0].policy}", file, None)
+        title = f"{trace.name}: {points[0].policy}{_partial_text(known)}"
+        draw_capacities(known, title, file, None)
     typer.echo(f"drawn: {file}", err=True)
+
+
+def _partial_text(points: list[Point]) -> str:
+    if not points[0].partial:
+        return ""
+    share = points[0].trace_share
+    return " (partial)" if share == 1.0 else f" (partial: {_share_text(share)})"
 
 
 def _print_points(points: list[Point]) -> None:
@@ -367,6 +396,7 @@ def _print_points(points: list[Point]) -> None:
     for name in ("policy", "MRAM", "DRAM", "time", "energy", "pages in", "pages out", "by"):
         table.add_column(name, justify="left" if name in ("policy", "by") else "right")
     for point in points:
+        mark = _partial_text([point])
         table.add_row(
             point.policy,
             mib_text(point.mram_bytes),
@@ -375,7 +405,7 @@ def _print_points(points: list[Point]) -> None:
             "not known" if point.energy_j is None else joules_text(point.energy_j),
             str(point.page_ins),
             str(point.page_outs),
-            point.by,
+            point.by + mark,
         )
     _console().print(table)
 
@@ -414,11 +444,11 @@ def optimise_command(
     try:
         share = parse_budget(budget)
         values = parse_options(option)
-        options = _options(
+        options = options_of(
             preset, dram_part, mram_part, flash_part, mix_levels, first_touch_clean, region, compute
         )
         with watching() as watch:
-            study = Study(str(trace), options, _capacities(mram), watch)
+            study = Study(str(trace), options, capacities(mram), watch)
             found = optimise(
                 study, policy, values, share, parse_bytes(typical), _step(step, study)
             )

@@ -14,7 +14,8 @@ class Notch:
     """A local minimum of energy over the capacity of DRAM, at one capacity of MRAM."""
 
     point: Point
-    kind: str  # "all fits": nothing is swapped; "hot set": it is cheaper to swap what is left
+    # "all fits": nothing is swapped; "nearly all fits"; "hot set": it is cheaper to swap the rest.
+    kind: str
     reason: str
 
 
@@ -109,6 +110,13 @@ def _explain(row: list[Point], index: int, study: Study) -> Notch:
             f"nothing is swapped: the program touches {study.footprint_bytes >> 20} MiB, and more "
             "only adds standby power",
         )
+    if point.page_ins < study.curves.curves[0].pages / 100:
+        return Notch(
+            point,
+            "nearly all fits",
+            f"only {point.page_ins} pages are read back in the whole run; more saves next to "
+            "nothing of that, and adds standby power",
+        )
     smaller = row[index - 1] if index > 0 else None
     reason = (
         f"{point.page_ins} pages are read back in the whole run; a little more memory saves less "
@@ -117,5 +125,8 @@ def _explain(row: list[Point], index: int, study: Study) -> Notch:
     if smaller is not None:
         more = smaller.page_ins - point.page_ins
         less = (point.dram_bytes - smaller.dram_bytes) >> 20
-        reason += f", and {less} MiB less would add {more} reads"
+        if more > 0:
+            reason += f", and {less} MiB less would add {more} reads"
+        else:
+            reason += f"; with {less} MiB less the policy holds other pages in MRAM, at more energy"
     return Notch(point, "hot set", reason)

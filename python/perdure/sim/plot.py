@@ -4,6 +4,7 @@ capacity."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import BinaryIO
 
 from perdure.bench.plot import BLUE, GREY, ORANGE
 from perdure.sim.sweep import Point
@@ -21,6 +22,14 @@ def _figure(width: float, height: float, title: str, note: str):
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
     return figure
+
+
+def _save(figure, file: Path | BinaryIO) -> None:
+    """To a file by its ending, or to a stream as SVG."""
+    if isinstance(file, Path):
+        figure.savefig(file, dpi=130)
+    else:
+        figure.savefig(file, format="svg")
 
 
 def _finish(axis, x_label: str, y_label: str) -> None:
@@ -42,12 +51,18 @@ def fit_scale(axis, values: list[float], times: float = 5) -> None:
         return
     shown = sum(value <= min(values) * times for value in values)
     if 2 * shown < len(values) and min(values) > 0:
+        from matplotlib.ticker import LogLocator
+
         axis.set_yscale("log")
+        axis.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter("{x:g}")
+        axis.tick_params(which="minor", labelsize=8)
     else:
         axis.set_ylim(0, min(max(values), min(values) * times) * 1.08)
 
 
-def draw_policies(points: list[Point], title: str, file: Path) -> None:
+def draw_policies(points: list[Point], title: str, file: Path | BinaryIO) -> None:
     """Figure 3: time against DRAM, a line for each policy, at one capacity of MRAM."""
     figure = _figure(6.4, 4.2, title, "Each point is a machine; lines join those of one policy.")
     axis = figure.subplots()
@@ -63,10 +78,12 @@ def draw_policies(points: list[Point], title: str, file: Path) -> None:
     fit_scale(axis, [point.time_s for point in points])
     axis.legend(fontsize=8, frameon=False)
     _finish(axis, f"DRAM, MiB (beside {points[0].mram_bytes >> 20} MiB of MRAM)", "time, s")
-    figure.savefig(file, dpi=130)
+    _save(figure, file)
 
 
-def draw_locality(curves: dict[str, tuple[list[float], list[float]]], file: Path) -> None:
+def draw_locality(
+    curves: dict[str, tuple[list[float], list[float]]], file: Path | BinaryIO
+) -> None:
     """Figure 4: share of accesses on the hottest share of pages, a line for each program."""
     figure = _figure(5.6, 4.2, "Concentration of memory accesses", "Pages by number of accesses.")
     axis = figure.subplots()
@@ -81,10 +98,12 @@ def draw_locality(curves: dict[str, tuple[list[float], list[float]]], file: Path
     axis.set_ylim(0, 102)
     axis.legend(fontsize=8, frameon=False, loc="lower right")
     _finish(axis, "hottest pages, % of those touched", "accesses, %")
-    figure.savefig(file, dpi=130)
+    _save(figure, file)
 
 
-def draw_capacities(points: list[Point], title: str, file: Path, marked: Point | None) -> None:
+def draw_capacities(
+    points: list[Point], title: str, file: Path | BinaryIO, marked: Point | None
+) -> None:
     """Figures 5 and 6: time and energy against main memory, a line for each capacity of MRAM."""
     figure = _figure(
         11, 4.4, title, "Main memory is DRAM and MRAM. What is not there is swapped to flash."
@@ -111,4 +130,4 @@ def draw_capacities(points: list[Point], title: str, file: Path, marked: Point |
         fit_scale(axis, [getattr(point, value) for point in points])
         axis.legend(fontsize=8, frameon=False)
         _finish(axis, "DRAM and MRAM, MiB", label)
-    figure.savefig(file, dpi=130)
+    _save(figure, file)

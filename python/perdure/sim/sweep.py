@@ -23,6 +23,8 @@ class Point:
     """One machine. Times in s, energies in J, capacities in bytes; None where a device is silent.
 
     `by` says how it was found: "pass", one pass for all capacities, or "run", a replay of its own.
+    `trace_share` is how much of the trace it is of, 1 unless the pass was stopped, None if that is
+    not known. `partial` marks the points of a sweep that was stopped.
     """
 
     policy: str
@@ -33,6 +35,8 @@ class Point:
     page_ins: int
     page_outs: int
     by: str
+    trace_share: float | None = 1.0
+    partial: bool = False
 
     @property
     def total_bytes(self) -> int:
@@ -45,9 +49,16 @@ def _seconds(nanoseconds: float | None) -> float | None:
 
 
 class Study:
-    """One trace on one set of devices, with the curves of one pass."""
+    """One trace on one set of devices, with the curves of one pass.
 
-    def __init__(self, trace: str, options: Options, mram: list[int], watch: Watch) -> None:
+    A pass that was stopped raises Stopped, or is kept if `keep_partial`: the curves are then of the
+    accesses so far, and nothing is replayed.
+    """
+
+    def __init__(
+        self, trace: str, options: Options, mram: list[int], watch: Watch,
+        keep_partial: bool = False,
+    ) -> None:
         core = load_core()
         self.trace = trace
         self.options = options
@@ -61,8 +72,12 @@ class Study:
             region=options.region,
             progress=watch.of("one pass for all capacities"),
         )
-        if watch.stopped:
+        if self.curves.partial and not keep_partial:
             raise Stopped
+        self.trace_share: float | None = 1.0
+        if self.curves.partial:
+            total = self.curves.accesses_total
+            self.trace_share = self.curves.accesses / total if total else None
         self.page_bytes = self.curves.page_bytes
         self.footprint_bytes = self.curves.curves[0].pages * self.page_bytes
 
@@ -119,8 +134,9 @@ class Study:
                 page_ins=counters.dram.page_ins + counters.mram.page_ins,
                 page_outs=counters.dram.page_outs + counters.mram.page_outs,
                 by="pass",
+                trace_share=self.trace_share,
             )
-        rest = [each for each in frames if each not in found]
+        rest = [] if self.curves.partial else [each for each in frames if each not in found]
         for point in self._replay(policy, mram, rest, values):
             found[point.dram_bytes // self.page_bytes] = point
         return [found[each] for each in frames if each in found]

@@ -74,6 +74,17 @@ NoTimes = Annotated[
     bool, typer.Option("--no-times", help="Store no date and no duration: two runs of a program "
                        "that repeats itself give the same bytes.")
 ]
+Helper = Annotated[
+    str | None,
+    typer.Option(metavar="auto|on|off", help="A thread of the recorder writes the trace; auto: "
+                 "where the program may use more than one processor.  [default: auto]",
+                 show_default=False),
+]
+Buffer = Annotated[
+    str | None,
+    typer.Option(help="What is recorded and its helper has not written, at most.  [default: 4M]",
+                 show_default=False),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the totals as JSON.")]
 
 
@@ -100,6 +111,8 @@ def record(
     page: Page = None,
     floor: Floor = None,
     compute: Compute = None,
+    helper: Helper = None,
+    buffer: Buffer = None,
     no_times: NoTimes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -114,7 +127,7 @@ def record(
     core = load_core()
     options = _options(size=size, line=line, ways=ways, mode=mode, page=page, floor=floor,
                        compute=compute, times="off" if no_times else None,
-                       region="marked" if marked else None)
+                       region="marked" if marked else None, helper=helper, buffer=buffer)
     try:
         if valgrind:
             code, traces = _record_in_valgrind(core, command, output, options), [output]

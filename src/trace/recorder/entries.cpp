@@ -1,4 +1,4 @@
-// What instrumented code calls (perdure_trace_abi.h). On x86-64 the two that it calls most are in
+// What instrumented code calls (perdure_trace_abi.h). On x86-64 the four that it calls most are in
 // entries_x86_64.S, which saves the registers and comes here.
 #include "trace/recorder/process.hpp"
 
@@ -31,6 +31,17 @@ PERDURE_TRACE_ENTRY(perdure_trace_read)(std::uint64_t address, std::uint64_t byt
 PERDURE_TRACE_ENTRY(perdure_trace_write)(std::uint64_t address, std::uint64_t bytes);
 PERDURE_TRACE_ENTRY(perdure_trace_write)(std::uint64_t address, std::uint64_t bytes) {
   record_access(address, bytes, true);
+}
+
+// The filter finds the entry again.
+PERDURE_TRACE_ENTRY(perdure_trace_read_miss)(std::uint64_t* entry, std::uint64_t address);
+PERDURE_TRACE_ENTRY(perdure_trace_read_miss)(std::uint64_t* /*entry*/, std::uint64_t address) {
+  record_access(address, 1, false);
+}
+
+PERDURE_TRACE_ENTRY(perdure_trace_write_miss)(std::uint64_t* entry, std::uint64_t address);
+PERDURE_TRACE_ENTRY(perdure_trace_write_miss)(std::uint64_t* /*entry*/, std::uint64_t address) {
+  record_access(address, 1, true);
 }
 
 PERDURE_TRACE_EXPORT void perdure_trace_read_lanes(std::uint64_t address,

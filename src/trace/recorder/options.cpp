@@ -21,6 +21,12 @@ bool parse_small(const std::string& text, std::uint32_t& value) {
   return true;
 }
 
+bool parse_bytes(const std::string& text, std::uint64_t& value) {
+  const std::optional<std::uint64_t> size = parse_size(text);
+  value = size.value_or(0);
+  return size.has_value();
+}
+
 bool parse_mode(const std::string& text, FilterMode& mode) {
   for (const FilterMode known : {FilterMode::none, FilterMode::paper, FilterMode::modern}) {
     if (text != filter_mode_name(known)) continue;
@@ -35,6 +41,13 @@ bool parse_word(const std::string& text, const char* no, const char* yes, bool& 
   return value || text == no;
 }
 
+bool parse_helper(const std::string& text, HelperUse& use) {
+  if (text == "auto") use = HelperUse::automatic;
+  if (text == "on") use = HelperUse::on;
+  if (text == "off") use = HelperUse::off;
+  return text == "auto" || text == "on" || text == "off";
+}
+
 bool parse_seconds(const std::string& text, std::uint64_t& ns) {
   char* end = nullptr;
   const double seconds = std::strtod(text.c_str(), &end);
@@ -47,9 +60,7 @@ Status take_option(const std::string& key, const std::string& value, RecorderOpt
   CacheShape& cache = options.header.cache;
   bool good = false;
   if (key == "size") {
-    const std::optional<std::uint64_t> size = parse_size(value);
-    good = size.has_value();
-    cache.size_bytes = size.value_or(0);
+    good = parse_bytes(value, cache.size_bytes);
   } else if (key == "line") {
     good = parse_small(value, cache.line_bytes);
   } else if (key == "ways") {
@@ -68,10 +79,14 @@ Status take_option(const std::string& key, const std::string& value, RecorderOpt
     good = parse_word(value, "off", "on", options.times);
   } else if (key == "aslr") {
     good = parse_word(value, "off", "keep", options.keep_random_addresses);
+  } else if (key == "helper") {
+    good = parse_helper(value, options.helper);
+  } else if (key == "buffer") {
+    good = parse_bytes(value, options.buffer_bytes);
   } else {
     return invalid("no option is called '" + key +
                    "'; there are size, line, ways, mode, page, "
-                   "floor, region, compute, times, aslr");
+                   "floor, region, compute, times, aslr, helper, buffer");
   }
   return good ? Status::success() : invalid(key + "=" + value + " can't be");
 }

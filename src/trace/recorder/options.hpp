@@ -8,6 +8,9 @@
 //                                        the same bytes
 //   aslr=off|keep                        off: the program is started again without randomised
 //                                        addresses
+//   helper=auto|on|off                   whether a thread of the recorder writes the trace; auto:
+//                                        where the process may use more than one processor
+//   buffer=4M                            what is recorded and the helper has not written, at most
 //
 // In FILE, %p becomes the number of the process and %r the rank. Pure. Failure:
 // Code::invalid_argument, with what was seen and what is possible.
@@ -22,6 +25,8 @@
 
 namespace perdure::trace {
 
+enum class HelperUse { automatic, on, off };
+
 struct RecorderOptions {
   std::string path;
   Header header;  // page, cache, mode, floor
@@ -29,6 +34,8 @@ struct RecorderOptions {
   bool times = true;
   bool keep_random_addresses = false;
   std::uint64_t compute_ns = 0;
+  HelperUse helper = HelperUse::automatic;
+  std::uint64_t buffer_bytes = std::uint64_t{4} << 20U;
 };
 
 Result<RecorderOptions> parse_recorder_options(const std::string& text);

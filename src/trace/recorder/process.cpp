@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/personality.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,19 +12,22 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "base/process_place.hpp"
 #include "perdure/perdure_trace.h"
+#include "trace/recorder/private_memory.hpp"
 
 extern "C" {
-PERDURE_TRACE_EXPORT __thread struct perdure_trace_cache perdure_trace_cache = {nullptr, 0, 0, 0};
+PERDURE_TRACE_EXPORT __thread struct perdure_trace_ways perdure_trace_ways = {
+    {nullptr, nullptr}, 0, 0};
 }
 
 namespace perdure::trace {
 
-__thread ThreadState thread_state = {nullptr, false, false, 0};
+__thread ThreadState thread_state = {nullptr, nullptr, false, false, 0};
 
 namespace {
 
@@ -32,7 +36,7 @@ constexpr const char* again_variable = "PERDURE_TRACE_STARTED_AGAIN";
 constexpr int wrong_wish_exit_code = 2;
 constexpr std::uint8_t destructor_rounds = 4;  // PTHREAD_DESTRUCTOR_ITERATIONS of Linux
 
-const std::uint64_t no_line = CacheFilter::empty;
+std::uint64_t no_line = CacheFilter::empty;  // never changes
 constexpr std::uint64_t always = ~std::uint64_t{0};
 
 // Never destroyed: instrumented code may run behind every destructor.
@@ -110,6 +114,33 @@ void describe_program(RecorderOptions& options) {
   }
 }
 
+void set_cache(Stream* stream) {
+  thread_state.path = nullptr;
+  if (stream == nullptr) {
+    perdure_trace_ways = {{&no_line, &no_line}, 0, always};
+    return;
+  }
+  const Header& header = process.load()->recorder->header();
+  CacheFilter& filter = stream->filter();
+  constexpr std::uint64_t line_bytes = std::uint64_t{1} << PERDURE_TRACE_LINE_SHIFT;
+  if (header.mode == FilterMode::none || header.cache.line_bytes != line_bytes) {
+    perdure_trace_ways = {{&no_line, &no_line}, 0, line_bytes - 1};  // all go to the filter itself
+    return;
+  }
+  perdure_trace_ways = {{filter.read_entries(), filter.write_entries()},
+                        filter.set_mask() * sizeof(std::uint64_t),
+                        line_bytes - 1};
+  if (header.mode == FilterMode::paper && header.cache.ways == 1) {
+    thread_state.path = &stream->path();
+  }
+}
+
+bool is_helper_used(HelperUse wish) {
+  cpu_set_t processors;
+  if (wish != HelperUse::automatic) return wish == HelperUse::on;
+  return ::sched_getaffinity(0, sizeof processors, &processors) == 0 && CPU_COUNT(&processors) > 1;
+}
+
 void begin_recording(Process& self, const std::string& wish) {
   auto options = parse_recorder_options(wish);
   if (!options.ok()) refuse(options.status());
@@ -121,22 +152,11 @@ void begin_recording(Process& self, const std::string& wish) {
   auto recorder = Recorder::create(options.value(), self.path);
   if (!recorder.ok()) refuse(recorder.status());
   self.recorder = recorder.take().release();
-}
-
-void set_cache(const Stream* stream) {
-  if (stream == nullptr) {
-    perdure_trace_cache = {&no_line, 0, always, always};
-    return;
-  }
-  const Header& header = process.load()->recorder->header();
-  const CacheFilter& filter = stream->filter();
-  const std::uint64_t write_slack = header.mode == FilterMode::modern ? 0 : 1;
-  if (header.mode == FilterMode::none ||
-      header.cache.line_bytes != 1U << PERDURE_TRACE_LINE_SHIFT) {
-    perdure_trace_cache = {&no_line, 0, 0, 0};  // all go to the filter itself
-  } else {
-    perdure_trace_cache = {filter.first_entries(), filter.set_mask(), 1, write_slack};
-  }
+  // Nothing of the helper is recorded, if it came to run the program's code (its malloc, perhaps).
+  self.recorder->start_helper(is_helper_used(options.value().helper), [] {
+    thread_state.has_ended = true;
+    set_cache(nullptr);
+  });
 }
 
 // The destructors of other keys, and of C++, may still make accesses: it waits for the last round.
@@ -146,7 +166,7 @@ void end_thread(void* self) {
     return;
   }
   Stream* stream = thread_state.stream;
-  thread_state = {nullptr, true, true, 0};
+  thread_state = {nullptr, nullptr, true, true, 0};
   set_cache(nullptr);
   if (stream != nullptr) process.load()->recorder->end_thread(*stream);
   thread_state.busy = false;
@@ -155,17 +175,20 @@ void end_thread(void* self) {
 void before_fork() {
   thread_state.busy = true;
   process.load()->recorder->lock();
+  lock_private_memory();
 }
 void after_fork() {
+  unlock_private_memory();
   process.load()->recorder->unlock();
   thread_state.busy = false;
 }
 void after_fork_in_child() {
   Process& self = *process.load();
+  unlock_private_memory();
   self.recorder->abandon();
   self.recorder->unlock();
   self.recorder = nullptr;
-  thread_state = {nullptr, false, true, 0};
+  thread_state = {nullptr, nullptr, false, true, 0};
   set_cache(nullptr);
 }
 
@@ -186,7 +209,8 @@ void finish() {
 }
 
 void start() {
-  auto* self = new Process;
+  alignas(Process) static std::byte place[sizeof(Process)];
+  auto* self = new (place) Process;
   self->number = ::getpid();
   const char* wish = std::getenv(variable);
   if (wish != nullptr && *wish != '\0') {
@@ -234,7 +258,7 @@ extern "C" {
 
 PERDURE_TRACE_EXPORT void perdure_trace_thread_start() {
   using namespace perdure::trace;
-  if (perdure_trace_cache.entries != nullptr || thread_state.busy) return;
+  if (perdure_trace_ways.entries[0] != nullptr || thread_state.busy) return;
   thread_state.busy = true;
   pthread_once(&once, start);
   Process& self = *process.load();

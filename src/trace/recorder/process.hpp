@@ -4,6 +4,8 @@
 //              PERDURE_TRACE; without it every thread's cache always hits, and that is all
 //   again      the program is started once more without randomised addresses, so that its trace
 //              can be reproduced (personality(2), ADDR_NO_RANDOMIZE)
+//   helper     is there whenever something is recorded, so that the program finds the same
+//              addresses; it has work where there is a processor for it (recorder.hpp)
 //   finish     by a destructor, and by _exit(), _Exit() and quick_exit(); a process that dies
 //              otherwise leaves a trace without its end, which no reader takes for a whole one
 //   fork       the child records nothing, unless it starts another instrumented program
@@ -14,6 +16,7 @@
 // end.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "perdure/perdure_trace_abi.h"
@@ -24,14 +27,18 @@
 namespace perdure::trace {
 
 struct ThreadState {
+  MissPath* path;  // of the stream, where it may be taken; entries_x86_64.S knows the places
   Stream* stream;
   bool busy;
   bool has_ended;
   std::uint8_t rounds;  // of thread-specific destructors
 };
 
+static_assert(offsetof(ThreadState, path) == 0 && offsetof(ThreadState, busy) == 16);
+
 // Plain thread-local storage: it has no constructor, so that it can be used at any moment.
-extern __thread ThreadState thread_state __attribute__((tls_model("initial-exec")));
+extern "C" __thread ThreadState thread_state
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 // Begins this thread if it has not; its stream, null where nothing is recorded.
 Stream* begin_stream();

@@ -1,23 +1,21 @@
 #include "trace/recorder/recorder.hpp"
 
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <bit>
+#include <algorithm>
+#include <array>
+#include <csignal>
 
 #include "base/clock.hpp"
 
 namespace perdure::trace {
+namespace {
 
-void barrier_of_all_threads() {
-  constexpr useconds_t longer_than_any_store_is_held_back_us = 10'000;
-  static const bool is_ready =
-      ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-  if (is_ready && ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) return;
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  ::usleep(longer_than_any_store_is_held_back_us);  // a kernel without it
-}
+constexpr std::size_t helper_stack_bytes = std::size_t{256} << 10U;
+// The helper wakes up for so many blocks, or there would be a system call for each of them.
+constexpr std::size_t worth_waking_most = 4;
+
+}  // namespace
 
 Result<std::unique_ptr<Recorder>> Recorder::create(const RecorderOptions& options,
                                                    const std::string& path) {
@@ -28,65 +26,221 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const RecorderOptions& option
 
 Recorder::Recorder(const RecorderOptions& options, std::unique_ptr<Writer> writer)
     : options_(options),
-      page_shift_(static_cast<unsigned>(std::countr_zero(options.header.page_bytes))),
       process_(::getpid()),
+      blocks_of_helper_(options.buffer_bytes / sizeof(Block)),
+      worth_waking_(std::clamp<std::size_t>(blocks_of_helper_ / 2, 1, worth_waking_most)),
       writer_(std::move(writer)),
       began_ns_(monotonic_ns()) {}
 
+Recorder::~Recorder() {
+  stop_helper();
+}
+
+void Recorder::start_helper(bool is_used, void (*begin)()) {
+  begin_helper_ = begin;
+  pthread_attr_t attributes;
+  if (::pthread_attr_init(&attributes) != 0) return;
+  ::pthread_attr_setstacksize(&attributes, helper_stack_bytes);
+  sigset_t all, before;  // signals are for the program's own threads
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  has_helper_ = ::pthread_create(&helper_, &attributes, run_helper, this) == 0;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::pthread_attr_destroy(&attributes);
+  const std::lock_guard handing(handing_);
+  is_helped_ = is_used && has_helper_;
+}
+
+void* Recorder::run_helper(void* context) {
+  auto& self = *static_cast<Recorder*>(context);
+  if (self.begin_helper_ != nullptr) self.begin_helper_();
+  self.help();
+  return nullptr;
+}
+
+void Recorder::help() {
+  for (;;) {
+    {
+      std::unique_lock handing(handing_);
+      is_waiting_ = true;
+      handed_over_.wait(
+          handing, [&] { return is_stopping_ || (is_helped_ && full_.size() >= worth_waking_); });
+      is_waiting_ = false;
+      if (is_stopping_) return;
+    }
+    for (bool found = true; found;) {
+      const std::lock_guard writing(writing_);
+      found = write_next_block();
+    }
+  }
+}
+
+void Recorder::stop_helper() {
+  if (!has_helper_ || ::getpid() != process_) return;
+  {
+    const std::lock_guard handing(handing_);
+    is_stopping_ = true;
+    is_helped_ = false;
+  }
+  handed_over_.notify_one();
+  ::pthread_join(helper_, nullptr);
+  has_helper_ = false;
+}
+
 Stream& Recorder::begin_thread() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard handing(handing_);
   if (!idle_.empty()) {
     Stream& stream = *idle_.back();
     idle_.pop_back();
     return stream;
   }
   const auto number = static_cast<std::uint32_t>(streams_.size());
-  streams_.push_back(std::make_unique<Stream>(options_.header, page_shift_, number,
-                                              Stream::Host{make_room, wait, this}));
+  streams_.push_back(
+      std::make_unique<Stream>(options_.header, number, Stream::Host{make_room, this}));
   return *streams_.back();
 }
 
 void Recorder::end_thread(Stream& stream) {
-  make_room(this, stream);
-  const std::lock_guard lock(mutex_);
+  if (::getpid() != process_) return;
+  hand_over(stream, true);
+  const std::lock_guard handing(handing_);
   idle_.push_back(&stream);
 }
 
-void Recorder::make_room(void* context, Stream& stream) {
+// A child that was made past fork() (vfork, clone) has no business in the file, nor perhaps in this
+// memory, and the locks may be held by a helper that it does not have.
+bool Recorder::make_room(void* context, Stream& stream) {
   auto& self = *static_cast<Recorder*>(context);
-  const std::lock_guard lock(self.mutex_);
-  const bool is_wanted = self.is_wanted();
-  stream.flush_own([&](std::uint64_t page, std::uint32_t reads, std::uint32_t writes) {
-    if (is_wanted) self.writer_->append(page, reads, writes, stream.number());
-  });
+  if (::getpid() != self.process_) return false;
+  if (stream.block() != nullptr) self.hand_over(stream, false);
+  while (!self.take_block(stream)) {
+    const std::lock_guard writing(self.writing_);
+    self.write_next_block();
+  }
+  return true;
 }
 
-// Who flushes another thread's window holds the lock.
-void Recorder::wait(void* context) {
-  const std::lock_guard lock(static_cast<Recorder*>(context)->mutex_);
+void Recorder::hand_over(Stream& stream, bool ends_thread) {
+  bool wakes = false;
+  {
+    const std::lock_guard handing(handing_);
+    Block* block = stream.block();
+    if (block == nullptr) return;
+    block->filled = stream.filled();
+    block->ends_thread = ends_thread;
+    stream.set_block(nullptr);
+    full_.push_back(block);
+    wakes = is_helped_ && is_waiting_ && full_.size() >= worth_waking_;
+  }
+  if (wakes) handed_over_.notify_one();
 }
 
-void Recorder::flush_all() {
-  const bool wanted = is_wanted();
-  for (const auto& stream : streams_) {
-    stream->flush([&](std::uint64_t page, std::uint32_t reads, std::uint32_t writes) {
-      if (wanted) writer_->append(page, reads, writes, stream->number());
-    });
+// False where all blocks are full. Without helper they are so at once: each is written by who
+// filled it.
+bool Recorder::take_block(Stream& stream) {
+  const std::lock_guard handing(handing_);
+  const std::size_t of_helper = is_helped_ ? blocks_of_helper_ : 0;
+  if (!free_.empty()) {
+    stream.set_block(free_.back());
+    free_.pop_back();
+    return true;
+  }
+  if (blocks_.size() >= streams_.size() + of_helper) return false;
+  blocks_.push_back(std::make_unique_for_overwrite<Block>());
+  stream.set_block(blocks_.back().get());
+  return true;
+}
+
+std::size_t Recorder::blocks() {
+  const std::lock_guard handing(handing_);
+  return blocks_.size();
+}
+
+// The caller holds `writing_`. False where no block is full.
+bool Recorder::write_next_block() {
+  Block* block = nullptr;
+  {
+    const std::lock_guard handing(handing_);
+    if (full_.empty()) return false;
+    block = full_.front();
+    full_.pop_front();
+  }
+  write_block(*block, block->filled);
+  if (block->ends_thread) flush_window(*block->stream);
+  const std::lock_guard handing(handing_);
+  free_.push_back(block);
+  return true;
+}
+
+void Recorder::write_block(Block& block, const std::uint64_t* end) {
+  Stream& stream = *block.stream;
+  const std::uint64_t* word = block.taken;
+  block.taken += end - word;
+  if (!is_wanted()) return;  // what a window holds when that changes has been flushed
+  while (word != end) {
+    word = stream.window().add(word, end, stream.word_shift(),
+                               [this](std::uint64_t page) { writer_->prefetch(page); });
+    if (word != end) flush_window(stream);
   }
 }
 
-// A child that was made past fork() (vfork, clone) has the file, but no business in it.
+void Recorder::flush_window(Stream& stream) {
+  Window& window = stream.window();
+  if (!is_wanted()) {
+    window.flush([](std::uint64_t, std::uint32_t, std::uint32_t, std::uint32_t) {});
+    return;
+  }
+  std::array<std::uint32_t, Window::pages_most> ids;
+  for (std::uint32_t index = 0; index < window.count(); ++index) {
+    ids[index] = writer_->page_id(window.page_number(index));
+  }
+  window.flush(
+      [&](std::uint64_t page, std::uint32_t index, std::uint32_t reads, std::uint32_t writes) {
+        if (index == Window::no_index) return writer_->append(page, reads, writes, stream.number());
+        writer_->append_id(ids[index], reads, writes, stream.number());
+      });
+}
+
+// The caller holds `writing_`.
+void Recorder::flush_all() {
+  while (write_next_block()) {
+  }
+  const std::lock_guard handing(handing_);                        // no block changes hands
+  for (Block* block : full_) write_block(*block, block->filled);  // handed over meanwhile
+  for (const auto& stream : streams_) {
+    if (stream->block() != nullptr) write_block(*stream->block(), stream->filled());
+    flush_window(*stream);
+  }
+}
+
+void Recorder::lock() {
+  writing_.lock();
+  handing_.lock();
+}
+
+void Recorder::unlock() {
+  handing_.unlock();
+  writing_.unlock();
+}
+
+// The helper is not among the threads that a child has.
+void Recorder::abandon() {
+  is_open_ = false;
+  is_helped_ = false;
+}
+
 bool Recorder::is_ours() const {
   return is_open_ && ::getpid() == process_;
 }
 
 // What is in the windows now belongs to the trace.
 bool Recorder::is_wanted() const {
-  return is_ours() && !(options_.marked_only && region_.empty());
+  return is_open_ && !(options_.marked_only && region_.empty());
 }
 
 Status Recorder::begin_region(const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  if (::getpid() != process_) return Status::success();
+  const std::lock_guard writing(writing_);
   if (!is_ours()) return Status::success();
   if (!region_.empty()) {
     return {Code::wrong_state, "region '" + name + "' begins inside of '" + region_ + "'"};
@@ -101,7 +255,8 @@ Status Recorder::begin_region(const std::string& name) {
 }
 
 Status Recorder::end_region() {
-  const std::lock_guard lock(mutex_);
+  if (::getpid() != process_) return Status::success();
+  const std::lock_guard writing(writing_);
   if (!is_ours()) return Status::success();
   if (region_.empty()) return {Code::wrong_state, "no region is there to be ended"};
   flush_all();
@@ -111,7 +266,8 @@ Status Recorder::end_region() {
 }
 
 Status Recorder::finish() {
-  const std::lock_guard lock(mutex_);
+  if (::getpid() != process_) return Status::success();
+  const std::lock_guard writing(writing_);
   if (!is_ours()) return Status::success();
   flush_all();
   is_open_ = false;

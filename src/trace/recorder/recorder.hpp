@@ -1,14 +1,23 @@
 // Recorder: the trace of one process, from the streams of its threads.
 //
+// A thread appends its accesses to a block, and hands it over when it is full; blocks go through
+// their streams' windows into the writer in the order in which they were handed over. Who does that
+// is the helper, a thread of the recorder, or, where there is no helper or it falls behind, the
+// thread that finds no free block: memory is bounded, and nobody depends on the helper.
+//
 // Invariants: streams are numbered from 0 in the order in which threads began; a thread that ended
 // leaves its stream, cache and number to the next one, as it would a core. Accesses of one thread
-// stay in their order; those of several are merged window by window. After finish() nothing
-// is written any more. Threads: all calls, except where said. Failure: the first error of the
-// writer is kept and returned by finish().
+// stay in their order, and its records are the same with and without helper; those of several
+// threads are merged block by block. After finish() nothing is written any more.
+// Threads: all calls, except where said. Locks: `writing_` before `handing_`. Failure: the first
+// error of the writer is kept and returned by finish().
 #pragma once
 
-#include <atomic>
+#include <pthread.h>
+
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,6 +35,13 @@ class Recorder {
   // Makes the trace `path`; the options' own path is not looked at.
   static Result<std::unique_ptr<Recorder>> create(const RecorderOptions& options,
                                                   const std::string& path);
+  ~Recorder();  // no thread records any more
+
+  // Makes the helper, before the first thread begins. `begin` is its first call. Without `is_used`
+  // it does nothing: a thread changes the addresses of what the program allocates, and a trace
+  // shall not depend on whether there was a processor for the helper. Where the system refuses a
+  // thread there is none.
+  void start_helper(bool is_used, void (*begin)());
 
   Stream& begin_thread();
   void end_thread(Stream& stream);
@@ -39,29 +55,52 @@ class Recorder {
 
   // Around fork(), so that the child finds nothing half-done; the child calls abandon(), after
   // which nothing of it reaches the file.
-  void lock() { mutex_.lock(); }
-  void unlock() { mutex_.unlock(); }
-  void abandon() { is_open_ = false; }
+  void lock();
+  void unlock();
+  void abandon();
 
   const Header& header() const { return options_.header; }
+  std::size_t blocks();  // that were made: memory of what nobody has written
 
  private:
   Recorder(const RecorderOptions& options, std::unique_ptr<Writer> writer);
-  static void make_room(void* context, Stream& stream);
-  static void wait(void* context);
+  static bool make_room(void* context, Stream& stream);
+  void hand_over(Stream& stream, bool ends_thread);
+  bool take_block(Stream& stream);
+  static void* run_helper(void* context);
+  void help();
+  void stop_helper();
+  bool write_next_block();
+  void write_block(Block& block, const std::uint64_t* end);
+  void flush_window(Stream& stream);
   void flush_all();
   bool is_ours() const;
   bool is_wanted() const;
 
   const RecorderOptions options_;
-  const unsigned page_shift_;
   const int process_;
-  std::mutex mutex_;  // of everything below
+  const std::size_t blocks_of_helper_;  // besides one for each stream
+  const std::size_t worth_waking_;
+
+  std::mutex writing_;  // of the writer, the windows, and these
   std::unique_ptr<Writer> writer_;
-  std::vector<std::unique_ptr<Stream>> streams_;
-  std::vector<Stream*> idle_;
   std::string region_;  // empty: none is open
   bool is_open_ = true;
+
+  std::mutex handing_;  // of which block is whose
+  std::condition_variable handed_over_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<Block*> free_;
+  std::deque<Block*> full_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<Stream*> idle_;
+  bool is_waiting_ = false;  // the helper, for blocks
+  bool is_stopping_ = false;
+
+  pthread_t helper_ = {};
+  void (*begin_helper_)() = nullptr;
+  bool has_helper_ = false;
+  bool is_helped_ = false;
   std::uint64_t began_ns_;
 };
 

@@ -1,11 +1,16 @@
 // The options of PERDURE_TRACE, and the recorder without a program.
 #include "trace/recorder/recorder.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <list>
 #include <thread>
 #include <vector>
@@ -30,7 +35,7 @@ TEST(RecorderOptions, are_those_of_the_paging_paper_unless_said_otherwise) {
 TEST(RecorderOptions, are_read_with_their_units) {
   const auto options = parse_recorder_options(
       "a b,size=2MiB,line=128,ways=16,mode=modern,page=64K,floor=0,region=marked,compute=1.5,"
-      "times=off,aslr=keep");
+      "times=off,aslr=keep,helper=on,buffer=64K");
   ASSERT_TRUE(options.ok()) << options.status().message();
   const RecorderOptions& read = options.value();
   EXPECT_EQ(read.header.cache, (CacheShape{2U << 20U, 128, 16}));
@@ -39,13 +44,15 @@ TEST(RecorderOptions, are_read_with_their_units) {
   EXPECT_EQ(read.header.floor_pages, 0U);
   EXPECT_TRUE(read.marked_only && !read.times && read.keep_random_addresses);
   EXPECT_EQ(read.compute_ns, 1'500'000'000U);
+  EXPECT_EQ(read.helper, HelperUse::on);
+  EXPECT_EQ(read.buffer_bytes, 65536U);
 }
 
 TEST(RecorderOptions, that_cannot_be_are_refused_by_name) {
-  for (const char* text :
-       {"", ",size=1M", "f,size", "f,size=", "f,size=x", "f,size=1T", "f,ways=0", "f,line=48",
-        "f,mode=best", "f,region=some", "f,compute=-1", "f,compute=nan", "f,times=maybe",
-        "f,speed=11", "f,size=3M", "f,", "f,size=18446744073709551615G"}) {
+  for (const char* text : {"", ",size=1M", "f,size", "f,size=", "f,size=x", "f,size=1T", "f,ways=0",
+                           "f,line=48", "f,mode=best", "f,region=some", "f,compute=-1",
+                           "f,compute=nan", "f,times=maybe", "f,speed=11", "f,size=3M",
+                           "f,helper=yes", "f,buffer=much", "f,", "f,size=18446744073709551615G"}) {
     const auto options = parse_recorder_options(text);
     ASSERT_FALSE(options.ok()) << text;
     EXPECT_EQ(options.status().code(), Code::invalid_argument);
@@ -69,6 +76,11 @@ class RecorderTest : public testing::Test {
     return recorder.take();
   }
 
+  std::vector<char> bytes() {
+    std::ifstream file(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
   Totals totals() {
     auto reader = Reader::open(path_);
     EXPECT_TRUE(reader.ok()) << reader.status().message();
@@ -83,10 +95,22 @@ class RecorderTest : public testing::Test {
 
 constexpr std::uint64_t page = 4096;
 
-TEST_F(RecorderTest, loses_no_access_of_many_threads) {
+// With and without helper, and with a buffer that is always full.
+class RecorderHelperTest : public RecorderTest, public testing::WithParamInterface<int> {
+ protected:
+  std::unique_ptr<Recorder> make_helped() {
+    options_.buffer_bytes = GetParam() == 1 ? 1 : std::uint64_t{1} << 20U;
+    auto recorder = make();
+    if (GetParam() != 0) recorder->start_helper(true, nullptr);
+    return recorder;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Helpers, RecorderHelperTest, testing::Values(0, 1, 2));
+
+TEST_P(RecorderHelperTest, loses_no_access_of_many_threads) {
   constexpr unsigned threads = 4;
   constexpr std::uint64_t pages = 30'000;  // many windows
-  auto recorder = make();
+  auto recorder = make_helped();
   std::vector<std::thread> running;
   for (unsigned number = 0; number < threads; ++number) {
     running.emplace_back([&, number] {
@@ -104,6 +128,98 @@ TEST_F(RecorderTest, loses_no_access_of_many_threads) {
   EXPECT_EQ(sums.reads, 2 * pages);
   EXPECT_EQ(sums.writes, 2 * pages);
   EXPECT_LE(sums.streams.size(), threads);
+  EXPECT_LE(recorder->blocks(), threads + options_.buffer_bytes / sizeof(Block));
+}
+
+// Regions, ends of threads, hits and misses of each kind of cache.
+void record_at_random(Recorder& recorder, std::uint64_t seed) {
+  Stream* stream = &recorder.begin_thread();
+  std::uint64_t count = 0;
+  for (const RandomAccess& access : random_accesses(seed, 40'000, 2000)) {
+    stream->access(access.page * page + count % 64 * 60, 8, access.is_write);
+    if (++count % 9000 == 0) {
+      EXPECT_TRUE(recorder.begin_region("r").ok());
+    }
+    if (count % 9000 == 4000 && count > 9000) {
+      EXPECT_TRUE(recorder.end_region().ok());
+    }
+    if (count % 13'000 == 0) {
+      recorder.end_thread(*stream);
+      stream = &recorder.begin_thread();
+    }
+  }
+  ASSERT_TRUE(recorder.finish().ok());
+}
+
+TEST_P(RecorderHelperTest, writes_the_same_bytes_as_without) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    options_.header.mode = static_cast<FilterMode>(seed % 3);
+    options_.header.cache = {std::uint64_t{1} << 16U, 64, seed % 2 == 0 ? 1U : 4U};
+    options_.header.floor_pages = static_cast<std::uint32_t>(seed % 5 * 70);
+    options_.marked_only = seed % 7 == 0;
+    auto inline_one = make();
+    record_at_random(*inline_one, seed);
+    const std::vector<char> expected = bytes();
+    auto helped = make_helped();
+    record_at_random(*helped, seed);
+    EXPECT_EQ(bytes(), expected);
+    EXPECT_GT(totals().accesses(), 0U);
+  }
+}
+
+// Its reader takes nothing until the recorder is held up in the middle of a frame.
+TEST_P(RecorderHelperTest, waits_for_a_slow_pipe_in_bounded_memory) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  constexpr std::uint64_t count = 300'000;
+  options_.header.floor_pages = 0;
+  std::vector<std::byte> received;
+  std::atomic<std::uint64_t> recorded = 0;
+  std::thread reading([&] {
+    const int pipe = ::open(path_.c_str(), O_RDONLY);
+    for (std::uint64_t seen = 1; seen != recorded;) {  // it stands still
+      seen = recorded;
+      ::usleep(30'000);
+    }
+    std::byte chunk[4096];
+    for (ssize_t got = 1; got > 0;) {
+      got = ::read(pipe, chunk, sizeof chunk);
+      if (got > 0) received.insert(received.end(), chunk, chunk + got);
+    }
+    ::close(pipe);
+  });
+  auto recorder = make_helped();
+  Stream& stream = recorder->begin_thread();
+  for (std::uint64_t i = 0; i < count; ++i) {
+    stream.access(i * 7919 % count * page, 8, false);
+    ++recorded;
+  }
+  ASSERT_TRUE(recorder->finish().ok());
+  EXPECT_LE(recorder->blocks(), 1 + options_.buffer_bytes / sizeof(Block));
+  reading.join();
+  auto reader = Reader::open(memory_source(received, false));
+  ASSERT_TRUE(reader.ok());
+  ASSERT_TRUE(verify(*reader.value()).ok());
+  EXPECT_EQ(reader.value()->totals().value()->reads, count);
+}
+
+TEST_F(RecorderTest, tells_of_a_pipe_whose_reader_went_away_and_goes_on) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  options_.header.floor_pages = 0;
+  std::atomic<bool> is_made = false;
+  std::thread reading([&] {
+    const int pipe = ::open(path_.c_str(), O_RDONLY);
+    is_made.wait(false);  // the header is written before the pipe is closed
+    ::close(pipe);
+  });
+  auto recorder = make();
+  is_made = true;
+  is_made.notify_one();
+  reading.join();
+  Stream& stream = recorder->begin_thread();
+  for (std::uint64_t i = 0; i < 100'000; ++i) stream.access(i * page, 8, true);
+  const Status status = recorder->finish();  // and no SIGPIPE
+  EXPECT_EQ(status.code(), Code::io_error) << status.message();
 }
 
 TEST_F(RecorderTest, gives_the_core_of_a_thread_that_ended_to_the_next_one) {
@@ -205,9 +321,8 @@ TEST(Window, changes_no_fault_and_no_write_back_from_its_floor_on) {
     const auto floor = static_cast<std::uint32_t>(1 + seed % 9);
     const auto accesses = random_accesses(seed, 600, 24);
     std::vector<PageRecord> before, after;
-    const auto take = [&](std::uint64_t number, std::uint32_t reads, std::uint32_t writes) {
-      after.push_back({number, reads, writes});
-    };
+    const auto take = [&](std::uint64_t number, std::uint32_t, std::uint32_t reads,
+                          std::uint32_t writes) { after.push_back({number, reads, writes}); };
     Window window(floor);
     std::uint64_t counts[2] = {0, 0};
     for (const RandomAccess& access : accesses) {
@@ -231,7 +346,7 @@ TEST(Window, without_a_floor_keeps_every_access) {
   Window window(0);
   for (std::uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(window.add(i / 50, i % 2 == 1));
   std::uint64_t records = 0;
-  window.flush([&](std::uint64_t number, std::uint32_t reads, std::uint32_t writes) {
+  window.flush([&](std::uint64_t number, std::uint32_t, std::uint32_t reads, std::uint32_t writes) {
     EXPECT_EQ(number, records / 50);
     EXPECT_EQ(reads, 1 - records % 2);
     EXPECT_EQ(writes, records % 2);

@@ -1,14 +1,18 @@
-// Stream: what one thread of the program recorded and nobody has written yet: its CPU cache, and
-// the window of the accesses of the memory behind it.
+// Stream: what one thread of the program recorded and nobody has written yet: its CPU cache, a
+// block of the accesses of the memory behind it, and the window that those go through.
 //
-// Invariants: only the thread that owns the stream calls access(). flush() takes the recorder's
-// lock for granted, and may be called by any thread, as the owner is kept out meanwhile: it says
-// that it is inside by a plain store, and who wants to flush makes that visible by membarrier(2),
-// so that the owner, who is inside for each access of the memory, pays for no fence. Threads: as
-// said. Failure: none; where the window is full the recorder is called to flush it.
+// The owner only appends to its block, a word for each access; entries_x86_64.S does that too,
+// without coming here. Everything else happens in the recorder, when a block is full.
+//
+// Invariants: only the thread that owns the stream calls access() and moves `next`. Words in front
+// of `next` are whole: other threads may read them while the owner goes on. Window and `taken`
+// belong to who holds the recorder's lock of the writer. Threads: as said. Failure: none; where
+// there is no room the recorder is called to make some.
 #pragma once
 
 #include <atomic>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "trace/cache_filter.hpp"
@@ -17,23 +21,39 @@
 
 namespace perdure::trace {
 
-// Every thread of the process has passed a memory barrier when it returns.
-void barrier_of_all_threads();
+class Stream;
+
+// Accesses in the order of time: the address of a line and, in the lowest bit, whether it is
+// written.
+struct Block {
+  static constexpr std::size_t words_max = 1024;
+  Stream* stream = nullptr;
+  std::uint64_t* taken = words;    // what is before it has gone through the window
+  std::uint64_t* filled = words;   // of one that was handed over
+  bool ends_thread = false;        // the window is to be flushed behind it
+  std::uint64_t words[words_max];  // not initialised
+};
+
+// Where the owner puts an access that misses; entries_x86_64.S knows the places.
+struct MissPath {
+  std::atomic<std::uint64_t*> next = nullptr;
+  std::uint64_t* end = nullptr;  // of the block; no block: the same as `next`
+};
+static_assert(offsetof(MissPath, end) == 8 && sizeof(std::atomic<std::uint64_t*>) == 8);
 
 class Stream {
  public:
-  // Both are called by the owner: its window is full, and must be flushed; another thread is at it,
-  // and must be waited for.
+  // Called by the owner, whose block is full; false: there will be no room, the access is not
+  // recorded.
   struct Host {
-    void (*make_room)(void* context, Stream& stream);
-    void (*wait)(void* context);
+    bool (*make_room)(void* context, Stream& stream);
     void* context;
   };
 
-  Stream(const Header& header, unsigned page_shift, std::uint32_t number, const Host& host)
+  Stream(const Header& header, std::uint32_t number, const Host& host)
       : filter_(header.cache, header.mode, push, this),
         window_(header.floor_pages),
-        page_shift_(page_shift),
+        word_shift_(static_cast<unsigned>(std::countr_zero(header.page_bytes))),
         number_(number),
         host_(host) {}
 
@@ -42,54 +62,38 @@ class Stream {
   }
 
   std::uint32_t number() const { return number_; }
-  const CacheFilter& filter() const { return filter_; }
+  CacheFilter& filter() { return filter_; }
+  MissPath& path() { return path_; }
+  Window& window() { return window_; }
+  unsigned word_shift() const { return word_shift_; }  // of a word to the number of its page
 
-  // consume(page number, reads, writes), oldest first.
-  template <typename Consume>
-  void flush(Consume consume) {
-    is_closed_.store(true, std::memory_order_relaxed);
-    barrier_of_all_threads();
-    while (is_inside_.load(std::memory_order_acquire)) {
-    }
-    window_.flush(consume);
-    is_closed_.store(false, std::memory_order_release);
+  // By the owner, or by who keeps it out. Null: it has none.
+  void set_block(Block* block) {
+    block_ = block;
+    path_.end = block == nullptr ? nullptr : block->words + Block::words_max;
+    path_.next.store(block == nullptr ? nullptr : block->words, std::memory_order_release);
+    if (block != nullptr) block->taken = block->words;
+    if (block != nullptr) block->stream = this;
   }
-  // The same by the owner, who is not inside: it needs no barrier.
-  template <typename Consume>
-  void flush_own(Consume consume) {
-    window_.flush(consume);
-  }
+  Block* block() const { return block_; }
+  std::uint64_t* filled() const { return path_.next.load(std::memory_order_acquire); }
 
  private:
   static void push(void* context, std::uint64_t address, bool is_write) {
     auto& self = *static_cast<Stream*>(context);
-    const std::uint64_t page = address >> self.page_shift_;
-    self.enter();
-    while (!self.window_.add(page, is_write)) [[unlikely]] {
-      self.leave();
-      self.host_.make_room(self.host_.context, self);
-      self.enter();
+    if (self.path_.next.load(std::memory_order_relaxed) == self.path_.end) [[unlikely]] {
+      if (!self.host_.make_room(self.host_.context, self)) return;
     }
-    self.leave();
+    std::uint64_t* const next = self.path_.next.load(std::memory_order_relaxed);
+    *next = address | (is_write ? 1U : 0U);
+    self.path_.next.store(next + 1, std::memory_order_release);
   }
 
-  void enter() {
-    for (;;) {
-      is_inside_.store(true, std::memory_order_relaxed);
-      std::atomic_signal_fence(std::memory_order_seq_cst);
-      if (!is_closed_.load(std::memory_order_acquire)) [[likely]]
-        return;
-      leave();
-      host_.wait(host_.context);
-    }
-  }
-  void leave() { is_inside_.store(false, std::memory_order_release); }
-
+  MissPath path_;
+  Block* block_ = nullptr;
   CacheFilter filter_;
   Window window_;
-  std::atomic<bool> is_inside_ = false;
-  std::atomic<bool> is_closed_ = false;
-  unsigned page_shift_;
+  unsigned word_shift_;
   std::uint32_t number_;
   Host host_;
 };

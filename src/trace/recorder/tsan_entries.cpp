@@ -23,15 +23,20 @@ std::uint64_t number(const volatile void* address) {
 template <bool is_write>
 inline void access(const volatile void* place, std::uint64_t bytes) {
   const std::uint64_t address = number(place);
-  const std::uint64_t line = address >> PERDURE_TRACE_LINE_SHIFT;
-  const struct perdure_trace_cache& cache = perdure_trace_cache;
-  if (cache.entries != nullptr && ((address + bytes - 1) >> PERDURE_TRACE_LINE_SHIFT) == line)
+  const struct perdure_trace_ways& cache = perdure_trace_ways;
+  std::uint64_t* const entries = cache.entries[is_write ? 1 : 0];
+  if (entries != nullptr && (((address + bytes - 1) ^ address) >> PERDURE_TRACE_LINE_SHIFT) == 0)
       [[likely]] {
-    const std::uint64_t entry = cache.entries[line & cache.set_mask];
-    if ((entry ^ (line << 1U | (is_write ? 1U : 0U))) <=
-        (is_write ? cache.write_slack : cache.read_slack)) [[likely]] {
+    const std::uint64_t set_mask = cache.byte_mask / sizeof *entries;
+    std::uint64_t* const entry = entries + (address >> PERDURE_TRACE_LINE_SHIFT & set_mask);
+    if ((*entry ^ address) <= cache.slack) [[likely]]
       return;
+    if (is_write) {
+      perdure_trace_write_miss(entry, address);
+    } else {
+      perdure_trace_read_miss(entry, address);
     }
+    return;
   }
   if (is_write) {
     perdure_trace_write(address, bytes);

@@ -1,0 +1,1 @@
+"""Checkpoint intervals, CPU frequencies and writers that cost the least time or energy."""

@@ -1,0 +1,196 @@
+"""`perdure energy explain`: why a plan is as it is, and where the paper's formulas differ."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perdure.energy import model
+from perdure.energy import quantities as q
+from perdure.energy.output import console, refusing, table
+from perdure.energy.plan_file import ReadPlan, read_plan
+from perdure.energy.profile_file import Setting
+
+NO_COMPARISON = {
+    "levels": "several levels",
+    "weibull": "failures that are not exponential",
+    "overhead": "asynchronous checkpoints",
+    "downtime": "downtime",
+}
+
+
+def explain(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="Of perdure energy plan -o.")],
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Why a plan has its settings and interval, and where the paper's formulas differ.
+
+    Example: perdure energy explain plan.json
+    """
+    with refusing():
+        read = read_plan(plan)
+        document = {
+            "settings": [_why(read, each, op) for each in read.document.get("choice") or []
+                         for op in ("write", "read")],
+            "interval": _interval(read),
+            "paper": _paper(read),
+        }
+        if as_json:
+            print(json.dumps(document, indent=2, allow_nan=False))
+        else:
+            _print(read, document)
+
+
+def _setting(value: dict) -> Setting:
+    return Setting(value.get("freq_kHz"), value.get("writers"))
+
+
+def _why(read: ReadPlan, choice: dict, op: str) -> dict:
+    """The reason of one setting, in words, with the numbers it rests on."""
+    try:
+        why = choice[op]
+        chosen, best, default = (_setting(why[key]) for key in ("chosen", "best", "unplanned"))
+        per_MB = None if why["least_J_per_MB"] is None else _setting(why["least_J_per_MB"])
+        alike = [_setting(each) for each in why["alike"]]
+        rows = {_setting(each): each for each in why["candidates"]}
+        words = _reason(read, chosen, best, default, alike, len(rows))
+        if per_MB is not None and per_MB not in (chosen, best):
+            least, own = rows[per_MB], rows[best]
+            words += (
+                f" Least energy per byte has {per_MB.text()} ({least['J_per_MB']:.4g} J/MB; "
+                f"{own['J_per_MB']:.4g} with {best.text()}), but it takes "
+                f"{least['seconds'] / own['seconds']:.3g} times as long, and the objective "
+                f"({read.objective}) also counts what the run waits and loses meanwhile."
+            )
+        return {
+            "level": choice["level"], "op": op, "chosen": why["chosen"], "best": why["best"],
+            "least_J_per_MB": why["least_J_per_MB"], "unplanned": why["unplanned"],
+            "candidates": len(rows), "alike": len(alike), "why": words,
+        }
+    except (KeyError, TypeError, AttributeError) as wrong:
+        raise q.Wrong(f"{read.source}: the part 'choice' is damaged ({wrong!r}): plan again") from (
+            None
+        )
+
+
+def _reason(read, chosen, best, default, alike, candidates: int) -> str:
+    if candidates == 1:
+        return "The only one: given by hand, or the profile has no other."
+    words = f"{best.text()} has the least {read.objective} of {candidates} settings"
+    if chosen == best:
+        if len(alike) == 1:
+            return f"{words}; the 95 % interval of no other reaches it."
+        return (f"{words}; {len(alike) - 1} others can't be told from it (95 % intervals overlap), "
+                "but none of them changes less.")
+    what = "what would be done anyway" if chosen == default else "closer to what is done anyway"
+    return (f"{words}, but {chosen.text()} can't be told from it (their 95 % intervals overlap), "
+            f"and is {what}: a gain that can't be seen is not worth a change.")
+
+
+def _interval(read: ReadPlan) -> dict:
+    """The rules for the interval, and what each costs; null where there are several levels."""
+    if len(read.every) > 1:
+        return {"chosen_s": read.work_s, "rules": None}
+    machine = read.machine
+    rules = {
+        "Young": float(model.young_work(machine)),
+        "Daly": float(model.daly_work(machine)),
+        "time optimum": float(model.time_optimal_work(machine)),
+    }
+    if read.known:
+        rules["energy optimum"] = float(model.energy_optimal_work(machine))
+    works = {name: max(work, machine.overlap_s) for name, work in rules.items()}
+    return {
+        "chosen_s": read.work_s,
+        "rules": {
+            name: {
+                "interval_s": work,
+                "time_per_work": float(model.time_per_work(work, machine)),
+                "energy_per_work_W": float(model.epe(work, machine)) if read.known else None,
+            }
+            for name, work in works.items()
+        },
+    }
+
+
+def _paper(read: ReadPlan) -> dict:
+    """Both splits at the plan's interval; what the paper has no formula for is named."""
+    missing = []
+    if len(read.every) > 1:
+        missing.append("levels")
+    if read.shape is not None:
+        missing.append("weibull")
+    if read.machine.latency_s is not None:
+        missing.append("overhead")
+    if read.machine.downtime_s > 0:
+        missing.append("downtime")
+    if missing:
+        return {"compared": False, "missing": [NO_COMPARISON[each] for each in missing]}
+    machine, work = read.machine, read.work_s
+    found = {"compared": True, "missing": []}
+    for name, split in model.SPLITS.items():
+        times = split(work, machine)
+        found[name] = {
+            **{key: float(value) for key, value in asdict(times).items()},
+            "total": float(times.total),
+            "energy_per_work_W": float(times.energy(machine) / work) if read.known else None,
+        }
+    cheap = replace(machine, read_W=machine.read_W * 0.5)
+    if read.known:
+        found["half_read_power_saves_W"] = {
+            name: float(model.epe(work, machine, name) - model.epe(work, cheap, name))
+            for name in model.SPLITS
+        }
+    return found
+
+
+def _print(read: ReadPlan, document: dict) -> None:
+    out = console()
+    for each in document["settings"]:
+        level = f"{each['level']}, " if len(read.every) > 1 else ""
+        out.print(f"[bold]{level}{each['op']}:[/bold] {_setting(each['chosen']).text()}. "
+                  f"{each['why']}")
+    out.print()
+    rules = document["interval"]["rules"]
+    if rules is not None:
+        out.print(f"[bold]interval:[/bold] {q.duration_text(read.work_s)} (objective "
+                  f"{read.objective}, formula {read.formula}). Young's sqrt(2 C / lambda) is the "
+                  "first term of the exact optimum's series, Daly's formula the first three; the "
+                  "energy optimum is about sqrt(W_C / W_A) of it.")
+        rows = table("rule", "work", "more time", "energy", left=("rule",))
+        for name, each in rules.items():
+            watts = each["energy_per_work_W"]
+            rows.add_row(name, q.duration_text(each["interval_s"]),
+                         q.percent_text(each["time_per_work"] - 1),
+                         "not known" if watts is None else f"{watts:.5g} W")
+        out.print(rows)
+        out.print()
+    _print_paper(document["paper"], out)
+
+
+def _print_paper(paper: dict, out) -> None:
+    if not paper["compared"]:
+        out.print(f"[bold]the paper:[/bold] it has no formula for {', '.join(paper['missing'])}.")
+        return
+    exact, printed = paper["exact"], paper["paper"]
+    moved = printed["compute"] - exact["compute"]
+    out.print("[bold]the paper:[/bold] its three times add up to the same total, Vaidya's, so its "
+              "run times are right. Its split is not: a restart after a failure in state A (work) "
+              "is counted as A, at the power of the computation; only restarts after failures in "
+              f"C (checkpoint) are counted as R. Here that moves {moved:.4g} s an interval.")
+    rows = table("an interval, s", "A", "C", "R", "sum", "energy", left=("an interval, s",))
+    for name, each in (("exact", exact), ("paper", printed)):
+        watts = each["energy_per_work_W"]
+        rows.add_row(name, f"{each['compute']:.6g}", f"{each['write']:.6g}", f"{each['read']:.4g}",
+                     f"{each['total']:.6g}", "not known" if watts is None else f"{watts:.5g} W")
+    out.print(rows)
+    if exact["energy_per_work_W"] is not None:
+        error = printed["energy_per_work_W"] / exact["energy_per_work_W"] - 1
+        saved = paper["half_read_power_saves_W"]
+        out.print(f"The paper's energy is {100 * error:+.2g} % off. Optimised by it, the settings "
+                  "of reads have almost no weight: half the power of restarts would save "
+                  f"{saved['paper']:.2g} W by the paper, and {saved['exact']:.2g} W in truth.")

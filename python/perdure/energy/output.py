@@ -1,0 +1,54 @@
+"""What the commands of `perdure energy` say, and how they end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from perdure.energy.quantities import Wrong
+
+INTERRUPTED = 130
+
+
+def console() -> Console:
+    """For results; nothing is cut where stdout is no terminal."""
+    return Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+
+
+def warn(message: str) -> None:
+    """Something to know that stops nothing."""
+    typer.echo(f"perdure: note: {message}", err=True)
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Ends with 1 and the reason where what a user gave can't be used; 130 after Ctrl-C."""
+    try:
+        yield
+    except Wrong as wrong:
+        typer.echo(f"perdure: {wrong}", err=True)
+        raise typer.Exit(1) from None
+    except (ImportError, OSError) as failure:
+        typer.echo(f"perdure: {failure}", err=True)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        typer.echo("perdure: stopped", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def table(*columns: str, left: tuple[str, ...] = (), title: str | None = None) -> Table:
+    """A table without lines; columns named in `left` are words, the others numbers."""
+    made = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    for name in columns:
+        made.add_column(name, justify="left" if name in left else "right")
+    return made
+
+
+def watts_text(watts: float | None) -> str:
+    """A power, or that it is not known."""
+    return "not known" if watts is None else f"{watts:.5g} W"

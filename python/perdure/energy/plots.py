@@ -1,0 +1,161 @@
+"""Pictures of plans: cost against the interval, and the front of time and energy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from perdure.bench.plot import BLUE, GREY, ORANGE
+from perdure.energy import hazard, levels, model
+from perdure.energy.optimise import Outcome
+from perdure.energy.planning import Plan
+
+GREEN = "#009E73"
+_POINTS = 121  # an odd number: the plan itself is one of them
+_SPAN = 6.0  # shown around the plan's interval, as a factor
+
+
+def figure_of(width: float, height: float, title: str, note: str):
+    """A figure with a title above and a note below; no display is needed."""
+    from matplotlib.backends import backend_agg  # noqa: F401
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
+    return figure
+
+
+def finish(axis, x_label: str, y_label: str) -> None:
+    """The house's axes."""
+    axis.set_xlabel(x_label, fontsize=9)
+    axis.set_ylabel(y_label, fontsize=9)
+    axis.tick_params(labelsize=8)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axis.set_axisbelow(True)
+
+
+def _curve(plan: Plan, works):
+    """Time over work and EPE (or None) at each interval."""
+    known = plan.epe_W is not None
+    if plan.patterns:
+        best = plan.patterns[0]
+        system = _system(plan).only(best.kept)
+        found = [levels.expected(system, best.every, float(work)) for work in works]
+    elif plan.request.failing.shape is not None:
+        machine = plan.used[0].found.outcome.machine
+        law = hazard.Weibull(plan.request.failing.shape, 1 / machine.rate_per_s)
+        found = [hazard.renewal([float(work)], machine, law) for work in works]
+    else:
+        machine, formula = plan.used[0].found.outcome.machine, plan.request.formula
+        times = model.time_per_work(works, machine, formula)
+        return times, model.epe(works, machine, formula) if known else None
+    times = np.array([each.time_per_work for each in found])
+    return times, np.array([each.epe_W for each in found]) if known else None
+
+
+def _system(plan: Plan) -> levels.System:
+    """All levels of the request; what a level that is not used costs does not matter."""
+    request, known = plan.request, plan.epe_W is not None
+    used = {each.place.name: each.found.outcome for each in plan.used}
+    made = []
+    for place in request.places:
+        outcome: Outcome | None = used.get(place.name)
+        costs = (1.0, 1.0, 1.0, 1.0)
+        if outcome is not None:
+            costs = (outcome.write.seconds, outcome.read.seconds,
+                     outcome.write.power_W if known else 1.0,
+                     outcome.read.power_W if known else 1.0)
+        made.append(levels.Level(place.name, request.failing.rate_per_s * place.share, *costs))
+    down_W = request.compute_W if request.down_W is None else request.down_W
+    return levels.System(tuple(made), request.downtime_s, request.compute_W if known else 1.0,
+                         down_W if known else 1.0)
+
+
+def _hours(works):
+    """Works in a unit that reads well, and its name."""
+    for unit, seconds in (("h", 3600.0), ("min", 60.0), ("s", 1.0)):
+        if works[len(works) // 2] >= seconds:
+            return seconds, unit
+    return 1e-3, "ms"
+
+
+def draw_interval(plan: Plan, file: Path) -> None:
+    """Time and energy against the interval, with both optima. Raises ValueError for the suffix."""
+    least = plan.used[0].found.outcome.machine.overlap_s if not plan.patterns else 0.0
+    works = np.geomspace(max(plan.work_s / _SPAN, least), plan.work_s * _SPAN, _POINTS)
+    times, powers = _curve(plan, works)
+    seconds, unit = _hours(works)
+    figure = figure_of(
+        10 if powers is not None else 5.6, 4.0, "Cost against the interval",
+        "Expected values of the model. "
+        + ("" if powers is not None else "Without powers there is no energy."),
+    )
+    axes = figure.subplots(1, 2 if powers is not None else 1, squeeze=False)[0]
+    places = [int(np.argmin(times))] + ([int(np.argmin(powers))] if powers is not None else [])
+    panels = [(axes[0], 100 * (times - 1), "time beyond the work, %")]
+    if powers is not None:
+        panels.append((axes[1], powers, "energy per effective time (EPE), W"))
+    for axis, values, label in panels:
+        axis.plot(works / seconds, values, color=GREY, linewidth=1.5)
+        for place, name, colour, mark in zip(places, ("least time", "least energy"),
+                                             (BLUE, ORANGE), ("o", "s")):
+            axis.plot(works[place] / seconds, values[place], mark, color=colour, markersize=7,
+                      label=name)
+        own = np.interp(np.log(plan.work_s), np.log(works), values)
+        axis.plot(plan.work_s / seconds, own, "D", color="black", fillstyle="none",
+                  markersize=10, label="this plan")
+        axis.set_xscale("log")
+        low, high = values.min(), values.max()
+        axis.set_ylim(low - 0.08 * (min(high, _top(low, values)) - low),
+                      min(high, _top(low, values)))
+        _plain_ticks(axis, works / seconds)
+        finish(axis, f"work between checkpoints, {unit}", label)
+        axis.legend(fontsize=8, frameon=False)
+    figure.savefig(file, dpi=130)
+
+
+def _top(low: float, values) -> float:
+    """Shows the valley: the lower of both ends, or a little above the least value."""
+    return max(min(values[0], values[-1]) * 1.02, low + 0.3 * (values.max() - low))
+
+
+def _plain_ticks(axis, shown) -> None:
+    """Numbers on a logarithmic axis as people write them."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    steps = [base * 10.0**power for power in range(-6, 9) for base in (1, 2, 5)]
+    axis.xaxis.set_major_locator(
+        FixedLocator([step for step in steps if shown[0] <= step <= shown[-1]])
+    )
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def draw_front(plan: Plan, file: Path) -> None:
+    """The Pareto front with the plan and the governors. Raises ValueError without energies."""
+    if not plan.front:
+        raise ValueError("there is no front: it needs one level, exponential failures and powers "
+                         "(--power, and a profile with a meter or --write-power, --read-power)")
+    rivals = [each for each in plan.governors if each.low == each.high]
+    figure = figure_of(10 if rivals else 5.6, 4.2, "Plans that no other beats in time and energy",
+                       "Each point is a setting and an interval, by the means of the profile. A "
+                       "plan may stand above where the gain is within the profile's uncertainty.")
+    axes = figure.subplots(1, 2 if rivals else 1, squeeze=False)[0]
+    times = [100 * (each.time_per_work - 1) for each in plan.front]
+    for axis in axes:
+        axis.plot(times, [each.epe_W for each in plan.front], "o-", color=BLUE, markersize=4,
+                  linewidth=1, label="front")
+        axis.plot(100 * (plan.time_per_work - 1), plan.epe_W, "D", color="black",
+                  fillstyle="none", markersize=10,
+                  label=f"this plan (least {plan.request.objective})")
+    for each, mark in zip(rivals, "sv^"):
+        axes[-1].plot(100 * (each.low.time_per_work - 1), each.low.epe_W, mark, color=ORANGE,
+                      label=f"all processes write, {each.name}")
+    for axis in axes:
+        axis.legend(fontsize=8, frameon=False)
+        finish(axis, "time beyond the work, %", "energy per effective time (EPE), W")
+    figure.savefig(file, dpi=130)

@@ -1,0 +1,139 @@
+"""Sizes, times, powers, rates and shares as people write them: a number and its unit.
+
+Every function raises Wrong with what was seen and what would do. Nothing here guesses a unit.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+SIZES = {
+    "B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15,
+    "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50,
+}  # fmt: skip
+TIMES = {
+    "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0,
+    "y": 365.25 * 86400,
+}  # fmt: skip
+POWER_MAX = 1e12
+POWERS = {"mW": 1e-3, "W": 1.0, "kW": 1e3, "MW": 1e6}
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+
+
+class Wrong(ValueError):
+    """What a user gave cannot be used; the text says why, and the remedy."""
+
+
+def _parsed(text: str, what: str, units: dict[str, float], example: str) -> float:
+    match = re.fullmatch(rf"\s*({_NUMBER})\s*([A-Za-z]*)\s*", text)
+    if match is None:
+        raise Wrong(f"'{text}' is no {what}; write it as {example}")
+    unit = match.group(2)
+    if not unit:
+        raise Wrong(f"'{text}' has no unit; write the {what} as {example}")
+    if unit not in units:
+        known = ", ".join(units)
+        raise Wrong(f"'{text}': '{unit}' is no unit of a {what}; there are {known}")
+    value = float(match.group(1)) * units[unit]
+    if not math.isfinite(value):
+        raise Wrong(f"'{text}' is too large for a {what}")
+    if value < 0:
+        raise Wrong(f"'{text}' is negative; a {what} cannot be")
+    return value
+
+
+def parse_size(text: str) -> float:
+    """Bytes of "64GB" (10^9) or "64GiB" (2^30); more than none."""
+    size = _parsed(text, "size", SIZES, "64GB or 64GiB")
+    if size <= 0:
+        raise Wrong(f"'{text}': a size must be more than nothing")
+    return size
+
+
+def parse_time(text: str) -> float:
+    """Seconds of "130s", "14.66h", "5min"; 0 needs its unit as well."""
+    return _parsed(text, "time", TIMES, "130s, 5min or 14.66h")
+
+
+def parse_power(text: str) -> float:
+    """Watts of "471.1W"; at most POWER_MAX."""
+    watts = _parsed(text, "power", POWERS, "471.1W")
+    if watts > POWER_MAX:
+        raise Wrong(f"'{text}' is more power than any machine takes; write it as 471.1W")
+    return watts
+
+
+def parse_power_drawn(text: str) -> float:
+    """Watts of a node that does something; more than none."""
+    watts = parse_power(text)
+    if watts <= 0:
+        raise Wrong(f"'{text}': a node that runs takes more than no power")
+    return watts
+
+
+def parse_bandwidth(text: str) -> float:
+    """Bytes a second of "510MB/s"; more than none."""
+    number, slash, per = text.partition("/")
+    if not slash or per.strip() != "s":
+        raise Wrong(f"'{text}' is no bandwidth; write it as 510MB/s")
+    try:
+        return parse_size(number)
+    except Wrong as wrong:
+        raise Wrong(f"{wrong}, and /s after it") from None
+
+
+def parse_rate(text: str) -> float:
+    """Failures a second of "1.9e-5/s", "2/d" or "0.07/h"; more than none."""
+    match = re.fullmatch(rf"\s*({_NUMBER})\s*/\s*([A-Za-z]+)\s*", text)
+    if match is None or match.group(2) not in TIMES:
+        raise Wrong(f"'{text}' is no failure rate; write it as 1.9e-5/s, 0.07/h or 2/d")
+    rate = float(match.group(1)) / TIMES[match.group(2)]
+    if rate <= 0 or not math.isfinite(rate):
+        raise Wrong(f"'{text}': a failure rate must be more than nothing")
+    return rate
+
+
+def parse_share(text: str) -> float:
+    """A share of 1 from "70%" or "0.7"."""
+    match = re.fullmatch(rf"\s*({_NUMBER})\s*(%?)\s*", text)
+    share = float(match.group(1)) / (100 if match.group(2) else 1) if match else -1.0
+    if not 0 < share <= 1:
+        raise Wrong(f"'{text}' is no share between 0 and 1; write it as 70% or 0.7")
+    return share
+
+
+def parse_count(text: str) -> int:
+    """A whole number, at least 1, also as "1e7"."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not value >= 1 or value != int(value):
+        raise Wrong(f"'{text}' is no whole number of at least 1; write it as 1000 or 1e7")
+    return int(value)
+
+
+def parse_list(text: str | None, parse) -> list | None:
+    """Each of several values divided by commas; None stays None."""
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",")]
+    if not all(words):
+        raise Wrong(f"'{text}' has an empty place; divide the values by single commas")
+    return [parse(word) for word in words]
+
+
+def duration_text(seconds: float) -> str:
+    """Four digits and the unit that fits: "128 s", "2.41 h", "3.1 d"."""
+    if not math.isfinite(seconds):
+        return "never"
+    for unit, least in (("d", 2 * 86400), ("h", 2 * 3600), ("min", 600), ("s", 1), ("ms", 1e-3)):
+        if seconds >= least:
+            return f"{seconds / TIMES[unit]:.4g} {unit}"
+    return f"{seconds / 1e-6:.4g} us" if seconds > 0 else "0 s"
+
+
+def percent_text(share: float) -> str:
+    """A share as "4.10 %"; small ones keep two digits."""
+    return f"{100 * share:.2f} %" if abs(share) >= 1e-3 else f"{100 * share:.2g} %"

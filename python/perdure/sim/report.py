@@ -1,0 +1,218 @@
+"""A page of HTML about one trace: figures, tables, and the optimiser's reasons.
+
+study_trace() does all that takes time, write_report() only writes.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from perdure.core import load_core
+from perdure.sim.command import concentration
+from perdure.sim.machine import Options, Stopped, Watch
+from perdure.sim.optimise import Optimum, optimise
+from perdure.sim.plot import draw_capacities, draw_locality, draw_policies
+from perdure.sim.quantities import joules_text, mib_text
+from perdure.sim.sweep import Point, Study, run_once
+from perdure.trace.summary import cache_text, summary_json
+from perdure.units import seconds_text
+
+POLICY = "low_power"
+_POLICIES = ("lru", "mram_fixed", POLICY)
+_PAGE_SHARES = (0.01, 0.03, 0.1, 0.2, 0.4, 0.6, 0.8)
+_TABLE_ROWS = 16  # of a capacity of MRAM
+_TEMPLATE = "report.html.jinja"
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the command line asks for; sizes in bytes, the budget as a share."""
+
+    budget: float
+    typical_bytes: int
+    mram: list[int]
+    step_bytes: int | None
+    values: dict[str, str]
+    preset: str
+
+
+@dataclass(frozen=True)
+class Studied:
+    """All that the page shows."""
+
+    summary: dict  # as `perdure trace info --json`
+    wishes: Wishes
+    options: Options
+    study: Study
+    found: Optimum
+    by_policy: list[Point]  # at one capacity of MRAM; empty if there is none
+    concentration: tuple[list[float], list[float]]
+    # A name, and the outcome of a run; None where the trace's reduction forbids one so small.
+    machines: list[tuple[str, Point, object]]
+
+
+def study_trace(trace: Path, options: Options, wishes: Wishes, watch: Watch) -> Studied:
+    """Raises Stopped, ValueError or _core.Error."""
+    core = load_core()
+    summary = summary_json(trace, core.summarise_trace(str(trace)))
+    mram = [size for size in wishes.mram if size < summary["footprint_bytes"]]
+    study = Study(str(trace), options, mram, watch)
+    page = study.page_bytes
+    step = max(page, wishes.step_bytes or study.footprint_bytes // 64 // page * page)
+    found = optimise(study, POLICY, wishes.values, wishes.budget, wishes.typical_bytes, step)
+    by_policy = []
+    middle = study.mram[(len(study.mram)) // 2]  # none is one of them, and the first
+    for policy in _POLICIES if middle else ():
+        values = wishes.values if policy == POLICY else {}
+        by_policy += study.points(policy, middle, study.frames(step, middle), values)
+    machines = []
+    for name, point in (("a usual machine", found.typical), ("just enough DRAM", found.reference),
+                        ("least energy", found.best)):
+        if point is not None and not watch.stopped:
+            fine = point.total_bytes // page >= summary["floor_pages"]
+            outcome = _run(trace, options, wishes, point, watch) if fine else None
+            machines.append((name, point, outcome))
+    if watch.stopped:
+        raise Stopped
+    shares = concentration(core.page_accesses(str(trace)))
+    return Studied(summary, wishes, options, study, found, by_policy, shares, machines)
+
+
+def _run(trace: Path, options: Options, wishes: Wishes, point: Point, watch: Watch):
+    return run_once(
+        str(trace), options, point.policy, wishes.values if point.policy == POLICY else {},
+        dram_bytes=point.dram_bytes, mram_bytes=point.mram_bytes,
+        progress=watch.of("the terms of a machine"),
+    )
+
+
+def write_report(studied: Studied, file: Path) -> None:
+    """Writes the page; what was there before stays until it is whole. Raises OSError."""
+    text = _template().render(_page_of(studied))
+    partial = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(file)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def _template():
+    try:
+        import jinja2
+    except ImportError:
+        raise ValueError(
+            "a report needs jinja2: pip install jinja2, or run tools/bootstrap.sh again"
+        ) from None
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters.update(
+        mib=_unbroken(mib_text),
+        seconds=_unbroken(seconds_text),
+        joules=_unbroken(joules_text),
+        percent=_unbroken(lambda share: f"{share:.3g} %" if share < 10 else f"{share:.1f} %"),
+        count=lambda number: f"{number:,.0f}".replace(",", "\u202f"),
+    )
+    return environment.get_template(_TEMPLATE)
+
+
+def _unbroken(text):
+    """What `text` gives, with its unit on the same line."""
+    return lambda value: text(value).replace(" ", "\u00a0")
+
+
+def _page_of(studied: Studied) -> dict:
+    """What the template shows. `figures` are SVG, which is put in as it is."""
+    from markupsafe import Markup
+
+    pages, accesses = studied.concentration
+    last = len(pages) - 1
+    return {
+        "title": Path(studied.summary["file"]).name,
+        "summary": studied.summary,
+        "cache": cache_text(studied.summary),
+        "created": _date(studied.summary["created_ns"]),
+        "wishes": studied.wishes,
+        "options": studied.options,
+        "warnings": _warnings(studied),
+        "found": studied.found,
+        "figures": {name: Markup(svg) for name, svg in _figures(studied).items()},
+        "shares": [(share, accesses[round(share * last)]) for share in _PAGE_SHARES],
+        "half": next(page for page, sum_ in zip(pages, accesses) if sum_ >= 0.9),
+        "machines": studied.machines,
+        "rows": _sweep_rows(studied.found.points),
+        "policy": POLICY,
+        "devices": [(name, getattr(studied.options.devices, name))
+                    for name in ("dram", "mram", "flash")],
+        "middle": studied.by_policy[0].mram_bytes if studied.by_policy else 0,
+    }
+
+
+def _date(nanoseconds: int) -> str:
+    if not nanoseconds:
+        return "not known"
+    return datetime.fromtimestamp(nanoseconds / 1e9, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _warnings(studied: Studied) -> list[str]:
+    told = [text for _, _, outcome in studied.machines if outcome for text in outcome.warnings]
+    return list(dict.fromkeys([*studied.options.devices.warnings, *told]))
+
+
+def _figures(studied: Studied) -> dict[str, str]:
+    name = Path(studied.summary["file"]).name
+    figures = {
+        "locality": _svg(lambda file: draw_locality({name: _thinned(studied)}, file)),
+        "capacities": _svg(
+            lambda file: draw_capacities(
+                studied.found.points, f"{name}: {POLICY}", file, studied.found.best
+            )
+        ),
+    }
+    if studied.by_policy:
+        title = f"{name}: time by policy"
+        figures["policies"] = _svg(lambda file: draw_policies(studied.by_policy, title, file))
+    return figures
+
+
+def _thinned(studied: Studied, points: int = 400) -> tuple[list[float], list[float]]:
+    """The curve of concentration, with so many points that nobody sees the difference."""
+    pages, accesses = studied.concentration
+    last = len(pages) - 1
+    chosen = sorted({round(last * (i / points) ** 2) for i in range(points + 1)})
+    return [pages[i] for i in chosen], [accesses[i] for i in chosen]
+
+
+def _svg(draw) -> str:
+    """A picture as an element of HTML, its text as text, its names its own."""
+    from matplotlib import rc_context
+
+    stream = io.BytesIO()
+    with rc_context({"svg.fonttype": "none", "font.family": "sans-serif"}):
+        draw(stream)
+    text = stream.getvalue().decode()
+    svg = text[text.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    return re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1 width="100%"',
+                  re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1), count=1)
+
+
+def _sweep_rows(points: list[Point]) -> list[Point]:
+    """Some points of each capacity of MRAM, evenly spread, its last one among them."""
+    chosen = []
+    for size in dict.fromkeys(point.mram_bytes for point in points):
+        row = [point for point in points if point.mram_bytes == size]
+        stride = max(1, -(-len(row) // _TABLE_ROWS))
+        chosen += row[(len(row) - 1) % stride :: stride]
+    return chosen
