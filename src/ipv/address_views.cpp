@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,6 +21,14 @@ std::byte* first_like(std::byte* reserved, const std::byte* like) {
   const auto wanted = reinterpret_cast<std::uintptr_t>(like) % table_bytes;
   const auto have = reinterpret_cast<std::uintptr_t>(reserved) % table_bytes;
   return reserved + (wanted + table_bytes - have) % table_bytes;
+}
+
+// Not the C library's: UCX, which MPICH uses, puts a function of its own in the place of that one,
+// and it forgets where the pages shall go.
+bool move_pages(std::byte* from, std::byte* to, std::uint64_t bytes, long more_flags) {
+  const long flags = MREMAP_MAYMOVE | MREMAP_FIXED | more_flags;
+  return ::syscall(SYS_mremap, from, bytes, bytes, flags, to) ==
+         static_cast<long>(reinterpret_cast<std::uintptr_t>(to));
 }
 
 }  // namespace
@@ -56,8 +65,7 @@ Result<std::byte*> AddressViews::make_home(FilePages pages, ViewAccess access) {
 
 // The old addresses keep the same pages mapped, without page tables.
 bool AddressViews::move_view(std::byte* from, std::byte* to) const noexcept {
-  const int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
-  return ::mremap(from, bytes_, bytes_, flags, to) != MAP_FAILED;
+  return move_pages(from, to, bytes_, MREMAP_DONTUNMAP);
 }
 
 bool AddressViews::map_anew(unsigned view) const noexcept {
@@ -90,7 +98,7 @@ bool AddressViews::leave() noexcept {
       ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
   std::memcpy(memory, address_, bytes_);
-  if (::mremap(memory, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, address_) == MAP_FAILED) {
+  if (!move_pages(static_cast<std::byte*>(memory), address_, bytes_, 0)) {
     ::munmap(memory, bytes_);
     return false;
   }

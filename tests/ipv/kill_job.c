@@ -4,12 +4,12 @@
  * POOL.ack-RANK, and a restart must not give less.
  *
  * Exit code: 0 right, 1 a call failed, 2 wrong contents, 3 a version was lost. */
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <fcntl.h>
 #ifdef WITH_MPI
 #include <mpi.h>
 #include "perdure/perdure_mpi.h"
@@ -71,8 +71,7 @@ static void step_of_grid(uint64_t step) {
 
 static void check_contents(uint64_t step) {
   for (uint64_t s = 1; s <= step; s++) step_of_shadow(s);
-  if (memcmp(grid, shadow, sizeof shadow) == 0 &&
-      memcmp(small, small_shadow, sizeof small) == 0) {
+  if (memcmp(grid, shadow, sizeof shadow) == 0 && memcmp(small, small_shadow, sizeof small) == 0) {
     return;
   }
   fprintf(stderr, "rank %d: step %llu has other contents\n", rank, (unsigned long long)step);

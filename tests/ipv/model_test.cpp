@@ -92,7 +92,7 @@ class History {
   }
 
   void run_epoch(ModelJob& job) {
-    const std::uint64_t actions = below(random_, 4);
+    const std::uint64_t actions = below(random_, 4) + (below(random_, 5) == 0 ? 5 : 0);
     for (std::uint64_t i = 0; i < actions; ++i) act(job);
     if (below(random_, 5) == 0) job.object().use_tier(random_tier());
     if (below(random_, 5) == 0) flush_early(job);

@@ -23,6 +23,7 @@ NAMES = (
     "predict",
     "record",
     "memsim",
+    "ipv",
     "kill",
     "kill_windows",
     "kill_cache",
