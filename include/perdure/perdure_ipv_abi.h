@@ -19,7 +19,7 @@
  *   R2  A load of a byte of the row that stands before the store to it has `load` added to its
  *       address; a load behind it, and the stores, have `store` added.
  *   R3  Nothing else loads from or stores to the object. Other rows may follow, in any order, and
- *       overlap.
+ *       overlap; rows that are open at the same time are disjoint.
  *   R4  nest_end is called on every way out, before the object is accessed in another way.
  * Between nests loads and stores are ordinary ones, and no hook is needed: the write protection of
  * the committed copy tells the runtime. perdure_ipv_plain() spares it a fault.

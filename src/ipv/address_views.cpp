@@ -16,18 +16,19 @@ namespace {
 // its multiples; otherwise entry by entry.
 constexpr std::uint64_t table_bytes = std::uint64_t{2} << 20U;
 
-// The kernel's own call. UCX, which MPI libraries load, puts a function in front of the C library's
-// that knows four of its five arguments, and so moves everything to address 0.
-bool move_pages(std::byte* from, std::byte* to, std::uint64_t bytes, int flags) noexcept {
-  const long moved = ::syscall(SYS_mremap, from, bytes, bytes, flags, to);
-  return moved == static_cast<long>(reinterpret_cast<std::uintptr_t>(to));
-}
-
 // Addresses whose first one stands to a multiple of table_bytes as `like` does.
 std::byte* first_like(std::byte* reserved, const std::byte* like) {
   const auto wanted = reinterpret_cast<std::uintptr_t>(like) % table_bytes;
   const auto have = reinterpret_cast<std::uintptr_t>(reserved) % table_bytes;
   return reserved + (wanted + table_bytes - have) % table_bytes;
+}
+
+// Not the C library's: UCX, which MPICH uses, puts a function of its own in the place of that one,
+// and it forgets where the pages shall go.
+bool move_pages(std::byte* from, std::byte* to, std::uint64_t bytes, long more_flags) {
+  const long flags = MREMAP_MAYMOVE | MREMAP_FIXED | more_flags;
+  return ::syscall(SYS_mremap, from, bytes, bytes, flags, to) ==
+         static_cast<long>(reinterpret_cast<std::uintptr_t>(to));
 }
 
 }  // namespace
@@ -64,8 +65,7 @@ Result<std::byte*> AddressViews::make_home(FilePages pages, ViewAccess access) {
 
 // The old addresses keep the same pages mapped, without page tables.
 bool AddressViews::move_view(std::byte* from, std::byte* to) const noexcept {
-  const int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
-  return move_pages(from, to, bytes_, flags);
+  return move_pages(from, to, bytes_, MREMAP_DONTUNMAP);
 }
 
 bool AddressViews::map_anew(unsigned view) const noexcept {
@@ -98,8 +98,7 @@ bool AddressViews::leave() noexcept {
       ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
   std::memcpy(memory, address_, bytes_);
-  if (!move_pages(static_cast<std::byte*>(memory), address_, bytes_,
-                  MREMAP_MAYMOVE | MREMAP_FIXED)) {
+  if (!move_pages(static_cast<std::byte*>(memory), address_, bytes_, 0)) {
     ::munmap(memory, bytes_);
     return false;
   }

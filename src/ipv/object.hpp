@@ -104,6 +104,8 @@ class InPlaceObject final : public TwinWriter {
   Result<std::uint64_t> save() override;
   void settle(Settled outcome);
 
+  // From the next persistence point on, if the tier is possible. For measurements.
+  void use_tier(Tier tier);
   Status pin();
   Status unpin();
 

@@ -45,6 +45,13 @@ Status InPlaceObject::choose_tier() {
   return phase_ == Phase::sealed ? switch_tier(choice_->next()) : Status::success();
 }
 
+void InPlaceObject::use_tier(Tier tier) {
+  const std::lock_guard<FaultLock> lock(lock_);
+  if (!why_copy_.empty() || tier == PERDURE_IPV_AUTO) return;
+  choice_.reset();
+  usual_tier_ = tier;
+}
+
 // Clean or sealed: the contents move to where the tier has them.
 Status InPlaceObject::switch_tier(Tier tier) {
   if (in_pool(tier) == placed()) {

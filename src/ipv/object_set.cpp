@@ -189,7 +189,9 @@ Status ObjectSet::hand_over(bool beside) {
 
 Result<std::uint64_t> ObjectSet::persist() {
   if (!started_) {
-    return pool_.commit({Code::wrong_state, "perdure_ipv_restart() must be called first"});
+    const Status early(Code::wrong_state, "perdure_ipv_restart() must be called first");
+    (void)pool_.commit(early);  // the other ranks' commits fail
+    return early;
   }
   ++calls_;
   (void)wait();

@@ -92,8 +92,9 @@ class History {
   }
 
   void run_epoch(ModelJob& job) {
-    const std::uint64_t actions = below(random_, 4);
+    const std::uint64_t actions = below(random_, 4) + (below(random_, 5) == 0 ? 5 : 0);
     for (std::uint64_t i = 0; i < actions; ++i) act(job);
+    if (below(random_, 5) == 0) job.object().use_tier(random_tier());
     if (below(random_, 5) == 0) flush_early(job);
     job.compare({0, shape_.bytes});
     if (below(random_, 12) == 0) {
@@ -130,6 +131,12 @@ class History {
       default:
         job.set().nest_end(job.object());  // of a nest that had no rows
     }
+  }
+
+  Tier random_tier() {
+    constexpr Tier tiers[] = {PERDURE_IPV_VERSION, PERDURE_IPV_STREAM, PERDURE_IPV_SWAP,
+                              PERDURE_IPV_COPY, PERDURE_IPV_FUSED};
+    return tiers[below(random_, std::size(tiers))];
   }
 
   // Without guard each store must be announced.

@@ -24,6 +24,7 @@ NAMES = (
     "record",
     "memsim",
     "energy",
+    "ipv",
     "kill",
     "kill_windows",
     "kill_cache",

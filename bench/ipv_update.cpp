@@ -1,0 +1,310 @@
+// bench_ipv_update: the memory-bound update u += r with a version of u at every sweep, by each
+// tier of in-place versioning and by hand-written loops, against the same update without versions.
+//
+// All strategies take turns in one run, so that what disturbs the machine meets all; a sample is
+// the time of an update and its version relative to the native update of the same round.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/fact.hpp"
+#include "ipv/object_set.hpp"
+#include "object/pool_directory.hpp"
+#include "pmem/flush.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace perdure {
+namespace {
+
+constexpr std::size_t row_elements = 512;  // 4 KiB
+constexpr double ratio_target = 1.25;
+constexpr std::size_t claimed_from_mib = 128;
+
+struct Options {
+  std::vector<std::size_t> mib;
+  std::string directory = "/dev/shm";
+  int rounds = 0;
+  bool quick = false;
+  bool helper = false;
+};
+
+using Values = std::vector<double>;
+
+// As a compiler makes it for this processor: rows either are in place or don't overlap.
+#if defined(__x86_64__)
+__attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
+#endif
+void update_row(double* to, const double* from, const double* r, std::size_t count) {
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) to[i] = from[i] + r[i];
+}
+
+#if defined(__x86_64__)
+constexpr bool has_streaming_stores = true;
+void stream_row(double* to, const double* from, const double* r, std::size_t count) {
+  for (std::size_t i = 0; i < count; i += 2) {
+    _mm_stream_pd(to + i, _mm_add_pd(_mm_loadu_pd(from + i), _mm_loadu_pd(r + i)));
+  }
+}
+#else
+constexpr bool has_streaming_stores = false;
+void stream_row(double* to, const double* from, const double* r, std::size_t count) {
+  update_row(to, from, r, count);
+}
+#endif
+
+// The paper's dual version by hand: two arrays that change roles, flushed with one instruction, or
+// stored past the cache.
+class TwoArrays {
+ public:
+  explicit TwoArrays(std::size_t count) : u_{Values(count, 1.0), Values(count, 1.0)} {}
+  void update(const Values& r, const FlushPrimitives* flush) {
+    double* to = u_[1 - now_].data();
+    const double* from = u_[now_].data();
+    for (std::size_t at = 0; at < r.size(); at += row_elements) {
+      (flush == nullptr ? stream_row : update_row)(to + at, from + at, r.data() + at, row_elements);
+    }
+    const FlushPrimitives& primitives = flush == nullptr ? flush_primitives() : *flush;
+    if (flush != nullptr) primitives.flush(to, r.size() * sizeof(double));
+    primitives.fence();
+    now_ = 1 - now_;
+  }
+
+ private:
+  Values u_[2];
+  unsigned now_ = 0;
+};
+
+// One object of the runtime, whose tier changes from turn to turn.
+class Runtime {
+ public:
+  static Result<std::unique_ptr<Runtime>> open(const Options& options, std::size_t count) {
+    std::unique_ptr<Runtime> runtime(new Runtime(options, count));
+    PERDURE_TRY(runtime->start(options, count));
+    return runtime;
+  }
+  ~Runtime() {
+    set_.reset();
+    pool_.reset();
+    std::filesystem::remove_all(directory_);
+    std::free(u_);
+  }
+
+  Status update(const Values& r) {
+    for (std::size_t at = 0; at < r.size(); at += row_elements) {
+      const ByteRange row{at * sizeof(double), (at + row_elements) * sizeof(double)};
+      const perdure_ipv_row by = object_->row_begin(row);
+      update_row(moved(at, by.store), moved(at, by.load), r.data() + at, row_elements);
+      object_->row_end(row);
+    }
+    set_->nest_end(*object_);
+    return set_->persist().status();
+  }
+  Status wait() { return set_->wait(); }
+  void use(Tier tier) { object_->use_tier(tier); }
+  Tier tier() const { return object_->tier(); }
+
+ private:
+  Runtime(const Options& options, std::size_t count)
+      : directory_(options.directory + "/perdure-bench-ipv-" + std::to_string(::getpid())),
+        u_(static_cast<double*>(
+            std::aligned_alloc(std::size_t{2} << 20U, align_up(count * 8, 2U << 20U)))) {
+    std::fill_n(u_, count, 1.0);
+  }
+  double* moved(std::size_t at, ptrdiff_t by) {
+    return reinterpret_cast<double*>(reinterpret_cast<std::byte*>(u_ + at) + by);
+  }
+  Status start(const Options& options, std::size_t count) {
+    OpenOptions pool_options;
+    pool_options.job_name = "bench_ipv_update";
+    auto pool = open_pool(directory_, group_, pool_options);
+    if (!pool.ok()) return pool.status();
+    pool_ = pool.take();
+    IpvOptions ipv;
+    ipv.helper = options.helper;
+    auto set = ObjectSet::open(*pool_, ipv);
+    if (!set.ok()) return set.status();
+    set_ = set.take();
+    PERDURE_TRY(set_->add("u", u_, count * sizeof(double), PERDURE_IPV_VERSION, true));
+    PERDURE_TRY(set_->restart().status());
+    object_ = set_->objects().front().get();
+    return Status::success();
+  }
+
+  std::string directory_;
+  SoloGroup group_;
+  std::unique_ptr<Pool> pool_;
+  std::unique_ptr<ObjectSet> set_;
+  InPlaceObject* object_ = nullptr;
+  double* u_;
+};
+
+struct Strategy {
+  std::string name;
+  bool ours;
+  std::function<Status()> prepare;  // not timed
+  std::function<Status()> update;   // one sweep, and its version
+};
+
+std::vector<Strategy> by_hand(TwoArrays& arrays, const Values& r) {
+  std::vector<Strategy> all;
+  const auto add = [&](const std::string& name, const FlushPrimitives* flush) {
+    const auto update = [&arrays, &r, flush] {
+      arrays.update(r, flush);
+      return Status::success();
+    };
+    all.push_back({name, false, update, update});
+  };
+  for (const char* name : {"clwb", "clflushopt", "clflush", "dc cvap"}) {
+    const FlushPrimitives* flush = flush_primitives_named(name);
+    if (flush != nullptr) add(std::string("version-") + name, flush);
+  }
+  if (has_streaming_stores) add("version-nt", nullptr);
+  return all;
+}
+
+std::vector<Strategy> of_the_runtime(Runtime& runtime, const Values& r) {
+  std::vector<Strategy> all;
+  for (const Tier tier : {PERDURE_IPV_VERSION, PERDURE_IPV_STREAM, PERDURE_IPV_SWAP,
+                          PERDURE_IPV_COPY, PERDURE_IPV_FUSED}) {
+    const auto prepare = [&runtime, &r, tier]() -> Status {
+      runtime.use(tier);
+      PERDURE_TRY(runtime.update(r));  // at whose end the tier changes
+      PERDURE_TRY(runtime.wait());
+      if (runtime.tier() == tier) return Status::success();
+      return {Code::unsupported, std::string("tier ") + tier_name(tier) + " is not possible here"};
+    };
+    all.push_back({tier_name(tier), true, prepare, [&runtime, &r] { return runtime.update(r); }});
+  }
+  return all;
+}
+
+Result<double> timed(const std::function<Status()>& work) {
+  const std::uint64_t start_ns = monotonic_ns();
+  PERDURE_TRY(work());
+  return static_cast<double>(monotonic_ns() - start_ns);
+}
+
+using Samples = std::map<std::string, std::vector<double>>;
+
+// The native update is measured at the round's beginning and at its end.
+Status measure_round(std::vector<Strategy>& strategies, Values& u, const Values& r, bool counts,
+                     Samples& ratios, std::vector<double>& native_ns) {
+  const auto native = [&]() -> Result<double> {
+    return timed([&] {
+      for (std::size_t at = 0; at < r.size(); at += row_elements) {
+        update_row(u.data() + at, u.data() + at, r.data() + at, row_elements);
+      }
+      return Status::success();
+    });
+  };
+  std::map<std::string, double> spent;
+  PERDURE_TRY(native().status());  // warm
+  const auto first = native();
+  for (Strategy& strategy : strategies) {
+    PERDURE_TRY(strategy.prepare());
+    const auto ns = timed(strategy.update);
+    if (!ns.ok()) return ns.status();
+    spent[strategy.name] = ns.value();
+  }
+  PERDURE_TRY(native().status());
+  const auto last = native();
+  if (!counts) return Status::success();
+  const double native_mean = (first.value() + last.value()) / 2;
+  native_ns.push_back(native_mean);
+  for (const auto& [name, ns] : spent) ratios[name].push_back(ns / native_mean);
+  return Status::success();
+}
+
+void report(std::size_t mib, const std::string& strategy, const char* metric, const char* unit,
+            std::vector<double> samples, bool claimed) {
+  Fact fact{.bench = "ipv",
+            .name = "update-" + std::to_string(mib) + "-" + strategy,
+            .metric = metric,
+            .unit = unit};
+  set_samples(fact, std::move(samples));
+  if (claimed) claim_at_most(fact, ratio_target);
+  fact.more.emplace_back("bytes", static_cast<std::int64_t>(mib << 20U));
+  print_fact(fact);
+}
+
+// The strategy of ours with the smallest median.
+std::string best_of(const std::vector<Strategy>& strategies, const Samples& ratios) {
+  std::string best;
+  double least = 0;
+  for (const Strategy& strategy : strategies) {
+    if (!strategy.ours) continue;
+    Fact fact;
+    set_samples(fact, ratios.at(strategy.name));
+    if (!best.empty() && *fact.value >= least) continue;
+    best = strategy.name;
+    least = *fact.value;
+  }
+  return best;
+}
+
+Status measure_size(const Options& options, std::size_t mib) {
+  const std::size_t count = (mib << 20U) / sizeof(double);
+  Values u(count, 1.0);
+  const Values r(count, 1e-9);
+  TwoArrays arrays(count);
+  auto runtime = Runtime::open(options, count);
+  if (!runtime.ok()) return runtime.status();
+  std::vector<Strategy> strategies = by_hand(arrays, r);
+  for (Strategy& each : of_the_runtime(*runtime.value(), r)) strategies.push_back(std::move(each));
+  Samples ratios;
+  std::vector<double> native_ns;
+  const int rounds = options.rounds > 0 ? options.rounds
+                     : options.quick    ? (mib >= 64 ? 3 : 9)
+                                        : (mib >= 64 ? 9 : 25);
+  for (int round = -1; round < rounds; ++round) {
+    PERDURE_TRY(measure_round(strategies, u, r, round >= 0, ratios, native_ns));
+  }
+  const double lines = static_cast<double>(mib << 20U) / cache_line_bytes;
+  for (double& ns : native_ns) ns /= lines;
+  report(mib, "native", "ns_per_line", "ns", native_ns, false);
+  for (const Strategy& strategy : strategies) {
+    report(mib, strategy.name, "ratio_to_native", "", ratios[strategy.name], false);
+  }
+  const std::string best = best_of(strategies, ratios);
+  report(mib, "best", "ratio_to_native", "", ratios[best], mib >= claimed_from_mib);
+  return Status::success();
+}
+
+}  // namespace
+}  // namespace perdure
+
+int main(int argc, char** argv) {
+  perdure::Options options;
+  CLI::App app("u += r with a version at every sweep; one JSON line per fact");
+  app.add_flag("--quick", options.quick, "fewer rounds and sizes: under a minute");
+  app.add_option("--mib", options.mib, "sizes in MiB")->check(CLI::Range(1, 65536));
+  app.add_option("--dir", options.directory, "directory of the pool")
+      ->check(CLI::ExistingDirectory)
+      ->capture_default_str();
+  app.add_option("--rounds", options.rounds, "rounds of each size")->check(CLI::Range(1, 10000));
+  app.add_flag("--helper", options.helper, "versions are made beside the program");
+  CLI11_PARSE(app, argc, argv);
+  if (options.mib.empty() && options.quick) options.mib = {1, 16, 128};
+  if (options.mib.empty()) options.mib = {1, 4, 16, 64, 128, 256, 512};
+  for (const std::size_t mib : options.mib) {
+    const perdure::Status status = perdure::measure_size(options, mib);
+    if (status.ok()) continue;
+    std::fprintf(stderr, "bench_ipv_update: %s\n", status.message().c_str());
+    return 1;
+  }
+  return 0;
+}

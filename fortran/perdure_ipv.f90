@@ -1,0 +1,231 @@
+! SPDX-License-Identifier: BSD-3-Clause
+!
+! perdure_ipv.f90: in-place versioning from Fortran: the calls of perdure_ipv.h and
+! perdure_ipv_abi.h, and those of perdure.h that such a program needs. It needs no MPI.
+!
+! Installed as source, because module files belong to one compiler:
+!
+!     gfortran -c perdure_ipv.f90
+!     gfortran heat.f90 perdure_ipv.o -lperdure
+!
+!     use, intrinsic :: iso_c_binding
+!     use perdure_ipv
+!     real(c_double), pointer, contiguous :: u(:, :)
+!     call c_f_pointer(perdure_ipv_alloc(8_c_size_t * n * m), u, [n, m])
+!     code = perdure_open("/mnt/pmem/heat", pool)
+!     code = perdure_scalar(pool, "step", c_loc(step), c_sizeof(step))
+!     code = perdure_ipv_open(pool)
+!     code = perdure_ipv_object("u", c_loc(u), 8_c_size_t * n * m)
+!     code = perdure_ipv_restart(version)
+!     do while (step < steps)
+!       ...
+!       code = perdure_ipv_persist(version)
+!     end do
+!     code = perdure_ipv_close()
+!     code = perdure_close(pool)
+!
+! An object is named by the address of its first element: c_loc of an array that has the attribute
+! target and is contiguous. Functions return 0 or a negative code, as in perdure.h. A program with
+! MPI opens its pool in C (perdure_open_mpi) or lets perdure-clang --ipv do it.
+module perdure_ipv
+  use, intrinsic :: iso_c_binding
+  implicit none
+  private
+
+  ! How the contents of an object come into its next version (enum perdure_ipv_tier).
+  integer(c_int), parameter, public :: perdure_ipv_auto = 0, perdure_ipv_version = 1, &
+    perdure_ipv_stream = 2, perdure_ipv_swap = 3, perdure_ipv_copy = 4, perdure_ipv_fused = 5
+
+  type, bind(c), public :: perdure_ipv_options
+    integer(c_int) :: helper = 0
+    integer(c_int) :: threads = 0
+    integer(c_int) :: every = 0
+    integer(c_int) :: no_guard = 0
+    type(c_ptr) :: report = c_null_ptr
+  end type
+
+  type, bind(c), public :: perdure_ipv_object_status
+    integer(c_int) :: tier = 0
+    integer(c_int64_t) :: versions = 0, rows = 0, fresh_row_bytes = 0, copied_bytes = 0, &
+      flushed_bytes = 0, streamed_bytes = 0, swaps = 0, swap_ns = 0, guard_faults = 0, &
+      persist_ns = 0, pool_bytes = 0, dram_bytes = 0
+  end type
+
+  ! Differences in bytes, for the loads before a row's stores and for the stores.
+  type, bind(c), public :: perdure_ipv_row
+    integer(c_intptr_t) :: load = 0
+    integer(c_intptr_t) :: store = 0
+  end type
+
+  public :: perdure_open, perdure_close, perdure_scalar, perdure_last_error
+  public :: perdure_ipv_open, perdure_ipv_object, perdure_ipv_restart, perdure_ipv_persist
+  public :: perdure_ipv_close, perdure_ipv_alloc, perdure_ipv_free, perdure_ipv_touch
+  public :: perdure_ipv_pin, perdure_ipv_unpin, perdure_ipv_status
+  public :: perdure_ipv_row_begin, perdure_ipv_row_end, perdure_ipv_nest_end, perdure_ipv_plain
+  public :: perdure_flush_init, perdure_flush_async, perdure_flush_barrier
+
+  interface
+    integer(c_int) function open_of_c(path, options, pool) bind(c, name="perdure_open")
+      import :: c_int, c_char, c_ptr
+      character(kind=c_char), intent(in) :: path(*)
+      type(c_ptr), value :: options
+      type(c_ptr), intent(out) :: pool
+    end function
+    ! Waits for an unfinished version, then releases the pool.
+    integer(c_int) function perdure_close(pool) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: pool
+    end function
+    integer(c_int) function scalar_of_c(pool, name, address, bytes) bind(c, name="perdure_scalar")
+      import :: c_int, c_char, c_ptr, c_size_t
+      type(c_ptr), value :: pool
+      character(kind=c_char), intent(in) :: name(*)
+      type(c_ptr), value :: address
+      integer(c_size_t), value :: bytes
+    end function
+    type(c_ptr) function last_error_of_c() bind(c, name="perdure_last_error")
+      import :: c_ptr
+    end function
+    integer(c_size_t) function strlen(text) bind(c)
+      import :: c_size_t, c_ptr
+      type(c_ptr), value :: text
+    end function
+    integer(c_int) function ipv_open_of_c(pool, options) bind(c, name="perdure_ipv_open")
+      import :: c_int, c_ptr
+      type(c_ptr), value :: pool
+      type(c_ptr), value :: options
+    end function
+    integer(c_int) function object_of_c(name, address, bytes, tier) &
+        bind(c, name="perdure_ipv_object")
+      import :: c_int, c_char, c_ptr, c_size_t
+      character(kind=c_char), intent(in) :: name(*)
+      type(c_ptr), value :: address
+      integer(c_size_t), value :: bytes
+      integer(c_int), intent(in) :: tier
+    end function
+    type(c_ptr) function perdure_ipv_alloc(bytes) bind(c)
+      import :: c_ptr, c_size_t
+      integer(c_size_t), value :: bytes
+    end function
+    subroutine perdure_ipv_free(address) bind(c)
+      import :: c_ptr
+      type(c_ptr), value :: address
+    end subroutine
+    integer(c_int) function perdure_ipv_restart(version) bind(c)
+      import :: c_int, c_int64_t
+      integer(c_int64_t), intent(out) :: version
+    end function
+    integer(c_int) function perdure_ipv_persist(version) bind(c)
+      import :: c_int, c_int64_t
+      integer(c_int64_t), intent(out) :: version
+    end function
+    integer(c_int) function perdure_ipv_close() bind(c)
+      import :: c_int
+    end function
+    subroutine perdure_ipv_touch(address, bytes) bind(c)
+      import :: c_ptr, c_size_t
+      type(c_ptr), value :: address
+      integer(c_size_t), value :: bytes
+    end subroutine
+    integer(c_int) function perdure_ipv_pin(address) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: address
+    end function
+    integer(c_int) function perdure_ipv_unpin(address) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: address
+    end function
+    integer(c_int) function status_of_c(name, status) bind(c, name="perdure_ipv_status")
+      import :: c_int, c_char, perdure_ipv_object_status
+      character(kind=c_char), intent(in) :: name(*)
+      type(perdure_ipv_object_status), intent(out) :: status
+    end function
+    type(perdure_ipv_row) function perdure_ipv_row_begin(first, bytes) bind(c)
+      import :: perdure_ipv_row, c_ptr, c_size_t
+      type(c_ptr), value :: first
+      integer(c_size_t), value :: bytes
+    end function
+    subroutine perdure_ipv_row_end(first, bytes) bind(c)
+      import :: c_ptr, c_size_t
+      type(c_ptr), value :: first
+      integer(c_size_t), value :: bytes
+    end subroutine
+    subroutine perdure_ipv_nest_end(address) bind(c)
+      import :: c_ptr
+      type(c_ptr), value :: address
+    end subroutine
+    subroutine perdure_ipv_plain(address) bind(c)
+      import :: c_ptr
+      type(c_ptr), value :: address
+    end subroutine
+    integer(c_int) function perdure_flush_init(threads) bind(c)
+      import :: c_int
+      integer(c_int), value :: threads
+    end function
+    integer(c_int) function perdure_flush_async(address, bytes) bind(c)
+      import :: c_int, c_ptr, c_size_t
+      type(c_ptr), value :: address
+      integer(c_size_t), value :: bytes
+    end function
+    integer(c_int) function perdure_flush_barrier() bind(c)
+      import :: c_int
+    end function
+  end interface
+
+contains
+
+  ! A pool of one process, with the defaults of perdure_open().
+  integer(c_int) function perdure_open(path, pool)
+    character(len=*), intent(in) :: path
+    type(c_ptr), intent(out) :: pool
+    perdure_open = open_of_c(trim(path) // c_null_char, c_null_ptr, pool)
+  end function
+
+  integer(c_int) function perdure_scalar(pool, name, address, bytes)
+    type(c_ptr), intent(in) :: pool
+    character(len=*), intent(in) :: name
+    type(c_ptr), intent(in) :: address
+    integer(c_size_t), intent(in) :: bytes
+    perdure_scalar = scalar_of_c(pool, trim(name) // c_null_char, address, bytes)
+  end function
+
+  integer(c_int) function perdure_ipv_open(pool, options)
+    type(c_ptr), intent(in) :: pool
+    type(perdure_ipv_options), intent(in), optional, target :: options
+    type(c_ptr) :: given
+    given = c_null_ptr
+    if (present(options)) given = c_loc(options)
+    perdure_ipv_open = ipv_open_of_c(pool, given)
+  end function
+
+  integer(c_int) function perdure_ipv_object(name, address, bytes, tier)
+    character(len=*), intent(in) :: name
+    type(c_ptr), intent(in) :: address
+    integer(c_size_t), intent(in) :: bytes
+    integer(c_int), intent(in), optional :: tier
+    integer(c_int) :: given
+    given = perdure_ipv_auto
+    if (present(tier)) given = tier
+    perdure_ipv_object = object_of_c(trim(name) // c_null_char, address, bytes, given)
+  end function
+
+  integer(c_int) function perdure_ipv_status(name, status)
+    character(len=*), intent(in) :: name
+    type(perdure_ipv_object_status), intent(out) :: status
+    perdure_ipv_status = status_of_c(trim(name) // c_null_char, status)
+  end function
+
+  ! The sentence of this thread's last failure; "" if there was none.
+  function perdure_last_error() result(text)
+    character(len=:), allocatable :: text
+    type(c_ptr) :: from
+    character(kind=c_char), pointer :: letters(:)
+    integer :: i
+    from = last_error_of_c()
+    call c_f_pointer(from, letters, [strlen(from)])
+    allocate(character(len=size(letters)) :: text)
+    do i = 1, size(letters)
+      text(i:i) = letters(i)
+    end do
+  end function
+end module

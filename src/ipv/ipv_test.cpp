@@ -1,0 +1,151 @@
+// The pure parts: line sets, intervals, boxes and the choice of a tier, each against the obvious.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <vector>
+
+#include "ipv/box_rows.hpp"
+#include "ipv/interval.hpp"
+#include "ipv/line_set.hpp"
+#include "ipv/tier_choice.hpp"
+
+namespace perdure {
+namespace {
+
+TEST(LineSet, is_a_set_of_lines) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const std::uint64_t bytes = 1 + random() % 20000;
+    const std::uint64_t lines = (bytes + 63) / 64;
+    LineSet set(bytes);
+    std::set<std::uint64_t> model;
+    for (int i = 0; i < 30; ++i) {
+      const std::uint64_t begin = random() % bytes;
+      const std::uint64_t end = begin + random() % (bytes - begin + 1);
+      if (random() % 3 != 0) {
+        set.add({begin, end});
+        for (std::uint64_t b = begin; b < end; ++b) model.insert(b / 64);
+      } else {
+        set.remove({begin, end});
+        for (std::uint64_t l = 0; l < lines; ++l) {
+          if (l * 64 >= begin && (l + 1) * 64 <= end) model.erase(l);
+        }
+      }
+    }
+    std::set<std::uint64_t> found;
+    std::uint64_t last_end = ~std::uint64_t{0};
+    const std::uint64_t from = random() % bytes;
+    set.for_each_run({from, bytes}, [&](ByteRange run) {
+      EXPECT_NE(run.begin, last_end) << "neighbours are joined";
+      last_end = run.end;
+      for (std::uint64_t b = run.begin; b < run.end; ++b) found.insert(b);
+    });
+    for (std::uint64_t b = 0; b < bytes; ++b) {
+      ASSERT_EQ(found.contains(b), b >= from && model.contains(b / 64)) << "byte " << b;
+    }
+    EXPECT_EQ(set.empty(), model.empty());
+  }
+}
+
+// P2, byte by byte: what a row loads is what was stored last.
+TEST(Interval, loads_see_what_was_stored_last) {
+  for (std::uint64_t seed = 1; seed <= 5000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const std::uint64_t bytes = 1 + random() % 60;
+    std::vector<std::uint64_t> old(bytes);
+    for (auto& value : old) value = random();
+    std::vector<std::uint64_t> now = old;
+    std::vector<std::uint64_t> fresh(bytes, 0);  // stale contents
+    Interval interval;
+    const auto copy = [&](ByteRange range) {
+      for (std::uint64_t i = range.begin; i < range.end; ++i) fresh[i] = old[i];
+    };
+    for (std::uint64_t rows = random() % 12; rows > 0; --rows) {
+      const std::uint64_t begin = random() % bytes;
+      const ByteRange row{begin, begin + random() % (bytes - begin + 1)};
+      const RowPlan plan = interval.row(row);
+      for (const ByteRange& range : plan.copies) copy(range);
+      for (std::uint64_t i = row.begin; i < row.end; ++i) {
+        ASSERT_EQ(plan.loads_from_old ? old[i] : fresh[i], now[i]);
+        now[i] = fresh[i] = random();
+      }
+    }
+    for (const ByteRange& range : interval.complete(bytes)) copy(range);
+    ASSERT_EQ(fresh, now);
+  }
+}
+
+TEST(Interval, rows_that_follow_each_other_copy_nothing) {
+  for (const bool down : {false, true}) {
+    Interval interval;
+    for (std::uint64_t i = 0; i < 10; ++i) {
+      const std::uint64_t at = down ? 9 - i : i;
+      const RowPlan plan = interval.row({at * 8, at * 8 + 8});
+      EXPECT_TRUE(plan.loads_from_old);
+      for (const ByteRange& range : plan.copies) EXPECT_GE(range.begin, range.end);
+    }
+  }
+}
+
+TEST(BoxRows, are_the_bytes_of_the_box_in_order) {
+  const std::size_t counts[] = {8, 3, 2};
+  const std::size_t strides[] = {1, 16, 64};
+  const BoxRows rows(100, 3, counts, strides);
+  ASSERT_TRUE(rows.valid());
+  std::vector<std::uint64_t> begins;
+  rows.for_each([&](ByteRange row) {
+    EXPECT_EQ(row.end - row.begin, 8U);
+    begins.push_back(row.begin);
+  });
+  EXPECT_EQ(begins, (std::vector<std::uint64_t>{100, 116, 132, 164, 180, 196}));
+  EXPECT_EQ(rows.hull(), (ByteRange{100, 204}));
+  EXPECT_EQ(rows.total_bytes(), 48U);
+}
+
+TEST(BoxRows, without_gaps_are_one_row) {
+  const std::size_t counts[] = {8, 4, 5};
+  const std::size_t strides[] = {1, 8, 32};
+  int rows = 0;
+  BoxRows(0, 3, counts, strides).for_each([&](ByteRange row) {
+    ++rows;
+    EXPECT_EQ(row, (ByteRange{0, 160}));
+  });
+  EXPECT_EQ(rows, 1);
+}
+
+TEST(BoxRows, that_are_none_are_told) {
+  const std::size_t counts[] = {8, 4};
+  const std::size_t overlapping[] = {1, 7};
+  EXPECT_FALSE(BoxRows(0, 2, counts, overlapping).valid());
+  const std::size_t apart[] = {2, 64};
+  EXPECT_FALSE(BoxRows(0, 2, counts, apart).valid());
+  const std::size_t endless[] = {1, ~std::size_t{0} / 2};
+  EXPECT_FALSE(BoxRows(0, 2, counts, endless).valid());
+  EXPECT_FALSE(BoxRows(0, 0, counts, apart).valid());
+  EXPECT_FALSE(BoxRows(0, 5, counts, apart).valid());
+  const std::size_t none[] = {8, 0};
+  const std::size_t strides[] = {1, 8};
+  EXPECT_TRUE(BoxRows(0, 2, none, strides).empty());
+}
+
+TEST(TierChoice, takes_the_fastest_of_what_it_tried_in_turn) {
+  TierChoice choice({PERDURE_IPV_VERSION, PERDURE_IPV_COPY, PERDURE_IPV_FUSED});
+  std::vector<Tier> tried;
+  for (unsigned i = 0; i < 3 * TierChoice::trials; ++i) {
+    const Tier tier = choice.next();
+    tried.push_back(tier);
+    choice.record(tier, tier == PERDURE_IPV_COPY ? 10 + 1000 * (i == 1) : 100);
+  }
+  EXPECT_EQ(tried[0], PERDURE_IPV_VERSION);
+  EXPECT_EQ(tried[1], PERDURE_IPV_COPY);
+  EXPECT_EQ(tried[2], PERDURE_IPV_FUSED);
+  EXPECT_EQ(tried[3], PERDURE_IPV_VERSION);
+  for (unsigned i = 0; i < TierChoice::kept_epochs; ++i) EXPECT_EQ(choice.next(), PERDURE_IPV_COPY);
+  EXPECT_EQ(choice.next(), PERDURE_IPV_VERSION);  // the machine may have changed
+}
+
+}  // namespace
+}  // namespace perdure

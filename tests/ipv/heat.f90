@@ -1,0 +1,80 @@
+! A Fortran program with a version at every step: heat.f90 POOL STEPS. It prints the version that it
+! restarted from and the sum at its end; killed and started again it ends with the same sum.
+program heat
+  use, intrinsic :: iso_c_binding
+  use perdure_ipv
+  implicit none
+  integer, parameter :: n = 512, m = 40
+  real(c_double), pointer, contiguous :: u(:, :)
+  type(c_ptr) :: memory, pool
+  integer(c_int64_t), target :: step
+  integer(c_int64_t) :: version, steps
+  character(len=256) :: path, text
+  integer :: j
+  type(perdure_ipv_options) :: options
+  type(perdure_ipv_object_status) :: status
+
+  call get_command_argument(1, path)
+  call get_command_argument(2, text)
+  read (text, *) steps
+  memory = perdure_ipv_alloc(8_c_size_t * n * m)
+  if (.not. c_associated(memory)) stop "no memory"
+  call c_f_pointer(memory, u, [n, m])
+  u = 0
+  u(n / 2, :) = 1
+  step = 0
+  options%helper = -1
+  call check(perdure_open(path, pool))
+  call check(perdure_scalar(pool, "step", c_loc(step), c_sizeof(step)))
+  call check(perdure_ipv_open(pool, options))
+  call check(perdure_ipv_object("u", c_loc(u), 8_c_size_t * n * m, perdure_ipv_version))
+  if (perdure_ipv_object("v", c_loc(u(3, 3)), 8_c_size_t) == 0) stop "overlapping objects"
+  if (len(perdure_last_error()) == 0) stop "no sentence"
+  call check(perdure_ipv_restart(version))
+  print '(a, i0, a, i0)', "version ", version, " step ", step
+  do while (step < steps)
+    do j = 1, m
+      call relax(u(:, j))
+    end do
+    call perdure_ipv_nest_end(memory)
+    u(1, 1) = u(1, 1) + 1  ! that no row announces
+    step = step + 1
+    call check(perdure_ipv_persist(version))
+  end do
+  call check(perdure_ipv_status("u", status))
+  if (version > 0 .and. status%versions > 0 .and. status%rows == 0) stop "no rows"
+  call check(perdure_ipv_close())
+  print '(a, i0, a, es23.16)', "version ", version, " sum ", sum(u * u)
+  call check(perdure_close(pool))
+  call perdure_ipv_free(memory)
+
+contains
+
+  ! Each value moves towards the one behind it: a load of a neighbour would not be the row's alone.
+  subroutine relax(column)
+    real(c_double), intent(inout), target, contiguous :: column(:)
+    real(c_double), pointer :: from(:), to(:)
+    type(perdure_ipv_row) :: row
+    integer :: i
+    row = perdure_ipv_row_begin(c_loc(column), 8_c_size_t * size(column))
+    call c_f_pointer(moved(column, row%load), from, [size(column)])
+    call c_f_pointer(moved(column, row%store), to, [size(column)])
+    do i = 1, size(column)
+      to(i) = 0.75 * from(i) + 0.001 * i
+    end do
+    call perdure_ipv_row_end(c_loc(column), 8_c_size_t * size(column))
+  end subroutine
+
+  type(c_ptr) function moved(column, by)
+    real(c_double), intent(in), target, contiguous :: column(:)
+    integer(c_intptr_t), intent(in) :: by
+    moved = transfer(transfer(c_loc(column), by) + by, moved)
+  end function
+
+  subroutine check(code)
+    integer(c_int), intent(in) :: code
+    if (code == 0) return
+    print '(a)', perdure_last_error()
+    stop 1
+  end subroutine
+end program

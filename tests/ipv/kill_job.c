@@ -1,0 +1,130 @@
+/* A job that makes versions until it is killed: kill_job POOL STEPS SEED. Built with and without
+ * MPI (WITH_MPI). What step s leaves in an element follows from s alone, so a restart at any
+ * version can be checked; each rank notes the newest version that it saw durable in
+ * POOL.ack-RANK, and a restart must not give less.
+ *
+ * Exit code: 0 right, 1 a call failed, 2 wrong contents, 3 a version was lost. */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef WITH_MPI
+#include <mpi.h>
+#include "perdure/perdure_mpi.h"
+#endif
+#include "perdure/perdure_ipv.h"
+#include "perdure/perdure_ipv_abi.h"
+
+#define AT(difference, x) (*(uint64_t*)((char*)&(x) + (difference)))
+
+enum { rows = 40, columns = 515, cells = rows * columns, flags = 37 };
+
+static uint64_t *grid, shadow[cells], small[flags], small_shadow[flags];
+static int rank;
+
+static void check(int code, const char* what) {
+  if (code == PERDURE_OK) return;
+  fprintf(stderr, "rank %d: %s: %s\n", rank, what, perdure_last_error());
+  _exit(1);
+}
+
+static uint64_t mixed(uint64_t old, uint64_t at, uint64_t step) {
+  return old * 6364136223846793005u + at * 1442695040888963407u + step + (uint64_t)rank;
+}
+
+/* The rows that a step overwrites: all, every third, or, by plain stores, a few elements. */
+static uint64_t stride_of(uint64_t step) {
+  return step % 4 == 1 ? 3 : 1;
+}
+
+static void step_of_shadow(uint64_t step) {
+  if (step % 4 == 3) {
+    for (uint64_t i = step % 11; i < cells; i += 1000) shadow[i] = mixed(shadow[i], i, step);
+  } else if (step % 4 != 2) {
+    for (uint64_t j = 0; j < rows; j += stride_of(step)) {
+      for (uint64_t i = j * columns; i < (j + 1) * columns; i++) {
+        shadow[i] = mixed(shadow[i], i, step);
+      }
+    }
+  }
+  if (step % 3 == 0) small_shadow[step % flags] = mixed(small_shadow[step % flags], 0, step);
+}
+
+static void step_of_grid(uint64_t step) {
+  if (step % 4 == 3) {
+    for (uint64_t i = step % 11; i < cells; i += 1000) grid[i] = mixed(grid[i], i, step);
+  } else if (step % 4 != 2) { /* 2: the grid does not change */
+    for (uint64_t j = 0; j < rows; j += stride_of(step)) {
+      uint64_t* row = grid + j * columns;
+      struct perdure_ipv_row by = perdure_ipv_row_begin(row, columns * sizeof *row);
+      for (uint64_t i = 0; i < columns; i++) {
+        AT(by.store, row[i]) = mixed(AT(by.load, row[i]), j * columns + i, step);
+      }
+      perdure_ipv_row_end(row, columns * sizeof *row);
+    }
+    perdure_ipv_nest_end(grid);
+  }
+  if (step % 3 == 0) small[step % flags] = mixed(small[step % flags], 0, step);
+}
+
+static void check_contents(uint64_t step) {
+  for (uint64_t s = 1; s <= step; s++) step_of_shadow(s);
+  if (memcmp(grid, shadow, sizeof shadow) == 0 && memcmp(small, small_shadow, sizeof small) == 0) {
+    return;
+  }
+  fprintf(stderr, "rank %d: step %llu has other contents\n", rank, (unsigned long long)step);
+  _exit(2);
+}
+
+int main(int argc, char** argv) {
+  if (argc != 4) return 1;
+  const uint64_t steps = strtoull(argv[2], NULL, 10);
+  perdure_pool* pool = NULL;
+#ifdef WITH_MPI
+  int provided;
+  const int wanted = atoi(argv[3]) % 2 == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+  MPI_Init_thread(NULL, NULL, wanted, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  check(perdure_open_mpi(MPI_COMM_WORLD, argv[1], NULL, &pool), "open");
+#else
+  check(perdure_open(argv[1], NULL, &pool), "open");
+#endif
+  char path[4096];
+  snprintf(path, sizeof path, "%s.ack-%d", argv[1], rank);
+  const int ack = open(path, O_RDWR | O_CREAT, 0600);
+  uint64_t seen = 0, version = 0, step = 0;
+  if (ack < 0 || pread(ack, &seen, sizeof seen, 0) < 0) return 1;
+
+  grid = perdure_ipv_alloc(cells * sizeof *grid);
+  if (grid == NULL) return 1;
+  check(perdure_scalar(pool, "step", &step, sizeof step), "scalar");
+  check(perdure_ipv_open(pool, NULL), "ipv_open");
+  check(perdure_ipv_object("grid", grid, cells * sizeof *grid, NULL), "object");
+  check(perdure_ipv_object("small", small, sizeof small, NULL), "object");
+  check(perdure_ipv_restart(&version), "restart");
+  if (version < seen) {
+    fprintf(stderr, "rank %d: version %llu came back, but %llu was durable\n", rank,
+            (unsigned long long)version, (unsigned long long)seen);
+    return 3;
+  }
+  check_contents(step);
+  printf("restarted %llu\n", (unsigned long long)version);
+  fflush(stdout);
+  while (step < steps) {
+    step++;
+    step_of_grid(step);
+    check(perdure_ipv_persist(&version), "persist");
+    if (pwrite(ack, &version, sizeof version, 0) != sizeof version) return 1;
+  }
+  for (uint64_t i = 0; i < cells; i++) shadow[i] = 0;
+  memset(small_shadow, 0, sizeof small_shadow);
+  check_contents(step);
+  check(perdure_ipv_close(), "ipv_close");
+  check(perdure_close(pool), "close");
+#ifdef WITH_MPI
+  MPI_Finalize();
+#endif
+  return 0;
+}

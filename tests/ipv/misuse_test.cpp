@@ -1,0 +1,225 @@
+// What a program can do wrong with perdure_ipv.h: each gives its code and a sentence, and harms
+// nothing. And what works that looks odd.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "perdure/perdure_ipv.h"
+#include "perdure/perdure_ipv_abi.h"
+#include "temporary_directory.hpp"
+
+namespace {
+
+constexpr std::size_t object_bytes = 3 * 4096;
+
+class IpvMisuse : public testing::Test {
+ protected:
+  void SetUp() override {
+    ::unsetenv("PERDURE_IPV");
+    memory_ = static_cast<char*>(perdure_ipv_alloc(object_bytes));
+    ASSERT_EQ(perdure_open(directory_.path("pool").c_str(), nullptr, &pool_), PERDURE_OK);
+  }
+  void TearDown() override {
+    EXPECT_EQ(perdure_ipv_close(), PERDURE_OK);
+    EXPECT_EQ(perdure_close(pool_), PERDURE_OK);
+    perdure_ipv_free(memory_);
+  }
+  void start(int tier = PERDURE_IPV_AUTO) {
+    ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK) << perdure_last_error();
+    const perdure_ipv_object_options options{tier};
+    ASSERT_EQ(perdure_ipv_object("u", memory_, object_bytes, &options), PERDURE_OK);
+    ASSERT_EQ(perdure_ipv_restart(&version_), PERDURE_OK) << perdure_last_error();
+  }
+  void refused(int code, int expected, const std::string& words) const {
+    EXPECT_EQ(code, expected);
+    EXPECT_NE(std::string(perdure_last_error()).find(words), std::string::npos)
+        << perdure_last_error();
+  }
+
+  perdure_test::TemporaryDirectory directory_;
+  char* memory_ = nullptr;
+  perdure_pool* pool_ = nullptr;
+  std::uint64_t version_ = 0;
+};
+
+TEST_F(IpvMisuse, calls_before_their_time_are_refused) {
+  refused(perdure_ipv_object("u", memory_, 8, nullptr), PERDURE_E_STATE, "perdure_ipv_open()");
+  refused(perdure_ipv_restart(&version_), PERDURE_E_STATE, "perdure_ipv_open()");
+  refused(perdure_ipv_persist(nullptr), PERDURE_E_STATE, "perdure_ipv_open()");
+  refused(perdure_ipv_open(nullptr, nullptr), PERDURE_E_INVALID, "a pool is needed");
+  refused(perdure_flush_async(memory_, 64), PERDURE_E_STATE, "perdure_flush_init()");
+  ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK);
+  refused(perdure_ipv_persist(nullptr), PERDURE_E_STATE, "perdure_ipv_restart()");
+  refused(perdure_ipv_open(pool_, nullptr), PERDURE_E_BUSY, "perdure_ipv_close()");
+  ASSERT_EQ(perdure_ipv_restart(nullptr), PERDURE_OK);  // no objects
+  refused(perdure_ipv_restart(nullptr), PERDURE_E_STATE, "called before");
+  refused(perdure_ipv_object("u", memory_, 8, nullptr), PERDURE_E_STATE, "before");
+}
+
+TEST_F(IpvMisuse, objects_that_cant_be_are_refused) {
+  ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK);
+  refused(perdure_ipv_object(nullptr, memory_, 8, nullptr), PERDURE_E_INVALID, "name");
+  refused(perdure_ipv_object("u", nullptr, 8, nullptr), PERDURE_E_INVALID, "address");
+  refused(perdure_ipv_object("u", memory_, 0, nullptr), PERDURE_E_INVALID, "at least one byte");
+  const perdure_ipv_object_options odd{17};
+  refused(perdure_ipv_object("u", memory_, 8, &odd), PERDURE_E_INVALID, "tier 17");
+  ASSERT_EQ(perdure_ipv_object("u", memory_, 4096, nullptr), PERDURE_OK);
+  refused(perdure_ipv_object("v", memory_ + 4095, 10, nullptr), PERDURE_E_INVALID, "overlaps");
+  refused(perdure_ipv_object("u", memory_ + 8192, 8, nullptr), PERDURE_E_INVALID, "open");
+  perdure_ipv_object_status status{};
+  refused(perdure_ipv_status("w", &status), PERDURE_E_NOT_FOUND, "w");
+}
+
+TEST_F(IpvMisuse, the_sixty_fifth_object_is_refused) {
+  ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK);
+  for (int i = 0; i < 64; ++i) {
+    const std::string name = "object " + std::to_string(i);
+    ASSERT_EQ(perdure_ipv_object(name.c_str(), memory_ + 16 * i, 16, nullptr), PERDURE_OK)
+        << perdure_last_error();
+  }
+  refused(perdure_ipv_object("one more", memory_ + 4096, 16, nullptr), PERDURE_E_NO_SPACE, "64");
+  ASSERT_EQ(perdure_ipv_restart(nullptr), PERDURE_OK);
+  for (int i = 0; i < 1024; ++i) memory_[i] = static_cast<char>(i);
+  EXPECT_EQ(perdure_ipv_persist(nullptr), PERDURE_OK);
+  EXPECT_EQ(perdure_flush_barrier(), PERDURE_OK);
+  perdure_pool_status status{};
+  ASSERT_EQ(perdure_status(pool_, &status), PERDURE_OK);
+  EXPECT_EQ(status.version, 1U);
+}
+
+TEST_F(IpvMisuse, another_size_than_the_pools_is_refused) {
+  start();
+  ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_close(), PERDURE_OK);
+  ASSERT_EQ(perdure_close(pool_), PERDURE_OK);
+  ASSERT_EQ(perdure_open(directory_.path("pool").c_str(), nullptr, &pool_), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK);
+  refused(perdure_ipv_object("u", memory_, 4096, nullptr), PERDURE_E_SHAPE, "12288");
+}
+
+TEST_F(IpvMisuse, an_object_that_the_version_lacks_keeps_its_contents) {
+  start();
+  ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_close(), PERDURE_OK);
+  ASSERT_EQ(perdure_close(pool_), PERDURE_OK);
+  ASSERT_EQ(perdure_open(directory_.path("pool").c_str(), nullptr, &pool_), PERDURE_OK);
+  char* other = static_cast<char*>(perdure_ipv_alloc(8192));
+  std::memset(other, 'o', 8192);
+  ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_object("other", other, 8192, nullptr), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_restart(&version_), PERDURE_OK);
+  EXPECT_EQ(version_, 1U);
+  EXPECT_EQ(other[8191], 'o');
+  ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_close(), PERDURE_OK);
+  EXPECT_EQ(other[8191], 'o');
+  perdure_ipv_free(other);
+}
+
+TEST_F(IpvMisuse, the_pool_can_only_be_committed_and_closed_through_its_objects) {
+  start();
+  refused(perdure_close(pool_), PERDURE_E_STATE, "perdure_ipv_close()");
+  refused(perdure_commit(pool_, nullptr), PERDURE_E_STATE, "perdure_ipv_persist()");
+  refused(perdure_commit_begin(pool_), PERDURE_E_STATE, "perdure_ipv_persist()");
+  refused(perdure_restore(pool_, 0), PERDURE_E_STATE, "perdure_ipv_persist()");
+  perdure_pool_status status{};
+  EXPECT_EQ(perdure_status(pool_, &status), PERDURE_OK);
+}
+
+TEST_F(IpvMisuse, a_restarted_pool_is_refused) {
+  ASSERT_EQ(perdure_restart(pool_, nullptr), PERDURE_OK);
+  refused(perdure_ipv_open(pool_, nullptr), PERDURE_E_STATE, "perdure_ipv_restart()");
+}
+
+TEST_F(IpvMisuse, the_environment_is_checked) {
+  const std::vector<std::pair<const char*, int>> wrong{
+      {"tier=fast", PERDURE_E_INVALID},  {"helper=maybe", PERDURE_E_INVALID},
+      {"every", PERDURE_E_INVALID},      {"threads=1000", PERDURE_E_INVALID},
+      {"colour=red", PERDURE_E_INVALID}, {"flush=cache", PERDURE_E_UNSUPPORTED},
+      {"guard=", PERDURE_E_INVALID},     {"every=-1", PERDURE_E_INVALID}};
+  for (const auto& [text, code] : wrong) {
+    ::setenv("PERDURE_IPV", text, 1);
+    EXPECT_EQ(perdure_ipv_open(pool_, nullptr), code) << text;
+    EXPECT_STRNE(perdure_last_error(), "");
+  }
+  ::setenv("PERDURE_IPV", "tier=swap,every=3,helper=off,threads=2,guard=on,flush=lines", 1);
+  start(PERDURE_IPV_COPY);
+  perdure_ipv_object_status status{};
+  ASSERT_EQ(perdure_ipv_status("u", &status), PERDURE_OK);
+  EXPECT_EQ(status.tier, PERDURE_IPV_SWAP);
+  for (int i = 0; i < 7; ++i) {
+    memory_[0] = static_cast<char>(i);
+    ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
+  }
+  EXPECT_EQ(version_, 2U);
+}
+
+TEST_F(IpvMisuse, a_report_that_cant_be_written_is_told) {
+  ::setenv("PERDURE_IPV", "report=/nowhere/at/all", 1);
+  start();
+  refused(perdure_ipv_close(), PERDURE_E_IO, "/nowhere/at/all");
+}
+
+TEST_F(IpvMisuse, the_report_tells_what_was_done) {
+  const std::string path = directory_.path("report.json");
+  ::setenv("PERDURE_IPV", ("tier=version,report=" + path).c_str(), 1);
+  start();
+  memory_[5] = 1;
+  ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_close(), PERDURE_OK);
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  for (const char* word : {"\"name\": \"u\"", "\"tier\": \"version\"", "\"guard_faults\": 1"}) {
+    EXPECT_NE(text.str().find(word), std::string::npos) << word << " in " << text.str();
+  }
+}
+
+TEST_F(IpvMisuse, hooks_for_other_memory_do_nothing) {
+  std::vector<char> other(4096, 'x');
+  perdure_ipv_row row = perdure_ipv_row_begin(other.data(), other.size());
+  EXPECT_EQ(row.load, 0);
+  EXPECT_EQ(row.store, 0);
+  start(PERDURE_IPV_STREAM);
+  row = perdure_ipv_row_begin(other.data(), other.size());
+  EXPECT_EQ(row.store, 0);
+  perdure_ipv_row_end(other.data(), other.size());
+  perdure_ipv_nest_end(other.data());
+  perdure_ipv_plain(other.data());
+  perdure_ipv_touch(other.data(), other.size());
+  EXPECT_EQ(perdure_ipv_pin(other.data()), PERDURE_E_NOT_FOUND);
+  // A row that reaches beyond its object is none: it is stored to in place.
+  row = perdure_ipv_row_begin(memory_ + 4096, object_bytes);
+  EXPECT_EQ(row.load, 0);
+  EXPECT_EQ(row.store, 0);
+  perdure_ipv_row_end(memory_ + 4096, object_bytes);
+  perdure_ipv_nest_end(memory_);
+}
+
+TEST_F(IpvMisuse, an_object_is_not_freed_while_it_is_one) {
+  start();
+  perdure_ipv_free(memory_);
+  EXPECT_NE(std::string(perdure_last_error()).find("perdure_ipv_close()"), std::string::npos);
+  memory_[0] = 1;  // still there
+}
+
+TEST_F(IpvMisuse, flushes_without_objects_flush_any_memory) {
+  std::vector<char> other(1 << 20, 'x');
+  EXPECT_EQ(perdure_flush_init(1000), PERDURE_E_INVALID);
+  ASSERT_EQ(perdure_flush_init(3), PERDURE_OK);
+  EXPECT_EQ(perdure_flush_async(other.data() + 3, other.size() - 3), PERDURE_OK);
+  EXPECT_EQ(perdure_flush_async(nullptr, 8), PERDURE_E_INVALID);
+  EXPECT_EQ(perdure_flush_barrier(), PERDURE_OK);
+}
+
+TEST_F(IpvMisuse, memory_that_no_machine_has_is_not_given) {
+  EXPECT_EQ(perdure_ipv_alloc(~std::size_t{0}), nullptr);
+  EXPECT_EQ(perdure_ipv_alloc(~std::size_t{0} - 5000), nullptr);
+}
+
+}  // namespace

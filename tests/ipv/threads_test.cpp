@@ -1,0 +1,51 @@
+// A thread stores while another one's fault lets the address be stored to.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+#include "model_job.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr int epochs = 30;
+
+// The kernel's stores are refused, instead of faulting, until the address can be stored to. So this
+// one comes at the first moment at which a store is possible, and it must stay.
+TEST(IpvThreads, a_store_behind_the_switch_is_not_overwritten_by_old_contents) {
+  for (const Tier tier : {PERDURE_IPV_VERSION, PERDURE_IPV_SWAP, PERDURE_IPV_FUSED}) {
+    ModelShape shape;
+    shape.bytes = 1 << 20;
+    shape.tier = tier;
+    ModelJob job(shape, model_device(shape));
+    ModelVersion fresh;
+    fresh.bytes.resize(shape.bytes);
+    ASSERT_TRUE(job.start(fresh).ok());
+    ASSERT_TRUE(job.persist().ok());
+    const int source = ::memfd_create("stores", 0);
+    for (int epoch = 1; epoch <= epochs; ++epoch) {
+      const auto value = static_cast<std::uint8_t>(epoch);
+      ASSERT_EQ(::pwrite(source, &value, 1, 0), 1);
+      std::atomic<bool> tries{false};
+      const std::size_t last = shape.bytes - 1;  // what is copied last
+      std::thread other([&] {
+        do {
+          tries = true;
+        } while (::pread(source, job.object().address() + last, 1, 0) != 1 && errno == EFAULT);
+      });
+      while (!tries) std::this_thread::yield();
+      job.address()[0] = value;  // this thread's fault
+      other.join();
+      ASSERT_EQ(job.address()[last], value) << tier_name(tier) << ", epoch " << epoch;
+      ASSERT_TRUE(job.persist().ok());
+    }
+    ::close(source);
+  }
+}
+
+}  // namespace
+}  // namespace perdure
