@@ -11,6 +11,7 @@ from perdure.bench.command import bench
 from perdure.cache.command import app as cache
 from perdure.demo.command import demo
 from perdure.devices import devices
+from perdure.ipv.command import app as ipv
 from perdure.pool.command import app as pool
 from perdure.run.command import run
 from perdure.sim.command import app as sim
@@ -26,6 +27,7 @@ app = typer.Typer(
 app.command("run", context_settings={"allow_interspersed_args": False}, no_args_is_help=True)(run)
 app.add_typer(pool, name="pool")
 app.add_typer(cache, name="cache")
+app.add_typer(ipv, name="ipv")
 app.add_typer(sim, name="sim")
 app.add_typer(trace, name="trace")
 app.command("demo")(demo)
