@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from perdure.ipv import check_command, record_command  # noqa: F401  (they register themselves)
+from perdure.ipv import (  # noqa: F401  (they register themselves)
+    check_command,
+    explain_command,
+    record_command,
+)
 from perdure.ipv.app import app
 
 __all__ = ["app"]
