@@ -132,27 +132,11 @@ void AccessEmitter::copy(Instruction* where, Value* to, Value* from, Value* byte
                                      builder.CreateZExtOrTrunc(bytes, builder.getInt64Ty())});
 }
 
-void AccessEmitter::lanes(Instruction* where, Value* address, uint64_t element_bytes, Value* mask,
+void AccessEmitter::lanes(Instruction* where, Value* address, uint64_t element_bytes, Value* bits,
                           bool is_write) {
   IRBuilder<> builder(where);
-  const auto count = llvm::cast<llvm::FixedVectorType>(mask->getType())->getNumElements();
-  // More lanes than bits in a word: in pieces.
-  for (unsigned first = 0; first < count; first += 64) {
-    Value* piece = mask;
-    const unsigned width = std::min(count - first, 64U);
-    if (width != count) {
-      llvm::SmallVector<int, 64> chosen;
-      for (unsigned lane = 0; lane < width; ++lane)
-        chosen.push_back(static_cast<int>(first + lane));
-      piece = builder.CreateShuffleVector(mask, chosen);
-    }
-    Value* bits = builder.CreateZExt(builder.CreateBitCast(piece, builder.getIntNTy(width)),
-                                     builder.getInt64Ty());
-    Value* begin = builder.CreateAdd(number(builder, address),
-                                     builder.getInt64(uint64_t{first} * element_bytes));
-    builder.CreateCall(symbols_.lanes[is_write ? 1 : 0],
-                       {begin, builder.getInt64(element_bytes), bits});
-  }
+  builder.CreateCall(symbols_.lanes[is_write ? 1 : 0],
+                     {number(builder, address), builder.getInt64(element_bytes), bits});
 }
 
 }  // namespace perdure

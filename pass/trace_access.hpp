@@ -1,8 +1,10 @@
-// Emits the code of single accesses into one function; trace.cpp finds the accesses.
+// Emits the code of single accesses into one function; accesses.hpp finds the accesses.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
+
+#include "accesses.hpp"
 
 namespace perdure {
 
@@ -19,20 +21,19 @@ struct TraceSymbols {
   bool preserves_most;  // what `access` and `miss` are called with
 };
 
-class AccessEmitter {
+class AccessEmitter : public AccessSink {
  public:
   // Loads this thread's cache at the entry of `function`.
   AccessEmitter(llvm::Function& function, const TraceSymbols& symbols);
 
-  // `bytes` bytes at `address`, in front of `where`. `aligned`: they are known to be in one line.
   void access(llvm::Instruction* where, llvm::Value* address, uint64_t bytes, bool aligned,
-              bool is_write);
-  // A number of bytes that is known when the program runs.
-  void range(llvm::Instruction* where, llvm::Value* address, llvm::Value* bytes, bool is_write);
-  void copy(llvm::Instruction* where, llvm::Value* to, llvm::Value* from, llvm::Value* bytes);
-  // Elements of `element_bytes` one behind the other; `mask` is a vector of i1.
+              bool is_write) override;
+  void range(llvm::Instruction* where, llvm::Value* address, llvm::Value* bytes,
+             bool is_write) override;
+  void copy(llvm::Instruction* where, llvm::Value* to, llvm::Value* from,
+            llvm::Value* bytes) override;
   void lanes(llvm::Instruction* where, llvm::Value* address, uint64_t element_bytes,
-             llvm::Value* mask, bool is_write);
+             llvm::Value* bits, bool is_write) override;
 
  private:
   void call_access(llvm::IRBuilder<>& builder, llvm::Value* address, llvm::Value* bytes,
