@@ -124,23 +124,4 @@ Result<RecorderOptions> parse_recorder_options(const std::string& text) {
   return options;
 }
 
-std::string expand_path(const std::string& path, std::uint64_t process, std::uint32_t rank,
-                        std::uint32_t ranks) {
-  std::string expanded;
-  bool is_single = true;
-  for (std::size_t i = 0; i < path.size(); ++i) {
-    const char next = path[i] == '%' && i + 1 < path.size() ? path[i + 1] : '\0';
-    if (next == 'p' || next == 'r') {
-      expanded += next == 'p' ? std::to_string(process) : std::to_string(rank);
-      is_single = false;
-      ++i;
-    } else {
-      expanded += path[i];
-      if (next == '%') ++i;
-    }
-  }
-  if (is_single && ranks > 1) expanded += "." + std::to_string(rank);
-  return expanded;
-}
-
 }  // namespace perdure::trace

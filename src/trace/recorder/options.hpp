@@ -43,9 +43,4 @@ Result<RecorderOptions> parse_recorder_options(const std::string& text);
 // A number of bytes: "64", "32K", "1M", "2MiB", "1G"; units are powers of 1024.
 std::optional<std::uint64_t> parse_size(const std::string& text);
 
-// `path` with %p, %r and %% replaced. Where there are several ranks and neither %p nor %r is in it,
-// ".RANK" is appended, as ranks must not write to one file.
-std::string expand_path(const std::string& path, std::uint64_t process, std::uint32_t rank,
-                        std::uint32_t ranks);
-
 }  // namespace perdure::trace

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/process_place.hpp"
 #include "perdure/perdure_trace.h"
 #include "trace/recorder/private_memory.hpp"
 
@@ -102,23 +103,11 @@ void fix_addresses() {
       "): traces of two runs will differ a little");
 }
 
-// The first of several variables that holds a number.
-std::uint32_t number_of(std::initializer_list<const char*> names, std::uint32_t otherwise) {
-  for (const char* name : names) {
-    const char* text = std::getenv(name);
-    if (text == nullptr || *text == '\0') continue;
-    char* end = nullptr;
-    const unsigned long number = std::strtoul(text, &end, 10);
-    if (*end == '\0' && number < 1U << 30U) return static_cast<std::uint32_t>(number);
-  }
-  return otherwise;
-}
-
 void describe_program(RecorderOptions& options) {
   Header& header = options.header;
-  header.rank = number_of({"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"}, 0);
-  header.ranks = number_of({"PMI_SIZE", "OMPI_COMM_WORLD_SIZE"}, header.rank + 1);
-  if (header.rank >= header.ranks) header.ranks = header.rank + 1;
+  const ProcessPlace place = place_of_environment();
+  header.rank = place.rank;
+  header.ranks = place.ranks;
   if (!options.times) header.created_ns = 1;
   for (const std::string& word : command_words()) {
     header.command += (header.command.empty() ? "" : " ") + word;
@@ -159,7 +148,7 @@ void begin_recording(Process& self, const std::string& wish) {
   describe_program(options.value());
   const Header& header = options.value().header;
   self.path = expand_path(options.value().path, static_cast<std::uint64_t>(self.number),
-                          header.rank, header.ranks);
+                          {.rank = header.rank, .ranks = header.ranks});
   auto recorder = Recorder::create(options.value(), self.path);
   if (!recorder.ok()) refuse(recorder.status());
   self.recorder = recorder.take().release();

@@ -59,12 +59,6 @@ TEST(RecorderOptions, that_cannot_be_are_refused_by_name) {
   }
 }
 
-TEST(RecorderPath, names_the_process_and_the_rank) {
-  EXPECT_EQ(expand_path("t.%r.%p.%%x%", 77, 3, 4), "t.3.77.%x%");
-  EXPECT_EQ(expand_path("t", 77, 0, 1), "t");
-  EXPECT_EQ(expand_path("t", 77, 2, 4), "t.2") << "ranks never share a file";
-}
-
 // A trace of its own for each test.
 class RecorderTest : public testing::Test {
  protected:
