@@ -205,9 +205,8 @@ class Walk {
   }
 
   void warn(Instruction* at, const std::string& what) {
-    function_.getContext().diagnose(
-        llvm::DiagnosticInfoUnsupported(function_, recorder_ + ": " + what + " not recorded",
-                                        at->getDebugLoc(), llvm::DS_Warning));
+    function_.getContext().diagnose(llvm::DiagnosticInfoUnsupported(
+        function_, recorder_ + ": " + what + " not recorded", at->getDebugLoc(), llvm::DS_Warning));
   }
 
   llvm::Function& function_;

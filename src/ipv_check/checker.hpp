@@ -1,0 +1,111 @@
+// Checker: the objects of in-place versioning of a process, each with its shadow, and what broke
+// the rules of perdure_ipv_abi.h.
+//
+// It stands in for the runtime: objects begin with what they hold, no pool is written or read, and
+// versions count from 0. Each kind of breach is told once for each place and object, and counted.
+//
+// Threads: one at a time. Failure: a Status with what was passed and what is allowed.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/status.hpp"
+#include "ipv_check/check_shadow.hpp"
+#include "ipv_check/sites.hpp"
+
+namespace perdure::ipv_check {
+
+struct Violation {
+  std::string object;
+  SiteNumber site = 0;
+  std::uint32_t iteration = 0;  // first
+  std::uint32_t last_iteration = 0;
+  std::uint64_t count = 0;
+  Breach breach;  // the first
+};
+
+class Checker {
+ public:
+  using Tell = std::function<void(const std::string&)>;
+
+  // `tell` is given a sentence for each new violation.
+  explicit Checker(Tell tell) : tell_(std::move(tell)) {}
+
+  Status open(unsigned every);
+  Status add(const std::string& name, void* address, std::size_t bytes);
+  Status restart();
+  Status persist(SiteNumber site, std::uint64_t* version);
+  Status close(SiteNumber site);
+  Status pin(const void* address, bool pins);
+  Result<CheckShadow*> find(const std::string& name) const;
+
+  void load(std::uintptr_t address, std::uint64_t bytes, Site& site);
+  void store(std::uintptr_t address, std::uint64_t bytes, Site& site);
+
+  // As the functions of perdure_ipv_abi.h; `box` has addresses for offsets.
+  std::ptrdiff_t row_begin(const RowBox& box, SiteNumber site);
+  void row_end(const RowBox& box, SiteNumber site);
+  void nest_end(std::uintptr_t address, SiteNumber site);
+  void plain(std::uintptr_t address);
+  void touch(std::uintptr_t address, std::size_t bytes, SiteNumber site);
+  void flush_promised(std::uintptr_t address, std::size_t bytes);
+
+  SiteNumber number_of(Site& site) { return sites_.number_of(site); }
+  const SiteTable& sites() const { return sites_; }
+  const std::vector<Violation>& violations() const { return violations_; }
+  std::uint64_t violation_count() const { return violation_count_; }
+  std::uint64_t loads() const { return loads_; }
+  std::uint64_t stores() const { return stores_; }
+  std::uint32_t iterations() const { return complete_; }
+  std::vector<const CheckShadow*> objects() const;
+
+  // Where objects and their other copies lie; objects alone. Both 0: nowhere.
+  std::pair<std::uintptr_t, std::uintptr_t> reach() const;
+  std::pair<std::uintptr_t, std::uintptr_t> bounds() const;
+
+  std::string sentence(const Violation& violation) const;
+
+ private:
+  struct Range {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    CheckShadow* shadow = nullptr;  // null: between two
+    bool is_old = false;
+  };
+  Range range_of(std::uintptr_t address) const;
+  CheckShadow* object_at(std::uintptr_t address) const;
+  std::uint32_t iteration() const { return complete_ + 1; }
+  template <typename Use>
+  void for_pieces(std::uintptr_t address, std::uint64_t bytes, Site& site, Use use);
+  template <typename Use>
+  void for_objects(std::uintptr_t address, std::size_t bytes, Use use);
+  void report(const CheckShadow& shadow, SiteNumber site);
+  void report_one(const CheckShadow& shadow, SiteNumber site, const Breach& breach);
+  CheckShadow* object_of_box(RowBox& box, SiteNumber site, bool tells);
+
+  Tell tell_;
+  SiteTable sites_;
+  bool is_open_ = false;
+  unsigned every_ = 1;
+  std::uint64_t version_ = 0;
+  bool is_active_ = false;      // restarted, and not closed
+  std::uint32_t complete_ = 0;  // iterations
+  std::map<std::string, std::unique_ptr<CheckShadow>> objects_;
+  std::vector<std::unique_ptr<CheckShadow>> closed_;  // for the report
+  std::map<std::string, unsigned> pins_;
+  std::vector<Range> ranges_;  // of both copies, ascending
+  std::uint32_t epoch_ = 1;    // of ranges_
+  CheckShadow::Breaches found_;
+  std::vector<Violation> violations_;
+  std::map<std::tuple<Rule, const CheckShadow*, SiteNumber>, std::size_t> known_;
+  std::uint64_t violation_count_ = 0;
+  std::uint64_t loads_ = 0;
+  std::uint64_t stores_ = 0;
+};
+
+}  // namespace perdure::ipv_check

@@ -1,0 +1,328 @@
+// What programs and instrumented code call: perdure_ipv_check_abi.h, perdure_ipv.h,
+// perdure_ipv_abi.h, and the markers of iterations of perdure_trace.h.
+#include <unistd.h>
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "ipv_check/process.hpp"
+#include "perdure/perdure_ipv.h"
+#include "perdure/perdure_ipv_abi.h"
+#include "perdure/perdure_ipv_check_abi.h"
+#include "perdure/perdure_trace.h"
+
+namespace {
+
+using namespace perdure;
+using namespace perdure::ipv_check;
+
+void access(std::uint64_t address, std::uint64_t bytes, Site& site, bool is_store) {
+  if (!is_in_reach(address, bytes)) return;
+  const Inside inside = Inside::for_access();
+  if (!inside) return;
+  if (inside->record) {
+    is_store ? inside->record->store(address, bytes, site)
+             : inside->record->load(address, bytes, site);
+  } else {
+    is_store ? inside->checker->store(address, bytes, site)
+             : inside->checker->load(address, bytes, site);
+  }
+}
+
+void access_lanes(std::uint64_t address, std::uint64_t element_bytes, std::uint64_t lanes,
+                  Site& site, bool is_store) {
+  for (; lanes != 0; lanes >>= 1U, address += element_bytes) {
+    if ((lanes & 1U) != 0) access(address, element_bytes, site, is_store);
+  }
+}
+
+int code_of(const Status& status) {
+  if (!status.ok()) say(status.message());
+  return static_cast<int>(status.code());
+}
+
+// Runs `use(process)`, which gives a Status, for a function of perdure_ipv.h.
+template <typename Use>
+int call(Use use) {
+  const Inside inside;
+  if (!inside) return PERDURE_OK;
+  try {
+    const int code = code_of(use(*inside));
+    set_reach(*inside);
+    return code;
+  } catch (const std::bad_alloc&) {
+    return code_of({Code::no_space, "there is no memory for the checker's copy of an object"});
+  }
+}
+
+void begin_iteration(Process& self, const char* marks) {
+  self.marks = marks;
+  self.record->begin_iteration();
+  set_reach(self);
+}
+
+RowBox box_of(const void* first, unsigned dimensions, const std::size_t* counts,
+              const std::size_t* strides) {
+  RowBox box;
+  box.first = reinterpret_cast<std::uintptr_t>(first);
+  box.dimensions = dimensions;
+  for (unsigned d = 0; d < dimensions && d < RowBox::dimensions_max; ++d) {
+    box.counts[d] = counts[d];
+    box.strides[d] = strides[d];
+  }
+  return box;
+}
+
+perdure_ipv_row begin_box(const RowBox& box) {
+  const Inside inside;
+  if (!inside || !inside->checker) return {0, 0};
+  return {inside->checker->row_begin(box, inside->checker->number_of(take_here())), 0};
+}
+
+void end_box(const RowBox& box) {
+  const Inside inside;
+  if (!inside || !inside->checker) return;
+  inside->checker->row_end(box, inside->checker->number_of(take_here()));
+}
+
+bool is_box(unsigned dimensions) {
+  if (dimensions >= 1 && dimensions <= RowBox::dimensions_max) return true;
+  say("a box of " + std::to_string(dimensions) + " dimensions is ignored; there may be 1 to 4");
+  return false;
+}
+
+RowBox row_of(const void* first, std::size_t bytes) {
+  return RowBox::of_row(reinterpret_cast<std::uintptr_t>(first), bytes);
+}
+
+std::size_t whole_pages(std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page * page;
+}
+
+}  // namespace
+
+extern "C" {
+
+PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_load(std::uint64_t address, std::uint64_t bytes,
+                                                     perdure_ipv_site* site) {
+  access(address, bytes, *site, false);
+}
+
+PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_store(std::uint64_t address, std::uint64_t bytes,
+                                                      perdure_ipv_site* site) {
+  access(address, bytes, *site, true);
+}
+
+PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_load_lanes(std::uint64_t address,
+                                                           std::uint64_t element_bytes,
+                                                           std::uint64_t lanes,
+                                                           perdure_ipv_site* site) {
+  access_lanes(address, element_bytes, lanes, *site, false);
+}
+
+PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_store_lanes(std::uint64_t address,
+                                                            std::uint64_t element_bytes,
+                                                            std::uint64_t lanes,
+                                                            perdure_ipv_site* site) {
+  access_lanes(address, element_bytes, lanes, *site, true);
+}
+
+PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_copy(std::uint64_t to, std::uint64_t from,
+                                                     std::uint64_t bytes, perdure_ipv_site* site) {
+  access(from, bytes, *site, false);
+  access(to, bytes, *site, true);
+}
+
+PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_here(perdure_ipv_site* site) {
+  set_here(site);
+}
+
+PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_globals(const perdure_ipv_global* globals,
+                                                        std::uint64_t count) {
+  const Inside inside;
+  if (!inside || !inside->record) return;
+  for (const perdure_ipv_global* global = globals; global != globals + count; ++global) {
+    inside->record->add_variable(reinterpret_cast<std::uintptr_t>(global->address), global->bytes,
+                                 global->name, global->file, global->line, global->is_scalar != 0);
+  }
+}
+
+// --- perdure_ipv.h -------------------------------------------------------------------------------
+
+PERDURE_API int perdure_ipv_open(perdure_pool* /*pool*/, const perdure_ipv_options* options) {
+  return call([&](Process& self) {
+    self.persists = true;
+    if (self.record) return Status::success();
+    const unsigned every = options == nullptr ? 1 : options->every;
+    return self.checker->open(self.every != 0 ? self.every : every);
+  });
+}
+
+PERDURE_API int perdure_ipv_object(const char* name, void* address, size_t bytes,
+                                   const perdure_ipv_object_options* /*options*/) {
+  return call([&](Process& self) {
+    const std::string text = name == nullptr ? "" : name;
+    if (self.checker) return self.checker->add(text, address, bytes);
+    self.record->add_named(reinterpret_cast<std::uintptr_t>(address), bytes, text);
+    return Status::success();
+  });
+}
+
+PERDURE_API void* perdure_ipv_alloc(size_t bytes) {
+  const std::size_t whole = whole_pages(bytes);
+  void* memory = ::aligned_alloc(whole_pages(1), whole == 0 ? whole_pages(1) : whole);
+  if (memory != nullptr) std::memset(memory, 0, whole);
+  return memory;
+}
+
+PERDURE_API void perdure_ipv_free(void* address) {
+  std::free(address);
+}
+
+PERDURE_API int perdure_ipv_restart(uint64_t* version) {
+  return call([&](Process& self) {
+    if (version != nullptr) *version = 0;
+    if (self.checker) return self.checker->restart();
+    begin_iteration(self, "persist");
+    return Status::success();
+  });
+}
+
+PERDURE_API int perdure_ipv_persist(uint64_t* version) {
+  Site& site = take_here();
+  return call([&](Process& self) {
+    self.persists = true;
+    if (self.checker) return self.checker->persist(self.checker->number_of(site), version);
+    begin_iteration(self, "persist");
+    if (version != nullptr) *version = self.record->iterations();
+    return Status::success();
+  });
+}
+
+PERDURE_API int perdure_ipv_close(void) {
+  Site& site = take_here();
+  return call([&](Process& self) {
+    if (self.checker) return self.checker->close(self.checker->number_of(site));
+    return Status::success();  // what follows is behind the newest iteration anyway
+  });
+}
+
+PERDURE_API void perdure_ipv_touch(void* address, size_t bytes) {
+  Site& site = take_here();
+  const Inside inside;
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  if (!inside) return;
+  if (inside->record) {
+    inside->record->store(begin, bytes, site);
+  } else {
+    inside->checker->touch(begin, bytes, inside->checker->number_of(site));
+  }
+}
+
+PERDURE_API int perdure_ipv_pin(const void* address) {
+  return call([&](Process& self) {
+    return self.checker ? self.checker->pin(address, true) : Status::success();
+  });
+}
+
+PERDURE_API int perdure_ipv_unpin(const void* address) {
+  return call([&](Process& self) {
+    return self.checker ? self.checker->pin(address, false) : Status::success();
+  });
+}
+
+PERDURE_API int perdure_ipv_status(const char* name, perdure_ipv_object_status* status) {
+  return call([&](Process& self) {
+    perdure_ipv_object_status told = {};
+    told.tier = PERDURE_IPV_VERSION;
+    if (self.checker) {
+      auto found = self.checker->find(name == nullptr ? "" : name);
+      if (!found.ok()) return found.status();
+      const CheckShadow::Counts& counts = found.value()->counts();
+      told.versions = counts.versions;
+      told.rows = counts.rows;
+      told.fresh_row_bytes = counts.fresh_row_bytes;
+      told.copied_bytes = counts.copied_bytes;
+      told.swaps = counts.swaps;
+      told.guard_faults = counts.unannounced;
+      told.dram_bytes = 2 * found.value()->bytes();
+    }
+    *status = told;
+    return Status::success();
+  });
+}
+
+PERDURE_API int perdure_flush_init(unsigned /*threads*/) {
+  return PERDURE_OK;
+}
+
+PERDURE_API int perdure_flush_async(const void* address, size_t bytes) {
+  const Inside inside;
+  if (inside && inside->checker) {
+    inside->checker->flush_promised(reinterpret_cast<std::uintptr_t>(address), bytes);
+  }
+  return PERDURE_OK;
+}
+
+PERDURE_API int perdure_flush_barrier(void) {
+  return PERDURE_OK;
+}
+
+// --- perdure_ipv_abi.h ---------------------------------------------------------------------------
+
+PERDURE_API perdure_ipv_row perdure_ipv_row_begin(void* first, size_t bytes) {
+  return begin_box(row_of(first, bytes));
+}
+
+PERDURE_API void perdure_ipv_row_end(void* first, size_t bytes) {
+  end_box(row_of(first, bytes));
+}
+
+PERDURE_API perdure_ipv_row perdure_ipv_box_begin(void* first, unsigned dimensions,
+                                                  const size_t* counts, const size_t* strides) {
+  if (!is_box(dimensions)) return {0, 0};
+  return begin_box(box_of(first, dimensions, counts, strides));
+}
+
+PERDURE_API void perdure_ipv_box_end(void* first, unsigned dimensions, const size_t* counts,
+                                     const size_t* strides) {
+  if (is_box(dimensions)) end_box(box_of(first, dimensions, counts, strides));
+}
+
+PERDURE_API void perdure_ipv_nest_end(void* address) {
+  const Inside inside;
+  if (!inside || !inside->checker) return;
+  inside->checker->nest_end(reinterpret_cast<std::uintptr_t>(address),
+                            inside->checker->number_of(take_here()));
+}
+
+PERDURE_API void perdure_ipv_plain(void* address) {
+  const Inside inside;
+  if (inside && inside->checker) {
+    inside->checker->plain(reinterpret_cast<std::uintptr_t>(address));
+  }
+}
+
+// --- markers -------------------------------------------------------------------------------------
+
+PERDURE_API void perdure_trace_begin(const char* /*name*/) {}
+
+// An iteration of the main loop begins. Where the program has persistence points, these count.
+PERDURE_API void perdure_trace_iteration(std::uint64_t /*iteration*/);
+PERDURE_API void perdure_trace_iteration(std::uint64_t /*iteration*/) {
+  const Inside inside;
+  if (inside && inside->record && !inside->persists) begin_iteration(*inside, "iteration");
+}
+
+PERDURE_API void perdure_trace_end(void) {
+  const Inside inside;
+  if (inside && inside->record && !inside->persists) inside->record->end_loop();
+}
+
+PERDURE_API int perdure_trace_active(void) {
+  return 0;
+}
+
+}  // extern "C"

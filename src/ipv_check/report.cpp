@@ -1,0 +1,151 @@
+#include "ipv_check/report.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace perdure::ipv_check {
+namespace {
+
+using nlohmann::json;
+
+json site_json(const SiteTable& sites, SiteNumber number) {
+  if (number == 0) return nullptr;
+  const SiteText& site = sites[number];
+  return {{"file", site.file},
+          {"line", site.line},
+          {"column", site.column},
+          {"function", site.function},
+          {"nest_line", site.nest_line}};
+}
+
+json run_json(const RunFacts& run, std::uint32_t iterations) {
+  return {{"command", run.command},   {"rank", run.place.rank}, {"ranks", run.place.ranks},
+          {"iterations", iterations}, {"marks", run.marks},     {"lost_accesses", run.lost}};
+}
+
+// Names come from files: whatever is no UTF-8 is replaced.
+std::string text_of(const json& value) {
+  return value.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+const char* kind_name(TrackedKind kind) {
+  switch (kind) {
+    case TrackedKind::named:
+      return "named";
+    case TrackedKind::variable:
+      return "variable";
+    case TrackedKind::scalar:
+      return "scalar";
+    case TrackedKind::heap:
+      return "heap";
+  }
+  return "";
+}
+
+json writers_json(const SiteTable& sites, const Tracked& tracked) {
+  json writers = json::array();
+  for (const auto& [number, writer] : tracked.writers) {
+    json row = site_json(sites, number);
+    row["first_iteration"] = writer.first_iteration;
+    row["iterations"] = writer.iterations;
+    writers.push_back(std::move(row));
+  }
+  return writers;
+}
+
+json tracked_json(const SiteTable& sites, const Tracked& tracked) {
+  json frames = json::array();
+  for (const Frame& frame : tracked.frames) {
+    frames.push_back({{"module", frame.module}, {"offset", frame.offset}});
+  }
+  const ByteTotals& totals = tracked.totals;
+  return {{"kind", kind_name(tracked.kind)},
+          {"name", tracked.name},
+          {"file", tracked.file},
+          {"line", tracked.line},
+          {"frames", std::move(frames)},
+          {"ordinal", tracked.ordinal},
+          {"blocks", tracked.blocks},
+          {"size_bytes", tracked.live_bytes_max},
+          {"carried_bytes", totals.carried},
+          {"rewritten_bytes", totals.rewritten},
+          {"read_only_bytes", totals.read_only},
+          {"stored_bytes", totals.stored},
+          {"unread_bytes", totals.unread},
+          {"after_loop_bytes", totals.after_loop},
+          {"stored_per_iteration_min_bytes", tracked.stored_min},
+          {"stored_per_iteration_max_bytes", tracked.stored_max},
+          {"kept_per_iteration_max_bytes", tracked.kept_max},
+          {"carried_at", site_json(sites, tracked.carried_at)},
+          {"first_writer", site_json(sites, tracked.first_writer)},
+          {"first_writer_differs", tracked.first_differs},
+          {"last_writer", site_json(sites, tracked.last_writer)},
+          {"last_writer_differs", tracked.last_differs},
+          {"writers", writers_json(sites, tracked)}};
+}
+
+bool is_touched(const Tracked& tracked) {
+  const ByteTotals& totals = tracked.totals;
+  return totals.stored != 0 || totals.read_only != 0;
+}
+
+json violation_json(const Checker& checker, const Violation& violation) {
+  const Breach& breach = violation.breach;
+  const auto iteration = [](std::uint32_t number) {
+    return number == never ? json() : json(number);
+  };
+  return {{"rule", rule_name(breach.rule)},
+          {"object", violation.object},
+          {"site", site_json(checker.sites(), violation.site)},
+          {"offset", breach.offset},
+          {"bytes", breach.bytes},
+          {"first_iteration", violation.iteration},
+          {"last_iteration", violation.last_iteration},
+          {"count", violation.count},
+          {"held_iteration", iteration(breach.held)},
+          {"current_iteration", iteration(breach.current)},
+          {"stored_at", site_json(checker.sites(), breach.stored_at)},
+          {"row_begins", breach.row ? site_json(checker.sites(), *breach.row) : json()},
+          {"text", checker.sentence(violation)}};
+}
+
+json shadow_json(const CheckShadow& shadow) {
+  const CheckShadow::Counts& counts = shadow.counts();
+  return {{"name", shadow.name()},
+          {"size_bytes", shadow.bytes()},
+          {"versions", counts.versions},
+          {"rows", counts.rows},
+          {"fresh_row_bytes", counts.fresh_row_bytes},
+          {"copied_bytes", counts.copied_bytes},
+          {"unannounced_stores", counts.unannounced}};
+}
+
+}  // namespace
+
+std::string record_report(const Record& record, const RunFacts& run) {
+  json report = run_json(run, record.iterations());
+  report["mode"] = "record";
+  report["objects"] = json::array();
+  for (const Tracked& tracked : record.tracked()) {
+    if (is_touched(tracked)) report["objects"].push_back(tracked_json(record.sites(), tracked));
+  }
+  return text_of(report);
+}
+
+std::string check_report(const Checker& checker, const RunFacts& run) {
+  json report = run_json(run, checker.iterations());
+  report["mode"] = "check";
+  report["loads"] = checker.loads();
+  report["stores"] = checker.stores();
+  report["violation_count"] = checker.violation_count();
+  report["violations"] = json::array();
+  for (const Violation& violation : checker.violations()) {
+    report["violations"].push_back(violation_json(checker, violation));
+  }
+  report["objects"] = json::array();
+  for (const CheckShadow* shadow : checker.objects()) {
+    report["objects"].push_back(shadow_json(*shadow));
+  }
+  return text_of(report);
+}
+
+}  // namespace perdure::ipv_check
