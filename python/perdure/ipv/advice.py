@@ -1,0 +1,75 @@
+"""What the report of `perdure ipv record` means: which objects belong into a version, and why."""
+
+from __future__ import annotations
+
+from perdure.ipv.symbols import name_heap_objects
+from perdure.ipv.watched import place_text
+
+CARRIED, RESULT, REWRITTEN, UNREAD, READ_ONLY = (
+    "carried", "read behind the loop", "rewritten before use", "never read", "read only",
+)  # fmt: skip
+_ORDER = (CARRIED, RESULT, REWRITTEN, UNREAD, READ_ONLY)
+UNSEEN = (
+    "Scalars in registers and on the stack can't be seen: save the loop's counter, and what "
+    "else of them goes on."
+)
+UNMARKED = (
+    "no iteration was seen: mark the main loop by perdure_ipv_restart() and "
+    "perdure_ipv_persist(), or by perdure_trace_iteration()"
+)
+
+
+def judge(report: dict) -> dict:
+    """The report with names, a `verdict` for each object, and `save`, `warnings`."""
+    objects = report["objects"]
+    name_heap_objects(objects)
+    for found in objects:
+        found["verdict"] = verdict_of(found)
+    objects.sort(key=lambda found: (_ORDER.index(found["verdict"]), found["kind"] == "scalar",
+                                    -found["size_bytes"]))
+    report["save"] = [found["name"] for found in objects if found["verdict"] == CARRIED]
+    report["warnings"] = [line for found in objects for line in _late_writers(found)]
+    return report
+
+
+def verdict_of(found: dict) -> str:
+    """One of the five words for what the loop does with an object."""
+    if found["carried_bytes"]:
+        return CARRIED
+    if found["after_loop_bytes"]:
+        return RESULT
+    if not found["stored_bytes"]:
+        return READ_ONLY
+    return UNREAD if found["unread_bytes"] == found["stored_bytes"] else REWRITTEN
+
+
+def _late_writers(found: dict) -> list[str]:
+    if found["verdict"] == READ_ONLY:
+        return []
+    return [
+        f"{found['name']}: stored to at {place_text(writer)} in {writer['iterations']} iterations, "
+        f"first in iteration {writer['first_iteration']}; iteration 1 does not show it"
+        for writer in found["writers"]
+        if writer["first_iteration"] > 1
+    ]
+
+
+def advice_lines(report: dict) -> list[str]:
+    """Which objects to save, and which need not be."""
+    groups: dict[str, list[str]] = {verdict: [] for verdict in _ORDER}
+    for found in report["objects"]:
+        groups[found["verdict"]].append(found["name"])
+    lines = [f"save {_list(groups[CARRIED])}" if groups[CARRIED] else "nothing that was seen is "
+             "carried from one iteration to the next"]
+    if groups[RESULT]:
+        lines.append(f"{_list(groups[RESULT])}: rewritten by each iteration, and read when the "
+                     "loop has ended; save it too if a job may restart at the last version")
+    if groups[REWRITTEN]:
+        lines.append(f"{_list(groups[REWRITTEN])}: rewritten before use")
+    return [*lines, UNSEEN]
+
+
+def _list(names: list[str]) -> str:
+    most = 12
+    shown = ", ".join(names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,70 @@
+"""The verb `perdure ipv check`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from perdure.ipv.app import app
+from perdure.ipv.watched import NoReport, run_watched
+from perdure.units import bytes_text
+
+FAILED = 1
+VIOLATIONS = 86
+
+
+@app.command("check", context_settings={"allow_interspersed_args": False}, no_args_is_help=True)
+def check(
+    command: Annotated[list[str], typer.Argument(metavar="CMD", help="The program.")],
+    show: Annotated[
+        int, typer.Option(min=0, help="So many violations are told while the program runs.")
+    ] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the reports as JSON.")] = False,
+) -> None:
+    """Run a program and watch whether its hooks of in-place versioning keep to their rules.
+
+    The program is built with perdure-clang --ipv-check. Every load and store of an object is
+    watched in every iteration. Ends with the program's exit code; with 86 if that is 0 and a rule
+    was broken; with 1 if there is no report, or nothing was there to be checked.
+
+    Examples: perdure ipv check -- ./heat; perdure ipv check --json -- ./sp.S
+    """
+    try:
+        code, reports = run_watched(command, "check", show=show)
+    except NoReport as failure:
+        typer.echo(f"perdure ipv check: {failure}", err=True)
+        raise typer.Exit(FAILED) from None
+    if as_json:
+        print(json.dumps(reports, indent=2))
+    else:
+        for report in reports:
+            _print(report)
+    if not any(report["objects"] for report in reports):
+        typer.echo("perdure ipv check: the program has no objects: name them by "
+                   "perdure_ipv_object()", err=True)
+        code = code or FAILED
+    if any(report["violation_count"] for report in reports):
+        code = code or VIOLATIONS
+    raise typer.Exit(code)
+
+
+def _print(report: dict) -> None:
+    rank = f"rank {report['rank']} of {report['ranks']}: " if report["ranks"] > 1 else ""
+    print(
+        f"{rank}{report['violation_count']} violations at {len(report['violations'])} places in "
+        f"{report['iterations']} iterations; {report['loads']:,} loads and "
+        f"{report['stores']:,} stores of objects"
+    )
+    for found in report["objects"]:
+        print(
+            f"  {found['name']}: {bytes_text(found['size_bytes'])}, {found['rows']:,} rows, "
+            f"{bytes_text(found['copied_bytes'])} copied, "
+            f"{found['unannounced_stores']} unannounced stores"
+        )
+    for violation in report["violations"]:
+        last = violation["last_iteration"]
+        often = "" if violation["count"] == 1 else f" ({violation['count']} times, last in " \
+            f"iteration {last})"
+        print(f"  {violation['rule']}: {violation['text']}{often}")

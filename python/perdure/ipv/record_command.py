@@ -1,0 +1,102 @@
+"""The verb `perdure ipv record`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from perdure.ipv.advice import UNMARKED, advice_lines, judge
+from perdure.ipv.app import app
+from perdure.ipv.watched import NoReport, place_text, run_watched
+from perdure.units import bytes_text
+
+FAILED = 1
+_SHOWN_WARNINGS = 10
+_RIGHT = ("size", "carried", "kept")
+
+
+@app.command(
+    "record", context_settings={"allow_interspersed_args": False}, no_args_is_help=True
+)
+def record(
+    command: Annotated[list[str], typer.Argument(metavar="CMD", help="The program.")],
+    least: Annotated[
+        str | None,
+        typer.Option("--min", metavar="BYTES", help="Of heap blocks that are looked at.  "
+                     "[default: 1k]", show_default=False),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show what is only read, too.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the reports as JSON.")] = False,
+) -> None:
+    """Run a program and tell which of its data the main loop carries between iterations.
+
+    The program is built with perdure-clang --ipv-record. Ends with its exit code, or with 1 if it
+    left no report or no iteration was seen.
+
+    Examples: perdure ipv record -- ./heat; perdure ipv record --json -- mpiexec -n 2 ./sp.S
+    """
+    try:
+        code, reports = run_watched(command, "record", min=least)
+    except NoReport as failure:
+        typer.echo(f"perdure ipv record: {failure}", err=True)
+        raise typer.Exit(FAILED) from None
+    reports = [judge(report) for report in reports]
+    if as_json:
+        print(json.dumps(reports, indent=2))
+    else:
+        _print(reports, everything)
+    if not any(report["iterations"] for report in reports):
+        typer.echo(f"perdure ipv record: {UNMARKED}", err=True)
+        code = code or FAILED
+    raise typer.Exit(code)
+
+
+def _print(reports: list[dict], everything: bool) -> None:
+    console = Console(
+        width=None if sys.stdout.isatty() else 1000, soft_wrap=True, highlight=False
+    )
+    for report in reports:
+        rank = f", rank {report['rank']} of {report['ranks']}" if report["ranks"] > 1 else ""
+        console.print(f"{report['iterations']} iterations{rank}", markup=False)
+        console.print(_table(report, everything))
+        for line in advice_lines(report):
+            console.print(line, markup=False)
+        warnings = report["warnings"]
+        for line in warnings[:_SHOWN_WARNINGS]:
+            console.print(f"warning: {line}", markup=False)
+        if len(warnings) > _SHOWN_WARNINGS:
+            console.print(f"and {len(warnings) - _SHOWN_WARNINGS} more warnings: --json")
+
+
+def _table(report: dict, everything: bool) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("object", "size", "carried", "kept", "what the loop does with it", "first writer",
+                 "last writer"):
+        table.add_column(name, justify="right" if name in _RIGHT else "left", 
+                         overflow="fold")
+    for found in report["objects"]:
+        if found["verdict"] == "read only" and not everything:
+            continue
+        blocks = f" ({found['blocks']} blocks)" if found["blocks"] > 1 else ""
+        table.add_row(
+            found["name"] + blocks,
+            bytes_text(found["size_bytes"]),
+            bytes_text(found["carried_bytes"]),
+            bytes_text(found["kept_per_iteration_max_bytes"]),
+            found["verdict"],
+            _writer(found, "first_writer"),
+            _writer(found, "last_writer"),
+        )
+    return table
+
+
+def _writer(found: dict, which: str) -> str:
+    text = place_text(found[which])
+    return text + (" and others" if found[f"{which}_differs"] else "")
