@@ -13,12 +13,15 @@
  *   committed   a store goes where only loads go
  *   outside     a row sticks out of the object
  *
- * Mistakes stand in lines that are marked with their name. Prints the sum of the field.
+ * Mistakes stand in lines that are marked with their name. Prints the sum of the field. The second
+ * argument is the exit code, or "_exit". With WITH_POOL it is linked with libperdure and opens a
+ * pool, as a program does that is not only checked.
  */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "perdure/perdure_ipv.h"
 #include "perdure/perdure_ipv_abi.h"
@@ -127,10 +130,14 @@ static void iterate(void) {
 
 int main(int argc, char** argv) {
   uint64_t version = 0;
+  perdure_pool* pool = NULL;
   mistake = argc > 1 ? argv[1] : "none";
   u = perdure_ipv_alloc(cells * sizeof *u);
   for (int i = 0; i < cells; ++i) u[i] = i;
-  if (perdure_ipv_open(NULL, NULL) != 0 ||
+#ifdef WITH_POOL
+  if (perdure_open("pool", NULL, &pool) != 0) return 1;
+#endif
+  if (perdure_ipv_open(pool, NULL) != 0 ||
       perdure_ipv_object("u", u, cells * sizeof *u, NULL) != 0 ||
       perdure_ipv_restart(&version) != 0) {
     return 1;
@@ -142,5 +149,10 @@ int main(int argc, char** argv) {
   perdure_ipv_close();
   printf("%llu versions, sum %.12g\n", (unsigned long long)version, sum());
   perdure_ipv_free(u);
-  return 0;
+#ifdef WITH_POOL
+  perdure_close(pool);
+#endif
+  fflush(stdout);
+  if (argc > 2 && strcmp(argv[2], "_exit") == 0) _exit(0);
+  return argc > 2 ? atoi(argv[2]) : 0;
 }
