@@ -1,8 +1,10 @@
 #include "ipv_check.hpp"
 
+#include <llvm/ADT/StringSet.h>
 #include <llvm/Analysis/CaptureTracking.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/IntrinsicInst.h>
 
 #include "accesses.hpp"
@@ -32,7 +34,9 @@ struct CheckSymbols {
     lanes[1] = module.getOrInsertFunction(name("store_lanes"), nothing, word, word, word, pointer);
     copy = module.getOrInsertFunction(name("copy"), nothing, word, word, word, pointer);
     here = module.getOrInsertFunction(name("here"), nothing, pointer);
-    for (llvm::FunctionCallee callee : {access[0], access[1], lanes[0], lanes[1], copy, here}) {
+    assign = module.getOrInsertFunction(name("assign"), nothing, pointer, pointer, pointer);
+    for (llvm::FunctionCallee callee :
+         {access[0], access[1], lanes[0], lanes[1], copy, here, assign}) {
       if (auto* function = llvm::dyn_cast<llvm::Function>(callee.getCallee())) {
         function->setDoesNotThrow();
       }
@@ -43,6 +47,7 @@ struct CheckSymbols {
   llvm::FunctionCallee lanes[2];   // load, store
   llvm::FunctionCallee copy;
   llvm::FunctionCallee here;
+  llvm::FunctionCallee assign;
 };
 
 class CheckEmitter : public AccessSink {
@@ -79,6 +84,11 @@ class CheckEmitter : public AccessSink {
   }
 
   void here(Instruction* where) { IRBuilder<>(where).CreateCall(symbols_.here, {site(where)}); }
+
+  void assign(llvm::CallBase* call) {
+    IRBuilder<>(call).CreateCall(symbols_.assign,
+                                 {call->getArgOperand(0), call->getArgOperand(1), site(call)});
+  }
 
  private:
   llvm::Constant* site(Instruction* where) { return sites_.site_of(*where, loops_); }
@@ -121,8 +131,38 @@ bool is_hook(const Instruction& instruction) {
   return name.starts_with("perdure_ipv_") && !name.starts_with(checker_prefix);
 }
 
+constexpr llvm::StringRef fortran_prefix = "_FortranA";
+
+// Functions of Flang's library that assign the array of their second descriptor to the first one's.
+bool is_assignment(llvm::StringRef name) {
+  return name.starts_with("_FortranAAssign") || name == "_FortranACopyInAssign" ||
+         name == "_FortranACopyOutAssign";
+}
+
+// Those that access no array of the program, or only to print it or to read it in.
+bool accesses_no_array(llvm::StringRef name) {
+  static constexpr llvm::StringLiteral beginnings[] = {
+      "io",          "Program", "Stop",        "Pause",   "FailImage",  "Exit",
+      "Allocatable", "Pointer", "ReportFatal", "CpuTime", "SystemClock"};
+  const llvm::StringRef rest = name.drop_front(fortran_prefix.size());
+  return llvm::any_of(beginnings,
+                      [rest](llvm::StringRef beginning) { return rest.starts_with(beginning); });
+}
+
+void fortran_call(llvm::CallBase* call, CheckEmitter& emitter, llvm::StringSet<>& warned) {
+  const llvm::Function* callee = call->getCalledFunction();
+  if (callee == nullptr || !callee->getName().starts_with(fortran_prefix)) return;
+  const llvm::StringRef name = callee->getName();
+  if (is_assignment(name)) return emitter.assign(call);
+  if (accesses_no_array(name) || !warned.insert(name).second) return;
+  llvm::Function& function = *call->getFunction();
+  function.getContext().diagnose(llvm::DiagnosticInfoUnsupported(
+      function, "perdure ipv check: accesses of " + name + " are not recorded", call->getDebugLoc(),
+      llvm::DS_Warning));
+}
+
 void instrument(llvm::Function& function, const CheckSymbols& symbols, SiteConstants& sites,
-                llvm::FunctionAnalysisManager& analyses) {
+                llvm::StringSet<>& warned, llvm::FunctionAnalysisManager& analyses) {
   const std::vector<Instruction*> accesses = instructions_that_access(function);
   if (accesses.empty()) return;
   const auto& library = analyses.getResult<llvm::TargetLibraryAnalysis>(function);
@@ -131,6 +171,9 @@ void instrument(llvm::Function& function, const CheckSymbols& symbols, SiteConst
   visit_accesses(function, accesses, library, "perdure ipv check", emitter);
   for (Instruction* instruction : accesses) {
     if (is_hook(*instruction)) emitter.here(instruction);
+    if (auto* call = llvm::dyn_cast<llvm::CallBase>(instruction)) {
+      fortran_call(call, emitter, warned);
+    }
   }
 }
 
@@ -146,9 +189,10 @@ llvm::PreservedAnalyses IpvCheckPass::run(llvm::Module& module,
   tell_globals(module);
   const CheckSymbols symbols(module);
   SiteConstants sites(module);
+  llvm::StringSet<> warned;
   for (llvm::Function& function : module) {
     if (is_left_alone(function, checker_prefix)) continue;
-    instrument(function, symbols, sites, of_functions);
+    instrument(function, symbols, sites, warned, of_functions);
   }
   return llvm::PreservedAnalyses::none();
 }

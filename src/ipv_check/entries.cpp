@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "ipv_check/fortran_array.hpp"
 #include "ipv_check/process.hpp"
 #include "perdure/perdure_ipv.h"
 #include "perdure/perdure_ipv_abi.h"
@@ -133,6 +134,18 @@ PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_copy(std::uint64_t to, std::uint
                                                      std::uint64_t bytes, perdure_ipv_site* site) {
   access(from, bytes, *site, false);
   access(to, bytes, *site, true);
+}
+
+PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_assign(const void* to, const void* from,
+                                                       perdure_ipv_site* site) {
+  const auto announce = [site](const void* descriptor, bool is_store) {
+    static_cast<const FortranArray*>(descriptor)
+        ->for_runs([&](std::uintptr_t address, std::size_t bytes) {
+          access(address, bytes, *site, is_store);
+        });
+  };
+  announce(from, false);
+  announce(to, true);
 }
 
 PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_here(perdure_ipv_site* site) {

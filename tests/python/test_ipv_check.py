@@ -120,6 +120,25 @@ def test_persistence_points_mark_iterations_and_objects_have_their_names(perdure
     assert verdicts["scalar", "u"] == "read only", "the pointer"
 
 
+@pytest.mark.skipif(shutil.which("flang-new-19") is None, reason="no Flang")
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_a_fortran_loop_is_seen_with_its_assignments_of_arrays(perdure, tmp_path, level):
+    program = str(tmp_path / "program")
+    library = PLUGIN.parent
+    made = run(["flang-new-19", level, "-gline-tables-only", f"-fpass-plugin={PLUGIN}",
+                str(PROGRAMS / "record.f90"), "-o", program, f"-L{library}",
+                f"-Wl,-rpath,{library}", "-lperdure_ipv_check"], PERDURE_PASS="ipv-check")
+    assert made.returncode == 0, made.stderr
+    report = report_of(perdure("ipv", "record", "--json", "--", program))
+    found = {thing["name"]: thing for thing in report["objects"]}
+    size = 64 * 64 * 8
+    assert found["field::fixed"]["carried_bytes"] == 8
+    assert found["u/w (record.f90:18) #1"]["carried_bytes"] == size
+    assert found["u/w (record.f90:18) #2"]["verdict"] == "rewritten before use"
+    assert found["strided (record.f90:19)"]["stored_per_iteration_max_bytes"] == size // 2
+    assert report["iterations"] == 10
+
+
 def test_a_program_without_marks_is_told_how_to_mark(perdure, build):
     program = build("tests/trace/triad.c", "--ipv-record", f"-I{ROOT / 'include'}")
     ran = perdure("ipv", "record", "--", program, 64, 1)

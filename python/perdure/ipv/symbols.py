@@ -11,6 +11,7 @@ from pathlib import Path
 
 _SYMBOLIZERS = ("llvm-symbolizer-19", "llvm-symbolizer")
 _SYSTEM = ("/usr/include/", "/usr/lib/", "/usr/local/include/", "/opt/")
+_FORTRAN = re.compile(r"allocate\s*\((.*)\)", re.IGNORECASE)
 _ALLOCATORS = {"malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign", "new", "std"}
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*(?:(?:\.|->)\w+|\[[^]]*\])*)\s*=\s*(?:\([^()]*\)\s*)?$")
 _DECLARED = re.compile(r"[A-Za-z_]\w*(?=\s*[({])")
@@ -73,8 +74,15 @@ def _name_of(places: list[dict]) -> str:
 
 
 def _variable_at(place: dict, callee: str) -> str:
-    """`u` where the call at a place is `u = malloc(n)` or `Array u(n)`; else ''."""
+    """`u` where the call at a place is `u = malloc(n)` or `Array u(n)`; else ''.
+
+    `u/w` where it is Fortran's `allocate(u(n), w(n))`.
+    """
     line = _line_of(place["file"], place["line"])
+    allocate = _FORTRAN.search(line)
+    if allocate and Path(place["file"]).suffix.lower().startswith(".f"):
+        inner = re.sub(r"\([^()]*\)", "", allocate.group(1))
+        return "/".join(name.strip() for name in inner.split(",") if "=" not in name)
     start = place["column"] - 1
     if start < 0 or start >= len(line):
         return ""
