@@ -4,8 +4,9 @@
 #include <llvm/Analysis/CaptureTracking.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/Analysis/ValueTracking.h>
-#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DebugLoc.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/Support/raw_ostream.h>
 
 #include "accesses.hpp"
 #include "ipv_check_sites.hpp"
@@ -155,10 +156,10 @@ void fortran_call(llvm::CallBase* call, CheckEmitter& emitter, llvm::StringSet<>
   const llvm::StringRef name = callee->getName();
   if (is_assignment(name)) return emitter.assign(call);
   if (accesses_no_array(name) || !warned.insert(name).second) return;
-  llvm::Function& function = *call->getFunction();
-  function.getContext().diagnose(llvm::DiagnosticInfoUnsupported(
-      function, "perdure ipv check: accesses of " + name + " are not recorded", call->getDebugLoc(),
-      llvm::DS_Warning));
+  // Flang shows no warnings of LLVM's diagnostics.
+  const llvm::DebugLoc& where = call->getDebugLoc();
+  if (where) llvm::errs() << where->getFilename() << ":" << where.getLine() << ": ";
+  llvm::errs() << "warning: perdure ipv check: accesses of " << name << " are not recorded\n";
 }
 
 void instrument(llvm::Function& function, const CheckSymbols& symbols, SiteConstants& sites,

@@ -129,6 +129,8 @@ def test_a_fortran_loop_is_seen_with_its_assignments_of_arrays(perdure, tmp_path
                 str(PROGRAMS / "record.f90"), "-o", program, f"-L{library}",
                 f"-Wl,-rpath,{library}", "-lperdure_ipv_check"], PERDURE_PASS="ipv-check")
     assert made.returncode == 0, made.stderr
+    unseen = "record.f90:30: warning: perdure ipv check: accesses of _FortranASumReal8 are not"
+    assert (unseen in made.stderr) == (level == "-O0"), "otherwise it is a loop"
     report = report_of(perdure("ipv", "record", "--json", "--", program))
     found = {thing["name"]: thing for thing in report["objects"]}
     size = 64 * 64 * 8
