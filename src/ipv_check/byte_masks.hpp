@@ -17,6 +17,7 @@ constexpr std::size_t words_of(std::size_t bytes) {
 }
 
 constexpr std::uint64_t count_bytes(unsigned mask) {
+  if (mask == 0xff) return word_bytes;  // most words; counting is a call without -mpopcnt
   return static_cast<std::uint64_t>(std::popcount(mask));
 }
 
@@ -26,7 +27,11 @@ constexpr ByteMask minus(ByteMask a, ByteMask b) {
 
 // Calls use(number of the word, mask) for each word that [begin, end) touches.
 template <typename Use>
-void for_words(std::size_t begin, std::size_t end, Use use) {
+[[gnu::always_inline]] inline void for_words(std::size_t begin, std::size_t end, Use use) {
+  if (begin % word_bytes == 0 && end - begin == word_bytes) {  // most accesses
+    use(begin / word_bytes, ByteMask{0xff});
+    return;
+  }
   for (std::size_t at = begin; at < end;) {
     const std::size_t word = at / word_bytes;
     const std::size_t stop = std::min(end, (word + 1) * word_bytes);

@@ -27,6 +27,8 @@ namespace perdure::ipv_check {
 constinit std::atomic<Process*> process = nullptr;
 constinit std::atomic<std::uintptr_t> reach_begin = 0;
 constinit std::atomic<std::uintptr_t> reach_end = 0;
+constinit std::atomic<bool> locked = false;
+constinit thread_local bool within = false;
 
 namespace {
 
@@ -34,20 +36,8 @@ constexpr const char* variable = "PERDURE_IPV_CHECK";
 constexpr int wrong_wish_exit_code = 2;
 constexpr int spins = 64;
 
-constinit std::atomic<bool> locked = false;
-constinit thread_local bool within = false;
 constinit Site no_site{"", "", 0, 0, 0, 0, {}};
 constinit thread_local Site* here = &no_site;
-
-void lock() {
-  for (int i = 0; locked.exchange(true, std::memory_order_acquire); ++i) {
-    if (i % spins == spins - 1) ::sched_yield();
-  }
-}
-
-void unlock() {
-  locked.store(false, std::memory_order_release);
-}
 
 [[noreturn]] void end_process(int code) {
   for (;;) ::syscall(SYS_exit_group, code);
@@ -121,10 +111,10 @@ void at_exit(int status, void* /*nothing*/) {
 
 void before_fork() {
   within = true;
-  lock();
+  wait_for_lock();
 }
 void after_fork() {
-  unlock();
+  locked.store(false, std::memory_order_release);
   within = false;
 }
 // A child is not followed.
@@ -178,22 +168,10 @@ void say(const std::string& what) {
   [[maybe_unused]] const ssize_t count = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
-Inside::Inside(bool is_access) {
-  Process* self = process.load(std::memory_order_acquire);
-  if (self == nullptr) return;
-  if (within) {
-    if (is_access) self->lost.fetch_add(1, std::memory_order_relaxed);
-    return;
+void wait_for_lock() {
+  for (int i = 0; locked.exchange(true, std::memory_order_acquire); ++i) {
+    if (i % spins == spins - 1) ::sched_yield();
   }
-  within = true;
-  lock();
-  self_ = self;
-}
-
-Inside::~Inside() {
-  if (self_ == nullptr) return;
-  unlock();
-  within = false;
 }
 
 void set_reach(const Process& self) {

@@ -7,6 +7,8 @@
 // would end well, the exit code becomes 86.
 #pragma once
 
+#include <sys/single_threaded.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -49,12 +51,21 @@ inline bool is_in_reach(std::uint64_t address, std::uint64_t bytes) {
 // Sets them, and perdure_ipv_low and _high.
 void set_reach(const Process& self);
 
+// Whoever is Inside has the lock; `within` is this thread.
+extern std::atomic<bool> locked;
+extern constinit thread_local bool within;
+void wait_for_lock();
+
 class Inside {
  public:
   // For an access: where it is not let in, that is counted.
   static Inside for_access() { return Inside(true); }
   Inside() : Inside(false) {}
-  ~Inside();
+  ~Inside() {
+    if (self_ == nullptr) return;
+    if (locks_) locked.store(false, std::memory_order_release);
+    within = false;
+  }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
   // False: there is no checker, or this thread is within already.
@@ -63,8 +74,21 @@ class Inside {
   Process& operator*() const { return *self_; }
 
  private:
-  explicit Inside(bool is_access);
+  explicit Inside(bool is_access) {
+    Process* self = process.load(std::memory_order_acquire);
+    if (self == nullptr) return;
+    if (within) {
+      if (is_access) self->lost.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    within = true;
+    // Nobody can begin a second thread in here.
+    locks_ = __libc_single_threaded == 0;
+    if (locks_) wait_for_lock();
+    self_ = self;
+  }
   Process* self_ = nullptr;
+  bool locks_ = false;
 };
 
 // A line on stderr.

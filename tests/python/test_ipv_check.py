@@ -43,7 +43,8 @@ def report_of(ran) -> dict:
 
 def line_of_mistake(source: str, name: str) -> int:
     lines = (PROGRAMS / source).read_text().splitlines()
-    (found,) = [n for n, line in enumerate(lines, 1) if f"MISTAKE {name} */" in line]
+    endings = (f"MISTAKE {name} */", f"MISTAKE {name}")
+    (found,) = [n for n, line in enumerate(lines, 1) if line.endswith(endings)]
     return found
 
 

@@ -1,4 +1,4 @@
-"""perdure ipv record on the NAS benchmarks: what is carried, as an analysis by hand has it."""
+"""perdure ipv on the NAS benchmarks: what they carry, and SP with hooks over all iterations."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from conftest import BUILD, ROOT
 
 NPB = ROOT / "apps/npb"
+HOOKED = ROOT / "tests/ipv_check/sp_hooked.cpp"
 OBJECTS = BUILD / "apps/npb/CMakeFiles"
 
 if not (BUILD / "trace/lib/libperdure_ipv_check.so").exists():
@@ -35,6 +36,28 @@ def recorded(perdure, tmp_path, program: str) -> dict:
     assert "\nverified" in text, "the program must go on as it did"
     (report,) = json.loads(text[text.index("[\n") :])
     return report
+
+
+@pytest.fixture(scope="module")
+def hooked(tmp_path_factory):
+    """SP with u an object, hooked by hand, built for the checker."""
+    built = tmp_path_factory.mktemp("hooked") / "sp"
+    sources = [NPB / f"sp/{name}.cpp" for name in ("classes", "flow", "operator", "factors",
+                                                   "pipeline")]
+    subprocess.run(
+        [BUILD / "trace/bin/perdure-clang++", "--ipv-check", "-O2", "-std=c++20",
+         f"-I{ROOT / 'apps'}", HOOKED, *sources, NPB / "ranks_serial.cpp", "-o", built],
+        check=True,
+    )  # fmt: skip
+    return built
+
+
+def checked(perdure, built, wish: str) -> tuple[int, dict, list[str]]:
+    """The exit code, the report and the norms."""
+    ran = perdure("ipv", "check", "--json", "--", built, wish)
+    text = ran.out.decode()
+    (report,) = json.loads(text[text.index("[\n") :])
+    return ran.code, report, text[: text.index("[\n")].split()
 
 
 def names(report: dict, verdict: str) -> list[str]:
@@ -71,3 +94,28 @@ def test_sp_carries_u_alone(perdure, tmp_path):
     assert carried["carried_bytes"] == inner, "the boundary never changes"
     assert carried["kept_per_iteration_max_bytes"] == carried["size_bytes"] - inner
     assert carried["last_writer"]["function"] == "add_change"
+
+
+def test_sp_with_right_hooks_breaks_no_rule_in_any_iteration(perdure, hooked):
+    native = subprocess.run([hooked, "native"], capture_output=True, text=True, check=True)
+    code, report, norms = checked(perdure, hooked, "right")
+    assert (code, report["violation_count"], report["iterations"]) == (0, 0, 100)
+    assert norms == native.stdout.split(), "in every digit"
+    assert report["stores"] == 100 * 5 * 10**3
+    assert report["loads"] > 10**7
+    (u,) = report["objects"]
+    assert u["fresh_row_bytes"] == 100 * 8 * 5 * 10**3
+    assert u["copied_bytes"] == 100 * 8 * 5 * (12**3 - 10**3), "the boundary, each time"
+
+
+@pytest.mark.parametrize(
+    ("wish", "rule"), [("skip", "row_not_stored"), ("behind", "wrong_version_read")]
+)
+def test_sp_with_a_mistake_in_one_iteration_is_caught_in_it(perdure, hooked, wish, rule):
+    code, report, _ = checked(perdure, hooked, wish)
+    first = report["violations"][0]
+    lines = HOOKED.read_text().splitlines()
+    assert code == 86
+    assert (first["rule"], first["first_iteration"], first["last_iteration"]) == (rule, 50, 50)
+    assert lines[first["site"]["line"] - 1].endswith(f"// MISTAKE {wish}")
+    assert first["count"] == 10, "the rows of one plane"

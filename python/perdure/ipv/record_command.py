@@ -79,7 +79,7 @@ def _table(report: dict, everything: bool) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("object", "size", "carried", "kept", "what the loop does with it", "first writer",
                  "last writer"):
-        table.add_column(name, justify="right" if name in _RIGHT else "left", 
+        table.add_column(name, justify="right" if name in _RIGHT else "left",
                          overflow="fold")
     for found in report["objects"]:
         if found["verdict"] == "read only" and not everything:

@@ -1,0 +1,99 @@
+// SP of the NAS benchmarks, class S, with u an object of in-place versioning and its update hooked
+// by hand: rows of the interior, whose first loads go to the old copy; the boundary is copied. A
+// persistent version at each of the 100 time steps. The argument:
+//
+//   native      without objects and hooks
+//   right       the rules are kept
+//   skip        in iteration 50 a plane is announced and not stored to
+//   behind      in iteration 50 rows are read, behind their update, where loads before it go
+//
+// Prints the norms of the error in all digits, which are the same for `native` and `right`.
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+#include "npb/sp/classes.hpp"
+#include "npb/sp/factors.hpp"
+#include "npb/sp/flow.hpp"
+#include "perdure/perdure_ipv.h"
+#include "perdure/perdure_ipv_abi.h"
+
+namespace {
+
+using namespace npb;
+using namespace npb::sp;
+
+constexpr int iterations = 100;
+constexpr int wrong_iteration = 50;
+constexpr Index wrong_plane = 5;
+
+double& at(double& place, std::ptrdiff_t difference) {
+  return *reinterpret_cast<double*>(reinterpret_cast<char*>(&place) + difference);
+}
+
+struct Wish {
+  bool hooked = true;
+  bool skips = false;
+  bool reads_behind = false;
+};
+
+// What of `wish` there is to be done wrong, is done to this row. A sum that nobody wants.
+double update_row(double* u, const double* rhs, Index count, Wish wish) {
+  const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(double);
+  const perdure_ipv_row row = perdure_ipv_row_begin(u, bytes);
+  double sum = 0;
+  for (Index i = 0; i < count && !wish.skips; ++i) {
+    at(u[i], row.store) = at(u[i], row.load) + rhs[i];
+  }
+  if (wish.reads_behind) sum = at(u[0], row.load);  // MISTAKE behind
+  perdure_ipv_row_end(u, bytes);                    // MISTAKE skip
+  return sum;
+}
+
+double update(Flow& flow, Wish wish) {
+  double* u = flow.u.get();
+  double sum = 0;
+  for (Index k = 1; k < flow.n - 1; ++k) {
+    for (Index j = 1; j < flow.n - 1; ++j) {
+      const Index first = 5 * flow.point(1, j, k);
+      sum += update_row(u + first, flow.rhs.get() + first, 5 * (flow.n - 2),
+                        k == wrong_plane ? wish : Wish());
+    }
+  }
+  perdure_ipv_nest_end(u);
+  return sum;
+}
+
+int run(Wish wish) {
+  const ProblemClass& problem = class_of('S');
+  Flow flow = make_flow(problem);
+  const Index n = flow.n;
+  const std::size_t bytes = static_cast<std::size_t>(5 * n * n * n) * sizeof(double);
+  if (wish.hooked && (perdure_ipv_open(nullptr, nullptr) != 0 ||
+                      perdure_ipv_object("u", flow.u.get(), bytes, nullptr) != 0 ||
+                      perdure_ipv_restart(nullptr) != 0)) {
+    return 1;
+  }
+  for (int iteration = 1; iteration <= iterations; ++iteration) {
+    fill_ghosts(flow);
+    compute_rhs(flow);
+    solve_factors(flow);
+    if (!wish.hooked) {
+      add_change(flow);
+      continue;
+    }
+    if (std::isnan(update(flow, iteration == wrong_iteration ? wish : Wish()))) return 1;
+    if (perdure_ipv_persist(nullptr) != 0) return 1;
+  }
+  if (wish.hooked) perdure_ipv_close();
+  for (const double norm : error_norm(flow)) std::printf("%.17g\n", norm);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string wish = argc > 1 ? argv[1] : "right";
+  return run(
+      {.hooked = wish != "native", .skips = wish == "skip", .reads_behind = wish == "behind"});
+}
