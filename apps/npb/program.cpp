@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cinttypes>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -100,6 +101,14 @@ void print_text(const Program& program, const Options& options, const Result& re
   }
 }
 
+void add_choice(CLI::App& app, const Choice& choice) {
+  std::map<std::string, std::size_t> indices;
+  for (std::size_t i = 0; i < choice.words.size(); ++i) indices[choice.words[i]] = i;
+  app.add_option(choice.flag, *choice.chosen, choice.purpose)
+      ->transform(CLI::CheckedTransformer(indices))
+      ->default_str(choice.words[*choice.chosen]);
+}
+
 // Nothing if the program has to end, with `code`.
 std::optional<Options> parse(int argc, char** argv, const Program& program, int& code) {
   Options options;
@@ -114,7 +123,7 @@ std::optional<Options> parse(int argc, char** argv, const Program& program, int&
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
   app.add_flag("--json", options.json, "print one JSON object instead of a summary");
   add_state_options(app, options.state);
-  if (program.add_options) program.add_options(app);
+  for (const Choice& choice : program.choices) add_choice(app, choice);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

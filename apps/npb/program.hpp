@@ -14,10 +14,6 @@
 #include "npb/state.hpp"
 #include "npb/verification.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace npb {
 
 struct Options {
@@ -36,11 +32,19 @@ struct Result {
   LoopFigures loop;
 };
 
+// An option of one program, of a few words.
+struct Choice {
+  std::string flag;
+  std::string purpose;
+  std::vector<std::string> words;
+  std::size_t* chosen;  // an index of them; what it is before is the default
+};
+
 struct Program {
   std::string name;
   std::string purpose;
   std::string examples;  // for --help
-  std::function<void(CLI::App&)> add_options;
+  std::vector<Choice> choices;
   std::function<Result(const Options&)> solve;
 };
 

@@ -13,15 +13,14 @@
 #include <string>
 
 #include "npb/sp/classes.hpp"
-#include "npb/sp/factors.hpp"
-#include "npb/sp/flow.hpp"
+#include "npb/sp/solver.hpp"
 #include "perdure/perdure_ipv.h"
 #include "perdure/perdure_ipv_abi.h"
 
 namespace {
 
 using namespace npb;
-using namespace npb::sp;
+using namespace npb::flow;
 
 constexpr int iterations = 100;
 constexpr int wrong_iteration = 50;
@@ -65,8 +64,8 @@ double update(Flow& flow, Wish wish) {
 }
 
 int run(Wish wish) {
-  const ProblemClass& problem = class_of('S');
-  Flow flow = make_flow(problem);
+  sp::Solver solver(sp::class_of('S'));
+  Flow& flow = solver.flow;
   const Index n = flow.n;
   const std::size_t bytes = static_cast<std::size_t>(5 * n * n * n) * sizeof(double);
   if (wish.hooked && (perdure_ipv_open(nullptr, nullptr) != 0 ||
@@ -76,10 +75,11 @@ int run(Wish wish) {
   }
   for (int iteration = 1; iteration <= iterations; ++iteration) {
     fill_ghosts(flow);
-    compute_rhs(flow);
-    solve_factors(flow);
+    compute_residual(flow);
+    scale_residual(flow);
+    sp::solve_factors(flow, solver.lhs.get());
     if (!wish.hooked) {
-      add_change(flow);
+      add_change(flow, 1);
       continue;
     }
     if (std::isnan(update(flow, iteration == wrong_iteration ? wish : Wish()))) return 1;

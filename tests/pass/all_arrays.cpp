@@ -1,6 +1,8 @@
 // For programs with the markers of apps/npb/region.hpp, over poison_runtime.cpp: each block of at
-// least 4 KiB from malloc() that lives when the iterations begin is an object, and there is a
-// persistence point before each iteration. Linked with -Wl,--wrap=malloc,--wrap=free.
+// least 4 KiB from malloc() or aligned_alloc() that lives when the iterations begin is an object,
+// and there is a persistence point before each iteration. Linked with
+// -Wl,--wrap=malloc,--wrap=aligned_alloc,
+// --wrap=free.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +13,7 @@
 extern "C" {
 
 void* __real_malloc(size_t bytes);
+void* __real_aligned_alloc(size_t alignment, size_t bytes);
 void __real_free(void* address);
 
 namespace {
@@ -25,14 +28,21 @@ std::map<void*, size_t>& blocks() {
   return *map;
 }
 
-}  // namespace
-
-void* __wrap_malloc(size_t bytes) {
-  void* address = __real_malloc(bytes);
+void* noted(void* address, size_t bytes) {
   if (address != nullptr && bytes >= block_bytes_min && phase == Phase::setup) {
     blocks()[address] = bytes;
   }
   return address;
+}
+
+}  // namespace
+
+void* __wrap_malloc(size_t bytes) {
+  return noted(__real_malloc(bytes), bytes);
+}
+
+void* __wrap_aligned_alloc(size_t alignment, size_t bytes) {
+  return noted(__real_aligned_alloc(alignment, bytes), bytes);
 }
 
 void __wrap_free(void* address) {

@@ -25,7 +25,7 @@ ROOT = HERE.parents[1]
 NPB = ROOT / "apps/npb"
 # The function, and a line of its nest that must be in a row.
 UPDATES = {"cg": ("main.cpp", "x[i] = z[i] / norm"), "mg": ("multigrid.cpp", "+="),
-           "sp": ("factors.cpp", "u[at + m] += rhs[at + m]")}
+           "sp": ("flow.cpp", "u[at] += factor * rhs[at]")}
 
 
 def run(words: list, environment: dict | None = None) -> str:
@@ -37,23 +37,24 @@ def run(words: list, environment: dict | None = None) -> str:
 
 
 def compile_program(options: argparse.Namespace, folder: Path) -> tuple[Path, Path, Path]:
-    sources = [path for path in sorted((NPB / options.program).glob("*.cpp"))
+    folders = [NPB / options.program, *([NPB / "flow"] if options.program == "sp" else [])]
+    sources = [path for place in folders for path in sorted(place.glob("*.cpp"))
                if "planted" not in path.name]
-    compiler = ["clang++-19", "-std=c++20", "-O3", "-w", "-I.."]
+    compiler = ["clang++-19", "-std=c++20", "-O3", "-w", "-I..", f"-I{ROOT / 'include'}"]
+    build = options.build.resolve()
+    libraries = [build / "apps/npb/libnpb_program.a", build / "apps/npb/libnpb_state.a",
+                 f"-L{build / 'src/capi'}", f"-Wl,-rpath,{build / 'src/capi'}", "-lperdure"]
     native, transformed = folder / "native", folder / "transformed"
-    both = []
-    for name in ("program.cpp", "verification.cpp", "ranks_serial.cpp"):
-        both.append(folder / (name + ".o"))
-        run([*compiler, "-c", NPB / name, "-o", both[-1]])
-    run([*compiler, *sources, *both, "-o", native])
-    own = both
+    own = [folder / "ranks.o"]
+    run([*compiler, "-c", NPB / "ranks_serial.cpp", "-o", own[0]])
+    run([*compiler, *sources, *own, *libraries, "-o", native])
     for name in ("poison_runtime.cpp", "all_arrays.cpp"):
         own.append(folder / (name + ".o"))
-        run([*compiler, f"-I{ROOT / 'include'}", "-c", HERE / name, "-o", own[-1]])
-    plugin = options.build.resolve() / "trace/lib/PerdurePass.so"
+        run([*compiler, "-c", HERE / name, "-o", own[-1]])
+    plugin = build / "trace/lib/PerdurePass.so"
     explanation = folder / "ipv.json"
-    run([*compiler, f"-fpass-plugin={plugin}", "-gline-tables-only", *sources, *own,
-         "-Wl,--wrap=malloc,--wrap=free", "-o", transformed],
+    run([*compiler, f"-fpass-plugin={plugin}", "-gline-tables-only", *sources, *own, *libraries,
+         "-Wl,--wrap=malloc,--wrap=aligned_alloc,--wrap=free", "-o", transformed],
         {"PERDURE_PASS": "ipv-all", "PERDURE_IPV_EXPLAIN": str(explanation)})
     return native, transformed, explanation
 

@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
           "Examples:\n"
           "  npb_bt --class W                      verified, 200 time steps\n"
           "  npb_bt --class B --iterations 5       too few to be verified",
-      .add_options = {},
+      .choices = {},
       .solve = npb::bt::solve};
   return npb::run_program(argc, argv, program);
 }

@@ -1,9 +1,7 @@
 // npb_cg: the smallest eigenvalue of a large sparse matrix by inverse iteration with conjugate
 // gradients (NAS Parallel Benchmarks, RNR-94-007, section 2.2.4). ../README.md shows how to run it.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "job/stopwatch.hpp"
 #include "npb/array.hpp"
@@ -116,10 +114,9 @@ Result solve(const Options& options, Scratch scratch) {
 
 int main(int argc, char** argv) {
   using npb::cg::Scratch;
-  const std::map<std::string, Scratch> scratches{{"npb3.2", Scratch::npb32},
-                                                 {"npb3.3", Scratch::npb33}};
-  Scratch scratch = Scratch::npb32;
-  npb::Program program{
+  constexpr Scratch scratches[] = {Scratch::npb32, Scratch::npb33};
+  std::size_t scratch = 0;
+  const npb::Program program{
       .name = "npb_cg",
       .purpose = "CG of the NAS Parallel Benchmarks: inverse iteration with conjugate gradients",
       .examples =
@@ -127,14 +124,13 @@ int main(int argc, char** argv) {
           "  npb_cg --class B                            verified, 75 iterations\n"
           "  npb_cg --class B --matrix-scratch npb3.3    without the generator's triples\n"
           "  npb_cg --class A --iterations 5 --json      too few to be verified",
-      .add_options =
-          [&](CLI::App& app) {
-            app.add_option("--matrix-scratch", scratch,
-                           "memory of the matrix generator: triples as in NPB up to 3.2, or "
-                           "vectors as from 3.3 on")
-                ->transform(CLI::CheckedTransformer(scratches))
-                ->default_str("npb3.2");
-          },
-      .solve = [&](const npb::Options& options) { return npb::cg::solve(options, scratch); }};
+      .choices = {{"--matrix-scratch",
+                   "memory of the matrix generator: triples as in NPB up to 3.2, or vectors as "
+                   "from 3.3 on",
+                   {"npb3.2", "npb3.3"},
+                   &scratch}},
+      .solve = [&](const npb::Options& options) {
+        return npb::cg::solve(options, scratches[scratch]);
+      }};
   return npb::run_program(argc, argv, program);
 }

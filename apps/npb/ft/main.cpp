@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
           "Examples:\n"
           "  npb_ft --class A                      verified, 6 iterations\n"
           "  npb_ft --class B --iterations 5       too few to be verified",
-      .add_options = {},
+      .choices = {},
       .solve = npb::ft::solve};
   return npb::run_program(argc, argv, program);
 }

@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
           "Examples:\n"
           "  npb_lu --class W                      verified, 300 time steps\n"
           "  npb_lu --class B --iterations 5       too few to be verified",
-      .add_options = {},
+      .choices = {},
       .solve = npb::lu::solve};
   return npb::run_program(argc, argv, program);
 }

@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
           "Examples:\n"
           "  npb_mg --class A                      verified, 4 iterations\n"
           "  npb_mg --class B --iterations 5       too few to be verified",
-      .add_options = {},
+      .choices = {},
       .solve = npb::mg::solve};
   return npb::run_program(argc, argv, program);
 }

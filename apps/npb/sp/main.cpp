@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
           "Examples:\n"
           "  npb_sp --class W                      verified, 400 time steps\n"
           "  npb_sp --class B --iterations 5       too few to be verified",
-      .add_options = {},
+      .choices = {},
       .solve = npb::sp::solve};
   return npb::run_program(argc, argv, program);
 }
