@@ -198,6 +198,17 @@ int perdure_commit(perdure_pool* pool, uint64_t* version) {
   });
 }
 
+int perdure_commit_due(perdure_pool* pool, int* due) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need(pool != nullptr && due != nullptr, "a pool and a place are needed"));
+    if (!pool->energy) {
+      *due = 1;
+      return Status::success();
+    }
+    return store_value(pool->energy->commit_due(), due);
+  });
+}
+
 int perdure_commit_begin(perdure_pool* pool) {
   return guarded([&]() -> Status {
     PERDURE_TRY(need(pool != nullptr, "a pool is needed"));

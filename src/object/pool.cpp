@@ -188,6 +188,14 @@ Status Pool::save_arrays(std::uint64_t& bytes) {
   return Status::success();
 }
 
+// The permit covers what keeps the device busy: the copies, and their way to the medium. The fence
+// of commit.cpp, 1, then finds little to do; it may wait for nobody, so no permit is held in it.
+Status Pool::save_permitted(std::uint64_t& bytes) {
+  const PermitScope permit(options_.permit.get(), IoKind::write);
+  PERDURE_TRY(save_arrays(bytes));
+  return options_.permit ? device_->fence() : Status::success();
+}
+
 Status Pool::add_companion(Companion& companion) {
   PERDURE_TRY(check_usable());
   if (!restarted_) {
@@ -231,7 +239,7 @@ Result<std::uint64_t> Pool::commit(const Status& ready) {
   blocked_ns_ = 0;
   const std::uint64_t start_ns = monotonic_ns();
   Status data = ready.ok() ? prepare_version() : ready;
-  if (data.ok()) data = save_arrays(bytes);
+  if (data.ok()) data = save_permitted(bytes);
   if (data.ok()) data = prepare_companions();
   blocked_ns_ = monotonic_ns() - start_ns;
   return finish_commit(data, bytes);
@@ -247,7 +255,7 @@ Status Pool::commit_begin() {
   pending_staged_ = false;
   begun_ = prepare_version();
   PERDURE_TRY(begun_);
-  if (!saver_) saver_ = std::make_unique<BackgroundSaver>(*device_);
+  if (!saver_) saver_ = std::make_unique<BackgroundSaver>(*device_, options_.permit.get());
   saver_->start(to_save_);
   run_page_.set_phase(RunPhase::computing);
   return Status::success();
@@ -316,7 +324,7 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
   begin_building();
   begun_ = staged.ok() ? open_successor() : staged;
   PERDURE_TRY(begun_);
-  if (!saver_) saver_ = std::make_unique<BackgroundSaver>(*device_);
+  if (!saver_) saver_ = std::make_unique<BackgroundSaver>(*device_, options_.permit.get());
   saver_->start(to_save_);
   run_page_.set_phase(RunPhase::computing);
   return building_.version;
@@ -364,6 +372,7 @@ Result<std::uint64_t> Pool::finish_commit(const Status& data, std::uint64_t byte
   take_version();
   settle_retired(true);
   for (Companion* companion : companions_) companion->committed(building_.version);
+  if (options_.committed) options_.committed(building_.version);
   blocked_ns_ += monotonic_ns() - start_ns;
   status_.version = building_.version;
   status_.commits += 1;
