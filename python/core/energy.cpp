@@ -1,5 +1,7 @@
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
@@ -240,24 +242,58 @@ void bind_session(nb::module_& core) {
       nb::arg("profile"), nb::arg("op"), "(kHz or None, writers, device).");
 }
 
+using Part = std::tuple<std::string, std::uint64_t, std::uint64_t>;
+
+// Joules, and seconds between the looks at the meter that they were counted between.
+using Used = std::optional<std::pair<double, double>>;
+using Times = std::vector<std::tuple<double, double, double>>;
+
+// What a sum of meters shows from its first look to its last.
+class Watch {
+ public:
+  explicit Watch(energy::EnergySum* sum) : sum_(sum) {}
+  void look() {
+    if (sum_ == nullptr) return;
+    const auto joules = sum_->sample();
+    failed_ |= !joules;
+    last_ = {joules.value_or(0), static_cast<double>(sum_->sampled_ns()) / 1e9};
+    if (!first_) first_ = last_;
+  }
+  Used used() const {
+    if (!first_ || failed_) return std::nullopt;
+    return std::pair{last_.first - first_->first, last_.second - first_->second};
+  }
+
+ private:
+  energy::EnergySum* sum_;
+  bool failed_ = false;
+  Used first_;
+  std::pair<double, double> last_;
+};
+
+std::pair<Times, Used> do_io(const std::string& op, const std::vector<Part>& parts, bool direct,
+                             bool sync, bool create, std::uint64_t seed, energy::EnergySum* sum) {
+  std::vector<energy::IoRequest> requests;
+  for (const auto& [path, offset, bytes] : parts) {
+    requests.push_back(
+        {kind_of(op), path, offset, bytes, direct, sync, create, seed + requests.size()});
+  }
+  Watch watch(sum);
+  std::vector<energy::IoTimes> times;
+  {
+    const nb::gil_scoped_release unlocked;
+    times = value_or_raise(energy::run_workers(requests, [&watch] { watch.look(); }));
+  }
+  Times rows;
+  for (const auto& each : times) rows.emplace_back(each.start_s, each.end_s, each.cpu_s);
+  return {rows, watch.used()};
+}
+
 void bind_worker(nb::module_& core) {
-  nb::class_<energy::IoWorker>(core, "IoWorker", "One process of a measurement.")
-      .def(
-          "run",
-          [](energy::IoWorker& worker) {
-            const auto times = value_or_raise(worker.run());
-            return nb::make_tuple(times.start_s, times.end_s, times.cpu_s);
-          },
-          "(start, end, CPU) in seconds.");
-  core.def(
-      "energy_worker",
-      [](const std::string& op, const std::string& path, std::uint64_t offset, std::uint64_t bytes,
-         bool direct, bool sync, bool create, std::uint64_t seed) {
-        return value_or_raise(energy::IoWorker::prepare(
-            {kind_of(op), path, offset, bytes, direct, sync, create, seed}));
-      },
-      nb::arg("op"), nb::arg("path"), nb::kw_only(), nb::arg("offset"), nb::arg("bytes"),
-      nb::arg("direct"), nb::arg("sync"), nb::arg("create"), nb::arg("seed"));
+  core.def("energy_io", &do_io, nb::arg("op"), nb::arg("parts"), nb::kw_only(), nb::arg("direct"),
+           nb::arg("sync"), nb::arg("create"), nb::arg("seed"), nb::arg("sum").none(),
+           "A process for each part (path, offset, bytes): its start, end and CPU time in seconds; "
+           "and (joules, seconds) of the meters, or None.");
 }
 
 }  // namespace

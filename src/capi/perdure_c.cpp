@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/agreement.hpp"
+#include "pool_energy.hpp"
 #include "pool_handle.hpp"
 
 using perdure::Code;

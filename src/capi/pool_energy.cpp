@@ -1,5 +1,6 @@
 #include "pool_energy.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/agreement.hpp"
@@ -60,10 +61,15 @@ void PoolEnergy::tell(const std::string& sentence) const {
   std::fprintf(stderr, "perdure: %s: %s\n", path_.c_str(), sentence.c_str());
 }
 
+double PoolEnergy::interval_s() const {
+  if (plan_->works_s.empty()) return plan_->interval_s;
+  return plan_->works_s[std::min<std::size_t>(commits_, plan_->works_s.size() - 1)];
+}
+
 Result<int> PoolEnergy::commit_due() {
   if (!plan_) return 1;
   const double elapsed_s = static_cast<double>(monotonic_ns() - committed_ns_) / 1e9;
-  std::uint64_t due = group_.rank() == 0 && elapsed_s >= plan_->interval_s ? 1 : 0;
+  std::uint64_t due = group_.rank() == 0 && elapsed_s >= interval_s() ? 1 : 0;
   PERDURE_TRY(group_.all_max({&due, 1}));
   return static_cast<int>(due);
 }
@@ -79,6 +85,7 @@ void PoolEnergy::committed(std::uint64_t version) {
     }
   }
   committed_ns_ = monotonic_ns();
+  ++commits_;
 }
 
 }  // namespace perdure

@@ -40,6 +40,7 @@ class PoolEnergy {
   Status open_levels();
   void tell(const std::string& sentence) const;
   void committed(std::uint64_t version);
+  double interval_s() const;
 
   std::string path_;
   Group& group_;
@@ -48,6 +49,7 @@ class PoolEnergy {
   std::vector<Level> levels_;  // above the pool
   energy::LevelFiles files_;
   std::uint64_t committed_ns_ = 0;
+  std::uint64_t commits_ = 0;  // since the pool was opened
 };
 
 }  // namespace perdure

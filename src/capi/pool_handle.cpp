@@ -7,6 +7,7 @@
 
 #include "base/agreement.hpp"
 #include "pmem/region_format.hpp"
+#include "pool_energy.hpp"
 
 namespace perdure {
 namespace {

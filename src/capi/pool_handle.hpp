@@ -12,7 +12,10 @@
 #include "object/pool.hpp"
 #include "object/pool_directory.hpp"
 #include "perdure/perdure.h"
-#include "pool_energy.hpp"
+
+namespace perdure {
+class PoolEnergy;  // pool_energy.hpp
+}
 
 // The pool hands out arrays by address; they live as long as it does.
 struct perdure_array {

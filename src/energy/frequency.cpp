@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <sstream>
 #include <thread>
@@ -319,7 +320,13 @@ FrequencyReport FrequencyControl::cap(const Owner& owner, std::uint64_t khz) {
   });
 }
 
+// Nobody holds a cap where there is no state.
+bool FrequencyControl::has_state() const {
+  return std::filesystem::exists(directory_);
+}
+
 FrequencyReport FrequencyControl::release(const Owner& owner) {
+  if (!has_state()) return {};
   return change([&](FrequencyJournal& journal, FrequencyReport&) {
     for (PolicyRecord& policy : journal.policies) {
       std::erase_if(policy.owners, [&](const CapOwner& cap) { return cap.owner == owner; });
@@ -328,6 +335,7 @@ FrequencyReport FrequencyControl::release(const Owner& owner) {
 }
 
 FrequencyReport FrequencyControl::release_lasting() {
+  if (!has_state()) return {};
   return change([](FrequencyJournal& journal, FrequencyReport&) {
     for (PolicyRecord& policy : journal.policies) {
       std::erase_if(policy.owners, [](const CapOwner& cap) { return cap.owner.lasting; });
@@ -336,6 +344,7 @@ FrequencyReport FrequencyControl::release_lasting() {
 }
 
 FrequencyReport FrequencyControl::restore_stale() {
+  if (!has_state()) return {};
   return change([](FrequencyJournal&, FrequencyReport&) {});
 }
 

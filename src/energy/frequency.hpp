@@ -92,6 +92,7 @@ class FrequencyControl {
   Status settle(FrequencyJournal& journal, FrequencyReport& report);
   void check_boost(const FrequencyJournal& journal, FrequencyReport& report);
   std::string boot_id();
+  bool has_state() const;
 
   Sysfs& sysfs_;
   std::string directory_;

@@ -1,5 +1,5 @@
 // I/O worker: one of the processes of a measurement, that reads or writes its part from beginning
-// to end, as a checkpoint does.
+// to end, as a checkpoint does; and all of them, that begin at the same time.
 //
 // What is written can't be compressed or deduplicated: every 512 bytes differ. Caches don't help:
 // direct I/O, or fsync within the time that is measured; a read that is not direct has its pages
@@ -9,8 +9,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/io_permit.hpp"
 #include "base/status.hpp"
@@ -54,5 +56,11 @@ class IoWorker {
   int fd_ = -1;
   std::byte* buffer_ = nullptr;
 };
+
+// Each request in a process of its own, all let go when all are ready; times in their order. `look`
+// is called just before that, each quarter of a second, and when the last has ended. An error if
+// one fails or is killed; the others are waited for.
+Result<std::vector<IoTimes>> run_workers(const std::vector<IoRequest>& requests,
+                                         const std::function<void()>& look);
 
 }  // namespace perdure::energy

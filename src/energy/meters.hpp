@@ -81,6 +81,8 @@ class EnergySum {
   // To be called at least each second where power is shown instead of counted, and at least twice
   // within the time in which a counter goes half round. Nothing once M3 has failed.
   std::optional<double> sample();
+  // When sample() was called last (monotonic_ns).
+  std::uint64_t sampled_ns() const { return sampled_ns_; }
   const std::string& name() const { return name_; }
   const std::string& scope() const { return scope_; }
 

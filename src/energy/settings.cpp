@@ -25,6 +25,12 @@ std::optional<double> number_or_null(const Json& json, const char* key) {
   return number;
 }
 
+// The end of a confidence interval, which may lie below 0; a single sample has none.
+std::optional<double> interval_end(const Json& json, const char* key) {
+  if (!json.is_object() || !json.contains(key) || json[key].is_null()) return std::nullopt;
+  return json[key].get<double>();
+}
+
 double number(const Json& json, const char* key) {
   const auto found = number_or_null(json, key);
   if (!found) throw Wrong(std::string(key) + " is missing");
@@ -71,13 +77,13 @@ ProfilePoint point_of(const Json& json) {
   point.writers = whole(json, "writers", 1, writers_max);
   const Json& bandwidth = json.at("bandwidth_MBps");
   point.bandwidth = number(bandwidth, "mean");
-  point.bandwidth_low = number_or_null(bandwidth, "low").value_or(point.bandwidth);
-  point.bandwidth_high = number_or_null(bandwidth, "high").value_or(point.bandwidth);
+  point.bandwidth_low = interval_end(bandwidth, "low").value_or(point.bandwidth);
+  point.bandwidth_high = interval_end(bandwidth, "high").value_or(point.bandwidth);
   if (json.contains("energy_J_per_MB")) {
     const Json& energy = json["energy_J_per_MB"];
     point.energy = number_or_null(energy, "mean");
-    point.energy_low = number_or_null(energy, "low");
-    point.energy_high = number_or_null(energy, "high");
+    point.energy_low = interval_end(energy, "low");
+    point.energy_high = interval_end(energy, "high");
   }
   point.settled = !json.contains("settled") || json["settled"].get<bool>();
   return point;
@@ -150,6 +156,12 @@ Result<Plan> parse_plan(const std::string& text, const std::string& name) {
   return parse(text, name, "perdure-energy-plan", [](const Json& json) {
     Plan plan;
     plan.interval_s = number(json, "interval_s");
+    if (json.contains("schedule") && !json["schedule"].is_null()) {
+      plan.works_s = json["schedule"].at("works_s").get<std::vector<double>>();
+    }
+    for (const double work_s : plan.works_s) {
+      if (!std::isfinite(work_s) || work_s <= 0) throw Wrong("works_s has an interval of nothing");
+    }
     for (const Json& level : json.at("levels")) plan.levels.push_back(level_of(level));
     if (plan.levels.empty()) throw Wrong("it has no levels");
     if (plan.levels.front().every != 1) {

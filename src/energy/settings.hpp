@@ -50,6 +50,9 @@ struct PlanLevel {
 
 struct Plan {
   double interval_s = 0;
+  // Of a plan whose failures become rarer with time: the intervals from a start on; the last one
+  // goes on. Empty: interval_s always.
+  std::vector<double> works_s;
   std::vector<PlanLevel> levels;  // not empty
 };
 
