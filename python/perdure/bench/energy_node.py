@@ -101,7 +101,7 @@ def measure_kills(kinds: tuple[str, ...], each: Callable[[Fact], None]) -> None:
         for kind in kinds:
             with tempfile.TemporaryDirectory(prefix="perdure-bench-") as folder:
                 found = sweep_kills(kind, Path(folder))
-            case = f"restore {kind}"
+            case = f"restore-{kind}"
             each(Fact("energy", case, "kills", found["kills"], "", more={"calls": found["calls"]}))
             each(Fact("energy", case, "wrong", found["wrong"], "", target=0,
                       holds=found["wrong"] == 0))
