@@ -243,15 +243,21 @@ void run_trials(Sysfs& sysfs, PerfEvents& perf, std::vector<Trial>& trials, unsi
   load.join();
 }
 
-// Two names of one counter: they are as far, and have come as far. Two counters that differ are not
-// within a tenth of a joule of each other but by a rare accident.
-bool is_copy(const Trial& trial, const Trial& of) {
+// Two names of one counter: read between two looks at the other, it shows what lies between theirs,
+// however long the looks take. Two counters that differ do so by a rare accident, and not thrice.
+bool is_copy(Sysfs& sysfs, PerfEvents& perf, const Trial& trial, const Trial& of) {
   if (trial.meter->interface != of.meter->interface || trial.meter->is_power) return false;
-  constexpr double slack_j = 0.1;
-  const auto apart = [&](std::uint64_t a, std::uint64_t b) {
-    return static_cast<double>(a > b ? a - b : b - a) * trial.meter->unit_j;
-  };
-  return apart(*trial.before, *of.before) < slack_j && apart(*trial.after, *of.after) < slack_j;
+  constexpr double slack_j = 0.1;  // of two ways to one register that is renewed each millisecond
+  for (int look = 0; look < 3; ++look) {
+    const auto first = read_once(sysfs, perf, *of.meter, of.fds);
+    const auto between = read_once(sysfs, perf, *trial.meter, trial.fds);
+    const auto last = read_once(sysfs, perf, *of.meter, of.fds);
+    if (!first || !between || !last) return false;
+    const double value_j = static_cast<double>(*between) * trial.meter->unit_j;
+    if (value_j < static_cast<double>(*first) * of.meter->unit_j - slack_j) return false;
+    if (value_j > static_cast<double>(*last) * of.meter->unit_j + slack_j) return false;
+  }
+  return true;
 }
 
 bool may_be_counted(const Meter& meter) {
@@ -259,13 +265,13 @@ bool may_be_counted(const Meter& meter) {
   return meter.scope == "package" && meter.name != "psys" && meter.name != "energy-psys";
 }
 
-void choose_counted(std::vector<Trial>& trials) {
+void choose_counted(Sysfs& sysfs, PerfEvents& perf, std::vector<Trial>& trials) {
   for (std::size_t i = 0; i < trials.size(); ++i) {
     Meter& meter = *trials[i].meter;
     if (meter.alive != true || !may_be_counted(meter)) continue;
     meter.counted = true;
     for (std::size_t k = 0; k < i && meter.counted; ++k) {
-      if (!trials[k].meter->counted || !is_copy(trials[i], trials[k])) continue;
+      if (!trials[k].meter->counted || !is_copy(sysfs, perf, trials[i], trials[k])) continue;
       meter.counted = false;
       meter.reason = "the same counter as " + trials[k].meter->path;
     }
@@ -304,11 +310,11 @@ std::vector<Meter> probe_meters(Sysfs& sysfs, PerfEvents& perf, unsigned load_ms
     if (meter.readable) trials.push_back({&meter, open_all(perf, meter), {}, {}});
   }
   if (!trials.empty()) run_trials(sysfs, perf, trials, load_ms);
-  for (Trial& trial : trials) {
-    judge(trial);
+  for (const Trial& trial : trials) judge(trial);
+  choose_counted(sysfs, perf, trials);
+  for (const Trial& trial : trials) {
     for (const int fd : trial.fds) perf.close(fd);
   }
-  choose_counted(trials);
   return meters;
 }
 

@@ -100,10 +100,10 @@ TEST_F(Meters, are_summed_over_packages_and_memory) {
   auto sum = EnergySum::of(meters, sysfs_, perf_);
   ASSERT_NE(sum, nullptr);
   EXPECT_EQ(sum->scope(), "package");
-  sysfs_.tree().set(package, "4000000");  // from 1 J
-  sysfs_.tree().set(dram, "1500000");
+  sysfs_.tree().set(package, "16000000");  // from 13 J
+  sysfs_.tree().set(dram, "15500000");     // from 15 J
   EXPECT_DOUBLE_EQ(sum->sample().value_or(-1), 3.5);
-  sysfs_.tree().set(package, "5000000");
+  sysfs_.tree().set(package, "17000000");
   EXPECT_DOUBLE_EQ(sum->sample().value_or(-1), 4.5);
 }
 
@@ -123,7 +123,7 @@ TEST_F(Meters, that_wrap_at_work_are_summed_right) {
   auto sum = EnergySum::of(meters, sysfs_, perf_);
   ASSERT_NE(sum, nullptr);
   double wanted_j = 0;
-  std::uint64_t value_uj = 1'000'000;
+  std::uint64_t value_uj = 13'000'000;
   for (int i = 0; i < 10; ++i) {  // a third of the range each time
     const std::uint64_t range_uj = 262143328850;
     value_uj = (value_uj + range_uj / 3) % range_uj;

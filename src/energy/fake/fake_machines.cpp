@@ -63,7 +63,8 @@ void make_policies(const FakeTree& tree, const Kind& kind) {
 void make_zone(const FakeTree& tree, const std::string& zone, const char* name, int watts) {
   const std::string folder = "sys/class/powercap/" + zone;
   tree.set(folder + "/name", name);
-  tree.set(folder + "/energy_uj", "1000000");
+  // Counters of one machine are far apart, having wrapped at other times.
+  tree.set(folder + "/energy_uj", std::to_string(1'000'000 * (1 + zone.size())));
   tree.set(folder + "/max_energy_range_uj", "262143328850");
   if (watts > 0) tree.behave(folder + "/energy_uj power " + std::to_string(watts));
 }
