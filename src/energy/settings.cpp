@@ -85,7 +85,6 @@ ProfilePoint point_of(const Json& json) {
     point.energy_low = interval_end(energy, "low");
     point.energy_high = interval_end(energy, "high");
   }
-  point.settled = !json.contains("settled") || json["settled"].get<bool>();
   return point;
 }
 
@@ -189,12 +188,7 @@ Result<Plan> read_plan(const std::string& path) {
 std::optional<Settings> best_settings(const Profile& profile, IoKind kind) {
   std::vector<ProfilePoint> points;
   for (const ProfilePoint& point : profile.points) {
-    if (point.kind == kind && point.settled) points.push_back(point);
-  }
-  if (points.empty()) {  // all were measured in unrest: better than none
-    for (const ProfilePoint& point : profile.points) {
-      if (point.kind == kind) points.push_back(point);
-    }
+    if (point.kind == kind) points.push_back(point);
   }
   if (points.empty()) return std::nullopt;
   const bool by_energy = std::all_of(points.begin(), points.end(),

@@ -3,7 +3,8 @@
 // A profile (docs/format.md) holds what was measured; of its points the one with least energy per
 // byte is taken, or, where no energy is known, the fastest. Points whose confidence intervals
 // overlap that one's are as good as it: of them the one that changes least is taken, the default
-// clock first, then fewest writers. Nothing is made up between or beyond the points.
+// clock first, then fewest writers. A point that was measured in unrest has a wide interval, which
+// is all the weight that its unrest gets. Nothing is made up between or beyond the points.
 //
 // A plan holds what was decided: the interval, and the settings of each level.
 //
@@ -32,7 +33,6 @@ struct ProfilePoint {
   unsigned writers = 0;
   double bandwidth = 0, bandwidth_low = 0, bandwidth_high = 0;  // MB/s
   std::optional<double> energy, energy_low, energy_high;        // J/MB
-  bool settled = true;
 };
 
 struct Profile {

@@ -49,6 +49,14 @@ TEST(Profile, gives_fewest_writers_where_the_intervals_overlap) {
             1U);
 }
 
+TEST(Profile, gives_fewest_writers_where_noise_hides_the_best) {
+  EXPECT_EQ(best(point("write", "null", 1, 1685, 2445, 3205) + "," +
+                 point("write", "null", 2, 2096, 2446, 2796) + "," +
+                 point("write", "null", 8, 1898, 2098, 2298))
+                .writers,
+            1U);
+}
+
 TEST(Profile, gives_the_least_energy_where_all_points_have_it) {
   const Settings settings = best(
       point("write", "2100000", 1, 490, 500, 510, R"({"mean":0.9,"low":0.85,"high":0.95})") + "," +
