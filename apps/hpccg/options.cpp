@@ -46,6 +46,11 @@ void add_problem(CLI::App& app, Options& options) {
 void add_protection(CLI::App& app, Options& options) {
   add_choice(app, "--protect", options.protection, protections, "how the state survives");
   app.add_option("--every", options.every, "commit each N iterations")->check(CLI::PositiveNumber);
+  app.add_option(
+         "--commit-plan", options.commit_plan,
+         "of these, only when this plan of `perdure energy plan` says so (copy, async, twin, "
+         "log)")
+      ->check(CLI::ExistingFile);
   app.add_option("--pool", options.pool, "directory of the pool (copy, async, twin, log)");
   app.add_option("--disk-dir", options.disk_dir, "directory of the files (disk)");
   add_choice(app, "--checksum", options.checksum, checksums, "checksums of the arrays");
@@ -67,6 +72,15 @@ void check_windows(const Options& options) {
   throw CLI::ValidationError("--windows", "needs --protect copy, twin or log");
 }
 
+void check_plan(const Options& options) {
+  const bool has_pool =
+      options.protection == Protection::copy || options.protection == Protection::async ||
+      options.protection == Protection::twin || options.protection == Protection::log;
+  if (options.commit_plan.empty() || (has_pool && !options.windows)) return;
+  throw CLI::ValidationError("--commit-plan",
+                             "needs --protect copy, async, twin or log, without --windows");
+}
+
 }  // namespace
 
 const char* name_of(Protection protection) {
@@ -85,6 +99,7 @@ Options parse_options(int argc, char** argv, bool speaks) {
   try {
     app.parse(argc, argv);
     check_windows(options);
+    check_plan(options);
   } catch (const CLI::ParseError& error) {
     const int code = speaks ? app.exit(error) : error.get_exit_code();
     std::exit(code);

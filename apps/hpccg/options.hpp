@@ -20,6 +20,7 @@ struct Options {
   double tolerance = 0;  // of |r| / |b|; 0: always all iterations
   Protection protection = Protection::none;
   std::uint64_t every = 1;  // iterations between commits
+  std::string commit_plan;  // empty: by `every`; else of these, those that the plan says are due
   std::string pool = "hpccg.pool";
   std::string disk_dir = "hpccg.disk";
   Checksum checksum = Checksum::standard;

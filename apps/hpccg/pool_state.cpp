@@ -1,5 +1,6 @@
 #include "pool_state.hpp"
 
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 
@@ -39,6 +40,10 @@ PoolState::PoolState(const Grid& grid, const Options& options)
     : protection_(options.protection),
       streams_(protection_ == Protection::twin && options.twin_store == TwinStore::stream),
       extents_{grid.nx, grid.ny, grid.nz} {
+  // The library reads it where it opens the pool.
+  if (!options.commit_plan.empty()) {
+    setenv("PERDURE_ENERGY_PLAN", options.commit_plan.c_str(), 1);
+  }
   perdure_options open{};
   open.job = "hpccg";
   open.emulate = options.emulate.empty() ? nullptr : options.emulate.c_str();
@@ -123,6 +128,12 @@ void PoolState::before_writing_p() {
   const job::Stopwatch watch;
   check(perdure_before_write(p_), "perdure_before_write");
   waited_s_ += watch.seconds();
+}
+
+bool PoolState::commit_due() {
+  int due = 0;
+  check(perdure_commit_due(pool_, &due), "perdure_commit_due");
+  return due != 0;
 }
 
 void PoolState::commit() {

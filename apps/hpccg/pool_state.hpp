@@ -32,6 +32,7 @@ class PoolState final : public State {
   void before_writing_x_and_r() override;
   void before_writing_p() override;
   void advance() override { in_place_ = true; }
+  bool commit_due() override;
   void commit() override;
   void finish() override;
   std::uint64_t committed_bytes() const override;

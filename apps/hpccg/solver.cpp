@@ -101,7 +101,7 @@ void Solver::run(const Options& options) {
          std::sqrt(scalars.rtrans) > options.tolerance * b_norm) {
     const job::Stopwatch watch;
     iterate();
-    if (scalars.iteration % options.every == 0) {
+    if (scalars.iteration % options.every == 0 && state_.commit_due()) {
       state_.commit();
     } else {
       state_.advance();

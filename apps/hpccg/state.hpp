@@ -57,8 +57,9 @@ class State {
   virtual void before_writing_p() {}
 
   virtual void advance() {}
-  virtual void commit() { advance(); }  // collective
-  virtual void finish() {}              // collective; waits for the last commit
+  virtual bool commit_due() { return true; }  // collective; asked where a commit may be made
+  virtual void commit() { advance(); }        // collective
+  virtual void finish() {}                    // collective; waits for the last commit
 
   virtual std::uint64_t committed_bytes() const { return 0; }  // copied or flushed by this rank
   virtual std::uint64_t model_ns() const { return 0; }         // of an emulated device

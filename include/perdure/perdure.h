@@ -22,9 +22,9 @@
  *   - Every call returns 0 or a negative PERDURE_E code, and on failure leaves its out-parameters
  *     alone. perdure_last_error() gives the sentence, per thread.
  *   - Collective: with perdure_mpi.h a pool belongs to a communicator, and open, array_open,
- *     restart, commit, commit_begin, commit_wait and close are called by all its ranks in the same
- *     order. If one rank fails in such a call, all return an error (PERDURE_E_PEER_FAILED on the
- *     others). Without MPI a pool has one rank.
+ *     restart, commit, commit_due, commit_begin, commit_wait and close are called by all its ranks
+ *     in the same order. If one rank fails in such a call, all return an error
+ *     (PERDURE_E_PEER_FAILED on the others). Without MPI a pool has one rank.
  *   - Threads: one thread at a time calls into a pool. Different pools are independent.
  *   - Sizes are in bytes, shapes in elements, times in nanoseconds.
  *
@@ -214,6 +214,12 @@ PERDURE_API int perdure_write(perdure_array* array, uint64_t first, uint64_t cou
  * loses that version. On failure the previous version stays the newest, the arrays keep their
  * contents, and the caller may commit again. */
 PERDURE_API int perdure_commit(perdure_pool* pool, uint64_t* version);
+
+/* Whether a version is due: *due becomes 1 if the interval of the plan $PERDURE_ENERGY_PLAN
+ * (`perdure energy plan`) has passed since the last commit or the opening, else 0; without a plan
+ * always 1. Rank 0's clock decides. The plan's upper levels get their copies from the commits
+ * themselves. Collective. */
+PERDURE_API int perdure_commit_due(perdure_pool* pool, int* due);
 
 /* The same in two steps: the copies go on in another thread while the application computes. Until
  * perdure_before_write(array) has returned, or commit_wait, the application must not write to that

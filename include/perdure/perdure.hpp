@@ -247,6 +247,14 @@ class Pool {
   // its number. Collective. If it throws, the version before stays the newest.
   std::uint64_t commit() { return version_by(perdure_commit); }
 
+  // Whether the interval of the plan $PERDURE_ENERGY_PLAN has passed since the last commit; true
+  // without a plan. Collective.
+  bool commit_due() {
+    int due = 0;
+    check(perdure_commit_due(handle_, &due));
+    return due != 0;
+  }
+
   // The same in two steps, both collective; in between, Array::before_write() before writing.
   void commit_begin() { check(perdure_commit_begin(handle_)); }
   std::uint64_t commit_wait() { return version_by(perdure_commit_wait); }

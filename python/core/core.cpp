@@ -6,9 +6,10 @@ NB_MODULE(_core, core) {
   core.doc() =
       "What the command perdure reads through C++: pools, parts of cached files, traces, the "
       "device "
-      "table, the simulator of memories.";
+      "table, the simulator of memories, meters and clocks of this node.";
   nanobind::exception<perdure::python::StatusError>(core, "Error");
   perdure::python::bind_devices(core);
+  perdure::python::bind_energy(core);
   perdure::python::bind_pools(core);
   perdure::python::bind_parts(core);
   perdure::python::bind_sim(core);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/agreement.hpp"
+#include "pool_energy.hpp"
 #include "pool_handle.hpp"
 
 using perdure::check_no_objects;
@@ -205,6 +206,17 @@ int perdure_commit(perdure_pool* pool, uint64_t* version) {
     PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
     PERDURE_TRY(check_no_objects(pool));
     return store_value(pool->pool->commit(), version);
+  });
+}
+
+int perdure_commit_due(perdure_pool* pool, int* due) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need(pool != nullptr && due != nullptr, "a pool and a place are needed"));
+    if (!pool->energy) {
+      *due = 1;
+      return Status::success();
+    }
+    return store_value(pool->energy->commit_due(), due);
   });
 }
 

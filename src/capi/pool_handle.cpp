@@ -8,6 +8,7 @@
 #include "base/agreement.hpp"
 #include "ipv/object_set.hpp"
 #include "pmem/region_format.hpp"
+#include "pool_energy.hpp"
 
 namespace perdure {
 namespace {
@@ -99,10 +100,14 @@ Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure
   if (path == nullptr || *path == '\0' || pool == nullptr) {
     local = Status(Code::invalid_argument, "a path and a place for the pool are needed");
   }
-  PERDURE_TRY(agree(*group, local));
-  auto opened = open_pool(path, *group, converted.value());
-  if (!opened.ok()) return opened.status();
   auto handle = std::make_unique<perdure_pool>();
+  if (local.ok()) local = PoolEnergy::configure(path, *group, handle->energy);
+  PERDURE_TRY(agree(*group, local));
+  OpenOptions with = converted.take();
+  PoolEnergy::attach(handle->energy, with.pool);
+  auto opened = open_pool(path, *group, with);
+  if (!opened.ok()) return opened.status();
+  if (handle->energy) handle->energy->set_files(*opened.value());
   handle->group = std::move(group);
   handle->pool = opened.take();
   *pool = handle.release();

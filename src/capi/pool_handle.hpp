@@ -15,6 +15,7 @@
 
 namespace perdure {
 class ObjectSet;  // ipv/object_set.hpp
+class PoolEnergy;  // pool_energy.hpp
 }
 
 // The pool hands out arrays by address; they live as long as it does.
@@ -25,7 +26,8 @@ struct perdure_array {
 };
 
 struct perdure_pool {
-  std::unique_ptr<perdure::Group> group;  // outlives the pool
+  std::unique_ptr<perdure::Group> group;        // outlives the pool
+  std::shared_ptr<perdure::PoolEnergy> energy;  // outlives it too; null: nothing is asked for
   std::unique_ptr<perdure::Pool> pool;
   std::vector<std::unique_ptr<perdure_array>> arrays;
   bool of_windows = false;                // closed with its last window, not by perdure_close()

@@ -4,7 +4,8 @@
 
 namespace perdure {
 
-BackgroundSaver::BackgroundSaver(Device& device) : device_(device), thread_([this] { run(); }) {}
+BackgroundSaver::BackgroundSaver(Device& device, IoPermit* permit)
+    : device_(device), permit_(permit), thread_([this] { run(); }) {}
 
 BackgroundSaver::~BackgroundSaver() {
   {
@@ -61,6 +62,7 @@ void BackgroundSaver::run() {
 }
 
 void BackgroundSaver::save_all() {
+  const PermitScope permit(permit_, IoKind::write);
   Status status;
   for (VersionedArray* array : arrays_) {
     auto saved = array->save();

@@ -1,8 +1,8 @@
 // Background saver: one thread that saves arrays while the application computes.
 //
 // Threads: start() and the waits are called from the pool's thread. The thread touches only the
-// arrays handed to start(), in their order, and fences its own stores (device.hpp, D4); it never
-// calls the group.
+// arrays handed to start(), in their order, and fences its own stores (device.hpp, D4), all under
+// the permit, if there is one; it never calls the group.
 #pragma once
 
 #include <condition_variable>
@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/io_permit.hpp"
 #include "base/status.hpp"
 #include "object/versioned_array.hpp"
 #include "pmem/device.hpp"
@@ -19,7 +20,7 @@ namespace perdure {
 
 class BackgroundSaver {
  public:
-  explicit BackgroundSaver(Device& device);
+  BackgroundSaver(Device& device, IoPermit* permit);
   ~BackgroundSaver();  // finishes what was started
 
   void start(const std::vector<VersionedArray*>& arrays);
@@ -34,6 +35,7 @@ class BackgroundSaver {
   void save_all();
 
   Device& device_;
+  IoPermit* permit_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<VersionedArray*> arrays_;

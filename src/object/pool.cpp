@@ -188,6 +188,14 @@ Status Pool::save_arrays(std::uint64_t& bytes) {
   return Status::success();
 }
 
+// The permit covers what keeps the device busy: the copies, and their way to the medium. The fence
+// of commit.cpp, 1, then finds little to do; it may wait for nobody, so no permit is held in it.
+Status Pool::save_permitted(std::uint64_t& bytes) {
+  const PermitScope permit(options_.permit.get(), IoKind::write);
+  PERDURE_TRY(save_arrays(bytes));
+  return options_.permit ? device_->fence() : Status::success();
+}
+
 Status Pool::add_companion(Companion& companion) {
   PERDURE_TRY(check_usable());
   if (!restarted_) {
@@ -237,7 +245,7 @@ Result<std::uint64_t> Pool::commit(const Status& ready) {
 Result<std::uint64_t> Pool::save_and_finish(const Status& prepared, std::uint64_t start_ns) {
   std::uint64_t bytes = 0;
   Status data = prepared;
-  if (data.ok()) data = save_arrays(bytes);
+  if (data.ok()) data = save_permitted(bytes);
   if (data.ok()) data = prepare_companions();
   blocked_ns_ += monotonic_ns() - start_ns;
   return finish_commit(data, bytes);
@@ -271,7 +279,7 @@ Status Pool::commit_begin() {
   pending_staged_ = false;
   begun_ = prepare_version();
   PERDURE_TRY(begun_);
-  if (!saver_) saver_ = std::make_unique<BackgroundSaver>(*device_);
+  if (!saver_) saver_ = std::make_unique<BackgroundSaver>(*device_, options_.permit.get());
   saver_->start(to_save_);
   run_page_.set_phase(RunPhase::computing);
   return Status::success();
@@ -340,7 +348,7 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
   begin_building();
   begun_ = staged.ok() ? open_successor() : staged;
   PERDURE_TRY(begun_);
-  if (!saver_) saver_ = std::make_unique<BackgroundSaver>(*device_);
+  if (!saver_) saver_ = std::make_unique<BackgroundSaver>(*device_, options_.permit.get());
   saver_->start(to_save_);
   run_page_.set_phase(RunPhase::computing);
   return building_.version;
@@ -388,6 +396,7 @@ Result<std::uint64_t> Pool::finish_commit(const Status& data, std::uint64_t byte
   take_version();
   settle_retired(true);
   for (Companion* companion : companions_) companion->committed(building_.version);
+  if (options_.committed) options_.committed(building_.version);
   blocked_ns_ += monotonic_ns() - start_ns;
   status_.version = building_.version;
   status_.commits += 1;

@@ -8,11 +8,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/group.hpp"
+#include "base/io_permit.hpp"
 #include "base/status.hpp"
 #include "object/background_saver.hpp"
 #include "object/catalogue.hpp"
@@ -32,6 +34,11 @@ namespace perdure {
 struct PoolOptions {
   bool allow_older = false;   // accept an older version where the newest is damaged
   unsigned copy_threads = 1;  // that copy and flush
+  // Held while arrays are copied and made durable, and while they are loaded; null: none is needed.
+  std::shared_ptr<IoPermit> permit = nullptr;
+  // Called on all ranks when a version is committed and nothing stores to the device; may be
+  // collective.
+  std::function<void(std::uint64_t version)> committed = nullptr;
 };
 
 struct PoolStatus {
@@ -188,6 +195,7 @@ class Pool {
   Status open_successor();
   Status prepare_version();
   Status save_arrays(std::uint64_t& bytes);
+  Status save_permitted(std::uint64_t& bytes);
   Status prepare_companions();
   Result<std::uint64_t> save_and_finish(const Status& prepared, std::uint64_t start_ns);
   Status check_alone(const std::string& what) const;

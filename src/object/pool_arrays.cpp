@@ -153,6 +153,7 @@ Status Pool::load_array(OpenArray& open) {
 }
 
 Status Pool::load_all() {
+  const PermitScope permit(options_.permit.get(), IoKind::read);
   for (OpenArray& open : open_) PERDURE_TRY(load_array(open));
   return Status::success();
 }

@@ -15,6 +15,8 @@ Measured in this process:
 
     plan, plan-three-level   seconds for a plan from a profile of 56 points, or of three levels
     simulate, simulate-three-level   intervals_per_s on one core; sigmas from the exact model
+
+And of the node's part: restore-KIND and token (energy_node.py).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from perdure.bench import energy_plot
+from perdure.bench import energy_node, energy_plot
 from perdure.bench.energy_plot import bar_case
 from perdure.bench.facts import Fact
 from perdure.bench.programs import BenchFailed
@@ -56,6 +58,7 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
                 advance()
     except Wrong as failure:
         raise BenchFailed(str(failure)) from None
+    energy_node.measure(quick, each)
 
 
 def _fact(case: str, metric: str, value: float, unit: str, **more) -> Fact:

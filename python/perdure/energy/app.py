@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from perdure.energy.explain_command import explain
+from perdure.energy.node_commands import attach as attach_node_commands
 from perdure.energy.plan_command import plan
 from perdure.energy.simulate_command import simulate
 
@@ -16,3 +17,4 @@ app = typer.Typer(
 app.command("plan", no_args_is_help=True)(plan)
 app.command("simulate", no_args_is_help=True)(simulate)
 app.command("explain", no_args_is_help=True)(explain)
+attach_node_commands(app)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +18,12 @@ from perdure.run.rehearsal import POINTS, parse_rehearsal
 from perdure.run.report import job_json, print_report
 
 _REPORT_COLUMNS = 1000  # where stderr is no terminal: nothing is cut
+
+CommitPlan = Annotated[
+    Path | None,
+    typer.Option(metavar="PLAN", help="Commit as this plan of `perdure energy plan` says: its "
+                 "interval, levels, writers and clock.", show_default=False),
+]
 
 
 def run(
@@ -65,6 +72,7 @@ def run(
         typer.Option(metavar="mpich|openmpi", help="The job's MPI, for --cache.  [default: that "
                      "of its launcher]", show_default=False),
     ] = None,
+    commit_plan: CommitPlan = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing of its own.")] = False,
 ) -> None:
     """Run a job, show its commits, and start it again after a failure.
@@ -77,14 +85,13 @@ def run(
         rehearsal = kill_at and parse_rehearsal(kill_at, kill_rank, kill_point, command)
     except ValueError as wrong:
         raise typer.BadParameter(str(wrong), param_hint="--kill-at") from None
-    if restarts is None:
-        restarts = 1 if rehearsal else 0
+    restarts = int(bool(rehearsal)) if restarts is None else restarts
     request = JobRequest(
         command,
         restarts,
         rehearsal or None,
         Limits(timeout, hang_timeout),
-        _cache_environment(command, cache, cache_options, mpi),
+        _cache_environment(command, cache, cache_options, mpi) | _plan_environment(commit_plan),
     )
     result = run_job(request, make_live(quiet))
     _report(result, quiet, json_file)
@@ -105,6 +112,20 @@ def _cache_environment(
     except NoLibrary as missing:
         typer.echo(f"perdure: {missing}", err=True)
         raise typer.Exit(1) from None
+
+
+def _plan_environment(plan: Path | None) -> dict[str, str]:
+    """What tells the library of a plan, which is read here so that a wrong one is told at once."""
+    if plan is None:
+        return {}
+    from perdure.energy.plan_file import read_plan
+    from perdure.energy.quantities import Wrong
+
+    try:
+        read_plan(plan)
+    except Wrong as wrong:
+        raise typer.BadParameter(str(wrong), param_hint="--commit-plan") from None
+    return {"PERDURE_ENERGY_PLAN": str(plan.resolve())}
 
 
 def _report(result: JobResult, quiet: bool, json_file: str | None) -> None:

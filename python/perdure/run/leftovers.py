@@ -25,6 +25,7 @@ _MPI_NAMES = (
     "fi_shm*",
     "ofi_shm*",
     "Intel_MPI_*",
+    "perdure-tokens-*",
 )
 
 

@@ -1,0 +1,91 @@
+#include "pool_energy.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/agreement.hpp"
+#include "base/clock.hpp"
+
+namespace perdure {
+
+Status PoolEnergy::configure(const std::string& path, Group& group,
+                             std::shared_ptr<PoolEnergy>& made) {
+  auto configured = energy::configured_session(path);
+  if (!configured.ok()) return configured.status();
+  energy::Configured found = configured.take();
+  if (!found.session) return Status::success();
+  std::shared_ptr<PoolEnergy> energy(new PoolEnergy(path, group));
+  energy->session_ = std::move(found.session);
+  energy->plan_ = std::move(found.plan);
+  PERDURE_TRY(energy->open_levels());
+  if (group.rank() == 0 && !found.told.empty()) energy->tell("not applied: " + found.told);
+  energy->committed_ns_ = monotonic_ns();
+  made = std::move(energy);
+  return Status::success();
+}
+
+Status PoolEnergy::open_levels() {
+  if (!plan_) return Status::success();
+  for (std::size_t i = 1; i < plan_->levels.size(); ++i) {
+    const energy::PlanLevel& level = plan_->levels[i];
+    auto storage = energy::storage_of(energy::machine(), level.path);
+    if (!storage.ok()) return storage.status();
+    energy::SessionRequest request;
+    request.path = level.path;
+    request.write = level.write;
+    levels_.push_back({level, std::make_unique<energy::EnergySession>(energy::machine(),
+                                                                      storage.value(), request)});
+  }
+  return Status::success();
+}
+
+void PoolEnergy::attach(const std::shared_ptr<PoolEnergy>& energy, PoolOptions& options) {
+  if (!energy) return;
+  options.permit = energy->session_;
+  options.committed = [energy](std::uint64_t version) { energy->committed(version); };
+}
+
+PoolEnergy::~PoolEnergy() {
+  energy::report_session(*session_, path_, group_.rank());
+  for (const Level& level : levels_) {
+    energy::report_session(*level.session, level.plan.path, group_.rank());
+  }
+}
+
+void PoolEnergy::set_files(const Pool& pool) {
+  files_.pool = pool.directory();
+  files_.rank_file = const_cast<Pool&>(pool).device().file().path;
+}
+
+void PoolEnergy::tell(const std::string& sentence) const {
+  std::fprintf(stderr, "perdure: %s: %s\n", path_.c_str(), sentence.c_str());
+}
+
+double PoolEnergy::interval_s() const {
+  if (plan_->works_s.empty()) return plan_->interval_s;
+  return plan_->works_s[std::min<std::size_t>(commits_, plan_->works_s.size() - 1)];
+}
+
+Result<int> PoolEnergy::commit_due() {
+  if (!plan_) return 1;
+  const double elapsed_s = static_cast<double>(monotonic_ns() - committed_ns_) / 1e9;
+  std::uint64_t due = group_.rank() == 0 && elapsed_s >= interval_s() ? 1 : 0;
+  PERDURE_TRY(group_.all_max({&due, 1}));
+  return static_cast<int>(due);
+}
+
+void PoolEnergy::committed(std::uint64_t version) {
+  for (const Level& level : levels_) {
+    if (version % level.plan.every != 0) continue;
+    const Status copied =
+        energy::copy_to_level(group_, files_, level.plan.path, version, level.session.get());
+    if (!copied.ok() && copied.code() != Code::peer_failed) {
+      tell("level " + level.plan.name + " has no copy of version " + std::to_string(version) +
+           ": " + copied.message());
+    }
+  }
+  committed_ns_ = monotonic_ns();
+  ++commits_;
+}
+
+}  // namespace perdure

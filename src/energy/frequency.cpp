@@ -1,0 +1,365 @@
+// The order of writes in settle():
+//
+//   1  the journal: owners, originals, and every value that is about to be written (J1)
+//   2  the values, policy by policy; min before max where max is lowered, after it elsewhere (F3)
+//   3  what the kernel says they are now; then the journal without the policies that are done (J2)
+//
+// Killed before 1 is durable, nothing has changed. Killed later, whoever settles the same journal
+// again finds each limit at the value from before, or at one of `ours`, and continues.
+#include "energy/frequency.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <sstream>
+#include <thread>
+
+#include "energy/state_directory.hpp"
+
+namespace perdure::energy {
+namespace {
+
+constexpr const char* policies_path = "sys/devices/system/cpu/cpufreq";
+// Drivers round to a step of the bus clock at most.
+constexpr std::uint64_t step_khz = 100'000;
+// A clock that is above the cap by more than this was not capped.
+constexpr std::uint64_t effect_slack_percent = 5;
+
+std::string path_of(const std::string& policy, const char* file) {
+  return std::string(policies_path) + "/" + policy + "/" + file;
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+std::vector<std::uint64_t> numbers_of(const std::string& text) {
+  std::vector<std::uint64_t> numbers;
+  for (const std::string& word : words_of(text)) {
+    if (const auto number = number_of(word)) numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+std::string mhz(std::uint64_t khz) {
+  return std::to_string(khz / 1000) + " MHz";
+}
+
+std::string refused(const char* file, int error_number) {
+  std::string text = std::string(file) + ": " + std::strerror(error_number);
+  if (error_number == EACCES || error_number == EPERM || error_number == EROFS) {
+    text += "; let an administrator make the file writable for you (docs/energy.md)";
+  }
+  return text;
+}
+
+// One limit of one policy that is to be changed.
+struct Write {
+  PolicyRecord* policy;
+  Limit* limit;
+  const char* file;
+  std::uint64_t before_khz;
+  std::uint64_t wanted_khz;
+  PolicyReport* report;
+};
+
+bool is_ours(const Limit& limit, std::uint64_t khz) {
+  const bool interrupted = limit.ours_khz.size() > 1;  // died between the steps 1 and 3
+  return std::any_of(limit.ours_khz.begin(), limit.ours_khz.end(), [&](std::uint64_t ours) {
+    const std::uint64_t apart = khz > ours ? khz - ours : ours - khz;
+    return apart == 0 || (interrupted && apart <= step_khz);
+  });
+}
+
+std::uint64_t least_cap(const PolicyRecord& policy, std::uint64_t otherwise) {
+  for (const CapOwner& owner : policy.owners) otherwise = std::min(otherwise, owner.cap_khz);
+  return otherwise;
+}
+
+PolicyReport& report_of(FrequencyReport& report, const std::string& policy) {
+  for (PolicyReport& known : report.policies) {
+    if (known.policy == policy) return known;
+  }
+  report.policies.push_back({policy, 0, {}, {}, {}});
+  return report.policies.back();
+}
+
+// EBUSY passes by: a processor that comes or goes.
+int write_patiently(Sysfs& sysfs, const std::string& path, std::uint64_t khz) {
+  int failed = 0;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    failed = sysfs.write(path, std::to_string(khz));
+    if (failed != EBUSY) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return failed;
+}
+
+// Step 2 and the first half of 3 for one limit.
+void carry_out(Sysfs& sysfs, const Write& write) {
+  const std::string path = path_of(write.policy->name, write.file);
+  const int failed = write_patiently(sysfs, path, write.wanted_khz);
+  const auto now = read_number(sysfs, path);
+  write.limit->ours_khz = {now.value_or(write.wanted_khz)};
+  if (failed == ENOENT || !now) {
+    write.report->reason = "the policy has vanished";
+  } else if (failed != 0) {
+    write.report->reason = refused(write.file, failed);
+  } else if (*now == write.before_khz) {
+    write.report->reason = std::string("the kernel accepted ") + mhz(write.wanted_khz) + " for " +
+                           write.file + " and kept " + mhz(*now);
+  }
+}
+
+// What is to be written to one limit; nothing if it is right, or another's.
+std::optional<Write> plan_write(Sysfs& sysfs, PolicyRecord& policy, Limit& limit, const char* file,
+                                std::uint64_t wanted_khz, PolicyReport& report) {
+  const auto now = read_number(sysfs, path_of(policy.name, file));
+  if (!now) {
+    report.reason = "the policy has vanished";
+    return std::nullopt;
+  }
+  if (*now == wanted_khz) return std::nullopt;
+  if (!is_ours(limit, *now)) {
+    report.reason = std::string("somebody else has set ") + file + " to " + mhz(*now) +
+                    " meanwhile; it was left alone";
+    return std::nullopt;
+  }
+  limit.ours_khz = {*now, wanted_khz};
+  return Write{&policy, &limit, file, *now, wanted_khz, &report};
+}
+
+// Both limits of a policy, in the order of F3.
+void plan_policy(Sysfs& sysfs, PolicyRecord& policy, PolicyReport& report,
+                 std::vector<Write>& writes) {
+  const std::uint64_t max_khz = least_cap(policy, policy.max.original_khz);
+  const std::uint64_t min_khz = std::min(policy.min.original_khz, max_khz);
+  const auto min = plan_write(sysfs, policy, policy.min, "scaling_min_freq", min_khz, report);
+  const auto max = plan_write(sysfs, policy, policy.max, "scaling_max_freq", max_khz, report);
+  const bool lowers = max && max->wanted_khz < max->before_khz;
+  if (min && lowers) writes.push_back(*min);
+  if (max) writes.push_back(*max);
+  if (min && !lowers) writes.push_back(*min);
+}
+
+// True when nothing of ours is left in the policy (J2).
+bool is_settled(Sysfs& sysfs, const PolicyRecord& policy) {
+  if (!policy.owners.empty()) return false;
+  const auto is_back = [&](const Limit& limit, const char* file) {
+    const auto now = read_number(sysfs, path_of(policy.name, file));
+    return now && (*now == limit.original_khz || !is_ours(limit, *now));
+  };
+  return is_back(policy.max, "scaling_max_freq") && is_back(policy.min, "scaling_min_freq");
+}
+
+void drop_dead_owners(FrequencyJournal& journal) {
+  for (PolicyRecord& policy : journal.policies) {
+    std::erase_if(policy.owners, [](const CapOwner& cap) { return !is_alive(cap.owner); });
+  }
+}
+
+std::string boost_path_of(Sysfs& sysfs) {
+  for (const char* path :
+       {"sys/devices/system/cpu/cpufreq/boost", "sys/devices/system/cpu/intel_pstate/no_turbo"}) {
+    if (sysfs.read(path).ok()) return path;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<FrequencyPolicy> frequency_policies(Sysfs& sysfs) {
+  std::vector<FrequencyPolicy> policies;
+  for (const std::string& name : sysfs.list(policies_path)) {
+    if (!name.starts_with("policy")) continue;
+    FrequencyPolicy policy;
+    policy.name = name;
+    policy.driver = read_text(sysfs, path_of(name, "scaling_driver"));
+    policy.governor = read_text(sysfs, path_of(name, "scaling_governor"));
+    policy.governors = words_of(read_text(sysfs, path_of(name, "scaling_available_governors")));
+    policy.min_khz = read_number(sysfs, path_of(name, "scaling_min_freq"));
+    policy.max_khz = read_number(sysfs, path_of(name, "scaling_max_freq"));
+    policy.current_khz = read_number(sysfs, path_of(name, "scaling_cur_freq"));
+    policy.least_khz = read_number(sysfs, path_of(name, "cpuinfo_min_freq"));
+    policy.most_khz = read_number(sysfs, path_of(name, "cpuinfo_max_freq"));
+    policy.steps_khz = numbers_of(read_text(sysfs, path_of(name, "scaling_available_frequencies")));
+    std::sort(policy.steps_khz.begin(), policy.steps_khz.end());
+    policy.settable = policy.max_khz && sysfs.writable(path_of(name, "scaling_max_freq"));
+    policies.push_back(std::move(policy));
+  }
+  std::sort(policies.begin(), policies.end(), [](const auto& a, const auto& b) {
+    return a.name.size() != b.name.size() ? a.name.size() < b.name.size() : a.name < b.name;
+  });
+  return policies;
+}
+
+bool FrequencyReport::applied() const {
+  return reason.empty() && !policies.empty() &&
+         std::all_of(policies.begin(), policies.end(),
+                     [](const PolicyReport& policy) { return policy.reason.empty(); });
+}
+
+std::string FrequencyReport::not_applied() const {
+  if (!reason.empty()) return reason;
+  std::size_t failed = 0;
+  const PolicyReport* first = nullptr;
+  for (const PolicyReport& policy : policies) {
+    if (policy.reason.empty()) continue;
+    ++failed;
+    if (first == nullptr) first = &policy;
+  }
+  if (first == nullptr) return {};
+  std::string text = first->policy + ": " + first->reason;
+  if (failed > 1) text += " (and " + std::to_string(failed - 1) + " more policies)";
+  return text;
+}
+
+std::string FrequencyControl::boot_id() {
+  return read_text(sysfs_, "proc/sys/kernel/random/boot_id");
+}
+
+std::string FrequencyControl::why_not() {
+  const auto policies = frequency_policies(sysfs_);
+  if (policies.empty()) {
+    return "this machine has no frequency policies (/" + std::string(policies_path) +
+           " is empty; usual in virtual machines)";
+  }
+  if (std::any_of(policies.begin(), policies.end(), [](const auto& p) { return p.settable; })) {
+    return {};
+  }
+  return refused("scaling_max_freq", EACCES);
+}
+
+void FrequencyControl::add_owner(FrequencyJournal& journal, const Owner& owner, std::uint64_t khz,
+                                 FrequencyReport& report) {
+  for (const FrequencyPolicy& policy : frequency_policies(sysfs_)) {
+    PolicyReport& about = report_of(report, policy.name);
+    about.requested_khz = std::max(khz, policy.least_khz.value_or(0));
+    if (!policy.max_khz || !policy.min_khz) {
+      about.reason = "the policy has vanished";
+      continue;
+    }
+    if (!policy.settable) {
+      about.applied_khz = policy.max_khz;
+      about.reason = refused("scaling_max_freq", EACCES);
+      continue;
+    }
+    auto known = std::find_if(journal.policies.begin(), journal.policies.end(),
+                              [&](const PolicyRecord& p) { return p.name == policy.name; });
+    if (known == journal.policies.end()) {
+      journal.policies.push_back({policy.name,
+                                  {*policy.max_khz, {*policy.max_khz}},
+                                  {*policy.min_khz, {*policy.min_khz}},
+                                  {}});
+      known = journal.policies.end() - 1;
+    }
+    std::erase_if(known->owners, [&](const CapOwner& cap) { return cap.owner == owner; });
+    known->owners.push_back({owner, about.requested_khz});
+  }
+}
+
+Status FrequencyControl::settle(FrequencyJournal& journal, FrequencyReport& report) {
+  std::vector<Write> writes;
+  for (const PolicyRecord& policy : journal.policies) report_of(report, policy.name);
+  for (PolicyRecord& policy : journal.policies) {
+    plan_policy(sysfs_, policy, report_of(report, policy.name), writes);
+  }
+  PERDURE_TRY(store_journal(directory_, journal));             // 1
+  for (const Write& write : writes) carry_out(sysfs_, write);  // 2
+  for (PolicyReport& about : report.policies) {
+    about.applied_khz = read_number(sysfs_, path_of(about.policy, "scaling_max_freq"));
+  }
+  check_boost(journal, report);
+  std::erase_if(journal.policies,
+                [&](const PolicyRecord& policy) { return is_settled(sysfs_, policy); });
+  return store_journal(directory_, journal);  // 3
+}
+
+void FrequencyControl::check_boost(const FrequencyJournal& journal, FrequencyReport& report) {
+  if (journal.boost_path.empty()) return;
+  const std::string now = read_text(sysfs_, journal.boost_path);
+  if (now == journal.boost) return;
+  report.boost = "/" + journal.boost_path + " was " + journal.boost +
+                 " when the clock was capped and is " + now + ": somebody else changed it";
+}
+
+template <typename Change>
+FrequencyReport FrequencyControl::change(const Change& change_owners) {
+  FrequencyReport report;
+  const auto lock = StateLock::take(directory_, lock_wait_ms_);
+  if (!lock.ok()) {
+    report.reason = lock.status().message();
+    return report;
+  }
+  auto journal = load_journal(directory_, boot_id());
+  if (!journal.ok()) {
+    report.reason = journal.status().message();
+    return report;
+  }
+  if (journal.value().policies.empty()) {
+    journal.value().boost_path = boost_path_of(sysfs_);
+    journal.value().boost = read_text(sysfs_, journal.value().boost_path);
+  }
+  drop_dead_owners(journal.value());
+  change_owners(journal.value(), report);
+  const Status settled = settle(journal.value(), report);
+  if (!settled.ok()) report.reason = settled.message();
+  return report;
+}
+
+FrequencyReport FrequencyControl::cap(const Owner& owner, std::uint64_t khz) {
+  FrequencyReport none;
+  none.reason = why_not();
+  if (!none.reason.empty()) return none;
+  return change([&](FrequencyJournal& journal, FrequencyReport& report) {
+    add_owner(journal, owner, khz, report);
+  });
+}
+
+// Nobody holds a cap where there is no state.
+bool FrequencyControl::has_state() const {
+  return std::filesystem::exists(directory_);
+}
+
+FrequencyReport FrequencyControl::release(const Owner& owner) {
+  if (!has_state()) return {};
+  return change([&](FrequencyJournal& journal, FrequencyReport&) {
+    for (PolicyRecord& policy : journal.policies) {
+      std::erase_if(policy.owners, [&](const CapOwner& cap) { return cap.owner == owner; });
+    }
+  });
+}
+
+FrequencyReport FrequencyControl::release_lasting() {
+  if (!has_state()) return {};
+  return change([](FrequencyJournal& journal, FrequencyReport&) {
+    for (PolicyRecord& policy : journal.policies) {
+      std::erase_if(policy.owners, [](const CapOwner& cap) { return cap.owner.lasting; });
+    }
+  });
+}
+
+FrequencyReport FrequencyControl::restore_stale() {
+  if (!has_state()) return {};
+  return change([](FrequencyJournal&, FrequencyReport&) {});
+}
+
+Result<FrequencyJournal> FrequencyControl::journal() {
+  return load_journal(directory_, boot_id());
+}
+
+void FrequencyControl::measure_effect(FrequencyReport& report) {
+  for (PolicyReport& policy : report.policies) {
+    policy.effective_khz = read_number(sysfs_, path_of(policy.policy, "scaling_cur_freq"));
+    if (!policy.effective_khz || !policy.applied_khz || !policy.reason.empty()) continue;
+    if (*policy.effective_khz <= *policy.applied_khz * (100 + effect_slack_percent) / 100) continue;
+    policy.reason =
+        "capped at " + mhz(*policy.applied_khz) + ", but it runs at " + mhz(*policy.effective_khz);
+  }
+}
+
+}  // namespace perdure::energy

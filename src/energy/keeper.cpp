@@ -1,0 +1,125 @@
+#include "energy/keeper.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "energy/frequency.hpp"
+#include "energy/sysfs.hpp"
+
+extern char** environ;
+
+namespace perdure::energy {
+namespace {
+
+// Near the file that holds this function: libperdure.so, perdure/_core.so or a program.
+std::string find_keeper() {
+  const char* given = std::getenv("PERDURE_KEEPER");
+  if (given != nullptr && *given != '\0') return given;
+  Dl_info here{};
+  if (::dladdr(reinterpret_cast<void*>(&run_keeper), &here) == 0) return {};
+  std::error_code error;
+  const std::filesystem::path folder =
+      std::filesystem::canonical(here.dli_fname, error).parent_path();
+  for (const char* place : {".", "../libexec/perdure", "../../libexec/perdure", "../energy",
+                            "../../src/energy", "../../../src/energy"}) {
+    const std::string path = folder / place / "perdure-keeper";
+    if (::access(path.c_str(), X_OK) == 0) return path;
+  }
+  return {};
+}
+
+Status missing(const std::string& what) {
+  return {Code::not_found, what +
+                               ": after a kill the clock is restored only by the next run or "
+                               "by `perdure energy restore --stale`"};
+}
+
+// What the keeper holds: the pipe as its input, and nothing of the owner's.
+int spawn(const std::string& program, int input, const std::vector<std::string>& words,
+          pid_t& child) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_adddup2(&actions, input, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+  posix_spawn_file_actions_addchdir_np(&actions, "/");
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  const int failed =
+      ::posix_spawn(&child, program.c_str(), &actions, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  return failed;
+}
+
+}  // namespace
+
+Status Keeper::start(const std::string& state_directory, const Owner& owner) {
+  if (running()) return Status::success();
+  const std::string program = find_keeper();
+  if (program.empty() || program == "off") return missing("there is no perdure-keeper");
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return errno_status("make a pipe", errno);
+  pid_t child = 0;
+  const int failed =
+      spawn(program, ends[0],
+            {program, state_directory, std::to_string(owner.pid), std::to_string(owner.start_ticks),
+             std::to_string(owner.pid_namespace), std::to_string(owner.serial)},
+            child);
+  ::close(ends[0]);
+  if (failed != 0) {
+    ::close(ends[1]);
+    return missing(errno_status("start " + program, failed).message());
+  }
+  // It forks and goes on as nobody's child, so that the application never meets it in wait().
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pipe_fd_ = ends[1];
+  return Status::success();
+}
+
+Keeper::~Keeper() {
+  if (pipe_fd_ >= 0) ::close(pipe_fd_);
+}
+
+int run_keeper(int argc, char** argv) {
+  if (argc != 6) return 2;
+  const std::string directory = argv[1];
+  Owner owner;
+  std::array<std::uint64_t, 4> numbers{};
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto number = number_of(argv[i + 2]);
+    if (!number) return 2;
+    numbers[i] = *number;
+  }
+  owner.pid = static_cast<std::int64_t>(numbers[0]);
+  owner.start_ticks = numbers[1];
+  owner.pid_namespace = numbers[2];
+  owner.serial = numbers[3];
+  if (::fork() != 0) return 0;
+  for (const int ignored : {SIGHUP, SIGINT, SIGTERM, SIGQUIT}) std::signal(ignored, SIG_IGN);
+  char byte = 0;
+  ssize_t count = 0;
+  do {
+    count = ::read(0, &byte, 1);
+  } while (count > 0 || (count < 0 && errno == EINTR));
+  FrequencyControl control(machine(), directory, 10'000);
+  return control.release(owner).reason.empty() ? 0 : 1;
+}
+
+}  // namespace perdure::energy

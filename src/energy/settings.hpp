@@ -1,0 +1,67 @@
+// Settings: what a profile or a plan says about reading and writing a path.
+//
+// A profile (docs/format.md) holds what was measured; of its points the one with least energy per
+// byte is taken, or, where no energy is known, the fastest. Points whose confidence intervals
+// overlap that one's are as good as it: of them the one that changes least is taken, the default
+// clock first, then fewest writers. A point that was measured in unrest has a wide interval, which
+// is all the weight that its unrest gets. Nothing is made up between or beyond the points.
+//
+// A plan holds what was decided: the interval, and the settings of each level.
+//
+// Pure, but for read_*(). Failure: a file that is none is Code::invalid_argument, one of a newer
+// schema Code::newer_format; the sentence names the file and the key.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/io_permit.hpp"
+#include "base/status.hpp"
+
+namespace perdure::energy {
+
+struct Settings {
+  std::optional<std::uint64_t> freq_khz;  // absent: the clock is left alone
+  unsigned writers = 0;                   // at a time on a node; 0: as many as like
+};
+
+struct ProfilePoint {
+  IoKind kind = IoKind::write;
+  std::optional<std::uint64_t> freq_khz;
+  unsigned writers = 0;
+  double bandwidth = 0, bandwidth_low = 0, bandwidth_high = 0;  // MB/s
+  std::optional<double> energy, energy_low, energy_high;        // J/MB
+};
+
+struct Profile {
+  std::string device;  // "": not known
+  std::vector<ProfilePoint> points;
+};
+
+struct PlanLevel {
+  std::string name;
+  unsigned every = 1;  // versions
+  std::string path;    // "": the pool's own
+  Settings write;
+  Settings read;
+};
+
+struct Plan {
+  double interval_s = 0;
+  // Of a plan whose failures become rarer with time: the intervals from a start on; the last one
+  // goes on. Empty: interval_s always.
+  std::vector<double> works_s;
+  std::vector<PlanLevel> levels;  // not empty
+};
+
+Result<Profile> parse_profile(const std::string& text, const std::string& name);
+Result<Plan> parse_plan(const std::string& text, const std::string& name);
+Result<Profile> read_profile(const std::string& path);
+Result<Plan> read_plan(const std::string& path);
+
+// Nothing if the profile has no points of this kind.
+std::optional<Settings> best_settings(const Profile& profile, IoKind kind);
+
+}  // namespace perdure::energy

@@ -1,0 +1,107 @@
+#include "energy/sysfs.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <cstdlib>
+
+namespace perdure::energy {
+
+FileSysfs::FileSysfs(std::string root) : root_(std::move(root)) {
+  while (!root_.empty() && root_.back() == '/') root_.pop_back();
+}
+
+SysfsText FileSysfs::read(const std::string& path) {
+  const int fd = ::open(at(path).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {errno, {}};
+  SysfsText got;
+  std::array<char, 4096> buffer{};
+  for (;;) {
+    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) got.error_number = errno;
+    if (count <= 0) break;
+    got.text.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+  ::close(fd);
+  while (!got.text.empty() && (got.text.back() == '\n' || got.text.back() == ' ')) {
+    got.text.pop_back();
+  }
+  return got;
+}
+
+int FileSysfs::write(const std::string& path, const std::string& text) {
+  const int fd = ::open(at(path).c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  ssize_t count = 0;
+  do {
+    count = ::write(fd, text.data(), text.size());
+  } while (count < 0 && errno == EINTR);
+  const int failed = count < 0 ? errno : count < static_cast<ssize_t>(text.size()) ? EIO : 0;
+  ::close(fd);
+  return failed;
+}
+
+std::vector<std::string> FileSysfs::list(const std::string& path) {
+  std::vector<std::string> names;
+  DIR* folder = ::opendir(at(path).c_str());
+  if (folder == nullptr) return names;
+  while (const dirent* entry = ::readdir(folder)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  ::closedir(folder);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool FileSysfs::writable(const std::string& path) {
+  return ::access(at(path).c_str(), W_OK) == 0;
+}
+
+std::string FileSysfs::resolve(const std::string& path) {
+  std::array<char, PATH_MAX> full{};
+  std::array<char, PATH_MAX> top{};
+  if (::realpath(at(path).c_str(), full.data()) == nullptr) return {};
+  if (::realpath((root_ + "/").c_str(), top.data()) == nullptr) return {};
+  const std::string whole = full.data();
+  const std::string root = top.data();
+  if (root == "/") return whole.substr(1);
+  return whole.starts_with(root + "/") ? whole.substr(root.size() + 1) : std::string();
+}
+
+std::string sysfs_root() {
+  const char* given = std::getenv("PERDURE_SYSFS_ROOT");
+  std::string root = given == nullptr ? "" : given;
+  while (!root.empty() && root.back() == '/') root.pop_back();
+  return root;
+}
+
+Sysfs& machine() {
+  static FileSysfs files(sysfs_root());
+  return files;
+}
+
+std::optional<std::uint64_t> number_of(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<std::uint64_t> read_number(Sysfs& sysfs, const std::string& path) {
+  const SysfsText got = sysfs.read(path);
+  return got.ok() ? number_of(got.text) : std::nullopt;
+}
+
+std::string read_text(Sysfs& sysfs, const std::string& path) {
+  return sysfs.read(path).text;
+}
+
+}  // namespace perdure::energy

@@ -1,0 +1,247 @@
+#include "energy/tokens.hpp"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/clock.hpp"
+
+namespace perdure::energy {
+namespace {
+
+constexpr off_t guard_byte = 0;
+constexpr off_t users_byte = 1;
+constexpr off_t slot_bytes = 16;
+constexpr off_t ticket_bytes = 1 << 20;
+constexpr unsigned slots_max = 4096;
+constexpr std::size_t page_bytes = 4096;
+constexpr const char* shared_memory = "/dev/shm";
+
+struct flock range_lock(short type, off_t first, off_t count) {
+  struct flock lock{};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = first;
+  lock.l_len = count;
+  return lock;
+}
+
+bool set_lock(int fd, int command, short type, off_t byte) {
+  struct flock lock = range_lock(type, byte, 1);
+  int failed = 0;
+  do {
+    failed = ::fcntl(fd, command, &lock);
+  } while (failed != 0 && errno == EINTR);
+  return failed == 0;
+}
+
+bool try_lock(int fd, short type, off_t byte) {
+  return set_lock(fd, F_OFD_SETLK, type, byte);
+}
+void unlock(int fd, off_t byte) {
+  set_lock(fd, F_OFD_SETLK, F_UNLCK, byte);
+}
+
+// Letters that may stand in a file's name.
+std::string plain(std::string text) {
+  for (char& letter : text) {
+    const bool fine = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+                      (letter >= '0' && letter <= '9') || letter == '.' || letter == '_';
+    if (!fine) letter = '_';
+  }
+  return text.empty() ? "none" : text.substr(0, 64);
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string prefix() {
+  return "perdure-tokens-" + std::to_string(::geteuid()) + "-";
+}
+
+// The batch system's job, so that jobs of one user don't wait for each other's bugs.
+std::string job_name() {
+  for (const char* name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"}) {
+    if (const std::string job = environment(name); !job.empty()) return plain(job);
+  }
+  return "node";
+}
+
+bool same_file(int fd, const std::string& path) {
+  struct stat held{};
+  struct stat named{};
+  return ::fstat(fd, &held) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+}
+
+// Removes the file if nobody else uses it. `fd` holds no share of the users' byte any more.
+bool remove_if_unused(int fd, const std::string& path) {
+  if (!try_lock(fd, F_WRLCK, users_byte)) return false;
+  if (same_file(fd, path)) ::unlink(path.c_str());
+  return true;
+}
+
+}  // namespace
+
+struct WriterTokens::Words {
+  std::atomic<std::uint64_t> next_ticket;
+  std::atomic<std::uint32_t> changes;  // the futex
+};
+
+WriterTokens::WriterTokens(const std::string& device) : shared_(false) {
+  const std::string given = environment("PERDURE_ENERGY_TOKENS");
+  shared_ = !given.empty();
+  path_ = shared_ ? given + "/" + plain(device)
+                  : std::string(shared_memory) + "/" + prefix() + job_name() + "-" + plain(device);
+}
+
+WriterTokens::WriterTokens(const std::string& path, bool shared) : path_(path), shared_(shared) {}
+
+WriterTokens::~WriterTokens() {
+  release();
+  close();
+}
+
+// A file that is removed between open and the lock is not the one that others will find.
+Status WriterTokens::open() {
+  if (fd_ >= 0) return Status::success();
+  if (!shared_) remove_unused_tokens();
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, shared_ ? 0660 : 0600);
+    if (fd_ < 0) return errno_status("open " + path_, errno);
+    if (try_lock(fd_, F_RDLCK, users_byte) && same_file(fd_, path_)) return map();
+    ::close(fd_);
+    fd_ = -1;
+    ::usleep(1000);
+  }
+  return {Code::busy, path_ + " is being removed all the time"};
+}
+
+Status WriterTokens::map() {
+  struct stat status{};
+  if (::fstat(fd_, &status) != 0) return errno_status("stat " + path_, errno);
+  if (!S_ISREG(status.st_mode) || (!shared_ && status.st_uid != ::geteuid())) {
+    return {Code::foreign, path_ + " belongs to somebody else; have it removed"};
+  }
+  if (status.st_size < static_cast<off_t>(page_bytes) && ::ftruncate(fd_, page_bytes) != 0) {
+    return errno_status("make " + path_, errno);
+  }
+  void* mapped = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  if (mapped == MAP_FAILED) return errno_status("map " + path_, errno);
+  words_ = static_cast<Words*>(mapped);  // zeros are a fresh file's words
+  return Status::success();
+}
+
+void WriterTokens::close() {
+  if (words_ != nullptr) ::munmap(words_, page_bytes);
+  words_ = nullptr;
+  if (fd_ < 0) return;
+  if (!shared_) remove_if_unused(fd_, path_);
+  ::close(fd_);
+  fd_ = -1;
+}
+
+// The ticket's byte is locked before the guard is given back, so that a later ticket sees it (T1).
+Result<std::uint64_t> WriterTokens::draw_ticket() {
+  if (!set_lock(fd_, F_OFD_SETLKW, F_WRLCK, guard_byte)) {
+    return errno_status("lock " + path_, errno);
+  }
+  const std::uint64_t ticket = words_->next_ticket.fetch_add(1) & 0xffff'ffff'ffffU;
+  const bool locked = try_lock(fd_, F_WRLCK, ticket_bytes + static_cast<off_t>(ticket));
+  const int failed = errno;
+  unlock(fd_, guard_byte);
+  if (!locked) return errno_status("lock a ticket in " + path_, failed);
+  return ticket;
+}
+
+bool WriterTokens::is_first(std::uint64_t ticket) const {
+  if (ticket == 0) return true;
+  struct flock lock = range_lock(F_WRLCK, ticket_bytes, static_cast<off_t>(ticket));
+  return ::fcntl(fd_, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+}
+
+bool WriterTokens::take_slot(unsigned limit) {
+  for (unsigned slot = 0; slot < limit; ++slot) {
+    if (!try_lock(fd_, F_WRLCK, slot_bytes + static_cast<off_t>(slot))) continue;
+    slot_ = static_cast<int>(slot);
+    return true;
+  }
+  return false;
+}
+
+bool WriterTokens::wait_for_slot(std::uint64_t ticket, unsigned limit, std::uint64_t deadline_ns) {
+  for (;;) {
+    const std::uint32_t seen = words_->changes.load();
+    if (is_first(ticket) && take_slot(limit)) return true;
+    const std::uint64_t now_ns = monotonic_ns();
+    if (now_ns >= deadline_ns) return false;
+    const std::uint64_t slice_ns =
+        std::min<std::uint64_t>(deadline_ns - now_ns, patience_slice_ms * 1'000'000ULL);
+    const timespec slice{static_cast<time_t>(slice_ns / 1'000'000'000),
+                         static_cast<long>(slice_ns % 1'000'000'000)};
+    ::syscall(SYS_futex, &words_->changes, FUTEX_WAIT, seen, &slice, nullptr, 0);
+  }
+}
+
+void WriterTokens::wake_all() const {
+  words_->changes.fetch_add(1);
+  ::syscall(SYS_futex, &words_->changes, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+bool WriterTokens::go_ahead(const std::string& reason) {
+  counters_.went_ahead += 1;
+  counters_.reason = reason;
+  return false;
+}
+
+bool WriterTokens::acquire(unsigned limit, std::uint32_t patience_ms) {
+  const std::uint64_t start_ns = monotonic_ns();
+  if (const Status opened = open(); !opened.ok()) {
+    close();
+    return go_ahead(opened.message());
+  }
+  const auto ticket = draw_ticket();
+  if (!ticket.ok()) return go_ahead(ticket.status().message());
+  const std::uint64_t deadline_ns = start_ns + patience_ms * 1'000'000ULL;
+  const bool taken = wait_for_slot(ticket.value(), std::clamp(limit, 1U, slots_max), deadline_ns);
+  unlock(fd_, ticket_bytes + static_cast<off_t>(ticket.value()));
+  wake_all();  // somebody else is first now
+  counters_.waited_ns += monotonic_ns() - start_ns;
+  if (!taken) return go_ahead("no token within " + std::to_string(patience_ms) + " ms");
+  counters_.taken += 1;
+  return true;
+}
+
+void WriterTokens::release() {
+  if (slot_ < 0) return;
+  unlock(fd_, slot_bytes + slot_);
+  slot_ = -1;
+  wake_all();
+}
+
+std::size_t remove_unused_tokens() {
+  std::size_t removed = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(shared_memory, error)) {
+    if (!entry.path().filename().string().starts_with(prefix())) continue;
+    const int fd = ::open(entry.path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) continue;
+    if (remove_if_unused(fd, entry.path())) ++removed;
+    ::close(fd);
+  }
+  return removed;
+}
+
+}  // namespace perdure::energy

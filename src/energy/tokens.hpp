@@ -1,0 +1,90 @@
+// Writer tokens: how many processes of a node read from or write to a device at a time.
+//
+// A file that the processes of a job share, and locks on bytes of it (open file descriptions,
+// fcntl F_OFD_SETLK), which the kernel frees when their holder dies, however it dies:
+//
+//   byte 0              guards the giving out of tickets
+//   byte 1              shared by all who use the file; who gets it alone removes the file
+//   byte 16 + s         slot s: a token
+//   byte 2^20 + t       ticket t waits
+//
+// and two words in its mapped page: the next ticket, and a futex that changes whenever something
+// was given back. Who waits sleeps on the futex, and looks again every `patience_slice_ms`, in case
+// a holder died, which wakes nobody.
+//
+// Invariants
+//   T1  A token is taken only by who waits with the least ticket: first come, first served.
+//   T2  No more than `limit` hold tokens, but for those who went ahead.
+//   T3  Nobody waits longer than `patience_ms`: then they go ahead without a token, which is
+//       counted. A lost token, a stopped holder or a bug here can delay a checkpoint, never hang
+//       it.
+//   T4  A failure of the file or its locks is the same: ahead, counted, with the reason.
+//
+// The file is $PERDURE_ENERGY_TOKENS/DEVICE if an administrator gave a directory that all jobs of
+// the node share, else /dev/shm/perdure-tokens-UID-JOB-DEVICE, mode 0600, which the last user
+// removes. Of a job that was killed whole it stays, until the user's next one or `perdure run`
+// removes it.
+//
+// A process that is forked off without exec while a token is held shares the descriptor, and so
+// the token. Never hold a token in a call of MPI: the others may wait for it (base/io_permit.hpp
+// asserts that).
+//
+// Threads: one WriterTokens per thread. Failure: T4.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.hpp"
+
+namespace perdure::energy {
+
+struct TokenCounters {
+  std::uint64_t taken = 0;
+  std::uint64_t went_ahead = 0;  // without a token
+  std::uint64_t waited_ns = 0;
+  std::string reason;  // of the last one that went ahead
+};
+
+class WriterTokens {
+ public:
+  // `device`: a name as storage_of() gives. Nothing is made before the first acquire().
+  explicit WriterTokens(const std::string& device);
+  explicit WriterTokens(const std::string& path, bool shared);  // for tests
+  WriterTokens(const WriterTokens&) = delete;
+  WriterTokens& operator=(const WriterTokens&) = delete;
+  ~WriterTokens();
+
+  // True: a token is held. False: go ahead without one. release() follows either.
+  bool acquire(unsigned limit, std::uint32_t patience_ms);
+  void release();
+
+  const TokenCounters& counters() const { return counters_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  struct Words;
+  Status open();
+  Status map();
+  void close();
+  Result<std::uint64_t> draw_ticket();
+  bool is_first(std::uint64_t ticket) const;
+  bool take_slot(unsigned limit);
+  bool wait_for_slot(std::uint64_t ticket, unsigned limit, std::uint64_t deadline_ns);
+  void wake_all() const;
+  bool go_ahead(const std::string& reason);
+
+  std::string path_;
+  bool shared_;  // an administrator's: never removed
+  int fd_ = -1;
+  Words* words_ = nullptr;
+  int slot_ = -1;
+  TokenCounters counters_;
+};
+
+// The files of this user in /dev/shm that nobody uses any more are removed; their number.
+std::size_t remove_unused_tokens();
+
+constexpr std::uint32_t patience_slice_ms = 100;
+
+}  // namespace perdure::energy
