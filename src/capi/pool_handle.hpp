@@ -14,9 +14,9 @@
 #include "perdure/perdure.h"
 
 namespace perdure {
-class ObjectSet;  // ipv/object_set.hpp
+class ObjectSet;   // ipv/object_set.hpp
 class PoolEnergy;  // pool_energy.hpp
-}
+}  // namespace perdure
 
 // The pool hands out arrays by address; they live as long as it does.
 struct perdure_array {
