@@ -144,10 +144,11 @@ PERDURE_API int perdure_ipv_unpin(const void* address);
 PERDURE_API int perdure_ipv_status(const char* name, perdure_ipv_object_status* status);
 
 /* The three calls of the paper (section 4.2), for programs that place them by hand.
- * perdure_flush_init() starts the helper thread and its queue; the threads of `options.threads`
- * share each request. perdure_flush_async(): [address, address + bytes) will not be stored to
- * before the next persistence point; it is flushed beside the computation. perdure_flush_barrier()
- * returns when what was begun is durable. Without objects they flush any memory. */
+ * perdure_flush_init() starts the helper thread and its queue; `threads` of them share each request
+ * (0: with objects `options.threads`, which another number must not contradict, else 1).
+ * perdure_flush_async(): [address, address + bytes) will not be stored to before the next
+ * persistence point; it is flushed beside the computation. perdure_flush_barrier() returns when
+ * what was begun is durable. Without objects they flush any memory. */
 PERDURE_API int perdure_flush_init(unsigned threads);
 PERDURE_API int perdure_flush_async(const void* address, size_t bytes);
 PERDURE_API int perdure_flush_barrier(void);

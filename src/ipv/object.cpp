@@ -200,26 +200,40 @@ Status InPlaceObject::start() {
   thread_ = this_thread();
   lacking_.assign(array_->copies(), LineSet(bytes_));
   for (LineSet& lines : lacking_) lines.add_all();
+  PERDURE_TRY(take_contents());
+  if (views_ == nullptr || show_first()) return Status::success();
+  why_copy_ = "the kernel maps nothing in the place of its memory";
+  tier_ = usual_tier_ = PERDURE_IPV_COPY;
+  choice_.reset();
+  views_.reset();
+  if (memory_ != nullptr) unmap_shared_view(memory_, whole_pages_of(bytes_));
+  memory_ = nullptr;
+  return take_contents();
+}
+
+// Without touching what the address shows, if there are views.
+Status InPlaceObject::take_contents() {
   if (array_->committed()) {
     lacking_[array_->consistent_copy()].clear();
-    if (!placed()) {
-      PERDURE_TRY(verify_and_copy(device_, array_->entry(), bytes_, memory(), nullptr));
-    }
-    if (views_ != nullptr) {
-      show_idle(placed() ? pool_places_[array_->consistent_copy()] : *memory_place_);
-    }
     phase_ = Phase::clean;
-    return Status::success();
+    if (placed()) return Status::success();
+    return verify_and_copy(device_, array_->entry(), bytes_, memory(), nullptr);
   }
   // Its own contents are what the first version will hold: all of them are still to be saved.
   new_offset_ = array_->copy_offset(array_->working_copy());
   if (placed()) device_.store(new_offset_, address_, bytes_);
   if (!placed() && memory_ != nullptr) std::memcpy(memory_, address_, bytes_);
-  if (views_ != nullptr) show_idle(home_place());
   (void)interval_.complete(bytes_);
   note_all_changed();
   phase_ = Phase::sealed;
   return Status::success();
+}
+
+// Huge pages of a file, for example, can't be replaced in part: then nothing has changed.
+bool InPlaceObject::show_first() {
+  const unsigned place =
+      placed() && phase_ == Phase::clean ? pool_places_[array_->consistent_copy()] : home_place();
+  return views_->show(place, surroundings_.guard ? ViewAccess::read : ViewAccess::write);
 }
 
 void InPlaceObject::leave() {

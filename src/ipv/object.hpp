@@ -136,6 +136,8 @@ class InPlaceObject final : public TwinWriter {
   Status ensure_memory_place();
   void start_tier(Tier tier);
   void start_copy();
+  Status take_contents();
+  bool show_first();
   void show(unsigned place, ViewAccess access);
   void show_idle(unsigned place);
   unsigned home_place() const;  // of the contents, while they are stored to

@@ -155,9 +155,10 @@ InPlaceObject* ObjectSet::named(const std::string& name) const {
 }
 
 Status ObjectSet::start_flush_thread(unsigned threads) {
-  if (threads > 256) {
+  if (threads != 0 && threads != options_.threads) {
     return {Code::invalid_argument,
-            std::to_string(threads) + " threads that flush; at most 256 make sense"};
+            std::to_string(threads) + " threads that flush, but the objects were opened with " +
+                std::to_string(options_.threads) + "; say 0, or the same in both"};
   }
   if (thread_ == nullptr) thread_ = std::make_unique<FlushThread>();
   thread_commits_ = options_.helper.value_or(true);

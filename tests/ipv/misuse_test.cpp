@@ -217,6 +217,20 @@ TEST_F(IpvMisuse, flushes_without_objects_flush_any_memory) {
   EXPECT_EQ(perdure_flush_barrier(), PERDURE_OK);
 }
 
+TEST_F(IpvMisuse, early_flushes_of_objects_are_part_of_the_next_version) {
+  start(PERDURE_IPV_VERSION);
+  refused(perdure_flush_init(7), PERDURE_E_INVALID, "7 threads");
+  ASSERT_EQ(perdure_flush_init(0), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_persist(nullptr), PERDURE_OK);
+  std::memset(memory_, 'e', object_bytes);
+  EXPECT_EQ(perdure_flush_async(memory_, object_bytes), PERDURE_OK);
+  EXPECT_EQ(perdure_flush_barrier(), PERDURE_OK);
+  perdure_ipv_object_status status{};
+  ASSERT_EQ(perdure_ipv_status("u", &status), PERDURE_OK);
+  EXPECT_GE(status.flushed_bytes, object_bytes);
+  EXPECT_EQ(perdure_ipv_persist(nullptr), PERDURE_OK);
+}
+
 TEST_F(IpvMisuse, memory_that_no_machine_has_is_not_given) {
   EXPECT_EQ(perdure_ipv_alloc(~std::size_t{0}), nullptr);
   EXPECT_EQ(perdure_ipv_alloc(~std::size_t{0} - 5000), nullptr);
