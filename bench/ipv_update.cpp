@@ -29,7 +29,7 @@
 namespace perdure {
 namespace {
 
-constexpr std::size_t row_elements = 512;  // 4 KiB
+std::size_t row_elements = 512;  // 4 KiB
 constexpr double ratio_target = 1.25;
 constexpr std::size_t claimed_from_mib = 128;
 
@@ -296,8 +296,13 @@ int main(int argc, char** argv) {
       ->check(CLI::ExistingDirectory)
       ->capture_default_str();
   app.add_option("--rounds", options.rounds, "rounds of each size")->check(CLI::Range(1, 10000));
+  std::size_t row_kib = 4;
+  app.add_option("--row", row_kib, "KiB of a row")
+      ->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64}))
+      ->capture_default_str();
   app.add_flag("--helper", options.helper, "versions are made beside the program");
   CLI11_PARSE(app, argc, argv);
+  perdure::row_elements = (row_kib << 10U) / sizeof(double);
   if (options.mib.empty() && options.quick) options.mib = {1, 16, 128};
   if (options.mib.empty()) options.mib = {1, 4, 16, 64, 128, 256, 512};
   for (const std::size_t mib : options.mib) {
