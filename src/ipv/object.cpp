@@ -49,6 +49,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 
 #include "base/clock.hpp"
 #include "ipv/this_thread.hpp"
@@ -60,12 +61,16 @@ std::uint64_t whole_pages_of(std::uint64_t bytes) {
   return align_up(bytes, view_page_bytes);
 }
 
-[[noreturn]] void end_without_view() {
-  static constexpr char text[] =
-      "perdure: the kernel refuses to map an object's other copy (see vm.max_map_count); the last "
-      "committed version is whole\n";
-  [[maybe_unused]] const auto ignored = ::write(2, text, sizeof text - 1);
+// In a fault handler there is nobody to return an error to.
+[[noreturn]] void end_with(std::string_view sentence) {
+  [[maybe_unused]] const auto ignored = ::write(2, sentence.data(), sentence.size());
   std::abort();
+}
+
+[[noreturn]] void end_without_view() {
+  end_with(
+      "perdure: the kernel refuses to map an object's other copy (see vm.max_map_count); the last "
+      "committed version is whole\n");
 }
 
 }  // namespace
@@ -298,6 +303,11 @@ void InPlaceObject::lock_for_stores() {
   std::uint64_t waited_ns = 0;
   for (;;) {
     if (surroundings_.under_way.load(std::memory_order_acquire) != 0) {
+      if (surroundings_.committing == this_thread()) {  // it would wait for itself
+        end_with(
+            "perdure: an object is stored to while its version is made, perhaps by a receive that "
+            "is pending across perdure_ipv_persist(); use another buffer or perdure_ipv_pin()\n");
+      }
       const std::uint64_t start_ns = monotonic_ns();
       surroundings_.wait_until_settled();
       waited_ns += monotonic_ns() - start_ns;

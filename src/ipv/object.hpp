@@ -35,11 +35,12 @@ struct ObjectSurroundings {
   Device& device;
   ParallelWriter& writer;  // for the committing thread; and for hand_over(), when none commits
   bool guard = true;
-  bool move_views = true;                    // false: as on an old kernel
-  std::atomic<std::uint32_t> under_way{0};   // 1: a version is being made
-  std::atomic<bool> beside{false};           // by another thread than the program's
-  std::atomic<std::uint32_t> unfenced{0};    // the program's thread copied and did not fence (D4)
-  void wait_until_settled() const noexcept;  // also in a fault handler
+  bool move_views = true;                     // false: as on an old kernel
+  std::atomic<std::uint32_t> under_way{0};    // 1: a version is being made
+  std::atomic<bool> beside{false};            // by another thread than the program's
+  std::atomic<std::uintptr_t> committing{0};  // this_thread() of the one that makes it
+  std::atomic<std::uint32_t> unfenced{0};     // the program's thread copied and did not fence (D4)
+  void wait_until_settled() const noexcept;   // also in a fault handler
   void end_wait() noexcept;
 };
 

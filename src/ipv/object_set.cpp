@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/agreement.hpp"
+#include "ipv/this_thread.hpp"
 #include "object/fault_handler.hpp"
 
 namespace perdure {
@@ -201,6 +202,7 @@ Result<std::uint64_t> ObjectSet::persist() {
   if (calls_ % options_.every != 0) return durable_version_.load();
   const bool beside = commits_beside();
   surroundings_.beside = beside;
+  surroundings_.committing = this_thread();
   surroundings_.under_way = 1;  // P1: before the first object counts as handed
   Status ready = std::exchange(flush_failure_, Status::success());
   const Status handed = hand_over(beside);
@@ -234,8 +236,10 @@ Result<std::uint64_t> ObjectSet::commit_beside(const Status& ready) {
   Status begun = ready;
   if (surroundings_.unfenced.exchange(0) != 0 && begun.ok()) begun = pool_.device().fence();
   (void)pool_.commit_capture(begun);
+  surroundings_.committing = 0;
   ++commits_beside_;
   thread_->add([this] {
+    surroundings_.committing = this_thread();
     const auto committed = pool_.commit_captured();
     if (!committed.ok()) commit_failure_ = committed.status();
     settle(committed);

@@ -47,5 +47,23 @@ TEST(IpvThreads, a_store_behind_the_switch_is_not_overwritten_by_old_contents) {
   }
 }
 
+// As a receive that is pending across a persistence point would, from within the commit.
+TEST(IpvThreadsDeathTest, a_store_by_the_committing_thread_ends_with_a_sentence) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  ModelShape shape;
+  shape.tier = PERDURE_IPV_VERSION;
+  EXPECT_DEATH(
+      {
+        ModelJob job(shape, model_device(shape));
+        ModelVersion fresh;
+        fresh.bytes.resize(shape.bytes);
+        (void)job.start(fresh);
+        job.address()[0] = 1;
+        job.device().on_fence = [&](CrashDevice&) { job.address()[1] = 1; };
+        (void)job.persist();
+      },
+      "pending across perdure_ipv_persist");
+}
+
 }  // namespace
 }  // namespace perdure
