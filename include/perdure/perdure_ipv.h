@@ -56,6 +56,18 @@ enum perdure_ipv_tier {
   PERDURE_IPV_FUSED = 5    /* stays in DRAM; each row is copied past the cache when it is written */
 };
 
+/* Marks a module for perdure-clang --ipv that names none of these functions:
+ *     PERDURE_IPV_NEST void add_change(double* u, const double* change, size_t count);
+ *     PERDURE_IPV_ARRAY double u[5000];      // gets pages of its own
+ */
+#ifdef __clang__
+#define PERDURE_IPV_NEST __attribute__((annotate("perdure_ipv")))
+#define PERDURE_IPV_ARRAY __attribute__((annotate("perdure_ipv")))
+#else
+#define PERDURE_IPV_NEST
+#define PERDURE_IPV_ARRAY
+#endif
+
 /* All zero means the defaults. Environment PERDURE_IPV="tier=copy,helper=on,every=2,guard=off,
  * threads=4,report=FILE" overrides, for experiments. */
 typedef struct perdure_ipv_options {

@@ -60,6 +60,17 @@ PERDURE_API void perdure_ipv_nest_end(void* address);
 /* Stores to the object of `address` follow that no row announces. */
 PERDURE_API void perdure_ipv_plain(void* address);
 
+/* The object that holds `address`, as its first byte and the one behind its last, if rows may be
+ * announced in it now and by this thread; otherwise both are 0: no object's, in a tier where rows
+ * do not count, pinned, or called in a parallel region of OpenMP or by a thread other than that
+ * which opened the objects. Valid until the next persistence point. Rows that code from
+ * perdure-clang announces lie in one such range. */
+struct perdure_ipv_range {
+  uintptr_t low;
+  uintptr_t high;
+};
+PERDURE_API struct perdure_ipv_range perdure_ipv_extent(const void* address);
+
 /* Objects lie in [perdure_ipv_low, perdure_ipv_high); nothing need be called for other addresses.
  * Both are 0 while there are none. */
 PERDURE_API extern uintptr_t perdure_ipv_low;
