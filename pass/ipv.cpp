@@ -1,0 +1,193 @@
+#include "ipv.hpp"
+
+#include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/Analysis/CFG.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Utils/LCSSA.h>
+#include <llvm/Transforms/Utils/LoopSimplify.h>
+
+#include <cstdlib>
+
+#include "ipv_explain.hpp"
+#include "ipv_hook.hpp"
+#include "ipv_module.hpp"
+
+namespace perdure {
+
+using llvm::Function;
+using llvm::Module;
+
+namespace {
+
+// Why the function as a whole is left alone; null: it is not.
+const char* left_alone(Function& function) {
+  if (function.hasFnAttribute(llvm::Attribute::OptimizeNone)) return "it is not optimised";
+  if (function.hasFnAttribute(llvm::Attribute::Naked) || function.isPresplitCoroutine() ||
+      function.callsFunctionThatReturnsTwice()) {
+    return "it returns in ways of its own";
+  }
+  if (ipv::is_parallel_body(function)) return "it is the body of a parallel region";
+  return nullptr;
+}
+
+bool is_irreducible(Function& function, const llvm::LoopInfo& loops) {
+  using Order = llvm::ReversePostOrderTraversal<const Function*>;
+  const Order order(&function);
+  return llvm::containsIrreducibleCFG<const llvm::BasicBlock*, const Order, const llvm::LoopInfo>(
+      order, loops);
+}
+
+// What was inferred of memory holds no longer.
+void forget_promises(Module& module) {
+  for (Function& function : module) {
+    if (function.isDeclaration()) continue;
+    function.setMemoryEffects(llvm::MemoryEffects::unknown());
+    function.removeFnAttr(llvm::Attribute::NoSync);
+    function.removeFnAttr(llvm::Attribute::NoFree);
+    function.removeFnAttr(llvm::Attribute::Speculatable);
+    for (llvm::Argument& argument : function.args()) {
+      for (const auto kind :
+           {llvm::Attribute::NoCapture, llvm::Attribute::ReadOnly, llvm::Attribute::WriteOnly,
+            llvm::Attribute::ReadNone, llvm::Attribute::NoFree, llvm::Attribute::Writable,
+            llvm::Attribute::Initializes}) {
+        argument.removeAttr(kind);
+      }
+    }
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+      auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+      const Function* callee = call == nullptr ? nullptr : call->getCalledFunction();
+      if (callee == nullptr || callee->isDeclaration()) continue;
+      call->removeFnAttr(llvm::Attribute::Memory);
+      for (unsigned i = 0; i < call->arg_size(); ++i) {
+        for (const auto kind : {llvm::Attribute::NoCapture, llvm::Attribute::ReadOnly,
+                                llvm::Attribute::WriteOnly, llvm::Attribute::ReadNone}) {
+          call->removeParamAttr(i, kind);
+        }
+      }
+    }
+  }
+}
+
+class ModuleTransformer {
+ public:
+  ModuleTransformer(Module& module, llvm::FunctionAnalysisManager& analyses, bool all,
+                    ipv::Explanation& explanation)
+      : module_(module), managers_(analyses), explanation_(explanation) {
+    simplify_.addPass(llvm::LoopSimplifyPass());
+    simplify_.addPass(llvm::LCSSAPass());
+    clean_.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
+    clean_.addPass(llvm::EarlyCSEPass(true));
+    clean_.addPass(llvm::SimplifyCFGPass());
+    changed_ = ipv::place_arrays(module, all);
+    changed_ |= ipv::announce_kernel_writers(module);
+  }
+
+  bool run() {
+    std::vector<Function*> functions;
+    for (Function& function : module_) {
+      if (!function.isDeclaration() && !function.hasAvailableExternallyLinkage()) {
+        functions.push_back(&function);
+      }
+    }
+    std::vector<Function*> transformed;
+    for (Function* function : functions) {
+      if (transform(*function)) transformed.push_back(function);
+    }
+    if (transformed.empty()) return changed_;
+    ipv::inline_hook_functions(module_);
+    forget_promises(module_);
+    for (Function* function : transformed) {
+      managers_.invalidate(*function, llvm::PreservedAnalyses::none());
+      managers_.invalidate(*function, clean_.run(*function, managers_));
+    }
+    return true;
+  }
+
+ private:
+  bool transform(Function& function) {
+    if (const char* why = left_alone(function)) {
+      explanation_.left_alone(function, why);
+      return false;
+    }
+    if (managers_.getResult<llvm::LoopAnalysis>(function).empty()) return straight(function);
+    changed_ = true;
+    managers_.invalidate(function, simplify_.run(function, managers_));
+    return nests(function);
+  }
+
+  // Without a loop there may be a memset of a whole object.
+  bool straight(Function& function) {
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+      if (llvm::isa<llvm::MemIntrinsic>(instruction)) return nests(function);
+    }
+    return false;
+  }
+
+  bool nests(Function& function) {
+    auto& loops = managers_.getResult<llvm::LoopAnalysis>(function);
+    if (is_irreducible(function, loops)) {
+      explanation_.left_alone(function, "it has jumps into loops");
+      return false;
+    }
+    ipv::Analyses analyses{function, loops,
+                           managers_.getResult<llvm::ScalarEvolutionAnalysis>(function),
+                           managers_.getResult<llvm::DominatorTreeAnalysis>(function),
+                           managers_.getResult<llvm::TargetLibraryAnalysis>(function)};
+    ipv::Finder finder(analyses);
+    std::vector<ipv::Site> sites = finder.sites();
+    ipv::Prover prover(analyses, finder, sites);
+    prover.run();
+    explanation_.function(function, finder, sites, prover);
+    if (prover.slots.empty()) return false;
+    if (!linked_) ipv::link_hook_functions(module_);
+    linked_ = true;
+    ipv::emit_hooks(analyses, finder, sites, prover.slots);
+    return true;
+  }
+
+  Module& module_;
+  llvm::FunctionAnalysisManager& managers_;
+  ipv::Explanation& explanation_;
+  llvm::FunctionPassManager simplify_, clean_;
+  bool changed_ = false;
+  bool linked_ = false;
+};
+
+}  // namespace
+
+PassOptions PassOptions::from_environment() {
+  PassOptions options;
+  if (const char* text = std::getenv("PERDURE_PASS"); text != nullptr && *text != '\0') {
+    options.trace = false;
+    llvm::SmallVector<llvm::StringRef, 4> words;
+    llvm::StringRef(text).split(words, ',');
+    for (const llvm::StringRef word : words) {
+      options.trace |= word == "trace";
+      options.ipv |= word == "ipv" || word == "ipv=all";
+      options.ipv_all |= word == "ipv=all";
+    }
+  }
+  if (const char* file = std::getenv("PERDURE_IPV_EXPLAIN")) options.explain = file;
+  return options;
+}
+
+llvm::PreservedAnalyses IpvPass::run(Module& module, llvm::ModuleAnalysisManager& analyses) {
+  const llvm::DataLayout& layout = module.getDataLayout();
+  if (!options_.ipv_all && !ipv::is_marked(module)) return llvm::PreservedAnalyses::all();
+  if (layout.getPointerSizeInBits() != 64 || !layout.isLittleEndian()) {
+    return llvm::PreservedAnalyses::all();
+  }
+  auto& of_functions =
+      analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
+  ipv::Explanation explanation(module);
+  const bool changed = ModuleTransformer(module, of_functions, options_.ipv_all, explanation).run();
+  if (!options_.explain.empty()) explanation.write(options_.explain);
+  return changed ? llvm::PreservedAnalyses::none() : llvm::PreservedAnalyses::all();
+}
+
+}  // namespace perdure

@@ -1,0 +1,40 @@
+// The pass `ipv`: makes loops that overwrite rows of an array say so to the runtime of in-place
+// versioning (perdure_ipv_abi.h), which then copies nothing of them.
+//
+// Invariants
+//   - What it inserts fulfils R1 to R4 of perdure_ipv_abi.h in every execution; what can't be shown
+//     (docs/ipv_compiler.md: S1, S2, S4) is tested when the program runs, or left alone.
+//   - Only modules that are marked change: they refer to a function perdure_ipv_…, or something in
+//     them has the attribute annotate("perdure_ipv"), or the configuration says all.
+//
+// It stands behind inlining and simplification and in front of vectorisation: accessors are gone by
+// then, and the vectoriser sees the loops with their differences.
+#pragma once
+
+#include <llvm/IR/PassManager.h>
+
+#include <string>
+
+namespace perdure {
+
+// From the environment, which perdure-clang sets. PERDURE_PASS: `trace` (the default), `ipv`,
+// `ipv=all`, or several with commas. PERDURE_IPV_EXPLAIN: a file to which JSON lines are added.
+struct PassOptions {
+  bool trace = true;
+  bool ipv = false;
+  bool ipv_all = false;
+  std::string explain;
+  static PassOptions from_environment();
+};
+
+class IpvPass : public llvm::PassInfoMixin<IpvPass> {
+ public:
+  explicit IpvPass(PassOptions options) : options_(std::move(options)) {}
+  llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses);
+  static bool isRequired() { return true; }
+
+ private:
+  PassOptions options_;
+};
+
+}  // namespace perdure

@@ -1,0 +1,136 @@
+#include "ipv_explain.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <llvm/BinaryFormat/Dwarf.h>
+#include <llvm/Demangle/Demangle.h>
+#include <llvm/IR/DebugInfo.h>
+#include <llvm/IR/DebugInfoMetadata.h>
+#include <llvm/IR/DebugProgramInstruction.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/Support/Path.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace perdure::ipv {
+
+namespace json = llvm::json;
+
+namespace {
+
+json::Value place_of(const llvm::DebugLoc& at) {
+  if (!at) return nullptr;
+  const auto* scope = llvm::cast<llvm::DIScope>(at.getScope());
+  llvm::SmallString<128> file = scope->getFilename();
+  if (!llvm::sys::path::is_absolute(file)) {
+    file = scope->getDirectory();
+    llvm::sys::path::append(file, scope->getFilename());
+  }
+  return json::Object{{"file", file.str().str()}, {"line", at.getLine()}};
+}
+
+json::Value place_of(const llvm::Loop* loop) {
+  return loop == nullptr ? json::Value(nullptr) : place_of(loop->getStartLoc());
+}
+
+// Its name in the source, if that is known.
+std::string name_of(const llvm::Value* base) {
+  if (llvm::isa<llvm::GlobalValue>(base)) return base->getName().str();
+  llvm::SmallVector<llvm::DbgVariableIntrinsic*, 4> intrinsics;
+  llvm::SmallVector<llvm::DbgVariableRecord*, 4> records;
+  llvm::findDbgUsers(intrinsics, const_cast<llvm::Value*>(base), &records);
+  for (const llvm::DbgVariableRecord* record : records)
+    return record->getVariable()->getName().str();
+  for (const auto* intrinsic : intrinsics) return intrinsic->getVariable()->getName().str();
+  if (const auto* argument = llvm::dyn_cast<llvm::Argument>(base)) {
+    return "argument " + std::to_string(argument->getArgNo() + 1);
+  }
+  return llvm::isa<llvm::LoadInst>(base) ? "a pointer in memory" : "a pointer";
+}
+
+json::Object refusal_of(const Refusal& refusal) {
+  return json::Object{{"obligation", refusal.obligation},
+                      {"why", refusal.why},
+                      {"at", place_of(refusal.at->getStableDebugLoc())}};
+}
+
+void merge(json::Object& into, json::Object&& from) {
+  for (auto& [key, value] : from) into[key] = std::move(value);
+}
+
+}  // namespace
+
+json::Object Explanation::entry(const char* kind, const llvm::Function& function) const {
+  json::Value place = nullptr;
+  if (const llvm::DISubprogram* subprogram = function.getSubprogram()) {
+    llvm::SmallString<128> file = subprogram->getFilename();
+    if (!llvm::sys::path::is_absolute(file)) {
+      file = subprogram->getDirectory();
+      llvm::sys::path::append(file, subprogram->getFilename());
+    }
+    place = json::Object{{"file", file.str().str()}, {"line", subprogram->getLine()}};
+  }
+  return json::Object{{"kind", kind},
+                      {"module", module_.getSourceFileName()},
+                      {"function", llvm::demangle(function.getName())},
+                      {"function_at", std::move(place)}};
+}
+
+void Explanation::left_alone(const llvm::Function& function, llvm::StringRef why) {
+  json::Object told = entry("function", function);
+  told["why"] = why;
+  entries_.emplace_back(std::move(told));
+}
+
+void Explanation::function(const llvm::Function& function, Finder& finder,
+                           const std::vector<Site>& sites, const Prover& prover) {
+  for (const Slot& slot : prover.slots) {
+    json::Object told = entry("nest", function);
+    told["base"] = name_of(slot.base);
+    told["tier"] = "rows";
+    told["nest"] = place_of(slot.nest);
+    told["alone"] = slot.alone;
+    told["tests"] = static_cast<int64_t>(slot.guards.size());
+    json::Array rows;
+    for (const Member& member : slot.members) {
+      const Row& row = sites[member.site].rows[member.row];
+      rows.push_back(place_of(row.stores.front().at->getStableDebugLoc()));
+    }
+    told["rows"] = std::move(rows);
+    entries_.emplace_back(std::move(told));
+  }
+  for (const NestRefusal& refused : prover.refused) {
+    json::Object told = entry("refused", function);
+    told["base"] = name_of(refused.base);
+    told["nest"] = place_of(refused.nest);
+    told["row"] = place_of(refused.row->getStableDebugLoc());
+    merge(told, refusal_of(refused.refusal));
+    entries_.emplace_back(std::move(told));
+  }
+  for (const auto& [loop, refusal] : finder.refused()) {
+    json::Object told = entry("loop", function);
+    told["nest"] = place_of(loop);
+    merge(told, refusal_of(refusal));
+    entries_.emplace_back(std::move(told));
+  }
+}
+
+void Explanation::write(const std::string& file) const {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  for (const json::Value& value : entries_) stream << value << '\n';
+  stream.flush();
+  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const auto bytes = static_cast<ssize_t>(text.size());
+  const bool written = descriptor >= 0 && ::write(descriptor, text.data(), text.size()) == bytes;
+  if (!written) {
+    llvm::errs() << "perdure: can't write the explanation " << file << ": " << std::strerror(errno)
+                 << "; name another file by --ipv-explain\n";
+  }
+  if (descriptor >= 0) close(descriptor);
+}
+
+}  // namespace perdure::ipv

@@ -1,0 +1,33 @@
+// What the pass `ipv` did and why not more, as JSON lines: what `perdure ipv explain` reads.
+//
+//   {"kind": "nest", …}     rows in a nest: the tier `rows`
+//   {"kind": "refused", …}  a nest of theirs that would have been larger, and what stopped it
+//   {"kind": "loop", …}     an innermost loop whose stores are no row, and why
+//   {"kind": "function", …} left alone as a whole
+// Places are {"file", "line"}, where the module has debug information (-g1 does).
+#pragma once
+
+#include <llvm/Support/JSON.h>
+
+#include "ipv_prove.hpp"
+
+namespace perdure::ipv {
+
+class Explanation {
+ public:
+  explicit Explanation(const llvm::Module& module) : module_(module) {}
+  void left_alone(const llvm::Function& function, llvm::StringRef why);
+  void function(const llvm::Function& function, Finder& finder, const std::vector<Site>& sites,
+                const Prover& prover);
+  // Adds the lines to the file, in one piece: compilers that run side by side share it. Says on
+  // stderr if it can't.
+  void write(const std::string& file) const;
+
+ private:
+  llvm::json::Object entry(const char* kind, const llvm::Function& function) const;
+
+  const llvm::Module& module_;
+  std::vector<llvm::json::Value> entries_;
+};
+
+}  // namespace perdure::ipv

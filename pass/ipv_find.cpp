@@ -1,0 +1,334 @@
+#include "ipv_find.hpp"
+
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
+
+#include <algorithm>
+
+namespace perdure::ipv {
+
+using llvm::Instruction;
+using llvm::Loop;
+using llvm::SCEV;
+using llvm::SCEVAddRecExpr;
+
+namespace {
+
+// A call costs more than to copy them.
+constexpr uint64_t row_bytes_min = 256;
+
+const SCEVAddRecExpr* recurrence(LoopFacts& facts, Loop* loop, const Access& access) {
+  const auto* found = llvm::dyn_cast<SCEVAddRecExpr>(facts.evolution->getSCEV(access.pointer()));
+  if (found == nullptr) found = facts.evolution->getAsAddRec(access.pointer());
+  return found != nullptr && found->getLoop() == loop && found->isAffine() ? found : nullptr;
+}
+
+std::optional<int64_t> constant_step(const SCEVAddRecExpr* of, llvm::ScalarEvolution& evolution) {
+  const auto* step = llvm::dyn_cast<llvm::SCEVConstant>(of->getStepRecurrence(evolution));
+  if (step == nullptr || step->getAPInt().getSignificantBits() > 32) return std::nullopt;
+  return step->getAPInt().getSExtValue();
+}
+
+// Does `first` come first, in any iteration in which both are reached? `first` or `second` is
+// reached in all.
+bool precedes(const llvm::DominatorTree& dominators, const Instruction* first,
+              const Instruction* second) {
+  if (first == second) return false;
+  if (first->getParent() == second->getParent()) return first->comesBefore(second);
+  return dominators.dominates(first->getParent(), second->getParent());
+}
+
+}  // namespace
+
+std::optional<int64_t> distance(llvm::ScalarEvolution& evolution, const SCEV* from,
+                                const SCEV* to) {
+  const auto* found = llvm::dyn_cast<llvm::SCEVConstant>(evolution.getMinusSCEV(to, from));
+  if (found == nullptr || found->getAPInt().getSignificantBits() > 62) return std::nullopt;
+  return found->getAPInt().getSExtValue();
+}
+
+bool Row::owns(const Access& access) const {
+  const auto has = [&access](const std::vector<Access>& list) {
+    return std::find(list.begin(), list.end(), access) != list.end();
+  };
+  return has(stores) || has(loads_before) || has(loads_behind);
+}
+
+Instruction* Site::where() const {
+  return loop != nullptr ? loop->getLoopPreheader()->getTerminator() : intrinsic;
+}
+
+Loop* Site::surrounding(const llvm::LoopInfo& loops) const {
+  return loop != nullptr ? loop : loops.getLoopFor(intrinsic->getParent());
+}
+
+bool Finder::is_safe(const SCEV* expression, const Instruction* at) {
+  llvm::ScalarEvolution& evolution = analyses_.evolution;
+  const llvm::SCEVExpander expander(evolution, analyses_.function.getParent()->getDataLayout(),
+                                    "perdure");
+  return !llvm::isa<llvm::SCEVCouldNotCompute>(expression) &&
+         expander.isSafeToExpandAt(expression, at);
+}
+
+std::optional<Refusal> Finder::check_shape(Loop* loop, LoopFacts& facts) {
+  const Instruction* at = loop->getHeader()->getTerminator();
+  if (!loop->isLoopSimplifyForm() || !loop->isSafeToClone()) return Refusal{"S1", at, "its shape"};
+  facts.exiting = loop->getExitingBlock();
+  const SCEV* taken = facts.exiting != nullptr
+                          ? facts.evolution->getBackedgeTakenCount()
+                          : analyses_.evolution.getSymbolicMaxBackedgeTakenCount(loop);
+  if (llvm::isa<llvm::SCEVCouldNotCompute>(taken) ||
+      analyses_.evolution.getTypeSizeInBits(taken->getType()) > 64) {
+    return Refusal{"S1", at, "how often it runs is not known before it"};
+  }
+  facts.taken =
+      analyses_.evolution.getTruncateOrZeroExtend(taken, llvm::Type::getInt64Ty(at->getContext()));
+  if (!is_safe(facts.taken, loop->getLoopPreheader()->getTerminator())) {
+    facts.taken = nullptr;
+    return Refusal{"S1", at, "how often it runs is not known before it"};
+  }
+  if (facts.exiting == nullptr || loop->getExitBlock() == nullptr) {
+    facts.exiting = nullptr;
+    return Refusal{"S1", at, "has several exits"};
+  }
+  return std::nullopt;
+}
+
+LoopFacts& Finder::facts(Loop* loop) {
+  std::unique_ptr<LoopFacts>& known = facts_[loop];
+  if (known != nullptr) return *known;
+  known = std::make_unique<LoopFacts>();
+  known->evolution = std::make_unique<llvm::PredicatedScalarEvolution>(analyses_.evolution, *loop);
+  known->opaque = check_shape(loop, *known);
+  for (llvm::BasicBlock* block : loop->blocks()) {
+    for (Instruction& instruction : *block) {
+      if (auto refusal = effects(instruction, known->accesses)) known->opaque = refusal;
+    }
+  }
+  return *known;
+}
+
+const SCEV* Finder::executions(const Access& access, const LoopFacts& facts) {
+  const llvm::BasicBlock* block = access.at->getParent();
+  const bool behind_exit = facts.exiting != nullptr && facts.exiting != block &&
+                           analyses_.dominators.dominates(facts.exiting, block);
+  return behind_exit ? facts.taken : analyses_.evolution.getAddExpr(facts.taken, word(1));
+}
+
+std::optional<Range> Finder::range(const Access& access, Loop* loop) {
+  llvm::ScalarEvolution& evolution = analyses_.evolution;
+  LoopFacts& facts = this->facts(loop);
+  const Instruction* where =
+      loop->getLoopPreheader() == nullptr ? nullptr : loop->getLoopPreheader()->getTerminator();
+  if (where == nullptr || !is_safe(access.bytes, where)) return std::nullopt;
+  const auto behind = [&](const SCEV* pointer) {
+    return evolution.getAddExpr(pointer, access.bytes);
+  };
+  const SCEV* pointer = facts.evolution->getSCEV(access.pointer());
+  Range found{pointer, behind(pointer)};
+  if (!evolution.isLoopInvariant(pointer, loop)) {
+    const SCEVAddRecExpr* moving = recurrence(facts, loop, access);
+    if (moving == nullptr || facts.taken == nullptr) return std::nullopt;
+    const SCEV* first = moving->getStart();
+    const SCEV* steps = evolution.getMinusSCEV(executions(access, facts), word(1));
+    const SCEV* step =
+        evolution.getTruncateOrSignExtend(moving->getStepRecurrence(evolution), word(0)->getType());
+    if (!evolution.isLoopInvariant(step, loop)) return std::nullopt;
+    const SCEV* last = evolution.getAddExpr(first, evolution.getMulExpr(steps, step));
+    if (const auto* constant = llvm::dyn_cast<llvm::SCEVConstant>(step)) {
+      if (constant->getAPInt().isNegative()) std::swap(first, last);
+      found = {first, behind(last)};
+    } else {
+      found = {evolution.getUMinExpr(first, last), behind(evolution.getUMaxExpr(first, last))};
+    }
+  }
+  if (!is_safe(found.low, where) || !is_safe(found.high, where)) return std::nullopt;
+  return found;
+}
+
+std::optional<Refusal> Finder::place_loads(Loop* loop, LoopFacts& facts, Row& row) {
+  const Access& lead = row.stores.front();  // the lowest
+  const SCEV* lead_address = recurrence(facts, loop, lead);
+  const int64_t step = std::abs(*constant_step(recurrence(facts, loop, lead), analyses_.evolution));
+  for (const Access& load : facts.accesses) {
+    if (load.writes || load.constant_bytes() == 0) continue;
+    const SCEVAddRecExpr* address = recurrence(facts, loop, load);
+    if (address == nullptr) continue;
+    const auto from = distance(analyses_.evolution, lead_address, address);
+    const auto bytes = static_cast<int64_t>(load.constant_bytes());
+    if (!from || *from < 0 || *from + bytes > step) continue;
+    bool before_all = true;
+    bool covered_behind = false;
+    for (const Access& store : row.stores) {
+      const int64_t at =
+          *distance(analyses_.evolution, lead_address, recurrence(facts, loop, store));
+      const auto width = static_cast<int64_t>(store.constant_bytes());
+      if (at >= *from + bytes || at + width <= *from) continue;
+      const bool behind = precedes(analyses_.dominators, store.at, load.at);
+      before_all &= !behind;
+      covered_behind |= behind && at <= *from && at + width >= *from + bytes;
+    }
+    if (!before_all && !covered_behind) {
+      return Refusal{"S2", load.at, "is read when a part of it is overwritten"};
+    }
+    if (executions(load, facts) != executions(lead, facts) &&
+        executions(load, facts) != facts.taken) {
+      return Refusal{"S2", load.at, "is read once more than written"};
+    }
+    (before_all ? row.loads_before : row.loads_behind).push_back(load);
+  }
+  return std::nullopt;
+}
+
+std::optional<Row> Finder::tile(Loop* loop, LoopFacts& facts, std::vector<Access> group) {
+  llvm::ScalarEvolution& evolution = analyses_.evolution;
+  const auto offset = [&](const Access& store) {
+    return *distance(evolution, recurrence(facts, loop, group.front()),
+                     recurrence(facts, loop, store));
+  };
+  std::vector<std::pair<int64_t, Access>> sorted;
+  for (const Access& store : group) sorted.emplace_back(offset(store), store);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& one, const auto& two) { return one.first < two.first; });
+  const SCEVAddRecExpr* lowest = recurrence(facts, loop, sorted.front().second);
+  const int64_t step = *constant_step(lowest, evolution);
+  int64_t covered = sorted.front().first;
+  const int64_t end = covered + std::abs(step);
+  for (const auto& [at, store] : sorted) {
+    const int64_t behind = at + static_cast<int64_t>(store.constant_bytes());
+    if (at > covered || behind > end) break;
+    covered = std::max(covered, behind);
+  }
+  const auto refuse = [&](const char* obligation, const Instruction* at, const std::string& why) {
+    refused_.emplace_back(loop, Refusal{obligation, at, why});
+    return std::nullopt;
+  };
+  if (covered != end || sorted.back().first >= end) {
+    return refuse("S1", sorted.front().second.at,
+                  "stores cover not just each byte of its " + std::to_string(std::abs(step)) +
+                      " bytes in an iteration");
+  }
+  const SCEV* times = executions(sorted.front().second, facts);
+  const SCEV* first = lowest->getStart();
+  if (step < 0) {
+    const SCEV* back = evolution.getMulExpr(evolution.getMinusSCEV(times, word(1)),
+                                            evolution.getConstant(times->getType(), step, true));
+    first = evolution.getAddExpr(first, back);
+  }
+  Row row;
+  row.first = first;
+  row.bytes = evolution.getMulExpr(times, word(static_cast<uint64_t>(std::abs(step))));
+  const auto* base = llvm::dyn_cast<llvm::SCEVUnknown>(evolution.getPointerBase(first));
+  for (const auto& [at, store] : sorted) row.stores.push_back(store);
+  const Instruction* where = loop->getLoopPreheader()->getTerminator();
+  if (base == nullptr || !is_safe(row.first, where) || !is_safe(row.bytes, where)) {
+    return refuse("S1", row.stores.front().at, "where it begins is not known before the loop");
+  }
+  row.base = base->getValue();
+  const auto* constant = llvm::dyn_cast<llvm::SCEVConstant>(row.bytes);
+  if (constant != nullptr && constant->getAPInt().ult(row_bytes_min)) {
+    return refuse("S1", row.stores.front().at, "the row is short");
+  }
+  if (auto refusal = place_loads(loop, facts, row)) {
+    refused_.emplace_back(loop, *refusal);
+    return std::nullopt;
+  }
+  return row;
+}
+
+std::vector<Row> Finder::rows(Loop* loop) {
+  LoopFacts& facts = this->facts(loop);
+  const llvm::BasicBlock* latch = loop->getLoopLatch();
+  std::vector<std::vector<Access>> groups;
+  for (const Access& store : facts.accesses) {
+    if (!store.writes) continue;
+    const auto refuse = [&](const std::string& why) {
+      refused_.emplace_back(loop, Refusal{"S1", store.at, why});
+    };
+    const SCEVAddRecExpr* address = recurrence(facts, loop, store);
+    if (address == nullptr || store.constant_bytes() == 0) {
+      refuse("its address is not a constant step from the iteration before");
+      continue;
+    }
+    const auto step = constant_step(address, analyses_.evolution);
+    if (!step || *step == 0) {
+      refuse("its step is not a constant");
+      continue;
+    }
+    if (!analyses_.dominators.dominates(store.at->getParent(), latch)) {
+      refuse("is conditional");
+      continue;
+    }
+    const auto fits = [&](const std::vector<Access>& group) {
+      const SCEVAddRecExpr* lead = recurrence(facts, loop, group.front());
+      const auto from = distance(analyses_.evolution, lead, address);
+      return from && std::abs(*from) < 2 * std::abs(*step) &&
+             constant_step(lead, analyses_.evolution) == step &&
+             executions(group.front(), facts) == executions(store, facts);
+    };
+    const auto group = std::find_if(groups.begin(), groups.end(), fits);
+    if (group == groups.end()) {
+      groups.push_back({store});
+    } else {
+      group->push_back(store);
+    }
+  }
+  std::vector<Row> found;
+  for (std::vector<Access>& group : groups) {
+    if (auto row = tile(loop, facts, std::move(group))) found.push_back(std::move(*row));
+  }
+  return found;
+}
+
+std::optional<Site> Finder::intrinsic_site(Instruction& instruction) {
+  auto* intrinsic = llvm::dyn_cast<llvm::MemIntrinsic>(&instruction);
+  std::vector<Access> accesses;
+  if (intrinsic == nullptr || effects(instruction, accesses) || accesses.empty()) {
+    return std::nullopt;
+  }
+  const uint64_t bytes = accesses.front().constant_bytes();
+  if (bytes != 0 && bytes < row_bytes_min) return std::nullopt;
+  Row row;
+  row.first = analyses_.evolution.getSCEV(intrinsic->getDest());
+  row.bytes = accesses.front().bytes;
+  const auto* base =
+      llvm::dyn_cast<llvm::SCEVUnknown>(analyses_.evolution.getPointerBase(row.first));
+  if (base == nullptr) return std::nullopt;
+  row.base = base->getValue();
+  row.stores.push_back(accesses.front());
+  Site site;
+  site.intrinsic = intrinsic;
+  site.rows.push_back(std::move(row));
+  return site;
+}
+
+std::vector<Site> Finder::sites() {
+  std::vector<Site> found;
+  llvm::SmallPtrSet<const Loop*, 16> with_rows;
+  for (Loop* loop : analyses_.loops.getLoopsInPreorder()) {
+    if (!loop->isInnermost()) continue;
+    LoopFacts& facts = this->facts(loop);
+    const bool stores = std::any_of(facts.accesses.begin(), facts.accesses.end(),
+                                    [](const Access& access) { return access.writes; });
+    if (!stores) continue;
+    if (facts.opaque) {
+      refused_.emplace_back(loop, *facts.opaque);
+      continue;
+    }
+    Site site;
+    site.loop = loop;
+    site.rows = rows(loop);
+    if (site.rows.empty()) continue;
+    with_rows.insert(loop);
+    found.push_back(std::move(site));
+  }
+  for (llvm::BasicBlock& block : analyses_.function) {
+    if (with_rows.contains(analyses_.loops.getLoopFor(&block))) continue;
+    for (Instruction& instruction : block) {
+      if (auto site = intrinsic_site(instruction)) found.push_back(std::move(*site));
+    }
+  }
+  return found;
+}
+
+}  // namespace perdure::ipv

@@ -1,0 +1,120 @@
+// Finds what may become a row of perdure_ipv_abi.h: what each instruction of a function does to
+// memory, and which innermost loops store to all bytes of a range (obligations S1 and S2 of
+// docs/ipv_compiler.md).
+//
+// Everything that is not understood is `opaque`: nothing is transformed around it. Nothing here
+// changes the function.
+#pragma once
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/Analysis/ScalarEvolutionExpressions.h>
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace perdure::ipv {
+
+// One operand of one instruction, through which `bytes` bytes are read or written.
+struct Access {
+  llvm::Instruction* at = nullptr;
+  unsigned operand = 0;
+  const llvm::SCEV* bytes = nullptr;  // 64 bits
+  bool writes = false;
+  llvm::Value* pointer() const { return at->getOperand(operand); }
+  // 0: not constant.
+  uint64_t constant_bytes() const;
+  bool operator==(const Access& other) const { return at == other.at && operand == other.operand; }
+};
+
+// Why something is not transformed: the obligation, and the instruction that stands against it.
+struct Refusal {
+  std::string obligation;
+  const llvm::Instruction* at = nullptr;
+  std::string why;
+};
+
+// [low, high), pointers.
+struct Range {
+  const llvm::SCEV* low = nullptr;
+  const llvm::SCEV* high = nullptr;
+};
+
+// Stores that together write [first, first + bytes), once each; and loads of the same bytes in the
+// same iteration, in front of all stores to them or behind one that covers them.
+struct Row {
+  llvm::Value* base = nullptr;
+  const llvm::SCEV* first = nullptr;
+  const llvm::SCEV* bytes = nullptr;  // 64 bits
+  std::vector<Access> stores, loads_before, loads_behind;
+  bool owns(const Access& access) const;
+};
+
+// Where rows are announced: around an innermost loop, or around one memset, memcpy or memmove.
+struct Site {
+  llvm::Loop* loop = nullptr;
+  llvm::Instruction* intrinsic = nullptr;
+  std::vector<Row> rows;
+  // What stands in front of the loop or is the intrinsic.
+  llvm::Instruction* where() const;
+  llvm::Loop* surrounding(const llvm::LoopInfo& loops) const;
+};
+
+// An innermost loop.
+struct LoopFacts {
+  std::unique_ptr<llvm::PredicatedScalarEvolution> evolution;
+  llvm::BasicBlock* exiting = nullptr;  // the only one, or none
+  const llvm::SCEV* taken = nullptr;    // 64 bits: times back to the header; at most, if there
+                                        // are several exits; null: not known
+  std::vector<Access> accesses;
+  std::optional<Refusal> opaque;
+};
+
+struct Analyses {
+  llvm::Function& function;
+  llvm::LoopInfo& loops;
+  llvm::ScalarEvolution& evolution;
+  llvm::DominatorTree& dominators;
+  const llvm::TargetLibraryInfo& library;
+};
+
+class Finder {
+ public:
+  explicit Finder(Analyses& analyses) : analyses_(analyses) {}
+
+  // The accesses of an instruction; why it is opaque, if it is.
+  std::optional<Refusal> effects(llvm::Instruction& instruction, std::vector<Access>& accesses);
+  LoopFacts& facts(llvm::Loop* innermost);
+  // What the accesses of all iterations touch, as seen in front of the loop.
+  std::optional<Range> range(const Access& access, llvm::Loop* innermost);
+  // All sites of the function; loops that store, but in no row, are told to `refuse`.
+  std::vector<Site> sites();
+  std::vector<std::pair<llvm::Loop*, Refusal>>& refused() { return refused_; }
+
+ private:
+  std::optional<Refusal> check_shape(llvm::Loop* loop, LoopFacts& facts);
+  std::vector<Row> rows(llvm::Loop* loop);
+  const llvm::SCEV* executions(const Access& access, const LoopFacts& facts);
+  std::optional<Row> tile(llvm::Loop* loop, LoopFacts& facts, std::vector<Access> group);
+  std::optional<Refusal> place_loads(llvm::Loop* loop, LoopFacts& facts, Row& row);
+  std::optional<Site> intrinsic_site(llvm::Instruction& instruction);
+  const llvm::SCEV* word(uint64_t value);
+  bool is_safe(const llvm::SCEV* expression, const llvm::Instruction* at);
+
+  Analyses& analyses_;
+  llvm::DenseMap<llvm::Loop*, std::unique_ptr<LoopFacts>> facts_;
+  std::vector<std::pair<llvm::Loop*, Refusal>> refused_;
+};
+
+// The bytes between two pointers, if that is a constant.
+std::optional<int64_t> distance(llvm::ScalarEvolution& evolution, const llvm::SCEV* from,
+                                const llvm::SCEV* to);
+
+}  // namespace perdure::ipv

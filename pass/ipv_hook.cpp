@@ -1,0 +1,297 @@
+#include "ipv_hook.hpp"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/LoopUtils.h>
+#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
+
+#include <map>
+
+namespace perdure::ipv {
+
+using llvm::Instruction;
+using llvm::IRBuilder;
+using llvm::Loop;
+using llvm::Value;
+
+namespace {
+
+// A row as values in front of its site.
+struct RowValues {
+  size_t slot = 0;
+  const Row* row = nullptr;
+  Value* first = nullptr;  // pointer
+  Value* bytes = nullptr;
+  Value* load_difference = nullptr;
+  Value* store_difference = nullptr;
+};
+
+// In front of `where`, with its place in the source.
+class HookBuilder : public IRBuilder<> {
+ public:
+  explicit HookBuilder(Instruction* where) : IRBuilder<>(where) {
+    SetCurrentDebugLocation(where->getStableDebugLoc());
+  }
+};
+
+struct RangeValues {
+  Value* low = nullptr;
+  Value* high = nullptr;
+};
+
+class Emitter {
+ public:
+  Emitter(Analyses& analyses, Finder& finder, const std::vector<Site>& sites,
+          const std::vector<Slot>& slots)
+      : analyses_(analyses),
+        finder_(finder),
+        sites_(sites),
+        slots_(slots),
+        word_(llvm::Type::getInt64Ty(analyses.function.getContext())),
+        expander_(analyses.evolution, analyses.function.getParent()->getDataLayout(), "ipv") {}
+
+  void run() {
+    make_slots();
+    for (size_t site = 0; site < sites_.size(); ++site) expand_site(site);
+    for (size_t slot = 0; slot < slots_.size(); ++slot) expand_guards(slot);
+    for (size_t slot = 0; slot < slots_.size(); ++slot) emit_guards(slot);
+    for (size_t slot = 0; slot < slots_.size(); ++slot) emit_leaves(slot);
+    for (auto& [site, rows] : rows_) emit_site(site, rows);
+    for (Loop* loop : analyses_.loops) {
+      llvm::formLCSSARecursively(*loop, analyses_.dominators, &analyses_.loops, nullptr);
+    }
+    for (auto& [site, rows] : rows_) {
+      if (sites_[site].loop != nullptr) version(sites_[site].loop, rows);
+    }
+  }
+
+ private:
+  llvm::Function* hook(const char* name) {
+    return analyses_.function.getParent()->getFunction(std::string("perdure_ipv.") + name);
+  }
+
+  void make_slots() {
+    IRBuilder<> builder(&*analyses_.function.getEntryBlock().getFirstInsertionPt());
+    llvm::Type* type = llvm::ArrayType::get(word_, 2);
+    for (size_t slot = 0; slot < slots_.size(); ++slot) {
+      stack_.push_back(builder.CreateAlloca(type, nullptr, "ipv.slot"));
+    }
+    for (Value* slot : stack_) builder.CreateStore(llvm::Constant::getNullValue(type), slot);
+  }
+
+  // Whether what was assumed of the loop's addresses does not hold; null: nothing was assumed.
+  Value* failed(Loop* loop) {
+    const auto known = failed_.find(loop);
+    if (known != failed_.end()) return known->second;
+    const llvm::SCEVPredicate& predicate = finder_.facts(loop).evolution->getPredicate();
+    Value* value = nullptr;
+    if (!predicate.isAlwaysTrue()) {
+      Instruction* where = loop->getLoopPreheader()->getTerminator();
+      value = expander_.expandCodeForPredicate(&predicate, where);
+      value = IRBuilder<>(where).CreateFreeze(value);
+    }
+    failed_[loop] = value;
+    return value;
+  }
+
+  Value* expand(const llvm::SCEV* expression, Instruction* where) {
+    return expander_.expandCodeFor(expression, expression->getType(), where);
+  }
+
+  void expand_site(size_t number) {
+    const Site& site = sites_[number];
+    for (size_t slot = 0; slot < slots_.size(); ++slot) {
+      for (const Member& member : slots_[slot].members) {
+        if (member.site != number) continue;
+        RowValues values;
+        values.slot = slot;
+        values.row = &site.rows[member.row];
+        IRBuilder<> builder(site.where());
+        if (site.intrinsic != nullptr) {
+          values.first = site.intrinsic->getOperand(0);
+          values.bytes = builder.CreateZExtOrTrunc(site.intrinsic->getOperand(2), word_);
+        } else {
+          values.first = expand(values.row->first, site.where());
+          values.bytes = expand(values.row->bytes, site.where());
+          if (Value* bad = failed(site.loop)) {
+            values.first = builder.CreateSelect(
+                bad, llvm::Constant::getNullValue(values.first->getType()), values.first);
+            values.bytes = builder.CreateSelect(bad, builder.getInt64(0), values.bytes);
+          }
+        }
+        rows_[number].push_back(values);
+      }
+    }
+  }
+
+  void expand_guards(size_t slot) {
+    for (const Guard& guard : slots_[slot].guards) {
+      RangeValues values;
+      if (guard.loop == nullptr) {
+        IRBuilder<> builder(guard.direct.at);
+        values.low = builder.CreatePtrToInt(guard.direct.pointer(), word_);
+        Value* bytes = builder.getInt64(guard.direct.constant_bytes());
+        if (guard.direct.constant_bytes() == 0) {
+          bytes = builder.CreateZExtOrTrunc(guard.direct.at->getOperand(2), word_);
+        }
+        values.high = builder.CreateAdd(values.low, bytes);
+      } else {
+        Instruction* where = guard.loop->getLoopPreheader()->getTerminator();
+        Value* low = expand(guard.range.low, where);
+        Value* high = expand(guard.range.high, where);
+        IRBuilder<> builder(where);
+        values.low = builder.CreatePtrToInt(low, word_);
+        values.high = builder.CreatePtrToInt(high, word_);
+        if (Value* bad = failed(guard.loop)) {
+          values.low = builder.CreateSelect(bad, builder.getInt64(0), values.low);
+          values.high = builder.CreateSelect(bad, builder.getInt64(-1), values.high);
+        }
+      }
+      ranges_[&guard] = values;
+    }
+  }
+
+  // Closes the slot in front of `where` if one of the accesses touches its object.
+  void close(size_t slot, const std::vector<const Guard*>& guards, Instruction* where) {
+    if (guards.empty()) return;
+    HookBuilder builder(where);
+    Value* low = builder.CreateLoad(word_, stack_[slot]);
+    Value* high =
+        builder.CreateLoad(word_, builder.CreateConstGEP1_64(builder.getInt8Ty(), stack_[slot], 8));
+    Value* touched = builder.getFalse();
+    for (const Guard* guard : guards) {
+      const RangeValues& range = ranges_[guard];
+      Value* both = builder.CreateAnd(builder.CreateICmpULT(range.low, high),
+                                      builder.CreateICmpUGT(range.high, low));
+      touched = builder.CreateOr(touched, both);
+    }
+    builder.CreateCall(hook("close"), {stack_[slot], builder.CreateFreeze(touched)});
+  }
+
+  void emit_guards(size_t slot) {
+    std::vector<std::pair<Instruction*, std::vector<const Guard*>>> places;
+    for (const Guard& guard : slots_[slot].guards) {
+      if (guard.site >= 0) continue;
+      Instruction* where =
+          guard.loop != nullptr ? guard.loop->getLoopPreheader()->getTerminator() : guard.direct.at;
+      if (places.empty() || places.back().first != where) places.push_back({where, {}});
+      places.back().second.push_back(&guard);
+    }
+    for (const auto& [where, guards] : places) close(slot, guards, where);
+  }
+
+  void emit_leaves(size_t slot) {
+    const Slot& of = slots_[slot];
+    if (of.nest == nullptr) {
+      for (const Member& member : of.members) {
+        Instruction* site = sites_[member.site].intrinsic;
+        HookBuilder builder(site->getNextNode());
+        builder.SetCurrentDebugLocation(site->getStableDebugLoc());
+        builder.CreateCall(hook("leave"), {stack_[slot]});
+      }
+      return;
+    }
+    llvm::SmallVector<llvm::BasicBlock*, 8> exits;
+    of.nest->getUniqueExitBlocks(exits);
+    for (llvm::BasicBlock* exit : exits) {
+      HookBuilder builder(&*exit->getFirstInsertionPt());
+      builder.CreateCall(hook("leave"), {stack_[slot]});
+    }
+  }
+
+  void emit_site(size_t number, std::vector<RowValues>& rows) {
+    const Site& site = sites_[number];
+    Instruction* where = site.where();
+    for (const RowValues& row : rows) {
+      HookBuilder builder(where);
+      builder.CreateCall(hook("enter"), {stack_[row.slot], row.first, row.bytes,
+                                         builder.getInt1(slots_[row.slot].alone)});
+    }
+    for (const RowValues& row : rows) {
+      std::vector<const Guard*> guards;
+      for (const Guard& guard : slots_[row.slot].guards) {
+        if (guard.site == static_cast<int>(number)) guards.push_back(&guard);
+      }
+      close(row.slot, guards, where);
+    }
+    Instruction* behind = site.loop != nullptr ? &*site.loop->getExitBlock()->getFirstInsertionPt()
+                                               : site.intrinsic->getNextNode();
+    for (RowValues& row : rows) {
+      HookBuilder builder(where);
+      Value* differences =
+          builder.CreateCall(hook("begin"), {stack_[row.slot], row.first, row.bytes});
+      row.load_difference = builder.CreateExtractValue(differences, 0);
+      row.store_difference = builder.CreateExtractValue(differences, 1);
+      HookBuilder(behind).CreateCall(hook("end"), {stack_[row.slot], row.first, row.bytes});
+    }
+    if (site.intrinsic != nullptr) {
+      shift(site.intrinsic, 0, rows.front().store_difference);
+    }
+  }
+
+  static void shift(Instruction* access, unsigned operand, Value* difference) {
+    IRBuilder<> builder(access);
+    access->setOperand(operand, builder.CreatePtrAdd(access->getOperand(operand), difference));
+  }
+
+  // A copy of the loop with the differences, for when one of them is not 0.
+  void version(Loop* loop, const std::vector<RowValues>& rows) {
+    llvm::BasicBlock* before = loop->getLoopPreheader();
+    llvm::BasicBlock* exit = loop->getExitBlock();
+    llvm::BasicBlock* exiting = loop->getExitingBlock();
+    llvm::BasicBlock* own =
+        llvm::SplitBlock(before, before->getTerminator(), &analyses_.dominators, &analyses_.loops);
+    llvm::ValueToValueMapTy map;
+    llvm::SmallVector<llvm::BasicBlock*, 8> blocks;
+    Loop* copy = llvm::cloneLoopWithPreheader(own, before, loop, map, ".ipv", &analyses_.loops,
+                                              &analyses_.dominators, blocks);
+    llvm::remapInstructionsInBlocks(blocks, map);
+    for (llvm::PHINode& phi : exit->phis()) {
+      Value* value = phi.getIncomingValueForBlock(exiting);
+      const auto mapped = map.find(value);
+      phi.addIncoming(mapped == map.end() ? value : static_cast<Value*>(mapped->second),
+                      llvm::cast<llvm::BasicBlock>(static_cast<Value*>(map[exiting])));
+    }
+    HookBuilder builder(before->getTerminator());
+    Value* any = builder.getInt64(0);
+    for (const RowValues& row : rows) {
+      any = builder.CreateOr(any, builder.CreateOr(row.load_difference, row.store_difference));
+    }
+    builder.CreateCondBr(builder.CreateIsNotNull(any), copy->getLoopPreheader(), own);
+    before->getTerminator()->eraseFromParent();
+    analyses_.dominators.changeImmediateDominator(exit, before);
+    for (const RowValues& row : rows) {
+      const auto shift_all = [&map](const std::vector<Access>& accesses, Value* difference) {
+        for (const Access& access : accesses) {
+          auto* moved = llvm::cast<Instruction>(static_cast<Value*>(map[access.at]));
+          shift(moved, access.operand, difference);
+          moved->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
+        }
+      };
+      shift_all(row.row->stores, row.store_difference);
+      shift_all(row.row->loads_behind, row.store_difference);
+      shift_all(row.row->loads_before, row.load_difference);
+    }
+  }
+
+  Analyses& analyses_;
+  Finder& finder_;
+  const std::vector<Site>& sites_;
+  const std::vector<Slot>& slots_;
+  llvm::Type* word_;
+  llvm::SCEVExpander expander_;
+  std::vector<Value*> stack_;
+  std::map<size_t, std::vector<RowValues>> rows_;  // by site
+  std::map<const Guard*, RangeValues> ranges_;
+  std::map<Loop*, Value*> failed_;
+};
+
+}  // namespace
+
+void emit_hooks(Analyses& analyses, Finder& finder, const std::vector<Site>& sites,
+                const std::vector<Slot>& slots) {
+  Emitter(analyses, finder, sites, slots).run();
+}
+
+}  // namespace perdure::ipv

@@ -1,0 +1,174 @@
+// What happens with a slot: small functions in LLVM's language, linked into the module, inlined,
+// and gone.
+#include <llvm/AsmParser/Parser.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/Linker/Linker.h>
+#include <llvm/Support/ErrorHandling.h>
+#include <llvm/Support/SourceMgr.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include "ipv_hook.hpp"
+
+namespace perdure::ipv {
+
+namespace {
+
+const char* const hook_functions = R"(
+declare void @perdure_ipv_nest_end(ptr) nounwind
+declare { i64, i64 } @perdure_ipv_row_begin(ptr, i64) nounwind
+declare void @perdure_ipv_row_end(ptr, i64) nounwind
+declare { i64, i64 } @perdure_ipv_extent(ptr) nounwind
+@perdure_ipv_low = external global i64
+@perdure_ipv_high = external global i64
+
+; The nest of the slot's object ends, if it has one.
+define void @perdure_ipv.leave(ptr %slot) nounwind {
+  %top = getelementptr i8, ptr %slot, i64 8
+  %high = load i64, ptr %top
+  %open = icmp ne i64 %high, 0
+  br i1 %open, label %end, label %out
+end:
+  %low = load i64, ptr %slot
+  %object = inttoptr i64 %low to ptr
+  call void @perdure_ipv_nest_end(ptr %object)
+  store i64 0, ptr %slot
+  store i64 0, ptr %top
+  br label %out
+out:
+  ret void
+}
+
+; Something else is about to touch the object.
+define void @perdure_ipv.close(ptr %slot, i1 %touched) nounwind {
+  br i1 %touched, label %end, label %out
+end:
+  call void @perdure_ipv.leave(ptr %slot)
+  br label %out
+out:
+  ret void
+}
+
+; The slot has the object in which the whole row lies, or none. A row that is its whole nest is
+; worth it for a quarter of the object and more.
+define void @perdure_ipv.enter(ptr %slot, ptr %first, i64 %bytes, i1 %alone) nounwind {
+  %address = ptrtoint ptr %first to i64
+  %begin = freeze i64 %address
+  %length = freeze i64 %bytes
+  %end = add i64 %begin, %length
+  %top = getelementptr i8, ptr %slot, i64 8
+  %low = load i64, ptr %slot
+  %high = load i64, ptr %top
+  %above = icmp uge i64 %begin, %low
+  %below = icmp ule i64 %end, %high
+  %in = and i1 %above, %below
+  br i1 %in, label %out, label %move
+move:
+  call void @perdure_ipv.leave(ptr %slot)
+  %lowest = load i64, ptr @perdure_ipv_low
+  %highest = load i64, ptr @perdure_ipv_high
+  %upper = icmp ugt i64 %end, %lowest
+  %lower = icmp ult i64 %begin, %highest
+  %near = and i1 %upper, %lower
+  br i1 %near, label %ask, label %out
+ask:
+  %extent = call { i64, i64 } @perdure_ipv_extent(ptr %first)
+  %object = extractvalue { i64, i64 } %extent, 0
+  %behind = extractvalue { i64, i64 } %extent, 1
+  %after = icmp uge i64 %begin, %object
+  %before = icmp ule i64 %end, %behind
+  %inside = and i1 %after, %before
+  %size = sub i64 %behind, %object
+  %four = shl i64 %length, 2
+  %large = icmp uge i64 %four, %size
+  %many = xor i1 %alone, true
+  %worth = or i1 %large, %many
+  %set = and i1 %inside, %worth
+  br i1 %set, label %open, label %out
+open:
+  store i64 %object, ptr %slot
+  store i64 %behind, ptr %top
+  br label %out
+out:
+  ret void
+}
+
+define { i64, i64 } @perdure_ipv.begin(ptr %slot, ptr %first, i64 %bytes) nounwind {
+  %top = getelementptr i8, ptr %slot, i64 8
+  %high = load i64, ptr %top
+  %open = icmp ne i64 %high, 0
+  %some = icmp ne i64 %bytes, 0
+  %row = and i1 %open, %some
+  br i1 %row, label %begin, label %out
+begin:
+  %differences = call { i64, i64 } @perdure_ipv_row_begin(ptr %first, i64 %bytes)
+  br label %out
+out:
+  %result = phi { i64, i64 } [ zeroinitializer, %0 ], [ %differences, %begin ]
+  ret { i64, i64 } %result
+}
+
+define void @perdure_ipv.end(ptr %slot, ptr %first, i64 %bytes) nounwind {
+  %top = getelementptr i8, ptr %slot, i64 8
+  %high = load i64, ptr %top
+  %open = icmp ne i64 %high, 0
+  %some = icmp ne i64 %bytes, 0
+  %row = and i1 %open, %some
+  br i1 %row, label %end, label %out
+end:
+  call void @perdure_ipv_row_end(ptr %first, i64 %bytes)
+  br label %out
+out:
+  ret void
+}
+)";
+
+bool is_hook_function(const llvm::Function& function) {
+  return function.getName().starts_with("perdure_ipv.");
+}
+
+llvm::CallBase* first_call(llvm::Function& function) {
+  for (llvm::User* user : function.users()) {
+    if (auto* call = llvm::dyn_cast<llvm::CallBase>(user)) return call;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void link_hook_functions(llvm::Module& module) {
+  llvm::SMDiagnostic error;
+  llvm::LLVMContext& context = module.getContext();
+  // The parser needs names, which clang does without.
+  const bool discards_names = context.shouldDiscardValueNames();
+  context.setDiscardValueNames(false);
+  auto functions = llvm::parseAssemblyString(hook_functions, error, context);
+  context.setDiscardValueNames(discards_names);
+  if (functions == nullptr) llvm::report_fatal_error("perdure: " + error.getMessage());
+  functions->setDataLayout(module.getDataLayout());
+  functions->setTargetTriple(module.getTargetTriple());
+  if (llvm::Linker::linkModules(module, std::move(functions))) {
+    llvm::report_fatal_error("perdure: the module names functions of its own perdure_ipv_…");
+  }
+  for (llvm::Function& function : module) {
+    if (is_hook_function(function)) function.setLinkage(llvm::GlobalValue::InternalLinkage);
+  }
+}
+
+void inline_hook_functions(llvm::Module& module) {
+  std::vector<llvm::Function*> functions;
+  for (llvm::Function& function : module) {
+    if (is_hook_function(function)) functions.push_back(&function);
+  }
+  // A function that another one calls goes into it, too: `leave` is the only one.
+  for (llvm::Function* function : functions) {
+    while (llvm::CallBase* call = first_call(*function)) {
+      llvm::InlineFunctionInfo unused;
+      if (!llvm::InlineFunction(*call, unused).isSuccess()) {
+        llvm::report_fatal_error("perdure: a hook can't be inlined");
+      }
+    }
+  }
+  for (llvm::Function* function : functions) function->eraseFromParent();
+}
+
+}  // namespace perdure::ipv

@@ -1,0 +1,66 @@
+// Chooses the nests: for rows with the same base, the largest loop in which nothing else can touch
+// their object from the first row to its end (obligation S4), or what is left to test for that when
+// the program runs. ipv_hook.hpp emits the tests.
+#pragma once
+
+#include "ipv_find.hpp"
+
+namespace perdure::ipv {
+
+// An access that may touch the object: whether it does is tested in front of it. One of the two:
+struct Guard {
+  Access direct;               // this access, each time
+  llvm::Loop* loop = nullptr;  // or all of an innermost loop, in front of it,
+  Range range;                 // which touch no more than this
+  int site = -1;               // behind the `enter` of this site of the slot, whose place it is
+};
+
+struct Member {
+  size_t site;
+  size_t row;
+};
+
+// Rows with one base in one nest. When the program runs, at most one object is open in a slot.
+struct Slot {
+  llvm::Value* base = nullptr;
+  llvm::Loop* nest = nullptr;  // null: a memory intrinsic that stands alone
+  bool alone = false;          // the row is the nest
+  std::vector<Member> members;
+  std::vector<Guard> guards;
+};
+
+// Why rows of `base` have no nest as large as `nest`.
+struct NestRefusal {
+  llvm::Value* base = nullptr;
+  llvm::Loop* nest = nullptr;
+  Refusal refusal;
+  const llvm::Instruction* row = nullptr;  // a store
+};
+
+class Prover {
+ public:
+  Prover(Analyses& analyses, Finder& finder, std::vector<Site>& sites)
+      : analyses_(analyses), finder_(finder), sites_(sites) {}
+  void run();
+  std::vector<Slot> slots;
+  std::vector<NestRefusal> refused;
+
+ private:
+  void place(llvm::Value* base, const std::vector<Member>& members, llvm::Loop* nest);
+  void place_parts(llvm::Value* base, const std::vector<Member>& members, llvm::Loop* nest);
+  std::optional<Refusal> prove(Slot& slot);
+  std::optional<Refusal> prove_access(Slot& slot, const Access& access);
+  std::optional<Refusal> guard_loop(Slot& slot, const Access& access, llvm::Loop* loop);
+  bool is_disjoint(const llvm::Value* base, const llvm::Value* pointer) const;
+  bool is_same_array(llvm::Value* base, const Access& access) const;
+  const Row& row_of(const Member& member) const { return sites_[member.site].rows[member.row]; }
+
+  Analyses& analyses_;
+  Finder& finder_;
+  std::vector<Site>& sites_;
+};
+
+// Can be no object of the program: nobody else knows its address.
+bool is_private(const llvm::Value* base);
+
+}  // namespace perdure::ipv
