@@ -1,0 +1,246 @@
+"""Random loop nests in C, for random_nests.py: each program is a few nests that share arrays.
+
+The arrays are those of nests.h: a, b and c are doubles, which may be the same array, or parts of one;
+f floats, index integers below `cells`, points structs. A nest runs over a box of them; what it
+reads and writes, in which order and under which conditions, is drawn at random.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+INNER = "i"
+
+
+class NestGenerator:
+    """Text of one nest, as statements over a, b, c, f, index, points, m1, m2, m3, s and sum."""
+
+    def __init__(self, random: Random):
+        self.random = random
+        self.row = random.choice(["n1", "m1"])
+        self.plane = random.choice(["n2", "m2"])
+        self.integer = random.choice(["int", "long", "long", "unsigned", "short"])
+
+    def pick(self, *choices: str) -> str:
+        return self.random.choice(choices)
+
+    def at(self, di: int = 0, dj: int = 0, dk: int = 0) -> str:
+        def shifted(name: str, by: int) -> str:
+            return name if by == 0 else f"({name} {'+' if by > 0 else '-'} {abs(by)})"
+
+        k, j, i = shifted("k", dk), shifted("j", dj), shifted("i", di)
+        return f"[({k} * {self.plane} + {j}) * {self.row} + {i}]"
+
+    def neighbour(self) -> str:
+        shift = [0, 0, 0]
+        shift[self.random.randrange(3)] = self.random.choice([-1, 1])
+        return self.at(*shift)
+
+    def term(self, target: str) -> str:
+        """Something that is read."""
+        return self.pick(
+            f"{target}{self.at()}", f"{target}{self.at()}", f"b{self.at()}", f"c{self.at()}",
+            f"b{self.neighbour()}", "s", "0.125", f"c[index{self.at()}]", f"(double)f{self.at()}",
+            f"points{self.at()}.x", f"{target}{self.neighbour()}", "(double)(i % 5)",
+        )
+
+    def simple_term(self, target: str) -> str:
+        return self.pick(f"{target}{self.at()}", f"b{self.at()}", f"c{self.at()}", "s", "0.75",
+                         f"b{self.neighbour()}", f"(double)f{self.at()}")
+
+    def value(self, target: str) -> str:
+        term = self.simple_term if self.random.random() < 0.7 else self.term
+        inner = self.pick(
+            f"0.5 * {term(target)} + 0.25 * {term(target)}",
+            f"{term(target)}",
+            f"0.5 * {term(target)} - 0.125 * {term(target)} * s",
+            f"fabs({term(target)})",
+            f"sqrt(fabs({term(target)}) + 1)",
+            f"sin({term(target)})",
+            f"small({term(target)}, {term(target)})",
+            f"({term(target)} > 0 ? {term(target)} : {term(target)})",
+        )
+        return inner
+
+    def loop(self, name: str, low: str, high: str, body: str) -> str:
+        kind = self.pick("up", "up", "up", "down", "while", "until")
+        integer = "long" if name != INNER and kind == "down" else self.integer
+        if kind == "down":
+            integer = self.pick("int", "long")
+            return f"for ({integer} {name} = {high} - 1; {name} >= {low}; --{name}) {{\n{body}\n}}"
+        if kind == "while" and "continue" not in body:
+            return f"{integer} {name} = {low};\nwhile ({name} < {high}) {{\n{body}\n++{name};\n}}"
+        if kind == "until":
+            return f"for ({integer} {name} = {low}; {name} != {high}; ++{name}) {{\n{body}\n}}"
+        return f"for ({integer} {name} = {low}; {name} < {high}; ++{name}) {{\n{body}\n}}"
+
+    def strided(self, body: str) -> str:
+        step = self.random.choice([2, 3])
+        return f"for (int i = 1; i + {step} < {self.row}; i += {step}) {{\n{body}\n}}"
+
+    def update(self) -> str:
+        return f"a{self.at()} = {self.value('a')};"
+
+    def statement(self) -> str:
+        """The body of the innermost loop."""
+        update = self.update()
+        return self.random.choice([
+            update, update, update, update,
+            f"{update}\nb{self.at()} = {self.value('b')};",
+            f"{update}\nsum += a{self.at()};",
+            f"const double before = a{self.at()};\n{update}\nc{self.at()} = before + a{self.at()};",
+            f"if ({self.term('a')} > 0.25) {{ {update} }}",
+            f"if ({self.term('b')} > 0.25) {{ sum += a{self.at()}; }}\n{update}",
+            f"{update}\nif (a{self.at()} > 0.5) sum += a{self.at()} * 0.5;",
+            f"if ({self.term('b')} > 1.9) break;\n{update}",
+            f"{update}\nif (a{self.at()} > 1.95) continue;\nb{self.at()} += 0.25;",
+            f"a{self.at()} += s;\na{self.at()} *= 0.5;",
+            f"f{self.at()} = (float)({self.value('b')});",
+            f"f{self.at()} = f{self.at()} * 0.5f + 1;\n{update}",
+            f"index{self.at()} = (index{self.at()} + i) % cells;",
+            f"a[index{self.at()}] = {self.value('b')};",
+            f"points{self.at()}.x = {self.value('b')};",
+            f"points{self.at()}.x = {self.value('b')};\npoints{self.at()}.y = s;\n"
+            f"points{self.at()}.tag += i;",
+            f"points{self.at()} = points{self.neighbour()};",
+            f"struct point p = points{self.at()};\np.x = {self.value('a')};\np.y += 0.5;\np.tag++;\n"
+            f"points{self.at()} = p;",
+            f"points{self.at()} = (struct point){{b{self.at()}, points{self.at()}.x, 3}};",
+            f"a{self.at()} = {self.value('a')};\na{self.at(1)} = s;",
+            "a[4 + i] = a[i];" if self.row == "n1" else "a[i] = a[i + 3];",
+        ])
+
+    def rows(self) -> str:
+        """What stands in the loop over j: one or two inner loops, or a copy of a row."""
+        row = f"(k * {self.plane} + j) * {self.row}"
+        bounds = self.random.choice([("1", f"{self.row} - 1"), ("0", self.row), ("1", self.row),
+                                     ("3", f"{self.row} - 2")])
+        if bounds != ("1", f"{self.row} - 1"):
+            body = self.pick(self.update(), self.statement())
+            safe = "+ 1" not in body and "- 1" not in body
+            bounds = bounds if safe else ("1", f"{self.row} - 1")
+        else:
+            body = self.statement()
+        inner = self.loop(INNER, *bounds, body)
+        return self.random.choice([
+            inner, inner, inner,
+            self.strided(self.statement()),
+            "{" + self.loop(INNER, "1", "20", self.update()) + "}\n"
+            "{" + self.loop(INNER, "20", f"{self.row} - 1", self.update()) + "}",
+            "{" + inner + "}\n{" + self.loop(INNER, "1", f"{self.row} - 1", self.statement()) + "}",
+            f"memset(a + {row}, 0, {self.row} * sizeof *a);",
+            f"memcpy(a + {row}, other, {self.row} * sizeof *a);\n{inner}",
+            f"memmove(a + {row}, b + {row} + 1, ({self.row} - 1) * sizeof *a);",
+            f"for (int i = 0; i < 9 * 5; i += 5)\nfor (int m = 0; m < 5; ++m) "
+            f"a[{row} + i + m] = 0.5 * a[{row} + i + m] + s;",
+            f"double* p = a + {row};\nconst double* q = b + {row};\n"
+            f"for (int n = 0; n < {self.row}; ++n) *p++ = 0.5 * *q++ + s;",
+            f"double* p = a + {row} + {self.row};\n"
+            f"for (int n = 0; n < {self.row}; ++n) {{ --p; *p = *p * 0.5 - s; }}",
+            f"{inner}\nsum += {self.pick('a', 'b')}[{row} + 2];",
+            f"{self.pick('a', 'b')}[{row} + 1] = s;\n{inner}",
+            f"if (j == 3) opaque(a, 5);\n{inner}",
+            f"if (j == 4 && s > 2) return sum;\n{inner}",
+            f"s += limits[j % 2];\n{inner}",
+        ])
+
+    def nest(self) -> str:
+        depth = self.random.random()
+        if depth < 0.12:  # one dimension over all
+            self.row = "0"
+            body = self.update() if self.random.random() < 0.7 else self.statement()
+            high = self.pick("cells - 1", "m1 * m2 * m3 - 1")
+            if "- 1)" in body or "+ 1)" in body:
+                return f"{{ const long k = 0, j = 0;\n{self.loop(INNER, '1', high, body)} (void)(j + k); }}"
+            low = self.pick("0", "1", "7")
+            return f"{{ const long k = 0, j = 0;\n{self.loop(INNER, low, high, body)} (void)(j + k); }}"
+        if depth < 0.2:
+            return self.random.choice([
+                "memset(a, 0, cells * sizeof *a);",
+                "memcpy(a, other, cells * sizeof *a);",
+                "memmove(a, b, m1 * m2 * m3 * sizeof *a);",
+            ])
+        if depth < 0.26:  # rows that overlap
+            first, last = self.random.choice([("0", "20"), ("19", "-1")])
+            step = "++r" if first == "0" else "--r"
+            width = self.random.choice([40, 64])
+            return (f"for (int r = {first}; r != {last}; {step})\n"
+                    f"for (int i = 0; i < {width}; ++i) "
+                    f"a[r * 40 + i] = 0.5 * a[r * 40 + i] + 0.25 * c[i] + s;")
+        planes = self.loop("j", "1", f"{self.plane} - 1", self.rows())
+        guard = self.random.choice(["", "", "", "if (s > 1.75) break;\n"])
+        return self.loop("k", "1", "m3 - 1", guard + planes)
+
+
+PROLOGUE = """#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "nests.h"
+static __attribute__((noinline)) void opaque(double* at, long offset) {
+  at[offset] = at[offset] * 0.5 + 0.125;
+}
+static inline double small(double x, double y) { return 0.5 * x + 0.25 * y; }
+static double limits[2] = {0.125, -0.125};
+"""
+PARAMETERS = ("double* {r}a, double* {r}b, double* {r}c, float* f, int* index, "
+              "struct point* points, const double* other, long m1, long m2, long m3, double s")
+
+
+def program(random: Random, number: int) -> str:
+    """A program: nests in functions of their own, called with arrays that may be the same."""
+    text = [f"static double g{number}_0[cells], g{number}_1[cells];"]
+    calls = []
+    arrays = [*(f"v->d[{i}]" for i in range(4)), f"g{number}_0", f"g{number}_1"]
+    for nest in range(random.randint(2, 4)):
+        name = f"nest_{number}_{nest}"
+        chosen = [random.choice(arrays) for _ in range(3)]
+        restrict = random.random() < 0.25
+        if restrict:
+            chosen = random.sample(arrays, 3)
+        other = random.choice([array for array in arrays if array not in chosen])
+        planes = "n3"
+        if not restrict and random.random() < 0.15:  # parts of an array
+            chosen[random.randrange(3)] += " + n1 * n2"
+            planes = "n3 - 1"
+        fixed = random.random() < 0.1  # the array's name, not a pointer to it
+        kind = random.choice(["static __attribute__((noinline))", "static inline"])
+        parameters = PARAMETERS.format(r="restrict " if restrict else "")
+        body = NestGenerator(random).nest()
+        if planes != "n3":
+            body = body.replace("cells", "(cells - n1 * n2)")
+            body = body.replace("% (cells - n1 * n2)", "% cells")
+        bases = f"#define a g{number}_0\n" if fixed and not restrict else ""
+        rest = "#undef a\n" if bases else ""
+        if bases:
+            parameters = parameters.replace("a,", "unused_a,", 1)
+        text.append(
+            f"{kind} double {name}({parameters}) {{\n{bases}double sum = 0;\n{body}\n{rest}"
+            "return sum;\n}"
+        )
+        calls.append(
+            f"total += {name}({', '.join(chosen)}, v->f, v->index, v->points, {other}, "
+            f"size[0], size[1], size[2]{' - 1' if planes != 'n3' else ''}, s);"
+        )
+    text.append(f"static double run_{number}(struct arrays* v, int epoch) {{\n"
+                "static volatile long sizes[3] = {n1, n2, n3};\n"
+                "const long size[3] = {sizes[0], sizes[1], sizes[2]};\n"
+                "double total = 0, s = 0.25 * epoch - 0.25;")
+    for call in calls:
+        text.append(random.choice(["", "", "", "if (epoch != 1) ",
+                                   "for (int again = 0; again < 2; ++again) "]) + call)
+    text.append("return total;\n}")
+    return "\n".join(text)
+
+
+def unit(random: Random, first: int, count: int) -> str:
+    """A translation unit with `count` programs, and their table, named by SIDE."""
+    parts = [PROLOGUE]
+    table = []
+    for number in range(first, first + count):
+        parts.append(program(random, number))
+        table.append(f'{{"program {number}", run_{number}, '
+                     f"{{(char*)g{number}_0, (char*)g{number}_1}}}}")
+    parts.append("#define NAME_(side, rest) side##rest\n#define NAME(side, rest) NAME_(side, rest)")
+    parts.append(f"struct program NAME(SIDE, _programs)[] = {{{','.join(table)}}};")
+    parts.append(f"const int NAME(SIDE, _count) = {count};")
+    return "\n".join(parts) + "\n"

@@ -1,0 +1,253 @@
+// A second runtime of in-place versioning, for tests of the compiler: it keeps no version, but makes
+// every use of the interface visible that perdure_ipv_abi.h does not allow.
+//
+//   - When the first row of an epoch begins, the object is filled with poison (a NaN): a load that
+//     the nest does not announce reads that, and the results differ.
+//   - What of a row is not stored to stays poison: `row_end` looks for it (R1).
+//   - At `nest_end`, what no row covered must still be poison (R3), and the old copy unchanged (R2).
+//   - At random, rows are written in place or in a buffer, and read in the old copy, in place, or
+//     in that buffer: every pair of differences that a runtime may give.
+//
+// A violation is said on stderr, and the process aborts. POISON_SEED=N chooses; one thread.
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "perdure/perdure_ipv.h"
+#include "perdure/perdure_ipv_abi.h"
+
+uintptr_t perdure_ipv_low = 0;
+uintptr_t perdure_ipv_high = 0;
+
+namespace {
+
+[[noreturn]] void violated(const char* format, ...) {
+  va_list words;
+  va_start(words, format);
+  std::fputs("poison runtime: ", stderr);
+  std::vfprintf(stderr, format, words);
+  std::fputc('\n', stderr);
+  va_end(words);
+  std::abort();
+}
+
+constexpr uint64_t poison = 0x7ff5a31bc5d792e7;
+
+uint8_t poison_at(const uint8_t* address) {
+  return static_cast<uint8_t>(poison >> (8 * (reinterpret_cast<uintptr_t>(address) % 8)));
+}
+
+void fill(uint8_t* to, size_t bytes, const uint8_t* phase) {
+  for (size_t i = 0; i < bytes; ++i) to[i] = poison_at(phase + i);
+}
+
+uint64_t random_word() {
+  static uint64_t state = [] {
+    const char* text = std::getenv("POISON_SEED");
+    return 88172645463325252U ^ (text == nullptr ? 0 : std::strtoull(text, nullptr, 10));
+  }();
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return state;
+}
+
+struct Object {
+  std::string name;
+  uint8_t* at = nullptr;
+  size_t bytes = 0;
+  std::vector<uint8_t> old, committed, covered, buffer;
+  bool open = false;     // a nest
+  bool touched = false;  // since the persistence point: all of it is current at `at`
+  uint8_t* row = nullptr;
+  size_t row_bytes = 0;
+  bool buffered = false;
+  bool poisoned = false;  // where the row's stores go
+
+  bool holds(const uint8_t* address, size_t count) const {
+    return address >= at && address + count <= at + bytes;
+  }
+  bool changed() const { return std::memcmp(at, committed.data(), bytes) != 0; }
+};
+
+std::list<Object> objects;
+uint64_t rows_seen = 0;
+uint64_t fresh_rows_seen = 0;
+
+Object* find(const void* address) {
+  for (Object& object : objects) {
+    if (object.holds(static_cast<const uint8_t*>(address), 1)) return &object;
+  }
+  return nullptr;
+}
+
+void open_nest(Object& object) {
+  if (object.open || object.touched) return;
+  if (object.changed()) {  // stores that nobody announced: the guard would have seen the first
+    object.touched = true;
+    return;
+  }
+  object.open = true;
+  fill(object.at, object.bytes, object.at);
+  std::fill(object.covered.begin(), object.covered.end(), 0);
+}
+
+// Makes the row current at its place; true if nothing of it was before.
+bool complete_row(Object& object, uint8_t* first, size_t bytes, bool copy) {
+  if (!object.open) return false;
+  const size_t offset = static_cast<size_t>(first - object.at);
+  bool fresh = true;
+  for (size_t i = offset; i < offset + bytes; ++i) fresh &= object.covered[i] == 0;
+  if (fresh && !copy) return true;
+  for (size_t i = offset; i < offset + bytes; ++i) {
+    if (object.covered[i] == 0) object.at[i] = object.old[i];
+  }
+  return false;
+}
+
+void check_covered(const Object& object, const uint8_t* stored) {
+  for (size_t i = 0; i + 4 <= object.row_bytes; ++i) {
+    uint8_t wanted[4];
+    fill(wanted, 4, object.row + i);
+    if (reinterpret_cast<uintptr_t>(object.row + i) % 4 == 0 &&
+        std::memcmp(stored + i, wanted, 4) == 0) {
+      violated("byte %zu of a row of %zu bytes of '%s' was not stored to", i, object.row_bytes,
+               object.name.c_str());
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+int perdure_ipv_open(perdure_pool*, const perdure_ipv_options*) { return 0; }
+int perdure_ipv_restart(uint64_t* version) {
+  if (version != nullptr) *version = 0;
+  return 0;
+}
+int perdure_ipv_close(void) {
+  std::printf("poison runtime: %llu rows, %llu fresh\n", static_cast<unsigned long long>(rows_seen),
+              static_cast<unsigned long long>(fresh_rows_seen));
+  objects.clear();
+  perdure_ipv_low = perdure_ipv_high = 0;
+  return 0;
+}
+
+int perdure_ipv_object(const char* name, void* address, size_t bytes,
+                       const perdure_ipv_object_options*) {
+  Object object;
+  object.name = name;
+  object.at = static_cast<uint8_t*>(address);
+  object.bytes = bytes;
+  object.old.assign(object.at, object.at + bytes);
+  object.committed = object.old;
+  object.covered.assign(bytes, 0);
+  objects.push_back(std::move(object));
+  const auto low = reinterpret_cast<uintptr_t>(address);
+  if (perdure_ipv_low == 0 || low < perdure_ipv_low) perdure_ipv_low = low;
+  if (low + bytes > perdure_ipv_high) perdure_ipv_high = low + bytes;
+  return 0;
+}
+
+int perdure_ipv_persist(uint64_t*) {
+  for (Object& object : objects) {
+    if (object.open) violated("'%s' is committed within a nest", object.name.c_str());
+    object.old.assign(object.at, object.at + object.bytes);
+    object.committed = object.old;
+    object.touched = false;
+  }
+  return 0;
+}
+
+perdure_ipv_range perdure_ipv_extent(const void* address) {
+  const Object* object = find(address);
+  if (object == nullptr) return {0, 0};
+  const auto low = reinterpret_cast<uintptr_t>(object->at);
+  return {low, low + object->bytes};
+}
+
+perdure_ipv_row perdure_ipv_row_begin(void* first, size_t bytes) {
+  auto* row = static_cast<uint8_t*>(first);
+  Object* object = find(first);
+  if (object == nullptr || !object->holds(row, bytes)) violated("a row of %zu bytes leaves it", bytes);
+  if (object->row != nullptr) violated("a row begins in a row of '%s'", object->name.c_str());
+  open_nest(*object);
+  ++rows_seen;
+  object->row = row;
+  object->row_bytes = bytes;
+  object->buffered = random_word() % 2 == 0;
+  const uint64_t choice = random_word() % 3;
+  const bool fresh = complete_row(*object, row, bytes, choice != 0);
+  fresh_rows_seen += fresh ? 1 : 0;
+  ptrdiff_t load = fresh ? object->old.data() - object->at : 0;
+  ptrdiff_t store = 0;
+  object->poisoned = fresh && !object->buffered;
+  if (object->buffered) {
+    object->buffer.resize(bytes + 16);
+    // As the row lies to words of 16 bytes, which vectors may want.
+    const auto start = reinterpret_cast<uintptr_t>(object->buffer.data());
+    const size_t shift = (reinterpret_cast<uintptr_t>(row) - start) % 16;
+    uint8_t* to = object->buffer.data() + shift;
+    store = to - row;
+    object->poisoned = fresh || choice == 1;
+    if (object->poisoned) {
+      fill(to, bytes, row);
+    } else {
+      std::memcpy(to, row, bytes);
+      load = store;
+    }
+  }
+  return {load, store};
+}
+
+void perdure_ipv_row_end(void* first, size_t bytes) {
+  Object* object = find(first);
+  if (object == nullptr || object->row != first || object->row_bytes != bytes) {
+    violated("row_end of another row than that which began");
+  }
+  uint8_t* stored = object->row;
+  if (object->buffered) {
+    const auto start = reinterpret_cast<uintptr_t>(object->buffer.data());
+    stored = object->buffer.data() + (reinterpret_cast<uintptr_t>(object->row) - start) % 16;
+  }
+  if (object->poisoned) check_covered(*object, stored);
+  if (stored != object->row) std::memcpy(object->row, stored, bytes);
+  if (object->open) std::memset(&object->covered[static_cast<size_t>(object->row - object->at)], 1, bytes);
+  object->row = nullptr;
+}
+
+void perdure_ipv_nest_end(void* address) {
+  Object* object = find(address);
+  if (object == nullptr) violated("nest_end of no object");
+  if (object->row != nullptr) violated("nest_end in a row of '%s'", object->name.c_str());
+  object->touched = true;
+  if (!object->open) return;
+  object->open = false;
+  if (object->old != object->committed) {
+    violated("a store to the old copy of '%s'", object->name.c_str());
+  }
+  for (size_t i = 0; i < object->bytes; ++i) {
+    if (object->covered[i] != 0) continue;
+    if (object->at[i] != poison_at(object->at + i)) {
+      violated("a store in a nest of '%s', at byte %zu, in no row", object->name.c_str(), i);
+    }
+    object->at[i] = object->old[i];
+  }
+}
+
+void perdure_ipv_plain(void* address) {
+  Object* object = find(address);
+  if (object == nullptr) return;
+  if (object->open) violated("plain in a nest of '%s'", object->name.c_str());
+  object->touched = true;
+}
+
+void perdure_ipv_touch(void* address, size_t) { perdure_ipv_plain(address); }
+
+}  // extern "C"

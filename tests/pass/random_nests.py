@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Random loop nests do the same with the pass as without it.
+
+    random_nests.py --build DIR [--seed N] [--count 300] [--only PROGRAM] [--keep DIR]
+
+Programs of nest_generator.py are compiled natively and by the pass with the same flags, linked with
+poison_runtime.cpp, and run side by side by nest_driver.c. Prints the seed; --seed takes it back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import nest_generator
+
+HERE = Path(__file__).resolve().parent
+INCLUDE = HERE.parents[1] / "include"
+PER_UNIT = 50
+LEVELS = ["-O1", "-O2", "-O2", "-O3", "-O3 -march=native", "-O2 -fno-vectorize", "-Os",
+          "-O2 -fno-strict-aliasing", "-O2 -ffp-contract=off", "-O0"]
+
+
+class Failure(Exception):
+    """A unit that does not compile, or programs that differ."""
+
+
+def run(words: list, **how) -> str:
+    ran = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False,
+                         **how)
+    if ran.returncode != 0:
+        said = (ran.stdout[-1500:] + ran.stderr[-3000:]).strip()
+        raise Failure(f"{' '.join(str(word) for word in words)}: {ran.returncode}\n{said}")
+    return ran.stdout
+
+
+def compile_unit(text: str, level: str, folder: Path, plugin: Path) -> list[Path]:
+    source = folder / "nests.c"
+    source.write_text(text)
+    objects = []
+    for side in ("native", "ipv"):
+        out = folder / f"{side}.o"
+        words = ["clang-19", *level.split(), "-w", f"-DSIDE={side}", f"-I{HERE}", "-c", source, "-o", out]
+        environment = dict(os.environ)
+        if side == "ipv":
+            words.insert(1, f"-fpass-plugin={plugin}")
+            environment["PERDURE_PASS"] = "ipv=all"
+        run(words, env=environment)
+        objects.append(out)
+    return objects
+
+
+def build_runtime(folder: Path) -> list[Path]:
+    driver, runtime = folder / "driver.o", folder / "runtime.o"
+    run(["clang-19", "-O2", f"-I{INCLUDE}", f"-I{HERE}", "-c", HERE / "nest_driver.c", "-o", driver])
+    run(["clang++-19", "-O2", f"-I{INCLUDE}", "-c", HERE / "poison_runtime.cpp", "-o", runtime])
+    return [driver, runtime]
+
+
+def check_unit(number: int, options: argparse.Namespace, folder: Path, common: list[Path]) -> dict:
+    seed = options.seed + number
+    source = random.Random(seed)
+    count = min(PER_UNIT, options.count - number * PER_UNIT)
+    level = source.choice(LEVELS)
+    text = nest_generator.unit(source, number * PER_UNIT, count)
+    plugin = options.build / "trace/lib/PerdurePass.so"
+    objects = compile_unit(text, level, folder, plugin)
+    program = folder / "nests"
+    run(["clang++-19", *objects, *common, "-o", program, "-lm"])
+    try:
+        said = run([program, seed], env={**os.environ, "POISON_SEED": str(seed)})
+    except Failure as failure:
+        raise Failure(f"{level}, unit {number}: {failure}") from None
+    rows = [tuple(map(int, found)) for found in re.findall(r"(\d+) rows, (\d+) fresh", said)]
+    return {"rows": sum(row for row, _ in rows), "fresh": sum(fresh for _, fresh in rows)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 1000000)
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--keep", type=Path, help="keep sources and programs there")
+    options = parser.parse_args()
+    print(f"seed {options.seed}", flush=True)
+    totals = {"rows": 0, "fresh": 0}
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.keep or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        common = build_runtime(folder)
+        for number in range((options.count + PER_UNIT - 1) // PER_UNIT):
+            try:
+                told = check_unit(number, options, folder, common)
+            except Failure as failure:
+                print(f"seed {options.seed}, {failure}")
+                return 1
+            totals = {key: totals[key] + told[key] for key in totals}
+    print(f"{options.count} programs, all equal; {totals['rows']} rows were announced, "
+          f"{totals['fresh']} of them fresh")
+    if options.count >= PER_UNIT and totals["fresh"] < 10 * options.count:
+        print("too few rows: the pass transformed nearly nothing")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
