@@ -11,8 +11,6 @@
 #include <llvm/Transforms/Utils/LCSSA.h>
 #include <llvm/Transforms/Utils/LoopSimplify.h>
 
-#include <cstdlib>
-
 #include "ipv_explain.hpp"
 #include "ipv_hook.hpp"
 #include "ipv_module.hpp"
@@ -160,32 +158,16 @@ class ModuleTransformer {
 
 }  // namespace
 
-PassOptions PassOptions::from_environment() {
-  PassOptions options;
-  if (const char* text = std::getenv("PERDURE_PASS"); text != nullptr && *text != '\0') {
-    options.trace = false;
-    llvm::SmallVector<llvm::StringRef, 4> words;
-    llvm::StringRef(text).split(words, ',');
-    for (const llvm::StringRef word : words) {
-      options.trace |= word == "trace";
-      options.ipv |= word == "ipv" || word == "ipv=all";
-      options.ipv_all |= word == "ipv=all";
-    }
-  }
-  if (const char* file = std::getenv("PERDURE_IPV_EXPLAIN")) options.explain = file;
-  return options;
-}
-
 llvm::PreservedAnalyses IpvPass::run(Module& module, llvm::ModuleAnalysisManager& analyses) {
   const llvm::DataLayout& layout = module.getDataLayout();
-  if (!options_.ipv_all && !ipv::is_marked(module)) return llvm::PreservedAnalyses::all();
+  if (!options_.all && !ipv::is_marked(module)) return llvm::PreservedAnalyses::all();
   if (layout.getPointerSizeInBits() != 64 || !layout.isLittleEndian()) {
     return llvm::PreservedAnalyses::all();
   }
   auto& of_functions =
       analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
   ipv::Explanation explanation(module);
-  const bool changed = ModuleTransformer(module, of_functions, options_.ipv_all, explanation).run();
+  const bool changed = ModuleTransformer(module, of_functions, options_.all, explanation).run();
   if (!options_.explain.empty()) explanation.write(options_.explain);
   return changed ? llvm::PreservedAnalyses::none() : llvm::PreservedAnalyses::all();
 }

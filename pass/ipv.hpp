@@ -17,24 +17,19 @@
 
 namespace perdure {
 
-// From the environment, which perdure-clang sets. PERDURE_PASS: `trace` (the default), `ipv`,
-// `ipv=all`, or several with commas. PERDURE_IPV_EXPLAIN: a file to which JSON lines are added.
-struct PassOptions {
-  bool trace = true;
-  bool ipv = false;
-  bool ipv_all = false;
-  std::string explain;
-  static PassOptions from_environment();
+struct IpvOptions {
+  bool all = false;     // modules that are not marked, too
+  std::string explain;  // a file to which JSON lines are added; none if empty
 };
 
 class IpvPass : public llvm::PassInfoMixin<IpvPass> {
  public:
-  explicit IpvPass(PassOptions options) : options_(std::move(options)) {}
+  explicit IpvPass(IpvOptions options) : options_(std::move(options)) {}
   llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses);
   static bool isRequired() { return true; }
 
  private:
-  PassOptions options_;
+  IpvOptions options_;
 };
 
 }  // namespace perdure

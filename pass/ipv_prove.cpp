@@ -56,7 +56,9 @@ bool is_compound(const Value* base) {
 
 bool is_private(const Value* base) {
   const auto objects = objects_under(base);
-  return std::all_of(objects.begin(), objects.end(), is_hidden);
+  return std::all_of(objects.begin(), objects.end(), [](const Value* object) {
+    return llvm::isa<llvm::AllocaInst>(object) || is_hidden(object);
+  });
 }
 
 bool Prover::is_disjoint(const Value* base, const Value* pointer) const {

@@ -60,7 +60,7 @@ class Prover {
   std::vector<Site>& sites_;
 };
 
-// Can be no object of the program: nobody else knows its address.
+// Can be no object of the program: nobody else knows its address, or it is on the stack.
 bool is_private(const llvm::Value* base);
 
 }  // namespace perdure::ipv

@@ -1,42 +1,77 @@
 // The plug-in: which passes it has, and where in Clang's pipeline they stand.
 //
-//   clang-19 -fpass-plugin=PerdurePass.so …              trace, behind the optimisations
-//   PERDURE_PASS=ipv clang-19 -fpass-plugin=…            ipv, in front of vectorisation
+//   PERDURE_PASS=trace clang-19 -fpass-plugin=PerdurePass.so …      behind the optimisations
+//   PERDURE_PASS=ipv clang-19 -fpass-plugin=PerdurePass.so …        in front of vectorisation
 //   opt-19 -load-pass-plugin=PerdurePass.so -passes=perdure-trace …
 //
-// Options come from the environment (ipv.hpp): those of -mllvm are read before plug-ins are there.
+// PERDURE_PASS lists the passes behind commas, in any order; without it, it is `trace`. `ipv-all`
+// is `ipv` for modules that are not marked, too; PERDURE_IPV_EXPLAIN=FILE has it explain what it
+// did. These are environment variables because options of plug-ins are not known yet when Clang and
+// lld read theirs.
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/ADT/StringSet.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Passes/PassPlugin.h>
+#include <llvm/Support/ErrorHandling.h>
+#include <llvm/Support/Process.h>
+
+#include <array>
 
 #include "ipv.hpp"
 #include "trace.hpp"
 
 namespace {
 
+constexpr std::array<llvm::StringLiteral, 3> known_passes = {"trace", "ipv", "ipv-all"};
+
+// What PERDURE_PASS asks for.
+llvm::StringSet<> wanted_passes() {
+  llvm::StringSet<> wanted;
+  const std::string text = llvm::sys::Process::GetEnv("PERDURE_PASS").value_or("trace");
+  llvm::SmallVector<llvm::StringRef, 4> names;
+  llvm::StringRef(text).split(names, ',', -1, false);
+  for (llvm::StringRef name : names) {
+    if (!llvm::is_contained(known_passes, name)) {
+      llvm::report_fatal_error("PERDURE_PASS=" + llvm::Twine(text) + ": no pass is called '" +
+                                   name + "'; there are " + llvm::join(known_passes, ", "),
+                               false);
+    }
+    wanted.insert(name);
+  }
+  return wanted;
+}
+
+perdure::IpvPass ipv_pass(const llvm::StringSet<>& wanted) {
+  perdure::IpvOptions options;
+  options.all = wanted.contains("ipv-all");
+  options.explain = llvm::sys::Process::GetEnv("PERDURE_IPV_EXPLAIN").value_or("");
+  return perdure::IpvPass(options);
+}
+
 void register_passes(llvm::PassBuilder& builder) {
-  const auto options = perdure::PassOptions::from_environment();
+  const llvm::StringSet<> wanted = wanted_passes();
   builder.registerPipelineParsingCallback(
-      [options](llvm::StringRef name, llvm::ModulePassManager& passes,
-                llvm::ArrayRef<llvm::PassBuilder::PipelineElement>) {
+      [wanted](llvm::StringRef name, llvm::ModulePassManager& passes,
+               llvm::ArrayRef<llvm::PassBuilder::PipelineElement>) {
         if (name == "perdure-trace") {
           passes.addPass(perdure::TracePass());
         } else if (name == "perdure-ipv") {
-          passes.addPass(perdure::IpvPass(options));
+          passes.addPass(ipv_pass(wanted));
         } else {
           return false;
         }
         return true;
       });
-  if (options.trace) {
+  if (wanted.contains("ipv") || wanted.contains("ipv-all")) {
+    builder.registerOptimizerEarlyEPCallback(
+        [wanted](llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
+          passes.addPass(ipv_pass(wanted));
+        });
+  }
+  if (wanted.contains("trace")) {
     builder.registerOptimizerLastEPCallback(
         [](llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
           passes.addPass(perdure::TracePass());
-        });
-  }
-  if (options.ipv) {
-    builder.registerOptimizerEarlyEPCallback(
-        [options](llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
-          passes.addPass(perdure::IpvPass(options));
         });
   }
 }

@@ -18,8 +18,8 @@ struct arrays {
 
 enum {
   static_bytes = cells * sizeof(double),
-  block_bytes = cells * (4 * sizeof(double) + sizeof(float) + sizeof(int) + sizeof(struct point)) +
-                4096
+  block_bytes =
+      cells * (4 * sizeof(double) + sizeof(float) + sizeof(int) + sizeof(struct point)) + 4096
 };
 
 struct program {

@@ -1,10 +1,11 @@
-// A second runtime of in-place versioning, for tests of the compiler: it keeps no version, but makes
-// every use of the interface visible that perdure_ipv_abi.h does not allow.
+// A second runtime of in-place versioning, for tests of the compiler: it keeps no version, but
+// makes every use of the interface visible that perdure_ipv_abi.h does not allow.
 //
 //   - When the first row of an epoch begins, the object is filled with poison (a NaN): a load that
 //     the nest does not announce reads that, and the results differ.
 //   - What of a row is not stored to stays poison: `row_end` looks for it (R1).
-//   - At `nest_end`, what no row covered must still be poison (R3), and the old copy unchanged (R2).
+//   - At `nest_end`, what no row covered must still be poison (R3), and the old copy unchanged
+//   (R2).
 //   - At random, rows are written in place or in a buffer, and read in the old copy, in place, or
 //     in that buffer: every pair of differences that a runtime may give.
 //
@@ -126,7 +127,9 @@ void check_covered(const Object& object, const uint8_t* stored) {
 
 extern "C" {
 
-int perdure_ipv_open(perdure_pool*, const perdure_ipv_options*) { return 0; }
+int perdure_ipv_open(perdure_pool*, const perdure_ipv_options*) {
+  return 0;
+}
 int perdure_ipv_restart(uint64_t* version) {
   if (version != nullptr) *version = 0;
   return 0;
@@ -175,7 +178,8 @@ perdure_ipv_range perdure_ipv_extent(const void* address) {
 perdure_ipv_row perdure_ipv_row_begin(void* first, size_t bytes) {
   auto* row = static_cast<uint8_t*>(first);
   Object* object = find(first);
-  if (object == nullptr || !object->holds(row, bytes)) violated("a row of %zu bytes leaves it", bytes);
+  if (object == nullptr || !object->holds(row, bytes))
+    violated("a row of %zu bytes leaves it", bytes);
   if (object->row != nullptr) violated("a row begins in a row of '%s'", object->name.c_str());
   open_nest(*object);
   ++rows_seen;
@@ -218,7 +222,8 @@ void perdure_ipv_row_end(void* first, size_t bytes) {
   }
   if (object->poisoned) check_covered(*object, stored);
   if (stored != object->row) std::memcpy(object->row, stored, bytes);
-  if (object->open) std::memset(&object->covered[static_cast<size_t>(object->row - object->at)], 1, bytes);
+  if (object->open)
+    std::memset(&object->covered[static_cast<size_t>(object->row - object->at)], 1, bytes);
   object->row = nullptr;
 }
 
@@ -248,6 +253,8 @@ void perdure_ipv_plain(void* address) {
   object->touched = true;
 }
 
-void perdure_ipv_touch(void* address, size_t) { perdure_ipv_plain(address); }
+void perdure_ipv_touch(void* address, size_t) {
+  perdure_ipv_plain(address);
+}
 
 }  // extern "C"

@@ -51,7 +51,7 @@ def compile_unit(text: str, level: str, folder: Path, plugin: Path) -> list[Path
         environment = dict(os.environ)
         if side == "ipv":
             words.insert(1, f"-fpass-plugin={plugin}")
-            environment["PERDURE_PASS"] = "ipv=all"
+            environment["PERDURE_PASS"] = "ipv-all"
         run(words, env=environment)
         objects.append(out)
     return objects

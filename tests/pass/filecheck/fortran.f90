@@ -1,0 +1,34 @@
+! RUN: %flang -O2 %s | %FileCheck %s
+! RUN: %flang -O3 %s | %FileCheck %s
+! Descriptors in a module: base, strides and bounds are loaded from memory, indices have 32 bits.
+module fields
+  implicit none
+  double precision, allocatable :: u(:, :, :, :), rhs(:, :, :, :)
+contains
+  ! CHECK-LABEL: define {{.*}}@_QMfieldsPadd(
+  ! CHECK: call {{.*}}@perdure_ipv_row_begin(
+  subroutine add(n)
+    integer, intent(in) :: n
+    integer :: i, j, k, m
+    do k = 2, n - 1
+      do j = 2, n - 1
+        do i = 2, n - 1
+          do m = 1, 5
+            u(m, i, j, k) = u(m, i, j, k) + rhs(m, i, j, k)
+          end do
+        end do
+      end do
+    end do
+  end subroutine
+  ! CHECK-LABEL: define {{.*}}@_QMfieldsPaxpy(
+  ! CHECK: call {{.*}}@perdure_ipv_row_begin(
+  subroutine axpy(x, y, a, n)
+    integer, intent(in) :: n
+    double precision, intent(in) :: x(n), a
+    double precision, intent(inout) :: y(n)
+    integer :: i
+    do i = 1, n
+      y(i) = y(i) + a * x(i)
+    end do
+  end subroutine
+end module

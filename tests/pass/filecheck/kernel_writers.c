@@ -1,0 +1,30 @@
+// RUN: %clang -O2 %s | %FileCheck %s
+// What the kernel stores, no page fault announces.
+#include <stdio.h>
+#include <unistd.h>
+int MPI_Recv(void*, int, int, int, int, int, void*);
+int MPI_Sendrecv(const void*, int, int, int, int, void*, int, int, int, int, int, void*);
+void mpi_irecv_(void*, int*, int*, int*, int*, int*, int*, int*);
+int MPI_Send(const void*, int, int, int, int, int);
+
+// CHECK-LABEL: define {{.*}}@receive(
+// CHECK: call void @perdure_ipv_plain(ptr{{.*}} %0)
+// CHECK-NEXT: call {{.*}}@MPI_Recv(
+// CHECK: call void @perdure_ipv_plain(ptr{{.*}} %1)
+// CHECK-NEXT: call {{.*}}@MPI_Sendrecv(
+// CHECK: call void @perdure_ipv_plain(ptr{{.*}} %0)
+// CHECK-NEXT: call {{.*}}@mpi_irecv_(
+// CHECK: call void @perdure_ipv_plain(ptr{{.*}} %0)
+// CHECK-NEXT: call {{.*}}@read(
+// CHECK: call void @perdure_ipv_plain(ptr{{.*}} %1)
+// CHECK-NEXT: call {{.*}}@fread(
+// CHECK-NOT: perdure_ipv_plain
+// CHECK: call {{.*}}@MPI_Send(
+void receive(double* u, double* v, FILE* file) {
+  MPI_Recv(u, 1, 0, 0, 0, 0, 0);
+  MPI_Sendrecv(u, 1, 0, 0, 0, v, 1, 0, 0, 0, 0, 0);
+  mpi_irecv_(u, 0, 0, 0, 0, 0, 0, 0);
+  read(0, u, 8);
+  fread(v, 8, 1, file);
+  MPI_Send(u, 1, 0, 0, 0, 0);
+}
