@@ -1,5 +1,6 @@
 #include "ipv_find.hpp"
 
+#include <llvm/ADT/MapVector.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
@@ -16,6 +17,7 @@ namespace {
 
 // A call costs more than to copy them.
 constexpr uint64_t row_bytes_min = 256;
+constexpr int64_t element_bytes_max = 512;
 
 const SCEVAddRecExpr* recurrence(LoopFacts& facts, Loop* loop, const Access& access) {
   const auto* found = llvm::dyn_cast<SCEVAddRecExpr>(facts.evolution->getSCEV(access.pointer()));
@@ -23,8 +25,12 @@ const SCEVAddRecExpr* recurrence(LoopFacts& facts, Loop* loop, const Access& acc
   return found != nullptr && found->getLoop() == loop && found->isAffine() ? found : nullptr;
 }
 
-std::optional<int64_t> constant_step(const SCEVAddRecExpr* of, llvm::ScalarEvolution& evolution) {
-  const auto* step = llvm::dyn_cast<llvm::SCEVConstant>(of->getStepRecurrence(evolution));
+std::optional<int64_t> constant_step(const SCEVAddRecExpr* of, const LoopFacts& facts,
+                                     llvm::ScalarEvolution& evolution) {
+  const SCEV* found = of->getStepRecurrence(evolution);
+  const auto assumed = facts.assumed_steps.find(found);
+  if (assumed != facts.assumed_steps.end()) return assumed->second;
+  const auto* step = llvm::dyn_cast<llvm::SCEVConstant>(found);
   if (step == nullptr || step->getAPInt().getSignificantBits() > 32) return std::nullopt;
   return step->getAPInt().getSExtValue();
 }
@@ -149,7 +155,8 @@ std::optional<Range> Finder::range(const Access& access, Loop* loop) {
 std::optional<Refusal> Finder::place_loads(Loop* loop, LoopFacts& facts, Row& row) {
   const Access& lead = row.stores.front();  // the lowest
   const SCEV* lead_address = recurrence(facts, loop, lead);
-  const int64_t step = std::abs(*constant_step(recurrence(facts, loop, lead), analyses_.evolution));
+  const int64_t step =
+      std::abs(*constant_step(recurrence(facts, loop, lead), facts, analyses_.evolution));
   for (const Access& load : facts.accesses) {
     if (load.writes || load.constant_bytes() == 0) continue;
     const SCEVAddRecExpr* address = recurrence(facts, loop, load);
@@ -191,7 +198,7 @@ std::optional<Row> Finder::tile(Loop* loop, LoopFacts& facts, std::vector<Access
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& one, const auto& two) { return one.first < two.first; });
   const SCEVAddRecExpr* lowest = recurrence(facts, loop, sorted.front().second);
-  const int64_t step = *constant_step(lowest, evolution);
+  const int64_t step = *constant_step(lowest, facts, evolution);
   int64_t covered = sorted.front().first;
   const int64_t end = covered + std::abs(step);
   for (const auto& [at, store] : sorted) {
@@ -236,8 +243,40 @@ std::optional<Row> Finder::tile(Loop* loop, LoopFacts& facts, std::vector<Access
   return row;
 }
 
+// A step that is not constant is taken to be what the stores of an iteration cover together: the
+// elements, or the components of one, of an array whose innermost extent is only known at run time.
+void Finder::assume_steps(Loop* loop, LoopFacts& facts) {
+  llvm::ScalarEvolution& evolution = analyses_.evolution;
+  llvm::MapVector<const SCEV*, std::vector<const Access*>> by_step;
+  for (const Access& store : facts.accesses) {
+    if (!store.writes || store.constant_bytes() == 0) continue;
+    const SCEVAddRecExpr* address = recurrence(facts, loop, store);
+    if (address == nullptr || constant_step(address, facts, evolution)) continue;
+    by_step[address->getStepRecurrence(evolution)].push_back(&store);
+  }
+  for (const auto& [step, stores] : by_step) {
+    const SCEVAddRecExpr* first = recurrence(facts, loop, *stores.front());
+    int64_t low = 0;
+    int64_t high = static_cast<int64_t>(stores.front()->constant_bytes());
+    for (const Access* store : stores) {
+      const auto from = distance(evolution, first, recurrence(facts, loop, *store));
+      if (!from || std::abs(*from) > element_bytes_max) continue;  // of another array
+      low = std::min(low, *from);
+      high = std::max(high, *from + static_cast<int64_t>(store->constant_bytes()));
+    }
+    if (high - low > element_bytes_max ||
+        !is_safe(step, loop->getLoopPreheader()->getTerminator())) {
+      continue;
+    }
+    const SCEV* assumed = evolution.getConstant(step->getType(), static_cast<uint64_t>(high - low));
+    facts.evolution->addPredicate(*evolution.getEqualPredicate(step, assumed));
+    facts.assumed_steps[step] = high - low;
+  }
+}
+
 std::vector<Row> Finder::rows(Loop* loop) {
   LoopFacts& facts = this->facts(loop);
+  assume_steps(loop, facts);
   const llvm::BasicBlock* latch = loop->getLoopLatch();
   std::vector<std::vector<Access>> groups;
   for (const Access& store : facts.accesses) {
@@ -250,7 +289,7 @@ std::vector<Row> Finder::rows(Loop* loop) {
       refuse("its address is not a constant step from the iteration before");
       continue;
     }
-    const auto step = constant_step(address, analyses_.evolution);
+    const auto step = constant_step(address, facts, analyses_.evolution);
     if (!step || *step == 0) {
       refuse("its step is not a constant");
       continue;
@@ -263,7 +302,7 @@ std::vector<Row> Finder::rows(Loop* loop) {
       const SCEVAddRecExpr* lead = recurrence(facts, loop, group.front());
       const auto from = distance(analyses_.evolution, lead, address);
       return from && std::abs(*from) < 2 * std::abs(*step) &&
-             constant_step(lead, analyses_.evolution) == step &&
+             constant_step(lead, facts, analyses_.evolution) == step &&
              executions(group.front(), facts) == executions(store, facts);
     };
     const auto group = std::find_if(groups.begin(), groups.end(), fits);

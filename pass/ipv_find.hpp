@@ -75,6 +75,9 @@ struct LoopFacts {
                                         // are several exits; null: not known
   std::vector<Access> accesses;
   std::optional<Refusal> opaque;
+  // Steps that are only known when the program runs, as those of Fortran's descriptors, and what
+  // `evolution` assumes of them: that what an iteration stores to lies one behind the other.
+  llvm::DenseMap<const llvm::SCEV*, int64_t> assumed_steps;
 };
 
 struct Analyses {
@@ -101,6 +104,7 @@ class Finder {
  private:
   std::optional<Refusal> check_shape(llvm::Loop* loop, LoopFacts& facts);
   std::vector<Row> rows(llvm::Loop* loop);
+  void assume_steps(llvm::Loop* loop, LoopFacts& facts);
   const llvm::SCEV* executions(const Access& access, const LoopFacts& facts);
   std::optional<Row> tile(llvm::Loop* loop, LoopFacts& facts, std::vector<Access> group);
   std::optional<Refusal> place_loads(llvm::Loop* loop, LoopFacts& facts, Row& row);

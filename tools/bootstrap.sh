@@ -16,7 +16,9 @@ packages=(
   libisal-dev libzstd-dev nlohmann-json3-dev libcli11-dev libgtest-dev
   mpich libmpich-dev openmpi-bin libopenmpi-dev
   gfortran                      # the tests of Fortran's bindings, and perdure-gfortran
-  clang-19 llvm-19-dev          # the compiler pass, and perdure-clang
+  clang-19 llvm-19-dev          # the compiler passes, and perdure-clang
+  flang-19                      # perdure-flang
+  llvm-19-tools                 # FileCheck: tests of the passes
   valgrind                      # perdure trace --valgrind
   libhdf5-mpich-dev libhdf5-openmpi-dev libpnetcdf-dev     # only for tests of the file cache
   libpmem-dev                   # only a yardstick of `perdure bench persist`

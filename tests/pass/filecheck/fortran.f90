@@ -20,6 +20,20 @@ contains
       end do
     end do
   end subroutine
+  ! The distance of elements is in the descriptor: it is compared with their size.
+  ! CHECK-LABEL: define {{.*}}@_QMfieldsPassumed_shape(
+  ! CHECK: icmp {{eq|ne}} i64 {{%.*}}, 8
+  ! CHECK: call {{.*}}@perdure_ipv_row_begin(
+  subroutine assumed_shape(v, n)
+    integer, intent(in) :: n
+    double precision, intent(inout) :: v(:, :)
+    integer :: i, j
+    do j = 1, n
+      do i = 1, n
+        v(i, j) = v(i, j) * 2
+      end do
+    end do
+  end subroutine
   ! CHECK-LABEL: define {{.*}}@_QMfieldsPaxpy(
   ! CHECK: call {{.*}}@perdure_ipv_row_begin(
   subroutine axpy(x, y, a, n)

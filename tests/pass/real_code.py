@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""A program of apps/npb, compiled with the pass, still verifies, with every large block an object.
+
+    real_code.py --build DIR cg|mg|sp [--problem-class S]
+
+Compiled natively and with --ipv=all by the same compiler; the second is linked with the poisoning
+runtime and all_arrays.cpp: a persistence point before each iteration. All numbers that are checked
+must be the same in every digit, some rows must have been announced, and the nest that updates the
+program's state must have them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+NPB = ROOT / "apps/npb"
+# The function, and a line of its nest that must be in a row.
+UPDATES = {"cg": ("main.cpp", "x[i] = z[i] / norm"), "mg": ("multigrid.cpp", "+="),
+           "sp": ("factors.cpp", "u[at + m] += rhs[at + m]")}
+
+
+def run(words: list, environment: dict | None = None) -> str:
+    ran = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False,
+                         env={**os.environ, **(environment or {})}, cwd=NPB)
+    if ran.returncode != 0:
+        sys.exit(f"{' '.join(map(str, words))}: {ran.returncode}\n{ran.stderr[-3000:]}")
+    return ran.stdout
+
+
+def compile_program(options: argparse.Namespace, folder: Path) -> tuple[Path, Path, Path]:
+    sources = [path for path in sorted((NPB / options.program).glob("*.cpp"))
+               if "planted" not in path.name]
+    compiler = ["clang++-19", "-std=c++20", "-O3", "-w", "-I.."]
+    native, transformed = folder / "native", folder / "transformed"
+    both = []
+    for name in ("program.cpp", "verification.cpp", "ranks_serial.cpp"):
+        both.append(folder / (name + ".o"))
+        run([*compiler, "-c", NPB / name, "-o", both[-1]])
+    run([*compiler, *sources, *both, "-o", native])
+    own = both
+    for name in ("poison_runtime.cpp", "all_arrays.cpp"):
+        own.append(folder / (name + ".o"))
+        run([*compiler, f"-I{ROOT / 'include'}", "-c", HERE / name, "-o", own[-1]])
+    plugin = options.build.resolve() / "trace/lib/PerdurePass.so"
+    explanation = folder / "ipv.json"
+    run([*compiler, f"-fpass-plugin={plugin}", "-gline-tables-only", *sources, *own,
+         "-Wl,--wrap=malloc,--wrap=free", "-o", transformed],
+        {"PERDURE_PASS": "ipv-all", "PERDURE_IPV_EXPLAIN": str(explanation)})
+    return native, transformed, explanation
+
+
+def lines_with_rows(explanation: Path) -> list[str]:
+    """The text of the lines that store to rows."""
+    found = []
+    for line in explanation.read_text().splitlines():
+        entry = json.loads(line)
+        for place in entry.get("rows", []):
+            if place is None:
+                continue
+            text = Path(place["file"]).read_text().splitlines()[place["line"] - 1]
+            found.append(f"{Path(place['file']).name}: {text.strip()}")
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--problem-class", default="S")
+    parser.add_argument("program", choices=sorted(UPDATES))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        native, transformed, explanation = compile_program(options, Path(scratch))
+        words = ["--class", options.problem_class, "--json"]
+        wanted = json.loads(run([native, *words]))
+        said = run([transformed, *words])
+        got = json.loads(said.splitlines()[-1])
+        rows, fresh = map(int, re.search(r"(\d+) rows, (\d+) fresh", said).groups())
+        file, text = UPDATES[options.program]
+        update = [line for line in lines_with_rows(explanation)
+                  if line.startswith(file) and text in line]
+    print(f"{got['verification']}; {rows} rows, {fresh} of them fresh; {update}")
+    same = got["checks"] == wanted["checks"] and got["verification"] == "verified"
+    return 0 if same and fresh > 0 and update else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
