@@ -1,4 +1,5 @@
 // What single instructions do to memory.
+#include <llvm/Demangle/Demangle.h>
 #include <llvm/IR/IntrinsicInst.h>
 
 #include "ipv_find.hpp"
@@ -34,7 +35,8 @@ Refusal opaque(const Instruction& at, const llvm::Twine& why) {
 
 std::string name_of(const llvm::CallBase& call) {
   const auto* callee = llvm::dyn_cast<llvm::Function>(call.getCalledOperand());
-  return callee != nullptr && callee->hasName() ? callee->getName().str() : "a function pointer";
+  return callee != nullptr && callee->hasName() ? llvm::demangle(callee->getName())
+                                                : "a function pointer";
 }
 
 bool is_ordinary(const llvm::Value* pointer) {

@@ -12,6 +12,7 @@ from perdure.cache.command import app as cache
 from perdure.demo.command import demo
 from perdure.devices import devices
 from perdure.energy.app import app as energy
+from perdure.ipv.command import app as ipv
 from perdure.pool.command import app as pool
 from perdure.run.command import run
 from perdure.sim.command import app as sim
@@ -29,6 +30,7 @@ app.command("run", context_settings={"allow_interspersed_args": False}, no_args_
 app.add_typer(pool, name="pool")
 app.add_typer(cache, name="cache")
 sim.command("report", no_args_is_help=True)(sim_report)
+app.add_typer(ipv, name="ipv")
 app.add_typer(sim, name="sim")
 app.add_typer(trace, name="trace")
 app.add_typer(energy, name="energy")

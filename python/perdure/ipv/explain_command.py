@@ -1,0 +1,138 @@
+"""The verb `perdure ipv explain`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from perdure.ipv.app import app
+from perdure.ipv.explanation import (
+    OBLIGATIONS,
+    Unreadable,
+    function_text,
+    is_own,
+    read_explanation,
+    source_line,
+    text_at,
+    tier_of,
+)
+from perdure.units import bytes_text
+
+FAILED = 1
+
+
+@app.command("explain")
+def explain(
+    file: Annotated[Path, typer.Argument(help="What --ipv-explain wrote.")] = Path("ipv.json"),
+    record: Annotated[
+        Path | None,
+        typer.Option(help="What `perdure ipv record --json` printed: a table of the program's "
+                     "objects, with their size, whether they are carried, and their tier."),
+    ] = None,
+    function: Annotated[
+        str | None, typer.Option(help="Only functions with this in their name.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="What was inlined from the system's headers, too.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the entries as JSON.")] = False,
+) -> None:
+    """Tell which loops of a program announce rows, and what stopped the others.
+
+    Compile with perdure-clang --ipv --ipv-explain=ipv.json. In a nest of the tier `rows` nothing is
+    copied of what its rows overwrite; all else is copied when it is first stored to.
+
+    Examples: perdure ipv explain; perdure ipv explain ipv.json --record record.json
+    """
+    try:
+        entries = read_explanation(file)
+        reports = None if record is None else _read_record(record)
+    except Unreadable as failure:
+        typer.echo(f"perdure ipv explain: {failure}", err=True)
+        raise typer.Exit(FAILED) from None
+    entries = [entry for entry in entries if (everything or is_own(entry))
+               and (function is None or function in entry["function"])]
+    objects = None if reports is None else _objects(reports, entries)
+    if as_json:
+        print(json.dumps({"entries": entries, "objects": objects}, indent=2))
+        return
+    console = Console(width=None if Console().is_terminal else 160)
+    if objects is not None:
+        _print_objects(console, objects)
+    _print_nests(console, entries)
+    _print_refusals(console, entries)
+
+
+def _read_record(path: Path) -> list[dict]:
+    try:
+        reports = json.loads(path.read_text(encoding="utf-8"))
+        return [found for report in reports for found in report["objects"]]
+    except OSError as failure:
+        raise Unreadable(f"{path}: {failure.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise Unreadable(f"{path} is not what `perdure ipv record --json` prints") from None
+
+
+def _objects(reports: list[dict], entries: list[dict]) -> list[dict]:
+    told = []
+    for found in reports:
+        if found.get("kind") == "scalar":
+            continue
+        tier, against = tier_of(found.get("writers", []), entries)
+        told.append({"object": found["name"], "size_bytes": found["size_bytes"],
+                     "carried": bool(found.get("carried_bytes")), "tier": tier,
+                     "stopped_by": against})
+    return told
+
+
+def _print_objects(console: Console, objects: list[dict]) -> None:
+    table = Table(title="Objects")
+    for heading in ("object", "size", "carried", "tier", "stopped by"):
+        table.add_column(heading, justify="right" if heading == "size" else "left")
+    for found in objects:
+        stops = {f"{entry['obligation']} {text_at(entry.get('at'))}: {entry['why']}"
+                 for entry in found["stopped_by"] if "obligation" in entry}
+        table.add_row(found["object"], bytes_text(found["size_bytes"]),
+                      "yes" if found["carried"] else "no", found["tier"],
+                      "\n".join(sorted(stops)))
+    console.print(table)
+
+
+def _print_nests(console: Console, entries: list[dict]) -> None:
+    table = Table(title="Nests with rows")
+    for heading in ("function", "base", "nest", "tier", "tests", "rows"):
+        table.add_column(heading, justify="right" if heading == "tests" else "left")
+    for entry in entries:
+        if entry["kind"] != "nest":
+            continue
+        places = {text_at(place): source_line(place) for place in entry["rows"]}
+        rows = "\n".join(f"{place}  {line}".rstrip() for place, line in places.items())
+        nest = text_at(entry["nest"]) + (" (one row)" if entry["alone"] else "")
+        table.add_row(function_text(entry["function"]), entry["base"], nest, entry["tier"],
+                      str(entry["tests"]), rows)
+    console.print(table if table.row_count else "No nest has rows.")
+
+
+def _print_refusals(console: Console, entries: list[dict]) -> None:
+    refused = [entry for entry in entries if entry["kind"] in ("refused", "loop")]
+    if refused:
+        console.print("\nWhat stopped more", style="bold")
+    for entry in refused:
+        where = f"{function_text(entry['function'])}: nest {text_at(entry['nest'])}"
+        base = f", rows of {entry['base']}" if entry["kind"] == "refused" else ""
+        line = source_line(entry["at"])
+        console.print(f"  {entry['obligation']}  {where}{base}: {text_at(entry['at'])} "
+                      f"{entry['why']}" + (f"\n        {line}" if line else ""),
+                      markup=False, highlight=False, soft_wrap=True)
+    for entry in entries:
+        if entry["kind"] == "function":
+            console.print(f"  {entry['function']} is left alone: {entry['why']}", markup=False,
+                          highlight=False, soft_wrap=True)
+    seen = sorted({entry["obligation"] for entry in refused} & OBLIGATIONS.keys())
+    for obligation in seen:
+        console.print(f"{obligation}: {OBLIGATIONS[obligation]}", markup=False, highlight=False)

@@ -1,0 +1,104 @@
+"""What `perdure-clang --ipv-explain` left: nests with rows, and what stopped others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+OBLIGATIONS = {
+    "S1": "each byte of the row is stored to, in each iteration",
+    "S2": "loads of the row are of the same element, on one side of its stores",
+    "S4": "nothing else in the nest touches the object",
+}
+
+
+class Unreadable(RuntimeError):
+    """The file can't be explained; the sentence says why and what to do."""
+
+
+def read_explanation(path: Path) -> list[dict]:
+    """Its entries, in order, without repeats (a file that was compiled twice). Raises Unreadable."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as failure:
+        raise Unreadable(
+            f"{path}: {failure.strerror}; compile with perdure-clang --ipv --ipv-explain={path}"
+        ) from None
+    entries = []
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            entry = json.loads(line)
+            entry["kind"], entry["function"], entry["module"]
+        except (ValueError, KeyError, TypeError):
+            raise Unreadable(
+                f"{path}:{number}: this is no line of --ipv-explain; remove the file and "
+                "compile again"
+            ) from None
+        if entry not in entries:
+            entries.append(entry)
+    return entries
+
+
+def function_text(name: str) -> str:
+    """npb::mg::solve, without its parameters."""
+    return name.replace("(anonymous namespace)::", "").split("(")[0]
+
+
+def text_at(place: dict | None) -> str:
+    """factors.cpp:236, or a dash."""
+    return "-" if place is None else f"{Path(place['file']).name}:{place['line']}"
+
+
+def source_line(place: dict | None) -> str:
+    """The line of the source, if it can still be read."""
+    if place is None:
+        return ""
+    try:
+        lines = Path(place["file"]).read_text(encoding="utf-8", errors="replace").splitlines()
+        return lines[place["line"] - 1].strip()
+    except (OSError, IndexError):
+        return ""
+
+
+def is_own(entry: dict) -> bool:
+    """Of the program, not of a header of the system that was inlined."""
+    places = [entry.get("nest"), entry.get("at"), *(entry.get("rows") or [])]
+    files = [place["file"] for place in places if place is not None]
+    return not files or any(not file.startswith("/usr/") for file in files)
+
+
+def places_of(entries: list[dict]) -> dict[tuple[str, int], list[dict]]:
+    """Entries by the lines that store to their rows, or were refused."""
+    found: dict[tuple[str, int], list[dict]] = {}
+    for entry in entries:
+        stores = list(entry.get("rows") or [])
+        stores.append(entry.get("row"))
+        if entry["kind"] == "loop":
+            stores.append(entry.get("at"))
+        for place in stores:
+            if place is not None:
+                found.setdefault((Path(place["file"]).name, place["line"]), []).append(entry)
+    return found
+
+
+def tier_of(writers: list[dict], entries: list[dict]) -> tuple[str, list[dict]]:
+    """The best that was reached where an object is written: a word, and what stands against more.
+
+    `writers` are places of `perdure ipv record`.
+    """
+    by_place = places_of(entries)
+    reached, against, unknown = 0, [], 0
+    for writer in writers:
+        found = by_place.get((Path(writer["file"]).name, writer["line"]), [])
+        if any(entry["kind"] == "nest" for entry in found):
+            reached += 1
+        elif found:
+            against += found
+        else:
+            unknown += 1
+    if not writers:
+        return "never written", []
+    if reached == len(writers):
+        return "rows", []
+    word = f"rows at {reached} of {len(writers)} places" if reached else "none"
+    return word, against
