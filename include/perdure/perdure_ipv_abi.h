@@ -60,11 +60,10 @@ PERDURE_API void perdure_ipv_nest_end(void* address);
 /* Stores to the object of `address` follow that no row announces. */
 PERDURE_API void perdure_ipv_plain(void* address);
 
-/* The object that holds `address`, as its first byte and the one behind its last, if rows may be
- * announced in it now and by this thread; otherwise both are 0: no object's, in a tier where rows
- * do not count, pinned, or called in a parallel region of OpenMP or by a thread other than that
- * which opened the objects. Valid until the next persistence point. Rows that code from
- * perdure-clang announces lie in one such range. */
+/* The object that holds `address`, as its first byte and the one behind its last; both are 0 if
+ * there is none, or if rows can't be announced in it by the caller: another thread than that which
+ * opened the objects, or a parallel region of OpenMP. Valid until the next persistence point. Rows
+ * that code from perdure-clang announces lie in one such range. */
 struct perdure_ipv_range {
   uintptr_t low;
   uintptr_t high;

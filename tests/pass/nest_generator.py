@@ -88,6 +88,8 @@ class NestGenerator:
             update, update, update, update,
             f"{update}\nb{self.at()} = {self.value('b')};",
             f"{update}\nsum += a{self.at()};",
+            f"{update}\nb{self.at()} = {self.value('b')};\nc{self.at()} = a{self.at()} * 0.5;",
+            f"{update}\nb{self.at()} = s;\nif (c{self.at()} > 0) sum += a{self.at()};",
             f"const double before = a{self.at()};\n{update}\nc{self.at()} = before + a{self.at()};",
             f"if ({self.term('a')} > 0.25) {{ {update} }}",
             f"if ({self.term('b')} > 0.25) {{ sum += a{self.at()}; }}\n{update}",
@@ -180,6 +182,7 @@ static __attribute__((noinline)) void opaque(double* at, long offset) {
   at[offset] = at[offset] * 0.5 + 0.125;
 }
 static inline double small(double x, double y) { return 0.5 * x + 0.25 * y; }
+#define OBJECT __attribute__((annotate("perdure_ipv")))
 static double limits[2] = {0.125, -0.125};
 """
 PARAMETERS = ("double* {r}a, double* {r}b, double* {r}c, float* f, int* index, "
@@ -188,7 +191,7 @@ PARAMETERS = ("double* {r}a, double* {r}b, double* {r}c, float* f, int* index, "
 
 def program(random: Random, number: int) -> str:
     """A program: nests in functions of their own, called with arrays that may be the same."""
-    text = [f"static double g{number}_0[cells], g{number}_1[cells];"]
+    text = [f"static OBJECT double g{number}_0[cells];\nstatic OBJECT double g{number}_1[cells];"]
     calls = []
     arrays = [*(f"v->d[{i}]" for i in range(4)), f"g{number}_0", f"g{number}_1"]
     for nest in range(random.randint(2, 4)):
