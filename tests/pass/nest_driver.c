@@ -1,10 +1,16 @@
 // Runs the generated programs of random_nests.py, compiled natively and with the pass: on equal
 // arrays, epoch by epoch, whose bytes and results must stay equal.
 //
-//   nest_driver SEED     which arrays, and which parts of them, are objects
+//   nest_driver SEED         which arrays, and which parts of them, are objects
+//   nest_driver SEED POOL    linked with libperdure: in each tier. A process runs each program, and
+//                            is killed in an epoch or behind its persistence point; another
+//                            restarts
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "nests.h"
 #include "perdure/perdure_ipv.h"
@@ -12,6 +18,7 @@
 extern struct program native_programs[], ipv_programs[];
 extern const int native_count, ipv_count;
 
+static const char* pool_path;  // NULL: over poison_runtime.cpp
 static unsigned long long state;
 
 static unsigned random_below(unsigned limit) {
@@ -25,6 +32,7 @@ static size_t lay_out(struct arrays* arrays, char* block, unsigned long long see
   size_t used = 64;
   for (int turn = 0, first = (int)random_below(7); turn < 7; ++turn) {
     const int which = (first + turn) % 7;
+    if (pool_path != NULL) used = (used + page - 1) / page * page;
     void* at = block + used;
     if (which < 4) {
       arrays->d[which] = at;
@@ -55,6 +63,14 @@ static void fill(struct arrays* arrays, unsigned long long seed) {
 }
 
 static void objects(char* at, size_t bytes, const char* name) {
+  if (pool_path != NULL) {
+    const perdure_ipv_object_options options = {.tier = (int)random_below(6)};
+    if (perdure_ipv_object(name, at, bytes, &options) != 0) {
+      fprintf(stderr, "%s\n", perdure_last_error());
+      exit(3);
+    }
+    return;
+  }
   const unsigned how = random_below(4);
   if (how == 0) return;
   size_t from = how == 3 ? random_below((unsigned)(bytes / 16)) * 8 : 0;
@@ -73,47 +89,139 @@ static void make_objects(struct arrays* arrays, const struct program* program) {
   }
 }
 
-static int run(int number, unsigned long long seed, char* blocks[2]) {
-  struct program* programs[2] = {&native_programs[number], &ipv_programs[number]};
+struct sides {
+  struct program* programs[2];
   struct arrays arrays[2];
-  size_t bytes = 0;
+  char* blocks[2];
+  size_t bytes;
+};
+
+static struct sides set_up(int number, unsigned long long seed, char* blocks[2]) {
+  struct sides sides = {.programs = {&native_programs[number], &ipv_programs[number]}};
   for (int side = 0; side < 2; ++side) {
-    bytes = lay_out(&arrays[side], blocks[side], seed);
-    memset(blocks[side], 1, bytes);
-    fill(&arrays[side], seed + 1);
+    sides.blocks[side] = blocks[side];
+    memset(blocks[side], 1, block_bytes);
+    sides.bytes = lay_out(&sides.arrays[side], blocks[side], seed);
+    fill(&sides.arrays[side], seed + 1);
     for (int a = 0; a < 2; ++a) {
-      double* values = (double*)programs[side]->statics[a];
+      double* values = (double*)sides.programs[side]->statics[a];
       for (int i = 0; i < (int)(static_bytes / sizeof(double)); ++i) values[i] = i % 17 - 8;
     }
   }
   state = seed + 2;
-  make_objects(&arrays[1], programs[1]);
+  return sides;
+}
+
+// Also between the arrays, where a pool leaves that alone: not behind an object in its last page.
+static int are_equal(const struct sides* sides) {
+  const struct arrays *one = &sides->arrays[0], *two = &sides->arrays[1];
+  int equal = memcmp(one->f, two->f, cells * sizeof *one->f) == 0 &&
+              memcmp(one->index, two->index, cells * sizeof *one->index) == 0 &&
+              memcmp(one->points, two->points, cells * sizeof *one->points) == 0;
+  for (int a = 0; a < 4; ++a) equal &= memcmp(one->d[a], two->d[a], cells * sizeof(double)) == 0;
+  for (int a = 0; a < 2; ++a) {
+    equal &=
+        memcmp(sides->programs[0]->statics[a], sides->programs[1]->statics[a], static_bytes) == 0;
+  }
+  if (pool_path == NULL) equal &= memcmp(sides->blocks[0], sides->blocks[1], sides->bytes) == 0;
+  return equal;
+}
+
+// Both sides; 0 if they are equal behind it.
+static int run_epoch(struct sides* sides, int epoch, unsigned long long seed) {
+  double results[2];
+  for (int side = 0; side < 2; ++side) {
+    results[side] = sides->programs[side]->run(&sides->arrays[side], epoch);
+  }
+  if (memcmp(&results[0], &results[1], sizeof(double)) == 0 && are_equal(sides)) return 0;
+  printf("%s, seed %llu: results differ in epoch %d\n", sides->programs[0]->name, seed, epoch);
+  return 1;
+}
+
+static int run(int number, unsigned long long seed, char* blocks[2]) {
+  struct sides sides = set_up(number, seed, blocks);
+  make_objects(&sides.arrays[1], sides.programs[1]);
   for (int epoch = 0; epoch < epochs; ++epoch) {
-    double results[2];
-    for (int side = 0; side < 2; ++side) results[side] = programs[side]->run(&arrays[side], epoch);
-    int equal = memcmp(&results[0], &results[1], sizeof(double)) == 0 &&
-                memcmp(blocks[0], blocks[1], bytes) == 0;
-    for (int a = 0; a < 2; ++a) {
-      equal &= memcmp(programs[0]->statics[a], programs[1]->statics[a], static_bytes) == 0;
-    }
-    if (!equal) {
-      printf("%s, seed %llu: results differ in epoch %d\n", programs[0]->name, seed, epoch);
-      return 1;
-    }
+    if (run_epoch(&sides, epoch, seed) != 0) return 1;
     perdure_ipv_persist(NULL);
   }
   perdure_ipv_close();
   return 0;
 }
 
+static void must(int code) {
+  if (code == 0) return;
+  fprintf(stderr, "%s\n", perdure_last_error());
+  exit(3);
+}
+
+// One process: from the newest version on. Killed in `kill_epoch`, in front of its persistence
+// point or behind it, or not at all.
+static int run_from_version(int number, unsigned long long seed, char* blocks[2], int kill_epoch,
+                            int behind) {
+  struct sides sides = set_up(number, seed, blocks);
+  perdure_pool* pool;
+  int epoch = 0;
+  must(perdure_open(pool_path, NULL, &pool));
+  must(perdure_scalar(pool, "epoch", &epoch, sizeof epoch));
+  must(perdure_ipv_open(pool, NULL));
+  make_objects(&sides.arrays[1], sides.programs[1]);
+  must(perdure_ipv_restart(NULL));
+  for (int done = 0; done < epoch; ++done) sides.programs[0]->run(&sides.arrays[0], done);
+  if (!are_equal(&sides)) {
+    printf("%s, seed %llu: the version of epoch %d differs\n", sides.programs[0]->name, seed,
+           epoch);
+    return 1;
+  }
+  while (epoch < epochs) {
+    if (run_epoch(&sides, epoch, seed) != 0) return 1;
+    if (epoch == kill_epoch && !behind) kill(getpid(), SIGKILL);
+    ++epoch;
+    must(perdure_ipv_persist(NULL));
+    if (epoch - 1 == kill_epoch) kill(getpid(), SIGKILL);
+  }
+  must(perdure_ipv_close());
+  must(perdure_close(pool));
+  return 0;
+}
+
+// A process that is killed, and one that goes on; the second must end well.
+static int run_killed(int number, unsigned long long seed, char* blocks[2]) {
+  state = seed + 3;
+  const int kill_epoch = (int)random_below(epochs);
+  const int behind = (int)random_below(2);
+  int wrong = 0;
+  for (int life = 0; life < 2; ++life) {
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+      const int ended = run_from_version(number, seed, blocks, life == 0 ? kill_epoch : -1, behind);
+      fflush(stdout);
+      _exit(ended);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    const int as_wanted = life == 0 ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
+                                    : WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (!as_wanted)
+      printf("%s: life %d ended with %d\n", native_programs[number].name, life, status);
+    wrong |= !as_wanted;
+  }
+  char command[4096];
+  snprintf(command, sizeof command, "rm -rf '%s'", pool_path);
+  return system(command) != 0 || wrong;
+}
+
 int main(int count, char** words) {
   const unsigned long long seed = count > 1 ? strtoull(words[1], NULL, 10) : 1;
-  char* blocks[2] = {malloc(block_bytes), malloc(block_bytes)};
+  pool_path = count > 2 ? words[2] : NULL;
+  char* blocks[2] = {aligned_alloc(page, block_bytes), aligned_alloc(page, block_bytes)};
   if (blocks[0] == NULL || blocks[1] == NULL || native_count != ipv_count) return 2;
   int wrong = 0;
   for (int number = 0; number < native_count; ++number) {
     fprintf(stderr, "%s\n", native_programs[number].name);
-    wrong += run(number, seed + 1000 * (unsigned)number, blocks);
+    const unsigned long long own = seed + 1000 * (unsigned)number;
+    wrong += pool_path == NULL ? run(number, own, blocks) : run_killed(number, own, blocks);
   }
   printf("%d programs, %d wrong\n", native_count, wrong);
   return wrong == 0 ? 0 : 1;

@@ -109,7 +109,7 @@ class NestGenerator:
             f"points{self.at()} = p;",
             f"points{self.at()} = (struct point){{b{self.at()}, points{self.at()}.x, 3}};",
             f"a{self.at()} = {self.value('a')};\na{self.at(1)} = s;",
-            "a[4 + i] = a[i];" if self.row == "n1" else "a[i] = a[i + 3];",
+            {"n1": "a[4 + i] = a[i];", "m1": "a[i] = a[i + 3];"}.get(self.row, "a[i] = a[i / 2];"),
         ])
 
     def rows(self) -> str:
@@ -202,13 +202,13 @@ def program(random: Random, number: int) -> str:
             chosen = random.sample(arrays, 3)
         other = random.choice([array for array in arrays if array not in chosen])
         planes = "n3"
-        if not restrict and random.random() < 0.15:  # parts of an array
+        body = NestGenerator(random).nest()
+        if not restrict and "[index" not in body and random.random() < 0.15:  # parts of an array
             chosen[random.randrange(3)] += " + n1 * n2"
             planes = "n3 - 1"
         fixed = random.random() < 0.1  # the array's name, not a pointer to it
         kind = random.choice(["static __attribute__((noinline))", "static inline"])
         parameters = PARAMETERS.format(r="restrict " if restrict else "")
-        body = NestGenerator(random).nest()
         if planes != "n3":
             body = body.replace("cells", "(cells - n1 * n2)")
             body = body.replace("% (cells - n1 * n2)", "% cells")

@@ -17,9 +17,10 @@ struct arrays {
 };
 
 enum {
+  page = 4096,
   static_bytes = cells * sizeof(double),
-  block_bytes =
-      cells * (4 * sizeof(double) + sizeof(float) + sizeof(int) + sizeof(struct point)) + 4096
+  of_point = sizeof(struct point) + sizeof(float) + sizeof(int) + 4 * sizeof(double),
+  block_bytes = (cells * of_point / page + 16) * page
 };
 
 struct program {

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Random loop nests do the same with the pass as without it.
 
-    random_nests.py --build DIR [--seed N] [--count 300] [--only PROGRAM] [--keep DIR]
+    random_nests.py --build DIR [--seed N] [--count 300] [--runtime poison|perdure] [--keep DIR]
 
-Programs of nest_generator.py are compiled natively and by the pass with the same flags, linked with
-poison_runtime.cpp, and run side by side by nest_driver.c. Prints the seed; --seed takes it back.
+Programs of nest_generator.py are compiled natively and by the pass with the same flags, and run side
+by side by nest_driver.c: linked with poison_runtime.cpp; or with libperdure, in all tiers, where
+each program is killed in an epoch and restarted. Prints the seed; --seed takes it back.
 """
 
 from __future__ import annotations
@@ -57,14 +58,20 @@ def compile_unit(text: str, level: str, folder: Path, plugin: Path) -> list[Path
     return objects
 
 
-def build_runtime(folder: Path) -> list[Path]:
-    driver, runtime = folder / "driver.o", folder / "runtime.o"
-    run(["clang-19", "-O2", f"-I{INCLUDE}", f"-I{HERE}", "-c", HERE / "nest_driver.c", "-o", driver])
-    run(["clang++-19", "-O2", f"-I{INCLUDE}", "-c", HERE / "poison_runtime.cpp", "-o", runtime])
-    return [driver, runtime]
+def build_runtime(folder: Path, options: argparse.Namespace) -> list:
+    """What generated programs are linked with."""
+    driver, poison = folder / "driver.o", folder / "poison.o"
+    flags = ["-O2", f"-I{INCLUDE}", f"-I{HERE}", "-c"]
+    run(["clang-19", *flags, HERE / "nest_driver.c", "-o", driver])
+    libperdure = options.build.resolve() / "src/capi"
+    linked = [driver, f"-L{libperdure}", f"-Wl,-rpath,{libperdure}", "-lperdure"]
+    if options.runtime == "perdure":
+        return linked
+    run(["clang++-19", *flags, HERE / "poison_runtime.cpp", "-o", poison])
+    return [poison, *linked]  # in front: its functions are taken
 
 
-def check_unit(number: int, options: argparse.Namespace, folder: Path, common: list[Path]) -> dict:
+def check_unit(number: int, options: argparse.Namespace, folder: Path, common: list) -> dict:
     seed = options.seed + number
     source = random.Random(seed)
     count = min(PER_UNIT, options.count - number * PER_UNIT)
@@ -75,7 +82,8 @@ def check_unit(number: int, options: argparse.Namespace, folder: Path, common: l
     program = folder / "nests"
     run(["clang++-19", *objects, *common, "-o", program, "-lm"])
     try:
-        said = run([program, seed], env={**os.environ, "POISON_SEED": str(seed)})
+        pool = [folder / "pool"] if options.runtime == "perdure" else []
+        said = run([program, seed, *pool], env={**os.environ, "POISON_SEED": str(seed)})
     except Failure as failure:
         raise Failure(f"{level}, unit {number}: {failure}") from None
     rows = [tuple(map(int, found)) for found in re.findall(r"(\d+) rows, (\d+) fresh", said)]
@@ -87,6 +95,7 @@ def main() -> int:
     parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1000000)
     parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--runtime", choices=["poison", "perdure"], default="poison")
     parser.add_argument("--keep", type=Path, help="keep sources and programs there")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
@@ -94,7 +103,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        common = build_runtime(folder)
+        common = build_runtime(folder, options)
         for number in range((options.count + PER_UNIT - 1) // PER_UNIT):
             try:
                 told = check_unit(number, options, folder, common)
@@ -102,6 +111,9 @@ def main() -> int:
                 print(f"seed {options.seed}, {failure}")
                 return 1
             totals = {key: totals[key] + told[key] for key in totals}
+    if options.runtime == "perdure":
+        print(f"{options.count} programs, killed and restarted: all equal")
+        return 0
     print(f"{options.count} programs, all equal; {totals['rows']} rows were announced, "
           f"{totals['fresh']} of them fresh")
     if options.count >= PER_UNIT and totals["fresh"] < 10 * options.count:
