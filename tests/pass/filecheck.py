@@ -3,9 +3,10 @@
 
     filecheck.py --build DIR FILE
 
-As LLVM's lit does, with these substitutions: %s the file, %clang, %clangxx, %flang and %opt with the
-plug-in, %objclang with it and no other options, %plain-clang without it, %FileCheck, %t a scratch file, %I the headers. The environment of
-each line is PERDURE_PASS=ipv-all, unless the line sets another.
+As LLVM's lit does, with these substitutions: %s the file; %clang, %clangxx, %flang and %opt with
+the plug-in, %objclang with it and no other options, %plain-clang without it; %FileCheck; %t a
+scratch file; %I the headers. A line that ends with a backslash goes on in the next RUN: line. The
+environment is PERDURE_PASS=ipv-all, unless the line sets another.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def main() -> int:
     parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("file", type=Path)
     options = parser.parse_args()
-    lines = re.findall(r"^\W*RUN: (.*)$", options.file.read_text(), re.M)
+    runs = "\n".join(re.findall(r"^\W*RUN: (.*)$", options.file.read_text(), re.M))
+    lines = runs.replace("\\\n", " ").splitlines()
     if not lines:
         print(f"{options.file} has no RUN: line")
         return 1

@@ -1,7 +1,7 @@
 """Random loop nests in C, for random_nests.py: each program is a few nests that share arrays.
 
-The arrays are those of nests.h: a, b and c are doubles, which may be the same array, or parts of one;
-f floats, index integers below `cells`, points structs. A nest runs over a box of them; what it
+The arrays are those of nests.h: a, b and c are doubles, which may be the same array, or parts of
+one; f floats, index integers below `cells`, points structs. A nest runs over a box of them; what it
 reads and writes, in which order and under which conditions, is drawn at random.
 """
 
@@ -90,7 +90,8 @@ class NestGenerator:
             f"{update}\nsum += a{self.at()};",
             f"{update}\nb{self.at()} = {self.value('b')};\nc{self.at()} = a{self.at()} * 0.5;",
             f"{update}\nb{self.at()} = s;\nif (c{self.at()} > 0) sum += a{self.at()};",
-            f"const double before = a{self.at()};\n{update}\nc{self.at()} = before + a{self.at()};",
+            f"const double before = a{self.at()};\n{update}\n"
+            f"c{self.at()} = before + a{self.at()};",
             f"if ({self.term('a')} > 0.25) {{ {update} }}",
             f"if ({self.term('b')} > 0.25) {{ sum += a{self.at()}; }}\n{update}",
             f"{update}\nif (a{self.at()} > 0.5) sum += a{self.at()} * 0.5;",
@@ -105,7 +106,8 @@ class NestGenerator:
             f"points{self.at()}.x = {self.value('b')};\npoints{self.at()}.y = s;\n"
             f"points{self.at()}.tag += i;",
             f"points{self.at()} = points{self.neighbour()};",
-            f"struct point p = points{self.at()};\np.x = {self.value('a')};\np.y += 0.5;\np.tag++;\n"
+            f"struct point p = points{self.at()};\np.x = {self.value('a')};\np.y += 0.5;\n"
+            f"p.tag++;\n"
             f"points{self.at()} = p;",
             f"points{self.at()} = (struct point){{b{self.at()}, points{self.at()}.x, 3}};",
             f"a{self.at()} = {self.value('a')};\na{self.at(1)} = s;",
@@ -153,9 +155,11 @@ class NestGenerator:
             body = self.update() if self.random.random() < 0.7 else self.statement()
             high = self.pick("cells - 1", "m1 * m2 * m3 - 1")
             if "- 1)" in body or "+ 1)" in body:
-                return f"{{ const long k = 0, j = 0;\n{self.loop(INNER, '1', high, body)} (void)(j + k); }}"
-            low = self.pick("0", "1", "7")
-            return f"{{ const long k = 0, j = 0;\n{self.loop(INNER, low, high, body)} (void)(j + k); }}"
+                low = "1"
+            else:
+                low = self.pick("0", "1", "7")
+            loop = self.loop(INNER, low, high, body)
+            return f"{{ const long k = 0, j = 0;\n{loop} (void)(j + k); }}"
         if depth < 0.2:
             return self.random.choice([
                 "memset(a, 0, cells * sizeof *a);",

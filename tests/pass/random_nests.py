@@ -3,9 +3,9 @@
 
     random_nests.py --build DIR [--seed N] [--count 300] [--runtime poison|perdure] [--keep DIR]
 
-Programs of nest_generator.py are compiled natively and by the pass with the same flags, and run side
-by side by nest_driver.c: linked with poison_runtime.cpp; or with libperdure, in all tiers, where
-each program is killed in an epoch and restarted. Prints the seed; --seed takes it back.
+Programs of nest_generator.py are compiled natively and by the pass with the same flags, and run
+side by side by nest_driver.c: linked with poison_runtime.cpp; or with libperdure, in all tiers,
+where each program is killed in an epoch and restarted. Prints the seed; --seed takes it back.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def compile_unit(text: str, level: str, folder: Path, plugin: Path) -> list[Path
     objects = []
     for side in ("native", "ipv"):
         out = folder / f"{side}.o"
-        words = ["clang-19", *level.split(), "-w", f"-DSIDE={side}", f"-I{HERE}", "-c", source, "-o", out]
+        words = ["clang-19", *level.split(), "-w", f"-DSIDE={side}", f"-I{HERE}", "-c", source,
+                 "-o", out]
         environment = dict(os.environ)
         if side == "ipv":
             words.insert(1, f"-fpass-plugin={plugin}")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from perdure.ipv.app import app
 from perdure.ipv.explanation import (
@@ -24,6 +25,7 @@ from perdure.ipv.explanation import (
 from perdure.units import bytes_text
 
 FAILED = 1
+_TABLE_COLUMNS = 1000  # where stdout is no terminal: nothing is cut
 
 
 @app.command("explain")
@@ -61,7 +63,7 @@ def explain(
     if as_json:
         print(json.dumps({"entries": entries, "objects": objects}, indent=2))
         return
-    console = Console(width=None if Console().is_terminal else 160)
+    console = Console(width=None if Console().is_terminal else _TABLE_COLUMNS)
     if objects is not None:
         _print_objects(console, objects)
     _print_nests(console, entries)
@@ -97,9 +99,9 @@ def _print_objects(console: Console, objects: list[dict]) -> None:
     for found in objects:
         stops = {f"{entry['obligation']} {text_at(entry.get('at'))}: {entry['why']}"
                  for entry in found["stopped_by"] if "obligation" in entry}
-        table.add_row(found["object"], bytes_text(found["size_bytes"]),
-                      "yes" if found["carried"] else "no", found["tier"],
-                      "\n".join(sorted(stops)))
+        cells = (found["object"], bytes_text(found["size_bytes"]),
+                 "yes" if found["carried"] else "no", found["tier"], "\n".join(sorted(stops)))
+        table.add_row(*(Text(cell) for cell in cells))
     console.print(table)
 
 
@@ -113,8 +115,9 @@ def _print_nests(console: Console, entries: list[dict]) -> None:
         places = {text_at(place): source_line(place) for place in entry["rows"]}
         rows = "\n".join(f"{place}  {line}".rstrip() for place, line in places.items())
         nest = text_at(entry["nest"]) + (" (one row)" if entry["alone"] else "")
-        table.add_row(function_text(entry["function"]), entry["base"], nest, entry["tier"],
-                      str(entry["tests"]), rows)
+        cells = (function_text(entry["function"]), entry["base"], nest, entry["tier"],
+                 str(entry["tests"]), rows)
+        table.add_row(*(Text(cell) for cell in cells))  # brackets are of the source, not markup
     console.print(table if table.row_count else "No nest has rows.")
 
 

@@ -17,7 +17,7 @@ class Unreadable(RuntimeError):
 
 
 def read_explanation(path: Path) -> list[dict]:
-    """Its entries, in order, without repeats (a file that was compiled twice). Raises Unreadable."""
+    """Its entries, in order, each once, as a file may be compiled twice. Raises Unreadable."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as failure:

@@ -21,7 +21,9 @@ void add(Field& field) {
 
 // CHECK-LABEL: define {{.*}}@_Z5clearR5Field(
 // CHECK: call {{.*}}@perdure_ipv_row_begin(
-void clear(Field& field) { std::fill(field.values.begin(), field.values.end(), 0.0); }
+void clear(Field& field) {
+  std::fill(field.values.begin(), field.values.end(), 0.0);
+}
 
 // Bounds are checked: several exits.
 // CHECK-LABEL: define {{.*}}@_Z7checkedR5Field(

@@ -156,7 +156,9 @@ void calls_between(double* u, long rows, long n) {
   }
 }
 
-static double shifted(double* u, long i) { return u[i] + 1; }
+static double shifted(double* u, long i) {
+  return u[i] + 1;
+}
 
 // CHECK-LABEL: define {{.*}}@nested_call(
 // CHECK: call {{.*}}@perdure_ipv_row_begin(

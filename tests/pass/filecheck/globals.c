@@ -4,7 +4,7 @@
 
 // CHECK-DAG: @small = {{.*}}global <{ [1000 x double], [192 x i8] }> zeroinitializer, align 4096
 // CHECK-DAG: @large = {{.*}}global [1048576 x double] zeroinitializer, align 2097152
-// CHECK-DAG: @named = {{.*}}global <{ [3 x double], [4072 x i8] }> <{ [3 x double] [double 1.0{{.*}}, align 4096
+// CHECK-DAG: @named = {{.*}}global <{ [3 x double], [4072 x i8] }> <{{.*}}, align 4096
 // CHECK-DAG: @other = {{.*}}global [1000 x double] zeroinitializer, align 16
 double small[1000];
 double large[1 << 20];

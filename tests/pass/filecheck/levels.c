@@ -12,7 +12,9 @@
 // RUN: PERDURE_PASS=trace %clang -O2 -DMARKED %s | %FileCheck --check-prefix=NONE %s
 #ifdef CALLED
 int perdure_ipv_persist(void*);
-void step(void) { perdure_ipv_persist(0); }
+void step(void) {
+  perdure_ipv_persist(0);
+}
 #endif
 #ifdef MARKED
 __attribute__((annotate("perdure_ipv")))

@@ -1,5 +1,6 @@
 // RUN: %clang -O2 -fopenmp %s | %FileCheck %s
-// RUN: rm -f %t.json; PERDURE_IPV_EXPLAIN=%t.json %clang -O2 -fopenmp %s > /dev/null && %FileCheck --check-prefix=WHY --input-file=%t.json %s
+// RUN: PERDURE_IPV_EXPLAIN=%t.json %clang -O2 -fopenmp %s > /dev/null && \
+// RUN:   %FileCheck --check-prefix=WHY --input-file=%t.json %s
 // No rows in the threads of a parallel region; around it, there are.
 // WHY: "kind":"function"{{.*}}"why":"it is the body of a parallel region"
 
