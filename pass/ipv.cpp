@@ -40,7 +40,9 @@ bool is_irreducible(Function& function, const llvm::LoopInfo& loops) {
       order, loops);
 }
 
-// What was inferred of memory holds no longer.
+// What was inferred of memory, and promised of pointers, holds no longer. `noalias` (restrict, and
+// Fortran's arguments) would let accesses move across hooks that are not given their pointer: of
+// another part of an object, into a nest in which it is not current.
 void forget_promises(Module& module) {
   for (Function& function : module) {
     if (function.isDeclaration()) continue;
@@ -94,7 +96,12 @@ class ModuleTransformer {
     }
     std::vector<Function*> transformed;
     for (Function* function : functions) {
-      if (transform(*function)) transformed.push_back(function);
+      if (!transform(*function)) continue;
+      transformed.push_back(function);
+      // Nor may a caller's pointers bring such promises along, when the linker optimises.
+      if (!function->hasFnAttribute(llvm::Attribute::AlwaysInline)) {
+        function->addFnAttr(llvm::Attribute::NoInline);
+      }
     }
     if (transformed.empty()) return changed_;
     ipv::inline_hook_functions(module_);

@@ -206,10 +206,19 @@ def program(random: Random, number: int) -> str:
             chosen = random.sample(arrays, 3)
         other = random.choice([array for array in arrays if array not in chosen])
         planes = "n3"
+        extent = "size[2]"
         body = NestGenerator(random).nest()
         if not restrict and "[index" not in body and random.random() < 0.15:  # parts of an array
             chosen[random.randrange(3)] += " + n1 * n2"
             planes = "n3 - 1"
+            extent = "size[2] - 1"
+        if restrict and "cells" not in body and "[index" not in body and random.random() < 0.6:
+            # Halves of an array: no aliases, but perhaps one object.
+            halves = ["", " + n1 * n2 * (n3 / 2)"]
+            random.shuffle(halves)
+            chosen[random.choice([1, 2])] = chosen[0] + halves[0]
+            chosen[0] += halves[1]
+            extent = "size[2] / 2"
         fixed = random.random() < 0.1  # the array's name, not a pointer to it
         kind = random.choice(["static __attribute__((noinline))", "static inline"])
         parameters = PARAMETERS.format(r="restrict " if restrict else "")
@@ -226,7 +235,7 @@ def program(random: Random, number: int) -> str:
         )
         calls.append(
             f"total += {name}({', '.join(chosen)}, v->f, v->index, v->points, {other}, "
-            f"size[0], size[1], size[2]{' - 1' if planes != 'n3' else ''}, s);"
+            f"size[0], size[1], {extent}, s);"
         )
     text.append(f"static double run_{number}(struct arrays* v, int epoch) {{\n"
                 "static volatile long sizes[3] = {n1, n2, n3};\n"
