@@ -52,9 +52,9 @@ void forget_promises(Module& module) {
     function.removeFnAttr(llvm::Attribute::Speculatable);
     for (llvm::Argument& argument : function.args()) {
       for (const auto kind :
-           {llvm::Attribute::NoCapture, llvm::Attribute::ReadOnly, llvm::Attribute::WriteOnly,
-            llvm::Attribute::ReadNone, llvm::Attribute::NoFree, llvm::Attribute::Writable,
-            llvm::Attribute::Initializes}) {
+           {llvm::Attribute::NoAlias, llvm::Attribute::NoCapture, llvm::Attribute::ReadOnly,
+            llvm::Attribute::WriteOnly, llvm::Attribute::ReadNone, llvm::Attribute::NoFree,
+            llvm::Attribute::Writable, llvm::Attribute::Initializes}) {
         argument.removeAttr(kind);
       }
     }
