@@ -31,7 +31,7 @@ def substitutions(file: Path, build: Path, scratch: Path) -> dict[str, str]:
         "%plain-clang": "clang-19 -w -S -emit-llvm -o -",
         "%clangxx": f"clang++-19 {with_plugin}",
         "%clang": f"clang-19 {with_plugin}",
-        "%flang": f"flang-new-19 {with_plugin.replace('-w ', '')}",
+        "%flang": f"flang-new-19 -J{scratch} {with_plugin.replace('-w ', '')}",
         "%opt": f"opt-19 -load-pass-plugin={plugin} -S",
         "%FileCheck": "FileCheck-19 --dump-input-filter=error",
         "%I": f"-I{INCLUDE}",
