@@ -284,7 +284,7 @@ void perdure_ipv_nest_end(void* address) {
   if (object != nullptr) set->nest_end(*object);
 }
 
-perdure_ipv_range perdure_ipv_extent(const void* address) {
+struct perdure_ipv_range perdure_ipv_extent(const void* address) {
   const InPlaceObject* object = object_of(address);
   if (object == nullptr || !object->rows_count() || in_parallel_region()) return {0, 0};
   return {object->first(), object->first() + object->bytes()};

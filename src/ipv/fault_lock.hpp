@@ -10,15 +10,16 @@ namespace perdure {
 class FaultLock {
  public:
   void lock() noexcept {
-    while (held_.exchange(1, std::memory_order_acquire) != 0) held_.wait(1);
+    std::uint32_t seen = 0;
+    if (held_.compare_exchange_strong(seen, 1, std::memory_order_acquire)) return;
+    while (held_.exchange(2, std::memory_order_acquire) != 0) held_.wait(2);
   }
   void unlock() noexcept {
-    held_.store(0, std::memory_order_release);
-    held_.notify_one();
+    if (held_.exchange(0, std::memory_order_release) == 2) held_.notify_all();
   }
 
  private:
-  std::atomic<std::uint32_t> held_{0};
+  std::atomic<std::uint32_t> held_{0};  // 1: held, 2: and somebody may wait
 };
 
 }  // namespace perdure

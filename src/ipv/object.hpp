@@ -209,9 +209,10 @@ class InPlaceObject final : public TwinWriter {
   int pins_ = 0;
   std::atomic<std::uint32_t> early_{0};  // flush_early(): 0 no, 1 queued, 2 runs
 
+  // Readable at any time. Added to under the lock, or by the one thread that flushes or saves.
   struct Counter {
     std::atomic<std::uint64_t> value{0};
-    void add(std::uint64_t more) { value.fetch_add(more, std::memory_order_relaxed); }
+    void add(std::uint64_t more) { value.store(get() + more, std::memory_order_relaxed); }
     std::uint64_t get() const { return value.load(std::memory_order_relaxed); }
   };
   Counter versions_, rows_, fresh_row_bytes_, copied_bytes_, flushed_bytes_, streamed_bytes_;

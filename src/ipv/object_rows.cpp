@@ -25,9 +25,8 @@ bool InPlaceObject::own_thread() const {
 // Rows only count where they spare something, from the thread that makes the calls, and inside the
 // object; everything else is plain.
 bool InPlaceObject::rows_count() const {
-  const bool counts =
-      tier_ == PERDURE_IPV_VERSION || tier_ == PERDURE_IPV_STREAM || tier_ == PERDURE_IPV_FUSED;
-  return counts && own_thread() && phase_ != Phase::off;
+  if (!own_thread() || phase_ == Phase::off) return false;
+  return tier_ == PERDURE_IPV_VERSION || tier_ == PERDURE_IPV_STREAM || tier_ == PERDURE_IPV_FUSED;
 }
 
 bool InPlaceObject::takes_rows(ByteRange row) {
