@@ -182,7 +182,7 @@ class Bench:
             self._forget()
 
     def _run(self, case_options: tuple[str, ...], iterations: int, *more: str) -> dict:
-        places = ("--pool", self.pools / "pool", "--disk-dir", _disk_directory() / "disk")
+        places = ("--pool", self.pools / "pool", "--disk-dir", disk_directory() / "disk")
         options = (*case_options, *places, *more)
         command = self.solver.command(_RANKS, self.size.edge, iterations, *options)
         environment = attempt_environment(self.pools, None, OPEN_MPI)
@@ -204,11 +204,11 @@ class Bench:
         return last_report(done.stdout)
 
     def _forget(self) -> None:
-        for path in (self.pools / "pool", _disk_directory() / "disk"):
+        for path in (self.pools / "pool", disk_directory() / "disk"):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _disk_directory() -> Path:
+def disk_directory() -> Path:
     """Where case disk writes: a disk, not memory; $PERDURE_BENCH_DISK or the home directory."""
     place = Path(os.environ.get("PERDURE_BENCH_DISK") or Path.home() / ".cache" / "perdure-bench")
     place.mkdir(parents=True, exist_ok=True)

@@ -57,7 +57,8 @@ def _compile(words: list[str], program: Path) -> float:
     sources = [str(path) for path in sorted(program.glob("*.cpp")) if "planted" not in path.name]
     with tempfile.TemporaryDirectory(prefix="perdure-bench-") as scratch:
         before = os.times()
-        done = subprocess.run([*words, *_FLAGS, f"-I{program.parents[1]}", *sources], cwd=scratch,
+        done = subprocess.run([*words, *_FLAGS, f"-I{program.parents[1]}",
+                               f"-I{program.parents[2] / 'include'}", *sources], cwd=scratch,
                               capture_output=True, text=True, check=False)
         after = os.times()
     if done.returncode != 0:
