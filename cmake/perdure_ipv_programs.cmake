@@ -1,6 +1,6 @@
 # perdure_ipv_programs(NAME LIBRARY SOURCE…): the programs NAME_clang and NAME_ipv of these sources
-# and a static library, by perdure-clang++ as they are and with --ipv=all. Custom targets build_…, as the
-# rest of the build is by another compiler; their property PROGRAM is the path.
+# and a static library, by perdure-clang++ as they are and with --ipv=all. Custom targets
+# build_NAME_…, as the rest of the build is by another compiler; their property PROGRAM is the path.
 function(perdure_ipv_programs name library)
   set(compiler ${CMAKE_BINARY_DIR}/trace/bin/perdure-clang++)
   set(flags -std=c++20 -O3 -DNDEBUG -I${CMAKE_SOURCE_DIR}/apps -I${CMAKE_SOURCE_DIR}/include)
