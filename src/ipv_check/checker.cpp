@@ -256,6 +256,12 @@ void Checker::nest_end(std::uintptr_t address, SiteNumber site) {
   report(*shadow, site);
 }
 
+std::pair<std::uintptr_t, std::uintptr_t> Checker::extent(std::uintptr_t address) const {
+  const CheckShadow* shadow = is_active_ ? object_at(address) : nullptr;
+  if (shadow == nullptr) return {0, 0};
+  return {shadow->new_begin(), shadow->new_begin() + shadow->bytes()};
+}
+
 void Checker::plain(std::uintptr_t address) {
   CheckShadow* shadow = is_active_ ? object_at(address) : nullptr;
   if (shadow != nullptr) shadow->plain();

@@ -52,6 +52,8 @@ class Checker {
   void row_end(const RowBox& box, SiteNumber site);
   void nest_end(std::uintptr_t address, SiteNumber site);
   void plain(std::uintptr_t address);
+  // Of the object that holds the address; both 0: none.
+  std::pair<std::uintptr_t, std::uintptr_t> extent(std::uintptr_t address) const;
   void touch(std::uintptr_t address, std::size_t bytes, SiteNumber site);
   void flush_promised(std::uintptr_t address, std::size_t bytes);
 

@@ -311,6 +311,13 @@ PERDURE_API void perdure_ipv_nest_end(void* address) {
                             inside->checker->number_of(take_here()));
 }
 
+PERDURE_API perdure_ipv_range perdure_ipv_extent(const void* address) {
+  const Inside inside;
+  if (!inside || !inside->checker) return {0, 0};
+  const auto [low, high] = inside->checker->extent(reinterpret_cast<std::uintptr_t>(address));
+  return {low, high};
+}
+
 PERDURE_API void perdure_ipv_plain(void* address) {
   const Inside inside;
   if (inside && inside->checker) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 
 import pytest
@@ -14,24 +15,40 @@ INCLUDES = (f"-I{ROOT / 'apps'}", f"-I{ROOT / 'include'}")
 LIBRARIES = (BUILD / "apps/npb/libnpb_program.a", BUILD / "apps/npb/libnpb_state.a",
              f"-L{BUILD / 'src/capi'}", f"-Wl,-rpath,{BUILD / 'src/capi'}", "-lperdure")
 
+
+
+def slow(*case):
+    """A case of the long form only."""
+    reason = "PERDURE_SLOW_TESTS=1 runs it"
+    return pytest.param(
+        *case, marks=pytest.mark.skipif(not os.environ.get("PERDURE_SLOW_TESTS"), reason=reason)
+    )
+
+
 if not (BUILD / "trace/lib/libperdure_ipv_check.so").exists():
     pytest.skip("a build with a sanitizer", allow_module_level=True)
 if not (BUILD / "trace/lib/PerdurePass.so").exists() or not LIBRARIES[0].exists():
     pytest.skip("a build without LLVM 19, or without applications", allow_module_level=True)
 
 
-def recorded(perdure, tmp_path, program: str) -> dict:
-    """The report for class S; what all programs share is taken as it was built."""
-    folders = [NPB / program, *([NPB / "flow"] if program == "sp" else [])]
+def compiled(tmp_path, program: str, *options: str):
+    """A program of apps/npb; what all of them share is taken as it was built."""
+    folders = [NPB / program, *([NPB / "flow"] if program in ("sp", "bt", "lu") else [])]
     sources = [path for place in folders for path in place.glob("*.cpp")
                if "planted" not in path.name]
-    compiler = BUILD / "trace/bin/perdure-clang++"
+    more = [NPB / "fft.cpp"] if program == "ft" else []
     built = tmp_path / program
     subprocess.run(
-        [compiler, "--ipv-record", "-O1", "-std=c++20", *INCLUDES, *sources,
+        [BUILD / "trace/bin/perdure-clang++", *options, "-std=c++20", *INCLUDES, *sources, *more,
          NPB / "ranks_serial.cpp", *LIBRARIES, "-o", built],
         check=True,
     )  # fmt: skip
+    return built
+
+
+def recorded(perdure, tmp_path, program: str) -> dict:
+    """The report for class S."""
+    built = compiled(tmp_path, program, "--ipv-record", "-O1")
     ran = perdure("ipv", "record", "--json", "--", built, "--class", "S")
     assert ran.code == 0, ran.err
     text = ran.out.decode()
@@ -127,3 +144,21 @@ def test_sp_with_a_mistake_in_one_iteration_is_caught_in_it(perdure, hooked, wis
     assert (first["rule"], first["first_iteration"], first["last_iteration"]) == (rule, 50, 50)
     assert lines[first["site"]["line"] - 1].endswith(f"// MISTAKE {wish}")
     assert first["count"] == 10, "the rows of one plane"
+
+
+@pytest.mark.parametrize(
+    ("program", "iterations"),
+    [("mg", 4), ("sp", 100), *(slow(*case) for case in (("cg", 15), ("ft", 6), ("bt", 60),
+                                                        ("lu", 50)))],
+)
+def test_rows_of_the_compiler_break_no_rule_in_any_iteration(perdure, tmp_path, program,
+                                                             iterations):
+    built = compiled(tmp_path, program, "--ipv=all", "--ipv-check", "-O2")
+    words = ("--class", "S", "--protect", "ipv", "--pool", tmp_path / "pool")
+    ran = perdure("ipv", "check", "--json", "--", built, *words)
+    text = ran.out.decode()
+    (report,) = json.loads(text[text.index("[\n") :])
+    assert (ran.code, report["violation_count"]) == (0, 0), ran.err
+    assert report["iterations"] == iterations
+    assert "\nverified" in text
+    assert all(found["rows"] > 0 for found in report["objects"])
