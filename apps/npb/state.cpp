@@ -9,6 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "job/checkpoint_file.hpp"
 #include "job/stopwatch.hpp"
 #include "npb/ranks.hpp"
 #include "perdure/perdure_ipv.h"
@@ -21,46 +22,6 @@ void check(int code, const char* call) {
   throw std::runtime_error(std::string(call) + ": " + perdure_strerror(code) + ": " +
                            perdure_last_error());
 }
-
-[[noreturn]] void fail(const std::string& what) {
-  throw std::runtime_error(what + ": " + std::strerror(errno));
-}
-
-class File {
- public:
-  File(const std::string& path, int flags) : path_(path) {
-    fd_ = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
-    if (fd_ < 0) fail("open " + path);
-  }
-  ~File() { ::close(fd_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  void write(const void* from, std::size_t count) {
-    for (const char* at = static_cast<const char*>(from); count > 0;) {
-      const ssize_t written = ::write(fd_, at, count);
-      if (written < 0) fail("write " + path_);
-      at += written;
-      count -= static_cast<std::size_t>(written);
-    }
-  }
-  void read(void* to, std::size_t count) {
-    for (char* at = static_cast<char*>(to); count > 0;) {
-      const ssize_t got = ::read(fd_, at, count);
-      if (got < 0) fail("read " + path_);
-      if (got == 0) throw std::runtime_error(path_ + " is too short");
-      at += got;
-      count -= static_cast<std::size_t>(got);
-    }
-  }
-  void sync() {
-    if (::fsync(fd_) != 0) fail("fsync " + path_);
-  }
-
- private:
-  std::string path_;
-  int fd_;
-};
 
 constexpr std::uint64_t file_magic = 0x3150484342504e50U;  // "PNPBCHP1"
 
@@ -200,7 +161,7 @@ std::string State::file_of(std::uint64_t iteration) const {
 // The iteration that a file holds, 0 if there is none; its contents are taken if `keep`.
 std::uint64_t State::read_file(const std::string& path, bool keep) {
   if (::access(path.c_str(), F_OK) != 0) return 0;
-  File file(path, O_RDONLY);
+  job::CheckpointFile file(path, O_RDONLY);
   FileHeader header;
   file.read(&header, sizeof header);
   if (header.magic != file_magic || header.bytes != bytes() ||
@@ -215,11 +176,12 @@ std::uint64_t State::read_file(const std::string& path, bool keep) {
 }
 
 std::uint64_t State::restore_files() {
-  if (::mkdir(options_.pool.c_str(), 0755) != 0 && errno != EEXIST) fail("mkdir " + options_.pool);
+  if (::mkdir(options_.pool.c_str(), 0755) != 0 && errno != EEXIST)
+    job::fail("mkdir " + options_.pool);
   std::uint64_t newest = 0;
   for (std::uint64_t parity = 0; parity < 2; ++parity) {
     if (options_.discard) {
-      if (::unlink(file_of(parity).c_str()) != 0 && errno != ENOENT) fail("unlink");
+      if (::unlink(file_of(parity).c_str()) != 0 && errno != ENOENT) job::fail("unlink");
     } else {
       newest = std::max(newest, read_file(file_of(parity), false));
     }
@@ -229,7 +191,7 @@ std::uint64_t State::restore_files() {
     throw std::runtime_error("rank " + std::to_string(ranks::rank()) + " lacks the checkpoint of " +
                              "iteration " + std::to_string(iteration_));
   }
-  if (::unlink(file_of(iteration_ + 1).c_str()) != 0 && errno != ENOENT) fail("unlink");
+  if (::unlink(file_of(iteration_ + 1).c_str()) != 0 && errno != ENOENT) job::fail("unlink");
   ranks::min(0);  // nobody begins before all have removed what the others lack
   return iteration_;
 }
@@ -237,7 +199,7 @@ std::uint64_t State::restore_files() {
 void State::write_file(std::uint64_t iteration) {
   const std::string path = file_of(iteration);
   {
-    File file(path + ".new", O_WRONLY | O_CREAT | O_TRUNC);
+    job::CheckpointFile file(path + ".new", O_WRONLY | O_CREAT | O_TRUNC);
     const FileHeader header{file_magic, iteration, bytes(),
                             static_cast<std::uint64_t>(ranks::rank()),
                             static_cast<std::uint64_t>(ranks::count())};
@@ -246,8 +208,8 @@ void State::write_file(std::uint64_t iteration) {
     for (const Part& part : scalars_) file.write(part.first, part.bytes);
     file.sync();
   }
-  if (::rename((path + ".new").c_str(), path.c_str()) != 0) fail("rename " + path);
-  File(options_.pool, O_RDONLY | O_DIRECTORY).sync();
+  if (::rename((path + ".new").c_str(), path.c_str()) != 0) job::fail("rename " + path);
+  job::CheckpointFile(options_.pool, O_RDONLY | O_DIRECTORY).sync();
   ranks::min(0);
 }
 

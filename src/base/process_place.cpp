@@ -1,5 +1,8 @@
 #include "base/process_place.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+#include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
 
@@ -44,6 +47,24 @@ std::string expand_path(const std::string& path, std::uint64_t process, ProcessP
   }
   if (is_single && place.ranks > 1) expanded += "." + std::to_string(place.rank);
   return expanded;
+}
+
+std::vector<std::string> command_words() {
+  std::string text;
+  char chunk[4096];
+  const int file = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  for (ssize_t count = 1; file >= 0 && count > 0;) {
+    count = ::read(file, chunk, sizeof chunk);
+    if (count > 0) text.append(chunk, static_cast<std::size_t>(count));
+  }
+  if (file >= 0) ::close(file);
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\0', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
 }
 
 }  // namespace perdure

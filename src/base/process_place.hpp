@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace perdure {
 
@@ -19,5 +20,8 @@ ProcessPlace place_of_environment();
 // `path` with %p (the process), %r and %% replaced. Where there are several ranks and neither %p
 // nor %r is in it, ".RANK" is appended, as ranks must not write to one file.
 std::string expand_path(const std::string& path, std::uint64_t process, ProcessPlace place);
+
+// The words of the command that this process was started by.
+std::vector<std::string> command_words();
 
 }  // namespace perdure

@@ -43,24 +43,6 @@ constinit thread_local Site* here = &no_site;
   for (;;) ::syscall(SYS_exit_group, code);
 }
 
-std::vector<std::string> command_words() {
-  std::string text;
-  char chunk[4096];
-  const int file = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  for (ssize_t count = 1; file >= 0 && count > 0;) {
-    count = ::read(file, chunk, sizeof chunk);
-    if (count > 0) text.append(chunk, static_cast<std::size_t>(count));
-  }
-  if (file >= 0) ::close(file);
-  std::vector<std::string> words;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\0', begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
-
 void write_report(const std::string& path, const std::string& text) {
   std::FILE* file = std::fopen(path.c_str(), "we");
   bool good = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();

@@ -62,24 +62,6 @@ void say(const std::string& what) {
   std::abort();
 }
 
-std::vector<std::string> command_words() {
-  std::string text;
-  char chunk[4096];
-  const int file = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  for (ssize_t count = 1; file >= 0 && count > 0;) {
-    count = ::read(file, chunk, sizeof chunk);
-    if (count > 0) text.append(chunk, static_cast<std::size_t>(count));
-  }
-  if (file >= 0) ::close(file);
-  std::vector<std::string> words;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\0', begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
-
 // Returns only where addresses are fixed already, or can't be.
 void fix_addresses() {
   const bool is_second = std::getenv(again_variable) != nullptr;
