@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 PERDURE = Path(__file__).resolve().parents[2] / "perdure"
-KILLS = {"kill": 50, "kill_windows": 30, "kill_cache": 30}
+KILLS = {"kill": 25, "kill_windows": 30, "kill_cache": 20}
 FAULTS = ("wrong", "lost", "refused", "leftovers")
 
 
