@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -72,6 +73,14 @@ class Perdure:
 
     def start(self, *words, **streams) -> subprocess.Popen:
         return subprocess.Popen(self.words(*words), cwd=self.folder, **streams)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interruptible():
+    """Commands end on Ctrl-C although what runs the tests may have been started to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

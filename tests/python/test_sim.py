@@ -10,7 +10,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import termios
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import pytest
+from conftest import Perdure
 from typer.testing import CliRunner
 
 from perdure import _core
@@ -329,13 +329,11 @@ def test_ctrl_c_ends_the_command_itself_with_130(long_trace, tmp_path, words):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     stored = long_trace.read_bytes()
-    running = subprocess.Popen(
-        [sys.executable, "-m", "perdure", "sim", words[0], pipe, *words[1:], "--json"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )
+    running = Perdure(tmp_path).start("sim", words[0], pipe, *words[1:], "--json",
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with open(pipe, "wb", buffering=0) as into:
         into.write(stored[: len(stored) // 2])
-        while bytes_left(into):
+        while bytes_left(into) and running.poll() is None:
             time.sleep(0.01)
         running.send_signal(signal.SIGINT)
         try:
