@@ -70,7 +70,7 @@ class Subject:
     pages_share: float = 0.4
 
 
-_NPB = ("npb/program.cpp", "npb/verification.cpp", "npb/ranks_serial.cpp")
+_NPB = ("npb/ranks_serial.cpp",)
 _FIVE = ("--iterations", "5")
 SUBJECTS = (
     Subject("cg", ("npb/cg", *_NPB), ("--class", "B", *_FIVE), ("--class", "W"), 412),
@@ -171,13 +171,21 @@ def program_of(subject: Subject, traced: bool) -> Path:
     if program.exists() and program.stat().st_mtime > newest:
         return program
     words = ["--trace"] if traced else []
-    command = [compiler, *words, "-O3", "-std=c++20", f"-I{apps}", *files, "-o", program]
+    command = [compiler, *words, "-O3", "-std=c++20", f"-I{apps}", f"-I{apps.parent / 'include'}",
+               *files, *(_libraries(compiler.parents[2]) if "npb" in name else []), "-o", program]
     done = subprocess.run(
         [str(word) for word in command], capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         raise BenchFailed(f"perdure-clang++ on {subject.case}: {done.stderr.strip()[-2000:]}")
     return program
+
+
+def _libraries(build: Path) -> list:
+    """What the NAS programs share, beside their loops."""
+    capi = build / "src/capi"
+    return [*(build / f"apps/npb/libnpb_{part}.a" for part in ("program", "state")),
+            f"-L{capi}", f"-Wl,-rpath,{capi}", "-lperdure"]
 
 
 def _command(subject: Subject, quick: bool, traced: bool) -> list[str]:
