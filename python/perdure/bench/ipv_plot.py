@@ -44,7 +44,7 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     axis.axhline(1, color=GREY, linewidth=0.8)
     axis.set_xticks(range(len(programs)), programs, fontsize=9)
     top = max(min(_HIGHEST, fact.high or fact.value) for fact in ratios)
-    axis.set_ylim(0.8, top + 0.1)
+    axis.set_ylim(0.8, top + 0.35)  # room for values and the legend
     axis.legend(fontsize=8, frameon=False, ncols=len(ways), loc="upper center")
     finish(axis)
     figure.savefig(file, dpi=150)
