@@ -101,7 +101,7 @@ std::optional<Refusal> Finder::effects(Instruction& instruction, std::vector<Acc
     }
     const bool returns = call->doesNotThrow() && call->hasFnAttr(llvm::Attribute::WillReturn);
     if (call->doesNotAccessMemory() && returns) return std::nullopt;
-    if (is_mathematics(*call, analyses_.library)) return std::nullopt;
+    if (is_mathematics(*call, analyses_.functions)) return std::nullopt;
     return opaque(instruction, "calls " + name_of(*call));
   }
   if (instruction.mayReadOrWriteMemory()) return opaque(instruction, "an access of another kind");

@@ -85,7 +85,7 @@ struct Analyses {
   llvm::LoopInfo& loops;
   llvm::ScalarEvolution& evolution;
   llvm::DominatorTree& dominators;
-  const llvm::TargetLibraryInfo& library;
+  const llvm::TargetLibraryInfo& functions;
 };
 
 class Finder {

@@ -51,7 +51,7 @@ class FakeMachine:
 
     def __init__(self, root: Path, kind: str, *behaviour: str):
         self.root = root
-        self.library, make = find_fake()
+        self.preloaded, make = find_fake()
         subprocess.run([make, root, kind, *behaviour], check=True)
         for policy in (root / _POLICIES).glob("policy*"):  # so that a cap has to lower min as well
             (policy / "scaling_min_freq").write_text("1200000\n")
@@ -59,7 +59,7 @@ class FakeMachine:
     def environment(self, **more: str) -> dict[str, str]:
         return {
             **os.environ,
-            "LD_PRELOAD": str(self.library),
+            "LD_PRELOAD": str(self.preloaded),
             "PERDURE_SYSFS_ROOT": str(self.root),
             "PERDURE_KEEPER": "off",
             **more,
