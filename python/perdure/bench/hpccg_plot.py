@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from perdure import axes
 from perdure.bench.facts import Fact, number_text
 
 # Okabe and Ito's colours, told apart with every kind of colour vision.
@@ -120,10 +121,5 @@ def _show_all(axis, facts: list[Fact]) -> None:
 
 
 def finish(axis, label: str = "run time over none") -> None:
-    """What all pictures have in common."""
-    axis.set_ylabel(label, fontsize=9)
-    axis.tick_params(labelsize=8)
-    for side in ("top", "right"):
-        axis.spines[side].set_visible(False)
-    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
-    axis.set_axisbelow(True)
+    """As all pictures, of times."""
+    axes.finish(axis, y_label=label)

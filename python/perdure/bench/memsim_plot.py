@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from perdure.axes import finish
 from perdure.bench.facts import Fact
 from perdure.bench.plot import BLUE, GREY, ORANGE
 from perdure.sim.plot import fit_scale
@@ -38,12 +39,7 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
 
 def _finish(axis, title: str, x_label: str, y_label: str) -> None:
     axis.set_title(title, fontsize=9)
-    axis.set_xlabel(x_label, fontsize=8)
-    axis.set_ylabel(y_label, fontsize=8)
-    axis.tick_params(labelsize=8)
-    for side in ("top", "right"):
-        axis.spines[side].set_visible(False)
-    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
+    finish(axis, x_label, y_label)
     if axis.get_legend_handles_labels()[0]:
         axis.legend(fontsize=7, frameon=False)
 

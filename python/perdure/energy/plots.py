@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from perdure.axes import finish
 from perdure.bench.plot import BLUE, GREY, ORANGE
 from perdure.energy import hazard, levels, model
 from perdure.energy.optimise import Outcome
@@ -25,17 +26,6 @@ def figure_of(width: float, height: float, title: str, note: str):
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
     return figure
-
-
-def finish(axis, x_label: str, y_label: str) -> None:
-    """The house's axes."""
-    axis.set_xlabel(x_label, fontsize=9)
-    axis.set_ylabel(y_label, fontsize=9)
-    axis.tick_params(labelsize=8)
-    for side in ("top", "right"):
-        axis.spines[side].set_visible(False)
-    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
-    axis.set_axisbelow(True)
 
 
 def _curve(plan: Plan, works):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from perdure.axes import finish
 from perdure.bench.plot import GREY
 
 # Okabe and Ito's colours, told apart with every kind of colour vision.
@@ -79,10 +80,4 @@ def _finish(axis, points: list[dict], label: str) -> None:
     axis.set_xticks(writers, [str(each) for each in writers], fontsize=8)
     axis.minorticks_off()
     axis.set_ylim(bottom=0)
-    axis.set_xlabel("processes at a time", fontsize=9)
-    axis.set_ylabel(label, fontsize=9)
-    axis.tick_params(labelsize=8)
-    for side in ("top", "right"):
-        axis.spines[side].set_visible(False)
-    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
-    axis.set_axisbelow(True)
+    finish(axis, "processes at a time", label)

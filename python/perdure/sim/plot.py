@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
+from perdure.axes import finish
 from perdure.bench.plot import BLUE, GREY, ORANGE
 from perdure.sim.sweep import Point
 
@@ -30,16 +31,6 @@ def _save(figure, file: Path | BinaryIO) -> None:
         figure.savefig(file, dpi=130)
     else:
         figure.savefig(file, format="svg")
-
-
-def _finish(axis, x_label: str, y_label: str) -> None:
-    axis.set_xlabel(x_label, fontsize=9)
-    axis.set_ylabel(y_label, fontsize=9)
-    axis.tick_params(labelsize=8)
-    for side in ("top", "right"):
-        axis.spines[side].set_visible(False)
-    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
-    axis.set_axisbelow(True)
 
 
 def fit_scale(axis, values: list[float], times: float = 5) -> None:
@@ -77,7 +68,7 @@ def draw_policies(points: list[Point], title: str, file: Path | BinaryIO) -> Non
         )
     fit_scale(axis, [point.time_s for point in points])
     axis.legend(fontsize=8, frameon=False)
-    _finish(axis, f"DRAM, MiB (beside {points[0].mram_bytes >> 20} MiB of MRAM)", "time, s")
+    finish(axis, f"DRAM, MiB (beside {points[0].mram_bytes >> 20} MiB of MRAM)", "time, s")
     _save(figure, file)
 
 
@@ -97,7 +88,7 @@ def draw_locality(
     axis.set_xlim(0, 100)
     axis.set_ylim(0, 102)
     axis.legend(fontsize=8, frameon=False, loc="lower right")
-    _finish(axis, "hottest pages, % of those touched", "accesses, %")
+    finish(axis, "hottest pages, % of those touched", "accesses, %")
     _save(figure, file)
 
 
@@ -129,5 +120,5 @@ def draw_capacities(
             )
         fit_scale(axis, [getattr(point, value) for point in points])
         axis.legend(fontsize=8, frameon=False)
-        _finish(axis, "DRAM and MRAM, MiB", label)
+        finish(axis, "DRAM and MRAM, MiB", label)
     _save(figure, file)
