@@ -68,7 +68,7 @@ TEST(Carried, bt_goes_on_from_u) {
   expect_carried<bt::Solver>(bt::class_of('S'));
 }
 
-TEST(Carried, lu_goes_on_from_u_rhs_rho_inverse_and_qs) {
+TEST(Carried, lu_goes_on_from_u) {
   expect_carried<lu::Solver>(lu::class_of('S').flow);
 }
 

@@ -63,7 +63,8 @@ void State::open_pool() {
   open.flags = PERDURE_CREATE;
   if (options_.discard) open.flags |= PERDURE_DISCARD;
   open.emulate = options_.emulate.empty() ? nullptr : options_.emulate.c_str();
-  open.real_delay = options_.real_delay ? 1 : 0;
+  if (options_.real_delay) open.real_delay = PERDURE_DELAY_WAIT;
+  if (options_.drain) open.real_delay = PERDURE_DELAY_DRAIN;
   open.copy_threads = options_.threads;
   check(ranks::open_pool(options_.pool.c_str(), &open, &pool_), "perdure_open");
   check(perdure_scalar(pool_, "iteration", &iteration_, sizeof iteration_), "perdure_scalar");

@@ -40,6 +40,7 @@ struct StateOptions {
   int tier = 0;      // perdure_ipv_tier
   std::string emulate;
   bool real_delay = false;
+  bool drain = false;
   unsigned threads = 1;  // that copy and flush
   bool discard = false;  // begin anew
   std::string report;    // ipv: perdure_ipv_options.report

@@ -113,12 +113,19 @@ enum perdure_open_flags {
   PERDURE_ANY_JOB = 16     /* accept a pool of another job name */
 };
 
+/* How an emulated part's time passes. */
+enum perdure_delay {
+  PERDURE_DELAY_VIRTUAL = 0, /* it is counted, and nothing waits */
+  PERDURE_DELAY_WAIT = 1,    /* all of it is waited for */
+  PERDURE_DELAY_DRAIN = 2 /* writes drain while the program goes on; what is left is waited for */
+};
+
 /* All zero means the defaults. */
 typedef struct perdure_options {
   unsigned flags;        /* enum perdure_open_flags */
   const char* job;       /* name of the job that owns the pool; default: the program's name */
   const char* emulate;   /* row of `perdure devices`, e.g. "paper-nvm"; default $PERDURE_EMULATE */
-  int real_delay;        /* emulate by waiting instead of by the virtual clock */
+  int real_delay;        /* enum perdure_delay */
   unsigned copy_threads; /* threads that copy and flush; default 1 */
   unsigned keep;         /* versions that can be restored, 1 to 63. Each one more costs the size of
                             the arrays in the pool. Fixed when the pool is made: SHAPE if it has

@@ -10,7 +10,7 @@
 #include "base/checksum.hpp"
 #include "base/clock.hpp"
 #include "cache/patience.hpp"
-#include "cache/process_barrier.hpp"
+#include "base/process_barrier.hpp"
 
 namespace perdure {
 namespace {

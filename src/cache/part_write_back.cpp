@@ -4,7 +4,7 @@
 
 #include "cache/cache_part.hpp"
 #include "cache/patience.hpp"
-#include "cache/process_barrier.hpp"
+#include "base/process_barrier.hpp"
 
 namespace perdure {
 

@@ -1,7 +1,7 @@
 // Process barrier: the litmus test "store buffering" between two processes, one of which has the
 // barrier and the other no fence at all. With a fence on neither side a run of the
 // test finds some dozen rounds in which neither saw the other.
-#include "cache/process_barrier.hpp"
+#include "base/process_barrier.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>

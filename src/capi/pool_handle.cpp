@@ -65,6 +65,23 @@ Status check_no_objects(const perdure_pool* pool) {
           "perdure_ipv_persist() and, before the pool is closed, perdure_ipv_close()"};
 }
 
+Status read_delay(int mode, DelayMode& delay) {
+  switch (mode) {
+    case PERDURE_DELAY_VIRTUAL:
+      delay = DelayMode::virtual_clock;
+      return Status::success();
+    case PERDURE_DELAY_WAIT:
+      delay = DelayMode::real_delay;
+      return Status::success();
+    case PERDURE_DELAY_DRAIN:
+      delay = DelayMode::draining;
+      return Status::success();
+    default:
+      return {Code::invalid_argument,
+              "real_delay is " + std::to_string(mode) + "; it is one of enum perdure_delay"};
+  }
+}
+
 Result<OpenOptions> open_options(const perdure_options* given) {
   const perdure_options defaults{};
   const perdure_options& from = given == nullptr ? defaults : *given;
@@ -76,7 +93,7 @@ Result<OpenOptions> open_options(const perdure_options* given) {
   options.pool.allow_older = (from.flags & PERDURE_ALLOW_OLDER) != 0;
   options.job_name = text_or(from.job, program_invocation_short_name);
   options.emulate = text_or(from.emulate, std::getenv("PERDURE_EMULATE"));
-  options.real_delay = from.real_delay != 0;
+  PERDURE_TRY(read_delay(from.real_delay, options.delay));
   if (from.copy_threads > 256) {
     return Status(Code::invalid_argument, "copy_threads is " + std::to_string(from.copy_threads) +
                                               "; at most 256 make sense");

@@ -1,6 +1,7 @@
 // The pure parts: line sets, intervals, boxes and the choice of a tier, each against the obvious.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 #include <set>
 #include <vector>
@@ -131,13 +132,30 @@ TEST(BoxRows, that_are_none_are_told) {
   EXPECT_TRUE(BoxRows(0, 2, none, strides).empty());
 }
 
+TEST(TierChoice, tries_only_once_what_costs_much_more) {
+  TierChoice choice({PERDURE_IPV_VERSION, PERDURE_IPV_SWAP, PERDURE_IPV_COPY, PERDURE_IPV_FUSED});
+  const auto cost = [](Tier tier) {
+    return tier == PERDURE_IPV_SWAP ? 160U : 100U + static_cast<unsigned>(tier);
+  };
+  std::map<Tier, unsigned> tried;
+  while (!choice.decided()) {
+    const Tier tier = choice.next();
+    ++tried[tier];
+    choice.record(tier, cost(tier));
+  }
+  EXPECT_EQ(tried[PERDURE_IPV_SWAP], 1U);
+  EXPECT_EQ(tried[PERDURE_IPV_VERSION], TierChoice::trials);
+  EXPECT_EQ(tried[PERDURE_IPV_COPY], TierChoice::trials);
+  EXPECT_EQ(choice.next(), PERDURE_IPV_VERSION);
+}
+
 TEST(TierChoice, takes_the_fastest_of_what_it_tried_in_turn) {
   TierChoice choice({PERDURE_IPV_VERSION, PERDURE_IPV_COPY, PERDURE_IPV_FUSED});
   std::vector<Tier> tried;
   for (unsigned i = 0; i < 3 * TierChoice::trials; ++i) {
     const Tier tier = choice.next();
     tried.push_back(tier);
-    choice.record(tier, tier == PERDURE_IPV_COPY ? 10 + 1000 * (i == 1) : 100);
+    choice.record(tier, tier == PERDURE_IPV_COPY ? 10 + 1000 * (i == 4) : 100);
   }
   EXPECT_EQ(tried[0], PERDURE_IPV_VERSION);
   EXPECT_EQ(tried[1], PERDURE_IPV_COPY);

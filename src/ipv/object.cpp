@@ -203,6 +203,7 @@ void InPlaceObject::start_copy() {
 Status InPlaceObject::start() {
   start_tier(wish_);
   thread_ = this_thread();
+  lock_.favour_this_thread();
   lacking_.assign(array_->copies(), LineSet(bytes_));
   for (LineSet& lines : lacking_) lines.add_all();
   PERDURE_TRY(take_contents());

@@ -152,6 +152,7 @@ class InPlaceObject final : public TwinWriter {
   void lock_for_stores();
   bool own_thread() const;
   bool takes_rows(ByteRange row);
+  bool nest_is_last() const;
   void enter_nest();
   void end_nest_clock();
   void copy_old(ByteRange range);
@@ -200,8 +201,10 @@ class InPlaceObject final : public TwinWriter {
   LineSet pending_;               // of the memory, not in the working copy
   std::vector<LineSet> lacking_;  // by copy: where it may differ from the committed one
   bool all_changed_ = false;
-  unsigned nests_ = 0;      // that were sealed in this epoch
-  unsigned open_rows_ = 0;  // between their begin and end
+  unsigned nests_ = 0;          // that were sealed in this epoch
+  unsigned usual_nests_ = 0;    // in the epoch before
+  bool usually_plain_ = false;  // it ended with stores that no row announced
+  unsigned open_rows_ = 0;      // between their begin and end
   std::optional<ByteRange> buffered_row_;
   std::byte* row_buffer_ = nullptr;
   std::unique_ptr<std::byte[]> row_memory_;

@@ -19,6 +19,10 @@ Status InPlaceObject::hand_over(bool beside) {
     all_changed_ = false;
     note_all_changed();
   }
+  if (phase_ != Phase::clean) {
+    usual_nests_ = nests_;
+    usually_plain_ = all_changed_;
+  }
   if (phase_ == Phase::writing) {
     complete_in_nest();
     end_nest_clock();

@@ -71,6 +71,12 @@ void InPlaceObject::store_old(ByteRange range) {
   });
 }
 
+// What later nests of the epoch store to is saved behind the last of them only, if this epoch goes
+// as the one before went.
+bool InPlaceObject::nest_is_last() const {
+  return nests_ + 1 >= usual_nests_ && !usually_plain_;
+}
+
 // P2. Returns the difference for loads.
 ptrdiff_t InPlaceObject::place_row(ByteRange row, std::uint64_t row_bytes) {
   const RowPlan plan = interval_.row(row);
@@ -109,7 +115,8 @@ perdure_ipv_row InPlaceObject::row_begin(ByteRange row) {
 ptrdiff_t InPlaceObject::take_row_buffer(ByteRange row) {
   const std::uint64_t bytes = row.end - row.begin;
   const bool buffered = tier_ == PERDURE_IPV_STREAM && open_rows_ == 1 && !all_changed_ &&
-                        bytes >= buffered_bytes_min && bytes <= buffered_bytes_max;
+                        nest_is_last() && bytes >= buffered_bytes_min &&
+                        bytes <= buffered_bytes_max;
   if (!buffered) {
     dirty_.add(row);
     return 0;
@@ -144,7 +151,7 @@ void InPlaceObject::row_end(ByteRange row) {
 // FUSED. The line in which the row begins is whole by now; the one in which it ends belongs to the
 // next row, or to save().
 void InPlaceObject::stream_row(ByteRange row) {
-  if (all_changed_) return;
+  if (all_changed_ || !nest_is_last()) return;
   const std::uint64_t begin = row.begin / cache_line_bytes * cache_line_bytes;
   const std::uint64_t end = row.end / cache_line_bytes * cache_line_bytes;
   if (begin >= end) return;
@@ -200,14 +207,15 @@ void InPlaceObject::complete_in_nest() {
 
 bool InPlaceObject::nest_end() {
   lock_.lock();
-  bool sealed = false;
+  bool flush = false;
   if (phase_ == Phase::writing && own_thread()) {
+    const bool last = nest_is_last();
     complete_in_nest();
-    if (!all_changed_) sealed = seal();
+    if (!all_changed_) flush = seal() && last;
   }
   end_nest_clock();
   lock_.unlock();
-  return sealed;
+  return flush;
 }
 
 // P4: from here on a store is seen, or all counts.

@@ -41,14 +41,17 @@ TierChoice::TierChoice(std::vector<Tier> possible)
 
 Tier TierChoice::next() {
   if (possible_.size() == 1) return possible_.front();
-  if (!decided()) return possible_[tried_++ % possible_.size()];
+  while (!decided()) {
+    const std::size_t at = tried_++ % possible_.size();
+    if (tried_ <= possible_.size() || worth_a_trial(at)) return possible_[at];
+  }
   if (++kept_ > kept_epochs) {
     kept_ = 0;
     tried_ = 0;
     for (auto& costs : costs_) costs.clear();
     return possible_[tried_++];
   }
-  return fastest();
+  return possible_[best()];
 }
 
 void TierChoice::record(Tier tier, std::uint64_t cost_ns) {
@@ -63,14 +66,20 @@ std::vector<std::uint64_t> TierChoice::medians() const {
   return all;
 }
 
+// Also if its first cost is still under way.
+bool TierChoice::worth_a_trial(std::size_t at) const {
+  const std::uint64_t least = median(costs_[best()]);
+  return costs_[at].empty() || median(costs_[at]) * 2 <= least * 3;
+}
+
 // One that was tried: the last trial's cost may still be under way.
-Tier TierChoice::fastest() const {
+std::size_t TierChoice::best() const {
   std::size_t best = 0;
   for (std::size_t i = 1; i < costs_.size(); ++i) {
     if (costs_[i].empty()) continue;
     if (costs_[best].empty() || median(costs_[i]) < median(costs_[best])) best = i;
   }
-  return possible_[best];
+  return best;
 }
 
 }  // namespace perdure

@@ -1,6 +1,7 @@
 // Tier choice: which tier an object in tier AUTO uses in its next epoch. Each possible one is used
-// in turn for a few epochs, so that what disturbs the machine meets all; then the one whose epochs
-// cost least (median) is kept, and rarely all are tried again. Pure.
+// once, those that cost up to 1.5 times the least a few times in turn, so that what disturbs
+// the machine meets all; then the one whose epochs cost least (median) is kept, and rarely all are
+// tried again. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ const char* tier_name(Tier tier);
 
 class TierChoice {
  public:
-  static constexpr unsigned trials = 3;         // epochs of each tier
+  static constexpr unsigned trials = 3;         // epochs of each tier, at most
   static constexpr unsigned kept_epochs = 500;  // until they are tried again
 
   explicit TierChoice(std::vector<Tier> possible);
@@ -30,7 +31,8 @@ class TierChoice {
   bool decided() const { return tried_ >= trials * possible_.size(); }
 
  private:
-  Tier fastest() const;
+  std::size_t best() const;
+  bool worth_a_trial(std::size_t at) const;
 
   std::vector<Tier> possible_;
   std::vector<std::vector<std::uint64_t>> costs_;

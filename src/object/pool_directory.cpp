@@ -247,7 +247,7 @@ Result<std::unique_ptr<Device>> emulate(std::unique_ptr<Device> device, const Re
                                         const OpenOptions& options) {
   if (options.emulate.empty()) return device;
   return emulate_part(std::move(device), options.emulate,
-                      options.real_delay ? DelayMode::real_delay : DelayMode::virtual_clock,
+                      options.delay,
                       "/perdure-" + job_id_text(region.identity.job_id));
 }
 

@@ -19,6 +19,7 @@
 #include "base/group.hpp"
 #include "base/status.hpp"
 #include "object/pool.hpp"
+#include "pmem/delay_device.hpp"
 #include "pmem/region.hpp"
 
 namespace perdure {
@@ -29,7 +30,7 @@ struct OpenOptions {
   bool any_job = false;     // accept a pool of another job's name
   std::string job_name;
   std::string emulate;  // row of the device table; empty: none
-  bool real_delay = false;
+  DelayMode delay = DelayMode::virtual_clock;
   std::uint32_t lock_wait_ms = 10000;  // for a process that still holds a rank's file
   std::uint32_t keep = 0;              // versions; 0: as the pool has it, or 1 if it is made
   Geometry geometry;                   // of a pool that is made, but for the slots

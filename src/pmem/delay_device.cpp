@@ -1,5 +1,6 @@
 #include "pmem/delay_device.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <mutex>
@@ -74,8 +75,8 @@ class DelayDevice final : public Device {
   DeviceFile file() const override { return wrapped_->file(); }
   DeviceDescription describe() const override {
     DeviceDescription description = wrapped_->describe();
-    const bool waits = mode_ == DelayMode::real_delay;
-    description.name += " as " + part_name_ + (waits ? " (real delay)" : " (virtual clock)");
+    const char* const modes[] = {" (virtual clock)", " (real delay)", " (draining)"};
+    description.name += " as " + part_name_ + modes[static_cast<std::size_t>(mode_)];
     return description;
   }
   std::byte* base() const override { return wrapped_->base(); }
@@ -116,6 +117,7 @@ class DelayDevice final : public Device {
     PERDURE_TRY(wrapped_->fence());
     owe(prices_.commit_ps + prices_.write_ps);
     if (mode_ == DelayMode::real_delay) pay();
+    if (mode_ == DelayMode::draining) wait_until_drained();
     return Status::success();
   }
 
@@ -138,10 +140,41 @@ class DelayDevice final : public Device {
   void charge_write(std::uint64_t offset, std::size_t count) {
     if (count == 0) return;
     const std::uint64_t bytes = prices_.granule_bytes(offset, count);
-    if (mode_ == DelayMode::virtual_clock) {
-      owe(prices_.transfer_ps(bytes, bucket_->sharers()));
-    } else {
-      draw(prices_.transfer_ps(bytes, 1));
+    switch (mode_) {
+      case DelayMode::virtual_clock:
+        owe(prices_.transfer_ps(bytes, bucket_->sharers()));
+        break;
+      case DelayMode::real_delay:
+        draw(prices_.transfer_ps(bytes, 1));
+        break;
+      case DelayMode::draining:
+        queue(prices_.transfer_ps(bytes, 1));
+        break;
+    }
+  }
+
+  // The part begins with it at once, or when it has done what it had before.
+  void queue(std::uint64_t transfer_ps) {
+    const std::lock_guard lock(draw_mutex_);
+    owe(transfer_ps);
+    const std::uint64_t ps = transfer_ps + remainder_ps_;
+    remainder_ps_ = ps % ps_per_ns;
+    drained_ns_ = bucket_->draw(monotonic_ns(), ps / ps_per_ns);
+  }
+
+  // Also of what other threads of this process wrote: the part is one.
+  void wait_until_drained() {
+    const std::uint64_t begin = monotonic_ns();
+    std::uint64_t end = begin;
+    {
+      const std::lock_guard lock(draw_mutex_);
+      end = std::max(begin, drained_ns_) + (prices_.commit_ps + prices_.write_ps) / ps_per_ns;
+    }
+    if (end == begin) return;
+    const std::uint64_t spent = spin(end - begin);
+    paid_ns_.fetch_add(end - begin, std::memory_order_relaxed);
+    if (spent > end - begin) {
+      overshoot_ns_.fetch_add(spent - (end - begin), std::memory_order_relaxed);
     }
   }
 
@@ -177,6 +210,7 @@ class DelayDevice final : public Device {
   std::atomic<std::uint64_t> overshoot_ns_{0};
   std::mutex draw_mutex_;
   std::uint64_t remainder_ps_ = 0;
+  std::uint64_t drained_ns_ = 0;  // draining: when this process's writes are done
   std::mutex pay_mutex_;
 };
 

@@ -5,6 +5,9 @@
 //                  counters().model_ns and nothing waits; callers add it to what they measured
 //   real delay     the same time is spent spinning, in debts of at least 1 us, paid at fences;
 //                  what was overpaid is reported
+//   draining       as real delay, but the part works off writes from the moment they are made,
+//                  while the program goes on: a fence waits for what is left of them. So does
+//                  memory of that bandwidth; real delay charges as if nothing overlapped
 //
 // The model:  copy or flush of n bytes   n * sharers / bandwidth
 //             fence                      commit latency, and one write latency: writes are
@@ -34,7 +37,7 @@
 
 namespace perdure {
 
-enum class DelayMode { virtual_clock, real_delay };
+enum class DelayMode { virtual_clock, real_delay, draining };
 
 struct DelayOptions {
   DelayMode mode = DelayMode::virtual_clock;

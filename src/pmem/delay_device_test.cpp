@@ -226,6 +226,30 @@ TEST(RealDelay, makes_two_sharers_wait_for_each_other) {
   EXPECT_LE(delay_report(*second)->owed_ns, 4U << 20U);
 }
 
+TEST(Draining, works_writes_off_while_the_program_goes_on) {
+  const auto device =
+      delayed({.mode = DelayMode::draining, .part = simple_part(), .bucket_name = ""});
+  const std::vector<char> bytes(4U << 20U);  // 2 ms of the part
+  device->copy(0, bytes.data(), bytes.size());
+  ::usleep(4000);
+  ASSERT_TRUE(device->fence().ok());
+  const DelayReport after = delay_report(*device).value();
+  EXPECT_EQ(after.owed_ns, (2U << 20U) + 3 + 1000);
+  EXPECT_EQ(after.paid_ns, 1003U) << "only the latencies were left";
+}
+
+TEST(Draining, waits_for_what_is_left) {
+  const auto device =
+      delayed({.mode = DelayMode::draining, .part = simple_part(), .bucket_name = ""});
+  const std::vector<char> bytes(4U << 20U);
+  const std::uint64_t begin = monotonic_ns();
+  for (int i = 0; i < 10; ++i) device->copy(0, bytes.data(), bytes.size());
+  ASSERT_TRUE(device->fence().ok());
+  const std::uint64_t elapsed = monotonic_ns() - begin;
+  EXPECT_GE(elapsed + 1000, (20U << 20U)) << "no faster than the part";
+  EXPECT_LE(delay_report(*device)->paid_ns, (20U << 20U) + 1003U);
+}
+
 // A child that opens the bucket and tells so, then waits to be told to leave.
 class Sharer {
  public:

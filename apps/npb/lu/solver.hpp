@@ -1,5 +1,5 @@
-// The solver of LU: its arrays and one time step. An iteration begins with the residual that the
-// one before left, and linearises around the fields that were derived then.
+// The solver of LU: its arrays and one time step. An iteration begins with the residual, and with
+// the fields that the sweeps linearise around; the specification ends one with those of the next.
 #pragma once
 
 #include <vector>
@@ -14,26 +14,18 @@ struct Solver {
   explicit Solver(const flow::ProblemClass& problem)
       : flow(make_flow(problem, flow::Speed::left_out)) {}
 
-  void start() {
-    fill_ghosts(flow);
-    compute_residual(flow);
-  }
+  void start() {}
 
   void step() {
+    fill_ghosts(flow);
+    compute_residual(flow);
     scale_residual(flow);
     solve_lower(flow);
     solve_upper(flow);
     add_change(flow, 1 / (omega * (2 - omega)));
-    fill_ghosts(flow);
-    compute_residual(flow);
   }
 
-  std::vector<Carried> carried() {
-    return {{"u", flow.u.get(), 5 * flow.points()},
-            {"rhs", flow.rhs.get(), 5 * flow.points()},
-            {"rho_inverse", flow.rho_inverse.get(), flow.points()},
-            {"qs", flow.qs.get(), flow.points()}};
-  }
+  std::vector<Carried> carried() { return {{"u", flow.u.get(), 5 * flow.points()}}; }
 
   Flow flow;
 };

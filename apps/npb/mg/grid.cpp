@@ -9,6 +9,8 @@
 namespace npb::mg {
 namespace {
 
+constexpr Index page_numbers = 4096 / sizeof(double);
+
 void fill_ghosts_within_planes(const Grid& grid, double* field) {
   const Index n = grid.n;
   const Index row = grid.row();
@@ -39,6 +41,7 @@ Hierarchy make_hierarchy(int finest) {
     grid.first_plane = grid.shared ? 0 : grid.planes * ranks::rank();
     all.start[static_cast<std::size_t>(level)] = all.size;
     all.size += grid.size();
+    if (level == finest) all.size += (page_numbers - all.size % page_numbers) % page_numbers;
   }
   const Index n = Index{1} << finest;
   if ((ranks & (ranks - 1)) != 0 || n < 2 * ranks) {

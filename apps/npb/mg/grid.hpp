@@ -3,7 +3,8 @@
 // would have less than two planes, are held whole by each rank.
 //
 // A field is an array of (n + 2) x (n + 2) x (planes + 2) numbers, x fastest. All levels of a field
-// are in one array, the finest first, as in NPB.
+// are in one array, the finest first, as in NPB; it ends with a page, as an object of in-place
+// versioning shares none.
 #pragma once
 
 #include <array>
@@ -29,7 +30,7 @@ struct Hierarchy {
   int finest = 0;  // levels are 1 to finest
   std::array<Grid, levels_max + 1> grid;
   std::array<Index, levels_max + 1> start;  // of each level within a field
-  Index size = 0;                           // of a field with all levels
+  Index size = 0;                           // of a field with all levels, and gaps
 };
 
 // Throws std::runtime_error if the ranks can't share the finest grid.

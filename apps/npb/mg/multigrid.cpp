@@ -21,6 +21,22 @@ void sums_across(const double* p, Index row, Index plane, Index count, double* b
   }
 }
 
+// What lies on a row of coarse points, or between it and the one in the next plane if `next` leads
+// there: on[i]; and what lies between that and the next row: beyond[i].
+void sums_between(const double* p, Index row, Index next, double* on, double* beyond) {
+  if (next == 0) {
+    for (Index i = 0; i < row; ++i) {
+      on[i] = p[i];
+      beyond[i] = 0.5 * (p[i] + p[i + row]);
+    }
+    return;
+  }
+  for (Index i = 0; i < row; ++i) {
+    on[i] = 0.5 * (p[i] + p[i + next]);
+    beyond[i] = 0.25 * (p[i] + p[i + row] + p[i + next] + p[i + next + row]);
+  }
+}
+
 }  // namespace
 
 void residual(const Grid& grid, const double* u, const double* v, double* r) {
@@ -90,19 +106,13 @@ void prolongate(const Grid& coarse, const Grid& fine, const double* u_coarse, do
   const Index offset = coarse.shared && !fine.shared ? fine.first_plane / 2 : 0;
   const Index row = coarse.row();
   const Index plane = coarse.plane();
-  double across[4][row_max];  // sums over the coarse points between which (·, j, k) lies
-  for (Index k = 0; k <= fine.planes / 2; ++k) {
+  double across[2][row_max];  // sums over the coarse points between which (·, j, k) lies
+  for (Index fine_k = 0; fine_k < fine.planes + 2; ++fine_k) {
     for (Index j = 0; j <= coarse.n; ++j) {
-      const double* p = u_coarse + (k + offset) * plane + j * row;
-      for (Index i = 0; i < row; ++i) {
-        across[0][i] = p[i];
-        across[1][i] = 0.5 * (p[i] + p[i + row]);
-        across[2][i] = 0.5 * (p[i] + p[i + plane]);
-        across[3][i] = 0.25 * (p[i] + p[i + row] + p[i + plane] + p[i + plane + row]);
-      }
-      for (Index beyond = 0; beyond < 4; ++beyond) {
-        double* to =
-            u_fine + (2 * k + beyond / 2) * fine.plane() + (2 * j + beyond % 2) * fine.row();
+      const double* p = u_coarse + (fine_k / 2 + offset) * plane + j * row;
+      sums_between(p, row, fine_k % 2 == 0 ? 0 : plane, across[0], across[1]);
+      for (Index beyond = 0; beyond < 2; ++beyond) {
+        double* to = u_fine + fine_k * fine.plane() + (2 * j + beyond) * fine.row();
         for (Index i = 0; i <= coarse.n; ++i) {
           to[2 * i] += across[beyond][i];
           to[2 * i + 1] += 0.5 * (across[beyond][i] + across[beyond][i + 1]);
@@ -120,22 +130,22 @@ void v_cycle(const Hierarchy& levels, const Stencil& smoother, const double* v, 
   const auto at = [&](double* field, int level) {
     return field + levels.start[static_cast<std::size_t>(level)];
   };
-  for (int k = levels.finest; k > 1; --k) {
+  const int finest = levels.finest;
+  residual(grid(finest), u, v, r);
+  for (int k = finest; k > 1; --k) {
     restrict_to(grid(k - 1), grid(k), at(r, k), at(r, k - 1));
   }
   std::fill(at(u, 1), at(u, 1) + grid(1).size(), 0.0);
   smooth(grid(1), smoother, at(r, 1), at(u, 1));
-  for (int k = 2; k < levels.finest; ++k) {
+  for (int k = 2; k < finest; ++k) {
     std::fill(at(u, k), at(u, k) + grid(k).size(), 0.0);
     prolongate(grid(k - 1), grid(k), at(u, k - 1), at(u, k));
     residual(grid(k), at(u, k), at(r, k), at(r, k));
     smooth(grid(k), smoother, at(r, k), at(u, k));
   }
-  const int finest = levels.finest;
   prolongate(grid(finest - 1), grid(finest), at(u, finest - 1), u);
   residual(grid(finest), u, v, r);
   smooth(grid(finest), smoother, r, u);
-  residual(grid(finest), u, v, r);
 }
 
 }  // namespace npb::mg

@@ -19,8 +19,9 @@ void restrict_to(const Grid& coarse, const Grid& fine, const double* r_fine, dou
 // u_fine = u_fine + Q u_coarse: trilinear.
 void prolongate(const Grid& coarse, const Grid& fine, const double* u_coarse, double* u_fine);
 
-// u = u + M^k r and r = v - A u on the finest grid: one iteration of the benchmark. u and r have
-// all levels, v has the finest.
+// r = v - A u and u = u + M^k r on the finest grid: one iteration of the benchmark, which leaves
+// the residual to the next one, so that u is all that it hands on. u and r have all levels, v has
+// the finest.
 void v_cycle(const Hierarchy& levels, const Stencil& smoother, const double* v, double* u,
              double* r);
 
