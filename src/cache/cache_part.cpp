@@ -9,8 +9,8 @@
 
 #include "base/checksum.hpp"
 #include "base/clock.hpp"
-#include "cache/patience.hpp"
 #include "base/process_barrier.hpp"
+#include "cache/patience.hpp"
 
 namespace perdure {
 namespace {

@@ -2,9 +2,9 @@
 #include <bit>
 #include <string>
 
+#include "base/process_barrier.hpp"
 #include "cache/cache_part.hpp"
 #include "cache/patience.hpp"
-#include "base/process_barrier.hpp"
 
 namespace perdure {
 

@@ -66,10 +66,10 @@ std::vector<std::uint64_t> TierChoice::medians() const {
   return all;
 }
 
-// Also if its first cost is still under way.
+// Its least cost decides, as what disturbs the machine only adds. Also if there is none.
 bool TierChoice::worth_a_trial(std::size_t at) const {
-  const std::uint64_t least = median(costs_[best()]);
-  return costs_[at].empty() || median(costs_[at]) * 2 <= least * 3;
+  const auto least = std::min_element(costs_[at].begin(), costs_[at].end());
+  return least == costs_[at].end() || *least * 2 <= median(costs_[best()]) * 3;
 }
 
 // One that was tried: the last trial's cost may still be under way.
