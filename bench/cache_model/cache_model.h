@@ -1,0 +1,28 @@
+/* cache_model.h: what the model is told of that no instrumented code does: the runtime's copies and
+ * flushes, and which file an address shows. hooks.cpp says what it makes of that. The functions may
+ * be called at any moment, by any thread; those of threads that are not simulated do nothing.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* memcpy(), unless instrumented code has told of the same one just before. */
+void perdure_cache_model_copied(const void* to, const void* from, size_t bytes);
+void perdure_cache_model_read(const void* address, size_t bytes);
+/* The lines left all caches. */
+void perdure_cache_model_evicted(const void* address, size_t bytes);
+/* By an instruction; whether the lines left is a setting of the model. */
+void perdure_cache_model_flushed(const void* address, size_t bytes);
+/* mmap() and munmap() that succeeded. */
+void perdure_cache_model_mapped(const void* address, size_t bytes, int flags, int fd,
+                                uint64_t offset);
+void perdure_cache_model_unmapped(const void* address, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif

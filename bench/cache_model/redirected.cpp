@@ -1,0 +1,100 @@
+// Redirected calls: what stands in libperdure for memcpy(), mmap(), munmap() and the flush
+// primitives in a program NAME_misses (ld's --wrap): each tells the cache model, and does the same.
+//
+// A copy past the caches reads its source through them, and its destination leaves them. No
+// templates of the C++ library here: the program's, which are instrumented, would be taken for
+// them.
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <span>
+
+#include "cache_model.h"
+#include "pmem/flush.hpp"
+
+namespace perdure {
+
+std::span<const FlushPrimitives> real_primitives() asm(
+    "__real__ZN7perdure23native_flush_primitivesEv");
+std::span<const FlushPrimitives> wrapped_primitives() asm(
+    "__wrap__ZN7perdure23native_flush_primitivesEv");
+
+namespace {
+
+constexpr std::size_t primitives_max = 3;  // clwb, clflushopt, clflush
+FlushPrimitives real[primitives_max];
+FlushPrimitives told[primitives_max];
+thread_local bool copying_past = false;
+
+template <std::size_t which>
+void flush(const void* address, std::size_t count) {
+  perdure_cache_model_flushed(address, count);
+  real[which].flush(address, count);
+}
+
+template <std::size_t which>
+void copy(void* to, const void* from, std::size_t count) {
+  perdure_cache_model_read(from, count);
+  perdure_cache_model_evicted(to, count);
+  copying_past = true;  // the ragged ends are copied by memcpy()
+  real[which].copy(to, from, count);
+  copying_past = false;
+}
+
+constexpr FlushPrimitives telling[primitives_max] = {
+    {nullptr, nullptr, flush<0>, copy<0>, nullptr},
+    {nullptr, nullptr, flush<1>, copy<1>, nullptr},
+    {nullptr, nullptr, flush<2>, copy<2>, nullptr}};
+
+std::size_t tell_all() {
+  std::size_t count = 0;
+  for (const FlushPrimitives& primitives : real_primitives()) {
+    if (count == primitives_max) break;
+    real[count] = primitives;
+    told[count] = primitives;
+    told[count].flush = telling[count].flush;
+    told[count].copy = telling[count].copy;
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+std::span<const FlushPrimitives> wrapped_primitives() {
+  static const std::size_t count = tell_all();
+  return {told, count};
+}
+
+}  // namespace perdure
+
+extern "C" {
+
+void* __real_memcpy(void* to, const void* from, std::size_t bytes);
+void* __wrap_memcpy(void* to, const void* from, std::size_t bytes);
+void* __wrap_memcpy(void* to, const void* from, std::size_t bytes) {
+  if (!perdure::copying_past) perdure_cache_model_copied(to, from, bytes);
+  return __real_memcpy(to, from, bytes);
+}
+
+void* __real_mmap(void* address, std::size_t bytes, int protection, int flags, int fd,
+                  off_t offset);
+void* __wrap_mmap(void* address, std::size_t bytes, int protection, int flags, int fd,
+                  off_t offset);
+void* __wrap_mmap(void* address, std::size_t bytes, int protection, int flags, int fd,
+                  off_t offset) {
+  void* const place = __real_mmap(address, bytes, protection, flags, fd, offset);
+  if (place != MAP_FAILED) {
+    perdure_cache_model_mapped(place, bytes, flags, fd, static_cast<std::uint64_t>(offset));
+  }
+  return place;
+}
+
+int __real_munmap(void* address, std::size_t bytes);
+int __wrap_munmap(void* address, std::size_t bytes);
+int __wrap_munmap(void* address, std::size_t bytes) {
+  perdure_cache_model_unmapped(address, bytes);
+  return __real_munmap(address, bytes);
+}
+
+}  // extern "C"
