@@ -268,14 +268,6 @@ void access_lanes(std::uint64_t address, std::uint64_t element_bytes, std::uint6
 
 using namespace perdure::cache_model;
 
-// Four of the hooks preserve registers on x86-64 (perdure_trace_abi.h), which a declaration there
-// does not say; so they have other names here.
-#if defined(__x86_64__)
-#define PERDURE_PRESERVES __attribute__((preserve_most))
-#else
-#define PERDURE_PRESERVES
-#endif
-
 extern "C" {
 
 PERDURE_TRACE_THREAD_LOCAL struct perdure_trace_ways perdure_trace_ways;
@@ -287,25 +279,8 @@ void perdure_trace_thread_start() {
   perdure_trace_ways = {{&no_entry, &no_entry}, 0, simulated ? 0 : ~std::uint64_t{0}};
 }
 
-PERDURE_PRESERVES void hook_read(std::uint64_t address,
-                                 std::uint64_t bytes) asm("perdure_trace_read");
-PERDURE_PRESERVES void hook_read(std::uint64_t address, std::uint64_t bytes) {
+void perdure_cache_model_access(std::uint64_t address, std::uint64_t bytes) {
   access(address, bytes, program);
-}
-PERDURE_PRESERVES void hook_write(std::uint64_t address,
-                                  std::uint64_t bytes) asm("perdure_trace_write");
-PERDURE_PRESERVES void hook_write(std::uint64_t address, std::uint64_t bytes) {
-  access(address, bytes, program);
-}
-PERDURE_PRESERVES void hook_read_miss(std::uint64_t* entry,
-                                      std::uint64_t address) asm("perdure_trace_read_miss");
-PERDURE_PRESERVES void hook_read_miss(std::uint64_t* /*entry*/, std::uint64_t address) {
-  access(address, 1, program);
-}
-PERDURE_PRESERVES void hook_write_miss(std::uint64_t* entry,
-                                       std::uint64_t address) asm("perdure_trace_write_miss");
-PERDURE_PRESERVES void hook_write_miss(std::uint64_t* /*entry*/, std::uint64_t address) {
-  access(address, 1, program);
 }
 
 void perdure_trace_read_lanes(std::uint64_t address, std::uint64_t bytes, std::uint64_t lanes) {

@@ -12,13 +12,13 @@
 #include "cache_model.h"
 #include "pmem/flush.hpp"
 
+// perdure::native_flush_primitives(), as ld calls it.
+extern "C" std::span<const perdure::FlushPrimitives>
+__real__ZN7perdure23native_flush_primitivesEv();
+extern "C" std::span<const perdure::FlushPrimitives>
+__wrap__ZN7perdure23native_flush_primitivesEv();
+
 namespace perdure {
-
-std::span<const FlushPrimitives> real_primitives() asm(
-    "__real__ZN7perdure23native_flush_primitivesEv");
-std::span<const FlushPrimitives> wrapped_primitives() asm(
-    "__wrap__ZN7perdure23native_flush_primitivesEv");
-
 namespace {
 
 constexpr std::size_t primitives_max = 3;  // clwb, clflushopt, clflush
@@ -48,7 +48,7 @@ constexpr FlushPrimitives telling[primitives_max] = {
 
 std::size_t tell_all() {
   std::size_t count = 0;
-  for (const FlushPrimitives& primitives : real_primitives()) {
+  for (const FlushPrimitives& primitives : __real__ZN7perdure23native_flush_primitivesEv()) {
     if (count == primitives_max) break;
     real[count] = primitives;
     told[count] = primitives;
@@ -61,14 +61,14 @@ std::size_t tell_all() {
 
 }  // namespace
 
-std::span<const FlushPrimitives> wrapped_primitives() {
-  static const std::size_t count = tell_all();
-  return {told, count};
-}
-
 }  // namespace perdure
 
 extern "C" {
+
+std::span<const perdure::FlushPrimitives> __wrap__ZN7perdure23native_flush_primitivesEv() {
+  static const std::size_t count = perdure::tell_all();
+  return {perdure::told, count};
+}
 
 void* __real_memcpy(void* to, const void* from, std::size_t bytes);
 void* __wrap_memcpy(void* to, const void* from, std::size_t bytes);

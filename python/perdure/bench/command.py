@@ -31,6 +31,7 @@ NAMES = (
 )
 _SEEDED = ("kill", "kill_windows", "kill_cache")
 _PLACED = ("matpower", "memsim")
+_IN_PARTS = ("ipv",)
 _TABLE_COLUMNS = 1000  # where stdout is no terminal: nothing is cut
 
 
@@ -52,6 +53,15 @@ def bench(
             show_default=False,
         ),
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART",
+            help="Of ipv: a program (cg, mg, ft, bt, sp, lu, eddy) or a part (times, misses, "
+            "update, compile). May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Measure, and compare with the targets.
 
@@ -59,15 +69,17 @@ def bench(
 
 Examples: perdure bench cache --quick --plot cache.png;
     perdure bench matpower --quick --directory /mnt/shared;
-    perdure bench kill_cache --seed 7 --json
+    perdure bench kill_cache --seed 7 --json;
+    perdure bench ipv --only mg --only times
     """
     wanted = _check_names(names)
+    parts = _check_parts(wanted, tuple(only or ()))
     measured: dict[str, list[Fact]] = {}
     failed = False
     console = Console(width=None if sys.stdout.isatty() else _TABLE_COLUMNS, highlight=False)
     for name in wanted:
         try:
-            measured[name] = _measure(name, quick, as_json, seed, directory)
+            measured[name] = _measure(name, quick, as_json, seed, directory, parts)
         except (BenchFailed, NotAFact) as failure:
             typer.echo(f"perdure bench {name}: {failure}", err=True)
             failed = True
@@ -88,13 +100,29 @@ def _check_names(names: list[str]) -> list[str]:
     return wanted
 
 
+def _check_parts(names: list[str], only: tuple[str, ...]) -> tuple[str, ...]:
+    if only and not set(names) & set(_IN_PARTS):
+        raise typer.BadParameter(f"--only is of {', '.join(_IN_PARTS)}")
+    if only:
+        known = import_module("perdure.bench.ipv").ONLY
+        for part in only:
+            if part not in known:
+                raise typer.BadParameter(f"--only '{part}' is none of {', '.join(known)}")
+    return only
+
+
 def _title(name: str, quick: bool) -> str:
     summary = import_module(f"perdure.bench.{name}").SUMMARY
     return f"{name}: {summary}" + (" (quick)" if quick else "")
 
 
 def _measure(
-    name: str, quick: bool, as_json: bool, seed: int | None, directory: Path | None
+    name: str,
+    quick: bool,
+    as_json: bool,
+    seed: int | None,
+    directory: Path | None,
+    only: tuple[str, ...],
 ) -> list[Fact]:
     facts: list[Fact] = []
 
@@ -106,6 +134,8 @@ def _measure(
     options = {"seed": seed} if seed is not None and name in _SEEDED else {}
     if directory is not None and name in _PLACED:
         options["directory"] = directory
+    if only and name in _IN_PARTS:
+        options["only"] = only
     import_module(f"perdure.bench.{name}").measure(quick, take, **options)
     return facts
 

@@ -1,4 +1,4 @@
-"""The picture of `perdure bench ipv`: what a version of each iteration costs the programs."""
+"""The picture of `perdure bench ipv`: what a version of each iteration costs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ _COLOURS = {
     "ipv-alone": "#56B4E9",
     "ipv": "#0072B2",
 }
+_MISS_COLOURS = {"version": "#0072B2", "version-evicted": "#56B4E9", "fused": "#009E73",
+                 "copy": "#F0E442"}  # fmt: skip
 _HIGHEST = 2.0  # bars above leave the picture and say their value
+_TIMES_NOTE = (
+    "Time of the loop over that of the program alone. A version each iteration, on memory of 1/8 "
+    "of DRAM's bandwidth (disk and block: as they are). Medians; lines: quartiles."
+)
+_MISSES_NOTE = "Misses of the last cache over those of the program alone, modelled ("
 
 
 def draw(facts: list[Fact], title: str, file: Path) -> None:
@@ -26,28 +33,37 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     from matplotlib.figure import Figure
 
     ratios = [fact for fact in facts if fact.metric == "overhead_ratio" and "way" in fact.more]
-    if not ratios:
-        raise ValueError("there are no run times to draw")
-    programs = list(dict.fromkeys(fact.case.split("-")[0] for fact in ratios))
-    figure = Figure(figsize=(12, 4.6), layout="constrained")
+    misses = [fact for fact in facts if fact.metric == "last_level_misses_ratio"]
+    panels = [panel for panel in ((_draw_times, ratios), (_draw_misses, misses)) if panel[1]]
+    if not panels:
+        raise ValueError("there are neither run times nor misses to draw")
+    figure = Figure(figsize=(12, 0.4 + 4.2 * len(panels)), layout="constrained")
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
-    note = (
-        "A version each iteration, on memory of 1/8 of DRAM's bandwidth (disk and block: as they "
-        "are). Medians; lines: quartiles."
-    )
-    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
-    axis = figure.subplots()
-    ways = [way for way in _COLOURS if any(_shown(fact, way) for fact in ratios)]
-    width = 0.84 / len(ways)
-    for column, way in enumerate(ways):
-        _draw_way(axis, ratios, programs, way, column - (len(ways) - 1) / 2, width)
-    axis.axhline(1, color=GREY, linewidth=0.8)
-    axis.set_xticks(range(len(programs)), programs, fontsize=9)
-    top = max(min(_HIGHEST, fact.high or fact.value) for fact in ratios)
-    axis.set_ylim(0.8, top + 0.35)  # room for values and the legend
-    axis.legend(fontsize=8, frameon=False, ncols=len(ways), loc="upper center")
-    finish(axis)
+    axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+    for axis, (draw_panel, shown) in zip(axes, panels, strict=True):
+        draw_panel(axis, shown)
     figure.savefig(file, dpi=150)
+
+
+def _draw_times(axis, ratios: list[Fact]) -> None:
+    shown = {
+        way: {fact.case.split("-")[0]: fact for fact in ratios if _shown(fact, way)}
+        for way in _COLOURS
+    }
+    _draw_groups(axis, shown, _COLOURS)
+    finish(axis)
+    axis.set_title(_TIMES_NOTE, loc="left", fontsize=8, color=GREY)
+
+
+def _draw_misses(axis, ratios: list[Fact]) -> None:
+    shown = {
+        way: {fact.case.split("-")[1]: fact for fact in ratios if fact.more["way"] == way}
+        for way in _MISS_COLOURS
+    }
+    _draw_groups(axis, shown, _MISS_COLOURS)
+    finish(axis, "misses over none")
+    note = f"{_MISSES_NOTE}{ratios[0].more['modelled']})."
+    axis.set_title(note, loc="left", fontsize=8, color=GREY)
 
 
 def _shown(fact: Fact, way: str) -> bool:
@@ -56,20 +72,34 @@ def _shown(fact: Fact, way: str) -> bool:
     )
 
 
-def _draw_way(axis, facts: list[Fact], programs: list[str], way: str, shift: float, width: float):
-    colour = _COLOURS[way]
-    chosen = {fact.case.split("-")[0]: fact for fact in facts if _shown(fact, way)}
-    for place, program in enumerate(programs):
-        fact = chosen.get(program)
-        if fact is None:
-            continue
-        at = place + shift * width
-        label = way if program == next(iter(chosen)) else None
-        axis.bar(at, min(fact.value, _HIGHEST) - 0.8, width * 0.9, 0.8, color=colour, label=label)
-        if fact.value > _HIGHEST:
-            axis.annotate(
-                f"{fact.value:.3g}", (at, _HIGHEST), (0, 2), textcoords="offset points",
-                ha="center", fontsize=6, rotation=90,
-            )  # fmt: skip
-        else:
-            axis.plot([at, at], [fact.low, min(fact.high, _HIGHEST)], color="black", linewidth=0.8)
+def _draw_groups(axis, shown: dict[str, dict[str, Fact]], colours: dict[str, str]) -> None:
+    """A group of bars for each program, in it one for each way: facts by way and program."""
+    ways = [way for way in colours if shown[way]]
+    programs = list(dict.fromkeys(program for way in ways for program in shown[way]))
+    width = 0.84 / len(ways)
+    values = [fact.value for way in ways for fact in shown[way].values()]
+    bottom = min(0.8, 0.95 * min(values))
+    for column, way in enumerate(ways):
+        shift = (column - (len(ways) - 1) / 2) * width
+        for number, (program, fact) in enumerate(shown[way].items()):
+            at = programs.index(program) + shift
+            _draw_bar(axis, fact, at, width, bottom, colours[way], way if number == 0 else None)
+    axis.axhline(1, color=GREY, linewidth=0.8)
+    axis.set_xticks(range(len(programs)), programs)
+    tops = [fact.high or fact.value for way in ways for fact in shown[way].values()]
+    axis.set_ylim(bottom, min(_HIGHEST, max(tops)) + 0.35)  # room for values and the legend
+    axis.legend(fontsize=8, frameon=False, ncols=len(ways), loc="upper center")
+
+
+def _draw_bar(
+    axis, fact: Fact, at: float, width: float, bottom: float, colour: str, label: str | None
+) -> None:
+    height = min(fact.value, _HIGHEST) - bottom
+    axis.bar(at, height, width * 0.9, bottom, color=colour, label=label)
+    if fact.value > _HIGHEST:
+        axis.annotate(
+            f"{fact.value:.3g}", (at, _HIGHEST), (0, 2), textcoords="offset points",
+            ha="center", fontsize=6, rotation=90,
+        )  # fmt: skip
+    elif fact.low is not None and fact.high is not None:
+        axis.plot([at, at], [fact.low, min(fact.high, _HIGHEST)], color="black", linewidth=0.8)

@@ -1,19 +1,22 @@
 """The programs of `perdure bench ipv`: what a persistent version of each iteration costs them.
 
-Figures 2, 3, 4, 6, 7, 12 and 13 of the paper on in-place versioning. A round runs every way to
-protect a program once, in a new random order; a ratio compares runs of one round.
+Figures 2, 3, 4, 6, 7, 12 and 13 of the paper on in-place versioning. A round runs the ways to
+protect a program in a new random order, the main ones in each round, the others in one or two of
+the three; a ratio compares runs of one round, by iteration.
 
     overhead_ratio     time of the loop over that of the program without protection, compiled by the
                        same compiler; case PROGRAM is in-place versioning as it comes, with an idle
                        core, on NVM of 1/8 of DRAM's bandwidth; the other cases name the way
     persist_ms         an iteration is kept waiting so long for its version, seen inside the program
     iteration_ms       of the unprotected program
+    breakdown_ms, bytes, overlapped_percent    see ipv_breakdown.py
 
 Ways: disk, a file a version, synced, on a disk; block, the same on memory; clflush, a copy that is
 flushed line by line; par-clflush, by two threads; bypass, a copy past the caches; ipv, in-place
 versioning that chooses its tier itself; ipv-alone, the same without a helper thread; and the
-single tiers. 1/8 and 1/32: a write takes as long as that bandwidth allows, by waiting for it. The
-program's own loads and stores are at DRAM's speed, whatever the way.
+single tiers. disk, block and single tiers make fewer iterations. 1/8 and 1/32: a write takes as
+long as that bandwidth allows, by waiting for it. The program's own loads and stores are at DRAM's
+speed, whatever the way.
 """
 
 from __future__ import annotations
@@ -29,6 +32,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perdure.bench.facts import Fact
+from perdure.bench.ipv_breakdown import WAYS as BROKEN_DOWN
+from perdure.bench.ipv_breakdown import (
+    breakdown_facts,
+    overlap_fact,
+    per_iteration,
+    spread,
+    told_by,
+)
 from perdure.bench.programs import BenchFailed, find_program
 
 _LIMIT_S = 600
@@ -43,16 +54,21 @@ class Program:
     name: str
     stem: str
     size: tuple[str, ...]
-    quick: tuple[str, ...]
+    iterations: int
+    quick_size: tuple[str, ...]
+    quick_iterations: int
+
+    def options(self, quick: bool, most: int | None = None) -> tuple[str, ...]:
+        """On the command line, with at most `most` iterations."""
+        iterations = self.quick_iterations if quick else self.iterations
+        flag = "--steps" if self.name == "eddy" else "--iterations"
+        size = self.quick_size if quick else self.size
+        return (*size, flag, str(min(iterations, most or iterations)))
 
 
 def _npb(name: str, iterations: int, quick: int) -> Program:
-    return Program(
-        name,
-        f"npb_{name}",
-        ("--class", "A", "--iterations", str(iterations)),
-        ("--class", "S", "--iterations", str(quick)),
-    )
+    sizes = ("--class", "A"), ("--class", "S")
+    return Program(name, f"npb_{name}", sizes[0], iterations, sizes[1], quick)
 
 
 PROGRAMS = (
@@ -62,100 +78,126 @@ PROGRAMS = (
     _npb("bt", 30, 20),
     _npb("sp", 40, 20),
     _npb("lu", 40, 20),
-    Program("eddy", "eddy", ("--n", "256", "--steps", "60"), ("--n", "64", "--steps", "20")),
+    Program("eddy", "eddy", ("--n", "256"), 60, ("--n", "64"), 20),
 )
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way to protect a program."""
+    """A way to protect a program. `rounds` by emulation; `most`: iterations."""
 
     name: str
     options: tuple[str, ...]
+    rounds: dict[str, int]
     transformed: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     on_disk: bool = False
-    emulations: tuple[str, ...] = (DRAM, EIGHTH, THIRTY_SECOND)
+    most: int | None = None
 
 
-def _ipv(name: str, tier: str, helper: str, *emulations: str) -> Way:
+def _ipv(name: str, tier: str, helper: str, rounds: dict[str, int], most: int | None = None) -> Way:
     settings = {"PERDURE_IPV": f"helper={helper}"}
-    options = ("--protect", "ipv", "--tier", tier)
-    return Way(name, options, True, settings, emulations=emulations or (EIGHTH,))
+    return Way(name, ("--protect", "ipv", "--tier", tier), rounds, True, settings, most=most)
 
 
+_ROUNDS, _QUICK_ROUNDS = 3, 2
+_ONCE = {EIGHTH: 1}
+_TIER_ITERATIONS = 10
+_DISK_ITERATIONS = 5
 _CLFLUSH = {"PERDURE_FLUSH": "clflush"}
-NATIVE = Way("native", ("--protect", "none"), emulations=(DRAM,))
+NATIVE = Way("native", ("--protect", "none"), {DRAM: _ROUNDS})
 WAYS = (
-    Way("disk", ("--protect", "disk"), on_disk=True, emulations=(DRAM,)),
-    Way("block", ("--protect", "disk"), emulations=(DRAM,)),
-    Way("clflush", ("--protect", "flush"), environment=_CLFLUSH,
-        emulations=(EIGHTH, THIRTY_SECOND)),
-    Way("par-clflush", ("--protect", "flush", "--threads", "2"), environment=_CLFLUSH,
-        emulations=(EIGHTH,)),
+    Way("disk", ("--protect", "disk"), {DRAM: 1}, on_disk=True, most=_DISK_ITERATIONS),
+    Way("block", ("--protect", "disk"), {DRAM: 1}, most=_DISK_ITERATIONS),
+    Way("clflush", ("--protect", "flush"), {EIGHTH: _ROUNDS, THIRTY_SECOND: 1},
+        environment=_CLFLUSH),
+    Way("par-clflush", ("--protect", "flush", "--threads", "2"), _ONCE, environment=_CLFLUSH),
     Way("bypass", ("--protect", "ipv", "--tier", "copy"),
-        environment={"PERDURE_IPV": "helper=off"}),
-    _ipv("ipv", "auto", "on", DRAM, EIGHTH, THIRTY_SECOND),
-    _ipv("ipv-alone", "auto", "off", EIGHTH, THIRTY_SECOND),
-    _ipv("version", "version", "off"),
-    _ipv("version-helper", "version", "on"),
-    _ipv("stream", "stream", "off"),
-    _ipv("swap", "swap", "off"),
-    _ipv("copy-helper", "copy", "on"),
-    _ipv("fused", "fused", "off"),
+        {DRAM: 2, EIGHTH: _ROUNDS, THIRTY_SECOND: 1}, environment={"PERDURE_IPV": "helper=off"}),
+    _ipv("ipv", "auto", "on", {DRAM: 2, EIGHTH: _ROUNDS, THIRTY_SECOND: 2}),
+    _ipv("ipv-alone", "auto", "off", {EIGHTH: _ROUNDS, THIRTY_SECOND: 1}),
+    _ipv("version", "version", "off", _ONCE, _TIER_ITERATIONS),
+    _ipv("version-helper", "version", "on", _ONCE, _TIER_ITERATIONS),
+    _ipv("stream", "stream", "off", _ONCE, _TIER_ITERATIONS),
+    _ipv("swap", "swap", "off", _ONCE, _TIER_ITERATIONS),
+    _ipv("copy-helper", "copy", "on", _ONCE, _TIER_ITERATIONS),
+    _ipv("fused", "fused", "off", _ONCE, _TIER_ITERATIONS),
 )
 QUICK_WAYS = ("clflush", "bypass", "ipv", "ipv-alone")
+Pair = tuple[Way, str]
 
 
-def runs(quick: bool) -> int:
+def programs(only: tuple[str, ...] = ()) -> list[Program]:
+    """Those that `only` names; none: all."""
+    return [program for program in PROGRAMS if not only or program.name in only]
+
+
+def runs(quick: bool, only: tuple[str, ...] = ()) -> int:
     """How many programs will be run, for a progress bar."""
-    return len(PROGRAMS) * _rounds(quick) * len(_pairs(quick))
+    return len(programs(only)) * sum(len(pairs) for pairs in rounds_of(quick))
 
 
-def _rounds(quick: bool) -> int:
-    return 2 if quick else 5
-
-
-def _pairs(quick: bool) -> list[tuple[Way, str]]:
-    ways = [way for way in WAYS if not quick or way.name in QUICK_WAYS]
-    pairs = [(way, emulation) for way in ways for emulation in way.emulations]
+def rounds_of(quick: bool) -> list[list[Pair]]:
+    """What each round runs. Ways that are not run in all are spread over them."""
     if quick:
-        pairs = [(way, emulation) for way, emulation in pairs if emulation == EIGHTH]
-    return [(NATIVE, DRAM), *pairs]
+        return [[(NATIVE, DRAM), *((way, EIGHTH) for way in WAYS if way.name in QUICK_WAYS)]
+                for _ in range(_QUICK_ROUNDS)]
+    all_rounds: list[list[Pair]] = [[] for _ in range(_ROUNDS)]
+    for place, (way, emulation) in enumerate(pairs_of(quick)):
+        for number in range(way.rounds[emulation]):
+            all_rounds[(place + number) % _ROUNDS].append((way, emulation))
+    return all_rounds
+
+
+def pairs_of(quick: bool) -> list[Pair]:
+    """All ways with their emulations, the unprotected program first."""
+    if quick:
+        return rounds_of(quick)[0]
+    return [(way, emulation) for way in (NATIVE, *WAYS) for emulation in way.rounds]
 
 
 def measure_programs(
-    quick: bool, pools: Path, disk: Path, advance: Callable[[], None]
+    quick: bool, only: tuple[str, ...], pools: Path, disk: Path, advance: Callable[[], None]
 ) -> Iterator[Fact]:
     """The facts, a program at a time. Raises BenchFailed."""
     order = random.Random(_SEED)
-    main: dict[str, list[float]] = {"": [], "-alone": []}
-    for program in PROGRAMS:
-        pairs = _pairs(quick)
+    ratios: dict[str, list[float]] = {"": [], "-alone": []}
+    for program in programs(only):
         rounds = []
-        for _ in range(_rounds(quick)):
+        for pairs in rounds_of(quick):
             ran = {}
             for way, emulation in order.sample(pairs, len(pairs)):
                 ran[way.name, emulation] = _run(program, way, emulation, quick, pools, disk)
                 advance()
             rounds.append(ran)
-        yield from _facts(program, rounds, quick, main)
+        for fact in facts_of(program, rounds, quick):
+            if fact.metric == "overhead_ratio" and fact.case.startswith(program.name):
+                suffix = fact.case.removeprefix(program.name)
+                if suffix in ratios:
+                    ratios[suffix].append(fact.value)
+            yield fact
+    if not only:
+        yield from average_facts(ratios, quick)
+
+
+def average_facts(ratios: dict[str, list[float]], quick: bool) -> Iterator[Fact]:
+    """Over all programs, from the ratios of each."""
     for suffix, target in (("", 1.02), ("-alone", 1.04)):
-        mean = statistics.fmean(main[suffix])
+        mean = statistics.fmean(ratios[suffix])
         claimed = None if quick else target
         holds = None if claimed is None else mean <= claimed
-        case = f"average{suffix}"
-        more = {"emulated": EIGHTH, "programs": len(main[suffix])}
-        yield Fact("ipv", case, "overhead_ratio", mean, "", None, None, 1, claimed, holds, more)
+        more = {"emulated": EIGHTH, "programs": len(ratios[suffix])}
+        yield Fact("ipv", f"average{suffix}", "overhead_ratio", mean, "", None, None, 1, claimed,
+                   holds, more)
 
 
 def _run(
     program: Program, way: Way, emulation: str, quick: bool, pools: Path, disk: Path
-) -> dict[str, float]:
+) -> dict:
     variant = "ipv" if way.transformed else "clang"
     path = find_program(f"{program.stem}_{variant}", "apps")
     pool = (disk if way.on_disk else pools) / "pool"
-    words = [path, *(program.quick if quick else program.size), *way.options, "--json"]
+    words = [path, *program.options(quick, way.most), *way.options, "--json"]
     if way is not NATIVE:
         words += ["--pool", pool]
     if emulation != DRAM:
@@ -175,56 +217,45 @@ def _run(
         if done.returncode != 0:
             raise BenchFailed(f"{path.name} {way.name}: {done.returncode}: {done.stderr[-300:]}")
         facts = json.loads(done.stdout.splitlines()[-1])
-        tiers = _tiers(report) if "ipv" in way.options else {}
+        return facts | (told_by(report) if "ipv" in way.options else {})
     except subprocess.TimeoutExpired:
         raise BenchFailed(f"{path.name} {way.name}: not done after {_LIMIT_S} s") from None
     finally:
         shutil.rmtree(pool, ignore_errors=True)
         report.unlink(missing_ok=True)
-    return {**facts, "tiers": tiers}
 
 
-def _tiers(report: Path) -> dict[str, str]:
-    """The tier that each object ended in."""
-    told = json.loads(report.read_text(encoding="utf-8"))
-    return {item["name"]: item["tier"] for item in told["objects"]}
-
-
-def _spread(values: list[float]) -> tuple[float, float, float]:
-    if len(values) < 2:
-        return values[0], values[0], values[0]
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-    return middle, low, high
-
-
-def _facts(
-    program: Program, rounds: list[dict], quick: bool, main: dict[str, list[float]]
-) -> Iterator[Fact]:
-    native = [ran["native", DRAM] for ran in rounds]
-    about = {"options": " ".join(program.quick if quick else program.size)}
-    for way, emulation in _pairs(quick):
+def facts_of(program: Program, rounds: list[dict], quick: bool) -> Iterator[Fact]:
+    """Of one program; a round has what was told by each run of it, by way and emulation."""
+    about = {"options": " ".join(program.options(quick))}
+    native = ("native", DRAM)
+    times = [1e3 * per_iteration(ran[native], "loop_s") for ran in rounds]
+    middle, low, high = spread(times)
+    yield Fact("ipv", f"{program.name}-native", "iteration_ms", middle, "ms", low, high,
+               len(times), more=about)
+    for way, emulation in pairs_of(quick):
         if way is NATIVE:
-            times = [1e3 * ran["loop_s"] / ran["iterations"] for ran in native]
-            middle, low, high = _spread(times)
-            yield Fact("ipv", f"{program.name}-native", "iteration_ms", middle, "ms", low, high,
-                       len(times), more=about)
             continue
-        ran = [around[way.name, emulation] for around in rounds]
-        more = about | {"way": way.name, "emulated": emulation, "state_mb":
-                        ran[0]["state_bytes"] / 1e6}
-        if ran[0]["tiers"]:
-            more["tiers"] = ran[-1]["tiers"]
+        pair = way.name, emulation
+        ran = [(around[pair], around[native]) for around in rounds if pair in around]
+        more = {"options": " ".join(program.options(quick, way.most)), "way": way.name,
+                "emulated": emulation, "state_mb": ran[0][0]["state_bytes"] / 1e6}
+        if "tiers" in ran[0][0]:
+            more["tiers"] = ran[-1][0]["tiers"]
         case, target = _case(program, way, emulation, quick)
-        ratios = [a["loop_s"] / b["loop_s"] for a, b in zip(ran, native, strict=True)]
-        middle, low, high = _spread(ratios)
-        if case in (program.name, f"{program.name}-alone"):
-            main["" if case == program.name else "-alone"].append(middle)
+        ratios = [per_iteration(a, "loop_s") / per_iteration(b, "loop_s") for a, b in ran]
+        middle, low, high = spread(ratios)
         holds = None if target is None else middle <= target
         yield Fact("ipv", case, "overhead_ratio", middle, "", low, high, len(ratios), target, holds,
                    more)
-        waits = [1e3 * a["persist_s"] / a["iterations"] for a in ran]
-        middle, low, high = _spread(waits)
-        yield Fact("ipv", case, "persist_ms", middle, "ms", low, high, len(waits), more=more)
+        middle, low, high = spread([1e3 * per_iteration(a, "persist_s") for a, _ in ran])
+        yield Fact("ipv", case, "persist_ms", middle, "ms", low, high, len(ran), more=more)
+        if emulation == EIGHTH and way.name in BROKEN_DOWN:
+            yield from breakdown_facts(f"{program.name}-{way.name}", ran, more)
+    beside, alone = ([around[name, EIGHTH] for around in rounds] for name in ("ipv", "ipv-alone"))
+    hidden = overlap_fact(program.name, beside, alone, about | {"emulated": EIGHTH})
+    if hidden is not None:
+        yield hidden
 
 
 def _case(program: Program, way: Way, emulation: str, quick: bool) -> tuple[str, float | None]:

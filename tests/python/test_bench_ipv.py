@@ -1,0 +1,205 @@
+"""`perdure bench ipv`: facts from runs that were not made, the cache model against another."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from perdure.bench import ipv, ipv_misses, ipv_programs
+from perdure.bench.ipv_misses import FULL, NONE, QUICK, WAYS, Case, Counts, counts_of
+from perdure.bench.ipv_plot import draw
+from perdure.bench.ipv_programs import DRAM, EIGHTH, NATIVE, PROGRAMS
+from perdure.bench.programs import BenchFailed, find_program
+from perdure.bench.solver import pool_directory
+
+MG = Case("mg", "npb_mg", ("--class", "A"))
+
+
+def counted(**last_misses: int) -> dict:
+    by_name = {way.name: way for way in WAYS}
+    return {
+        by_name[name.replace("_", "-")]: Counts(10**6, 10**5, misses, misses // 4)
+        for name, misses in last_misses.items()
+    }
+
+
+def test_misses_are_compared_with_those_of_no_versions():
+    facts = list(ipv_misses.facts_of(MG, FULL, counted(none=20000, version=30000, copy=21000)))
+    found = {(fact.case, fact.metric): fact for fact in facts}
+    assert found["misses-mg-version", "last_level_misses_ratio"].value == 1.5
+    assert found["misses-mg-copy", "last_level_misses_ratio"].value == 1.05
+    assert found["misses-mg-version", "first_level_misses_ratio"].value == 1
+    assert found["misses-mg-none", "last_level_miss_rate"].value == 20
+    assert found["misses-mg-version", "last_level_miss_rate"].value == 30
+    assert ("misses-mg-none", "last_level_misses_ratio") not in found
+    more = found["misses-mg-version", "last_level_misses_ratio"].more
+    assert more["runtime_share"] == 0.25
+    assert more["modelled"] == "caches: 32 KiB of 8 ways, 20480 KiB of 20 ways"
+
+
+def test_program_that_fits_the_caches_is_refused():
+    with pytest.raises(BenchFailed, match="mg fits the caches"):
+        list(ipv_misses.facts_of(MG, FULL, counted(none=0, version=5)))
+
+
+def test_counts_are_those_of_program_and_runtime():
+    part = '{"lines": %d, "first_misses": %d, "last_misses": %d}'
+    text = f'{{"program": {part % (100, 30, 10)}, "runtime": {part % (8, 6, 4)}}}'
+    assert counts_of(text) == Counts(108, 36, 14, 4)
+
+
+def test_runs_are_those_that_the_progress_bar_counts():
+    assert ipv_misses.runs(False) == 7 * len(WAYS)
+    assert ipv_misses.runs(True) == 2 * len(WAYS)
+    assert [case.name for case in ipv_misses.cases(True, ("ft", "eddy"))] == ["ft", "eddy"]
+    assert ipv_programs.runs(False, ("mg",)) * 7 == ipv_programs.runs(False)
+
+
+@pytest.mark.parametrize(
+    "only, parts, programs",
+    [
+        ((), ipv.PARTS, ()),
+        (("mg", "cg"), ("times", "misses"), ("mg", "cg")),
+        (("mg", "misses"), ("misses",), ("mg",)),
+        (("compile",), ("compile",), ()),
+    ],
+)
+def test_only_names_parts_and_programs(only, parts, programs):
+    assert ipv.chosen(only) == (parts, programs)
+
+
+def test_every_way_is_run_and_each_round_has_the_unprotected_program():
+    rounds = ipv_programs.rounds_of(False)
+    assert all(pairs.count((NATIVE, DRAM)) == 1 for pairs in rounds)
+    for way, emulation in ipv_programs.pairs_of(False):
+        times = sum((way, emulation) in pairs for pairs in rounds)
+        assert times == way.rounds[emulation] >= 1
+    main = {way.name for way in ipv_programs.WAYS if way.rounds.get(EIGHTH) == 3}
+    assert main == {"clflush", "bypass", "ipv", "ipv-alone"}
+
+
+def told(way, iterations: int, seconds_each: float) -> dict:
+    run = {"iterations": iterations, "loop_s": iterations * seconds_each, "state_bytes": 10**6}
+    run |= {"persist_s": 0 if way is NATIVE else iterations * 0.01, "model_ns": iterations * 5e6}
+    if "ipv" in way.options:
+        run |= {"tiers": {"u": "copy"}, "swap_ns": iterations * 1e6, "swaps": 2 * iterations}
+        run |= {"guard_faults": 0, "copied_bytes": 0, "streamed_bytes": 0}
+        run["flushed_bytes"] = 64 * iterations
+    return run
+
+
+def told_rounds(quick: bool) -> list[dict]:
+    """Each iteration takes 0.1 s alone, 0.12 s with a version; some ways make few iterations."""
+    rounds = []
+    for pairs in ipv_programs.rounds_of(quick):
+        made = {}
+        for way, emulation in pairs:
+            iterations = min(40, way.most or 40)
+            made[way.name, emulation] = told(way, iterations, 0.1 if way is NATIVE else 0.12)
+        rounds.append(made)
+    return rounds
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_overhead_is_compared_by_iteration(quick):
+    facts = list(ipv_programs.facts_of(PROGRAMS[0], told_rounds(quick), quick))
+    names = [(fact.case, fact.metric) for fact in facts]
+    assert len(set(names)) == len(names)
+    ratios = [fact for fact in facts if fact.metric == "overhead_ratio"]
+    assert len(ratios) == len(ipv_programs.pairs_of(quick)) - 1
+    assert all(fact.value == pytest.approx(1.2) for fact in ratios)
+    judged = {fact.case: fact.holds for fact in ratios if fact.holds is not None}
+    assert judged == ({} if quick else {"cg": False})
+    if not quick:
+        by_case = {fact.case: fact for fact in ratios}
+        assert (by_case["cg"].n, by_case["cg-disk-dram"].n) == (3, 1)
+        assert by_case["cg-disk-dram"].more["options"].endswith("--iterations 5")
+
+
+def test_breakdown_adds_up_to_what_the_loop_takes_longer():
+    facts = list(ipv_programs.facts_of(PROGRAMS[0], told_rounds(False), False))
+    values = {(fact.case, fact.metric): fact.value for fact in facts}
+    for way in ("clflush", "par-clflush", "bypass", "ipv", "ipv-alone"):
+        parts = ("persist", "rest") if way.endswith("clflush") else ("persist", "swap", "rest")
+        longer = sum(values[f"cg-{way}-{part}", "breakdown_ms"] for part in parts)
+        assert longer == pytest.approx(20)
+        assert values[f"cg-{way}-memory", "breakdown_ms"] == pytest.approx(5)
+    assert values["cg-ipv-swap", "breakdown_ms"] == pytest.approx(1)
+    assert values["cg-ipv-flushed", "bytes"] == 64
+    assert values["cg", "overlapped_percent"] == pytest.approx(0)
+
+
+def test_average_judges_all_programs():
+    facts = list(ipv_programs.average_facts({"": [1.0, 1.02], "-alone": [1.0, 1.2]}, False))
+    judged = [(fact.case, fact.holds) for fact in facts]
+    assert judged == [("average", True), ("average-alone", False)]
+
+
+def test_figure_has_times_and_misses(tmp_path):
+    times = list(ipv_programs.facts_of(PROGRAMS[0], told_rounds(False), False))
+    misses = list(ipv_misses.facts_of(MG, FULL, counted(none=20000, version=30000, copy=21000)))
+    sizes = []
+    for name, facts in (("both", times + misses), ("times", times), ("misses", misses)):
+        draw(facts, "ipv", tmp_path / f"{name}.png")
+        sizes.append((tmp_path / f"{name}.png").stat().st_size)
+    assert min(sizes) > 5000 and sizes[0] > max(sizes[1:])
+    with pytest.raises(ValueError):
+        draw([], "nothing", tmp_path / "none.png")
+
+
+@pytest.fixture
+def pools():
+    """In memory, where the runtime flushes by instructions."""
+    with pool_directory() as path:
+        yield path
+
+
+def program(name: str) -> str:
+    try:
+        return str(find_program(name, "apps"))
+    except BenchFailed as missing:
+        pytest.skip(str(missing))
+
+
+def cachegrind(iterations: int) -> tuple[int, int]:
+    """Misses of the first and of the last level, by loads and stores of npb_mg."""
+    levels = ["--D1=32768,8,64", f"--LL={QUICK.last[0]},{QUICK.last[1]},64"]
+    words = ["valgrind", "--tool=cachegrind", "--cachegrind-out-file=/dev/null", *levels]
+    words += [program("npb_mg_clang"), "--class", "S", "--iterations", str(iterations)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
+    found = [re.search(rf"{name}\s+misses:\s+([\d,]+)", done.stderr) for name in ("D1", "LLd")]
+    return tuple(int(match.group(1).replace(",", "")) for match in found)
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_model_counts_what_cachegrind_does_where_there_are_no_versions(pools):
+    program("npb_mg_misses")
+    (case,) = ipv_misses.cases(True, ("mg",))
+    counts = ipv_misses._run(case, NONE, QUICK, pools)
+    # cachegrind counts the whole program: the difference of two runs is two iterations.
+    short, long = cachegrind(2), cachegrind(4)
+    assert counts.first_misses == pytest.approx((long[0] - short[0]) / 2, rel=0.05)
+    assert counts.last_misses == pytest.approx((long[1] - short[1]) / 2, rel=0.05)
+
+
+def test_model_tells_versions_apart_and_leaves_the_program_its_answer(pools):
+    program("npb_sp_misses")
+    (case,) = ipv_misses.cases(True, ("sp",))
+    counts = {way.name: ipv_misses._run(case, way, QUICK, pools) for way in WAYS}
+    assert counts["version"].last_misses > counts["none"].last_misses
+    assert counts["version-evicted"].last_misses > counts["version"].last_misses
+    assert counts["none"].runtime_last_misses == 0 < counts["copy"].runtime_last_misses
+    whole = [program("npb_sp_misses"), "--class", "S", "--protect", "ipv", "--tier", "version"]
+    pool = ["--pool", str(pools / "pool")]
+    done = subprocess.run([*whole, *pool], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and "verified" in done.stdout, done.stderr
+
+
+def test_model_refuses_what_it_does_not_know():
+    environment = {**os.environ, "PERDURE_CACHE_MODEL": "report=r,last=1000:3"}
+    words = [program("npb_mg_misses"), "--class", "S"]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 2 and "1000:3 is no BYTES:WAYS" in done.stderr
