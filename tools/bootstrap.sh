@@ -19,7 +19,7 @@ packages=(
   clang-19 llvm-19-dev          # the compiler passes, and perdure-clang
   flang-19                      # perdure-flang
   llvm-19-tools                 # FileCheck: tests of the passes
-  valgrind                      # perdure trace --valgrind
+  valgrind                      # perdure trace --valgrind; the cache model is tested against it
   libhdf5-mpich-dev libhdf5-openmpi-dev libpnetcdf-dev     # only for tests of the file cache
   libpmem-dev                   # only a yardstick of `perdure bench persist`
   spin                          # model checker of the commit protocol

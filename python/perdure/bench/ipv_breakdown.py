@@ -2,7 +2,8 @@
 
     breakdown_ms          of an iteration; case PROGRAM-WAY-PART
     overlapped_percent    of what an iteration waits for its version without a helper thread, so
-                          much is hidden by one; case PROGRAM; negative: the helper cost more
+                          much is hidden by one; case PROGRAM; negative: there is more to wait for,
+                          as the persistence point and first stores may wait for the helper
 
 Parts: persist, waiting at the persistence point; swap, the pages that an address shows are changed;
 rest, all else that the loop takes longer than the program alone: first stores, rows, and values
@@ -21,7 +22,8 @@ from pathlib import Path
 from perdure.bench.facts import Fact
 
 WAYS = ("clflush", "par-clflush", "bypass", "ipv", "ipv-alone")
-_SUMS = ("swap_ns", "swaps", "guard_faults", "copied_bytes", "flushed_bytes", "streamed_bytes")
+# persist_ns is what was waited for before first stores, too.
+_SUMS = ("persist_ns", "swap_ns", "copied_bytes", "flushed_bytes", "streamed_bytes")
 
 
 def told_by(report: Path) -> dict:
@@ -59,13 +61,13 @@ def breakdown_facts(case: str, runs: list[tuple[dict, dict]], more: dict) -> Ite
 
 def overlap_fact(program: str, beside: list[dict], alone: list[dict], more: dict) -> Fact | None:
     """None if nothing is waited for."""
-    waits = [1e3 * per_iteration(ran, "persist_s") for ran in alone]
+    waits = [per_iteration(ran, "persist_s") for ran in alone]
     if not all(waits):
         return None
-    hidden = [
-        100 * (1 - 1e3 * per_iteration(ran, "persist_s") / wait)
-        for ran, wait in zip(beside, waits, strict=True)
+    left = [
+        per_iteration(ran, "persist_s") + 1e-9 * per_iteration(ran, "persist_ns") for ran in beside
     ]
+    hidden = [100 * (1 - still / wait) for still, wait in zip(left, waits, strict=True)]
     return _median(program, "overlapped_percent", hidden, "%", more)
 
 

@@ -252,6 +252,8 @@ def facts_of(program: Program, rounds: list[dict], quick: bool) -> Iterator[Fact
         yield Fact("ipv", case, "persist_ms", middle, "ms", low, high, len(ran), more=more)
         if emulation == EIGHTH and way.name in BROKEN_DOWN:
             yield from breakdown_facts(f"{program.name}-{way.name}", ran, more)
+    if quick:  # iterations of microseconds
+        return
     beside, alone = ([around[name, EIGHTH] for around in rounds] for name in ("ipv", "ipv-alone"))
     hidden = overlap_fact(program.name, beside, alone, about | {"emulated": EIGHTH})
     if hidden is not None:
