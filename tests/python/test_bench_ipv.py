@@ -6,8 +6,11 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
 
 import pytest
+from conftest import BUILD
 from perdure.bench import ipv, ipv_misses, ipv_programs
 from perdure.bench.ipv_misses import FULL, NONE, QUICK, WAYS, Case, Counts, counts_of
 from perdure.bench.ipv_plot import draw
@@ -197,6 +200,54 @@ def test_model_tells_versions_apart_and_leaves_the_program_its_answer(pools):
     pool = ["--pool", str(pools / "pool")]
     done = subprocess.run([*whole, *pool], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0 and "verified" in done.stdout, done.stderr
+
+
+SHARED = 1  # MAP_SHARED
+TOLD = """
+import ctypes, sys
+model = ctypes.CDLL(sys.argv[1])
+fd, page = int(sys.argv[2]), 4096
+def call(name, *numbers):
+    getattr(model, "perdure_" + name)(*map(ctypes.c_uint64, numbers))
+def show(address, offset):
+    call("cache_model_mapped", address, page, %d, fd, offset)
+one, two, three = 0x10000000, 0x20000000, 0x30000000
+call("trace_thread_start")
+model.perdure_trace_begin(b"iterations")
+call("trace_iteration", 1)
+show(one, 0)
+show(two, 0)
+show(three, page)
+call("cache_model_access", one, 8)      # misses
+call("cache_model_access", two + 8, 8)  # the same line, at another address
+call("cache_model_access", three, 8)    # misses: another copy
+show(one, page)
+call("cache_model_access", one, 8)      # what `three` shows
+call("cache_model_flushed", one, 64)    # keeps its line, or not
+call("cache_model_access", three, 8)
+call("cache_model_evicted", one, 64)
+call("cache_model_access", three, 8)    # misses
+call("cache_model_unmapped", two, page)
+call("cache_model_access", two, 8)      # misses: memory of its own
+call("cache_model_copied", 0x50000000, 0x40000000, 128)  # two lines from, two to
+call("cache_model_read", 0x50000000, 64)
+call("trace_iteration", 2)
+""" % SHARED
+
+
+@pytest.mark.parametrize("flush, misses", [("keeps", 4), ("evicts", 5)])
+def test_model_goes_by_the_memory_that_an_address_shows(tmp_path, flush, misses):
+    model = BUILD / "bench/cache_model/libperdure_cache_model.so"
+    if not model.exists():
+        pytest.skip(f"no {model}")
+    report = tmp_path / "report.json"
+    settings = f"report={report},warm=0,measured=1,flush={flush}"
+    with tempfile.TemporaryFile() as file:
+        words = [sys.executable, "-c", TOLD, str(model), str(file.fileno())]
+        environment = {**os.environ, "PERDURE_CACHE_MODEL": settings}
+        subprocess.run(words, env=environment, pass_fds=[file.fileno()], check=True, timeout=60)
+    counts = counts_of(report.read_text())
+    assert counts == Counts(7 + 5, misses + 4, misses + 4, 4)
 
 
 def test_model_refuses_what_it_does_not_know():
