@@ -15,8 +15,9 @@ Ways: disk, a file a version, synced, on a disk; block, the same on memory; clfl
 flushed line by line; par-clflush, by two threads; bypass, a copy past the caches; ipv, in-place
 versioning that chooses its tier itself; ipv-alone, the same without a helper thread; and the
 single tiers. disk, block and single tiers make fewer iterations. 1/8 and 1/32: a write takes as
-long as that bandwidth allows, by waiting for it. The program's own loads and stores are at DRAM's
-speed, whatever the way.
+long as that bandwidth allows; the memory works while the program computes, and a fence waits for
+what is left, on top of what the copy or flush took here. The program's own loads and stores are at
+DRAM's speed, whatever the way.
 """
 
 from __future__ import annotations
@@ -73,9 +74,9 @@ def _npb(name: str, iterations: int, quick: int) -> Program:
 
 PROGRAMS = (
     _npb("cg", 40, 15),
-    _npb("mg", 30, 20),
-    _npb("ft", 20, 15),
-    _npb("bt", 30, 20),
+    _npb("mg", 40, 20),
+    _npb("ft", 30, 15),
+    _npb("bt", 40, 20),
     _npb("sp", 40, 20),
     _npb("lu", 40, 20),
     Program("eddy", "eddy", ("--n", "256"), 60, ("--n", "64"), 20),
@@ -201,7 +202,7 @@ def _run(
     if way is not NATIVE:
         words += ["--pool", pool]
     if emulation != DRAM:
-        words += ["--emulate", emulation, "--real-delay"]
+        words += ["--emulate", emulation, "--drain"]
     report = pools / "report.json"
     if "ipv" in way.options:
         words += ["--ipv-report", report]
