@@ -79,6 +79,7 @@ void print_json(const Options& options, const Result& result, std::uint64_t arra
                                     {"iterations", options.steps},
                                     {"loop_s", result.loop.loop_s},
                                     {"persist_s", result.loop.persist_s},
+                                    {"copy_s", result.loop.copy_s},
                                     {"state_bytes", result.loop.state_bytes},
                                     {"restored_iteration", result.loop.restored},
                                     {"model_ns", result.loop.model_ns},
@@ -157,6 +158,7 @@ int solve_and_report(const Options& options) {
   result.setup_s = ranks::max(result.setup_s);
   result.loop.loop_s = ranks::max(result.loop.loop_s);
   result.loop.persist_s = ranks::max(result.loop.persist_s);
+  result.loop.copy_s = ranks::max(result.loop.copy_s);
   result.loop.state_bytes = ranks::sum(result.loop.state_bytes);
   const std::uint64_t arrays = ranks::sum(npb::array_bytes);
   if (ranks::rank() == 0) {

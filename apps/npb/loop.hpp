@@ -14,6 +14,7 @@ namespace npb {
 struct LoopFigures {
   double loop_s = 0;              // the timed region
   double persist_s = 0;           // of it, what the protection of the state takes
+  double copy_s = 0;              // of that, copying before a flush
   std::uint64_t restored = 0;     // iterations that had been done before
   std::uint64_t state_bytes = 0;  // that are carried
   std::uint64_t model_ns = 0;     // of an emulated device
@@ -37,6 +38,7 @@ LoopFigures run_loop(State& state, std::uint64_t iterations, Start start, Step s
   mark_end();
   figures.loop_s = watch.seconds();
   figures.persist_s = state.persist_s();
+  figures.copy_s = state.copy_s();
   figures.state_bytes = state.bytes();
   figures.model_ns = state.model_ns();
   return figures;

@@ -122,6 +122,7 @@ void State::persist(std::uint64_t iteration) {
       for (std::size_t i = 0; i < arrays_.size(); ++i) {
         std::memcpy(perdure_working(arrays_[i]), objects_[i].first, objects_[i].bytes);
       }
+      copy_s_ += watch.seconds();
       check(perdure_commit(pool_, &version), "perdure_commit");
       break;
     case Protection::ipv:

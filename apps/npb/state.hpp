@@ -67,6 +67,7 @@ class State {
   void finish();
 
   double persist_s() const { return persist_s_; }
+  double copy_s() const { return copy_s_; }             // of it; flush: the copy, before its flush
   std::uint64_t bytes() const;                          // of objects, on this rank
   std::uint64_t model_ns() const { return model_ns_; }  // of an emulated device
 
@@ -88,6 +89,7 @@ class State {
   std::vector<Part> scalars_;
   std::uint64_t iteration_ = 0;
   double persist_s_ = 0;
+  double copy_s_ = 0;
   std::uint64_t model_ns_ = 0;
   perdure_pool* pool_ = nullptr;
   bool versioned_ = false;              // perdure_ipv_open succeeded

@@ -87,6 +87,8 @@ def test_every_way_is_run_and_each_round_has_the_unprotected_program():
 def told(way, iterations: int, seconds_each: float) -> dict:
     run = {"iterations": iterations, "loop_s": iterations * seconds_each, "state_bytes": 10**6}
     run |= {"persist_s": 0 if way is NATIVE else iterations * 0.01, "model_ns": iterations * 5e6}
+    if "flush" in way.options:
+        run["copy_s"] = iterations * 0.003
     if "ipv" in way.options:
         run |= {"tiers": {"u": "copy"}, "swap_ns": iterations * 1e6, "swaps": 2 * iterations,
                 "persist_ns": iterations * 2e6}
@@ -127,10 +129,13 @@ def test_breakdown_adds_up_to_what_the_loop_takes_longer():
     facts = list(ipv_programs.facts_of(PROGRAMS[0], told_rounds(False), False))
     values = {(fact.case, fact.metric): fact.value for fact in facts}
     for way in ("clflush", "par-clflush", "bypass", "ipv", "ipv-alone"):
-        parts = ("persist", "rest") if way.endswith("clflush") else ("persist", "swap", "rest")
+        copied = way.endswith("clflush")
+        parts = ("copy", "flush", "rest") if copied else ("persist", "swap", "rest")
         longer = sum(values[f"cg-{way}-{part}", "breakdown_ms"] for part in parts)
         assert longer == pytest.approx(20)
         assert values[f"cg-{way}-memory", "breakdown_ms"] == pytest.approx(5)
+    assert values["cg-clflush-copy", "breakdown_ms"] == pytest.approx(3)
+    assert values["cg-clflush-flush", "breakdown_ms"] == pytest.approx(7)
     assert values["cg-ipv-swap", "breakdown_ms"] == pytest.approx(1)
     assert values["cg-ipv-flushed", "bytes"] == 64
     assert values["cg", "overlapped_percent"] == pytest.approx(-20)

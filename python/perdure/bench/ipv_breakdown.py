@@ -5,7 +5,8 @@
                           much is hidden by one; case PROGRAM; negative: there is more to wait for,
                           as the persistence point and first stores may wait for the helper
 
-Parts: persist, waiting at the persistence point; swap, the pages that an address shows are changed;
+Parts: persist, waiting at the persistence point, and for a copy that is flushed copy and flush
+instead; swap, the pages that an address shows are changed;
 rest, all else that the loop takes longer than the program alone: first stores, rows, and values
 that are no longer in the caches. Less than 0: noise is larger. memory is no part of the sum: the
 time that the emulated memory takes, waited for or hidden. For in-place versioning the bytes of an
@@ -40,7 +41,11 @@ def per_iteration(ran: dict, name: str) -> float:
 
 def breakdown_facts(case: str, runs: list[tuple[dict, dict]], more: dict) -> Iterator[Fact]:
     """Of one way: runs, each with the unprotected one of its round."""
-    parts = {"persist": [1e3 * per_iteration(ran, "persist_s") for ran, _ in runs]}
+    persist = [1e3 * per_iteration(ran, "persist_s") for ran, _ in runs]
+    copy = [1e3 * per_iteration(ran, "copy_s") for ran, _ in runs]
+    parts = {"persist": persist}
+    if any(copy):
+        parts = {"copy": copy, "flush": [a - b for a, b in zip(persist, copy, strict=True)]}
     if runs[0][0].get("tiers"):
         parts["swap"] = [1e-6 * per_iteration(ran, "swap_ns") for ran, _ in runs]
     longer = [
