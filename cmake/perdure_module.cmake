@@ -37,6 +37,8 @@ endfunction()
 # perdure_mpi_test(NAME SOURCES … RANKS 1 2 4 [LIBS …] [TIMEOUT s] [VARIANTS …])
 #   One program per MPI flavour, run at every rank count; ctest name NAME.FLAVOUR.nRANKS. With
 #   VARIANTS it is run with each of these words as its argument: NAME.FLAVOUR.VARIANT.nRANKS.
+#   More than two ranks are left to `make soak` with an MPI whose ranks spin while they wait, where
+#   there is one whose ranks yield.
 function(perdure_mpi_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;RANKS;LIBS;VARIANTS" ${ARGN})
   if(NOT PERDURE_TESTS)
@@ -59,10 +61,18 @@ function(perdure_mpi_test name)
             continue()
           endif()
         endif()
-        add_test(NAME ${test}
+        set(soak "")
+        if(ranks GREATER 2 AND NOT mpi STREQUAL "openmpi" AND "openmpi" IN_LIST PERDURE_MPI_NAMES)
+          set(soak CONFIGURATIONS soak)
+        endif()
+        add_test(NAME ${test} ${soak}
                  COMMAND ${CMAKE_SOURCE_DIR}/tools/mpirun.sh ${PERDURE_MPIEXEC_${mpi}} ${ranks}
                          $<TARGET_FILE:${program}> ${variant})
-        set_tests_properties(${test} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS 2)
+        perdure_mpi_processors(processors ${mpi} ${ranks})
+        set_tests_properties(${test} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${processors})
+        if(soak)
+          set_tests_properties(${test} PROPERTIES LABELS soak)
+        endif()
       endforeach()
     endforeach()
   endforeach()
