@@ -57,6 +57,16 @@ function(perdure_add_mpi name wrapper)
   message(STATUS "MPI flavour ${name} ${version}: ${wrapper}, ${PERDURE_MPIEXEC_${name}}")
 endfunction()
 
+# perdure_mpi_processors(OUT MPI RANKS): how many of ctest's tests at once a job counts for. Ranks
+# that spin while they wait want a processor each; those of Open MPI yield (tools/mpirun.sh), and
+# take turns with another test.
+function(perdure_mpi_processors out mpi ranks)
+  set(${out} 1 PARENT_SCOPE)
+  if(ranks GREATER 1 AND NOT mpi STREQUAL "openmpi")
+    set(${out} 2 PARENT_SCOPE)
+  endif()
+endfunction()
+
 set(PERDURE_MPI_NAMES "")
 foreach(entry IN LISTS PERDURE_MPI_WRAPPERS)
   string(REGEX MATCH "^([a-z0-9_]+)=(.+)$" matched "${entry}")

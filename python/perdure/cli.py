@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
 import typer
 
-from perdure.bench.command import bench
-from perdure.cache.command import app as cache
-from perdure.demo.command import demo
-from perdure.devices import devices
-from perdure.energy.app import app as energy
-from perdure.ipv.command import app as ipv
-from perdure.pool.command import app as pool
-from perdure.run.command import run
-from perdure.sim.command import app as sim
-from perdure.sim.report_command import report as sim_report
-from perdure.trace.command import app as trace
-
-app = typer.Typer(
-    help="Persistence for HPC applications on non-volatile memory.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
-# Everything from the first word of the job on belongs to the job.
-app.command("run", context_settings={"allow_interspersed_args": False}, no_args_is_help=True)(run)
-app.add_typer(pool, name="pool")
-app.add_typer(cache, name="cache")
-app.add_typer(ipv, name="ipv")
-sim.command("report", no_args_is_help=True)(sim_report)
-app.add_typer(ipv, name="ipv")
-app.add_typer(sim, name="sim")
-app.add_typer(trace, name="trace")
-app.add_typer(energy, name="energy")
-app.command("demo")(demo)
-app.command("devices")(devices)
-app.command("bench", no_args_is_help=True)(bench)
+_VERBS = {  # verb: its module, and the group of commands or the one command in it
+    "run": ("perdure.run.command", "run"),
+    "pool": ("perdure.pool.command", "app"),
+    "cache": ("perdure.cache.command", "app"),
+    "ipv": ("perdure.ipv.command", "app"),
+    "sim": ("perdure.sim.app", "app"),
+    "trace": ("perdure.trace.command", "app"),
+    "energy": ("perdure.energy.app", "app"),
+    "demo": ("perdure.demo.command", "demo"),
+    "devices": ("perdure.devices", "devices"),
+    "bench": ("perdure.bench.command", "bench"),
+}
+_SETTINGS: dict[str, dict] = {
+    # Everything from the first word of the job on belongs to the job.
+    "run": {"context_settings": {"allow_interspersed_args": False}, "no_args_is_help": True},
+    "bench": {"no_args_is_help": True},
+}
 
 
 def _print_version(wanted: bool) -> None:
@@ -49,7 +37,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     _version: Annotated[
         bool,
@@ -59,6 +46,29 @@ def _options(
     """Persistence for HPC applications on non-volatile memory."""
 
 
+def _add(app: typer.Typer, verb: str) -> None:
+    module, name = _VERBS[verb]
+    found = getattr(import_module(module), name)
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, name=verb)
+    else:
+        app.command(verb, **_SETTINGS.get(verb, {}))(found)
+
+
+def command_line(first_word: str = "") -> typer.Typer:
+    """The command. If the first word is a verb it has that one only: all take twice the time."""
+    app = typer.Typer(
+        help="Persistence for HPC applications on non-volatile memory.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+    )
+    app.callback()(_options)
+    for verb in [first_word] if first_word in _VERBS else _VERBS:
+        _add(app, verb)
+    return app
+
+
 def main() -> None:
     """Entry point of the console script."""
-    app(prog_name="perdure")
+    command_line(*sys.argv[1:2])(prog_name="perdure")

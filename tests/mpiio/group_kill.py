@@ -34,7 +34,7 @@ def run(options, *words, environment=None) -> subprocess.CompletedProcess:
         [str(word) for word in command],
         capture_output=True,
         text=True,
-        env={**surroundings, "OMPI_MCA_odls_base_sigkill_timeout": "0"},
+        env=surroundings,
         timeout=LIMIT_S + 30,
         check=False,
     )

@@ -20,13 +20,15 @@ MPIS = [name for name in os.environ.get("PERDURE_TEST_MPIS", "").split(",") if n
 LIMIT_S = 60.0
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(BUILD / "hypothesis"))
 
-# What Open MPI wants to be told in a container: root, more ranks than cores.
+# What Open MPI wants to be told in a container: root, more ranks than cores; and no second between
+# asking the ranks of a job that failed to end and killing them.
 os.environ.update(
     OMPI_ALLOW_RUN_AS_ROOT="1",
     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
     OMPI_MCA_rmaps_base_oversubscribe="1",
     OMPI_MCA_mpi_yield_when_idle="1",
     OMPI_MCA_hwloc_base_binding_policy="none",
+    OMPI_MCA_odls_base_sigkill_timeout="0",
 )
 
 

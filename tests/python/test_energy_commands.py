@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Ran
-from perdure.cli import app
+from perdure.cli import command_line
 from perdure.energy import quantities as q
 from perdure.energy.failures import estimate, read_failures
 from perdure.energy.plan_file import read_plan
@@ -31,7 +31,7 @@ class InThisProcess:
         self.folder = folder
 
     def __call__(self, *words) -> Ran:
-        ran = CliRunner().invoke(app, [str(word) for word in words], prog_name="perdure")
+        ran = CliRunner().invoke(command_line(), [str(word) for word in words], prog_name="perdure")
         # Anything but an exit would reach a user as a traceback.
         assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.exception
         return Ran(ran.exit_code, ran.stdout_bytes, ran.stderr, None, 0.0)

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from perdure import _core
 from perdure.bench import memsim
-from perdure.cli import app
+from perdure.cli import command_line
 from perdure.sim.machine import Options, Watch, devices_named
 from perdure.sim.optimise import local_minima
 from perdure.sim.quantities import joules_text, mib_text, parse_budget, parse_bytes
@@ -37,7 +37,7 @@ def perdure():
     """The command in this process: starting one for each of these tests would take a minute."""
 
     def run(*words):
-        done = CliRunner().invoke(app, [str(word) for word in words])
+        done = CliRunner().invoke(command_line(), [str(word) for word in words])
         return SimpleNamespace(code=done.exit_code, out=done.stdout_bytes, err=done.stderr)
 
     return run
