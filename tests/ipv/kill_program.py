@@ -6,8 +6,9 @@
                     PROGRAM [OPTION …]
 
 Each trial begins on an empty pool; each of its runs draws a tier, whether versions are made beside
-the program, and the instant: anywhere within a random iteration, or within the setup and restart.
-One process gets SIGKILL; a launcher ends the others. The last run of a trial is left alone.
+the program, and the instant: anywhere within a random iteration, within the setup and restart, or
+at a point of a random iteration's commit (PERDURE_KILL). One process gets SIGKILL; a launcher ends
+the others. The last run of a trial is left alone.
 LIBRARY tells which iterations begin, so that it is known what was acknowledged. Counts
 
   wrong    other digits at the end than those of an undisturbed run
@@ -35,6 +36,7 @@ from pathlib import Path
 
 from kill import TIERS, processes_of
 
+POINTS = ("copy", "data", "slot", "state", "agreed")
 SECONDS_MAX = 600
 MPIRUN = Path(__file__).resolve().parents[2] / "tools/mpirun.sh"
 
@@ -104,8 +106,9 @@ def undisturbed(given: argparse.Namespace) -> Undisturbed:
     return Undisturbed(digits(facts), iterations, facts["setup_s"], facts["loop_s"] / iterations)
 
 
-def launch(given: argparse.Namespace, pool: Path, wish: str) -> Job:
-    environment = {**os.environ, "PERDURE_IPV": wish, "LD_PRELOAD": str(given.markers)}
+def launch(given: argparse.Namespace, pool: Path, wish: str, point: str) -> Job:
+    environment = {**os.environ, "PERDURE_IPV": wish, "PERDURE_KILL": point,
+                   "LD_PRELOAD": str(given.markers)}
     output = pool.parent / "output"
     with output.open("w") as file:
         process = subprocess.Popen([*command_of(given), "--protect", "ipv", "--pool", str(pool)],
@@ -125,12 +128,25 @@ def kill_one(given: argparse.Namespace, pool: Path, job: Job, draw: random.Rando
     return True
 
 
+def iteration_to_do(draw: random.Random, done: int, usual: Undisturbed) -> int:
+    return draw.randint(min(done + 1, usual.iterations), usual.iterations)
+
+
+def point_of_commit(given, draw: random.Random, done: int, usual: Undisturbed) -> str:
+    """PERDURE_KILL of a third of the runs."""
+    if draw.random() < 0.67:
+        return ""
+    rank = draw.randrange(int(given.mpirun[1]) if given.mpirun else 1)
+    iteration = iteration_to_do(draw, done, usual)
+    return f"rank={rank},iteration={iteration},point={draw.choice(POINTS)}"
+
+
 def wait_for_instant(job: Job, draw: random.Random, done: int, usual: Undisturbed) -> None:
     """Mostly within an iteration that is still to be done, sometimes before the first one."""
     if draw.random() < 0.2:
         time.sleep(draw.uniform(0, usual.setup_s + 0.05))
         return
-    job.read_until(draw.randint(min(done + 1, usual.iterations), usual.iterations))
+    job.read_until(iteration_to_do(draw, done, usual))
     time.sleep(draw.uniform(0, 1.5 * usual.iteration_s))
 
 
@@ -148,10 +164,11 @@ def run_trial(given, folder: Path, draw: random.Random, usual: Undisturbed, tall
     for attempt in range(attempts, -1, -1):
         beside = draw.choice(("on", "off"))
         wish = f"tier={draw.choice(TIERS)},helper={beside}"
-        job = launch(given, pool, wish)
-        where = f"trial {tally.trials}, run {attempts - attempt}, {wish}"
-        killed = False
-        if attempt > 0:
+        point = point_of_commit(given, draw, begun, usual) if attempt > 0 else ""
+        job = launch(given, pool, wish, point)
+        where = f"trial {tally.trials}, run {attempts - attempt}, {wish} {point}"
+        killed = point != ""
+        if attempt > 0 and not killed:
             wait_for_instant(job, draw, begun, usual)
             killed = kill_one(given, pool, job, draw)
         code, text = finish(job)
