@@ -177,7 +177,7 @@ def check_rows(perdure, tmp_path, program: str, iterations: int, *words) -> str:
     """Checks all iterations of a program with the rows that the compiler announces."""
     built = compiled(tmp_path, program, "--ipv=all", "--ipv-check", "-O2")
     words = (*words, "--protect", "ipv", "--pool", tmp_path / "pool")
-    ran = perdure("ipv", "check", "--json", "--", built, *words)
+    ran = perdure("ipv", "check", "--json", "--", built, *words, limit_s=900)
     text = ran.out.decode()
     (report,) = json.loads(text[text.index("[\n") :])
     assert (ran.code, report["violation_count"]) == (0, 0), ran.err
