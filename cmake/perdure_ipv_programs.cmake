@@ -1,7 +1,10 @@
+# The programs of apps/ as perdure-clang makes them, and what is proven of them.
+#
 # perdure_ipv_programs(NAME LIBRARY SOURCE…): three programs of these sources and a static library,
-# by Clang: NAME_clang, as they are; NAME_ipv, with --ipv=all; and NAME_misses, NAME_ipv with the
-# cache model of bench/cache_model behind each of its accesses. Custom targets build_NAME_…, as the
-# rest of the build is by another compiler; their property PROGRAM is the path.
+# by perdure-clang++: NAME_clang, as they are; NAME_ipv, with --ipv=all; and NAME_misses, NAME_ipv
+# with the cache model of bench/cache_model behind each of its accesses. Custom targets build_NAME_…,
+# as the rest of the build is by another compiler; their property PROGRAM is the path, OBJECTS what
+# it is linked of.
 function(perdure_ipv_objects name variant)
   set(flags -std=c++20 -O3 -DNDEBUG -I${CMAKE_SOURCE_DIR}/apps -I${CMAKE_SOURCE_DIR}/include)
   set(compiler ${CMAKE_BINARY_DIR}/trace/bin/perdure-clang++)
@@ -46,7 +49,65 @@ function(perdure_ipv_programs name library)
               -o ${program}
       DEPENDS ${objects} ${library} npb_state perdure_shared)
     add_custom_target(build_${name}_${variant} ALL DEPENDS ${program})
-    set_target_properties(build_${name}_${variant} PROPERTIES PROGRAM ${program})
+    set_target_properties(build_${name}_${variant} PROPERTIES PROGRAM ${program}
+                                                              OBJECTS "${objects}")
+  endforeach()
+endfunction()
+
+# perdure_ipv_crash_program(NAME LIBRARY OPTION …): NAME_crash of the objects of NAME_ipv, whose
+# pool lies on a device that crashes (tests/ipv/crash_program.cpp). OPTION sets the iterations.
+# Tests ipv_crash.NAME and, of all tiers, with versions made in front of the program and beside it,
+# the soak tests ipv_crash.NAME.TIER.off and .on.
+function(perdure_ipv_crash_program name library)
+  get_target_property(objects build_${name}_ipv OBJECTS)
+  add_executable(${name}_crash $<TARGET_OBJECTS:ipv_crash_program>)
+  add_dependencies(${name}_crash build_${name}_ipv)
+  set_target_properties(${name}_crash PROPERTIES LINK_DEPENDS "${objects}")
+  target_link_libraries(${name}_crash PRIVATE ${objects} ${library} npb_state
+                                              ipv_crash_program_libs)
+  target_link_options(${name}_crash PRIVATE
+                      LINKER:--wrap=main,--wrap=perdure_open,--wrap=perdure_ipv_persist)
+  add_test(NAME ipv_crash.${name}
+           COMMAND ${name}_crash --images 3 -- ${ARGN} 3 --tier version)
+  set_tests_properties(ipv_crash.${name} PROPERTIES TIMEOUT 120
+                                                    ENVIRONMENT PERDURE_IPV=helper=off)
+  foreach(tier auto version stream swap copy fused)
+    set(iterations 5)
+    if(tier STREQUAL "auto")
+      set(iterations 18)  # three of each, and three behind the choice
+    endif()
+    foreach(beside off on)
+      set(test ipv_crash.${name}.${tier}.${beside})
+      add_test(NAME ${test} CONFIGURATIONS soak
+               COMMAND ${name}_crash --images 20 --every-model -- ${ARGN} ${iterations}
+                       --tier ${tier})
+      set_tests_properties(${test} PROPERTIES TIMEOUT 1800 LABELS soak
+                                              ENVIRONMENT PERDURE_IPV=helper=${beside})
+    endforeach()
+  endforeach()
+endfunction()
+
+# perdure_ipv_kill_tests(NAME FEW OPTION … MANY OPTION …): NAME_ipv is killed at random instants and
+# restarted (tests/ipv/kill_program.py), a few times in ipv_kill.NAME; many times in the soak tests
+# ipv_kill.NAME.long and, two ranks of each MPI, ipv_kill.NAME.FLAVOUR.n2.
+function(perdure_ipv_kill_tests name)
+  cmake_parse_arguments(arg "" "" "FEW;MANY" ${ARGN})
+  set(kill ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/ipv/kill_program.py
+           --markers $<TARGET_FILE:npb_markers_test>)
+  if(TARGET build_${name}_ipv)
+    set(program $<TARGET_PROPERTY:build_${name}_ipv,PROGRAM>)
+    add_test(NAME ipv_kill.${name} COMMAND ${kill} --kills 3 ${program} ${arg_FEW})
+    set_tests_properties(ipv_kill.${name} PROPERTIES LABELS kill TIMEOUT 120)
+    add_test(NAME ipv_kill.${name}.long CONFIGURATIONS soak
+             COMMAND ${kill} --kills 100 ${program} ${arg_MANY})
+    set_tests_properties(ipv_kill.${name}.long PROPERTIES LABELS "kill;soak" TIMEOUT 3600)
+  endif()
+  foreach(mpi IN LISTS PERDURE_MPI_NAMES)
+    set(test ipv_kill.${name}.${mpi}.n2)
+    add_test(NAME ${test} CONFIGURATIONS soak
+             COMMAND ${kill} --kills 30 --mpirun ${PERDURE_MPIEXEC_${mpi}} 2
+                     $<TARGET_FILE:${name}_${mpi}> ${arg_MANY})
+    set_tests_properties(${test} PROPERTIES LABELS "kill;soak" TIMEOUT 3600 PROCESSORS 2)
   endforeach()
   perdure_misses_program(${name} ${library} ${ARGN})
 endfunction()

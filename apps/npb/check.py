@@ -15,6 +15,9 @@ markers  PROGRAM LIBRARY ITERATIONS [OPTION …]: a preloaded tracer sees the ti
          iterations, in order
 restart  PROTECTION COUNT COMMAND …: a job, whose iterations are the option COUNT, that is
          killed in its third, gives the digits that it gives undisturbed; it goes on from its end
+equal    GCC CLANG TRANSFORMED [OPTION …]: what perdure-clang --ipv made of a program gives the
+         digits that the same compiler gives without it: unprotected, and versioned in three tiers,
+         with rows that it announces. Tells whether another compiler's digits are the same
 """
 
 import json
@@ -124,13 +127,16 @@ def markers(program, library, iterations, *options):
     check(not run(program, *options).stderr, done, "markers without a tracer")
 
 
+def digits(facts):
+    """Everything that a run computed and printed."""
+    names = ("error_vx", "error_vy", "error_pr", "divergence")
+    return facts.get("checks") or [facts[name] for name in names]
+
+
 def restart(protection, count, *command):
     """The job's last words are the same digits, whatever it went through."""
     def job(iterations, *words, **environment):
         return run(*command, "--json", count, str(iterations), *words, **environment)
-
-    def digits(facts):
-        return facts.get("checks") or [facts[f"error_{name}"] for name in ("vx", "vy", "pr")]
 
     def goes_on_from(iteration, *words):
         done = job(4, *words)
@@ -152,9 +158,32 @@ def restart(protection, count, *command):
         goes_on_from(0, *words, "--discard")
 
 
+def equal(gcc, clang, transformed, *options):
+    plain = facts_of(run(clang, *options, "--json"))
+    wanted = digits(plain)
+
+    def demand(*words):
+        done = run(transformed, *options, "--json", *words)
+        check(digits(facts_of(done)) == wanted, done, f"{words}: other digits than {wanted}")
+
+    demand("--protect", "none")
+    for tier in ("auto", "version", "fused"):
+        with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="npb-check-") as folder:
+            report = f"{folder}/report.json"
+            demand("--protect", "ipv", "--tier", tier, "--pool", f"{folder}/pool",
+                   "--ipv-report", report)
+            with open(report, encoding="utf-8") as file:
+                rows = sum(found["rows"] for found in json.load(file)["objects"])
+            if tier != "auto" and rows == 0:
+                sys.exit(f"{tier}: no row was announced")
+    same = digits(facts_of(run(gcc, *options, "--json"))) == wanted
+    print(f"{plain['program']}, {plain['iterations']} iterations: {len(wanted)} numbers are the "
+          f"same in every digit; those of {gcc} {'too' if same else 'differ'}")
+
+
 KINDS = {"planted": planted, "few": few, "scratch": scratch, "refuse": refuse,
          "refuse_eddy": refuse_eddy, "same": same, "cut": cut, "markers": markers,
-         "restart": restart}
+         "restart": restart, "equal": equal}
 
 if __name__ == "__main__":
     if len(sys.argv) < 3 or sys.argv[1] not in KINDS:

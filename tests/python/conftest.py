@@ -52,7 +52,7 @@ class Perdure:
     def words(self, *words) -> list[str]:
         return [str(ROOT / "perdure"), *(str(word) for word in words)]
 
-    def __call__(self, *words, stdin: bytes = b"") -> Ran:
+    def __call__(self, *words, stdin: bytes = b"", limit_s: float = LIMIT_S) -> Ran:
         began = time.monotonic()
         done = subprocess.run(
             self.words(*words),
@@ -60,7 +60,7 @@ class Perdure:
             capture_output=True,
             cwd=self.folder,
             env=dict(os.environ),
-            timeout=LIMIT_S,
+            timeout=limit_s,
             check=False,
         )
         seconds = time.monotonic() - began

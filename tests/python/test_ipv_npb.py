@@ -1,4 +1,4 @@
-"""perdure ipv on the NAS benchmarks: what they carry, and SP with hooks over all iterations."""
+"""perdure ipv on the NAS benchmarks and eddy: what they carry, and hooks over all iterations."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from conftest import BUILD, ROOT
 
 NPB = ROOT / "apps/npb"
+EDDY = ROOT / "apps/eddy"
 HOOKED = ROOT / "tests/ipv_check/sp_hooked.cpp"
 INCLUDES = (f"-I{ROOT / 'apps'}", f"-I{ROOT / 'include'}")
 LIBRARIES = (BUILD / "apps/npb/libnpb_program.a", BUILD / "apps/npb/libnpb_state.a",
@@ -32,11 +33,13 @@ if not (BUILD / "trace/lib/PerdurePass.so").exists() or not LIBRARIES[0].exists(
 
 
 def compiled(tmp_path, program: str, *options: str):
-    """A program of apps/npb; what all of them share is taken as it was built."""
-    folders = [NPB / program, *([NPB / "flow"] if program in ("sp", "bt", "lu") else [])]
+    """A program of apps/npb, or eddy; what all of them share is taken as it was built."""
+    folders = [EDDY if program == "eddy" else NPB / program]
+    if program in ("sp", "bt", "lu"):
+        folders.append(NPB / "flow")
     sources = [path for place in folders for path in place.glob("*.cpp")
-               if "planted" not in path.name]
-    more = [NPB / "fft.cpp"] if program == "ft" else []
+               if "planted" not in path.name and "test" not in path.name]
+    more = [NPB / "fft.cpp"] if program in ("ft", "eddy") else []
     built = tmp_path / program
     subprocess.run(
         [BUILD / "trace/bin/perdure-clang++", *options, "-std=c++20", *INCLUDES, *sources, *more,
@@ -147,19 +150,38 @@ def test_sp_with_a_mistake_in_one_iteration_is_caught_in_it(perdure, hooked, wis
     assert first["count"] == 10, "the rows of one plane"
 
 
+ITERATIONS = {"S": {"cg": 15, "mg": 4, "ft": 6, "sp": 100, "bt": 60, "lu": 50},
+              "W": {"cg": 15, "mg": 4, "ft": 6, "sp": 400, "bt": 200, "lu": 300}}
+QUICK = (("mg", "S"), ("sp", "S"))
+
+
 @pytest.mark.parametrize(
-    ("program", "iterations"),
-    [("mg", 4), ("sp", 100), *(slow(*case) for case in (("cg", 15), ("ft", 6), ("bt", 60),
-                                                        ("lu", 50)))],
-)
+    ("program", "problem_class"),
+    [case if case in QUICK else slow(*case)
+     for case in ((program, name) for name, counts in ITERATIONS.items() for program in counts)],
+)  # fmt: skip
 def test_rows_of_the_compiler_break_no_rule_in_any_iteration(perdure, tmp_path, program,
-                                                             iterations):
+                                                             problem_class):
+    text = check_rows(perdure, tmp_path, program, ITERATIONS[problem_class][program],
+                      "--class", problem_class)
+    assert "\nverified" in text
+
+
+@pytest.mark.parametrize(("cells", "steps"), [slow(32, 40), slow(128, 100)])
+def test_rows_of_eddy_break_no_rule_in_any_step(perdure, tmp_path, cells, steps):
+    text = check_rows(perdure, tmp_path, "eddy", steps, "--n", cells, "--steps", steps)
+    assert "\nverified" in text
+
+
+def check_rows(perdure, tmp_path, program: str, iterations: int, *words) -> str:
+    """Checks all iterations of a program with the rows that the compiler announces."""
     built = compiled(tmp_path, program, "--ipv=all", "--ipv-check", "-O2")
-    words = ("--class", "S", "--protect", "ipv", "--pool", tmp_path / "pool")
-    ran = perdure("ipv", "check", "--json", "--", built, *words)
+    words = (*words, "--protect", "ipv", "--pool", tmp_path / "pool")
+    ran = perdure("ipv", "check", "--json", "--", built, *words, limit_s=900)
     text = ran.out.decode()
     (report,) = json.loads(text[text.index("[\n") :])
     assert (ran.code, report["violation_count"]) == (0, 0), ran.err
     assert report["iterations"] == iterations
-    assert "\nverified" in text
     assert all(found["rows"] > 0 for found in report["objects"])
+    print(f"{program} {words[1]}: {report['loads']} loads, {report['stores']} stores")
+    return text

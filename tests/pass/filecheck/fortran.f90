@@ -1,6 +1,8 @@
-! RUN: %flang -O2 %s | %FileCheck %s
-! RUN: %flang -O3 %s | %FileCheck %s
+! RUN: for o in -O1 -O2 -O3; do %flang $o %s | %FileCheck %s || exit 1; done
+! RUN: %flang -O0 %s | %FileCheck --check-prefix=NONE %s
 ! Descriptors in a module: base, strides and bounds are loaded from memory, indices have 32 bits.
+! NONE: define {{.*}}@_QMfieldsPadd(
+! NONE-NOT: call {{.*}}@perdure_ipv_row_begin(
 module fields
   implicit none
   double precision, allocatable :: u(:, :, :, :), rhs(:, :, :, :)

@@ -1,4 +1,7 @@
-// RUN: PERDURE_PASS=ipv %clang -O2 %I %s | %FileCheck %s
+// RUN: for o in -O1 -O2 -O3; do \
+// RUN:   PERDURE_PASS=ipv %clang $o %I %s | %FileCheck --check-prefixes=CHECK,ROWS %s || exit 1; \
+// RUN: done
+// RUN: PERDURE_PASS=ipv %clang -O0 %I %s | %FileCheck %s
 // Static arrays that are objects get pages of their own: large ones, large pages.
 #include "perdure/perdure_ipv.h"
 
@@ -18,7 +21,7 @@ void objects(void) {
 
 // Different arrays need no test.
 // CHECK-LABEL: define {{.*}}@add(
-// CHECK: call {{.*}}@perdure_ipv_row_begin(
+// ROWS: call {{.*}}@perdure_ipv_row_begin(
 void add(void) {
   for (int i = 0; i < 1000; ++i) small[i] += other[i];
 }

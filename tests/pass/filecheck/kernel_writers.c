@@ -1,4 +1,4 @@
-// RUN: %clang -O2 %s | %FileCheck %s
+// RUN: for o in -O0 -O1 -O2 -O3; do %clang $o %s | %FileCheck %s || exit 1; done
 // What the kernel stores, no page fault announces.
 #include <stdio.h>
 #include <unistd.h>
@@ -8,16 +8,16 @@ void mpi_irecv_(void*, int*, int*, int*, int*, int*, int*, int*);
 int MPI_Send(const void*, int, int, int, int, int);
 
 // CHECK-LABEL: define {{.*}}@receive(
-// CHECK: call void @perdure_ipv_plain(ptr{{.*}} %0)
-// CHECK-NEXT: call {{.*}}@MPI_Recv(
-// CHECK: call void @perdure_ipv_plain(ptr{{.*}} %1)
-// CHECK-NEXT: call {{.*}}@MPI_Sendrecv(
-// CHECK: call void @perdure_ipv_plain(ptr{{.*}} %0)
-// CHECK-NEXT: call {{.*}}@mpi_irecv_(
-// CHECK: call void @perdure_ipv_plain(ptr{{.*}} %0)
-// CHECK-NEXT: call {{.*}}@read(
-// CHECK: call void @perdure_ipv_plain(ptr{{.*}} %1)
-// CHECK-NEXT: call {{.*}}@fread(
+// CHECK: call void @perdure_ipv_plain(ptr{{.*}} [[TO:%[0-9]+]])
+// CHECK-NEXT: call {{.*}}@MPI_Recv(ptr {{[a-z ]*}}[[TO]],
+// CHECK: call void @perdure_ipv_plain(ptr{{.*}} [[TO:%[0-9]+]])
+// CHECK-NEXT: call {{.*}}@MPI_Sendrecv({{.*}}, ptr {{[a-z ]*}}[[TO]],
+// CHECK: call void @perdure_ipv_plain(ptr{{.*}} [[TO:%[0-9]+]])
+// CHECK-NEXT: call {{.*}}@mpi_irecv_(ptr {{[a-z ]*}}[[TO]],
+// CHECK: call void @perdure_ipv_plain(ptr{{.*}} [[TO:%[0-9]+]])
+// CHECK-NEXT: call {{.*}}@read(i32 {{[a-z ]*}}0, ptr {{[a-z ]*}}[[TO]],
+// CHECK: call void @perdure_ipv_plain(ptr{{.*}} [[TO:%[0-9]+]])
+// CHECK-NEXT: call {{.*}}@fread(ptr {{[a-z ]*}}[[TO]],
 // CHECK-NOT: perdure_ipv_plain
 // CHECK: call {{.*}}@MPI_Send(
 void receive(double* u, double* v, FILE* file) {
