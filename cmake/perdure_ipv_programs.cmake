@@ -2,9 +2,9 @@
 #
 # perdure_ipv_programs(NAME LIBRARY SOURCE…): three programs of these sources and a static library,
 # by perdure-clang++: NAME_clang, as they are; NAME_ipv, with --ipv=all; and NAME_misses, NAME_ipv
-# with the cache model of bench/cache_model behind each of its accesses. Custom targets build_NAME_…,
-# as the rest of the build is by another compiler; their property PROGRAM is the path, OBJECTS what
-# it is linked of.
+# with the cache model of bench/cache_model behind each of its accesses. Custom targets
+# build_NAME_…, as the rest of the build is by another compiler; their property PROGRAM is the path,
+# OBJECTS what it is linked of.
 function(perdure_ipv_objects name variant)
   set(flags -std=c++20 -O3 -DNDEBUG -I${CMAKE_SOURCE_DIR}/apps -I${CMAKE_SOURCE_DIR}/include)
   set(compiler ${CMAKE_BINARY_DIR}/trace/bin/perdure-clang++)
