@@ -52,6 +52,7 @@ function(perdure_ipv_programs name library)
     set_target_properties(build_${name}_${variant} PROPERTIES PROGRAM ${program}
                                                               OBJECTS "${objects}")
   endforeach()
+  perdure_misses_program(${name} ${library} ${ARGN})
 endfunction()
 
 # perdure_ipv_crash_program(NAME LIBRARY OPTION …): NAME_crash of the objects of NAME_ipv, whose
@@ -109,5 +110,4 @@ function(perdure_ipv_kill_tests name)
                      $<TARGET_FILE:${name}_${mpi}> ${arg_MANY})
     set_tests_properties(${test} PROPERTIES LABELS "kill;soak" TIMEOUT 3600 PROCESSORS 2)
   endforeach()
-  perdure_misses_program(${name} ${library} ${ARGN})
 endfunction()
