@@ -1,22 +1,28 @@
 # The programs of apps/ as perdure-clang makes them, and what is proven of them.
 #
 # perdure_ipv_programs(NAME LIBRARY SOURCE…): three programs of these sources and a static library,
-# by perdure-clang++: NAME_clang, as they are; NAME_ipv, with --ipv=all; and NAME_misses, NAME_ipv
-# with the cache model of bench/cache_model behind each of its accesses. Custom targets
-# build_NAME_…, as the rest of the build is by another compiler; their property PROGRAM is the path,
-# OBJECTS what it is linked of.
+# by perdure-clang++: NAME_clang, as they are; NAME_ipv, with --ipv=all for the sources that have
+# the property PERDURE_IPV, which store to what is carried; and NAME_misses, NAME_ipv with the cache
+# model of bench/cache_model behind each of its accesses. Custom targets build_NAME_…, as the rest
+# of the build is by another compiler; their property PROGRAM is the path, OBJECTS what it is linked
+# of.
 function(perdure_ipv_objects name variant)
   set(flags -std=c++20 -O3 -DNDEBUG -I${CMAKE_SOURCE_DIR}/apps -I${CMAKE_SOURCE_DIR}/include)
   set(compiler ${CMAKE_BINARY_DIR}/trace/bin/perdure-clang++)
-  set(command ${compiler})
-  if(variant STREQUAL "ipv")
-    list(APPEND command --ipv=all)
-  elseif(variant STREQUAL "misses")
-    set(command ${CMAKE_COMMAND} -E env PERDURE_PASS=ipv-all,trace ${compiler}
-                -fpass-plugin=$<TARGET_FILE:PerdurePass>)
-  endif()
   set(objects "")
   foreach(source IN LISTS ARGN)
+    get_source_file_property(rows ${source} PERDURE_IPV)
+    set(command ${compiler})
+    if(variant STREQUAL "ipv" AND rows)
+      list(APPEND command --ipv=all)
+    elseif(variant STREQUAL "misses")
+      set(passes trace)
+      if(rows)
+        set(passes ipv-all,trace)
+      endif()
+      set(command ${CMAKE_COMMAND} -E env PERDURE_PASS=${passes} ${compiler}
+                  -fpass-plugin=$<TARGET_FILE:PerdurePass>)
+    endif()
     get_filename_component(path ${source} ABSOLUTE)
     file(RELATIVE_PATH stem ${CMAKE_SOURCE_DIR} ${path})
     string(MAKE_C_IDENTIFIER ${stem} stem)
@@ -64,8 +70,7 @@ function(perdure_ipv_crash_program name library)
   add_executable(${name}_crash $<TARGET_OBJECTS:ipv_crash_program>)
   add_dependencies(${name}_crash build_${name}_ipv)
   set_target_properties(${name}_crash PROPERTIES LINK_DEPENDS "${objects}")
-  target_link_libraries(${name}_crash PRIVATE ${objects} ${library} npb_state
-                                              ipv_crash_program_libs)
+  target_link_libraries(${name}_crash PRIVATE ${objects} ${library} npb_state perdure_capi)
   target_link_options(${name}_crash PRIVATE
                       LINKER:--wrap=main,--wrap=perdure_open,--wrap=perdure_ipv_persist)
   add_test(NAME ipv_crash.${name}
@@ -75,7 +80,7 @@ function(perdure_ipv_crash_program name library)
   foreach(tier auto version stream swap copy fused)
     set(iterations 5)
     if(tier STREQUAL "auto")
-      set(iterations 18)  # three of each, and three behind the choice
+      set(iterations 24)  # two or four of each, and some behind the choice
     endif()
     foreach(beside off on)
       set(test ipv_crash.${name}.${tier}.${beside})

@@ -268,9 +268,6 @@ void InPlaceObject::begin_epoch() {
   old_offset_ = array_->copy_offset(array_->consistent_copy());
   interval_.reset();
   nests_ = 0;
-  epoch_tier_ = tier_;
-  epoch_cost_ns_ = waited_epoch_ns_;
-  waited_epoch_ns_ = 0;
   if (placed()) {
     swaps_.add(1);
   } else {
@@ -287,7 +284,6 @@ void InPlaceObject::enter_writing() {
 // P5: new is completed before it can be stored to.
 void InPlaceObject::plain_locked() {
   if (phase_ == Phase::writing && all_changed_) return;
-  const std::uint64_t start_ns = monotonic_ns();
   if (phase_ == Phase::clean) begin_epoch();
   stop_early_flush();
   if (placed()) {
@@ -295,7 +291,6 @@ void InPlaceObject::plain_locked() {
   }
   note_all_changed();
   if (phase_ != Phase::writing) enter_writing();
-  if (nest_since_ns_ == 0) epoch_cost_ns_ += monotonic_ns() - start_ns;
 }
 
 // Waits for the version under way, and takes the lock (P1). An object that did not change waits as
@@ -317,10 +312,7 @@ void InPlaceObject::lock_for_stores() {
     if (surroundings_.under_way.load(std::memory_order_acquire) == 0) break;
     lock_.unlock();
   }
-  if (waited_ns != 0) {
-    waited_ns_.add(waited_ns);
-    waited_epoch_ns_ += waited_ns;
-  }
+  if (waited_ns != 0) waited_ns_.add(waited_ns);
   if (phase_ != Phase::lost) return;
   if (views_ != nullptr && !views_->leave()) end_without_view();  // P7
   phase_ = Phase::off;

@@ -39,8 +39,9 @@ struct ObjectSurroundings {
   std::atomic<std::uint32_t> under_way{0};    // 1: a version is being made
   std::atomic<bool> beside{false};            // by another thread than the program's
   std::atomic<std::uintptr_t> committing{0};  // this_thread() of the one that makes it
-  std::atomic<std::uint32_t> unfenced{0};     // the program's thread copied and did not fence (D4)
-  void wait_until_settled() const noexcept;   // also in a fault handler
+  std::uint64_t epoch_ns = 0;  // from the persistence point before to this one, of the program
+  std::atomic<std::uint32_t> unfenced{0};    // the program's thread copied and did not fence (D4)
+  void wait_until_settled() const noexcept;  // also in a fault handler
   void end_wait() noexcept;
 };
 
@@ -154,7 +155,6 @@ class InPlaceObject final : public TwinWriter {
   bool takes_rows(ByteRange row);
   bool nest_is_last() const;
   void enter_nest();
-  void end_nest_clock();
   void copy_old(ByteRange range);
   void store_old(ByteRange range);
   ptrdiff_t place_row(ByteRange row, std::uint64_t row_bytes);
@@ -191,7 +191,6 @@ class InPlaceObject final : public TwinWriter {
   mutable FaultLock lock_;  // what stands below
   Tier tier_;
   Tier usual_tier_ = PERDURE_IPV_COPY;  // but for pins and choices
-  Tier epoch_tier_ = PERDURE_IPV_COPY;  // in which the epoch began
   std::atomic<Phase> phase_{Phase::off};
   std::uint64_t old_offset_ = 0;  // of the committed copy, in an epoch
   std::uint64_t new_offset_ = 0;  // of the working copy
@@ -209,6 +208,7 @@ class InPlaceObject final : public TwinWriter {
   std::byte* row_buffer_ = nullptr;
   std::unique_ptr<std::byte[]> row_memory_;
   std::uint64_t row_room_ = 0;
+  bool in_nest_ = false;  // rows were announced, and no nest_end() yet
   int pins_ = 0;
   std::atomic<std::uint32_t> early_{0};  // flush_early(): 0 no, 1 queued, 2 runs
 
@@ -220,9 +220,6 @@ class InPlaceObject final : public TwinWriter {
   };
   Counter versions_, rows_, fresh_row_bytes_, copied_bytes_, flushed_bytes_, streamed_bytes_;
   Counter swaps_, swap_ns_, guard_faults_, waited_ns_;
-  std::uint64_t nest_since_ns_ = 0;
-  std::uint64_t epoch_cost_ns_ = 0;    // what tier AUTO compares
-  std::uint64_t waited_epoch_ns_ = 0;  // before the epoch's first store
 };
 
 }  // namespace perdure

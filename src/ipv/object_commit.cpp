@@ -25,7 +25,7 @@ Status InPlaceObject::hand_over(bool beside) {
   }
   if (phase_ == Phase::writing) {
     complete_in_nest();
-    end_nest_clock();
+    in_nest_ = false;
     if (views_ != nullptr) show_idle(home_place());
     phase_ = Phase::sealed;
   }
@@ -46,7 +46,9 @@ Status InPlaceObject::hand_over(bool beside) {
 Status InPlaceObject::choose_tier() {
   if (pins_ > 0 || views_ == nullptr) return Status::success();
   if (!choice_) return switch_tier(usual_tier_);
-  return phase_ == Phase::sealed ? switch_tier(choice_->next()) : Status::success();
+  if (phase_ != Phase::sealed) return Status::success();
+  choice_->record(surroundings_.epoch_ns);
+  return switch_tier(choice_->next());
 }
 
 void InPlaceObject::use_tier(Tier tier) {
@@ -115,11 +117,7 @@ Result<std::uint64_t> InPlaceObject::save() {
   const std::uint64_t before = flushed_bytes_.get() + streamed_bytes_.get();
   PERDURE_TRY(save_dirty());
   PERDURE_TRY(save_pending());
-  if (!surroundings_.beside) {
-    const std::uint64_t spent_ns = monotonic_ns() - start_ns;
-    epoch_cost_ns_ += spent_ns;
-    waited_ns_.add(spent_ns);
-  }
+  if (!surroundings_.beside) waited_ns_.add(monotonic_ns() - start_ns);
   return flushed_bytes_.get() + streamed_bytes_.get() - before;
 }
 
@@ -134,7 +132,6 @@ void InPlaceObject::settle_committed() {
   pending_.clear();
   all_changed_ = false;
   versions_.add(1);
-  if (choice_ && epoch_cost_ns_ != 0) choice_->record(epoch_tier_, epoch_cost_ns_);
   phase_ = Phase::clean;
 }
 
@@ -162,7 +159,7 @@ Status InPlaceObject::pin() {
     ++pins_;
     return Status::success();
   }
-  if (nest_since_ns_ != 0) {
+  if (in_nest_) {
     return {Code::wrong_state, "object " + quoted(name_) +
                                    " can't be pinned within a nest of rows; call "
                                    "perdure_ipv_nest_end() before"};

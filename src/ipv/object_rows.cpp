@@ -45,12 +45,6 @@ void InPlaceObject::enter_nest() {
   enter_writing();
 }
 
-void InPlaceObject::end_nest_clock() {
-  if (nest_since_ns_ == 0) return;
-  epoch_cost_ns_ += monotonic_ns() - nest_since_ns_;
-  nest_since_ns_ = 0;
-}
-
 // Past the cache: in a nest nothing but rows is stored, and rows are counted as dirty themselves.
 void InPlaceObject::copy_old(ByteRange range) {
   lacking_[array_->working_copy()].for_each_run(range, [this](ByteRange run) {
@@ -92,7 +86,7 @@ perdure_ipv_row InPlaceObject::row_begin(ByteRange row) {
   lock_for_stores();
   if (phase_ != Phase::off && row.begin != row.end) {
     rows_.add(1);
-    if (nest_since_ns_ == 0) nest_since_ns_ = monotonic_ns();
+    in_nest_ = true;
     if (!takes_rows(row)) {
       plain_locked();
     } else {
@@ -167,7 +161,7 @@ perdure_ipv_row InPlaceObject::box_begin(const Box& box) {
   perdure_ipv_row differences{0, 0};
   lock_for_stores();
   if (phase_ != Phase::off && !(rows.valid() && rows.empty())) {
-    if (nest_since_ns_ == 0) nest_since_ns_ = monotonic_ns();
+    in_nest_ = true;
     if (!rows.valid() || !takes_rows(rows.hull())) {
       plain_locked();
     } else {
@@ -213,7 +207,7 @@ bool InPlaceObject::nest_end() {
     complete_in_nest();
     if (!all_changed_) flush = seal() && last;
   }
-  end_nest_clock();
+  in_nest_ = false;
   lock_.unlock();
   return flush;
 }
@@ -234,7 +228,7 @@ bool InPlaceObject::finish_stores() {
   lock_.lock();
   if (phase_ == Phase::writing && own_thread() && !always_changed()) {
     complete_in_nest();
-    end_nest_clock();
+    in_nest_ = false;
     if (views_ != nullptr) show_idle(home_place());
     phase_ = Phase::sealed;
   }

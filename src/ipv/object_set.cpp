@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/agreement.hpp"
+#include "base/clock.hpp"
 #include "ipv/this_thread.hpp"
 #include "object/fault_handler.hpp"
 
@@ -200,6 +201,8 @@ Result<std::uint64_t> ObjectSet::persist() {
   Status failed = std::exchange(commit_failure_, Status::success());
   if (!failed.ok()) return failed;  // on all ranks: none goes on to another agreement
   if (calls_ % options_.every != 0) return durable_version_.load();
+  const std::uint64_t now_ns = monotonic_ns();
+  surroundings_.epoch_ns = now_ns - std::exchange(persisted_ns_, now_ns);
   const bool beside = commits_beside();
   surroundings_.beside = beside;
   surroundings_.committing = this_thread();

@@ -88,6 +88,7 @@ class ObjectSet {
   Status commit_failure_;  // of the version made beside the program: all ranks have one
   Status flush_failure_;   // of an early flush: this rank's
   std::uint64_t calls_ = 0;
+  std::uint64_t persisted_ns_ = 0;  // when the version before was begun
   std::uint64_t commits_beside_ = 0;
   std::uintptr_t low_ = 0;
   std::uintptr_t high_ = 0;

@@ -10,9 +10,9 @@ using Json = nlohmann::ordered_json;
 
 Json trials_of(const TierChoice& choice) {
   Json trials = Json::object();
-  const std::vector<std::uint64_t> medians = choice.medians();
-  for (std::size_t i = 0; i < medians.size(); ++i) {
-    if (medians[i] != 0) trials[tier_name(choice.possible()[i])] = medians[i];
+  const std::vector<std::uint64_t> least = choice.least();
+  for (std::size_t i = 0; i < least.size(); ++i) {
+    if (least[i] != TierChoice::unknown) trials[tier_name(choice.possible()[i])] = least[i];
   }
   return trials;
 }

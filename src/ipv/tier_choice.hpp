@@ -1,7 +1,10 @@
-// Tier choice: which tier an object in tier AUTO uses in its next epoch. Each possible one is used
-// once, those that cost up to 1.5 times the least a few times in turn, so that what disturbs
-// the machine meets all; then the one whose epochs cost least (median) is kept, and rarely all are
-// tried again. Pure.
+// Tier choice: which tier an object in tier AUTO uses in its next epoch. Each possible one has a
+// turn of a few epochs, those that took little longer than the shortest another one; then the one
+// of the shortest epoch is kept, and rarely all are tried again. An epoch is compared as a whole,
+// from persistence point to persistence point: a tier also costs where the program finds its values
+// in memory instead of a cache, or shares the memory with a thread beside. The first epoch of a
+// turn does not count: it pays for the version that the tier before began, and for the switch.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +19,31 @@ const char* tier_name(Tier tier);
 
 class TierChoice {
  public:
-  static constexpr unsigned trials = 3;         // epochs of each tier, at most
-  static constexpr unsigned kept_epochs = 500;  // until they are tried again
+  static constexpr unsigned rounds = 2;         // turns of each tier, at most
+  static constexpr unsigned turn_epochs = 2;    // of which the last one counts
+  static constexpr unsigned kept_epochs = 500;  // until all are tried again
+  static constexpr std::uint64_t unknown = ~std::uint64_t{0};
 
   explicit TierChoice(std::vector<Tier> possible);
 
   // For the next epoch; called once for each.
   Tier next();
-  // What an epoch in `tier` cost.
-  void record(Tier tier, std::uint64_t cost_ns);
-  // Median cost of the tiers tried, in the order of `possible`; 0: not tried.
-  std::vector<std::uint64_t> medians() const;
+  // How long the epoch took whose tier next() said last.
+  void record(std::uint64_t epoch_ns);
+  // The shortest epoch of each, in the order of `possible`; unknown: none counted.
+  const std::vector<std::uint64_t>& least() const { return least_; }
   const std::vector<Tier>& possible() const { return possible_; }
-  bool decided() const { return tried_ >= trials * possible_.size(); }
+  bool decided() const { return turn_ >= rounds * possible_.size(); }
 
  private:
-  std::size_t best() const;
-  bool worth_a_trial(std::size_t at) const;
+  bool worth_a_turn() const;
+  std::uint64_t shortest() const;
 
   std::vector<Tier> possible_;
-  std::vector<std::vector<std::uint64_t>> costs_;
-  std::uint64_t tried_ = 0;  // epochs of trial handed out
-  std::uint64_t kept_ = 0;
+  std::vector<std::uint64_t> least_;
+  std::size_t turn_ = 0;
+  unsigned handed_ = 0;  // epochs of this turn
+  unsigned kept_ = 0;    // epochs since it was decided
 };
 
 }  // namespace perdure

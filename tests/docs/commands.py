@@ -86,8 +86,8 @@ class Checker:
         return None if re.search(r"Total Tests: [1-9]", listed) else "no test matches"
 
     def _perdure_problem(self, words: list[str]) -> str | None:
-        verbs = re.findall(r'app\.command\("(\w+)"|add_typer\(\w+, name="(\w+)"', self.python)
-        if words[1] not in {name for pair in verbs for name in pair if name}:
+        verbs = re.findall(r'"(\w+)": \("perdure\.[\w.]+", "\w+"\)', self.python)
+        if words[1] not in verbs:
             return f"no verb {words[1]}"
         own = words[2 : words.index("--")] if "--" in words else words[2:]
         for word in own:
