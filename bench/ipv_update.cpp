@@ -3,6 +3,7 @@
 //
 // All strategies take turns in one run, so that what disturbs the machine meets all; a sample is
 // the time of an update and its version relative to the native update of the same round.
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -41,7 +43,24 @@ struct Options {
   bool helper = false;
 };
 
-using Values = std::vector<double>;
+bool huge_pages = false;
+
+// What is compared with has pages as large as the pool's.
+template <typename T>
+struct SamePages {
+  using value_type = T;
+  static constexpr std::size_t page_bytes = std::size_t{2} << 20U;
+  static T* allocate(std::size_t count) {
+    const std::size_t bytes = align_up(count * sizeof(T), page_bytes);
+    void* memory = std::aligned_alloc(page_bytes, bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    if (huge_pages) ::madvise(memory, bytes, MADV_HUGEPAGE);
+    return static_cast<T*>(memory);
+  }
+  static void deallocate(T* memory, std::size_t /*count*/) { std::free(memory); }
+  bool operator==(const SamePages&) const = default;
+};
+using Values = std::vector<double, SamePages<double>>;
 
 // As a compiler makes it for this processor: rows either are in place or don't overlap.
 #if defined(__x86_64__)
@@ -301,6 +320,8 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64}))
       ->capture_default_str();
   app.add_flag("--helper", options.helper, "versions are made beside the program");
+  app.add_flag("--huge-pages", perdure::huge_pages,
+               "of the arrays without a pool, as where DIR is a tmpfs of huge pages");
   CLI11_PARSE(app, argc, argv);
   perdure::row_elements = (row_kib << 10U) / sizeof(double);
   if (options.mib.empty() && options.quick) options.mib = {1, 16, 128};

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from perdure.bench.facts import Fact
 from perdure.bench.programs import run_program
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over each fact; `quick` is a check within a minute. Raises BenchFailed."""
+def measure(quick: bool, pools: Path, huge: bool, each: Callable[[Fact], None]) -> None:
+    """Hands over each fact; `quick` is a check within a minute. Raises BenchFailed.
+
+    `huge`: `pools` has huge pages. The arrays that are compared with get them as well.
+    """
     options = ["--quick"] if quick else []
-    run_program("bench_ipv_update", options, each)
+    pages = ["--huge-pages"] if huge else []
+    run_program("bench_ipv_update", [*options, *pages, "--dir", str(pools)], each)
     # The paper's table 1 and figure 5: metrics cycles_per_line and ns_per_line.
     run_program("bench_persist", [*options, "--only", "flush"], _as_ipv(each))
 
