@@ -73,13 +73,13 @@ def _npb(name: str, iterations: int, quick: int) -> Program:
 
 
 PROGRAMS = (
-    _npb("cg", 40, 15),
+    _npb("cg", 60, 15),
     _npb("mg", 40, 20),
-    _npb("ft", 30, 15),
+    _npb("ft", 40, 15),
     _npb("bt", 40, 20),
-    _npb("sp", 40, 20),
-    _npb("lu", 40, 20),
-    Program("eddy", "eddy", ("--n", "256"), 60, ("--n", "64"), 20),
+    _npb("sp", 60, 20),
+    _npb("lu", 60, 20),
+    Program("eddy", "eddy", ("--n", "256"), 200, ("--n", "64"), 20),
 )
 
 
