@@ -60,8 +60,7 @@ Result solve(const Options& options) {
 
   npb::State kept(options.state);
   for (const npb::Carried& array : state.carried(grid)) kept.object(array);
-  result.loop =
-      npb::run_loop(kept, options.steps, [] {}, [&] { advance(grid, result.dt, state, work); });
+  result.loop = npb::run_loop(kept, options.steps, [&] { advance(grid, result.dt, state, work); });
   result.time = result.dt * static_cast<double>(options.steps);
   result.error = error_of(grid, result.time, state.vx.get(), state.vy.get(), state.pr.get());
   result.divergence = divergence_max(grid, state);

@@ -20,7 +20,6 @@ constexpr int half = 3;  // iterations
 
 template <typename Solver>
 void step(Solver& solver, int from, int to) {
-  if (from == 0) solver.start();
   for (int i = from; i < to; ++i) solver.step();
 }
 

@@ -20,15 +20,14 @@ struct LoopFigures {
   std::uint64_t model_ns = 0;     // of an emulated device
 };
 
-// Collective. The state knows its objects and scalars. start() is called if nothing was restored,
-// step() for each of the iterations that are not done; both within the timed region.
-template <typename Start, typename Step>
-LoopFigures run_loop(State& state, std::uint64_t iterations, Start start, Step step) {
+// Collective. The state knows its objects and scalars. step() is called for each of the iterations
+// that are not done, within the timed region.
+template <typename Step>
+LoopFigures run_loop(State& state, std::uint64_t iterations, Step step) {
   LoopFigures figures;
   figures.restored = state.restore();
   const job::Stopwatch watch;
   mark_begin();
-  if (figures.restored == 0) start();
   for (std::uint64_t i = figures.restored + 1; i <= iterations; ++i) {
     mark_iteration(i);
     step();

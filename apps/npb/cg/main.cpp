@@ -103,8 +103,8 @@ Result solve(const Options& options, Scratch scratch) {
   State state(options.state);
   state.object({"x", vectors.x.get(), matrix.rows});
   state.scalar("zeta", estimate.zeta);
-  result.loop = run_loop(
-      state, result.iterations, [] {}, [&] { estimate = iterate(matrix, vectors, problem.shift); });
+  result.loop = run_loop(state, result.iterations,
+                         [&] { estimate = iterate(matrix, vectors, problem.shift); });
   result.checks = {{"zeta", estimate.zeta, problem.zeta, tolerance}};
   return result;
 }

@@ -1,7 +1,7 @@
 // The main loop of SP, BT and LU, and what they are verified by.
 //
-// A Solver has the Flow `flow`; start(), which is called once before the first iteration; step(),
-// which is one iteration; and carried(), the arrays that a run goes on from.
+// A Solver has the Flow `flow`; step(), which is one iteration; and carried(), the arrays that a
+// run goes on from.
 #pragma once
 
 #include <vector>
@@ -30,7 +30,7 @@ Result run(const Options& options, const ProblemClass& problem, AddChecks add_ch
 
   State state(options.state);
   for (const Carried& array : solver.carried()) state.object(array);
-  result.loop = run_loop(state, result.iterations, [&] { solver.start(); }, [&] { solver.step(); });
+  result.loop = run_loop(state, result.iterations, [&] { solver.step(); });
   result.checks = norm_checks(solver.flow, problem);
   add_checks(solver, result.checks);
   return result;

@@ -43,7 +43,7 @@ Result solve(const Options& options) {
   State state(options.state);
   for (const Carried& array : solver.carried()) state.object(array);
   state.scalar("progress", progress);
-  result.loop = run_loop(state, result.iterations, [] {}, [&] { solver.iterate(progress); });
+  result.loop = run_loop(state, result.iterations, [&] { solver.iterate(progress); });
   result.checks = checks_of(progress, problem);
   return result;
 }

@@ -14,8 +14,6 @@ struct Solver {
   explicit Solver(const flow::ProblemClass& problem)
       : flow(make_flow(problem, flow::Speed::left_out)) {}
 
-  void start() {}
-
   void step() {
     fill_ghosts(flow);
     compute_residual(flow);

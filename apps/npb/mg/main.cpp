@@ -92,8 +92,8 @@ Result solve(const Options& options) {
 
   State state(options.state);
   state.object({"u", u, finest.size()});
-  result.loop = run_loop(
-      state, result.iterations, [] {}, [&] { v_cycle(levels, problem.smoother, v, u, r); });
+  result.loop =
+      run_loop(state, result.iterations, [&] { v_cycle(levels, problem.smoother, v, u, r); });
   residual(finest, u, v, r);
   result.checks = {{"residual", norm(finest, r), problem.residual_norm, tolerance}};
   return result;

@@ -18,8 +18,6 @@ struct Solver {
     std::fill(lhs.get(), lhs.get() + size, 0.0);
   }
 
-  void start() {}
-
   void step() {
     fill_ghosts(flow);
     compute_residual(flow);

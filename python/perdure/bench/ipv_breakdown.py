@@ -6,11 +6,11 @@
                           as the persistence point and first stores may wait for the helper
 
 Parts: persist, waiting at the persistence point, and for a copy that is flushed copy and flush
-instead; swap, the pages that an address shows are changed;
-rest, all else that the loop takes longer than the program alone: first stores, rows, and values
-that are no longer in the caches. Less than 0: noise is larger. memory is no part of the sum: the
-time that the emulated memory takes, waited for or hidden. For in-place versioning the bytes of an
-iteration stand beside, metric `bytes`: copied, flushed and streamed.
+instead; swap, the pages that an address shows are changed; rest, all else that the loop takes
+longer than the program alone: first stores, rows, and values that are no longer in the caches. Less
+than 0: noise is larger. memory is no part of the sum: the time that the emulated memory takes,
+waited for or hidden. For in-place versioning the bytes of an iteration stand beside, metric
+`bytes`: copied, flushed and streamed.
 """
 
 from __future__ import annotations
