@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/file_handle.hpp"
 #include "base/status.hpp"
-#include "pmem/file_handle.hpp"
 
 namespace perdure {
 

@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
+#include "base/file_handle.hpp"
 #include "base/status.hpp"
 #include "cache/cache_part.hpp"
-#include "pmem/file_handle.hpp"
 
 namespace perdure {
 

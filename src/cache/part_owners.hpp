@@ -20,9 +20,9 @@
 #include <mutex>
 #include <string>
 
+#include "base/file_handle.hpp"
 #include "base/status.hpp"
 #include "cache/part_format.hpp"
-#include "pmem/file_handle.hpp"
 
 namespace perdure {
 

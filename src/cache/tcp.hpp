@@ -13,8 +13,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/file_handle.hpp"
 #include "base/status.hpp"
-#include "pmem/file_handle.hpp"
 
 namespace perdure {
 

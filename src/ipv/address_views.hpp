@@ -17,8 +17,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/file_handle.hpp"
 #include "base/status.hpp"
-#include "pmem/file_handle.hpp"
 #include "pmem/shared_view.hpp"
 
 namespace perdure {

@@ -30,9 +30,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/file_handle.hpp"
 #include "base/status.hpp"
 #include "pmem/device.hpp"
-#include "pmem/file_handle.hpp"
 
 namespace perdure {
 

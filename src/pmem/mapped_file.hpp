@@ -9,11 +9,11 @@
 #include <cstdint>
 #include <string>
 
+#include "base/file_handle.hpp"
 #include "base/status.hpp"
 #include "pmem/address_range.hpp"
 #include "pmem/device.hpp"
 #include "pmem/file_device.hpp"
-#include "pmem/file_handle.hpp"
 
 namespace perdure {
 

@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "pmem/file_handle.hpp"
+#include "base/file_handle.hpp"
 
 namespace perdure {
 namespace {

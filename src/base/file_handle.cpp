@@ -1,4 +1,4 @@
-#include "pmem/file_handle.hpp"
+#include "base/file_handle.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -9,11 +9,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <sstream>
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/files.hpp"
 
 namespace perdure {
 namespace {
@@ -28,7 +28,7 @@ int lock_holder(int fd) {
   char inode[64];
   std::snprintf(inode, sizeof inode, "%02x:%02x:%ju", major(file.st_dev), minor(file.st_dev),
                 static_cast<std::uintmax_t>(file.st_ino));
-  std::ifstream locks("/proc/locks");
+  std::istringstream locks(read_kernel_text("/proc/locks"));
   for (std::string line; std::getline(locks, line);) {
     std::istringstream words(line);
     std::string number, kind, advisory, access, place;
@@ -66,15 +66,8 @@ Status lock_file(int fd, const std::string& path, std::uint32_t wait_ms) {
 }
 
 Status sync_directory_of(const std::string& path) {
-  const std::size_t slash = path.find_last_of('/');
-  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const FileHandle handle(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (handle.fd() < 0) return errno_status("open directory " + directory, errno);
-  while (::fsync(handle.fd()) != 0) {
-    if (errno == EINVAL) break;  // this file system has nothing to sync for a directory
-    if (errno != EINTR) return errno_status("fsync directory " + directory, errno);
-  }
-  return Status::success();
+  auto directory = Directory::open(split_path(path).directory, Trust::anyone);
+  return directory.ok() ? directory.value().sync() : directory.status();
 }
 
 }  // namespace perdure

@@ -1,0 +1,475 @@
+#include "base/files.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+
+namespace perdure {
+namespace {
+
+constexpr mode_t file_mode = 0600;
+constexpr mode_t shared_file_mode = 0660;
+constexpr mode_t directory_mode = 0700;
+constexpr int create_attempts = 100;
+
+int open_flags(Access access) {
+  constexpr int safe = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  switch (access) {
+    case Access::read:
+      return O_RDONLY | safe;
+    case Access::write:
+      return O_WRONLY | safe;
+    case Access::read_write:
+      return O_RDWR | safe;
+  }
+  return O_RDONLY | safe;
+}
+
+int open_at(int directory, const std::string& path, int flags, mode_t mode = 0) {
+  int fd = -1;
+  do {
+    fd = ::openat(directory, path.c_str(), flags, mode);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+std::string user_name(uid_t uid) {
+  std::array<char, 4096> room{};
+  passwd entry{};
+  passwd* found = nullptr;
+  const int failed = ::getpwuid_r(uid, &entry, room.data(), room.size(), &found);
+  return failed == 0 && found != nullptr ? entry.pw_name : "";
+}
+
+// Whether the group is this user's alone, as systems make one for each user: then what the group
+// may write, only the user may.
+bool is_private_group(gid_t gid) {
+  std::array<char, 4096> room{};
+  group entry{};
+  group* found = nullptr;
+  if (::getgrgid_r(gid, &entry, room.data(), room.size(), &found) != 0 || found == nullptr) {
+    return false;
+  }
+  const std::string own = user_name(::geteuid());
+  if (own.empty() || own != entry.gr_name) return false;
+  for (char** member = entry.gr_mem; *member != nullptr; ++member) {
+    if (own != *member) return false;
+  }
+  return true;
+}
+
+std::string mode_text(mode_t mode) {
+  std::array<char, 8> text{};
+  std::snprintf(text.data(), text.size(), "%04o", static_cast<unsigned>(mode & 07777U));
+  return text.data();
+}
+
+constexpr const char* remedy =
+    "; have it removed or choose another path, or set PERDURE_ANY_OWNER=1 if it is meant";
+
+Status check_owner(const struct stat& found, const std::string& path) {
+  if (found.st_uid == ::geteuid() || found.st_uid == 0) return Status::success();
+  return {Code::foreign, path + " belongs to " + user_text(found.st_uid) +
+                             ", and this process runs as " + user_text(::geteuid()) +
+                             ": its owner can put anything there" + remedy};
+}
+
+Status check_writers(const struct stat& found, const std::string& path) {
+  const bool others = (found.st_mode & S_IWOTH) != 0;
+  const bool group = (found.st_mode & S_IWGRP) != 0;
+  if (!others && !(group && !is_private_group(found.st_gid))) return Status::success();
+  return {Code::foreign, path + " may be written by " + (others ? "every user" : "its group") +
+                             " (mode " + mode_text(found.st_mode) + "); chmod " +
+                             (others ? "go-w" : "g-w") + " " + path +
+                             ", choose another path, or set PERDURE_ANY_OWNER=1 if it is meant"};
+}
+
+const char* kind_text(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  if (S_ISLNK(mode)) return "a symbolic link";
+  return "of no known kind";
+}
+
+Status not_regular(const std::string& path, mode_t mode) {
+  return {Code::foreign, path + " is " + kind_text(mode) +
+                             ", not a regular file; have it removed, or choose "
+                             "another path"};
+}
+
+// The error of an open that failed; `directory` and `name` are looked at for what is there.
+Status open_failed(int directory, const std::string& name, const std::string& path, int error) {
+  if (error == ENOENT) return {Code::not_found, path + " does not exist"};
+  if (error == EEXIST) {
+    return {Code::wrong_state, path + " exists already; have it removed, or choose another path"};
+  }
+  struct stat found{};
+  const bool seen = ::fstatat(directory, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
+  if (seen && !S_ISREG(found.st_mode)) return not_regular(path, found.st_mode);
+  if (seen && (error == EACCES || error == EPERM)) {
+    return {Code::io_error, "open " + path + ": " + std::strerror(error) + "; it belongs to " +
+                                user_text(found.st_uid) + " and has mode " +
+                                mode_text(found.st_mode)};
+  }
+  return errno_status("open " + path, error);
+}
+
+// A regular file under one name.
+Status check_kind(const struct stat& found, const std::string& path) {
+  if (!S_ISREG(found.st_mode)) return not_regular(path, found.st_mode);
+  if (found.st_nlink <= 1) return Status::success();
+  return {Code::foreign, path + " has " + std::to_string(found.st_nlink) +
+                             " names (hard links): another one may be a file that must stay as it "
+                             "is; remove this name, or choose another path"};
+}
+
+// N3 and N4, of a file.
+Status check_file(int fd, const std::string& path, Trust trust) {
+  struct stat found{};
+  if (::fstat(fd, &found) != 0) return errno_status("fstat " + path, errno);
+  if (trust == Trust::anyone && S_ISREG(found.st_mode)) return Status::success();
+  PERDURE_TRY(check_kind(found, path));
+  PERDURE_TRY(check_owner(found, path));
+  return check_writers(found, path);
+}
+
+// N3, of a directory: in a sticky one nobody but their owners removes or renames files.
+Status check_directory(int fd, const std::string& path, Trust trust) {
+  struct stat found{};
+  if (::fstat(fd, &found) != 0) return errno_status("fstat " + path, errno);
+  if (trust == Trust::anyone) return Status::success();
+  PERDURE_TRY(check_owner(found, path));
+  if ((found.st_mode & S_ISVTX) != 0) return Status::success();
+  return check_writers(found, path);
+}
+
+std::string without_trailing_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path.empty() ? "." : path;
+}
+
+// The directory behind a link, if this user or root made the link.
+Result<FileHandle> open_linked_directory(const std::string& path, Trust trust) {
+  struct stat link{};
+  if (::lstat(path.c_str(), &link) != 0) return errno_status("stat " + path, errno);
+  if (!S_ISLNK(link.st_mode)) {
+    return Status(Code::invalid_argument, path + " is not a directory; name one");
+  }
+  if (trust == Trust::own) PERDURE_TRY(check_owner(link, path));
+  const int fd = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return errno_status("open directory " + path, errno);
+  return FileHandle(fd);
+}
+
+Result<FileHandle> open_directory(const std::string& path, Trust trust) {
+  const int fd = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd >= 0) return FileHandle(fd);
+  if (errno == ELOOP || errno == ENOTDIR) return open_linked_directory(path, trust);
+  if (errno == ENOENT) return Status(Code::not_found, path + " does not exist");
+  return errno_status("open directory " + path, errno);
+}
+
+// A directory is no more durable than its name in the one above.
+Status make_one(const std::string& path) {
+  if (::mkdir(path.c_str(), directory_mode) != 0) {
+    if (errno == EEXIST) return Status::success();
+    return errno_status("make the directory " + path, errno);
+  }
+  return sync_directory_of(path);
+}
+
+// Who else may write the file of results that this user names is this user's matter.
+Result<FileHandle> output_of(int fd, const std::string& path, bool append) {
+  FileHandle handle(fd);
+  struct stat found{};
+  if (::fstat(fd, &found) != 0) return errno_status("fstat " + path, errno);
+  PERDURE_TRY(check_kind(found, path));
+  if (trust_unless(false) == Trust::own) PERDURE_TRY(check_owner(found, path));
+  if (!append && ::ftruncate(fd, 0) != 0) return errno_status("empty " + path, errno);
+  return handle;
+}
+
+}  // namespace
+
+std::string user_text(std::uint32_t uid) {
+  const std::string name = user_name(uid);
+  return "user " + (name.empty() ? std::to_string(uid) : name + " (" + std::to_string(uid) + ")");
+}
+
+Trust trust_unless(bool meant) {
+  const char* given = std::getenv("PERDURE_ANY_OWNER");
+  const bool set = given != nullptr && *given != '\0' && std::strcmp(given, "0") != 0;
+  return meant || set ? Trust::anyone : Trust::own;
+}
+
+Result<Directory> Directory::open(const std::string& path, Trust trust) {
+  const std::string place = without_trailing_slashes(path);
+  auto handle = open_directory(place, trust);
+  if (!handle.ok()) return handle.status();
+  PERDURE_TRY(check_directory(handle.value().fd(), place, trust));
+  return Directory(handle.take(), place, trust);
+}
+
+Result<Directory> Directory::make(const std::string& path, Trust trust) {
+  const std::string place = without_trailing_slashes(path);
+  for (std::size_t slash = place.find('/', 1); slash != std::string::npos;
+       slash = place.find('/', slash + 1)) {
+    const std::string above = place.substr(0, slash);
+    // One that is there and can't be written to, as /dev, is told from one that is not.
+    if (::access(above.c_str(), F_OK) != 0) PERDURE_TRY(make_one(above));
+  }
+  if (::access(place.c_str(), F_OK) != 0) PERDURE_TRY(make_one(place));
+  return open(place, trust);
+}
+
+bool Directory::exists() const {
+  struct stat found{};
+  return ::fstat(fd(), &found) == 0 && found.st_nlink > 0;
+}
+
+Result<FileHandle> Directory::checked(int fd, const std::string& name) const {
+  FileHandle handle(fd);
+  PERDURE_TRY(check_file(fd, path_of(name), trust_));
+  return handle;
+}
+
+Result<FileHandle> Directory::open_file(const std::string& name, Access access) const {
+  const int opened = open_at(fd(), name, open_flags(access));
+  if (opened < 0) return open_failed(fd(), name, path_of(name), errno);
+  return checked(opened, name);
+}
+
+Result<FileHandle> Directory::create_file(const std::string& name) const {
+  const int made =
+      open_at(fd(), name, open_flags(Access::read_write) | O_CREAT | O_EXCL, file_mode);
+  if (made < 0) return open_failed(fd(), name, path_of(name), errno);
+  return FileHandle(made);
+}
+
+Result<FileHandle> Directory::open_or_create(const std::string& name, bool group_writes) const {
+  const int flags = open_flags(Access::read_write);
+  for (int attempt = 0; attempt < create_attempts; ++attempt) {
+    const int opened = open_at(fd(), name, flags);
+    if (opened >= 0) {
+      FileHandle handle(opened);
+      PERDURE_TRY(check_file(opened, path_of(name), group_writes ? Trust::anyone : trust_));
+      return handle;
+    }
+    if (errno != ENOENT) return open_failed(fd(), name, path_of(name), errno);
+    const mode_t mode = group_writes ? shared_file_mode : file_mode;
+    const int made = open_at(fd(), name, flags | O_CREAT | O_EXCL, mode);
+    if (made >= 0) return FileHandle(made);
+    if (errno != EEXIST) return open_failed(fd(), name, path_of(name), errno);
+  }
+  return Status(Code::busy, path_of(name) + " is being made and removed all the time");
+}
+
+Status Directory::replace_file(const std::string& name, std::string_view bytes,
+                               const std::string& writer) const {
+  const std::string fresh = name + ".new" + writer;
+  PERDURE_TRY(remove_file(fresh));
+  auto file = create_file(fresh);
+  if (!file.ok()) return file.status();
+  Status status = write_all(file.value(), path_of(fresh), bytes);
+  if (status.ok() && ::fsync(file.value().fd()) != 0) {
+    status = errno_status("fsync " + path_of(fresh), errno);
+  }
+  if (status.ok()) status = rename_file(fresh, name);
+  if (!status.ok()) (void)remove_file(fresh);  // the first failure is the one to tell
+  return status;
+}
+
+Status Directory::rename_file(const std::string& from, const std::string& to) const {
+  if (::renameat(fd(), from.c_str(), fd(), to.c_str()) != 0) {
+    return errno_status("rename " + path_of(from) + " to " + to, errno);
+  }
+  return sync();
+}
+
+Status Directory::replace_link(const std::string& name, const std::string& target,
+                               const std::string& writer) const {
+  const std::string fresh = name + ".new" + writer;
+  PERDURE_TRY(remove_file(fresh));
+  if (::symlinkat(target.c_str(), fd(), fresh.c_str()) != 0) {
+    return errno_status("link " + path_of(fresh), errno);
+  }
+  return rename_file(fresh, name);
+}
+
+Result<std::string> Directory::read_link(const std::string& name) const {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t count = ::readlinkat(fd(), name.c_str(), target.data(), target.size());
+  if (count >= 0) return std::string(target.data(), static_cast<std::size_t>(count));
+  if (errno == ENOENT) return Status(Code::not_found, path_of(name) + " does not exist");
+  return errno_status("read the link " + path_of(name), errno);
+}
+
+Status Directory::remove_file(const std::string& name) const {
+  if (::unlinkat(fd(), name.c_str(), 0) == 0 || errno == ENOENT) return Status::success();
+  return errno_status("remove " + path_of(name), errno);
+}
+
+bool Directory::remove_directory(const std::string& name) const {
+  return ::unlinkat(fd(), name.c_str(), AT_REMOVEDIR) == 0;
+}
+
+bool Directory::holds(const std::string& name) const {
+  struct stat found{};
+  return ::fstatat(fd(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+Result<std::vector<std::string>> Directory::names() const {
+  // A descriptor of its own: closedir() closes it, and it has a position of its own.
+  const int own = open_at(fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* entries = own < 0 ? nullptr : ::fdopendir(own);
+  if (entries == nullptr) return errno_status("read the directory " + path_, errno);
+  std::vector<std::string> found;
+  while (const dirent* entry = ::readdir(entries)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") found.push_back(name);
+  }
+  ::closedir(entries);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+Status Directory::sync() const {
+  while (::fsync(fd()) != 0) {
+    if (errno == EINVAL) break;  // this file system has nothing to sync for a directory
+    if (errno != EINTR) return errno_status("fsync of the directory " + path_, errno);
+  }
+  return Status::success();
+}
+
+bool Directory::is_file(int file, const std::string& name) const {
+  struct stat held{};
+  struct stat named{};
+  return ::fstat(file, &held) == 0 &&
+         ::fstatat(fd(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+}
+
+PathParts split_path(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return {".", path};
+  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+Result<FileHandle> open_file(const std::string& path, Access access, Trust trust) {
+  const PathParts parts = split_path(path);
+  auto directory = Directory::open(parts.directory, trust);
+  if (!directory.ok()) return directory.status();
+  return directory.value().open_file(parts.name, access);
+}
+
+Result<FileHandle> create_file(const std::string& path, Trust trust) {
+  const PathParts parts = split_path(path);
+  auto directory = Directory::open(parts.directory, trust);
+  if (!directory.ok()) return directory.status();
+  return directory.value().create_file(parts.name);
+}
+
+Status remove_file(const std::string& path, Trust trust) {
+  const PathParts parts = split_path(path);
+  auto directory = Directory::open(parts.directory, trust);
+  if (directory.status().code() == Code::not_found) return Status::success();
+  if (!directory.ok()) return directory.status();
+  return directory.value().remove_file(parts.name);
+}
+
+bool remove_directory(const std::string& path) {
+  return ::rmdir(path.c_str()) == 0;
+}
+
+Result<FileHandle> open_input(const std::string& path) {
+  const int fd = open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return open_failed(AT_FDCWD, path, path, errno);
+  FileHandle handle(fd);
+  PERDURE_TRY(check_file(fd, path, Trust::anyone));
+  return handle;
+}
+
+Result<FileHandle> open_output(const std::string& path, bool append) {
+  const int flags = open_flags(Access::write) | (append ? O_APPEND : 0);
+  for (int attempt = 0; attempt < create_attempts; ++attempt) {
+    const int made = open_at(AT_FDCWD, path, flags | O_CREAT | O_EXCL, file_mode);
+    if (made >= 0) return FileHandle(made);
+    if (errno != EEXIST) return open_failed(AT_FDCWD, path, path, errno);
+    const int found = open_at(AT_FDCWD, path, flags);
+    if (found >= 0) return output_of(found, path, append);
+    if (errno != ENOENT) return open_failed(AT_FDCWD, path, path, errno);
+  }
+  return Status(Code::busy, path + " is being made and removed all the time");
+}
+
+Result<FileHandle> open_application_file(const std::string& path, int flags) {
+  const int fd = open_at(AT_FDCWD, path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+  if (fd < 0) return errno_status("open " + path, errno);
+  FileHandle handle(fd);
+  struct stat found{};
+  if (::fstat(fd, &found) != 0) return errno_status("fstat " + path, errno);
+  if (!S_ISREG(found.st_mode)) {
+    return Status(Code::unsupported,
+                  path + " is " + kind_text(found.st_mode) + ", not a regular file");
+  }
+  return handle;
+}
+
+FileHandle open_kernel_file(const std::string& path, int flags) {
+  return FileHandle(open_at(AT_FDCWD, path, flags | O_CLOEXEC));
+}
+
+std::string read_kernel_text(const std::string& path) {
+  const FileHandle file = open_kernel_file(path, O_RDONLY);
+  if (file.fd() < 0) return {};
+  auto text = read_rest(file, path, std::uint64_t{64} << 20U);
+  return text.ok() ? text.take() : std::string();
+}
+
+std::vector<std::string> kernel_names(const std::string& path) {
+  auto folder = Directory::open(path, Trust::anyone);
+  if (!folder.ok()) return {};
+  auto names = folder.value().names();
+  return names.ok() ? names.take() : std::vector<std::string>();
+}
+
+Result<std::string> read_rest(const FileHandle& file, const std::string& path,
+                              std::uint64_t bytes_max) {
+  std::string text;
+  std::array<char, 65536> chunk{};
+  for (;;) {
+    const ssize_t count = ::read(file.fd(), chunk.data(), chunk.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno_status("read " + path, errno);
+    if (count == 0) return text;
+    text.append(chunk.data(), static_cast<std::size_t>(count));
+    if (text.size() > bytes_max) {
+      return Status(Code::damaged, path + " is larger than the " + std::to_string(bytes_max) +
+                                       " bytes that a file of its kind may have");
+    }
+  }
+}
+
+Status write_all(const FileHandle& file, const std::string& path, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file.fd(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno_status("write " + path, errno);
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return Status::success();
+}
+
+}  // namespace perdure

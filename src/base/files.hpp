@@ -1,0 +1,134 @@
+// Files: the one place where Perdure opens, makes, replaces and removes them.
+//
+// Other users of the node can write to /dev/shm and /tmp, and names can be guessed. So what stands
+// under a name is not trusted: it may be a link to a file of the user's, a FIFO that nobody writes
+// to, or a whole pool that somebody planted. docs/security.md has the threats.
+//
+// Invariants
+//   N1  A name in a directory is resolved relative to the open directory, without following a link.
+//   N2  What is made is new (O_EXCL) and only for this user: 0600, directories 0700. The mode of
+//       what was found is never changed.
+//   N3  What was opened is a regular file with one link. Unless Trust::anyone was asked for, it and
+//       its directory belong to this user or to root, and nobody else may write to them; in a
+//       directory others may make files if it is sticky, as they can't replace ours there.
+//   N4  No call waits for what it opens: a FIFO, a device or a socket is an error at once.
+//
+// A path's last component may be a link of this user's or root's, if it leads to a directory; links
+// further up are followed, as what they lead to is checked.
+//
+// Threads: any; a Directory is not changed by its calls. Failure: a Status whose sentence names the
+// path, what was seen, and the remedy. Code::not_found only if there is nothing under the name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file_handle.hpp"
+#include "base/status.hpp"
+
+namespace perdure {
+
+enum class Trust : std::uint8_t {
+  own,     // N3
+  anyone,  // whoever may write it: the user said so, or it is not read as truth
+};
+
+// Trust::anyone if `meant`, or if PERDURE_ANY_OWNER is set to anything but 0.
+Trust trust_unless(bool meant);
+
+enum class Access : std::uint8_t { read, write, read_write };
+
+class Directory {
+ public:
+  static Result<Directory> open(const std::string& path, Trust trust = Trust::own);
+  // Makes it, and what is missing above it, if there is none.
+  static Result<Directory> make(const std::string& path, Trust trust = Trust::own);
+
+  const std::string& path() const { return path_; }
+  std::string path_of(const std::string& name) const { return path_ + "/" + name; }
+  int fd() const { return handle_.fd(); }
+  // Whether it still has a name.
+  bool exists() const;
+
+  Result<FileHandle> open_file(const std::string& name, Access access) const;
+  // For reading and writing. Code::wrong_state if there is something under that name.
+  Result<FileHandle> create_file(const std::string& name) const;
+  // For files that several processes share and any of them makes. `group_writes`: made 0660, and
+  // members of its group may write it; for directories that an administrator gives to a group.
+  Result<FileHandle> open_or_create(const std::string& name, bool group_writes = false) const;
+  // Whole and durable, or as before. Writers at the same time need different `writer`s: the name
+  // is NAME.newWRITER meanwhile, and a file of that name is removed first.
+  Status replace_file(const std::string& name, std::string_view bytes,
+                      const std::string& writer = "") const;
+  // Renames, also over an existing file, and makes it durable.
+  Status rename_file(const std::string& from, const std::string& to) const;
+  // A link named `name` to `target`, in place of the one before; as replace_file().
+  Status replace_link(const std::string& name, const std::string& target,
+                      const std::string& writer) const;
+  // Where a link leads to; Code::not_found if there is none.
+  Result<std::string> read_link(const std::string& name) const;
+  // What is not there is removed.
+  Status remove_file(const std::string& name) const;
+  // Only an empty one; false if it is not, or can't be.
+  bool remove_directory(const std::string& name) const;
+
+  // Whether anything has that name.
+  bool holds(const std::string& name) const;
+  // All but "." and "..", sorted.
+  Result<std::vector<std::string>> names() const;
+  // Makes names durable.
+  Status sync() const;
+  // Whether the file behind `fd` is the one of that name.
+  bool is_file(int fd, const std::string& name) const;
+
+ private:
+  Directory(FileHandle handle, std::string path, Trust trust)
+      : handle_(std::move(handle)), path_(std::move(path)), trust_(trust) {}
+  Result<FileHandle> checked(int fd, const std::string& name) const;
+
+  FileHandle handle_;
+  std::string path_;
+  Trust trust_ = Trust::own;
+};
+
+// A path as the directory and the name in it: "a/b" is {"a", "b"}, "b" is {".", "b"}.
+struct PathParts {
+  std::string directory;
+  std::string name;
+};
+PathParts split_path(const std::string& path);
+
+// A file by its path, with its directory checked as well.
+Result<FileHandle> open_file(const std::string& path, Access access, Trust trust = Trust::own);
+Result<FileHandle> create_file(const std::string& path, Trust trust = Trust::own);
+Status remove_file(const std::string& path, Trust trust = Trust::own);
+// An empty directory; false if it is not removed.
+bool remove_directory(const std::string& path);
+
+// A file that the user named for reading, whoever's it is: links are followed.
+Result<FileHandle> open_input(const std::string& path);
+// A file that the user named for results: made, or emptied if it is this user's regular file. Its
+// directory may be anyone's. `append` keeps what it holds.
+Result<FileHandle> open_output(const std::string& path, bool append = false);
+// The application's own file, with the flags of open(2): whatever the application may open, but for
+// what N4 says.
+Result<FileHandle> open_application_file(const std::string& path, int flags);
+
+// A file of /proc or /sys. The handle is -1, and errno set, where it can't be opened.
+FileHandle open_kernel_file(const std::string& path, int flags);
+// All of one, "" where it can't be read.
+std::string read_kernel_text(const std::string& path);
+// The names in a folder of /proc or /sys, sorted; none where it can't be read.
+std::vector<std::string> kernel_names(const std::string& path);
+
+// All that follows in the file. Code::damaged if that is more than `bytes_max`.
+Result<std::string> read_rest(const FileHandle& file, const std::string& path,
+                              std::uint64_t bytes_max);
+Status write_all(const FileHandle& file, const std::string& path, std::string_view bytes);
+
+// "user alice (1000)".
+std::string user_text(std::uint32_t uid);
+
+}  // namespace perdure

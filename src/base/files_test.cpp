@@ -1,0 +1,243 @@
+// files: what stands under a name is not trusted. Attacks are made by a second user where the test
+// runs as root; otherwise those tests are skipped.
+#include "base/files.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <sstream>
+
+namespace perdure {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uid_t stranger = 65533;
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    ::unsetenv("PERDURE_ANY_OWNER");
+    std::string name = (fs::temp_directory_path() / "perdure-files-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    root_ = name;
+  }
+  void TearDown() override {
+    ::unsetenv("PERDURE_ANY_OWNER");
+    fs::remove_all(root_);
+  }
+
+  std::string at(const std::string& name) const { return (root_ / name).string(); }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(at(name), std::ios::binary) << text;
+  }
+  std::string read(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(at(name), std::ios::binary).rdbuf();
+    return text.str();
+  }
+  mode_t mode(const std::string& name) const {
+    struct stat found{};
+    EXPECT_EQ(::stat(at(name).c_str(), &found), 0);
+    return found.st_mode & 07777U;
+  }
+  Directory own() const {
+    auto directory = Directory::open(root_.string());
+    EXPECT_TRUE(directory.ok()) << directory.status().message();
+    return directory.take();
+  }
+  fs::path root_;
+};
+
+// Does it as another user, in a process of its own.
+void as_stranger(const std::function<bool()>& act) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const bool changed = ::setresgid(stranger, stranger, stranger) == 0 &&
+                         ::setresuid(stranger, stranger, stranger) == 0;
+    ::umask(0);
+    ::_exit(changed && act() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+}
+
+// What an attacker may put under a name instead of a file.
+void make_socket(const std::string& path) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  ASSERT_LT(path.size(), sizeof address.sun_path);
+  std::copy(path.begin(), path.end(), std::begin(address.sun_path));
+  EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ::close(fd);
+}
+
+TEST_F(Files, a_made_file_is_for_this_user_only_whatever_the_umask_says) {
+  const mode_t before = ::umask(0);
+  EXPECT_TRUE(own().create_file("f").ok());
+  EXPECT_TRUE(own().open_or_create("g").ok());
+  EXPECT_TRUE(own().replace_file("h", "x").ok());
+  EXPECT_TRUE(open_output(at("i")).ok());
+  EXPECT_TRUE(Directory::make(at("a/b")).ok());
+  ::umask(before);
+  for (const char* name : {"f", "g", "h", "i"}) EXPECT_EQ(mode(name), 0600U) << name;
+  for (const char* name : {"a", "a/b"}) EXPECT_EQ(mode(name), 0700U) << name;
+}
+
+TEST_F(Files, the_mode_of_a_found_directory_is_never_changed) {
+  for (const mode_t wanted : {02755U, 01777U, 0500U, 0755U}) {
+    ASSERT_EQ(::chmod(root_.c_str(), wanted), 0);
+    EXPECT_TRUE(Directory::make(root_.string()).ok());
+    EXPECT_EQ(mode(""), wanted);
+  }
+}
+
+TEST_F(Files, a_directory_that_others_may_write_is_refused_unless_it_is_sticky_or_meant) {
+  ASSERT_EQ(::chmod(root_.c_str(), 0777), 0);
+  const auto refused = Directory::open(root_.string());
+  ASSERT_EQ(refused.status().code(), Code::foreign);
+  EXPECT_NE(refused.status().message().find("chmod go-w"), std::string::npos);
+  EXPECT_NE(refused.status().message().find("PERDURE_ANY_OWNER"), std::string::npos);
+  EXPECT_TRUE(Directory::open(root_.string(), Trust::anyone).ok());
+  ::setenv("PERDURE_ANY_OWNER", "1", 1);
+  EXPECT_TRUE(Directory::open(root_.string(), trust_unless(false)).ok());
+  ::setenv("PERDURE_ANY_OWNER", "0", 1);
+  EXPECT_EQ(trust_unless(false), Trust::own);
+  ASSERT_EQ(::chmod(root_.c_str(), 01777), 0);
+  EXPECT_TRUE(Directory::open(root_.string()).ok());
+}
+
+TEST_F(Files, a_group_that_may_write_is_refused_unless_it_is_the_users_own) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to give a directory to another group";
+  ASSERT_EQ(::chown(root_.c_str(), 0, 12345), 0);
+  ASSERT_EQ(::chmod(root_.c_str(), 02775), 0);
+  EXPECT_EQ(Directory::open(root_.string()).status().code(), Code::foreign);
+  ASSERT_EQ(::chown(root_.c_str(), 0, 0), 0);  // the group "root" of the user "root"
+  ASSERT_EQ(::chmod(root_.c_str(), 0775), 0);
+  EXPECT_TRUE(Directory::open(root_.string()).ok());
+}
+
+TEST_F(Files, a_link_under_a_name_is_never_followed) {
+  write("precious", "results of a month");
+  fs::create_symlink(at("precious"), at("link"));
+  fs::create_symlink(at("nothing"), at("dangling"));
+  for (const char* name : {"link", "dangling"}) {
+    EXPECT_EQ(own().open_file(name, Access::read_write).status().code(), Code::foreign) << name;
+    EXPECT_EQ(own().open_or_create(name).status().code(), Code::foreign) << name;
+    EXPECT_EQ(own().create_file(name).status().code(), Code::wrong_state) << name;
+    EXPECT_EQ(open_output(at(name)).status().code(), Code::foreign) << name;
+  }
+  fs::create_symlink(at("precious"), at("job.new"));
+  EXPECT_TRUE(own().replace_file("job", "ours").ok());
+  EXPECT_TRUE(own().replace_file("link", "ours").ok());  // the link itself is replaced
+  EXPECT_EQ(read("precious"), "results of a month");
+  EXPECT_EQ(read("link"), "ours");
+  EXPECT_FALSE(fs::exists(at("nothing")));
+}
+
+TEST_F(Files, a_second_name_of_a_file_is_refused) {
+  write("precious", "results");
+  fs::create_hard_link(at("precious"), at("job"));
+  EXPECT_EQ(own().open_file("job", Access::read_write).status().code(), Code::foreign);
+  EXPECT_EQ(open_output(at("job")).status().code(), Code::foreign);
+  EXPECT_EQ(read("precious"), "results");
+}
+
+TEST_F(Files, whatever_is_no_regular_file_is_an_error_at_once) {
+  ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
+  ASSERT_EQ(::mkdir(at("directory").c_str(), 0700), 0);
+  make_socket(at("socket"));
+  std::vector<std::string> names = {"fifo", "directory", "socket"};
+  if (::mknod(at("device").c_str(), S_IFCHR | 0600, makedev(1, 5)) == 0) names.push_back("device");
+  for (const std::string& name : names) {
+    for (const Access access : {Access::read, Access::write, Access::read_write}) {
+      EXPECT_EQ(own().open_file(name, access).status().code(), Code::foreign) << name;
+    }
+    EXPECT_EQ(own().open_or_create(name).status().code(), Code::foreign) << name;
+    EXPECT_EQ(open_input(at(name)).status().code(), Code::foreign) << name;
+    EXPECT_EQ(open_output(at(name)).status().code(), Code::foreign) << name;
+    EXPECT_FALSE(open_application_file(at(name), O_RDWR).ok()) << name;
+    EXPECT_NE(own().open_file(name, Access::read).status().message().find(at(name)),
+              std::string::npos);
+  }
+}
+
+TEST_F(Files, what_another_user_planted_is_refused_and_named) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to act as a second user";
+  ASSERT_EQ(::chmod(root_.c_str(), 01777), 0);
+  const std::string file = at("job");
+  const std::string folder = at("pool");
+  const std::string link = at("link");
+  fs::create_directory(at("mine"));
+  ::chmod(root_.c_str(), 01777);
+  as_stranger([&] {
+    std::ofstream(file) << "planted";
+    return ::mkdir(folder.c_str(), 0777) == 0 && ::symlink(at("mine").c_str(), link.c_str()) == 0;
+  });
+  const auto planted = own().open_file("job", Access::read);
+  ASSERT_EQ(planted.status().code(), Code::foreign);
+  EXPECT_NE(planted.status().message().find("belongs to user 65533"), std::string::npos)
+      << planted.status().message();
+  EXPECT_EQ(Directory::open(folder).status().code(), Code::foreign);
+  EXPECT_EQ(Directory::open(folder + "/").status().code(), Code::foreign);
+  EXPECT_EQ(Directory::make(folder).status().code(), Code::foreign);
+  EXPECT_EQ(Directory::open(link).status().code(), Code::foreign);
+  EXPECT_EQ(Directory::open(link + "/").status().code(), Code::foreign);
+  EXPECT_EQ(open_output(file).status().code(), Code::foreign);
+  EXPECT_EQ(read("job"), "planted");
+}
+
+TEST_F(Files, a_link_of_ones_own_to_a_directory_is_fine) {
+  fs::create_directory(at("scratch"));
+  fs::create_directory_symlink(at("scratch"), at("link"));
+  auto directory = Directory::open(at("link"));
+  ASSERT_TRUE(directory.ok()) << directory.status().message();
+  EXPECT_TRUE(directory.value().create_file("f").ok());
+  EXPECT_TRUE(fs::exists(at("scratch/f")));
+}
+
+TEST_F(Files, a_replaced_file_is_whole_and_leaves_nothing_beside_it) {
+  write("f.new", "of a process that died");
+  EXPECT_TRUE(own().replace_file("f", "one").ok());
+  EXPECT_TRUE(own().replace_file("f", "two", "-7").ok());
+  EXPECT_EQ(read("f"), "two");
+  EXPECT_EQ(own().names().value(), std::vector<std::string>{"f"});
+}
+
+TEST_F(Files, a_name_that_is_not_there_is_told_from_one_that_cannot_be_used) {
+  EXPECT_EQ(own().open_file("none", Access::read).status().code(), Code::not_found);
+  EXPECT_EQ(Directory::open(at("none")).status().code(), Code::not_found);
+  EXPECT_EQ(open_file(at("none/f"), Access::read).status().code(), Code::not_found);
+  EXPECT_TRUE(own().remove_file("none").ok());
+  EXPECT_TRUE(remove_file(at("none/f")).ok());
+  write("f", "x");
+  EXPECT_EQ(Directory::open(at("f")).status().code(), Code::invalid_argument);
+  EXPECT_EQ(Directory::open(at("f/")).status().code(), Code::invalid_argument);
+}
+
+TEST_F(Files, no_more_is_read_than_a_file_of_its_kind_may_have) {
+  write("f", std::string(1000, 'x'));
+  auto file = own().open_file("f", Access::read);
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(read_rest(file.value(), "f", 999).status().code(), Code::damaged);
+  auto again = own().open_file("f", Access::read);
+  EXPECT_EQ(read_rest(again.value(), "f", 1000).value().size(), 1000U);
+}
+
+}  // namespace
+}  // namespace perdure
