@@ -234,6 +234,11 @@ Result<Directory> Directory::make(const std::string& path, Trust trust) {
   return open(place, trust);
 }
 
+std::uint32_t Directory::owner() const {
+  struct stat found{};
+  return ::fstat(fd(), &found) == 0 ? found.st_uid : ~std::uint32_t{0};
+}
+
 bool Directory::exists() const {
   struct stat found{};
   return ::fstat(fd(), &found) == 0 && found.st_nlink > 0;

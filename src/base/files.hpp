@@ -49,6 +49,7 @@ class Directory {
   const std::string& path() const { return path_; }
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
   int fd() const { return handle_.fd(); }
+  std::uint32_t owner() const;
   // Whether it still has a name.
   bool exists() const;
 

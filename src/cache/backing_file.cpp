@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/files.hpp"
+
 namespace perdure {
 namespace {
 
@@ -25,17 +27,11 @@ int open_flags(BackingFile::Access access) {
 }  // namespace
 
 Result<BackingFile> BackingFile::open(const std::string& path, Access access) {
-  int fd = -1;
-  do {
-    fd = ::open(path.c_str(), open_flags(access) | O_CLOEXEC);
-  } while (fd < 0 && errno == EINTR);
-  if (fd < 0) return errno_status("open " + path, errno);
-  BackingFile file(FileHandle(fd), path);
+  auto handle = open_application_file(path, open_flags(access));
+  if (!handle.ok()) return handle.status();
+  BackingFile file(handle.take(), path);
   struct stat status{};
-  if (::fstat(fd, &status) != 0) return errno_status("fstat " + path, errno);
-  if (!S_ISREG(status.st_mode)) {
-    return Status(Code::unsupported, path + " is not a regular file");
-  }
+  if (::fstat(file.handle_.fd(), &status) != 0) return errno_status("fstat " + path, errno);
   file.device_ = status.st_dev;
   file.inode_ = status.st_ino;
   file.access_ = access;

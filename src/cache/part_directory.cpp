@@ -1,6 +1,5 @@
 #include "cache/part_directory.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -12,9 +11,9 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 
 #include "base/checksum.hpp"
+#include "base/files.hpp"
 #include "pmem/file_device.hpp"
 
 namespace perdure {
@@ -28,10 +27,8 @@ struct BootId {
 
 BootId boot_id() {
   BootId id;
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string text;
-  std::getline(file, text);
-  std::erase(text, '-');
+  std::string text = read_kernel_text("/proc/sys/kernel/random/boot_id");
+  std::erase_if(text, [](char letter) { return letter == '-' || letter == '\n'; });
   if (text.size() != 32) return id;
   id.words[0] = std::stoull(text.substr(0, 16), nullptr, 16);
   id.words[1] = std::stoull(text.substr(16), nullptr, 16);
@@ -43,39 +40,28 @@ bool is_same_boot(const PartHeaderFormat& header) {
   return std::memcmp(header.boot, now.words, sizeof header.boot) == 0;
 }
 
-// A part is no more durable than the names of the directories above it.
-Status make_one_directory(const std::string& directory, mode_t mode) {
-  if (::mkdir(directory.c_str(), mode) == 0) return sync_directory_of(directory);
-  if (errno == EEXIST) return Status::success();
-  return errno_status("make the directory " + directory, errno);
+// Parts are read as truth, and written back to the user's files.
+Trust trusted() {
+  return trust_unless(false);
 }
 
-Status make_directory(const std::string& directory) {
-  for (std::size_t slash = directory.find('/', 1); slash != std::string::npos;
-       slash = directory.find('/', slash + 1)) {
-    const std::string above = directory.substr(0, slash);
-    // One that is there and can't be written to, as /dev, is told from one that is not.
-    if (::access(above.c_str(), F_OK) != 0) PERDURE_TRY(make_one_directory(above, 0777));
-  }
-  return make_one_directory(directory, 0700);
+Result<Directory> open_directory(const std::string& directory, bool make) {
+  return make ? Directory::make(directory, trusted()) : Directory::open(directory, trusted());
 }
 
 // C3. A directory that was removed while its lock was waited for is made anew.
-Result<FileHandle> lock_directory(const std::string& directory, bool make) {
+Result<Directory> lock_directory(const std::string& directory, bool make) {
   while (true) {
-    if (make) PERDURE_TRY(make_directory(directory));
-    FileHandle handle(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (handle.fd() < 0) {
-      if (make && errno == ENOENT) continue;
-      if (errno == ENOENT) return Status(Code::not_found, "there is no directory " + directory);
-      return errno_status("open directory " + directory, errno);
+    auto opened = open_directory(directory, make);
+    if (!opened.ok()) {
+      if (make && opened.status().code() == Code::not_found) continue;
+      return opened;
     }
-    while (::flock(handle.fd(), LOCK_EX) != 0) {
+    while (::flock(opened.value().fd(), LOCK_EX) != 0) {
       if (errno != EINTR) return errno_status("lock directory " + directory, errno);
     }
-    struct stat status{};
-    if (::fstat(handle.fd(), &status) == 0 && status.st_nlink > 0) return handle;
-    if (!make) return Status(Code::not_found, "there is no directory " + directory);
+    if (opened.value().exists()) return opened;
+    if (!make) return Status(Code::not_found, directory + " does not exist");
   }
 }
 
@@ -92,10 +78,7 @@ Result<bool> try_lock(const FileHandle& handle, Lock lock, const std::string& pa
 }
 
 Result<FileHandle> open_for_lock(const std::string& path) {
-  FileHandle handle(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (handle.fd() < 0 && errno == ENOENT) return Status(Code::not_found, "no part " + path);
-  if (handle.fd() < 0) return errno_status("open " + path, errno);
-  return handle;
+  return open_file(path, Access::read_write, trusted());
 }
 
 std::string undo_path(const std::string& path) {
@@ -105,6 +88,7 @@ std::string undo_path(const std::string& path) {
 Result<std::unique_ptr<CachePart>> attach(const std::string& path) {
   FileDeviceOptions options;
   options.shared = true;
+  options.trust = trusted();
   auto device = open_file_device(path, options);
   if (!device.ok()) return device.status();
   auto part = CachePart::attach(device.take());
@@ -150,10 +134,9 @@ Result<bool> lock_alone(const FileHandle& handle, const std::string& path) {
 
 // A part whose making was cut short has no header yet, and no byte of anybody.
 bool is_unborn(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  const auto file = open_file(path, Access::read, trusted());
   std::uint64_t magic = 0;
-  file.read(reinterpret_cast<char*>(&magic), sizeof magic);
-  return magic == 0;
+  return file.ok() && ::pread(file.value().fd(), &magic, sizeof magic, 0) >= 0 && magic == 0;
 }
 
 Status recover_from(CachePart& part, const BackingFile& backing,
@@ -175,27 +158,23 @@ Status recover_from(CachePart& part, const BackingFile& backing,
 }
 
 // The part first: an undo log without a part is nobody's.
-Status remove_file(const std::string& path) {
-  for (const std::string& file : {path, undo_path(path)}) {
-    if (::unlink(file.c_str()) != 0 && errno != ENOENT) {
-      return errno_status("remove " + file, errno);
-    }
-  }
-  return Status::success();
+Status remove_part(const std::string& path) {
+  PERDURE_TRY(remove_file(path, trusted()));
+  return remove_file(undo_path(path), trusted());
 }
 
 // The default directory goes when it is empty; a user's own stays.
 void tidy_directory(const std::string& directory) {
   const std::string ours = default_part_directory();
   if (!directory.starts_with(ours)) return;
-  if (directory != ours) ::rmdir(directory.c_str());
-  ::rmdir(ours.c_str());
+  if (directory != ours) remove_directory(directory);
+  remove_directory(ours);
 }
 
 // C2, for a part that nobody uses.
 Status settle_leftover(const std::string& file, const BackingFile& backing,
                        const std::optional<GroupVersion>& restored) {
-  if (is_unborn(file)) return remove_file(file);
+  if (is_unborn(file)) return remove_part(file);
   auto part = attach(file);
   if (!part.ok()) {
     return {part.status().code(), part.status().message() + "; `perdure cache discard` removes it"};
@@ -214,7 +193,7 @@ Status settle_leftover(const std::string& file, const BackingFile& backing,
   WriteBackTally tally;
   PERDURE_TRY(recover_from(*part.value(), backing, version, tally));
   part.value().reset();
-  return remove_file(file);
+  return remove_part(file);
 }
 
 Result<PartGeometry> choose_geometry(const PartWish& wish) {
@@ -261,10 +240,11 @@ Result<OpenPart> open_locked(const std::string& directory, const std::string& fi
 
 Status create_undo(const std::string& path, const PartGeometry& geometry,
                    const PartIdentity& identity) {
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return errno_status("remove " + path, errno);
+  PERDURE_TRY(remove_file(path, trusted()));
   FileDeviceOptions options;
   options.create = true;
   options.shared = true;
+  options.trust = trusted();
   options.sparse_bytes = UndoGeometry{geometry.blocks, identity.layout.block_bytes}.file_bytes();
   return open_file_device(path, options).status();
 }
@@ -279,6 +259,7 @@ Result<OpenPart> create_part(const PartWish& wish, const std::string& file,
   FileDeviceOptions options;
   options.create = true;
   options.shared = true;
+  options.trust = trusted();
   options.sparse_bytes = part_file_bytes(identity.layout, geometry.value());
   auto device = open_file_device(file, options);
   if (!device.ok()) return device.status();
@@ -288,7 +269,7 @@ Result<OpenPart> create_part(const PartWish& wish, const std::string& file,
     made = CachePart::format(*device.value(), identity, geometry.value(), wish.file_bytes);
   }
   if (!made.ok()) {
-    (void)remove_file(file);  // the first failure is the one to tell
+    (void)remove_part(file);  // the first failure is the one to tell
     return made;
   }
   auto open = open_locked(wish.directory, file, false);
@@ -402,7 +383,7 @@ Status leave_part(OpenPart open, bool keep) {
   if (!finished.ok()) return finished.status();
   if (!finished.value()) return Status::success();
   open.part.reset();
-  PERDURE_TRY(remove_file(open.path));
+  PERDURE_TRY(remove_part(open.path));
   tidy_directory(open.directory);
   return Status::success();
 }
@@ -411,10 +392,9 @@ Result<std::vector<FoundPart>> list_parts(const std::string& directory) {
   auto locked = lock_directory(directory, false);
   if (!locked.ok()) return locked.status();
   std::vector<FoundPart> found;
-  DIR* entries = ::opendir(directory.c_str());
-  if (entries == nullptr) return errno_status("read directory " + directory, errno);
-  while (const dirent* entry = ::readdir(entries)) {
-    const std::string name = entry->d_name;
+  auto names = locked.value().names();
+  if (!names.ok()) return names.status();
+  for (const std::string& name : names.value()) {
     if (!name.ends_with(part_suffix)) continue;
     FoundPart part;
     part.file = directory + "/" + name;
@@ -438,9 +418,6 @@ Result<std::vector<FoundPart>> list_parts(const std::string& directory) {
     }
     found.push_back(std::move(part));
   }
-  ::closedir(entries);
-  std::sort(found.begin(), found.end(),
-            [](const FoundPart& a, const FoundPart& b) { return a.file < b.file; });
   return found;
 }
 
@@ -468,7 +445,7 @@ Result<WriteBackTally> recover_part(const std::string& directory, const std::str
   if (!claimed.ok()) return claimed.status();
   WriteBackTally tally;
   if (is_unborn(file)) {  // of a job that was killed while it opened the file
-    PERDURE_TRY(remove_file(file));
+    PERDURE_TRY(remove_part(file));
     tidy_directory(directory);
     return tally;
   }
@@ -479,7 +456,7 @@ Result<WriteBackTally> recover_part(const std::string& directory, const std::str
   if (!part.value()->in_group()) version.reset();
   PERDURE_TRY(recover_from(*part.value(), backing.value(), version, tally));
   part.value().reset();
-  PERDURE_TRY(remove_file(file));
+  PERDURE_TRY(remove_part(file));
   tidy_directory(directory);
   return tally;
 }
@@ -489,7 +466,7 @@ Status discard_part(const std::string& directory, const std::string& file) {
   if (!locked.ok()) return locked.status();
   auto claimed = claim_leftover(file);
   if (!claimed.ok()) return claimed.status();
-  PERDURE_TRY(remove_file(file));
+  PERDURE_TRY(remove_part(file));
   tidy_directory(directory);
   return Status::success();
 }

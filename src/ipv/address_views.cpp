@@ -46,10 +46,10 @@ Result<unsigned> AddressViews::add_place(FilePages pages) {
   if (!reading.ok()) return reading.status();
   auto writing = make_home(pages, ViewAccess::write);
   if (!writing.ok()) return writing.status();
-  const int fd = ::open(pages.file.path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return errno_status("open " + pages.file.path, errno);
+  auto file = open_shared_file(pages);
+  if (!file.ok()) return file.status();
   const int flags = pages.file.map_sync ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED;
-  places_.push_back({{reading.value(), writing.value()}, FileHandle(fd), pages.offset, flags});
+  places_.push_back({{reading.value(), writing.value()}, file.take(), pages.offset, flags});
   return static_cast<unsigned>(places_.size() - 1);
 }
 

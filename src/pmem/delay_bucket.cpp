@@ -1,6 +1,5 @@
 #include "pmem/delay_bucket.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -8,14 +7,16 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
 #include <sstream>
 #include <utility>
+
+#include "base/files.hpp"
 
 namespace perdure {
 namespace {
 
 constexpr std::uint32_t most_entries = 1024;
+const std::string memory_directory = "/dev/shm";
 constexpr std::uint64_t bucket_magic = 0x31746b6275636b74U;
 
 struct Entry {
@@ -27,9 +28,7 @@ struct Entry {
 // The start time of a living process, or 0. Fields 3 (state) and 22 (start) of /proc/PID/stat,
 // counted behind the last ')' because the name before it may contain anything.
 std::uint64_t start_of(int pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  if (!std::getline(file, text)) return 0;
+  const std::string text = read_kernel_text("/proc/" + std::to_string(pid) + "/stat");
   const std::size_t name_end = text.rfind(')');
   if (name_end == text.npos) return 0;
   std::istringstream fields(text.substr(name_end + 1));
@@ -148,11 +147,17 @@ Result<std::unique_ptr<DelayBucket>> DelayBucket::attach(const std::string& name
     own->sharers.store(1, std::memory_order_relaxed);
     return std::unique_ptr<DelayBucket>(new DelayBucket(name, own, FileHandle()));
   }
+  auto shared_memory = Directory::open(memory_directory);
+  if (!shared_memory.ok()) return shared_memory.status();
+  if (name.front() != '/' || name.find('/', 1) != std::string::npos) {
+    return Status(Code::invalid_argument, "delay bucket " + name +
+                                              ": its name must look like "
+                                              "/perdure-1");
+  }
   for (;;) {
-    FileHandle object(::shm_open(name.c_str(), O_RDWR | O_CREAT, 0600));
-    if (object.fd() < 0) {
-      return errno_status("delay bucket " + name + " (its name must look like /perdure-1)", errno);
-    }
+    auto opened = shared_memory.value().open_or_create(name.substr(1));
+    if (!opened.ok()) return opened.status();
+    FileHandle object = opened.take();
     const Locked locked(object.fd());
     Result<void*> mapped = map_object(object.fd(), name, sizeof(Shared));
     if (!mapped.ok()) return mapped.status();
@@ -180,7 +185,7 @@ DelayBucket::~DelayBucket() {
     shared_->remove(owner_pid_);
     if (sharers() == 0) {
       shared_->retired = 1;
-      ::shm_unlink(name_.c_str());
+      (void)remove_file(memory_directory + name_);
     }
   }
   ::munmap(shared_, sizeof(Shared));

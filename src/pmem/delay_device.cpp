@@ -86,6 +86,7 @@ class DelayDevice final : public Device {
     counters.model_ns += owed_ps_.load(std::memory_order_relaxed) / ps_per_ns;
     return counters;
   }
+  Status check() const override { return wrapped_->check(); }
   Status resize(std::uint64_t size_bytes) override { return wrapped_->resize(size_bytes); }
   Status allocate(std::uint64_t offset, std::size_t count) override {
     return wrapped_->allocate(offset, count);

@@ -15,8 +15,8 @@
 //       shared file, file_device.hpp) must be given space by allocate() first.
 //
 // Threads: store, copy, flush, fence and allocate may be called from several threads on disjoint
-// ranges; everything else from one thread. Failure: only resize(), allocate(), discard() and
-// fence() can fail.
+// ranges; everything else from one thread. Failure: only resize(), allocate(), discard(), fence()
+// and check() can fail.
 #pragma once
 
 #include <cstddef>
@@ -92,6 +92,10 @@ class Device {
 
   // Returns when all flushes and copies of this thread before it are durable.
   virtual Status fence() = 0;
+
+  // Whether what is durable can be found again: Code::io_error if the file was removed, or cut,
+  // while it is open.
+  virtual Status check() const { return Status::success(); }
 };
 
 }  // namespace perdure

@@ -49,39 +49,21 @@ Status classify(OpenFile& file, FileKind wanted) {
   return Status::success();
 }
 
-Status open_failed(const std::string& path, const FileDeviceOptions& options, int error_number) {
-  const std::string text = "open " + path + ": " + std::strerror(error_number);
-  switch (error_number) {
-    case ENOENT:
-      return {Code::not_found, text + (options.create ? "; make its directory first"
-                                                      : "; there is no such pool file, create it")};
-    case EEXIST:
-      return {Code::wrong_state, text + "; open it without creating it, or remove it first"};
-    case EISDIR:
-      return {Code::invalid_argument, text + "; name a file, not a directory"};
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return {Code::io_error, text + "; choose a path that this user may write, or open read-only"};
-    default:
-      return errno_status("open " + path, error_number);
+// What the caller can do about it.
+Status open_failed(const Status& status, const FileDeviceOptions& options) {
+  const bool lacks_directory = options.create && status.code() == Code::not_found;
+  if (lacks_directory) return {status.code(), status.message() + "; make its directory first"};
+  if (status.code() == Code::not_found) {
+    return {status.code(), status.message() + "; there is no such pool file, create it"};
   }
+  return status;
 }
 
 Result<FileHandle> open_handle(const std::string& path, const FileDeviceOptions& options) {
-  const int access = options.read_only ? O_RDONLY : O_RDWR;
-  const int create = options.create ? O_CREAT | O_EXCL : 0;
-  int fd = -1;
-  do {
-    fd = ::open(path.c_str(), access | create | O_CLOEXEC, 0666);
-  } while (fd < 0 && errno == EINTR);
-  if (fd < 0) return open_failed(path, options, errno);
-  FileHandle handle(fd);
-  struct stat status{};
-  if (::fstat(fd, &status) != 0) return errno_status("fstat " + path, errno);
-  if (!S_ISREG(status.st_mode)) {
-    return Status(Code::invalid_argument, path + " is not a regular file; name one");
-  }
+  const Access access = options.read_only ? Access::read : Access::read_write;
+  auto handle =
+      options.create ? create_file(path, options.trust) : open_file(path, access, options.trust);
+  if (!handle.ok()) return open_failed(handle.status(), options);
   return handle;
 }
 
@@ -128,7 +110,7 @@ Result<std::unique_ptr<Device>> open_file_device(const std::string& path,
   Result<FileHandle> handle = open_handle(path, options);
   if (!handle.ok()) return handle.status();
   Result<std::unique_ptr<Device>> device = open_opened(handle.take(), path, options);
-  if (!device.ok() && options.create) ::unlink(path.c_str());  // created above, and of no use
+  if (!device.ok() && options.create) (void)remove_file(path, options.trust);  // made above, no use
   return device;
 }
 

@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 
+#include "base/files.hpp"
 #include "base/status.hpp"
 #include "pmem/device.hpp"
 
@@ -32,6 +33,7 @@ struct FileDeviceOptions {
   bool create = false;     // the file must not exist yet; otherwise it must
   bool read_only = false;  // takes no lock, and no verb that writes may be called
   std::uint32_t lock_wait_ms = 10000;
+  Trust trust = Trust::own;  // whose file and directory may be (base/files.hpp)
   // Several processes of the node open the file: it is not locked, and the holes of a file that is
   // created with `sparse_bytes` stay until Device::allocate() fills them.
   bool shared = false;

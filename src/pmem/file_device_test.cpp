@@ -206,12 +206,14 @@ TEST_P(FileDeviceTest, refuses_paths_that_can_not_be_right_with_a_remedy) {
   create_pool().reset();
   const Status existing = open_error(pool(), {.create = true});
   EXPECT_EQ(existing.code(), Code::wrong_state);
-  EXPECT_TRUE(says(existing, "remove it")) << existing.message();
+  EXPECT_TRUE(says(existing, "have it removed")) << existing.message();
   const Status nowhere = open_error(directory() / "no/pool", {.create = true});
   EXPECT_EQ(nowhere.code(), Code::not_found);
   EXPECT_TRUE(says(nowhere, "directory")) << nowhere.message();
-  EXPECT_EQ(open_error(directory().path(), {}).code(), Code::invalid_argument);
-  EXPECT_EQ(open_error("/dev/null", {}).code(), Code::invalid_argument);
+  EXPECT_EQ(open_error(directory() / "no/pool", {}).code(), Code::not_found);
+  const std::string name = std::filesystem::path(directory().path()).filename();
+  EXPECT_TRUE(says(open_error(directory() / ("../" + name), {}), "a directory"));
+  EXPECT_TRUE(says(open_error("/dev/null", {.trust = Trust::anyone}), "a device"));
   EXPECT_EQ(open_error(pool(), {.create = true, .read_only = true}).code(), Code::invalid_argument);
 }
 

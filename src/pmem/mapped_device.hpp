@@ -31,6 +31,7 @@ class MappedDevice : public Device {
     return {mapped_.file().path, mapped_.file().kind == FileKind::dax};
   }
 
+  Status check() const override { return mapped_.check(); }
   Status resize(std::uint64_t size_bytes) override {
     if (mapped_.file().read_only) {
       return {Code::wrong_state, mapped_.file().path + " is open read-only and can't grow"};

@@ -151,8 +151,9 @@ Status MappedFile::check() const {
   if (::fstat(file_.handle.fd(), &status) != 0) return errno_status("fstat " + file_.path, errno);
   if (status.st_nlink == 0) {
     return {Code::io_error, file_.path +
-                                " was removed while it was open: its bytes end with this " +
-                                "process; keep other programs away from the pool"};
+                                " was removed while it is open: its bytes end with this process. "
+                                "Keep cleaners (tmpfiles, RemoveIPC) and other programs away from "
+                                "the pool"};
   }
   if (static_cast<std::uint64_t>(status.st_size) < size_) {
     return {Code::io_error, file_.path + " was cut from " + std::to_string(size_) + " to " +

@@ -125,8 +125,7 @@ Result<Region> check_region(const Device& device) {
                   device.describe().name + ": made by an older Perdure, format " +
                       std::to_string(header.format_version) + "; this one reads format " +
                       std::to_string(region_format_version) +
-                      ": finish the job with the Perdure that made it, or open with "
-                      "PERDURE_DISCARD to start anew");
+                      ": finish the job with the Perdure that made it");
   }
   PERDURE_TRY(check_offsets(device, header));
   return region_of(header);

@@ -6,17 +6,18 @@
 
 #include <cerrno>
 
-#include "base/file_handle.hpp"
+#include "base/files.hpp"
 
 namespace perdure {
-namespace {
 
-Result<FileHandle> open_same_file(const FilePages& pages) {
-  const int fd = ::open(pages.file.path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return errno_status("open " + pages.file.path, errno);
-  FileHandle handle(fd);
+// Links are followed: that it is the owner's file is looked at afterwards.
+Result<FileHandle> open_shared_file(const FilePages& pages) {
+  auto handle = open_application_file(pages.file.path, O_RDWR);
+  if (!handle.ok()) return handle;
   struct stat status{};
-  if (::fstat(fd, &status) != 0) return errno_status("fstat " + pages.file.path, errno);
+  if (::fstat(handle.value().fd(), &status) != 0) {
+    return errno_status("fstat " + pages.file.path, errno);
+  }
   if (!(FileIdentity{status.st_dev, status.st_ino} == pages.identity)) {
     return Status(Code::foreign, pages.file.path +
                                      " is another file than its owner's: the pool's "
@@ -28,8 +29,6 @@ Result<FileHandle> open_same_file(const FilePages& pages) {
   return handle;
 }
 
-}  // namespace
-
 Result<FileIdentity> identify_file(const std::string& path) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) return errno_status("stat " + path, errno);
@@ -37,7 +36,7 @@ Result<FileIdentity> identify_file(const std::string& path) {
 }
 
 Result<std::byte*> map_shared_view(const FilePages& pages, std::byte* address, bool populate) {
-  auto handle = open_same_file(pages);
+  auto handle = open_shared_file(pages);
   if (!handle.ok()) return handle.status();
   int flags = pages.file.map_sync ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED;
   if (address != nullptr) flags |= MAP_FIXED;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/file_handle.hpp"
 #include "base/status.hpp"
 #include "pmem/device.hpp"
 
@@ -30,6 +31,9 @@ struct FilePages {
   std::uint64_t bytes = 0;
   bool writable = true;
 };
+
+// The file that the pages are of; Code::foreign if the path leads to another one by now.
+Result<FileHandle> open_shared_file(const FilePages& pages);
 
 // Maps the pages at `address`, in place of what is there; a multiple of the page size. With
 // `address` null the kernel chooses. `populate` touches them all now.

@@ -1,0 +1,37 @@
+// Fork guard: tells a process that was forked off from the one that opened something.
+//
+// A child shares the mapped pages, the locks and the sockets of its parent, but none of its
+// threads, and MPI allows it no calls. So what the parent has open is not the child's to use: calls
+// are refused there, and the parent goes on as if there were no child. A child that opens a pool of
+// its own may use that one.
+//
+// Threads: any. Children of vfork() and posix_spawn() only execute another program, and are not
+// told.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.hpp"
+
+namespace perdure {
+
+// How many forks lie between this process and the first one that asked.
+std::uint64_t fork_depth();
+
+// Runs `act` in every child from now on, right after the fork: it may only do what a signal handler
+// may. Such functions are never taken back.
+void in_forked_children(void (*act)());
+
+class ForkGuard {
+ public:
+  ForkGuard() : depth_(fork_depth()) {}
+  bool in_child() const { return fork_depth() != depth_; }
+  // Code::wrong_state in a child; `what` is what was opened: "pool /mnt/pmem/heat".
+  Status check(const std::string& what) const;
+
+ private:
+  std::uint64_t depth_;
+};
+
+}  // namespace perdure
