@@ -25,7 +25,9 @@
  *     restart, commit, commit_due, commit_begin, commit_wait and close are called by all its ranks
  *     in the same order. If one rank fails in such a call, all return an error
  *     (PERDURE_E_PEER_FAILED on the others). Without MPI a pool has one rank.
- *   - Threads: one thread at a time calls into a pool. Different pools are independent.
+ *   - Threads: one thread at a time calls into a pool; a second one gets PERDURE_E_STATE. Different
+ *     pools are independent.
+ *   - A process that was forked off gets PERDURE_E_STATE for the pools of its parent.
  *   - Sizes are in bytes, shapes in elements, times in nanoseconds.
  *
  * Caveats
@@ -62,7 +64,7 @@ enum perdure_error {
   PERDURE_E_IO = -4,            /* the operating system or the device refused */
   PERDURE_E_NO_SPACE = -5,      /* device full, or the pool's slot is full */
   PERDURE_E_BUSY = -6,          /* another live process holds the pool */
-  PERDURE_E_FOREIGN = -7,       /* the pool, or a rank's file, is another job's or rank's */
+  PERDURE_E_FOREIGN = -7,       /* the pool, or a rank's file, is another job's, rank's or user's */
   PERDURE_E_RANKS = -8,         /* the pool was made by another number of ranks */
   PERDURE_E_SHAPE = -9,         /* type, shape or mode differs from what the pool holds */
   PERDURE_E_DAMAGED = -10,      /* a checksum or an invariant of the format does not hold */
@@ -110,7 +112,11 @@ enum perdure_open_flags {
   PERDURE_DISCARD = 4,     /* throw away what an existing pool of this job holds */
   PERDURE_ALLOW_OLDER = 8, /* if the newest version is damaged, restore the older one if it is
                               whole; otherwise that is PERDURE_E_DAMAGED */
-  PERDURE_ANY_JOB = 16     /* accept a pool of another job name */
+  PERDURE_ANY_JOB = 16,    /* accept a pool of another job name, or one that was made in another
+                              directory (moved, copied, or put in the place of this one) */
+  PERDURE_ANY_OWNER = 32   /* accept a directory and files that another user owns or may write to:
+                              whoever can write them can change what this job computes. Also
+                              $PERDURE_ANY_OWNER=1 */
 };
 
 /* How an emulated part's time passes. */
@@ -134,9 +140,10 @@ typedef struct perdure_options {
 
 typedef struct perdure_array_options {
   unsigned flags; /* enum perdure_array_flags */
-  void* buffer;   /* copy and log: the application's own buffer; default: Perdure allocates one,
-                     page-aligned and zeroed. Log with page protection needs Perdure's. With
-                     PERDURE_MARKS or PERDURE_COMPARE any buffer will do. */
+  void* buffer;   /* copy and log: the application's own buffer, whose contents stay when a new
+                     pool restarts; default: Perdure allocates one, page-aligned and zeroed. Log
+                     with page protection needs Perdure's. With PERDURE_MARKS or PERDURE_COMPARE
+                     any buffer will do. */
 } perdure_array_options;
 
 typedef struct perdure_pool_status {
@@ -172,8 +179,9 @@ PERDURE_API int perdure_array_open(perdure_pool* pool, const char* name, int typ
 PERDURE_API int perdure_scalar(perdure_pool* pool, const char* name, void* address, size_t bytes);
 
 /* Gives every array and scalar that was opened the contents of the newest version that all ranks
- * hold, and stores its number in *version; 0 means a new pool: arrays are zero, scalars as they
- * were. Collective; once, after the arrays and scalars are opened and before the first commit. */
+ * hold, and stores its number in *version; 0 means a new pool: arrays are zero, but the buffers
+ * that the application gave and its scalars stay as they were. Collective; once, after the arrays
+ * and scalars are opened and before the first commit. */
 PERDURE_API int perdure_restart(perdure_pool* pool, uint64_t* version);
 
 /* A version that the pool keeps. */

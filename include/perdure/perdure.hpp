@@ -226,7 +226,8 @@ class Pool {
   }
 
   // Gives all arrays and scalars the newest version that all ranks hold and returns its number; 0:
-  // a new pool, arrays are zero, scalars as they were. Collective; once, before the first commit.
+  // a new pool, arrays are zero, the application's own buffers and scalars as they were.
+  // Collective; once, before the first commit.
   std::uint64_t restart() { return version_by(perdure_restart); }
 
   // The versions that restore() accepts, newest first. Local.

@@ -63,6 +63,8 @@ void bind_reports(nb::module_& core) {
       .def_ro("directory", &PoolReport::directory)
       .def_prop_ro("job_name", [](const PoolReport& pool) { return pool.job.job_name; })
       .def_prop_ro("job_id", [](const PoolReport& pool) { return job_id_text(pool.job.job_id); })
+      .def_ro("moved", &PoolReport::moved)
+      .def_ro("owner", &PoolReport::owner)
       .def_prop_ro("created_ns", [](const PoolReport& pool) { return pool.job.created_ns; })
       .def_prop_ro("rank_count", [](const PoolReport& pool) { return pool.job.ranks; })
       .def_ro("ranks", &PoolReport::ranks)
@@ -98,8 +100,20 @@ void bind_pools(nb::module_& core) {
       nb::arg("directory"), nb::arg("rank"), nb::arg("name"),
       "(type name, extents, bytes) of an array in the version that a restart would give back.");
   core.def(
-      "remove_pool", [](const std::string& directory) { raise_on_failure(remove_pool(directory)); },
-      nb::arg("directory"), "Removes the pool's files; raises Error if it is in use.");
+      "remove_pool",
+      [](const std::string& directory, bool any_owner) {
+        raise_on_failure(remove_pool(directory, trust_unless(any_owner)));
+      },
+      nb::arg("directory"), nb::arg("any_owner") = false,
+      "Removes the pool's files; raises Error if it is in use, or somebody else's.");
+  core.def(
+      "adopt_pool",
+      [](const std::string& directory, bool any_owner) {
+        raise_on_failure(adopt_pool(directory, trust_unless(any_owner)));
+      },
+      nb::arg("directory"), nb::arg("any_owner") = false,
+      "Notes the directory as the place of the pool, after it was moved or copied.");
+  core.def("user_text", &user_text, nb::arg("uid"), "Who that is: \"user alice (1000)\".");
 }
 
 }  // namespace perdure::python

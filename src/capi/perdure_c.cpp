@@ -8,6 +8,8 @@
 using perdure::check_no_objects;
 using perdure::Code;
 using perdure::guarded;
+using perdure::guarded_on;
+using perdure::PoolCall;
 using perdure::quiesce;
 using perdure::Status;
 
@@ -57,6 +59,7 @@ Status open_array(perdure_pool* pool, const char* name, perdure::ArrayShape shap
   const std::size_t element = perdure::element_bytes(shape.type);
   perdure::ArrayOptions given;
   given.buffer = options.buffer;
+  given.keep_contents = true;  // programs initialise their buffers before they restart
   given.marks = (options.flags & PERDURE_MARKS) != 0;
   given.compare = (options.flags & PERDURE_COMPARE) != 0;
   auto opened = pool->pool->open_array(name, shape, given);
@@ -65,6 +68,10 @@ Status open_array(perdure_pool* pool, const char* name, perdure::ArrayShape shap
       std::make_unique<perdure_array>(perdure_array{opened.value(), pool, element}));
   *array = pool->arrays.back().get();
   return Status::success();
+}
+
+const perdure_pool* pool_of(const perdure_array* array) {
+  return array == nullptr ? nullptr : array->pool;
 }
 
 // The bytes of elements [first, first + count), checked against the array.
@@ -101,11 +108,14 @@ int perdure_close(perdure_pool* pool) {
                                   "MPI_Win_free frees the last of them"));
   }
   if (Status state = check_no_objects(pool); !state.ok()) return perdure::report(state);
+  PoolCall call(pool);
+  if (!call.status().ok()) return perdure::report(call.status());  // what the parent has stays
   const int code = guarded([&]() -> Status {
     if (!pool->pool->commit_pending()) return Status::success();
     const auto waited = pool->pool->commit_wait();
     return waited.ok() ? Status::success() : waited.status();
   });
+  call.forget();
   delete pool;
   return code;
 }
@@ -113,9 +123,9 @@ int perdure_close(perdure_pool* pool) {
 int perdure_array_open(perdure_pool* pool, const char* name, int type, unsigned dimensions,
                        const uint64_t* shape, int mode, const perdure_array_options* options,
                        perdure_array** array) {
-  return guarded([&]() -> Status {
-    PERDURE_TRY(need(pool != nullptr && name != nullptr && array != nullptr,
-                     "a pool, a name and a place for the array are needed"));
+  return guarded_on(pool, [&]() -> Status {
+    PERDURE_TRY(
+        need(name != nullptr && array != nullptr, "a name and a place for the array are needed"));
     quiesce(pool);
     const perdure_array_options given = options == nullptr ? perdure_array_options{} : *options;
     auto made = make_shape(type, dimensions, shape, mode, given);
@@ -126,16 +136,15 @@ int perdure_array_open(perdure_pool* pool, const char* name, int type, unsigned 
 }
 
 int perdure_scalar(perdure_pool* pool, const char* name, void* address, size_t bytes) {
-  return guarded([&]() -> Status {
-    PERDURE_TRY(need(pool != nullptr && name != nullptr, "a pool and a name are needed"));
+  return guarded_on(pool, [&]() -> Status {
+    PERDURE_TRY(need(name != nullptr, "a name is needed"));
     quiesce(pool);
     return pool->pool->bind_scalar(name, address, bytes);
   });
 }
 
 int perdure_restart(perdure_pool* pool, uint64_t* version) {
-  return guarded([&]() -> Status {
-    PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+  return guarded_on(pool, [&]() -> Status {
     PERDURE_TRY(check_no_objects(pool));
     return store_value(pool->pool->restart(), version);
   });
@@ -143,9 +152,9 @@ int perdure_restart(perdure_pool* pool, uint64_t* version) {
 
 int perdure_versions(const perdure_pool* pool, perdure_version_info* versions, size_t capacity,
                      size_t* count) {
-  return guarded([&]() -> Status {
-    PERDURE_TRY(need(pool != nullptr && count != nullptr && (versions != nullptr || capacity == 0),
-                     "a pool, a place for the count, and one for the versions are needed"));
+  return guarded_on(pool, [&]() -> Status {
+    PERDURE_TRY(need(count != nullptr && (versions != nullptr || capacity == 0),
+                     "a place for the count, and one for the versions are needed"));
     quiesce(pool);
     const auto held = pool->pool->versions();
     for (std::size_t i = 0; i < std::min(capacity, held.size()); ++i) {
@@ -158,16 +167,14 @@ int perdure_versions(const perdure_pool* pool, perdure_version_info* versions, s
 }
 
 int perdure_restore(perdure_pool* pool, uint64_t version) {
-  return guarded([&]() -> Status {
-    PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+  return guarded_on(pool, [&]() -> Status {
     PERDURE_TRY(check_no_objects(pool));
     return pool->pool->restore(version);
   });
 }
 
 int perdure_delete_version(perdure_pool* pool, uint64_t version) {
-  return guarded([&]() -> Status {
-    PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+  return guarded_on(pool, [&]() -> Status {
     quiesce(pool);
     return pool->pool->delete_version(version);
   });
@@ -184,8 +191,7 @@ const void* perdure_consistent(const perdure_array* array) {
 }
 
 int perdure_mark(perdure_array* array, uint64_t first, uint64_t count) {
-  return guarded([&]() -> Status {
-    PERDURE_TRY(need(array != nullptr, "an array is needed"));
+  return guarded_on(pool_of(array), [&]() -> Status {
     auto range = byte_range(array, first, count);
     if (!range.ok()) return range.status();
     return array->array->mark(range.value().first, range.value().count);
@@ -193,8 +199,8 @@ int perdure_mark(perdure_array* array, uint64_t first, uint64_t count) {
 }
 
 int perdure_write(perdure_array* array, uint64_t first, uint64_t count, const void* elements) {
-  return guarded([&]() -> Status {
-    PERDURE_TRY(need(array != nullptr && elements != nullptr, "an array and elements are needed"));
+  return guarded_on(pool_of(array), [&]() -> Status {
+    PERDURE_TRY(need(elements != nullptr, "elements are needed"));
     auto range = byte_range(array, first, count);
     if (!range.ok()) return range.status();
     return array->array->write(range.value().first, range.value().count, elements);
@@ -202,16 +208,15 @@ int perdure_write(perdure_array* array, uint64_t first, uint64_t count, const vo
 }
 
 int perdure_commit(perdure_pool* pool, uint64_t* version) {
-  return guarded([&]() -> Status {
-    PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+  return guarded_on(pool, [&]() -> Status {
     PERDURE_TRY(check_no_objects(pool));
     return store_value(pool->pool->commit(), version);
   });
 }
 
 int perdure_commit_due(perdure_pool* pool, int* due) {
-  return guarded([&]() -> Status {
-    PERDURE_TRY(need(pool != nullptr && due != nullptr, "a pool and a place are needed"));
+  return guarded_on(pool, [&]() -> Status {
+    PERDURE_TRY(need(due != nullptr, "a place is needed"));
     if (!pool->energy) {
       *due = 1;
       return Status::success();
@@ -221,31 +226,27 @@ int perdure_commit_due(perdure_pool* pool, int* due) {
 }
 
 int perdure_commit_begin(perdure_pool* pool) {
-  return guarded([&]() -> Status {
-    PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+  return guarded_on(pool, [&]() -> Status {
     PERDURE_TRY(check_no_objects(pool));
     return pool->pool->commit_begin();
   });
 }
 
 int perdure_before_write(perdure_array* array) {
-  return guarded([&]() -> Status {
-    PERDURE_TRY(need(array != nullptr, "an array is needed"));
-    return array->pool->pool->before_write(*array->array);
-  });
+  return guarded_on(pool_of(array),
+                    [&]() -> Status { return array->pool->pool->before_write(*array->array); });
 }
 
 int perdure_commit_wait(perdure_pool* pool, uint64_t* version) {
-  return guarded([&]() -> Status {
-    PERDURE_TRY(need(pool != nullptr, "a pool is needed"));
+  return guarded_on(pool, [&]() -> Status {
     PERDURE_TRY(check_no_objects(pool));
     return store_value(pool->pool->commit_wait(), version);
   });
 }
 
 int perdure_status(const perdure_pool* pool, perdure_pool_status* status) {
-  return guarded([&]() -> Status {
-    PERDURE_TRY(need(pool != nullptr && status != nullptr, "a pool and a place are needed"));
+  return guarded_on(pool, [&]() -> Status {
+    PERDURE_TRY(need(status != nullptr, "a place is needed"));
     quiesce(pool);
     const perdure::PoolStatus from = pool->pool->status();
     *status = {

@@ -50,7 +50,7 @@ std::uintptr_t number(const void* address) {
 }
 
 Status need_set() {
-  if (set != nullptr) return Status::success();
+  if (set != nullptr) return set_pool->fork.check("the pool of the objects");
   return {Code::wrong_state, "there are no objects; call perdure_ipv_open() first"};
 }
 

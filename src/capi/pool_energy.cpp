@@ -5,6 +5,8 @@
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
+#include "base/files.hpp"
+#include "object/job_record.hpp"
 
 namespace perdure {
 
@@ -52,9 +54,48 @@ PoolEnergy::~PoolEnergy() {
   }
 }
 
-void PoolEnergy::set_files(const Pool& pool) {
+Status PoolEnergy::set_pool(Pool& pool) {
+  if (levels_.empty()) return Status::success();
   files_.pool = pool.directory();
-  files_.rank_file = const_cast<Pool&>(pool).device().file().path;
+  files_.rank_file = pool.device().file().path;
+  job_id_ = pool.job_id();
+  Status local;
+  const auto directory = Directory::open(files_.pool, trust_unless(false));
+  auto record = directory.ok() ? read_job_record(directory.value()) : directory.status();
+  if (record.ok()) {
+    files_.job_record = job_record_bytes(record.value(), {});
+  } else {
+    local = record.status();
+  }
+  for (const Level& level : levels_) {
+    if (local.ok()) local = check_level(level, pool.next_version());
+  }
+  return agree(group_, local);
+}
+
+// L3 of level_copy.hpp, for the version that the pool makes next.
+Status PoolEnergy::check_level(const Level& level, std::uint64_t next_version) const {
+  const auto found = energy::newest_copy(level.plan.path, files_.pool);
+  if (!found.ok()) return found.status();
+  if (!found.value()) return Status::success();
+  const energy::LevelCopy& copy = *found.value();
+  const auto directory = Directory::open(copy.path, trust_unless(false));
+  if (!directory.ok()) return directory.status();
+  const auto record = read_job_record(directory.value());
+  if (!record.ok()) return record.status();
+  const JobRecord& its = record.value();
+  const bool same_job = its.job_id == job_id_;
+  if (same_job && copy.version < next_version) return Status::success();
+  return {Code::foreign,
+          copy.path + " holds version " + std::to_string(copy.version) + " of job '" +
+              its.job_name + "' (" + job_id_text(its.job_id) + "), and the pool " + files_.pool +
+              " is " +
+              (same_job ? "an older copy of it, which would make version " +
+                              std::to_string(next_version) + " next"
+                        : "another one (" + job_id_text(job_id_) + ")") +
+              ": if the pool was lost, copy " + copy.path +
+              " to its place; if that copy is not "
+              "needed any more, move it away, or choose another directory for the level"};
 }
 
 void PoolEnergy::tell(const std::string& sentence) const {
@@ -77,8 +118,8 @@ Result<int> PoolEnergy::commit_due() {
 void PoolEnergy::committed(std::uint64_t version) {
   for (const Level& level : levels_) {
     if (version % level.plan.every != 0) continue;
-    const Status copied =
-        energy::copy_to_level(group_, files_, level.plan.path, version, level.session.get());
+    const Status copied = energy::copy_to_level(group_, files_, level.plan.path, version,
+                                                check_level(level, version), level.session.get());
     if (!copied.ok() && copied.code() != Code::peer_failed) {
       tell("level " + level.plan.name + " has no copy of version " + std::to_string(version) +
            ": " + copied.message());

@@ -2,8 +2,8 @@
 // from (energy/session.hpp), the interval of a plan, and the copies of its upper levels.
 //
 // Threads: as the pool. Failure: configure() fails where the environment names a file that can't be
-// used. Later nothing fails a commit: a level that could not be written is told on stderr, and its
-// older copy stays.
+// used, set_pool() where a level holds something else. Later nothing fails a commit: a level that
+// could not be written is told on stderr, and its older copy stays.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,9 @@ class PoolEnergy {
   static void attach(const std::shared_ptr<PoolEnergy>& energy, PoolOptions& options);
   ~PoolEnergy();
 
-  void set_files(const Pool& pool);
+  // [collective] Code::foreign if a level holds what this pool must not write to (level_copy.hpp,
+  // L3): another job's copies, or a newer version than the pool ever had.
+  Status set_pool(Pool& pool);
   // Collective.
   Result<int> commit_due();
 
@@ -38,6 +40,7 @@ class PoolEnergy {
   };
   PoolEnergy(std::string path, Group& group) : path_(std::move(path)), group_(group) {}
   Status open_levels();
+  Status check_level(const Level& level, std::uint64_t next_version) const;
   void tell(const std::string& sentence) const;
   void committed(std::uint64_t version);
   double interval_s() const;
@@ -48,6 +51,7 @@ class PoolEnergy {
   std::optional<energy::Plan> plan_;
   std::vector<Level> levels_;  // above the pool
   energy::LevelFiles files_;
+  JobId job_id_;
   std::uint64_t committed_ns_ = 0;
   std::uint64_t commits_ = 0;  // since the pool was opened
 };

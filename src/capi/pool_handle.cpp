@@ -15,8 +15,8 @@ namespace {
 
 thread_local std::string last_error;
 
-constexpr unsigned known_flags =
-    PERDURE_CREATE | PERDURE_MUST_EXIST | PERDURE_DISCARD | PERDURE_ALLOW_OLDER | PERDURE_ANY_JOB;
+constexpr unsigned known_flags = PERDURE_CREATE | PERDURE_MUST_EXIST | PERDURE_DISCARD |
+                                 PERDURE_ALLOW_OLDER | PERDURE_ANY_JOB | PERDURE_ANY_OWNER;
 
 std::string text_or(const char* text, const char* otherwise) {
   if (text != nullptr && *text != '\0') return text;
@@ -52,6 +52,22 @@ Status check_flags(unsigned flags) {
 int report(const Status& status) {
   last_error = status.message();
   return static_cast<int>(status.code());
+}
+
+PoolCall::PoolCall(const perdure_pool* pool) : pool_(pool) {
+  if (pool == nullptr) {
+    status_ = {Code::invalid_argument, "a pool, or an array of one, is needed"};
+    return;
+  }
+  const auto name = [pool] {
+    return "the pool " + (pool->pool ? pool->pool->directory() : std::string());
+  };
+  if (pool->fork.in_child()) {
+    status_ = pool->fork.check(name());
+  } else if (pool->in_call.exchange(true, std::memory_order_acquire)) {
+    status_ = {Code::wrong_state, "another thread is in a call on " + name() +
+                                      "; one thread at a time may call into a pool"};
+  }
 }
 
 void quiesce(const perdure_pool* pool) {
@@ -90,6 +106,7 @@ Result<OpenOptions> open_options(const perdure_options* given) {
   options.must_exist = (from.flags & PERDURE_MUST_EXIST) != 0;
   options.discard = (from.flags & PERDURE_DISCARD) != 0;
   options.any_job = (from.flags & PERDURE_ANY_JOB) != 0;
+  options.trust = trust_unless((from.flags & PERDURE_ANY_OWNER) != 0);
   options.pool.allow_older = (from.flags & PERDURE_ALLOW_OLDER) != 0;
   options.job_name = text_or(from.job, program_invocation_short_name);
   options.emulate = text_or(from.emulate, std::getenv("PERDURE_EMULATE"));
@@ -124,7 +141,7 @@ Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure
   PoolEnergy::attach(handle->energy, with.pool);
   auto opened = open_pool(path, *group, with);
   if (!opened.ok()) return opened.status();
-  if (handle->energy) handle->energy->set_files(*opened.value());
+  if (handle->energy) PERDURE_TRY(handle->energy->set_pool(*opened.value()));
   handle->group = std::move(group);
   handle->pool = opened.take();
   *pool = handle.release();

@@ -1,12 +1,14 @@
 // What stands behind the handles of perdure.h.
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <new>
 #include <string>
 #include <vector>
 
+#include "base/fork_guard.hpp"
 #include "base/group.hpp"
 #include "base/status.hpp"
 #include "object/pool.hpp"
@@ -26,6 +28,8 @@ struct perdure_array {
 };
 
 struct perdure_pool {
+  perdure::ForkGuard fork;
+  mutable std::atomic<bool> in_call = false;    // of a thread
   std::unique_ptr<perdure::Group> group;        // outlives the pool
   std::shared_ptr<perdure::PoolEnergy> energy;  // outlives it too; null: nothing is asked for
   std::unique_ptr<perdure::Pool> pool;
@@ -49,6 +53,36 @@ int guarded(const Body& body) noexcept {
   } catch (const std::exception& error) {
     return report(Status(Code::io_error, std::string("unexpected: ") + error.what()));
   }
+}
+
+// A call into a pool: refused in a forked child, and while another thread is in one. Two threads
+// that take turns are not found out, and need not be.
+class PoolCall {
+ public:
+  explicit PoolCall(const perdure_pool* pool);
+  ~PoolCall() {
+    if (status_.ok() && pool_ != nullptr) pool_->in_call.store(false, std::memory_order_release);
+  }
+  PoolCall(const PoolCall&) = delete;
+  PoolCall& operator=(const PoolCall&) = delete;
+
+  const Status& status() const { return status_; }
+  // The pool is about to be deleted.
+  void forget() { pool_ = nullptr; }
+
+ private:
+  const perdure_pool* pool_;
+  Status status_;
+};
+
+// guarded(), of a call into a pool.
+template <typename Body>
+int guarded_on(const perdure_pool* pool, const Body& body) noexcept {
+  return guarded([&]() -> Status {
+    const PoolCall call(pool);
+    PERDURE_TRY(call.status());
+    return body();
+  });
 }
 
 // Nothing of the pool runs beside the program when it returns.

@@ -51,6 +51,9 @@
 //       ranks, and a rank may put into another's by the number of its own. Arrays with a writer
 //       (twin_writer.hpp) are no part of this: one that is unchanged on a rank keeps its copy there
 //       (I1 holds: the head names it still), and nobody else stores to them.
+//   I9  A version that is acknowledged can be found again: between 2 and 3 each rank looks whether
+//       its file still has a name and its size. A file that a cleaner removed would take every
+//       store and give none back. One that is removed after that look is found by the next commit.
 //
 // This is the pairing "barrier after the slot write, recovery to the minimum". The other right one
 // is "barrier before it, recovery to the maximum"; the mixed ones are wrong. tests/spin/commit.pml
@@ -72,7 +75,7 @@ Status complete_locally(const CommitParties& parties, const Catalogue& next, con
   parties.slots.store_state(state_of(SlotState::complete, next.version, next.parent));
   PERDURE_TRY(parties.device.fence());  // 2  the version is durable on this rank
   parties.run_page.rehearse(KillPoint::state, next.version, parties.iteration);
-  return Status::success();
+  return parties.device.check();  // I9
 }
 
 // I6: leaves no COMPLETE of `next` behind on any rank.

@@ -1,12 +1,7 @@
 #include "object/inspect.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
 #include <memory>
-#include <system_error>
 
 #include "object/versioned_array.hpp"
 #include "pmem/file_device.hpp"
@@ -19,9 +14,11 @@ struct OpenRank {
   Region region;
 };
 
+// Whose files they are is shown, and no reason not to look at them.
 Result<OpenRank> open_rank(const std::string& directory, std::uint32_t rank) {
   FileDeviceOptions options;
   options.read_only = true;
+  options.trust = Trust::anyone;
   auto device = open_file_device(rank_file_path(directory, rank), options);
   if (!device.ok()) return device.status();
   auto region = check_region(*device.value());
@@ -168,9 +165,13 @@ Severity PoolReport::worst() const {
 }
 
 Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptions& options) {
-  auto job = read_job_record(directory);
+  auto opened = Directory::open(directory, Trust::anyone);
+  if (!opened.ok()) return opened.status();
+  auto job = read_job_record(opened.value());
   if (!job.ok()) return job.status();
   PoolReport report;
+  report.owner = opened.value().owner();
+  report.moved = !job.value().place.allows(place_of(opened.value()));
   report.directory = directory;
   report.job = job.take();
   for (std::uint32_t rank = 0; rank < report.job.ranks; ++rank) {
@@ -222,30 +223,69 @@ Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
   return dumped;
 }
 
-Status remove_pool(const std::string& directory) {
-  auto job = read_job_record(directory);
-  if (!job.ok() && job.status().code() != Code::damaged) return job.status();
-  std::vector<std::string> files;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind("rank-", 0) == 0) files.push_back(entry.path().string());
+namespace {
+
+// What of a directory is the pool's: rank files, and job records that were never finished.
+struct PoolFiles {
+  std::vector<std::string> ranks;
+  std::vector<std::string> unfinished;
+};
+
+// `ranks`: of the pool; a file of a higher number is not its own.
+Result<PoolFiles> pool_files(const Directory& directory, std::uint32_t ranks) {
+  auto names = directory.names();
+  if (!names.ok()) return names.status();
+  PoolFiles files;
+  for (const std::string& name : names.value()) {
+    const auto rank = rank_of_file(name);
+    if (rank && *rank < ranks) files.ranks.push_back(name);
+    if (is_unfinished_job_record(name)) files.unfinished.push_back(name);
   }
-  if (error) return errno_status("reading " + directory, error.value());
-  std::vector<std::unique_ptr<Device>> held;  // locks: nobody else may be using the files
-  for (const std::string& file : files) {
+  return files;
+}
+
+// Nobody else may be using the files, and each must be one that a pool can have.
+Status lock_ranks(const Directory& directory, const PoolFiles& files, Trust trust,
+                  std::vector<std::unique_ptr<Device>>& held) {
+  for (const std::string& name : files.ranks) {
     FileDeviceOptions options;
     options.lock_wait_ms = 0;
-    auto device = open_file_device(file, options);
-    if (device.ok()) held.push_back(device.take());
-    if (!device.ok() && device.status().code() == Code::busy) return device.status();
+    options.trust = trust;
+    auto device = open_file_device(directory.path_of(name), options);
+    if (!device.ok()) return device.status();
+    held.push_back(device.take());
   }
-  files.insert(files.begin(), job_record_path(directory));
-  for (const std::string& file : files) {
-    if (::unlink(file.c_str()) != 0 && errno != ENOENT)
-      return errno_status("removing " + file, errno);
+  return Status::success();
+}
+
+}  // namespace
+
+Status adopt_pool(const std::string& path, Trust trust) {
+  auto directory = Directory::open(path, trust);
+  if (!directory.ok()) return directory.status();
+  auto job = read_job_record(directory.value());
+  if (!job.ok()) return job.status();
+  return write_job_record(directory.value(), job.value(), 0);
+}
+
+Status remove_pool(const std::string& path, Trust trust) {
+  auto opened = Directory::open(path, trust);
+  if (!opened.ok()) return opened.status();
+  const Directory& directory = opened.value();
+  auto job = read_job_record(directory);
+  if (!job.ok() && job.status().code() != Code::damaged) return job.status();
+  auto files = pool_files(directory, job.ok() ? job.value().ranks : ~std::uint32_t{0});
+  if (!files.ok()) return files.status();
+  std::vector<std::unique_ptr<Device>> held;
+  PERDURE_TRY(lock_ranks(directory, files.value(), trust, held));
+  for (const std::string& name : files.value().ranks) PERDURE_TRY(directory.remove_file(name));
+  for (const std::string& name : files.value().unfinished) {
+    PERDURE_TRY(directory.remove_file(name));
   }
-  ::rmdir(directory.c_str());  // stays if the user keeps other files in it
+  PERDURE_TRY(directory.sync());
+  PERDURE_TRY(directory.remove_file(job_record_name));
+  PERDURE_TRY(directory.sync());
+  remove_directory(path);  // stays if the user keeps other files in it
   return Status::success();
 }
 

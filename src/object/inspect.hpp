@@ -47,6 +47,8 @@ struct RankReport {
 struct PoolReport {
   std::string directory;
   JobRecord job;
+  std::uint32_t owner = 0;  // user id of the directory's owner
+  bool moved = false;       // it was made in another directory: adopt_pool()
   std::vector<RankReport> ranks;
   std::uint32_t keep = 0;                // versions that the pool keeps; 0: no rank's file says
   std::optional<std::uint64_t> version;  // that a restart would give back
@@ -72,8 +74,13 @@ struct DumpedArray {
 Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
                                const std::string& name);
 
-// Removes a pool: its job record first, then the rank files of this directory, then the directory
-// if it is empty. Code::busy if a rank file is in use.
-Status remove_pool(const std::string& directory);
+// Notes the directory as the pool's place, after it was moved or copied (pool_directory.hpp, F5).
+// Nothing else changes.
+Status adopt_pool(const std::string& path, Trust trust = Trust::own);
+
+// Removes a pool's own files, and the directory if it is empty then. The job record goes last, so
+// that a removal that was cut short can be repeated. Nothing is removed if a rank file is in use
+// (Code::busy), or if what has the name of one is no file of this user's.
+Status remove_pool(const std::string& path, Trust trust = Trust::own);
 
 }  // namespace perdure

@@ -1,12 +1,13 @@
 #include "object/job_record.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
-#include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "base/checksum.hpp"
 #include "object/job_record_format.hpp"
@@ -14,65 +15,94 @@
 namespace perdure {
 namespace {
 
+// A newer format may be longer.
+constexpr std::uint64_t job_record_bytes_max = 4096;
+
 std::uint64_t record_checksum(const JobRecordFormat& format) {
   return crc64(&format, offsetof(JobRecordFormat, checksum));
-}
-
-// Writes all of it and makes it durable; the descriptor is closed in any case.
-Status write_and_close(int file, const std::string& path, const JobRecordFormat& format) {
-  Status status;
-  const ssize_t written = ::write(file, &format, sizeof format);
-  if (written < 0) {
-    status = errno_status("writing " + path, errno);
-  } else if (static_cast<std::size_t>(written) != sizeof format) {
-    status = Status(Code::no_space, "writing " + path + ": only a part was written");
-  } else if (::fsync(file) != 0) {
-    status = errno_status("fsync of " + path, errno);
-  }
-  if (::close(file) != 0 && status.ok()) status = errno_status("closing " + path, errno);
-  return status;
 }
 
 }  // namespace
 
 std::string job_record_path(const std::string& directory) {
-  return directory + "/job";
+  return directory + "/" + job_record_name;
+}
+
+std::string rank_file_name(std::uint32_t rank) {
+  std::array<char, 24> name{};
+  std::snprintf(name.data(), name.size(), "rank-%05u", rank);
+  return name.data();
 }
 
 std::string rank_file_path(const std::string& directory, std::uint32_t rank) {
-  std::array<char, 24> name{};
-  std::snprintf(name.data(), name.size(), "/rank-%05u", rank);
-  return directory + name.data();
+  return directory + "/" + rank_file_name(rank);
 }
 
-Result<JobRecord> read_job_record(const std::string& directory) {
-  const std::string path = job_record_path(directory);
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) {
-    if (errno == ENOENT) return Status(Code::not_found, directory + " holds no pool");
-    return errno_status("opening " + path, errno);
+std::optional<std::uint32_t> rank_of_file(const std::string& name) {
+  std::uint32_t rank = 0;
+  const std::size_t prefix = std::strlen("rank-");
+  if (!name.starts_with("rank-")) return std::nullopt;
+  const auto read = std::from_chars(name.data() + prefix, name.data() + name.size(), rank);
+  if (read.ec != std::errc() || name != rank_file_name(rank)) return std::nullopt;
+  return rank;
+}
+
+bool is_unfinished_job_record(const std::string& name) {
+  const std::string prefix = std::string(job_record_name) + ".new";
+  return name.starts_with(prefix) && rank_of_file("rank" + name.substr(prefix.size())).has_value();
+}
+
+PoolPlace place_of(const Directory& directory) {
+  PoolPlace place;
+  std::error_code error;
+  const std::string path = std::filesystem::weakly_canonical(directory.path(), error).string();
+  if (!error) place.path_checksum = crc64(path.data(), path.size());
+  struct stat found{};
+  if (::fstat(directory.fd(), &found) == 0) {
+    place.device = found.st_dev;
+    place.inode = found.st_ino;
   }
+  return place;
+}
+
+Result<JobRecord> read_job_record(const Directory& directory) {
+  const std::string path = directory.path_of(job_record_name);
+  auto file = directory.open_file(job_record_name, Access::read);
+  if (file.status().code() == Code::not_found) {
+    return Status(Code::not_found, directory.path() + " holds no pool");
+  }
+  if (!file.ok()) return file.status();
+  auto bytes = read_rest(file.value(), path, job_record_bytes_max);
+  if (!bytes.ok()) return bytes.status();
   JobRecordFormat format{};
-  const ssize_t got = ::read(file, &format, sizeof format);
-  ::close(file);
-  const bool whole = got == static_cast<ssize_t>(sizeof format) &&
-                     format.magic == job_record_magic &&
+  std::memcpy(&format, bytes.value().data(), std::min(sizeof format, bytes.value().size()));
+  const bool known = bytes.value().size() >= sizeof format.magic + sizeof format.format_version &&
+                     format.magic == job_record_magic;
+  if (known && bytes.value().size() < sizeof format && format.format_version < job_record_version) {
+    return Status(Code::unsupported, path + " was written by an older Perdure, format " +
+                                         std::to_string(format.format_version) +
+                                         "; finish the job with the Perdure that made it");
+  }
+  const bool whole = known && bytes.value().size() >= sizeof format &&
                      format.checksum == record_checksum(format) &&
                      format.job_name[job_name_bytes - 1] == '\0' && format.ranks > 0;
   if (!whole) {
     return Status(Code::damaged, path + " is not a job record or is damaged; `perdure pool check " +
-                                     directory + "` shows what is left");
+                                     directory.path() + "` shows what is left");
   }
   if (format.format_version > job_record_version) {
     return Status(Code::newer_format,
                   path + " has format " + std::to_string(format.format_version) +
                       ", this Perdure reads up to " + std::to_string(job_record_version));
   }
-  return JobRecord{
-      {{format.job_id[0], format.job_id[1]}}, format.job_name, format.ranks, format.created_ns};
+  return JobRecord{{{format.job_id[0], format.job_id[1]}},
+                   format.job_name,
+                   format.ranks,
+                   format.created_ns,
+                   {format.place.path_checksum, format.place.device, format.place.inode}};
 }
 
-Status write_job_record(const std::string& directory, const JobRecord& record, std::uint32_t rank) {
+std::string job_record_bytes(const JobRecord& record, const PoolPlace& place) {
   JobRecordFormat format{};
   format.magic = job_record_magic;
   format.format_version = job_record_version;
@@ -82,28 +112,14 @@ Status write_job_record(const std::string& directory, const JobRecord& record, s
   PERDURE_ASSERT(record.job_name.size() < job_name_bytes);
   std::memcpy(format.job_name, record.job_name.data(), record.job_name.size());
   format.created_ns = record.created_ns;
+  format.place = {place.path_checksum, place.device, place.inode};
   format.checksum = record_checksum(format);
-  const std::string temporary = rank_file_path(directory, rank) + ".job";
-  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (file < 0) return errno_status("creating " + temporary, errno);
-  Status status = write_and_close(file, temporary, format);
-  if (status.ok() && ::rename(temporary.c_str(), job_record_path(directory).c_str()) != 0) {
-    status = errno_status("renaming " + temporary, errno);
-  }
-  if (!status.ok()) {
-    ::unlink(temporary.c_str());
-    return status;
-  }
-  return sync_directory(directory);
+  return {reinterpret_cast<const char*>(&format), sizeof format};
 }
 
-Status sync_directory(const std::string& directory) {
-  const int handle = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (handle < 0) return errno_status("opening " + directory, errno);
-  const int failed = ::fsync(handle);
-  const int error = errno;
-  ::close(handle);
-  return failed != 0 ? errno_status("fsync of " + directory, error) : Status::success();
+Status write_job_record(const Directory& directory, const JobRecord& record, std::uint32_t rank) {
+  return directory.replace_file(job_record_name, job_record_bytes(record, place_of(directory)),
+                                rank_file_name(rank).substr(4));
 }
 
 }  // namespace perdure

@@ -5,30 +5,54 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "base/files.hpp"
 #include "base/status.hpp"
 #include "pmem/region.hpp"
 
 namespace perdure {
+
+struct PoolPlace {
+  std::uint64_t path_checksum = 0;
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  // By its path, or, where that is another one by now, by the directory itself.
+  bool allows(const PoolPlace& other) const {
+    const bool anywhere = path_checksum == 0 && inode == 0;
+    return anywhere || path_checksum == other.path_checksum ||
+           (device == other.device && inode == other.inode);
+  }
+};
+PoolPlace place_of(const Directory& directory);
 
 struct JobRecord {
   JobId job_id;
   std::string job_name;
   std::uint32_t ranks = 0;
   std::uint64_t created_ns = 0;
+  PoolPlace place;  // where it was made
 };
 
+constexpr const char* job_record_name = "job";
 std::string job_record_path(const std::string& directory);
 std::string rank_file_path(const std::string& directory, std::uint32_t rank);
 
+std::string rank_file_name(std::uint32_t rank);
+// The rank whose file has this name, if it is the name of one.
+std::optional<std::uint32_t> rank_of_file(const std::string& name);
+// Whether a writer of the job record uses this name until the record is whole.
+bool is_unfinished_job_record(const std::string& name);
+
 // Code::not_found when there is none, damaged or newer_format when it can't be used.
-Result<JobRecord> read_job_record(const std::string& directory);
+Result<JobRecord> read_job_record(const Directory& directory);
 
-// Durable when it returns. `rank` keeps the writers of a shared directory apart.
-Status write_job_record(const std::string& directory, const JobRecord& record, std::uint32_t rank);
+// The bytes of a record; a place that is zero allows any directory.
+std::string job_record_bytes(const JobRecord& record, const PoolPlace& place);
 
-// Makes the directory's entries durable.
-Status sync_directory(const std::string& directory);
+// Notes the directory as the pool's place. Durable when it returns. `rank` keeps the writers of a
+// shared directory apart.
+Status write_job_record(const Directory& directory, const JobRecord& record, std::uint32_t rank);
 
 }  // namespace perdure

@@ -11,7 +11,14 @@
 namespace perdure {
 
 constexpr std::uint64_t job_record_magic = 0x31424f4a44524550U;  // "PERDJOB1"
-constexpr std::uint32_t job_record_version = 1;
+constexpr std::uint32_t job_record_version = 2;
+
+// The directory in which the pool was made, for telling it from one that was put in its place.
+struct PlaceFormat {
+  std::uint64_t path_checksum;  // CRC-64 of the canonical path
+  std::uint64_t device;         // as fstat(2) gives them
+  std::uint64_t inode;
+};
 
 struct JobRecordFormat {
   std::uint64_t magic;           // job_record_magic
@@ -20,10 +27,11 @@ struct JobRecordFormat {
   std::uint64_t job_id[2];
   char job_name[job_name_bytes];
   std::uint64_t created_ns;  // since 1970
-  std::uint64_t checksum;    // CRC-64 of all bytes before it
+  PlaceFormat place;
+  std::uint64_t checksum;  // CRC-64 of all bytes before it
 };
-static_assert(sizeof(JobRecordFormat) == 112);
+static_assert(sizeof(JobRecordFormat) == 136);
 static_assert(offsetof(JobRecordFormat, job_name) == 32);
-static_assert(offsetof(JobRecordFormat, checksum) == 104);
+static_assert(offsetof(JobRecordFormat, checksum) == 128);
 
 }  // namespace perdure

@@ -29,8 +29,8 @@ std::string damage_text(const std::vector<SlotView>& slots) {
   for (const SlotView& view : slots) text += (text.empty() ? "[" : ", [") + state_text(view) + "]";
   return "the slots hold " + text +
          ", which no crash leaves behind: the medium or the file was damaged; open with "
-         "PERDURE_ALLOW_OLDER to accept an older version that is whole, or PERDURE_DISCARD to "
-         "start anew";
+         "PERDURE_ALLOW_OLDER to accept an older version that is whole; `perdure pool check` says "
+         "what is left";
 }
 
 // The state word of `slot` if it can stand there.
@@ -173,8 +173,8 @@ Result<Choice> choose(const Positions& positions, const VersionSet& lacking, std
   const auto newest = static_cast<std::uint32_t>(std::countr_one(lacking.bits));
   if (newest == set_bits) {
     return Status(Code::damaged,
-                  "no version is whole on all ranks; open with PERDURE_DISCARD to "
-                  "start anew");
+                  "no version is whole on all ranks; `perdure pool check` says what is left on "
+                  "each");
   }
   choice.version = lacking.base - 1 - newest;
   if (!allow_older) {

@@ -1,5 +1,7 @@
 #include "object/pool.hpp"
 
+#include <sys/stat.h>
+
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -7,6 +9,8 @@
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
+#include "base/files.hpp"
+#include "object/job_record.hpp"
 
 namespace perdure {
 namespace {
@@ -85,6 +89,9 @@ Pool::~Pool() {
 
 void Pool::set_directory(const std::string& directory) {
   directory_ = canonical(directory);
+  // Whose it is was looked at when the pool was opened.
+  auto record = open_file(job_record_path(directory_), Access::read, Trust::anyone);
+  if (record.ok()) record_ = record.take();
   OpenPools& pools = open_pools();
   const std::lock_guard<std::mutex> lock(pools.mutex);
   pools.by_directory[directory_] = this;
@@ -113,6 +120,26 @@ Result<std::unique_ptr<Pool>> Pool::attach(std::unique_ptr<Device> device, const
   pool->status_.survives_power_failure =
       pool->device_->describe().persistence == PersistenceClass::power_failure;
   return pool;
+}
+
+Status Pool::located(const Status& status) const {
+  if (status.code() != Code::damaged) return status;
+  return {Code::damaged, "rank " + std::to_string(group_.rank()) + ", " + device_->describe().name +
+                             ": " + status.message() +
+                             "; bring back a copy of the file, or restore another version: "
+                             "`perdure pool versions " +
+                             directory_ + "` lists them"};
+}
+
+// I9 of commit.cpp, for the file without which the directory holds no pool.
+Status Pool::check_record() const {
+  struct stat found{};
+  if (record_.fd() < 0 || ::fstat(record_.fd(), &found) != 0 || found.st_nlink > 0) {
+    return Status::success();
+  }
+  return {Code::io_error, job_record_path(directory_) +
+                              " was removed while the pool is open: a restart would find nothing; "
+                              "keep cleaners and other programs away from the pool"};
 }
 
 Status Pool::check_usable() const {
@@ -373,8 +400,9 @@ void Pool::take_version() {
   if (successor_open_) retained_.forget(open_slot_index());
 }
 
-Result<std::uint64_t> Pool::finish_commit(const Status& data, std::uint64_t bytes) {
+Result<std::uint64_t> Pool::finish_commit(const Status& saved, std::uint64_t bytes) {
   const std::uint64_t start_ns = monotonic_ns();
+  const Status data = saved.ok() ? check_record() : saved;
   pending_ = false;
   if (data.ok()) {
     for (const Participant& participant : participants_) {

@@ -131,6 +131,8 @@ class Pool {
   // Where it was opened; "" if it was not opened as a directory.
   void set_directory(const std::string& directory);
   const std::string& directory() const { return directory_; }
+  // The number of the version that the next commit makes.
+  std::uint64_t next_version() const { return next_.version; }
   const JobId& job_id() const { return region_.identity.job_id; }
   Device& device() { return *device_; }
   std::uint32_t keep() const { return region_.geometry.slots - 1; }  // versions
@@ -168,6 +170,9 @@ class Pool {
        const PoolOptions& options);
 
   Status check_usable() const;
+  // Damage of data, with rank, file and remedy.
+  Status located(const Status& status) const;
+  Status check_record() const;
   Status check_committable() const;
   // Arrays and scalars (pool_arrays.cpp).
   Status check_closed(const std::string& name, std::uint32_t part) const;
@@ -202,7 +207,7 @@ class Pool {
   Status check_all_staged() const;
   Status refuse_commit(const Status& state);
   Status finish_before_staging();
-  Result<std::uint64_t> finish_commit(const Status& data, std::uint64_t bytes);
+  Result<std::uint64_t> finish_commit(const Status& saved, std::uint64_t bytes);
   void take_version();
   std::uint64_t iteration_of(const Catalogue& catalogue) const;
   std::uint64_t head() const { return next_.parent; }
@@ -225,6 +230,7 @@ class Pool {
   std::vector<VersionedArray*> to_save_;   // the same, as the background saver takes them
   std::vector<BoundScalar> scalars_;
   std::string directory_;
+  FileHandle record_;  // the job record, to see that it stays
   std::vector<Companion*> companions_;
   bool restarted_ = false;
   bool pending_ = false;         // begun, and commit_wait() is still to come

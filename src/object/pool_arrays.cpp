@@ -64,8 +64,8 @@ Result<VersionedArray*> Pool::open_array_local(const std::string& name, const Ar
   if (known != nullptr && !(known->shape == shape)) {
     return Status(Code::shape_mismatch, "array " + quoted(name) + " is " + known->shape.text() +
                                             " in the pool, not " + shape.text() +
-                                            "; open it as it is, or open the pool with "
-                                            "PERDURE_DISCARD");
+                                            "; open it as it is, or use another name "
+                                            "or another pool");
   }
   if (known == nullptr) PERDURE_TRY(plan_array(name, options.part, shape));
   const std::size_t entry = known == nullptr
@@ -149,7 +149,7 @@ void Pool::settle_retired(bool committed) {
 Status Pool::load_array(OpenArray& open) {
   const ArrayEntry& entry = next_.arrays[open.entry];
   retained_.tell(*open.array, entry, open_slot_index());
-  return open.known ? open.array->start_restored(entry) : open.array->start_empty(entry);
+  return located(open.known ? open.array->start_restored(entry) : open.array->start_empty(entry));
 }
 
 Status Pool::load_all() {

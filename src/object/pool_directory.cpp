@@ -1,12 +1,5 @@
 #include "object/pool_directory.hpp"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <filesystem>
-#include <system_error>
-
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
 #include "object/job_record.hpp"
@@ -30,25 +23,20 @@ struct Situation {
   bool exists = false;
 };
 
-Status make_directory(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return errno_status("making the directory " + directory, error.value());
-  ::chmod(directory.c_str(), 0700);
-  return Status::success();
-}
-
-Result<Sight> look(const std::string& directory, const Group& group, const OpenOptions& options) {
+Result<Sight> look(const std::string& path, const Group& group, const OpenOptions& options) {
   Sight sight;
-  sight.file = ::access(rank_file_path(directory, group.rank()).c_str(), F_OK) == 0;
-  auto record = read_job_record(directory);
+  auto directory = Directory::open(path, options.trust);
+  if (directory.status().code() == Code::not_found) return sight;
+  if (!directory.ok()) return directory.status();
+  sight.file = directory.value().holds(rank_file_name(group.rank()));
+  auto record = read_job_record(directory.value());
   if (record.ok()) {
     sight.record = true;
     sight.job = record.take();
   } else if (record.status().code() != Code::not_found) {
-    if (!options.discard) return record.status();
+    if (!options.discard || record.status().code() == Code::foreign) return record.status();
     sight.record = true;  // damaged, but to be discarded
-    sight.job = {{}, options.job_name, group.ranks(), 0};
+    sight.job = {{}, options.job_name, group.ranks(), 0, {}};
   }
   return sight;
 }
@@ -81,7 +69,8 @@ Status check_presence(const std::string& directory, const Sight& sight, const Gr
   if (!sight.file) {
     return {Code::not_found, rank_file_path(directory, group.rank()) +
                                  " is missing: without it no version is complete; bring the file "
-                                 "back, or open with PERDURE_DISCARD to start anew"};
+                                 "back; `perdure pool show " +
+                                 directory + "` says what the other ranks hold"};
   }
   return Status::success();
 }
@@ -93,8 +82,9 @@ Result<Situation> agree_on_situation(const std::string& directory, const Result<
   std::uint64_t values[] = {sight.record ? 1U : 0U};
   PERDURE_TRY(agree_max(group, seen.ok() ? Status::success() : seen.status(), values));
   const bool exists = values[0] != 0;
-  Status local = check_presence(directory, sight, group, exists, options.discard);
-  if (local.ok() && sight.record) local = check_owner(directory, sight, group, options);
+  // Whose pool it is comes first: a rank too many is not told that its file is missing.
+  Status local = sight.record ? check_owner(directory, sight, group, options) : Status::success();
+  if (local.ok()) local = check_presence(directory, sight, group, exists, options.discard);
   if (local.ok() && !exists && options.must_exist) {
     local = Status(Code::not_found, directory + " holds no pool");
   }
@@ -117,6 +107,7 @@ Result<std::unique_ptr<Device>> open_rank_file(const std::string& path, bool cre
   FileDeviceOptions file;
   file.create = create;
   file.lock_wait_ms = options.lock_wait_ms;
+  file.trust = options.trust;
   return open_file_device(path, file);
 }
 
@@ -129,34 +120,35 @@ Status check_remains(const std::string& path, const OpenOptions& options) {
   const Judgement judged = judge_slots(Slots(*device.value(), region.value()).read_all());
   if (judged.offers.empty() || judged.offers.front().version == 0) return Status::success();
   return {Code::damaged, path + " holds version " + std::to_string(judged.offers.front().version) +
-                             " but the pool's job record is missing; bring the file 'job' back, or "
-                             "open with PERDURE_DISCARD to start anew"};
+                             " but the pool's job record is missing; bring the file 'job' back. "
+                             "PERDURE_DISCARD would destroy that version"};
 }
 
-Status remove_file(const std::string& path) {
-  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return Status::success();
-  return errno_status("removing " + path, errno);
+// A file that is in use, or is somebody else's, is not made anew.
+bool must_stay(const Status& status) {
+  return status.code() == Code::busy || status.code() == Code::foreign;
 }
 
 // Removes what was there, all ranks' job records before any rank's file (F2, F3).
-Status clear_directory(const std::string& directory, Group& group, const OpenOptions& options) {
-  const std::string path = rank_file_path(directory, group.rank());
+Status clear_directory(const Directory& directory, Group& group, const OpenOptions& options) {
+  const std::string name = rank_file_name(group.rank());
+  const std::string path = directory.path_of(name);
   std::unique_ptr<Device> held;
   Status local;
-  if (::access(path.c_str(), F_OK) == 0) {
+  if (directory.holds(name)) {
     auto device = open_rank_file(path, false, options);
     if (device.ok()) held = device.take();
-    if (!device.ok() && device.status().code() == Code::busy) local = device.status();
+    if (!device.ok() && must_stay(device.status())) local = device.status();
     if (local.ok() && !options.discard) {
       held.reset();
       local = check_remains(path, options);
     }
   }
   PERDURE_TRY(agree(group, local));
-  local = remove_file(job_record_path(directory));
-  if (local.ok()) local = sync_directory(directory);
+  local = directory.remove_file(job_record_name);
+  if (local.ok()) local = directory.sync();
   PERDURE_TRY(agree(group, local));
-  return agree(group, remove_file(path));
+  return agree(group, directory.remove_file(name));
 }
 
 // Rank 0's choice, told to all.
@@ -164,26 +156,28 @@ Result<JobRecord> agree_on_record(Group& group, const OpenOptions& options) {
   const JobId id = group.rank() == 0 ? random_job_id() : JobId{};
   std::uint64_t values[] = {id.words[0], id.words[1], group.rank() == 0 ? wall_clock_ns() : 0};
   PERDURE_TRY(agree_max(group, Status::success(), values));
-  return JobRecord{{{values[0], values[1]}}, options.job_name, group.ranks(), values[2]};
+  return JobRecord{{{values[0], values[1]}}, options.job_name, group.ranks(), values[2], {}};
 }
 
-Status make_rank_file(const std::string& directory, const JobRecord& record, std::uint32_t rank,
+Status make_rank_file(const Directory& directory, const JobRecord& record, std::uint32_t rank,
                       const OpenOptions& options) {
-  const std::string path = rank_file_path(directory, rank);
+  const std::string path = directory.path_of(rank_file_name(rank));
   auto device = open_rank_file(path, true, options);
   if (!device.ok()) return device.status();
   Geometry geometry = options.geometry;
   if (options.keep != 0) geometry.slots = options.keep + 1;
-  auto region = format_region(*device.value(), {record.job_id, record.job_name, rank, record.ranks},
-                              geometry);
+  const RegionIdentity identity{record.job_id, record.job_name, rank, record.ranks};
+  auto region = format_region(*device.value(), identity, geometry);
   if (!region.ok()) return region.status();
   PERDURE_TRY(format_slots(*device.value(), region.value()));
-  return sync_directory(directory);
+  return directory.sync();
 }
 
 // F1. On failure no rank leaves anything.
-Status make_pool(const std::string& directory, Group& group, const OpenOptions& options) {
-  PERDURE_TRY(agree(group, make_directory(directory)));
+Status make_pool(const std::string& path, Group& group, const OpenOptions& options) {
+  auto made = Directory::make(path, options.trust);
+  PERDURE_TRY(agree(group, made.status()));
+  const Directory& directory = made.value();
   PERDURE_TRY(clear_directory(directory, group, options));
   auto record = agree_on_record(group, options);
   if (!record.ok()) return record.status();
@@ -194,10 +188,10 @@ Status make_pool(const std::string& directory, Group& group, const OpenOptions& 
   if (all.ok()) return all;
   // The error that is told is the one that ended the making; what can't be removed stays without a
   // job record, or empty.
-  (void)remove_file(job_record_path(directory));
+  (void)directory.remove_file(job_record_name);
   (void)agree(group, Status::success());
-  (void)remove_file(rank_file_path(directory, group.rank()));
-  ::rmdir(directory.c_str());  // only if nothing else is in it
+  (void)directory.remove_file(rank_file_name(group.rank()));
+  remove_directory(path);  // only if nothing else is in it
   return all;
 }
 
@@ -215,13 +209,23 @@ Status check_identity(const std::string& path, const Region& region, const JobRe
                              job_id_text(record.job_id) + ": files were swapped or copied"};
 }
 
+// F5.
+Status check_place(const JobRecord& record, const Directory& directory) {
+  if (record.place.allows(place_of(directory))) return Status::success();
+  return {Code::foreign,
+          "the pool " + directory.path() + " (job '" + record.job_name + "', " +
+              job_id_text(record.job_id) +
+              ") was made in another directory: it was moved or copied, or another pool was put in "
+              "the place of this one; if it is the right one, `perdure pool adopt " +
+              directory.path() + "`"};
+}
+
 Status check_keep(const std::string& path, const Region& region, const OpenOptions& options) {
   const std::uint32_t keep = region.geometry.slots - 1;
   if (options.keep == 0 || options.keep == keep) return Status::success();
   return {Code::shape_mismatch,
           path + " keeps " + std::to_string(keep) + " versions since it was made, not " +
-              std::to_string(options.keep) + "; ask for " + std::to_string(keep) +
-              " or for 0, or open with PERDURE_DISCARD to start anew"};
+              std::to_string(options.keep) + "; ask for " + std::to_string(keep) + " or for 0"};
 }
 
 struct OpenedFile {
@@ -231,8 +235,11 @@ struct OpenedFile {
 
 Result<OpenedFile> open_checked(const std::string& directory, const Group& group,
                                 const OpenOptions& options) {
-  auto record = read_job_record(directory);
+  auto found = Directory::open(directory, options.trust);
+  if (!found.ok()) return found.status();
+  auto record = read_job_record(found.value());
   if (!record.ok()) return record.status();
+  if (!options.any_job) PERDURE_TRY(check_place(record.value(), found.value()));
   const std::string path = rank_file_path(directory, group.rank());
   auto device = open_rank_file(path, false, options);
   if (!device.ok()) return device.status();

@@ -9,13 +9,18 @@
 //       creation that was cut short.
 //   F2  To discard a pool, "job" is removed first.
 //   F3  A rank file is locked by the process that uses it; nobody discards or rewrites a locked
-//   one.
+//       one.
+//   F4  The mode of a directory that was there is not changed. Directory and files belong to this
+//       user or to root and nobody else may write to them, unless Trust::anyone was asked for.
+//   F5  The job record says in which directory the pool was made. In another one it is refused,
+//       unless any job's pool was asked for: it may have been put in the place of this job's.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "base/files.hpp"
 #include "base/group.hpp"
 #include "base/status.hpp"
 #include "object/pool.hpp"
@@ -27,7 +32,8 @@ namespace perdure {
 struct OpenOptions {
   bool must_exist = false;  // Code::not_found instead of making a pool
   bool discard = false;     // throw away what is there
-  bool any_job = false;     // accept a pool of another job's name
+  bool any_job = false;     // accept a pool of another job's name, or made in another directory
+  Trust trust = Trust::own;
   std::string job_name;
   std::string emulate;  // row of the device table; empty: none
   DelayMode delay = DelayMode::virtual_clock;

@@ -35,7 +35,8 @@ void Pool::settle_retained_versions() {
 Status Pool::verify_arrays(const Catalogue& catalogue) const {
   for (const ArrayEntry& entry : catalogue.arrays) {
     if (entry.shape.mode == ArrayMode::flush) continue;
-    PERDURE_TRY(verify_and_copy(*device_, entry, region_.geometry.block_bytes, nullptr, nullptr));
+    PERDURE_TRY(
+        located(verify_and_copy(*device_, entry, region_.geometry.block_bytes, nullptr, nullptr)));
   }
   return Status::success();
 }

@@ -77,7 +77,10 @@ Result<Recovered> choose_version(Group& group, const Slots& slots, bool allow_ol
   recovered.explanation = mine.damage;
   Positions positions(mine);
   const bool refused = !mine.damage.empty() && !allow_older;
-  const Status local = refused ? Status(Code::damaged, mine.damage) : Status::success();
+  const Status local = refused
+                           ? Status(Code::damaged, "rank " + std::to_string(group.rank()) + ", " +
+                                                       slots.medium() + ": " + mine.damage)
+                           : Status::success();
   PERDURE_TRY(agree_max(group, local, positions.words()));
 
   auto chosen = exchange_versions(group, mine, positions, slots.count(), allow_older);

@@ -1,8 +1,8 @@
 #include "object/run_page.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,19 +11,23 @@
 #include <new>
 #include <sstream>
 
+#include "base/files.hpp"
+#include "object/job_record.hpp"
+
 namespace perdure {
 namespace {
 
 std::atomic<bool> page_taken{false};
 
-RunPageFormat* map_page(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file < 0) return nullptr;
-  void* mapped = MAP_FAILED;
-  if (::ftruncate(file, run_page_bytes) == 0) {
-    mapped = ::mmap(nullptr, run_page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  }
-  ::close(file);
+Result<FileHandle> open_page(const std::string& path, std::uint32_t rank) {
+  auto directory = Directory::open(path, trust_unless(false));
+  if (!directory.ok()) return directory.status();
+  return directory.value().open_or_create(rank_file_name(rank));
+}
+
+RunPageFormat* map_page(const FileHandle& file) {
+  if (::ftruncate(file.fd(), run_page_bytes) != 0) return nullptr;
+  void* mapped = ::mmap(nullptr, run_page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd(), 0);
   return mapped == MAP_FAILED ? nullptr : new (mapped) RunPageFormat{};
 }
 
@@ -72,9 +76,13 @@ RunPage::RunPage(std::uint32_t rank, std::uint32_t ranks) {
   }
   const char* directory = std::getenv("PERDURE_RUN_DIR");
   if (directory == nullptr || *directory == '\0' || page_taken.exchange(true)) return;
-  std::array<char, 24> name{};
-  std::snprintf(name.data(), name.size(), "/rank-%05u", rank);
-  page_ = map_page(std::string(directory) + name.data());
+  auto file = open_page(directory, rank);
+  if (!file.ok()) {
+    std::fprintf(stderr, "perdure: no run page: %s\n", file.status().message().c_str());
+  } else {
+    file_ = file.take();
+    page_ = map_page(file_);
+  }
   if (page_ == nullptr) {
     page_taken = false;
     return;
@@ -116,6 +124,18 @@ void RunPage::set_committed(const CommitFacts& facts) {
   page_->commit_bytes_total += facts.bytes;
   page_->model_ns_total = facts.model_ns;
   page_->commits += 1;
+  check_page();
+}
+
+void RunPage::check_page() {
+  struct stat found{};
+  if (file_.fd() < 0 || ::fstat(file_.fd(), &found) != 0 || found.st_nlink > 0) return;
+  file_ = FileHandle();
+  std::fprintf(
+      stderr,
+      "perdure: rank %u: its run page was removed from PERDURE_RUN_DIR; `perdure run` sees "
+      "no more of it. Keep cleaners away from that directory\n",
+      page_->rank.load());
 }
 
 void RunPage::rehearse(KillPoint point, std::uint64_t version, std::uint64_t iteration) const {

@@ -17,7 +17,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+
 #include <string>
+#include "base/file_handle.hpp"
 
 namespace perdure {
 
@@ -65,6 +67,9 @@ struct CommitFacts {
   std::uint64_t model_ns = 0;   // since the pool was opened
 };
 
+// A page that loses its name (a cleaner removed it) is said once on stderr: `perdure run` reads it
+// no more, and the job goes on.
+//
 // One per pool; the first pool of a process owns the page, later ones are silent.
 class RunPage {
  public:
@@ -81,7 +86,10 @@ class RunPage {
   void rehearse(KillPoint point, std::uint64_t version, std::uint64_t iteration) const;
 
  private:
+  void check_page();
+
   RunPageFormat* page_ = nullptr;
+  FileHandle file_;  // while the page has a name
   KillPoint kill_point_ = KillPoint::none;
   std::uint64_t kill_iteration_ = 0;
 };

@@ -41,6 +41,8 @@ class Slots {
   void store_state(const StateWord& word);
 
   std::uint64_t body_bytes_max() const;
+  // Of the medium, for people.
+  std::string medium() const { return device_.describe().name; }
 
  private:
   std::uint64_t offset_of(std::uint32_t slot) const;

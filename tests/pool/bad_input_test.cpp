@@ -117,7 +117,7 @@ TEST_F(BadInput, a_changed_array_size_is_refused) {
 TEST_F(BadInput, something_else_under_the_name_of_a_pool_is_refused) {
   const std::string file = directory_.path("file");
   write_file(file, "not a directory");
-  EXPECT_EQ(run(file, 1).code, PERDURE_E_IO);
+  EXPECT_EQ(run(file, 1).code, PERDURE_E_INVALID);
   EXPECT_EQ(read_file(file), "not a directory");
   write_file(pool_ + "/rank-00000", std::string(100000, 'x'));
   EXPECT_EQ(run(pool_, 1).code, PERDURE_E_DAMAGED);

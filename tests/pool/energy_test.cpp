@@ -118,6 +118,69 @@ TEST_F(PoolEnergy, every_nth_version_is_copied_to_its_level_and_can_be_restarted
   perdure_close(pool_);
 }
 
+// The same command once more after the pool was lost used to begin at 0, and its first copies took
+// the place of the last good one.
+TEST_F(PoolEnergy, a_level_that_holds_another_jobs_copy_is_not_touched) {
+  use_plan(plan("1", level("partner", 1)));
+  ASSERT_EQ(open(at("pool")), 0);
+  for (int i = 1; i <= 3; ++i) {
+    store(i);
+    ASSERT_EQ(perdure_commit(pool_, nullptr), 0);
+  }
+  perdure_close(pool_);
+  fs::remove_all(at("pool"));
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    ASSERT_EQ(open(at("pool")), PERDURE_E_FOREIGN);
+    const std::string told = perdure_last_error();
+    EXPECT_NE(told.find("holds version 3 of job"), std::string::npos) << told;
+    EXPECT_NE(told.find(at("partner/pool/version-3")), std::string::npos) << told;
+  }
+  fs::remove_all(at("pool"));
+  fs::create_directory(at("pool"));
+  for (const char* name : {"job", "rank-00000"}) {
+    fs::copy_file(at("partner/pool/version-3/") + name, at("pool/") + name);
+  }
+  ASSERT_EQ(open(at("pool")), 0) << "copied back";
+  EXPECT_EQ(version_, 3U);
+  EXPECT_EQ(stored(), 3);
+  ASSERT_EQ(perdure_commit(pool_, nullptr), 0);
+  perdure_close(pool_);
+  EXPECT_TRUE(fs::exists(at("partner/pool/version-4")));
+}
+
+TEST_F(PoolEnergy, a_level_that_holds_a_newer_version_is_not_touched) {
+  use_plan(plan("1", level("partner", 1)));
+  ASSERT_EQ(open(at("pool")), 0);
+  ASSERT_EQ(perdure_commit(pool_, nullptr), 0);
+  perdure_close(pool_);
+  fs::copy(at("pool"), at("backup"));
+  ASSERT_EQ(open(at("pool")), 0);
+  ASSERT_EQ(perdure_commit(pool_, nullptr), 0);
+  ASSERT_EQ(perdure_commit(pool_, nullptr), 0);
+  perdure_close(pool_);
+  for (const char* name : {"job", "rank-00000"}) {
+    fs::remove(at("pool/") + name);
+    fs::copy_file(at("backup/") + name, at("pool/") + name);
+  }
+  ASSERT_EQ(open(at("pool")), PERDURE_E_FOREIGN);
+  const std::string told = perdure_last_error();
+  EXPECT_NE(told.find("holds version 3"), std::string::npos) << told;
+  EXPECT_NE(told.find("would make version 2 next"), std::string::npos) << told;
+  EXPECT_TRUE(fs::exists(at("partner/pool/version-3/rank-00000")));
+}
+
+// The copy of version 3 takes the place of that of version 2, and of nothing else in its directory.
+TEST_F(PoolEnergy, a_level_keeps_the_files_of_others) {
+  use_plan(plan("1", level("partner", 1)));
+  ASSERT_EQ(open(at("pool")), 0);
+  ASSERT_EQ(perdure_commit(pool_, nullptr), 0);
+  write("partner/pool/version-1/notes.txt", "a user's");
+  ASSERT_EQ(perdure_commit(pool_, nullptr), 0);
+  perdure_close(pool_);
+  EXPECT_TRUE(fs::exists(at("partner/pool/version-1/notes.txt")));
+  EXPECT_FALSE(fs::exists(at("partner/pool/version-1/rank-00000")));
+}
+
 TEST_F(PoolEnergy, a_background_commit_is_copied_too) {
   use_plan(plan("1", level("partner", 1)));
   ASSERT_EQ(open(at("pool")), 0);
