@@ -28,6 +28,8 @@ class FileHandle {
   ~FileHandle();
 
   int fd() const { return fd_; }
+  // The caller closes it.
+  int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_;

@@ -22,14 +22,14 @@ constexpr mode_t shared_file_mode = 0660;
 constexpr mode_t directory_mode = 0700;
 constexpr int create_attempts = 100;
 
-int open_flags(Access access) {
+int open_flags(FileAccess access) {
   constexpr int safe = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   switch (access) {
-    case Access::read:
+    case FileAccess::read:
       return O_RDONLY | safe;
-    case Access::write:
+    case FileAccess::write:
       return O_WRONLY | safe;
-    case Access::read_write:
+    case FileAccess::read_write:
       return O_RDWR | safe;
   }
   return O_RDONLY | safe;
@@ -160,6 +160,18 @@ std::string without_trailing_slashes(std::string path) {
   return path.empty() ? "." : path;
 }
 
+// The pipe or device of this user's under that name, or fd -1: there is none. What was looked at is
+// what is opened: by its descriptor.
+FileHandle open_stream(const std::string& path, int access) {
+  const FileHandle place(open_at(AT_FDCWD, path, O_PATH | O_CLOEXEC));
+  struct stat found{};
+  if (place.fd() < 0 || ::fstat(place.fd(), &found) != 0) return FileHandle();
+  const bool pipe = S_ISFIFO(found.st_mode) && found.st_uid == ::geteuid();
+  if (!pipe && !S_ISCHR(found.st_mode)) return FileHandle();
+  const std::string own = "/proc/self/fd/" + std::to_string(place.fd());
+  return FileHandle(open_at(AT_FDCWD, own, access | O_CLOEXEC | O_NOCTTY));
+}
+
 // The directory behind a link, if this user or root made the link.
 Result<FileHandle> open_linked_directory(const std::string& path, Trust trust) {
   struct stat link{};
@@ -250,7 +262,7 @@ Result<FileHandle> Directory::checked(int fd, const std::string& name) const {
   return handle;
 }
 
-Result<FileHandle> Directory::open_file(const std::string& name, Access access) const {
+Result<FileHandle> Directory::open_file(const std::string& name, FileAccess access) const {
   const int opened = open_at(fd(), name, open_flags(access));
   if (opened < 0) return open_failed(fd(), name, path_of(name), errno);
   return checked(opened, name);
@@ -258,13 +270,13 @@ Result<FileHandle> Directory::open_file(const std::string& name, Access access) 
 
 Result<FileHandle> Directory::create_file(const std::string& name) const {
   const int made =
-      open_at(fd(), name, open_flags(Access::read_write) | O_CREAT | O_EXCL, file_mode);
+      open_at(fd(), name, open_flags(FileAccess::read_write) | O_CREAT | O_EXCL, file_mode);
   if (made < 0) return open_failed(fd(), name, path_of(name), errno);
   return FileHandle(made);
 }
 
 Result<FileHandle> Directory::open_or_create(const std::string& name, bool group_writes) const {
-  const int flags = open_flags(Access::read_write);
+  const int flags = open_flags(FileAccess::read_write);
   for (int attempt = 0; attempt < create_attempts; ++attempt) {
     const int opened = open_at(fd(), name, flags);
     if (opened >= 0) {
@@ -372,7 +384,7 @@ PathParts split_path(const std::string& path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-Result<FileHandle> open_file(const std::string& path, Access access, Trust trust) {
+Result<FileHandle> open_file(const std::string& path, FileAccess access, Trust trust) {
   const PathParts parts = split_path(path);
   auto directory = Directory::open(parts.directory, trust);
   if (!directory.ok()) return directory.status();
@@ -407,7 +419,7 @@ Result<FileHandle> open_input(const std::string& path) {
 }
 
 Result<FileHandle> open_output(const std::string& path, bool append) {
-  const int flags = open_flags(Access::write) | (append ? O_APPEND : 0);
+  const int flags = open_flags(FileAccess::write) | (append ? O_APPEND : 0);
   for (int attempt = 0; attempt < create_attempts; ++attempt) {
     const int made = open_at(AT_FDCWD, path, flags | O_CREAT | O_EXCL, file_mode);
     if (made >= 0) return FileHandle(made);
@@ -417,6 +429,21 @@ Result<FileHandle> open_output(const std::string& path, bool append) {
     if (errno != ENOENT) return open_failed(AT_FDCWD, path, path, errno);
   }
   return Status(Code::busy, path + " is being made and removed all the time");
+}
+
+Status write_output(const std::string& path, std::string_view text, bool append) {
+  auto file = open_output(path, append);
+  return file.ok() ? write_all(file.value(), path, text) : file.status();
+}
+
+Result<FileHandle> open_input_stream(const std::string& path) {
+  FileHandle stream = open_stream(path, O_RDONLY);
+  return stream.fd() >= 0 ? Result<FileHandle>(std::move(stream)) : open_input(path);
+}
+
+Result<FileHandle> open_output_stream(const std::string& path) {
+  FileHandle stream = open_stream(path, O_WRONLY);
+  return stream.fd() >= 0 ? Result<FileHandle>(std::move(stream)) : open_output(path);
 }
 
 Result<FileHandle> open_application_file(const std::string& path, int flags) {

@@ -38,7 +38,7 @@ enum class Trust : std::uint8_t {
 // Trust::anyone if `meant`, or if PERDURE_ANY_OWNER is set to anything but 0.
 Trust trust_unless(bool meant);
 
-enum class Access : std::uint8_t { read, write, read_write };
+enum class FileAccess : std::uint8_t { read, write, read_write };
 
 class Directory {
  public:
@@ -53,7 +53,7 @@ class Directory {
   // Whether it still has a name.
   bool exists() const;
 
-  Result<FileHandle> open_file(const std::string& name, Access access) const;
+  Result<FileHandle> open_file(const std::string& name, FileAccess access) const;
   // For reading and writing. Code::wrong_state if there is something under that name.
   Result<FileHandle> create_file(const std::string& name) const;
   // For files that several processes share and any of them makes. `group_writes`: made 0660, and
@@ -102,7 +102,7 @@ struct PathParts {
 PathParts split_path(const std::string& path);
 
 // A file by its path, with its directory checked as well.
-Result<FileHandle> open_file(const std::string& path, Access access, Trust trust = Trust::own);
+Result<FileHandle> open_file(const std::string& path, FileAccess access, Trust trust = Trust::own);
 Result<FileHandle> create_file(const std::string& path, Trust trust = Trust::own);
 Status remove_file(const std::string& path, Trust trust = Trust::own);
 // An empty directory; false if it is not removed.
@@ -113,6 +113,12 @@ Result<FileHandle> open_input(const std::string& path);
 // A file that the user named for results: made, or emptied if it is this user's regular file. Its
 // directory may be anyone's. `append` keeps what it holds.
 Result<FileHandle> open_output(const std::string& path, bool append = false);
+// All of it at once; for reports.
+Status write_output(const std::string& path, std::string_view text, bool append = false);
+// As open_input() and open_output(), or a pipe or terminal of this user's: its other end is waited
+// for, as that is what pipes are for. Somebody else's FIFO is an error at once.
+Result<FileHandle> open_input_stream(const std::string& path);
+Result<FileHandle> open_output_stream(const std::string& path);
 // The application's own file, with the flags of open(2): whatever the application may open, but for
 // what N4 says.
 Result<FileHandle> open_application_file(const std::string& path, int flags);

@@ -137,7 +137,7 @@ TEST_F(Files, a_link_under_a_name_is_never_followed) {
   fs::create_symlink(at("precious"), at("link"));
   fs::create_symlink(at("nothing"), at("dangling"));
   for (const char* name : {"link", "dangling"}) {
-    EXPECT_EQ(own().open_file(name, Access::read_write).status().code(), Code::foreign) << name;
+    EXPECT_EQ(own().open_file(name, FileAccess::read_write).status().code(), Code::foreign) << name;
     EXPECT_EQ(own().open_or_create(name).status().code(), Code::foreign) << name;
     EXPECT_EQ(own().create_file(name).status().code(), Code::wrong_state) << name;
     EXPECT_EQ(open_output(at(name)).status().code(), Code::foreign) << name;
@@ -153,7 +153,7 @@ TEST_F(Files, a_link_under_a_name_is_never_followed) {
 TEST_F(Files, a_second_name_of_a_file_is_refused) {
   write("precious", "results");
   fs::create_hard_link(at("precious"), at("job"));
-  EXPECT_EQ(own().open_file("job", Access::read_write).status().code(), Code::foreign);
+  EXPECT_EQ(own().open_file("job", FileAccess::read_write).status().code(), Code::foreign);
   EXPECT_EQ(open_output(at("job")).status().code(), Code::foreign);
   EXPECT_EQ(read("precious"), "results");
 }
@@ -165,14 +165,14 @@ TEST_F(Files, whatever_is_no_regular_file_is_an_error_at_once) {
   std::vector<std::string> names = {"fifo", "directory", "socket"};
   if (::mknod(at("device").c_str(), S_IFCHR | 0600, makedev(1, 5)) == 0) names.push_back("device");
   for (const std::string& name : names) {
-    for (const Access access : {Access::read, Access::write, Access::read_write}) {
+    for (const FileAccess access : {FileAccess::read, FileAccess::write, FileAccess::read_write}) {
       EXPECT_EQ(own().open_file(name, access).status().code(), Code::foreign) << name;
     }
     EXPECT_EQ(own().open_or_create(name).status().code(), Code::foreign) << name;
     EXPECT_EQ(open_input(at(name)).status().code(), Code::foreign) << name;
     EXPECT_EQ(open_output(at(name)).status().code(), Code::foreign) << name;
     EXPECT_FALSE(open_application_file(at(name), O_RDWR).ok()) << name;
-    EXPECT_NE(own().open_file(name, Access::read).status().message().find(at(name)),
+    EXPECT_NE(own().open_file(name, FileAccess::read).status().message().find(at(name)),
               std::string::npos);
   }
 }
@@ -189,7 +189,7 @@ TEST_F(Files, what_another_user_planted_is_refused_and_named) {
     std::ofstream(file) << "planted";
     return ::mkdir(folder.c_str(), 0777) == 0 && ::symlink(at("mine").c_str(), link.c_str()) == 0;
   });
-  const auto planted = own().open_file("job", Access::read);
+  const auto planted = own().open_file("job", FileAccess::read);
   ASSERT_EQ(planted.status().code(), Code::foreign);
   EXPECT_NE(planted.status().message().find("belongs to user 65533"), std::string::npos)
       << planted.status().message();
@@ -220,9 +220,9 @@ TEST_F(Files, a_replaced_file_is_whole_and_leaves_nothing_beside_it) {
 }
 
 TEST_F(Files, a_name_that_is_not_there_is_told_from_one_that_cannot_be_used) {
-  EXPECT_EQ(own().open_file("none", Access::read).status().code(), Code::not_found);
+  EXPECT_EQ(own().open_file("none", FileAccess::read).status().code(), Code::not_found);
   EXPECT_EQ(Directory::open(at("none")).status().code(), Code::not_found);
-  EXPECT_EQ(open_file(at("none/f"), Access::read).status().code(), Code::not_found);
+  EXPECT_EQ(open_file(at("none/f"), FileAccess::read).status().code(), Code::not_found);
   EXPECT_TRUE(own().remove_file("none").ok());
   EXPECT_TRUE(remove_file(at("none/f")).ok());
   write("f", "x");
@@ -232,10 +232,10 @@ TEST_F(Files, a_name_that_is_not_there_is_told_from_one_that_cannot_be_used) {
 
 TEST_F(Files, no_more_is_read_than_a_file_of_its_kind_may_have) {
   write("f", std::string(1000, 'x'));
-  auto file = own().open_file("f", Access::read);
+  auto file = own().open_file("f", FileAccess::read);
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(read_rest(file.value(), "f", 999).status().code(), Code::damaged);
-  auto again = own().open_file("f", Access::read);
+  auto again = own().open_file("f", FileAccess::read);
   EXPECT_EQ(read_rest(again.value(), "f", 1000).value().size(), 1000U);
 }
 

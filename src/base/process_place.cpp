@@ -1,10 +1,10 @@
 #include "base/process_place.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
 #include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
+
+#include "base/files.hpp"
 
 namespace perdure {
 namespace {
@@ -50,14 +50,7 @@ std::string expand_path(const std::string& path, std::uint64_t process, ProcessP
 }
 
 std::vector<std::string> command_words() {
-  std::string text;
-  char chunk[4096];
-  const int file = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  for (ssize_t count = 1; file >= 0 && count > 0;) {
-    count = ::read(file, chunk, sizeof chunk);
-    if (count > 0) text.append(chunk, static_cast<std::size_t>(count));
-  }
-  if (file >= 0) ::close(file);
+  const std::string text = read_kernel_text("/proc/self/cmdline");
   std::vector<std::string> words;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\0', begin), text.size());

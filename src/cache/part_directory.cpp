@@ -78,7 +78,7 @@ Result<bool> try_lock(const FileHandle& handle, Lock lock, const std::string& pa
 }
 
 Result<FileHandle> open_for_lock(const std::string& path) {
-  return open_file(path, Access::read_write, trusted());
+  return open_file(path, FileAccess::read_write, trusted());
 }
 
 std::string undo_path(const std::string& path) {
@@ -134,7 +134,7 @@ Result<bool> lock_alone(const FileHandle& handle, const std::string& path) {
 
 // A part whose making was cut short has no header yet, and no byte of anybody.
 bool is_unborn(const std::string& path) {
-  const auto file = open_file(path, Access::read, trusted());
+  const auto file = open_file(path, FileAccess::read, trusted());
   std::uint64_t magic = 0;
   return file.ok() && ::pread(file.value().fd(), &magic, sizeof magic, 0) >= 0 && magic == 0;
 }

@@ -1,6 +1,5 @@
 #include "cache/part_owners.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,8 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <sstream>
+
+#include "base/files.hpp"
 
 namespace perdure {
 namespace {
@@ -61,9 +61,7 @@ struct ProcessStat {
 };
 
 bool read_stat(const std::string& directory, ProcessStat& stat) {
-  std::ifstream file(directory + "/stat");
-  std::string line;
-  if (!std::getline(file, line)) return false;
+  const std::string line = read_kernel_text(directory + "/stat");
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return false;
   std::istringstream words(line.substr(name_end + 1));
@@ -83,7 +81,7 @@ bool is_thread_dying(const std::string& directory) {
   ProcessStat stat;
   if (!read_stat(directory, stat)) return true;
   if (stat.state == 'Z' || stat.state == 'X' || (stat.flags & exiting) != 0) return true;
-  std::ifstream status(directory + "/status");
+  std::istringstream status(read_kernel_text(directory + "/status"));
   for (std::string line; std::getline(status, line);) {
     if (!line.starts_with("SigPnd:") && !line.starts_with("ShdPnd:")) continue;
     if ((std::strtoull(line.c_str() + 7, nullptr, 16) & sigkill_bit) != 0) return true;
@@ -95,14 +93,10 @@ bool is_process_dying(const OwnerFormat& owner) {
   const std::string directory = "/proc/" + std::to_string(owner.process & 0xFFFFFFFFU);
   ProcessStat stat;
   if (!read_stat(directory, stat) || stat.start != owner.start) return true;
-  DIR* tasks = ::opendir((directory + "/task").c_str());
-  if (tasks == nullptr) return true;
   bool dying = true;
-  while (const dirent* task = ::readdir(tasks)) {
-    if (task->d_name[0] == '.') continue;
-    dying = dying && is_thread_dying(directory + "/task/" + task->d_name);
+  for (const std::string& task : kernel_names(directory + "/task")) {
+    dying = dying && is_thread_dying(directory + "/task/" + task);
   }
-  ::closedir(tasks);
   return dying;
 }
 

@@ -34,7 +34,7 @@ std::optional<std::uint64_t> version_of(const std::string& name) {
 // Durable under a name that others see only when it is whole.
 Status copy_file(const std::string& from, const Directory& to, const std::string& name) {
   const std::string fresh = name + ".new" + writer_text();
-  const auto source = open_file(from, Access::read, trust_unless(false));
+  const auto source = open_file(from, FileAccess::read, trust_unless(false));
   if (!source.ok()) return source.status();
   PERDURE_TRY(to.remove_file(fresh));
   const auto target = to.create_file(fresh);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
+#include "base/files.hpp"
 #include "ipv/this_thread.hpp"
 #include "object/fault_handler.hpp"
 
@@ -299,11 +299,10 @@ Status ObjectSet::close() {
   if (started_ && !options_.report.empty()) {
     const Group& group = pool_.group();
     const std::string suffix = group.ranks() > 1 ? "." + std::to_string(group.rank()) : "";
-    std::ofstream file(options_.report + suffix);
-    file << ipv_report(*this, durable_version_) << '\n';
-    file.close();
-    if (!file && status.ok()) {
-      status = {Code::io_error, "the report can't be written to " + options_.report + suffix};
+    const Status written =
+        write_output(options_.report + suffix, ipv_report(*this, durable_version_) + "\n");
+    if (!written.ok() && status.ok()) {
+      status = {written.code(), "the report can't be written: " + written.message()};
     }
   }
   for (const auto& object : objects_) object->leave();

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/files.hpp"
 #include "ipv_check/report.hpp"
 #include "perdure/perdure_ipv_abi.h"
 
@@ -44,10 +45,8 @@ constinit thread_local Site* here = &no_site;
 }
 
 void write_report(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "we");
-  bool good = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (file != nullptr) good = std::fclose(file) == 0 && good;
-  if (!good) say(path + ": the report can't be written there: " + std::strerror(errno));
+  const Status written = write_output(path, text);
+  if (!written.ok()) say("the report can't be written: " + written.message());
 }
 
 std::string summary(const Checker& checker) {

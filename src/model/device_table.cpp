@@ -5,11 +5,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string_view>
 
+#include "base/files.hpp"
 #include "model/embedded_table.hpp"
 
 namespace perdure {
@@ -123,18 +122,21 @@ Result<DeviceRow> read_row(const Json& object, std::size_t index) {
   return row;
 }
 
+constexpr std::uint64_t table_bytes_max = std::uint64_t{16} << 20U;
+
 // What one document holds: rows, or presets.
 template <typename Entry>
 using Parse = Result<std::vector<Entry>> (*)(const std::string& json);
 
 template <typename Entry>
 Result<std::vector<Entry>> read_file(const char* path, Parse<Entry> parse) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
   const std::string where = std::string("PERDURE_DEVICES=") + path;
-  if (!file) return Status(Code::not_found, where + ": the file can't be read");
-  Result<std::vector<Entry>> entries = parse(text.str());
+  auto file = open_input(path);
+  auto text = file.ok() ? read_rest(file.value(), path, table_bytes_max) : file.status();
+  if (!text.ok()) {
+    return Status(Code::not_found, where + ": the file can't be read: " + text.status().message());
+  }
+  Result<std::vector<Entry>> entries = parse(text.value());
   if (!entries.ok()) return invalid(where, entries.status().message());
   return entries;
 }

@@ -1,10 +1,11 @@
 #include "mpiio/report.hpp"
 
+#include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 
 #include "base/clock.hpp"
+#include "base/files.hpp"
 #include "mpi/mpi_library.hpp"
 #include "mpiio/file_record.hpp"
 
@@ -23,8 +24,10 @@ int world_rank() {
 void append_line(const char* variable, const nlohmann::ordered_json& line) {
   const char* prefix = std::getenv(variable);
   if (prefix == nullptr || *prefix == '\0') return;
-  std::ofstream out(std::string(prefix) + "." + std::to_string(world_rank()), std::ios::app);
-  out << line.dump() << "\n";
+  const std::string path = std::string(prefix) + "." + std::to_string(world_rank());
+  const Status written = write_output(path, line.dump() + "\n", true);
+  if (written.ok()) return;
+  std::fprintf(stderr, "perdure: %s: %s\n", variable, written.message().c_str());
 }
 
 void report_file(const OpenFile& open, const Status& closed) {

@@ -67,7 +67,7 @@ PoolPlace place_of(const Directory& directory) {
 
 Result<JobRecord> read_job_record(const Directory& directory) {
   const std::string path = directory.path_of(job_record_name);
-  auto file = directory.open_file(job_record_name, Access::read);
+  auto file = directory.open_file(job_record_name, FileAccess::read);
   if (file.status().code() == Code::not_found) {
     return Status(Code::not_found, directory.path() + " holds no pool");
   }

@@ -90,7 +90,7 @@ Pool::~Pool() {
 void Pool::set_directory(const std::string& directory) {
   directory_ = canonical(directory);
   // Whose it is was looked at when the pool was opened.
-  auto record = open_file(job_record_path(directory_), Access::read, Trust::anyone);
+  auto record = open_file(job_record_path(directory_), FileAccess::read, Trust::anyone);
   if (record.ok()) record_ = record.take();
   OpenPools& pools = open_pools();
   const std::lock_guard<std::mutex> lock(pools.mutex);

@@ -60,7 +60,7 @@ Status open_failed(const Status& status, const FileDeviceOptions& options) {
 }
 
 Result<FileHandle> open_handle(const std::string& path, const FileDeviceOptions& options) {
-  const Access access = options.read_only ? Access::read : Access::read_write;
+  const FileAccess access = options.read_only ? FileAccess::read : FileAccess::read_write;
   auto handle =
       options.create ? create_file(path, options.trust) : open_file(path, access, options.trust);
   if (!handle.ok()) return open_failed(handle.status(), options);

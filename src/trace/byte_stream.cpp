@@ -11,6 +11,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/files.hpp"
+
 namespace perdure::trace {
 namespace {
 
@@ -172,21 +174,18 @@ Result<std::unique_ptr<ByteSource>> open_source(const std::string& path) {
   if (path == "-") {
     return std::unique_ptr<ByteSource>(new FileSource("standard input", STDIN_FILENO, false));
   }
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0 && errno == ENOENT) {
-    return Status(Code::not_found, path + ": there is no such file");
-  }
-  if (descriptor < 0) return errno_status("opening " + path, errno);
-  return std::unique_ptr<ByteSource>(new FileSource(path, descriptor, true));
+  auto file = open_input_stream(path);
+  if (!file.ok()) return file.status();
+  return std::unique_ptr<ByteSource>(new FileSource(path, file.value().release(), true));
 }
 
 Result<std::unique_ptr<ByteSink>> open_sink(const std::string& path) {
   if (path == "-") {
     return std::unique_ptr<ByteSink>(new FileSink("standard output", STDOUT_FILENO, false));
   }
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0) return errno_status("creating " + path, errno);
-  return std::unique_ptr<ByteSink>(new FileSink(path, descriptor, true));
+  auto file = open_output_stream(path);
+  if (!file.ok()) return file.status();
+  return std::unique_ptr<ByteSink>(new FileSink(path, file.value().release(), true));
 }
 
 std::unique_ptr<ByteSource> memory_source(std::span<const std::byte> bytes, bool seekable) {
