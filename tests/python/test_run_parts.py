@@ -73,18 +73,21 @@ def test_only_unheld_new_files_with_names_of_an_mpi_are_removed(tmp_path):
     time.sleep(0.05)
     since = time.time()
     time.sleep(0.05)
-    for name in ("vader_segment.host.0", "ucx_shm_posix_1", "precious", "my-mpich-notes"):
+    bucket = "perdure-" + 4 * "0123cdef"
+    others = "precious", "my-mpich-notes", bucket + "0", "perdure-run-lock", bucket.upper()
+    for name in ("vader_segment.host.0", "ucx_shm_posix_1", bucket, *others):
         make(name)
     (tmp_path / "mpich_folder").mkdir()
     (tmp_path / "mpich_link").symlink_to(tmp_path / "precious")
     opened = os.open(make("sm_segment.open"), os.O_RDWR)
     with open(make("sm_segment.mapped"), "r+b") as file:
         mapped = mmap.mmap(file.fileno(), 4096)
-    assert remove_leftovers(since, tmp_path) == ["ucx_shm_posix_1", "vader_segment.host.0"]
+    removed = [bucket, "ucx_shm_posix_1", "vader_segment.host.0"]
+    assert remove_leftovers(since, tmp_path) == removed
     os.close(opened)
     mapped.close()
     assert remove_leftovers(since, tmp_path) == ["sm_segment.mapped", "sm_segment.open"]
-    assert len(list(tmp_path.iterdir())) == 5
+    assert len(list(tmp_path.iterdir())) == 3 + len(others)
 
 
 def test_progress_line_names_iteration_version_and_cost():
