@@ -265,7 +265,8 @@ def test_directory_of_a_killed_launcher_is_removed_by_a_later_one(perdure):
 
 
 ATTEMPT_KEYS = {
-    "attempt", "ended", "exit_code", "signal", "seconds", "start_s", "ranks", "ranks_reporting",
+    "attempt", "ended", "why", "exit_code", "signal", "seconds", "start_s", "ranks",
+    "ranks_reporting",
     "restored_version", "restart_s", "version", "iteration", "commits", "commit_s", "commit_bytes",
     "model_s", "commit_share", "processes_ended", "shared_memory_removed",
 }  # fmt: skip

@@ -5,13 +5,20 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import subprocess
+import sys
 import time
+from dataclasses import replace
 
 import pytest
+from perdure.run import attempt
+from perdure.run.launchers import is_launcher, is_launcher_or_daemon, world_size
 from perdure.run.leftovers import remove_leftovers
 from perdure.run.live import TerminalLive, progress_text
-from perdure.run.page import NO_ITERATION, RunPage, parse_page, read_pages
+from perdure.run.page import NO_ITERATION, Phase, RunPage, parse_page, read_pages
+from perdure.run.process_table import ProcessTable, read_process
 from perdure.run.rehearsal import Rehearsal, parse_rehearsal, ranks_of_command
+from perdure.run.stall import StallWatch
 from perdure.units import bytes_text, rate_text, seconds_text
 
 FIELDS = (4711, 1, 2, 2, 9, 8, 7, 6_000_000, 50_000_000, 64_000_000, 5_000_000_000, 3, 2, 1)
@@ -73,18 +80,21 @@ def test_only_unheld_new_files_with_names_of_an_mpi_are_removed(tmp_path):
     time.sleep(0.05)
     since = time.time()
     time.sleep(0.05)
-    for name in ("vader_segment.host.0", "ucx_shm_posix_1", "precious", "my-mpich-notes"):
+    bucket = "perdure-" + 4 * "0123cdef"
+    others = "precious", "my-mpich-notes", bucket + "0", "perdure-run-lock", bucket.upper()
+    for name in ("vader_segment.host.0", "ucx_shm_posix_1", bucket, *others):
         make(name)
     (tmp_path / "mpich_folder").mkdir()
     (tmp_path / "mpich_link").symlink_to(tmp_path / "precious")
     opened = os.open(make("sm_segment.open"), os.O_RDWR)
     with open(make("sm_segment.mapped"), "r+b") as file:
         mapped = mmap.mmap(file.fileno(), 4096)
-    assert remove_leftovers(since, tmp_path) == ["ucx_shm_posix_1", "vader_segment.host.0"]
+    removed = [bucket, "ucx_shm_posix_1", "vader_segment.host.0"]
+    assert remove_leftovers(since, tmp_path) == removed
     os.close(opened)
     mapped.close()
     assert remove_leftovers(since, tmp_path) == ["sm_segment.mapped", "sm_segment.open"]
-    assert len(list(tmp_path.iterdir())) == 5
+    assert len(list(tmp_path.iterdir())) == 3 + len(others)
 
 
 def test_progress_line_names_iteration_version_and_cost():
@@ -114,3 +124,95 @@ def test_quantities_are_written_with_three_digits():
     ]  # fmt: skip
     assert [bytes_text(b) for b in (0, 999, 64e6, 1.5e12)] == ["0 B", "999 B", "64 MB", "1.5 TB"]
     assert rate_text(3e9, 2) == "1.5 GB/s" and rate_text(1, 0) == "-"
+
+
+def told(_rank: int) -> str:
+    return "stopped"
+
+
+def test_stall_is_warned_of_once_and_names_the_rank_that_came_on_least():
+    watch = StallWatch(0.0, warn_s=300)
+    pages = [replace(RunPage(*FIELDS), rank=rank, phase=Phase.committing) for rank in (0, 1)]
+    watch.look(pages, 10)
+    watch.look([replace(pages[0], commits=8), pages[1]], 20)
+    assert watch.warning(310, told) is None and not watch.is_over(1e9)
+    text = watch.warning(321, told)
+    assert text.startswith("no rank has progressed for 5 min 1 s: rank 1 committing for 5 min 11 s")
+    assert "version 9 (stopped); rank 0" in text
+    assert watch.warning(5000, told) is None
+    watch.look(pages, 6000)
+    assert watch.warning(6301, told) is not None
+
+
+def test_stall_is_measured_against_the_longest_time_between_versions():
+    watch = StallWatch(0.0, warn_s=10)
+    page = replace(RunPage(*FIELDS), phase=Phase.computing)
+    watch.look([page], 0)
+    watch.look([replace(page, version=10)], 5)
+    watch.look([replace(page, version=11)], 6)
+    assert watch.warning(105, told) is None and watch.warning(107, told) is not None
+
+
+def test_no_stall_is_warned_of_without_an_open_pool():
+    watch = StallWatch(0.0, limit_s=50, warn_s=10)
+    assert watch.warning(40, told) is None and not watch.is_over(50) and watch.is_over(51)
+    watch.look([replace(RunPage(*FIELDS), phase=Phase.closed)], 51)
+    assert watch.warning(90, told) is None and not watch.is_over(101) and watch.is_over(102)
+    assert "rank 1 has closed its pool" in watch.text(102, told)
+
+
+def test_stall_of_many_ranks_names_few_of_them():
+    watch = StallWatch(0.0)
+    watch.look([replace(RunPage(*FIELDS), rank=rank) for rank in range(100)], 1)
+    text = watch.text(2, told)
+    assert text.count("rank ") == 9 and text.endswith("and 92 ranks that changed later")
+
+
+def test_time_in_which_the_launcher_itself_was_stopped_does_not_count(monkeypatch):
+    now = iter([100.0, 100.5, 4000.0, 4000.25])
+    monkeypatch.setattr(attempt.time, "monotonic", lambda: next(now))
+    clock = attempt._Clock()
+    for expected in (0.5, 5.5, 5.75):
+        clock.advance()
+        assert clock.now_s == expected
+
+
+def test_process_table_knows_ended_children_their_status_and_odd_names(tmp_path):
+    odd = tmp_path / "a) Z 1 \x1b[2J"
+    odd.write_text(f"#!{sys.executable}\nimport subprocess, time\n"
+                   "child = subprocess.Popen(['sh', '-c', 'kill -9 $$'])\n"
+                   "print(child.pid, flush=True)\ntime.sleep(60)")  # fmt: skip
+    odd.chmod(0o700)
+    with subprocess.Popen([odd], stdout=subprocess.PIPE) as job:
+        child = int(job.stdout.readline())
+        table = ProcessTable()
+        while table.descendants()[child].is_live:
+            pass
+        processes = table.descendants()
+        assert processes[job.pid].name == "a) Z 1 ?[2J" and processes[job.pid].is_live
+        assert (processes[child].parent, processes[child].status) == (job.pid, 9)
+        assert os.getppid() not in processes and os.getpid() not in processes
+        job.kill()
+    assert read_process(job.pid) is None
+
+
+def test_process_whose_first_thread_has_ended_lives():
+    text = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=[60]).start();"
+    text += "ctypes.CDLL(None).pthread_exit(None)"
+    with subprocess.Popen([sys.executable, "-c", text]) as job:
+        while read_process(job.pid).state != "Z":
+            assert job.poll() is None
+        assert read_process(job.pid).is_live
+        job.kill()
+
+
+def test_launchers_are_known_by_their_names():
+    assert is_launcher("mpiexec.openmpi") and is_launcher("srun") and not is_launcher("orted")
+    assert is_launcher_or_daemon("hydra_pmi_proxy") and not is_launcher_or_daemon("mpiexecutive")
+
+
+def test_world_tells_whether_all_ranks_are_here():
+    assert world_size({"PMI_SIZE": "4", "MPI_LOCALNRANKS": "4"}) == (4, True)
+    elsewhere = {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
+    assert world_size(elsewhere) == (4, False)
+    assert world_size({"PMIX_RANK": "1"}) == (0, False)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from perdure.bench.programs import BenchFailed
 from perdure.bench.solver import OPEN_MPI, Program
-from perdure.run.attempt import Limits
+from perdure.run.attempt import OUR_ENDINGS, Limits
 from perdure.run.job import JobRequest, JobResult, run_job
 from perdure.run.live import Live
 
@@ -228,7 +228,7 @@ class Trial:
 
 
 def _overdue(ran: JobResult) -> bool:
-    return any(attempt.ended in ("timeout", "hang") for attempt in ran.attempts)
+    return any(attempt.ended in OUR_ENDINGS for attempt in ran.attempts)
 
 
 def _end_as_command(pool: Path, output: int) -> None:

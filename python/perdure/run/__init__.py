@@ -1,5 +1,6 @@
 """`perdure run`: starts a job, shows what its ranks tell, and restarts it after a failure.
 
 Reading order: job (attempts and restarts), attempt (one process tree), page (what ranks tell),
-processes and leftovers (nothing of a failed attempt stays), report (table and JSON).
+ranks and stall (when an attempt has no future), processes and leftovers (nothing of a failed
+attempt stays), report (table and JSON).
 """

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,23 +12,33 @@ from perdure.run.bell import ENDING, Bell
 from perdure.run.leftovers import remove_leftovers
 from perdure.run.live import Live
 from perdure.run.page import RunPage, read_pages
-from perdure.run.processes import ProcessTree
+from perdure.run.processes import RUN_DIRECTORY_NAME, ProcessTree
+from perdure.run.ranks import RankWatch
 from perdure.run.rehearsal import Rehearsal
+from perdure.run.stall import StallWatch
 
 ENDED_BY_US = 124  # exit code, as of timeout(1)
+OUR_ENDINGS = ("timeout", "hang", "stall")
 _POLL_S = 0.2
 _POLL_S_PER_RANK = 0.002
 _POLL_S_AT_START = 0.02  # a rank must be seen alive for its loss to be noticed
 _POLL_S_TO_KILL = 0.005  # while the clock of a timed kill has not begun
 _START_S = 30.0
+_LOOK_S = 1.0  # between looks at the processes
+_LOOKS_PER_HANG = 5
+_LOOK_SHARE = 0.01  # of a processor, and _LOOK_SHARE_AT_START: what looking may use
+_LOOK_SHARE_AT_START = 0.05
+_LONGEST_STEP_S = 5.0  # of the clock of losses: while the launcher itself is stopped, none counts
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When an attempt is ended: after `timeout_s`, or `hang_s` after a rank was lost."""
+    """When an attempt is ended: after `timeout_s`, `hang_s` after a rank was lost or its launcher
+    stuck, or when no rank has progressed for `stall_s`."""
 
     timeout_s: float | None = None
     hang_s: float = 30.0
+    stall_s: float | None = None
 
 
 @dataclass
@@ -38,7 +48,8 @@ class Attempt:
     number: int
     seconds: float = 0.0
     started_s: float | None = None  # from its start until all ranks computed
-    ended: str = ""  # "exit", "signal", "timeout", "hang"
+    ended: str = ""  # "exit", "signal", or one of OUR_ENDINGS
+    why: str | None = None  # a hang, a stall: the sentence
     status: int = 0  # exit code, or minus a signal's number
     killed_by_rehearsal: bool = False
     stopped_by: int | None = None  # the ending signal that the launcher was sent
@@ -52,17 +63,30 @@ class Attempt:
 
     @property
     def exit_code(self) -> int:
-        """As a shell says it: 128 + the signal's number; ENDED_BY_US after timeout or hang."""
-        if self.ended in ("timeout", "hang"):
+        """As a shell says it: 128 + the signal's number; ENDED_BY_US if we ended it."""
+        if self.ended in OUR_ENDINGS:
             return ENDED_BY_US
         return self.status if self.status >= 0 else 128 - self.status
+
+
+@dataclass(frozen=True)
+class RunPages:
+    """Where the ranks of an attempt put their pages, and when it was made (seconds, as ctime)."""
+
+    path: Path
+    made_s: float
+
+    @classmethod
+    def make(cls, path: Path) -> RunPages:
+        path.mkdir()
+        return cls(path, path.stat().st_ctime)
 
 
 def attempt_environment(
     directory: Path, rehearsal: Rehearsal | None, more: dict[str, str]
 ) -> dict[str, str]:
     """The launcher's environment, `more`, where to put run pages, and the rehearsed failure."""
-    environment = {**os.environ, **more, "PERDURE_RUN_DIR": str(directory)}
+    environment = {**os.environ, **more, RUN_DIRECTORY_NAME: str(directory)}
     environment.pop("PERDURE_KILL", None)
     if rehearsal is not None:
         environment.update(rehearsal.environment)
@@ -76,7 +100,7 @@ class AttemptRun:
         self,
         number: int,
         tree: ProcessTree,
-        directory: Path,
+        directory: RunPages,
         rehearsal: Rehearsal | None,
         limits: Limits,
         bell: Bell,
@@ -87,17 +111,21 @@ class AttemptRun:
         self._limits = limits
         self._bell = bell
         self._first_computing: float | None = None
-        self._lost_since: float | None = None
         self._began = time.monotonic()
         self._tree = tree
+        self._ranks = RankWatch(tree)
+        self._clock = _Clock()
+        self._stall = StallWatch(self._clock.now_s, limits.stall_s)
+        self._lost_since: dict[Hashable, float] = {}
+        self._next_look = 0.0
 
     def run(self, live: Live) -> Attempt:
         """Waits for the end, cleans up after a failure. Raises ProcessesRemain."""
         attempt = self._attempt
         while not attempt.ended:
-            attempt.pages = read_pages(self._directory)
-            self._tree.note_ranks(attempt.pages)
-            self._note_progress()
+            attempt.pages = read_pages(self._directory.path)
+            self._ranks.note_pages(attempt.pages)
+            self._note_progress(live)
             live.show(attempt.number, attempt.pages)
             if not self._look_for_end():
                 self._forward_signals()
@@ -106,25 +134,44 @@ class AttemptRun:
         live.clear()
         if not attempt.succeeded or attempt.stopped_by is not None:
             self._clean_up()  # hydra may end with 0 after Ctrl-C while ranks still live
-        attempt.pages = read_pages(self._directory)
+        attempt.pages = read_pages(self._directory.path)
         return attempt
 
     def _look_for_end(self) -> bool:
         attempt, status = self._attempt, self._tree.exit_status()
+        timeout_s = self._limits.timeout_s
         if status is not None:
             attempt.status = status
             attempt.ended = "exit" if status >= 0 else "signal"
-        elif self._is_over(self._limits.timeout_s, self._began):
+        elif timeout_s is not None and time.monotonic() - self._began > timeout_s:
             attempt.ended = "timeout"
-        elif self._is_over(self._limits.hang_s, self._lost_since):
-            attempt.ended = "hang"
+        elif (why := self._hang()) is not None:
+            attempt.ended, attempt.why = "hang", why
+        elif self._stall.is_over(self._clock.now_s):
+            attempt.ended = "stall"
+            attempt.why = self._stall.text(self._clock.now_s, self._ranks.state_of)
         return bool(attempt.ended)
 
-    @staticmethod
-    def _is_over(limit_s: float | None, since: float | None) -> bool:
-        return limit_s is not None and since is not None and time.monotonic() - since > limit_s
+    def _hang(self) -> str | None:
+        """Looks at the processes if it is time to; a sentence if a loss has lasted too long."""
+        began = time.monotonic()
+        if began < self._next_look:
+            return None
+        used = time.process_time()
+        lost = self._ranks.losses(self._attempt.pages, self._clock.now_s)
+        took = time.process_time() - used
+        now = self._clock.now_s
+        self._lost_since = {key: self._lost_since.get(key, now) for key in lost}
+        starting = began - self._began < _START_S
+        period = 0.0 if starting else min(_LOOK_S, self._limits.hang_s / _LOOKS_PER_HANG)
+        share = _LOOK_SHARE_AT_START if starting else _LOOK_SHARE
+        self._next_look = began + max(period, took / share)
+        for key, since in self._lost_since.items():
+            if now - since > self._limits.hang_s:
+                return lost[key]
+        return None
 
-    def _note_progress(self) -> None:
+    def _note_progress(self, live: Live) -> None:
         attempt, now = self._attempt, time.monotonic()
         pages = attempt.pages
         if self._first_computing is None and any(page.has_restarted for page in pages):
@@ -132,16 +179,17 @@ class AttemptRun:
         if attempt.started_s is None and pages and len(pages) >= pages[0].ranks:
             if all(page.has_restarted for page in pages):
                 attempt.started_s = now - self._began
-        if not self._tree.lost_ranks(pages):
-            self._lost_since = None
-        elif self._lost_since is None:
-            self._lost_since = now
+        self._clock.advance()
+        self._stall.look(pages, self._clock.now_s)
+        warning = self._stall.warning(self._clock.now_s, self._ranks.state_of)
+        if warning is not None:
+            live.say(warning)
         self._kill_when_due(now)
 
     def _kill_when_due(self, now: float) -> None:
         due_s = self._kill_in_s(now)
         if due_s is not None and due_s <= 0 and not self._attempt.killed_by_rehearsal:
-            self._attempt.killed_by_rehearsal = self._tree.kill_rank(self._rehearsal.rank)
+            self._attempt.killed_by_rehearsal = self._ranks.kill(self._rehearsal.rank)
 
     def _kill_in_s(self, now: float) -> float | None:
         rehearsal = self._rehearsal
@@ -178,13 +226,17 @@ class AttemptRun:
         if attempt.stopped_by is None:
             ending = [number for number in self._bell.take() if number in ENDING]
             attempt.stopped_by = ending[0] if ending else None
-        since = self._directory.stat().st_ctime
-        attempt.shared_memory_removed = remove_leftovers(since)
+        attempt.shared_memory_removed = remove_leftovers(self._directory.made_s)
 
 
-def signal_name(number: int) -> str:
-    """ "SIGKILL" for 9."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+class _Clock:
+    """Seconds during which this process has watched: not those for which it was stopped."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self._before = time.monotonic()
+
+    def advance(self) -> None:
+        now = time.monotonic()
+        self.now_s += min(now - self._before, _LONGEST_STEP_S)
+        self._before = now

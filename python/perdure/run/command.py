@@ -19,6 +19,17 @@ from perdure.run.report import job_json, print_report
 
 _REPORT_COLUMNS = 1000  # where stderr is no terminal: nothing is cut
 
+HangTimeout = Annotated[
+    float,
+    typer.Option(min=0, help="End an attempt whose launcher still runs this many seconds after a "
+                 "rank was lost, or after all ranks ended."),
+]
+StallTimeout = Annotated[
+    float | None,
+    typer.Option(min=0, help="End an attempt in which no rank has progressed for this many "
+                 "seconds: no version, no commit, no other phase. Default: only warn.",
+                 show_default=False),
+]
 CommitPlan = Annotated[
     Path | None,
     typer.Option(metavar="PLAN", help="Commit as this plan of `perdure energy plan` says: its "
@@ -32,8 +43,8 @@ def run(
     ],
     restarts: Annotated[
         int | None,
-        typer.Option(min=0, help="Start again up to N times after a failure.  [default: 0; 1 with "
-                     "--kill-at]", show_default=False),
+        typer.Option(min=0, help="Start again up to N times after a failure. Default: 0; 1 with "
+                     "--kill-at.", show_default=False),
     ] = None,
     kill_at: Annotated[
         str | None,
@@ -42,7 +53,7 @@ def run(
     ] = None,
     kill_rank: Annotated[
         int | None,
-        typer.Option(min=0, help="Which rank.  [default: 1; 0 if there is one]",
+        typer.Option(min=0, help="Which rank. Default: 1; 0 if there is one.",
                      show_default=False),
     ] = None,
     kill_point: Annotated[
@@ -51,11 +62,8 @@ def run(
     timeout: Annotated[
         float | None, typer.Option(min=0, help="End an attempt that lasts longer (seconds).")
     ] = None,
-    hang_timeout: Annotated[
-        float,
-        typer.Option(min=0, help="End an attempt whose launcher still runs this many seconds "
-                     "after a rank was lost."),
-    ] = 30.0,
+    hang_timeout: HangTimeout = 30.0,
+    stall_timeout: StallTimeout = None,
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE|-", help="Write statistics.")
     ] = None,
@@ -69,17 +77,19 @@ def run(
     ] = "",
     mpi: Annotated[
         str | None,
-        typer.Option(metavar="mpich|openmpi", help="The job's MPI, for --cache.  [default: that "
-                     "of its launcher]", show_default=False),
+        typer.Option(metavar="mpich|openmpi", help="The job's MPI, for --cache. Default: that "
+                     "of its launcher.", show_default=False),
     ] = None,
     commit_plan: CommitPlan = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing of its own.")] = False,
 ) -> None:
     """Run a job, show its commits, and start it again after a failure.
 
-    Ends with the job's exit code, or 128 + signal; 124 after --timeout or --hang-timeout.
+    Ends with the job's exit code, or 128 + signal; 124 if one of the timeouts ended it.
 
     Example: perdure run --cache '*.dat' -- mpiexec -n 4 ./solver
+
+    Example: perdure run --restarts 5 --stall-timeout 3600 -- mpiexec -n 4 ./solver
     """
     try:
         rehearsal = kill_at and parse_rehearsal(kill_at, kill_rank, kill_point, command)
@@ -90,7 +100,7 @@ def run(
         command,
         restarts,
         rehearsal or None,
-        Limits(timeout, hang_timeout),
+        Limits(timeout, hang_timeout, stall_timeout),
         _cache_environment(command, cache, cache_options, mpi) | _plan_environment(commit_plan),
     )
     result = run_job(request, make_live(quiet))

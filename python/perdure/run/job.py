@@ -11,20 +11,22 @@ from perdure.run.attempt import (
     Attempt,
     AttemptRun,
     Limits,
+    RunPages,
     attempt_environment,
-    signal_name,
 )
 from perdure.run.bell import Bell
 from perdure.run.directory import run_directory
 from perdure.run.live import Live
 from perdure.run.page import Phase
 from perdure.run.processes import ProcessesRemain, ProcessTree, adopt_orphans
+from perdure.run.ranks import signal_name
 from perdure.run.rehearsal import Rehearsal
 from perdure.units import seconds_text
 
 _CANNOT_START = 127  # exit codes, as a shell gives them
 _CANNOT_EXECUTE = 126
 _CANNOT_END = 125
+_PROCESSES_TOLD = 16
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,8 @@ def _run_attempts(result: JobResult, directory: Path, bell: Bell, live: Live) ->
     request = result.request
     for number in range(1, request.restarts + 2):
         rehearsal = request.rehearsal if number == 1 else None
-        pages = directory / f"attempt-{number}"
-        pages.mkdir()
-        environment = attempt_environment(pages, rehearsal, request.environment)
+        pages = RunPages.make(directory / f"attempt-{number}")
+        environment = attempt_environment(pages.path, rehearsal, request.environment)
         tree = ProcessTree(request.command, environment, request.output)
         run = AttemptRun(number, tree, pages, rehearsal, request.limits, bell)
         attempt = run.run(live)
@@ -107,17 +108,22 @@ def _has_happened(rehearsal: Rehearsal, attempt: Attempt) -> bool:
 
 
 def _say_failure(attempt: Attempt, restarting: bool, live: Live) -> None:
-    sentence = f"attempt {attempt.number} {ending_text(attempt)} after "
+    sentence = f"attempt {attempt.number}: {ending_text(attempt)} after "
     sentence += seconds_text(attempt.seconds)
     if attempt.pages:
         sentence += f", version {max(page.version for page in attempt.pages)} committed"
+    if attempt.why is not None:
+        sentence += f"; {attempt.why}"
     if attempt.processes_ended:
-        sentence += f"; ended what was left: {', '.join(attempt.processes_ended)}"
+        told = attempt.processes_ended[:_PROCESSES_TOLD]
+        more = len(attempt.processes_ended) - len(told)
+        sentence += f"; ended what was left: {', '.join(told)}"
+        sentence += f" and {more} more" if more else ""
     live.say(sentence + ("; starting again" if restarting else ""))
 
 
 def ending_text(attempt: Attempt) -> str:
-    """How an attempt ended: "exit 0", "SIGKILL", "hang", "timeout"."""
+    """How an attempt ended: "exit 0", "SIGKILL", "hang", "stall", "timeout"."""
     if attempt.ended == "exit":
         return f"exit {attempt.status}"
     if attempt.ended == "signal":

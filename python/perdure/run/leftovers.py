@@ -1,7 +1,8 @@
 """Removes the shared memory that a killed attempt of an MPI job leaves in /dev/shm.
 
-A file is removed only if all of this holds: its name is one that an MPI or its transports give,
-this user owns it, it was made since the attempt began, and no live process has it open or mapped.
+A file is removed only if all of this holds: its name is one that an MPI or its transports give, or
+Perdure to what the ranks of a job share while a part is emulated; this user owns it; it was
+made since the attempt began; and no live process has it open or mapped.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 SHARED_MEMORY = Path("/dev/shm")
-_MPI_NAMES = (
+_NAMES = (
     "mpich*",
     "MPICH*",
     "vader_segment.*",
@@ -26,6 +27,7 @@ _MPI_NAMES = (
     "ofi_shm*",
     "Intel_MPI_*",
     "perdure-tokens-*",
+    "perdure-" + 32 * "[0-9a-f]",  # a job's id: the token bucket of an emulated part
 )
 
 
@@ -51,7 +53,7 @@ def _candidates(since: float, directory: Path) -> dict[tuple[int, int], Path]:
     except OSError:
         return found
     for entry in entries:
-        if not any(fnmatchcase(entry.name, pattern) for pattern in _MPI_NAMES):
+        if not any(fnmatchcase(entry.name, pattern) for pattern in _NAMES):
             continue
         try:
             status = entry.stat(follow_symlinks=False)

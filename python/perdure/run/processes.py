@@ -1,9 +1,10 @@
-"""The process tree of an attempt: starts it, knows its ranks, ends all of it.
+"""The process tree of an attempt: starts it, finds what is part of it, ends all of it.
 
-The launcher declares itself the subreaper of its descendants: a rank whose parent died becomes a
-child of the launcher, so that the tree below it is the whole attempt on this machine, whatever
-sessions and process groups mpiexec made. Ranks that somebody else started here (slurmstepd) are
-known by their run pages. Processes on other machines are out of sight.
+The launcher declares itself the subreaper of its descendants: a process whose parent died becomes
+a child of the launcher, so that the tree below it is the whole attempt on this machine, whatever
+sessions and process groups mpiexec made. What somebody else started here for the attempt
+(slurmstepd) is known by its environment, which names the attempt's run directory. Processes on
+other machines are out of sight.
 """
 
 from __future__ import annotations
@@ -13,15 +14,22 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import IO
 
-import psutil
+from perdure.run.process_table import (
+    Identity,
+    Process,
+    ProcessTable,
+    pids_of_this_machine,
+    read_environment,
+    read_process,
+)
 
-from perdure.run.page import Phase, RunPage
-
+RUN_DIRECTORY_NAME = "PERDURE_RUN_DIR"
 GRACE_S = 5.0  # between SIGTERM and SIGKILL
 _KILL_LIMIT_S = 10.0  # then a process counts as impossible to end (a device holds it)
+_HUNT_S = 0.05
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -46,11 +54,15 @@ class ProcessTree:
         `output`, a file, replaces stdout and stderr. Raises OSError if it can't be started.
         """
         errors = subprocess.STDOUT if output is not None else None
-        self._started = time.time()
+        self._table = ProcessTable()
+        self._run_directory = environment.get(RUN_DIRECTORY_NAME)
         self._command = subprocess.Popen(
             command, env=environment, start_new_session=True, stdout=output, stderr=errors
         )
-        self._ranks: dict[int, psutil.Process] = {}
+
+    @property
+    def command_pid(self) -> int:
+        return self._command.pid
 
     def exit_status(self) -> int | None:
         """The command's exit code, minus a signal's number, or None while it runs."""
@@ -66,46 +78,28 @@ class ProcessTree:
         except ProcessLookupError:
             pass
 
-    def note_ranks(self, pages: Iterable[RunPage]) -> None:
-        """Remembers the processes of ranks that run here; a page alone may be another host's."""
-        for page in pages:
-            known = self._ranks.get(page.rank)
-            if known is not None and known.pid == page.pid:
-                continue
-            process = self._own_process(page.pid)
-            if process is not None:
-                self._ranks[page.rank] = process
+    def descendants(self) -> dict[int, Process]:
+        """What is below the launcher, by pid, zombies included."""
+        return self._table.descendants()
 
-    def _own_process(self, pid: int) -> psutil.Process | None:
-        try:
-            process = psutil.Process(pid)
-            ours = process.uids().real == os.getuid()
-            return process if ours and process.create_time() > self._started - 1 else None
-        except psutil.Error:
-            return None
+    def member(self, pid: int) -> Process | None:
+        """The process if it belongs to the attempt; a page's pid may be one of another host."""
+        process = read_process(pid)
+        if process is None or parents_of(process) is not None or self._is_marked(pid):
+            return process
+        return None
 
-    def lost_ranks(self, pages: Iterable[RunPage]) -> list[int]:
-        """Ranks that were seen alive, are gone, and had not closed their pool."""
-        open_ranks = {page.rank for page in pages if page.phase != Phase.closed}
-        return sorted(
-            rank
-            for rank, process in self._ranks.items()
-            if rank in open_ranks and not _is_live(process)
-        )
+    def _is_marked(self, pid: int) -> bool:
+        wanted = self._run_directory
+        return wanted is not None and read_environment(pid).get(RUN_DIRECTORY_NAME) == wanted
 
-    def kill_rank(self, rank: int) -> bool:
-        """Sends SIGKILL to a rank; False if it is not known to run here."""
-        process = self._ranks.get(rank)
-        if process is None or not _is_live(process):
-            return False
-        process.kill()
-        return True
-
-    def live(self) -> list[psutil.Process]:
-        """Processes of the attempt that exist and are no zombies."""
-        found = {process.pid: process for process in psutil.Process().children(recursive=True)}
-        found.update((process.pid, process) for process in self._ranks.values())
-        return [process for _, process in sorted(found.items()) if _is_live(process)]
+    def live(self) -> list[Process]:
+        """Processes of the attempt that exist and are no zombies. Reads every process."""
+        below = self._table.descendants(thorough=True)
+        others = (pid for pid in pids_of_this_machine() if pid not in below and pid != os.getpid())
+        marked = [read_process(pid) for pid in others if self._is_marked(pid)]
+        found = [*below.values(), *(process for process in marked if process is not None)]
+        return sorted((p for p in found if p.is_live), key=lambda process: process.pid)
 
     def end(self, wait: Callable[[float], object] = time.sleep) -> list[str]:
         """Ends every process in bounded time and returns "pid name" of each that was alive.
@@ -113,59 +107,113 @@ class ProcessTree:
         SIGTERM first, SIGKILL to whatever lives GRACE_S later. `wait(seconds)` may return early.
         Raises ProcessesRemain, naming them, if something survives even SIGKILL.
         """
-        ended = [_named(process) for process in self.live()]
-        _send(signal.SIGTERM, self.live())
-        if not self._wait_for_none(GRACE_S, wait):
-            deadline = time.monotonic() + _KILL_LIMIT_S
-            while self.live() and time.monotonic() < deadline:
-                _send(signal.SIGKILL, self.live())
-                self._wait_for_none(0.2, wait)
-        left = self.live()
-        if left:
-            raise ProcessesRemain(
-                "these processes survived SIGKILL: " + ", ".join(_named(p) for p in left)
-            )
+        found = self.live()
+        for process in found:
+            send(signal.SIGTERM, process)
+            if process.state == "T":
+                send(signal.SIGCONT, process)  # or it could not heed the other
+        over = self._wait_for_none(GRACE_S, wait)
+        deadline = time.monotonic() + _KILL_LIMIT_S
+        while not over and time.monotonic() < deadline:
+            self._kill()
+            over = self._wait_for_none(0.2, wait)
+        if not over:
+            left = [str(process) for process in self.live()] or ["one that forks without pause"]
+            raise ProcessesRemain("these processes survived SIGKILL: " + ", ".join(left))
         self._command.wait()
-        return ended
+        return [str(process) for process in found]
 
     def _wait_for_none(self, limit_s: float, wait: Callable[[float], object]) -> bool:
+        """Whether nothing lives any more, at most after `limit_s`.
+
+        What was seen to end since the look before may have left children that no look has met.
+        """
         deadline = time.monotonic() + limit_s
         while True:
-            self._bury()
-            if not self.live():
+            ended = self.reap(self._table.descendants())
+            if not ended and not self.live():
                 return True
             if time.monotonic() >= deadline:
                 return False
-            wait(0.05)
+            if not ended:
+                wait(0.05)
 
-    def _bury(self) -> None:
-        """Takes the exit status of dead children; the command's is kept."""
-        self._command.poll()
-        for child in psutil.Process().children():
+    def _kill(self) -> None:
+        """Kills groups, each at once so that none of its forks escapes; then whoever is adopted.
+
+        A process that forks and ends all the time in new sessions is gone when its signal comes.
+        But each of its children is adopted by this process, at which we look in quick succession.
+        """
+        for group in self._own_groups():
             try:
-                if child.pid != self._command.pid and not _is_live(child):
-                    os.waitpid(child.pid, os.WNOHANG)
-            except ChildProcessError:
+                os.killpg(group, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
                 continue
+        for process in self.live():
+            send(signal.SIGKILL, process)
+        deadline = time.monotonic() + _HUNT_S
+        while time.monotonic() < deadline:
+            for pid in reversed(_children()):
+                os.kill(pid, signal.SIGKILL)  # ours until we take its status
+                self._take_status(pid)
 
+    def _own_groups(self) -> set[int]:
+        """Groups of sessions that were begun inside the attempt, so that all of each is ours."""
+        below = self._table.descendants().values()
+        return {process.group for process in below if process.session != os.getsid(0)}
 
-def _is_live(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    def reap(self, processes: dict[int, Process]) -> int:
+        """Takes the exit status of dead children among `processes`, and returns how many it took.
 
+        That of the command is kept.
+        """
+        ended = [p for p in processes.values() if p.parent == os.getpid() and not p.is_live]
+        for process in ended:
+            self._take_status(process.pid)
+        return len(ended)
 
-def _send(number: int, processes: Iterable[psutil.Process]) -> None:
-    for process in processes:
+    def _take_status(self, pid: int) -> None:
+        if pid == self._command.pid:
+            self._command.poll()
+            return
         try:
-            process.send_signal(number)
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
+            os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            pass
 
 
-def _named(process: psutil.Process) -> str:
+def _children() -> list[int]:
     try:
-        return f"{process.pid} {process.name()}"
-    except psutil.Error:
-        return f"{process.pid} ?"
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return []  # a kernel without CONFIG_PROC_CHILDREN
+
+
+def parents_of(process: Process) -> list[Process] | None:
+    """What it descends from below this process, nearest first; None if it is no descendant."""
+    parents: list[Process] = []
+    while process.parent != os.getpid():
+        above = read_process(process.parent)
+        if above is None:
+            return None
+        parents.append(above)
+        process = above
+    return parents
+
+
+def identity_is_live(identity: Identity) -> bool:
+    """Whether this very process still runs."""
+    process = read_process(identity[0])
+    return process is not None and process.identity == identity and process.is_live
+
+
+def send(number: int, process: Process) -> bool:
+    """Sends a signal to a process that still runs; False if it does not, or is not ours."""
+    if not identity_is_live(process.identity):
+        return False
+    try:
+        os.kill(process.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from perdure.run.launchers import is_launcher
+
 POINTS = ("copy", "data", "slot", "state", "agreed")
-_LAUNCHERS = ("mpiexec", "mpirun", "srun", "prterun", "orterun", "jsrun", "aprun", "ccc_mprun")
 _COUNT_OPTIONS = ("-n", "-np", "--n", "--np", "-c", "--ntasks")
 
 
@@ -59,8 +60,7 @@ def ranks_of_command(command: list[str]) -> int:
     A launcher without a count (a hostfile, a batch system's allocation) is taken to start 2.
     """
     for place, word in enumerate(command):
-        name = PurePath(word).name
-        if any(name == known or name.startswith(known + ".") for known in _LAUNCHERS):
+        if is_launcher(PurePath(word).name):
             return _count_after(command[place + 1 :])
     return 1
 

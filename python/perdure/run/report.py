@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from rich.console import Console
 from rich.table import Table
 
-from perdure.run.attempt import Attempt, signal_name
+from perdure.run.attempt import Attempt
 from perdure.run.job import JobResult, ending_text
 from perdure.run.page import NO_ITERATION
+from perdure.run.ranks import signal_name
 from perdure.units import bytes_text, rate_text, seconds_text
 
 SCHEMA = 1
@@ -77,6 +78,7 @@ def _attempt_json(attempt: Attempt) -> dict:
     return {
         "attempt": attempt.number,
         "ended": attempt.ended,
+        "why": attempt.why,
         "exit_code": attempt.exit_code,
         "signal": signal_name(-attempt.status) if attempt.ended == "signal" else None,
         "seconds": round(attempt.seconds, 6),

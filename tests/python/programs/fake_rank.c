@@ -31,7 +31,7 @@ static const char *const points[] = {"copy", "data", "slot", "state", "agreed"};
 
 struct settings {
   int rank, ranks, linger_rank;
-  uint64_t iterations;
+  uint64_t iterations, loop_at;
   long step_ms;
   int exit_code, ignore_term, linger_s;
   const char *state;
@@ -129,8 +129,11 @@ static int run(const struct settings *s) {
   page->restored_version = page->version = page->iteration = iteration;
   page->restart_ns = 2000000;
   page->phase = COMPUTING;
+  const int fresh = iteration == 0;
   while (iteration < s->iterations) {
     sleep_ms(s->step_ms);
+    volatile int loops = fresh && iteration + 1 == s->loop_at && s->rank == s->ranks - 1;
+    while (loops) continue;
     commit(page, s, ++iteration);
   }
   page->phase = CLOSED;
@@ -151,8 +154,8 @@ static struct settings parse(int argc, char **argv) {
   static const char *const rank_names[] = {"PMI_RANK", "OMPI_COMM_WORLD_RANK", NULL};
   static const char *const size_names[] = {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", NULL};
   struct settings s = {
-      number_from(rank_names, 0), number_from(size_names, 1), -1, 10, 10, 0, 0, 0, NULL};
-  for (int option; (option = getopt(argc, argv, "n:m:e:s:tl:w:")) != -1;) {
+      number_from(rank_names, 0), number_from(size_names, 1), -1, 10, 0, 10, 0, 0, 0, NULL};
+  for (int option; (option = getopt(argc, argv, "n:m:e:s:tl:w:b:")) != -1;) {
     switch (option) {
       case 'n':
         s.iterations = strtoull(optarg, NULL, 10);
@@ -168,6 +171,9 @@ static struct settings parse(int argc, char **argv) {
         break;
       case 't':
         s.ignore_term = 1;
+        break;
+      case 'b': /* the last rank of a fresh start loops for ever before this commit */
+        s.loop_at = strtoull(optarg, NULL, 10);
         break;
       case 'l':
         s.linger_rank = atoi(optarg);
