@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import typer
 
+from perdure.screen import say
+
 
 def load_core():
     """perdure._core; ends the command with 1 if it was not built."""
     try:
         from perdure import _core
     except ImportError as missing:
-        typer.echo(f"perdure: the compiled module is missing ({missing}); build it", err=True)
+        say(f"perdure: the compiled module is missing ({missing}); build it", err=True)
         raise typer.Exit(1) from None
     return _core

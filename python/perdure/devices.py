@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from perdure.core import load_core
+from perdure.screen import console, say
 
 FIELDS = (
     "name",
@@ -52,7 +51,7 @@ def devices(
     try:
         rows = core.device_table()
     except core.Error as failure:
-        typer.echo(f"perdure: {failure}", err=True)
+        say(f"perdure: {failure}", err=True)
         raise typer.Exit(1) from None
     if as_json:
         print(json.dumps([{name: getattr(row, name) for name in FIELDS} for row in rows], indent=2))
@@ -61,7 +60,7 @@ def devices(
 
 
 def _print_table(rows) -> None:
-    console = Console(width=None if sys.stdout.isatty() else 1000, highlight=False)
+    out = console()
     for level in dict.fromkeys(row.level for row in rows):
         table = Table(title=f"level: {level}", title_justify="left", box=None, pad_edge=False)
         table.add_column("name", no_wrap=True)
@@ -70,11 +69,11 @@ def _print_table(rows) -> None:
         for row in rows:
             if row.level == level:
                 table.add_row(row.name, *(_text(getattr(row, name)) for name in _COLUMNS))
-        console.print(table)
-        console.print()
+        out.print(table)
+        out.print()
     for row in rows:
         derivation = f" Derivation: {row.derivation}." if row.derivation else ""
-        console.print(
+        out.print(
             f"{row.name}: {row.description}. Source: {row.source}.{derivation}", markup=False
         )
 

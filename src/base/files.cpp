@@ -423,6 +423,9 @@ Result<FileHandle> open_output(const std::string& path, bool append) {
   for (int attempt = 0; attempt < create_attempts; ++attempt) {
     const int made = open_at(AT_FDCWD, path, flags | O_CREAT | O_EXCL, file_mode);
     if (made >= 0) return FileHandle(made);
+    if (errno == ENOENT) {
+      return Status(Code::not_found, path + " can't be made: its directory does not exist");
+    }
     if (errno != EEXIST) return open_failed(AT_FDCWD, path, path, errno);
     const int found = open_at(AT_FDCWD, path, flags);
     if (found >= 0) return output_of(found, path, append);

@@ -22,9 +22,10 @@ from pathlib import Path
 
 from perdure.bench.programs import BenchFailed
 from perdure.bench.solver import OPEN_MPI, Program, find_programs
-from perdure.cache.preload import NoLibrary, cache_environment, find_library
 from perdure.cache.predict import Machine
+from perdure.cache.preload import NoLibrary, cache_environment, find_library
 from perdure.cache.record import FileUse, NoRecord, read_records
+from perdure.files import read_text, write_text
 
 _REGION_BYTES = 32 << 20
 _CALLS = 20000
@@ -46,7 +47,7 @@ def default_file() -> Path:
 def load(file: Path) -> Machine:
     """The constants in `file`. Raises NotCalibrated."""
     try:
-        return Machine(**json.loads(file.read_text(encoding="utf-8")))
+        return Machine(**json.loads(read_text(file)))
     except (OSError, ValueError, TypeError) as wrong:
         raise NotCalibrated(f"no constants of this machine ({wrong}); add --calibrate") from None
 
@@ -54,7 +55,7 @@ def load(file: Path) -> Machine:
 def store(machine: Machine, file: Path) -> None:
     """Keeps the constants."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(asdict(machine), indent=2) + "\n", encoding="utf-8")
+    write_text(file, json.dumps(asdict(machine), indent=2) + "\n")
 
 
 def calibrate(

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from perdure.cache.predict_command import predict_command
 from perdure.core import load_core
 from perdure.pool.view import time_text
+from perdure.screen import bad_parameter, console, say
 from perdure.units import bytes_text
 
 app = typer.Typer(
@@ -41,10 +41,6 @@ Name = Annotated[
 ]
 
 
-def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else 1000, highlight=False)
-
-
 def _places(core, directories: list[Path] | None) -> list[Path]:
     """The directories to look at: those given and, of pretended nodes, those below them."""
     places = []
@@ -59,7 +55,7 @@ def _found(core, directories: list[Path] | None) -> Iterator[tuple[Path, object]
             parts = core.list_parts(str(place))
         except core.Error as failure:
             if directories and place in directories:
-                typer.echo(f"perdure: {failure}", err=True)
+                say(f"perdure: {failure}", err=True)
                 raise typer.Exit(FAILED) from None
             continue
         for part in parts:
@@ -118,7 +114,7 @@ def list_parts(directories: Directories = None, as_json: AsJson = False) -> None
             time_text(part.created_ns),
             state_of(part),
         )
-    _console().print(table if parts else "no parts of cached files here")
+    console().print(table if parts else "no parts of cached files here")
 
 
 def _chosen(core, directories: list[Path] | None, names: list[str] | None) -> list:
@@ -130,11 +126,11 @@ def _chosen(core, directories: list[Path] | None, names: list[str] | None) -> li
     ]
     for _, part in found:
         if part.in_use:
-            typer.echo(f"perdure: {part.path or part.file} is in use, and left alone", err=True)
+            say(f"perdure: {part.path or part.file} is in use, and left alone", err=True)
     chosen = [(place, part) for place, part in found if not part.in_use]
     missing = (wanted or set()) - {part.path for _, part in chosen} - {p.file for _, p in chosen}
     if missing:
-        typer.echo(f"perdure: nothing was left behind of {', '.join(sorted(missing))}", err=True)
+        say(f"perdure: nothing was left behind of {', '.join(sorted(missing))}", err=True)
         raise typer.Exit(FAILED)
     return chosen
 
@@ -177,7 +173,7 @@ def recover(
     core = load_core()
     outcomes = []
     chosen = _chosen(core, directories, names)
-    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
+    with Progress(console=console(stderr=True), disable=not sys.stderr.isatty()) as progress:
         for place, part in progress.track(chosen, description="recovering"):
             outcome = {"file": part.path, "part": part.file, "written_bytes": 0, "error": None}
             try:
@@ -203,7 +199,7 @@ def discard(
     Example: perdure cache discard --file /scratch/out.dat
     """
     if not names and not everything:
-        raise typer.BadParameter("say which --file, or --all", param_hint="--file")
+        raise bad_parameter("say which --file, or --all", param_hint="--file")
     core = load_core()
     outcomes = []
     for place, part in _chosen(core, directories, names):
@@ -225,7 +221,7 @@ def _tell(outcomes: list[dict], as_json: bool, verb: str) -> None:
     for outcome in outcomes:
         name = outcome["file"] or outcome["part"]
         if outcome["error"]:
-            typer.echo(f"perdure: {name}: {outcome['error']}", err=True)
+            say(f"perdure: {name}: {outcome['error']}", err=True)
         elif not as_json:
             size = outcome.get("written_bytes", outcome.get("lost_bytes", 0))
             print(f"{verb} {name}: {bytes_text(size)}")

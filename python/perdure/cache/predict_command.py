@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from perdure.cache.calibrate import NotCalibrated, calibrate, default_file, load, store
@@ -27,6 +25,7 @@ from perdure.cache.predict import (
 )
 from perdure.cache.record import NoRecord, Run, read_records
 from perdure.core import load_core
+from perdure.screen import console, say
 from perdure.units import bytes_text, seconds_text
 
 _DARSHAN = ".darshan"
@@ -80,7 +79,7 @@ def predict_command(
             raise NoRecord("the run was cached: say --stock-latency, or record one that was not")
         rate, whence = _backing(backing, machine, run)
     except (NoRecord, NotCalibrated) as failed:
-        typer.echo(f"perdure: {failed}", err=True)
+        say(f"perdure: {failed}", err=True)
         raise typer.Exit(1) from None
     found = by_file(predict(use, machine, target, rate, stock_latency) for use in uses)
     last_use = {use.path: use for use in uses}
@@ -181,13 +180,13 @@ def _print_table(lines: list[tuple[Prediction, str]], run: Run, about: dict) -> 
         saved = "-" * (one.saved_s < 0) + seconds_text(abs(one.saved_s))
         times = seconds_text(one.without_s), seconds_text(one.with_s)
         table.add_row(one.path, str(one.calls), *times, saved, _more_text(one), text)
-    console = Console(width=None if sys.stdout.isatty() else 1000, highlight=False)
-    console.print(table)
+    out = console()
+    out.print(table)
     rate = bytes_text(about["backing_bytes_per_s"])
-    console.print(f"parts on {about['device']}; file system: {rate}/s, {about['backing_from']}")
+    out.print(f"parts on {about['device']}; file system: {rate}/s, {about['backing_from']}")
     predicted = _run_with(lines, run)
     if predicted is not None:
-        console.print(f"whole run: {seconds_text(run.run_s)}, other way: {seconds_text(predicted)}")
+        out.print(f"whole run: {seconds_text(run.run_s)}, other way: {seconds_text(predicted)}")
     waits = sum(use.nonblocking for use in run.files)
     if waits:
-        console.print(f"{waits} nonblocking accesses: their waits were not recorded")
+        out.print(f"{waits} nonblocking accesses: their waits were not recorded")

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from perdure.files import read_text
+
 _GRAIN_BYTES = 4096  # of what the cache knows to be dirty
 
 
@@ -100,7 +102,7 @@ def _files_of(prefix: Path) -> list[Path]:
 
 def _lines(path: Path) -> list[dict]:
     lines = []
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, text in enumerate(read_text(path).splitlines(), 1):
         try:
             line = json.loads(text)
         except json.JSONDecodeError as wrong:

@@ -11,9 +11,10 @@ import typer
 
 from perdure.energy import model
 from perdure.energy import quantities as q
-from perdure.energy.output import console, refusing, table
+from perdure.energy.output import refusing, table
 from perdure.energy.plan_file import ReadPlan, read_plan
 from perdure.energy.profile_file import Setting
+from perdure.screen import bold, console
 
 NO_COMPARISON = {
     "levels": "several levels",
@@ -152,15 +153,15 @@ def _print(read: ReadPlan, document: dict) -> None:
     out = console()
     for each in document["settings"]:
         level = f"{each['level']}, " if len(read.every) > 1 else ""
-        out.print(f"[bold]{level}{each['op']}:[/bold] {_setting(each['chosen']).text()}. "
-                  f"{each['why']}")
+        out.print(bold(f"{level}{each['op']}:",
+                       f" {_setting(each['chosen']).text()}. {each['why']}"))
     out.print()
     rules = document["interval"]["rules"]
     if rules is not None:
-        out.print(f"[bold]interval:[/bold] {q.duration_text(read.work_s)} (objective "
-                  f"{read.objective}, formula {read.formula}). Young's sqrt(2 C / lambda) is the "
-                  "first term of the exact optimum's series, Daly's formula the first three; the "
-                  "energy optimum is about sqrt(W_C / W_A) of it.")
+        out.print(bold("interval:", f" {q.duration_text(read.work_s)} (objective "
+                       f"{read.objective}, formula {read.formula}). Young's sqrt(2 C / lambda) is "
+                       "the first term of the exact optimum's series, Daly's formula the first "
+                       "three; the energy optimum is about sqrt(W_C / W_A) of it."))
         rows = table("rule", "work", "more time", "energy", left=("rule",))
         for name, each in rules.items():
             watts = each["energy_per_work_W"]
@@ -174,14 +175,15 @@ def _print(read: ReadPlan, document: dict) -> None:
 
 def _print_paper(paper: dict, out) -> None:
     if not paper["compared"]:
-        out.print(f"[bold]the paper:[/bold] it has no formula for {', '.join(paper['missing'])}.")
+        out.print(bold("the paper:", f" it has no formula for {', '.join(paper['missing'])}."))
         return
     exact, printed = paper["exact"], paper["paper"]
     moved = printed["compute"] - exact["compute"]
-    out.print("[bold]the paper:[/bold] its three times add up to the same total, Vaidya's, so its "
-              "run times are right. Its split is not: a restart after a failure in state A (work) "
-              "is counted as A, at the power of the computation; only restarts after failures in "
-              f"C (checkpoint) are counted as R. Here that moves {moved:.4g} s an interval.")
+    out.print(bold("the paper:", " its three times add up to the same total, Vaidya's, so its run "
+                   "times are right. Its split is not: a restart after a failure in state A (work) "
+                   "is counted as A, at the power of the computation; only restarts after failures "
+                   f"in C (checkpoint) are counted as R. Here that moves {moved:.4g} s an "
+                   "interval."))
     rows = table("an interval, s", "A", "C", "R", "sum", "energy", left=("an interval, s",))
     for name, each in (("exact", exact), ("paper", printed)):
         watts = each["energy_per_work_W"]

@@ -23,6 +23,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from perdure.energy.quantities import Wrong, duration_text, parse_time
+from perdure.files import read_text
 
 FEW = 20
 LIKELY = 0.05  # a shape is called Weibull if chance explains it with less than that
@@ -95,7 +96,7 @@ def _length(text: str, where: str) -> float:
 
 def _lines(file: Path) -> list[str]:
     try:
-        return file.read_text(encoding="utf-8-sig").splitlines()
+        return read_text(file, "utf-8-sig").splitlines()
     except OSError as failure:
         raise Wrong(f"{file}: {failure.strerror or failure}") from None
     except UnicodeDecodeError:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from perdure.core import load_core
 from perdure.energy.quantities import Wrong
+from perdure.files import append_text, read_text, remove
 
 PAGE = 4096
 SETTLE_S = 0.06  # of the clock, before a sample
@@ -227,7 +228,7 @@ class SampleStore:
             self._append({"parameters": parameters})
 
     def _read(self, parameters: dict) -> None:
-        lines = self.file.read_text(encoding="utf-8").splitlines()
+        lines = read_text(self.file).splitlines()
         try:
             known = json.loads(lines[0])["parameters"]
         except (json.JSONDecodeError, KeyError, IndexError, TypeError):
@@ -246,8 +247,7 @@ class SampleStore:
             self.samples[case, sample.repeat] = sample
 
     def _append(self, values: dict) -> None:
-        with self.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(values) + "\n")
+        append_text(self.file, json.dumps(values) + "\n")
 
     def add(self, sample: Sample) -> None:
         self._append(asdict(sample))
@@ -259,7 +259,7 @@ class SampleStore:
             self.samples.items(), key=lambda item: item[0][1]) if known == case]
 
     def remove(self) -> None:
-        self.file.unlink(missing_ok=True)
+        remove(self.file)
 
 
 def measure_cases(

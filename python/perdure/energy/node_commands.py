@@ -11,11 +11,13 @@ from typing import Annotated
 import typer
 
 from perdure.core import load_core
-from perdure.energy.output import console, refusing, table, warn
+from perdure.energy.output import refusing, table, warn
 from perdure.energy.probe import probe_node, rows_of
 from perdure.energy.profile_commands import app as profile
 from perdure.energy.profile_file import OPERATIONS, check_machine, read_profile
 from perdure.energy.quantities import Wrong
+from perdure.files import write_text
+from perdure.screen import console, say
 
 _CLOCKS = {"kHz": 1, "MHz": 1_000, "GHz": 1_000_000}
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
@@ -216,7 +218,7 @@ def run(
         if facts["went_ahead"]:
             warn(f"went ahead without a token: {facts['went_ahead_because']}")
         if json_file is not None:
-            json_file.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+            write_text(json_file, json.dumps(facts, indent=1) + "\n")
     raise typer.Exit(code)
 
 
@@ -240,10 +242,10 @@ def _run_within(session, op: str, command: list[str]) -> int:
         try:
             child = subprocess.Popen(command)  # noqa: S603
         except FileNotFoundError:
-            typer.echo(f"perdure: {command[0]}: there is no such command", err=True)
+            say(f"perdure: {command[0]}: there is no such command", err=True)
             return 127
         except OSError as failure:
-            typer.echo(f"perdure: {command[0]}: {failure.strerror}", err=True)
+            say(f"perdure: {command[0]}: {failure.strerror}", err=True)
             return 126
         for number in early:  # that came while it was started
             child.send_signal(number)

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from perdure.energy.quantities import Wrong
+from perdure.screen import say
 
 INTERRUPTED = 130
 
 
-def console() -> Console:
-    """For results; nothing is cut where stdout is no terminal."""
-    return Console(width=None if sys.stdout.isatty() else 200, highlight=False)
-
-
 def warn(message: str) -> None:
     """Something to know that stops nothing."""
-    typer.echo(f"perdure: note: {message}", err=True)
+    say(f"perdure: note: {message}", err=True)
 
 
 @contextmanager
@@ -31,13 +25,13 @@ def refusing() -> Iterator[None]:
     try:
         yield
     except Wrong as wrong:
-        typer.echo(f"perdure: {wrong}", err=True)
+        say(f"perdure: {wrong}", err=True)
         raise typer.Exit(1) from None
     except (ImportError, OSError) as failure:
-        typer.echo(f"perdure: {failure}", err=True)
+        say(f"perdure: {failure}", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        typer.echo("perdure: stopped", err=True)
+        say("perdure: stopped", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 

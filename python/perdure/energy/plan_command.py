@@ -7,11 +7,9 @@ import os
 from pathlib import Path
 from types import SimpleNamespace
 
-import typer
-
 from perdure.energy import quantities as q
 from perdure.energy.optimise import FORMULAS, OBJECTIVES, RULES
-from perdure.energy.output import console, refusing, table, warn, watts_text
+from perdure.energy.output import refusing, table, warn, watts_text
 from perdure.energy.plan_file import document_of, write_plan
 from perdure.energy.plan_options import (
     AsJson,
@@ -44,8 +42,8 @@ from perdure.energy.plan_options import (
     Weibull,
     WriteBandwidth,
     WritePower,
-    WriteTime,
     Writers,
+    WriteTime,
 )
 from perdure.energy.planning import (
     Failing,
@@ -57,6 +55,7 @@ from perdure.energy.planning import (
     profiles_to_places,
 )
 from perdure.energy.profile_file import check_machine, read_profile
+from perdure.screen import bold, console, say
 
 
 def plan(
@@ -233,14 +232,14 @@ def _draw(made: Plan, plot: Path | None, front: Path | None) -> None:
                 draw(made, file)
             except ValueError as failure:
                 raise q.Wrong(f"{file} was not drawn: {failure}") from None
-            typer.echo(f"drawn: {file}", err=True)
+            say(f"drawn: {file}", err=True)
 
 
 def _print(made: Plan) -> None:
     out, request = console(), made.request
     failing = request.failing
-    out.print(f"[bold]a checkpoint after every {q.duration_text(made.work_s)} of work[/bold] "
-              f"(least {request.objective})")
+    out.print(bold(f"a checkpoint after every {q.duration_text(made.work_s)} of work ",
+                   f"(least {request.objective})"))
     rows = table("level", "every", "write", "read", "takes", "restart", "per day",
                  left=("level", "write", "read"))
     for each in made.used:

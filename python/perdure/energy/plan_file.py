@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -16,6 +15,7 @@ from perdure.energy.optimise import FORMULAS, OBJECTIVES, Candidate, Choice, Out
 from perdure.energy.planning import Plan
 from perdure.energy.profile_file import Setting, check_kind, read_document
 from perdure.energy.quantities import Wrong
+from perdure.files import write_text
 
 SCHEMA = 1
 KIND = "perdure-energy-plan"
@@ -172,12 +172,9 @@ def _level_inputs(plan: Plan, index: int) -> dict:
 
 def write_plan(document: dict, file: Path) -> None:
     """Writes a plan whole or not at all. Raises Wrong."""
-    partial = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        partial.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        partial.replace(file)
+        write_text(file, json.dumps(document, indent=1, allow_nan=False) + "\n")
     except OSError as failure:
-        partial.unlink(missing_ok=True)
         raise Wrong(f"{file}: not written: {failure.strerror or failure}") from None
 
 

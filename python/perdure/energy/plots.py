@@ -11,6 +11,8 @@ from perdure.bench.plot import BLUE, GREY, ORANGE
 from perdure.energy import hazard, levels, model
 from perdure.energy.optimise import Outcome
 from perdure.energy.planning import Plan
+from perdure.files import save_figure
+from perdure.screen import drawn
 
 GREEN = "#009E73"
 _POINTS = 121  # an odd number: the plan itself is one of them
@@ -23,7 +25,7 @@ def figure_of(width: float, height: float, title: str, note: str):
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    figure.suptitle(drawn(title), x=0.01, ha="left", fontsize=11, fontweight="bold")
     figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
     return figure
 
@@ -94,7 +96,7 @@ def draw_interval(plan: Plan, file: Path) -> None:
         for place, name, colour, mark in zip(places, ("least time", "least energy"),
                                              (BLUE, ORANGE), ("o", "s")):
             axis.plot(works[place] / seconds, values[place], mark, color=colour, markersize=7,
-                      label=name)
+                      label=drawn(name))
         own = np.interp(np.log(plan.work_s), np.log(works), values)
         axis.plot(plan.work_s / seconds, own, "D", color="black", fillstyle="none",
                   markersize=10, label="this plan")
@@ -105,7 +107,7 @@ def draw_interval(plan: Plan, file: Path) -> None:
         _plain_ticks(axis, works / seconds)
         finish(axis, f"work between checkpoints, {unit}", label)
         axis.legend(fontsize=8, frameon=False)
-    figure.savefig(file, dpi=130)
+    save_figure(figure, file, dpi=130)
 
 
 def _top(low: float, values) -> float:
@@ -148,4 +150,4 @@ def draw_front(plan: Plan, file: Path) -> None:
     for axis in axes:
         axis.legend(fontsize=8, frameon=False)
         finish(axis, "time beyond the work, %", "energy per effective time (EPE), W")
-    figure.savefig(file, dpi=130)
+    save_figure(figure, file, dpi=130)

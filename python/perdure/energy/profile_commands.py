@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from perdure.core import load_core
 from perdure.energy.measuring import SampleStore, Target
-from perdure.energy.output import INTERRUPTED, console, refusing, table, warn
+from perdure.energy.output import INTERRUPTED, refusing, table, warn
 from perdure.energy.probe import LOAD_MS
 from perdure.energy.profile_file import (
     OPERATIONS,
@@ -36,6 +36,8 @@ from perdure.energy.profiling import (
     wear_text,
 )
 from perdure.energy.quantities import Wrong, parse_size
+from perdure.files import write_text
+from perdure.screen import console, say
 
 
 class MeasureByDefault(TyperGroup):
@@ -87,7 +89,7 @@ def _confirm(target: Target, wish: Wish, yes: bool) -> None:
     """Says what is going to be written, and asks; memory does not wear."""
     if target.io_mode == "memory" or "write" not in wish.ops:
         return
-    typer.echo(f"perdure: {wear_text(wish.max_bytes, target.capacity_bytes())}", err=True)
+    say(f"perdure: {wear_text(wish.max_bytes, target.capacity_bytes())}", err=True)
     if yes:
         return
     if not sys.stdin.isatty():
@@ -149,7 +151,7 @@ def run(
         print(json.dumps(document, indent=1))
     else:
         _show(document)
-        typer.echo(f"perdure: profile: {file}", err=True)
+        say(f"perdure: profile: {file}", err=True)
 
 
 def _measure(core, target: Target, wish: Wish, policies: list[dict], file: Path) -> dict:
@@ -171,7 +173,7 @@ def _measure(core, target: Target, wish: Wish, policies: list[dict], file: Path)
         with target, _bar("measuring", count_samples(wish, clocks), False) as advance:
             document = make_profile(target, total, wish, clocks, policies, store, advance)
     except KeyboardInterrupt:
-        typer.echo(f"perdure: stopped after {len(store.samples)} samples; the same command goes on",
+        say(f"perdure: stopped after {len(store.samples)} samples; the same command goes on",
                    err=True)
         raise typer.Exit(INTERRUPTED) from None
     except Wrong:
@@ -183,13 +185,9 @@ def _measure(core, target: Target, wish: Wish, policies: list[dict], file: Path)
 
 
 def _write(document: dict, file: Path) -> None:
-    partial = file.with_name(f".{file.name}.new")
     try:
-        partial.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n",
-                           encoding="utf-8")
-        partial.replace(file)
+        write_text(file, json.dumps(document, indent=1, allow_nan=False) + "\n")
     except OSError as failure:
-        partial.unlink(missing_ok=True)
         raise Wrong(f"{file}: not written: {failure.strerror or failure}") from None
 
 
@@ -267,10 +265,10 @@ def check(
             try:
                 khz, writers, device = core.energy_best_settings(str(file), op)
             except core.Error as failure:
-                typer.echo(f"{op}: {failure}")
+                say(f"{op}: {failure}")
                 continue
             clock = "the clock as it is" if khz is None else f"at most {khz / 1e6:.4g} GHz"
-            typer.echo(f"{op} on {device}: {writers} at a time, {clock}")
+            say(f"{op} on {device}: {writers} at a time, {clock}")
 
 
 @app.command("merge", no_args_is_help=True)

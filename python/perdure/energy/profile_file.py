@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.energy.quantities import Wrong
+from perdure.files import read_text
 
 SCHEMA = 1
 KIND = "perdure-energy-profile"
@@ -96,7 +97,7 @@ def read_profile(file: Path) -> Profile:
 def read_document(file: Path, what: str) -> dict:
     """A JSON object from a file. Raises Wrong if it can't be read, is cut short or is no object."""
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file)
     except OSError as failure:
         raise Wrong(f"{file}: {failure.strerror or failure}") from None
     except UnicodeDecodeError:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from perdure.axes import finish
 from perdure.bench.plot import GREY
+from perdure.files import save_figure
+from perdure.screen import drawn
 
 # Okabe and Ito's colours, told apart with every kind of colour vision.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
@@ -41,8 +43,8 @@ def draw_profile(document: dict, file: Path) -> None:
     points = document["points"]
     panels = [(key, label) for key, label in _PANELS if any(point.get(key) for point in points)]
     figure = Figure(figsize=(5.2 * len(panels), 4.2), layout="constrained")
-    figure.suptitle(f"Reading and writing {document['fingerprint']['path']}", x=0.01, ha="left",
-                    fontsize=11, fontweight="bold")
+    title = drawn(f"Reading and writing {document['fingerprint']['path']}")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     figure.supxlabel(_note(document), x=0.01, ha="left", fontsize=8, color=GREY)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     groups = list(dict.fromkeys((point["op"], point["freq_kHz"]) for point in points))
@@ -53,7 +55,7 @@ def draw_profile(document: dict, file: Path) -> None:
             _draw_group(axis, rows, key, f"{op}, {_clock_text(khz)}", number)
         _finish(axis, points, label)
     axes[0].legend(fontsize=8, frameon=False)
-    figure.savefig(file, dpi=130)
+    save_figure(figure, file, dpi=130)
 
 
 def _draw_group(axis, rows: list[dict], key: str, label: str, number: int) -> None:

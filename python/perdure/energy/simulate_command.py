@@ -11,15 +11,15 @@ from signal import SIGINT, getsignal, signal
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 
 from perdure.energy import monte_carlo
 from perdure.energy import quantities as q
 from perdure.energy.hazard import Weibull, check_shape
 from perdure.energy.monte_carlo import Mean, Played
-from perdure.energy.output import INTERRUPTED, console, refusing, table, warn
+from perdure.energy.output import INTERRUPTED, refusing, table, warn
 from perdure.energy.plan_file import ReadPlan, read_plan
+from perdure.screen import console, say
 
 SEEDS = 2**32
 
@@ -70,7 +70,7 @@ def simulate(
         count = q.parse_count(intervals)
         with _watching(count) as progress:
             if not as_json:
-                typer.echo(f"perdure: seed {chosen}", err=True)
+                say(f"perdure: seed {chosen}", err=True)
             played = _play(read, law, count, chosen, fixed, progress)
         in_order = None
         if replayed is not None and len(read.every) == 1:
@@ -118,7 +118,7 @@ def _play(read: ReadPlan, law, count: int, seed: int, fixed: bool, progress) -> 
 @contextmanager
 def _watching(total: int) -> Iterator[Callable[[int, int], bool]]:
     """A bar on a terminal; Ctrl-C makes the callback say False."""
-    screen, stopped = Console(stderr=True), []
+    screen, stopped = console(stderr=True), []
     before = getsignal(SIGINT)
     signal(SIGINT, lambda *_: stopped.append(True))
     try:

@@ -9,6 +9,7 @@ import typer
 
 from perdure.ipv.app import app
 from perdure.ipv.watched import NoReport, run_watched
+from perdure.screen import say
 from perdure.units import bytes_text
 
 FAILED = 1
@@ -34,7 +35,7 @@ def check(
     try:
         code, reports = run_watched(command, "check", show=show)
     except NoReport as failure:
-        typer.echo(f"perdure ipv check: {failure}", err=True)
+        say(f"perdure ipv check: {failure}", err=True)
         raise typer.Exit(FAILED) from None
     if as_json:
         print(json.dumps(reports, indent=2))
@@ -42,7 +43,7 @@ def check(
         for report in reports:
             _print(report)
     if not any(report["objects"] for report in reports):
-        typer.echo("perdure ipv check: the program has no objects: name them by "
+        say("perdure ipv check: the program has no objects: name them by "
                    "perdure_ipv_object()", err=True)
         code = code or FAILED
     if any(report["violation_count"] for report in reports):

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from perdure.files import read_text
 from perdure.ipv.app import app
 from perdure.ipv.explanation import (
     OBLIGATIONS,
@@ -22,6 +22,7 @@ from perdure.ipv.explanation import (
     text_at,
     tier_of,
 )
+from perdure.screen import Screen, console, say
 from perdure.units import bytes_text
 
 FAILED = 1
@@ -55,7 +56,7 @@ def explain(
         entries = read_explanation(file)
         reports = None if record is None else _read_record(record)
     except Unreadable as failure:
-        typer.echo(f"perdure ipv explain: {failure}", err=True)
+        say(f"perdure ipv explain: {failure}", err=True)
         raise typer.Exit(FAILED) from None
     entries = [entry for entry in entries if (everything or is_own(entry))
                and (function is None or function in entry["function"])]
@@ -63,16 +64,16 @@ def explain(
     if as_json:
         print(json.dumps({"entries": entries, "objects": objects}, indent=2))
         return
-    console = Console(width=None if Console().is_terminal else _TABLE_COLUMNS)
+    out = console(_TABLE_COLUMNS)
     if objects is not None:
-        _print_objects(console, objects)
-    _print_nests(console, entries)
-    _print_refusals(console, entries)
+        _print_objects(out, objects)
+    _print_nests(out, entries)
+    _print_refusals(out, entries)
 
 
 def _read_record(path: Path) -> list[dict]:
     try:
-        reports = json.loads(path.read_text(encoding="utf-8"))
+        reports = json.loads(read_text(path))
         return [found for report in reports for found in report["objects"]]
     except OSError as failure:
         raise Unreadable(f"{path}: {failure.strerror}") from None
@@ -92,7 +93,7 @@ def _objects(reports: list[dict], entries: list[dict]) -> list[dict]:
     return told
 
 
-def _print_objects(console: Console, objects: list[dict]) -> None:
+def _print_objects(out: Screen, objects: list[dict]) -> None:
     table = Table(title="Objects")
     for heading in ("object", "size", "carried", "tier", "stopped by"):
         table.add_column(heading, justify="right" if heading == "size" else "left")
@@ -102,10 +103,10 @@ def _print_objects(console: Console, objects: list[dict]) -> None:
         cells = (found["object"], bytes_text(found["size_bytes"]),
                  "yes" if found["carried"] else "no", found["tier"], "\n".join(sorted(stops)))
         table.add_row(*(Text(cell) for cell in cells))
-    console.print(table)
+    out.print(table)
 
 
-def _print_nests(console: Console, entries: list[dict]) -> None:
+def _print_nests(out: Screen, entries: list[dict]) -> None:
     table = Table(title="Nests with rows")
     for heading in ("function", "base", "nest", "tier", "tests", "rows"):
         table.add_column(heading, justify="right" if heading == "tests" else "left")
@@ -117,25 +118,25 @@ def _print_nests(console: Console, entries: list[dict]) -> None:
         nest = text_at(entry["nest"]) + (" (one row)" if entry["alone"] else "")
         cells = (function_text(entry["function"]), entry["base"], nest, entry["tier"],
                  str(entry["tests"]), rows)
-        table.add_row(*(Text(cell) for cell in cells))  # brackets are of the source, not markup
-    console.print(table if table.row_count else "No nest has rows.")
+        table.add_row(*(Text(cell) for cell in cells))
+    out.print(table if table.row_count else "No nest has rows.")
 
 
-def _print_refusals(console: Console, entries: list[dict]) -> None:
+def _print_refusals(out: Screen, entries: list[dict]) -> None:
     refused = [entry for entry in entries if entry["kind"] in ("refused", "loop")]
     if refused:
-        console.print("\nWhat stopped more", style="bold")
+        out.print("\nWhat stopped more", style="bold")
     for entry in refused:
         where = f"{function_text(entry['function'])}: nest {text_at(entry['nest'])}"
         base = f", rows of {entry['base']}" if entry["kind"] == "refused" else ""
         line = source_line(entry["at"])
-        console.print(f"  {entry['obligation']}  {where}{base}: {text_at(entry['at'])} "
-                      f"{entry['why']}" + (f"\n        {line}" if line else ""),
-                      markup=False, highlight=False, soft_wrap=True)
+        out.print(f"  {entry['obligation']}  {where}{base}: {text_at(entry['at'])} "
+                  f"{entry['why']}" + (f"\n        {line}" if line else ""),
+                  soft_wrap=True)
     for entry in entries:
         if entry["kind"] == "function":
-            console.print(f"  {entry['function']} is left alone: {entry['why']}", markup=False,
-                          highlight=False, soft_wrap=True)
+            out.print(f"  {entry['function']} is left alone: {entry['why']}",
+                      soft_wrap=True)
     seen = sorted({entry["obligation"] for entry in refused} & OBLIGATIONS.keys())
     for obligation in seen:
-        console.print(f"{obligation}: {OBLIGATIONS[obligation]}", markup=False, highlight=False)
+        out.print(f"{obligation}: {OBLIGATIONS[obligation]}")

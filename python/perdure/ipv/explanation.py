@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from perdure.files import read_bytes, read_text
+
 OBLIGATIONS = {
     "S1": "each byte of the row is stored to, in each iteration",
     "S2": "loads of the row are of the same element, on one side of its stores",
@@ -19,7 +21,7 @@ class Unreadable(RuntimeError):
 def read_explanation(path: Path) -> list[dict]:
     """Its entries, in order, each once, as a file may be compiled twice. Raises Unreadable."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except OSError as failure:
         raise Unreadable(
             f"{path}: {failure.strerror}; compile with perdure-clang --ipv --ipv-explain={path}"
@@ -54,7 +56,7 @@ def source_line(place: dict | None) -> str:
     if place is None:
         return ""
     try:
-        lines = Path(place["file"]).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_bytes(place["file"]).decode("utf-8", "replace").splitlines()
         return lines[place["line"] - 1].strip()
     except (OSError, IndexError):
         return ""

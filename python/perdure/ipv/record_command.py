@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from perdure.ipv.advice import UNMARKED, advice_lines, judge
 from perdure.ipv.app import app
 from perdure.ipv.watched import NoReport, place_text, run_watched
+from perdure.screen import console, say
 from perdure.units import bytes_text
 
 FAILED = 1
@@ -45,7 +44,7 @@ def record(
     try:
         code, reports = run_watched(command, "record", min=least)
     except NoReport as failure:
-        typer.echo(f"perdure ipv record: {failure}", err=True)
+        say(f"perdure ipv record: {failure}", err=True)
         raise typer.Exit(FAILED) from None
     reports = [judge(report) for report in reports]
     if as_json:
@@ -53,26 +52,24 @@ def record(
     else:
         _print(reports, everything)
     if not any(report["iterations"] for report in reports):
-        typer.echo(f"perdure ipv record: {UNMARKED}", err=True)
+        say(f"perdure ipv record: {UNMARKED}", err=True)
         code = code or FAILED
     raise typer.Exit(code)
 
 
 def _print(reports: list[dict], everything: bool) -> None:
-    console = Console(
-        width=None if sys.stdout.isatty() else 1000, soft_wrap=True, highlight=False
-    )
+    out = console()
     for report in reports:
         rank = f", rank {report['rank']} of {report['ranks']}" if report["ranks"] > 1 else ""
-        console.print(f"{report['iterations']} iterations{rank}", markup=False)
-        console.print(_table(report, everything))
+        out.print(f"{report['iterations']} iterations{rank}")
+        out.print(_table(report, everything))
         for line in advice_lines(report):
-            console.print(line, markup=False)
+            out.print(line)
         warnings = report["warnings"]
         for line in warnings[:_SHOWN_WARNINGS]:
-            console.print(f"warning: {line}", markup=False)
+            out.print(f"warning: {line}")
         if len(warnings) > _SHOWN_WARNINGS:
-            console.print(f"and {len(warnings) - _SHOWN_WARNINGS} more warnings: --json")
+            out.print(f"and {len(warnings) - _SHOWN_WARNINGS} more warnings: --json")
 
 
 def _table(report: dict, everything: bool) -> Table:

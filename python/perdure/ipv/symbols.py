@@ -9,6 +9,8 @@ import subprocess
 from functools import lru_cache
 from pathlib import Path
 
+from perdure.files import read_bytes
+
 _SYMBOLIZERS = ("llvm-symbolizer-19", "llvm-symbolizer")
 _SYSTEM = ("/usr/include/", "/usr/lib/", "/usr/local/include/", "/opt/")
 _FORTRAN = re.compile(r"allocate\s*\((.*)\)", re.IGNORECASE)
@@ -99,7 +101,7 @@ def _variable_at(place: dict, callee: str) -> str:
 @lru_cache(maxsize=4096)
 def _line_of(file: str, number: int) -> str:
     try:
-        lines = Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_bytes(file).decode("utf-8", "replace").splitlines()
     except OSError:
         return ""
     return lines[number - 1] if number <= len(lines) else ""

@@ -9,6 +9,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from perdure.files import read_text
+
 _NOT_BUILT_FOR_IT = (
     "{program} left no report: build it with perdure-clang or perdure-clang++ and {option}, "
     "compiling and linking, and let it end by itself"
@@ -52,7 +54,7 @@ def _run(command: list[str], program: str, more: dict[str, str]) -> int:
 
 def _read(path: Path) -> dict:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(read_text(path))
     except ValueError:
         raise NoReport("a report is not whole: the program was killed while it wrote it") from None
 

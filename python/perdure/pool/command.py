@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,18 +12,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from perdure.core import load_core
+from perdure.files import write_bytes
 from perdure.pool.view import (
     iteration_of,
+    owner_text,
     pool_json,
     print_findings,
     print_pool,
     print_versions,
     versions_json,
 )
+from perdure.screen import console, one_line, plain, say
 from perdure.units import bytes_text
 
 app = typer.Typer(help="Look at pools, check them, remove them.", no_args_is_help=True)
@@ -38,11 +42,11 @@ _NUMPY_TYPES = {
 }
 
 PoolPath = Annotated[Path, typer.Argument(metavar="POOL", help="The pool's directory.")]
+AnyOwner = Annotated[
+    bool,
+    typer.Option("--any-owner", help="Also if another user owns it, or others may write to it."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
-
-
-def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else 1000, highlight=False)
 
 
 @contextmanager
@@ -52,7 +56,7 @@ def _failures_told(code: int) -> Iterator:
     try:
         yield core
     except core.Error as failure:
-        typer.echo(f"perdure: {failure}", err=True)
+        say(f"perdure: {failure}", err=True)
         raise typer.Exit(code) from None
 
 
@@ -68,25 +72,27 @@ def list_pools(
     reports = []
     for directory in directories or [Path()]:
         for path in (directory, *_subdirectories(directory)):
-            if Path(core.job_record_path(str(path))).exists():
+            if os.path.lexists(core.job_record_path(str(path))):
                 reports.append((path, _try_inspect(core, path)))
     if as_json:
         print(json.dumps([_line_json(path, report) for path, report in reports], indent=2))
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("pool", "job", "ranks", "version", "iteration", "files", "state"):
-        justify = "left" if name in ("pool", "job", "state") else "right"
+    for name in ("pool", "owner", "job", "ranks", "version", "iteration", "files", "state"):
+        justify = "left" if name in ("pool", "owner", "job", "state") else "right"
         table.add_column(name, justify=justify, overflow="fold")
     for path, report in reports:
         table.add_row(*_line(path, report))
-    _console().print(table if reports else "no pools here")
+    console().print(table if reports else "no pools here")
 
 
 def _subdirectories(directory: Path) -> list[Path]:
+    """Ends the command if the directory can't be read: a wrong name is no empty directory."""
     try:
         return sorted(path for path in directory.iterdir() if path.is_dir())
-    except OSError:
-        return []
+    except OSError as failure:
+        say(f"perdure: {directory}: {failure.strerror}", err=True)
+        raise typer.Exit(NO_POOL) from None
 
 
 def _try_inspect(core, path: Path):
@@ -99,17 +105,25 @@ def _try_inspect(core, path: Path):
 
 def _line(path: Path, report) -> list[str]:
     if isinstance(report, str):
-        return [str(path), "-", "-", "-", "-", "-", report]
+        return [one_line(path), _owner_of(path), "-", "-", "-", "-", "-", report]
     iteration = iteration_of(report.ranks[0].catalogue) if report.ranks else None
     return [
-        str(path),
-        report.job_name,
+        one_line(path),
+        owner_text(report),
+        one_line(report.job_name),
         str(report.rank_count),
         "-" if report.version is None else str(report.version),
         "-" if iteration is None else str(iteration),
         bytes_text(sum(rank.file_bytes for rank in report.ranks)),
         {"fine": "fine", "crash": "crashed", "damage": "damaged"}[report.worst.name],
     ]
+
+
+def _owner_of(path: Path) -> str:
+    try:
+        return load_core().user_text(path.stat().st_uid).removeprefix("user ")
+    except OSError:
+        return "-"
 
 
 def _line_json(path: Path, report) -> dict:
@@ -126,7 +140,7 @@ def show_pool(pool: PoolPath, as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps(pool_json(report), indent=2))
     else:
-        print_pool(report, _console())
+        print_pool(report, console())
 
 
 @app.command("versions")
@@ -140,9 +154,9 @@ def show_versions(pool: PoolPath, as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps(versions_json(report), indent=2))
     elif report.version is not None:
-        print_versions(report, _console())
+        print_versions(report, console())
     if report.version is None:
-        typer.echo(f"perdure: {pool} is damaged; see `perdure pool check {pool}`", err=True)
+        say(f"perdure: {pool} is damaged; see `perdure pool check {pool}`", err=True)
         raise typer.Exit(DAMAGED)
 
 
@@ -164,11 +178,11 @@ def check_pool(
     if as_json:
         print(json.dumps(pool_json(report), indent=2))
     else:
-        console = _console()
-        print_findings(report, console)
+        out = console()
+        print_findings(report, out)
         version = "no version yet" if report.version is None else f"version {report.version}"
         verdict = "damaged" if damaged else f"whole, a restart gives {version}"
-        console.print(f"{pool}: {verdict}" + ("" if data else " (data was not read)"))
+        out.print(f"{pool}: {verdict}" + ("" if data else " (data was not read)"))
     raise typer.Exit(DAMAGED if damaged else 0)
 
 
@@ -191,22 +205,47 @@ def dump_array(
         return
     array = numpy.frombuffer(content, dtype=_NUMPY_TYPES[kind]).reshape(extents)
     if out is None:
-        print(f"{name}: {kind}{list(extents)} of rank {rank}\n{array}")
+        say(f"{one_line(name)}: {kind}{list(extents)} of rank {rank}\n{array}")
         return
-    with open(out, "wb") as file:
-        numpy.save(file, array)
+    saved = io.BytesIO()
+    numpy.save(saved, array)
+    try:
+        write_bytes(out, saved.getvalue())
+    except OSError as failure:
+        say(f"perdure: {failure}", err=True)
+        raise typer.Exit(DAMAGED) from None
+
+
+@app.command("adopt")
+def adopt_pool(pool: PoolPath, any_owner: AnyOwner = False) -> None:
+    """Say that a pool which was moved or copied belongs where it is now.
+
+    A pool notes the directory in which it was made, and a job refuses it in another one: it might
+    have been put in the place of the job's own. Look at it with `perdure pool show` first.
+
+    Example: cp -r /scratch/heat /scratch/heat-2; perdure pool adopt /scratch/heat-2
+    """
+    with _failures_told(NO_POOL) as core:
+        core.adopt_pool(str(pool), any_owner)
 
 
 @app.command("rm")
 def remove_pool(
     pools: Annotated[list[Path], typer.Argument(metavar="POOL…")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    any_owner: AnyOwner = False,
 ) -> None:
-    """Remove pools for good. A pool in use is refused."""
+    """Remove pools for good. A pool in use is refused, and files that are not the pool's stay."""
     for pool in pools:
         with _failures_told(NO_POOL) as core:
+            if not os.path.lexists(core.job_record_path(str(pool))):
+                raise core.Error(f"{pool} holds no pool")
             if not yes:
                 report = _try_inspect(core, pool)
-                held = report if isinstance(report, str) else f"version {report.version}"
-                typer.confirm(f"Remove {pool} ({held})?", abort=True)
-            core.remove_pool(str(pool))
+                held = report if isinstance(report, str) else _held_text(report)
+                typer.confirm(f"Remove {one_line(pool)} ({plain(held)})?", abort=True)
+            core.remove_pool(str(pool), any_owner)
+
+
+def _held_text(report) -> str:
+    return f"version {report.version} of job {one_line(report.job_name)} of {owner_text(report)}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from perdure.core import load_core
+from perdure.screen import Screen, one_line
 from perdure.units import bytes_text
 
+_MOVED = "it was made in another directory: a job refuses it until `perdure pool adopt`"
 ITERATION = "iteration"  # the scalar of perdure_scalar() that counts iterations
 
 
@@ -28,17 +29,15 @@ def time_text(nanoseconds: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(nanoseconds * 1e-9))
 
 
-def _shown(character: str) -> str:
-    code = ord(character)
-    control = code < 0x20 or 0x7F <= code < 0xA0
-    return f"\\x{code:02x}" if control else character
-
-
 def name_text(entry) -> str:
-    """The name of an array or scalar, control characters escaped, and its part if it has one."""
-    shown = "".join(_shown(character) for character in entry.name)
+    """The name of an array or scalar, and its part if it has one."""
     part = getattr(entry, "part", 0)
-    return f"{shown}, part {part}" if part else shown
+    return f"{one_line(entry.name)}, part {part}" if part else one_line(entry.name)
+
+
+def owner_text(pool) -> str:
+    """Whose the pool's directory is: "alice (1000)"."""
+    return load_core().user_text(pool.owner).removeprefix("user ")
 
 
 def array_text(entry) -> str:
@@ -53,13 +52,15 @@ def findings_of(pool) -> list[tuple[str, str, str]]:
         for rank in pool.ranks
         for finding in rank.findings
     ]
-    return of_ranks + [(finding.severity.name, "pool", finding.text) for finding in pool.findings]
+    of_pool = [(finding.severity.name, "pool", finding.text) for finding in pool.findings]
+    return of_ranks + of_pool + ([("crash", "pool", _MOVED)] if pool.moved else [])
 
 
 def pool_json(pool) -> dict:
     """A report as plain values; sizes in bytes, times in nanoseconds since the epoch."""
     return {
         "directory": pool.directory,
+        "owner": {"uid": pool.owner, "name": owner_text(pool)},
         "job": pool.job_name,
         "job_id": pool.job_id,
         "created_ns": pool.created_ns,
@@ -88,7 +89,7 @@ def versions_json(pool) -> list[dict]:
     ]
 
 
-def print_versions(pool, console: Console) -> None:
+def print_versions(pool, console: Screen) -> None:
     """One line per version that can be restored, newest first."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("version", "made from", "committed", "state"):
@@ -129,10 +130,11 @@ def _array_json(entry) -> dict:
     }
 
 
-def print_pool(pool, console: Console) -> None:
+def print_pool(pool, console: Screen) -> None:
     """Everything about one pool: whose it is, its ranks, what rank 0 holds, what was found."""
     version = "none yet" if pool.version is None else str(pool.version)
-    console.print(f"pool     {pool.directory}\njob      {pool.job_name} ({pool.job_id})")
+    console.print(f"pool     {one_line(pool.directory)}\nowner    {owner_text(pool)}")
+    console.print(f"job      {one_line(pool.job_name)} ({pool.job_id})")
     ranks = "1 rank" if pool.rank_count == 1 else f"{pool.rank_count} ranks"
     console.print(f"made     {time_text(pool.created_ns)}, for {ranks}")
     console.print(f"version  {version}\n")
@@ -167,11 +169,11 @@ def _contents_table(catalogue) -> Table:
         table.add_column(name, justify="right" if name == "size" else "left")
     for entry in catalogue.arrays:
         checked = "yes" if entry.checksums else "no"
-        shape, size = escape(array_text(entry)), bytes_text(entry.size_bytes)
-        table.add_row(escape(name_text(entry)), shape, size, checked)
+        shape, size = array_text(entry), bytes_text(entry.size_bytes)
+        table.add_row(name_text(entry), shape, size, checked)
     for scalar in catalogue.scalars:
         size = bytes_text(len(scalar.bytes))
-        table.add_row(escape(name_text(scalar)), _scalar_text(scalar.bytes), size, "yes")
+        table.add_row(name_text(scalar), _scalar_text(scalar.bytes), size, "yes")
     return table
 
 
@@ -181,9 +183,9 @@ def _scalar_text(content: bytes) -> str:
     return "scalar"
 
 
-def print_findings(pool, console: Console) -> None:
+def print_findings(pool, console: Screen) -> None:
     """One line per finding; what a crash leaves behind is no damage."""
     colours = {"damage": "bold red", "crash": "yellow", "fine": "green"}
     for severity, where, text in findings_of(pool):
-        console.print(f"[{colours[severity]}]{severity}[/]  {where}: ", end="")
-        console.print(text, markup=False)
+        console.print(severity, style=colours[severity], end="")
+        console.print(f"  {where}: {text}")

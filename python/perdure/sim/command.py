@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from perdure.core import load_core
+from perdure.screen import bold, console, say
 from perdure.sim.machine import DEFAULT_PRESET, Options, Stopped, devices_named, fail, watching
 from perdure.sim.optimise import Optimum, optimise
 from perdure.sim.quantities import (
@@ -24,6 +23,8 @@ from perdure.sim.quantities import (
 )
 from perdure.sim.sweep import CURVE_POLICIES, Point, Study, run_once
 from perdure.units import seconds_text
+
+_TABLE_COLUMNS = 200  # where stdout is no terminal
 
 app = typer.Typer(
     help="Replay a trace on memory that does not exist yet: time and energy on DRAM, MRAM and "
@@ -95,14 +96,10 @@ Plot = Annotated[
 DEFAULT_MRAM = "64MiB,128MiB,256MiB"
 
 
-def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else 200, highlight=False)
-
-
 def options_of(preset, dram_part, mram_part, flash_part, mix, clean, region, compute) -> Options:
     devices = devices_named(preset, dram_part, mram_part, flash_part, mix)
     for warning in devices.warnings:
-        typer.echo(f"perdure: {warning}", err=True)
+        say(f"perdure: {warning}", err=True)
     return Options(devices, clean, region, None if compute is None else compute * 1e9)
 
 
@@ -166,7 +163,7 @@ def run(
     else:
         _print_outcome(outcome)
     if outcome.partial:
-        typer.echo("perdure: stopped; this is what the accesses so far cost", err=True)
+        say("perdure: stopped; this is what the accesses so far cost", err=True)
         raise typer.Exit(INTERRUPTED)
 
 
@@ -227,21 +224,21 @@ def _or_unknown(value: float | None, text) -> str:
 
 
 def _print_outcome(outcome) -> None:
-    console = _console()
+    out = console(_TABLE_COLUMNS)
     chosen = "".join(f", {name} {value}" for name, value in outcome.options.items())
     if outcome.partial:
         accesses = sum(
             place.reads + place.writes for place in (outcome.counters.dram, outcome.counters.mram)
         )
-        console.print(f"partial: stopped after {accesses:,} accesses".replace(",", " "))
-    console.print(
+        out.print(f"partial: stopped after {accesses:,} accesses".replace(",", " "))
+    out.print(
         f"{outcome.policy}{chosen}: {outcome.dram_frames} frames of DRAM, {outcome.mram_frames} of "
         f"MRAM, {outcome.pages} pages touched"
     )
     for warning in outcome.warnings:
-        console.print(f"note: {warning}")
+        out.print(f"note: {warning}")
     if outcome.is_bound:
-        console.print("a bound, not a policy that a system could have")
+        out.print("a bound, not a policy that a system could have")
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("", "DRAM", "MRAM"):
         table.add_column(name, justify="left" if name == "" else "right")
@@ -257,7 +254,7 @@ def _print_outcome(outcome) -> None:
         values = (getattr(getattr(outcome.counters, place), field) for place in ("dram", "mram"))
         texts = (f"{value:,}".replace(",", " ") for value in values)
         table.add_row(field.replace("_", " "), *texts)
-    console.print(table)
+    out.print(table)
     cost = outcome.cost
     terms = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("term", "count", "ns each", "nJ each", "time", "energy"):
@@ -271,17 +268,17 @@ def _print_outcome(outcome) -> None:
             "" if term.ns is None else seconds_text(term.ns / 1e9),
             "" if term.nj is None else joules_text(term.nj / 1e9),
         )
-    console.print(terms)
-    console.print(
+    out.print(terms)
+    out.print(
         f"time {_or_unknown(cost.time_ns, seconds_text)}, "
         f"energy {_or_unknown(cost.energy_nj, joules_text)} "
         f"(dynamic {_or_unknown(cost.dynamic_nj, joules_text)}, "
         f"static {_or_unknown(cost.static_nj, joules_text)})"
     )
     if cost.lifetime_runs is not None:
-        console.print(f"flash is worn out after {cost.lifetime_runs:.4g} such runs")
+        out.print(f"flash is worn out after {cost.lifetime_runs:.4g} such runs")
     for name in cost.unknown:
-        console.print(f"not known: {name}")
+        out.print(f"not known: {name}")
 
 
 @app.command("sweep", no_args_is_help=True)
@@ -353,7 +350,7 @@ def sweep(
     elif points:
         _print_points(points)
     if stopped:
-        typer.echo(f"perdure: stopped; {_what_is_left(points)}", err=True)
+        say(f"perdure: stopped; {_what_is_left(points)}", err=True)
         raise typer.Exit(INTERRUPTED)
 
 
@@ -381,7 +378,7 @@ def _draw_sweep(points: list[Point], trace: Path, file: Path, several: bool) -> 
     else:
         title = f"{trace.name}: {points[0].policy}{_partial_text(known)}"
         draw_capacities(known, title, file, None)
-    typer.echo(f"drawn: {file}", err=True)
+    say(f"drawn: {file}", err=True)
 
 
 def _partial_text(points: list[Point]) -> str:
@@ -407,7 +404,7 @@ def _print_points(points: list[Point]) -> None:
             str(point.page_outs),
             point.by + mark,
         )
-    _console().print(table)
+    console(_TABLE_COLUMNS).print(table)
 
 
 @app.command("optimise", no_args_is_help=True)
@@ -458,9 +455,9 @@ def optimise_command(
             from perdure.sim.plot import draw_capacities
 
             draw_capacities(found.points, f"{trace.name}: {policy}", plot, found.best)
-            typer.echo(f"drawn: {plot}", err=True)
+            say(f"drawn: {plot}", err=True)
     except Stopped:
-        typer.echo("perdure: stopped", err=True)
+        say("perdure: stopped", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except (core.Error, ValueError) as failure:
         raise fail(failure) from None
@@ -491,17 +488,17 @@ def _machine_text(point: Point) -> str:
 
 
 def _print_optimum(found: Optimum) -> None:
-    console = _console()
+    out = console(_TABLE_COLUMNS)
     usual, reference, best = found.typical, found.reference, found.best
     for name, point in (("a usual machine", usual), ("just enough DRAM", reference)):
-        console.print(
+        out.print(
             f"{name}: {_machine_text(point)}, {seconds_text(point.time_s)}, "
             f"{joules_text(point.energy_j)}"
         )
     if best is None:
-        console.print(f"no machine of these is at most {found.budget:.0%} slower")
+        out.print(f"no machine of these is at most {found.budget:.0%} slower")
     else:
-        console.print(
+        out.print(
             f"least energy, at most {found.budget:.0%} slower: {_machine_text(best)}, "
             f"{seconds_text(best.time_s)} ({best.time_s / reference.time_s - 1:+.1%}), "
             f"{joules_text(best.energy_j)}: {best.energy_j / usual.energy_j:.1%} of the usual one's"
@@ -519,7 +516,7 @@ def _print_optimum(found: Optimum) -> None:
             notch.kind,
             notch.reason,
         )
-    console.print(table)
+    out.print(table)
 
 
 SHARES = (0.5, 0.65, 0.9, 0.98, 0.99)
@@ -565,7 +562,7 @@ def locality(
             from perdure.sim.plot import draw_locality
 
             draw_locality(curves, plot)
-            typer.echo(f"drawn: {plot}", err=True)
+            say(f"drawn: {plot}", err=True)
     except (core.Error, ValueError) as failure:
         raise fail(failure) from None
     if as_json:
@@ -582,7 +579,7 @@ def locality(
             mib_text(row["pages"] * row["page_bytes"]),
             *(f"{row[f'pages_for_{share:.0%}']:.1%}" for share in SHARES),
         )
-    _console().print(table)
+    console(_TABLE_COLUMNS).print(table)
 
 
 @app.command("policies")
@@ -620,17 +617,19 @@ def policies(as_json: AsJson = False) -> None:
             )
         )
         return
-    console = _console()
+    out = console(_TABLE_COLUMNS)
     for each in all_policies:
-        console.print(f"[bold]{each.name}[/bold]: {each.description}")
+        out.print(bold(each.name, f": {each.description}"))
         for option in each.options:
             choices = f" ({', '.join(option.choices)})" if option.choices else ""
-            console.print(
+            out.print(
                 f"  {option.name}={option.default_value}{choices}: {option.description}"
             )
-    console.print()
+    out.print()
     for each in presets:
-        console.print(
-            f"preset [bold]{each.name}[/bold]: {each.description}; DRAM {each.dram}, "
-            f"MRAM {each.mram}, flash {each.flash}"
+        out.print(
+            bold(
+                f"preset {each.name}",
+                f": {each.description}; DRAM {each.dram}, MRAM {each.mram}, flash {each.flash}",
+            )
         )

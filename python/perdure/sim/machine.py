@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from signal import SIGINT, getsignal, signal
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from perdure.core import load_core
+from perdure.screen import console, say
 
 DEFAULT_PRESET = "hosogaya2008"
 
@@ -70,7 +70,7 @@ class Watch:
 @contextmanager
 def watching() -> Iterator[Watch]:
     """A progress bar on a terminal; Ctrl-C sets `stopped` instead of ending the process."""
-    console = Console(stderr=True)
+    screen = console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -79,7 +79,7 @@ def watching() -> Iterator[Watch]:
     )
     before = getsignal(SIGINT)
     with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
+        *columns, console=screen, transient=True, disable=not screen.is_terminal
     ) as bar:
         watch = Watch(bar)
 
@@ -95,5 +95,5 @@ def watching() -> Iterator[Watch]:
 
 def fail(message: object) -> typer.Exit:
     """Says what is wrong and gives the exit to raise."""
-    typer.echo(f"perdure: {message}", err=True)
+    say(f"perdure: {message}", err=True)
     return typer.Exit(1)

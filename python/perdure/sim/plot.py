@@ -8,6 +8,8 @@ from typing import BinaryIO
 
 from perdure.axes import finish
 from perdure.bench.plot import BLUE, GREY, ORANGE
+from perdure.files import save_figure
+from perdure.screen import drawn
 from perdure.sim.sweep import Point
 
 # Okabe and Ito's colours, told apart with every kind of colour vision.
@@ -20,7 +22,7 @@ def _figure(width: float, height: float, title: str, note: str):
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    figure.suptitle(drawn(title), x=0.01, ha="left", fontsize=11, fontweight="bold")
     figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
     return figure
 
@@ -28,7 +30,7 @@ def _figure(width: float, height: float, title: str, note: str):
 def _save(figure, file: Path | BinaryIO) -> None:
     """To a file by its ending, or to a stream as SVG."""
     if isinstance(file, Path):
-        figure.savefig(file, dpi=130)
+        save_figure(figure, file, dpi=130)
     else:
         figure.savefig(file, format="svg")
 
@@ -83,7 +85,7 @@ def draw_locality(
             [100 * share for share in pages],
             [100 * share for share in accesses],
             color=colour,
-            label=name,
+            label=drawn(name),
         )
     axis.set_xlim(0, 100)
     axis.set_ylim(0, 102)

@@ -6,13 +6,14 @@ study_trace() does all that takes time, write_report() only writes.
 from __future__ import annotations
 
 import io
-import os
 import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
 from perdure.core import load_core
+from perdure.files import write_text
+from perdure.screen import plain
 from perdure.sim.command import concentration
 from perdure.sim.machine import Options, Stopped, Watch
 from perdure.sim.optimise import Optimum, optimise
@@ -94,13 +95,12 @@ def _run(trace: Path, options: Options, wishes: Wishes, point: Point, watch: Wat
 def write_report(studied: Studied, file: Path) -> None:
     """Writes the page; what was there before stays until it is whole. Raises OSError."""
     text = _template().render(_page_of(studied))
-    partial = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(file)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
+    write_text(file, text)
+
+
+def _plain_words(value: object) -> object:
+    """Words of a trace without control characters; what is markup already stays."""
+    return plain(value) if type(value) is str else value
 
 
 def _template():
@@ -113,6 +113,7 @@ def _template():
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
+        finalize=_plain_words,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from perdure.core import load_core
+from perdure.screen import say
 from perdure.sim import command as sim
 from perdure.sim.machine import DEFAULT_PRESET, Stopped, fail, watching
 from perdure.sim.quantities import parse_budget, parse_bytes, parse_options
@@ -65,8 +66,8 @@ def report(
             studied = study_trace(trace, options, wishes, watch)
         write_report(studied, file)
     except Stopped:
-        typer.echo("perdure: stopped; no report was written", err=True)
+        say("perdure: stopped; no report was written", err=True)
         raise typer.Exit(sim.INTERRUPTED) from None
     except (core.Error, ValueError, OSError) as failure:
         raise fail(failure) from None
-    typer.echo(f"written: {file}", err=True)
+    say(f"written: {file}", err=True)

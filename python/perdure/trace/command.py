@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from perdure.core import load_core
+from perdure.screen import say
 from perdure.trace.record import (
     NoTrace,
     exit_text,
@@ -134,7 +135,7 @@ def record(
         else:
             code, traces = run_recorded(command, output, options)
     except (NoTrace, core.Error) as failure:
-        typer.echo(f"perdure trace: {failure}", err=True)
+        say(f"perdure trace: {failure}", err=True)
         raise typer.Exit(FAILED) from None
     is_whole = _tell_all(core, output, traces, as_json, code)
     raise typer.Exit(_shell_code(code) or (0 if is_whole else FAILED))
@@ -169,7 +170,7 @@ def _tell_all(core, output: Path, traces: list[Path], as_json: bool, code: int) 
         except core.Error as failure:
             is_whole = False
             left = path.replace(final_name(output, number, len(traces), None))
-            typer.echo(
+            say(
                 f"perdure trace: {failure}; it is left in {left}{exit_text(code)}", err=True
             )
             continue
@@ -203,7 +204,7 @@ def info(
         try:
             told.append(summary_json(path, core.summarise_trace(str(path))))
         except core.Error as failure:
-            typer.echo(f"perdure trace: {failure}", err=True)
+            say(f"perdure trace: {failure}", err=True)
             is_whole = False
     _print(told, as_json)
     raise typer.Exit(0 if is_whole else FAILED)
@@ -238,7 +239,7 @@ def import_(
         wish = wish_text(str(output), options)
         core.TraceImport(form, str(source), wish, f"imported from {source}").run()
     except (NoTrace, core.Error) as failure:
-        typer.echo(f"perdure trace: {failure}", err=True)
+        say(f"perdure trace: {failure}", err=True)
         raise typer.Exit(FAILED) from None
     if str(output) != "-":
         _print([summary_json(output, core.summarise_trace(str(output)))], as_json)

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from perdure.files import remove
+
 _ADDR_NO_RANDOMIZE = 0x0040000
 _NOW = 0xFFFFFFFF
 _PROGRESS_S = 1.0
@@ -57,7 +59,7 @@ def run_recorded(
     target = str(output.absolute())
     if not is_stream:
         for stale in left_behind(output):
-            stale.unlink()
+            remove(stale)
         target = target.replace("%", "%%") + _RECORDING + "%p"
     code = _run(command, {"PERDURE_TRACE": wish_text(target, options)})
     if is_stream:

@@ -1,0 +1,107 @@
+"""Files: the one place where the commands write, read and remove them (as src/base/files.hpp).
+
+What stands under a name is not trusted: it may be a link that another user planted, or a FIFO that
+nobody writes to. Files that are made are new and for this user only (0600); a file takes the place
+of one before as a whole, and a link under its name is replaced, never followed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from pathlib import Path
+
+INPUT_BYTES_MAX = 64 << 20
+_SAFE = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+
+class NotAFile(OSError):
+    """Something else than a regular file stands under the name."""
+
+
+def _kind(mode: int) -> str:
+    kinds = {
+        stat.S_IFDIR: "a directory",
+        stat.S_IFIFO: "a FIFO",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFLNK: "a symbolic link",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+    }
+    return kinds.get(stat.S_IFMT(mode), "no regular file")
+
+
+def read_bytes(path: Path | str, bytes_max: int = INPUT_BYTES_MAX) -> bytes:
+    """A file that the user named, whoever's it is. Raises OSError; NotAFile at once for a FIFO."""
+    descriptor = os.open(path, os.O_RDONLY | _SAFE)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise NotAFile(f"{path} is {_kind(status.st_mode)}, not a regular file")
+        content = file.read(bytes_max + 1)
+    if len(content) > bytes_max:
+        raise NotAFile(f"{path} is larger than the {bytes_max} bytes that such a file may have")
+    return content
+
+
+def read_text(path: Path | str, encoding: str = "utf-8", bytes_max: int = INPUT_BYTES_MAX) -> str:
+    """As read_bytes(); raises UnicodeDecodeError as well. Ends of lines become newlines."""
+    return io.TextIOWrapper(io.BytesIO(read_bytes(path, bytes_max)), encoding=encoding).read()
+
+
+def write_bytes(path: Path | str, content: bytes) -> None:
+    """Makes the file, or replaces it as a whole. Raises OSError; NotAFile for anything but a file
+    or a link."""
+    path = Path(path)
+    _check_replaceable(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(partial, flags, 0o600), "wb") as file:
+            file.write(content)
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: Path | str, text: str) -> None:
+    """As write_bytes(), in UTF-8."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def append_text(path: Path | str, text: str) -> None:
+    """Adds to this user's own file, or makes it. Raises OSError; NotAFile for a link or a FIFO."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | _SAFE
+    with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            raise NotAFile(f"{path} is {_kind(status.st_mode)} or has more than one name")
+        if status.st_uid not in (os.geteuid(), 0):
+            raise NotAFile(f"{path} belongs to another user ({status.st_uid})")
+        file.write(text.encode("utf-8"))
+
+
+def remove(path: Path | str) -> None:
+    """Removes a file or link, if there is one. Raises OSError."""
+    Path(path).unlink(missing_ok=True)
+
+
+def save_figure(figure, path: Path | str, **options) -> None:
+    """Draws a figure of matplotlib into a file; its kind is told by the name's ending."""
+    path = Path(path)
+    drawn = io.BytesIO()
+    kind = path.suffix.lstrip(".") or "png"
+    figure.savefig(drawn, **{"format": kind, **options})
+    write_bytes(path, drawn.getvalue())
+
+
+def _check_replaceable(path: Path) -> None:
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+        raise NotAFile(f"{path} is {_kind(mode)}, not a regular file")
