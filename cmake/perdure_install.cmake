@@ -19,6 +19,9 @@ foreach(mpi IN LISTS PERDURE_MPI_LIBRARIES)
   set_target_properties(perdure_mpi_shared_${mpi} PROPERTIES EXPORT_NAME mpi_${mpi})
   list(APPEND installed_libraries perdure_mpi_shared_${mpi})
 endforeach()
+if(PERDURE_MPI_LIBRARIES)
+  install(TARGETS perdure_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(TARGETS ${installed_libraries} EXPORT perdure_targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 

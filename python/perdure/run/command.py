@@ -67,11 +67,6 @@ def run(
     cache_options: Annotated[
         str, typer.Option(metavar="K=V;…", help="How, for example 'pool=/mnt/pmem;ack=async'.")
     ] = "",
-    mpi: Annotated[
-        str | None,
-        typer.Option(metavar="mpich|openmpi", help="The job's MPI, for --cache.  [default: that "
-                     "of its launcher]", show_default=False),
-    ] = None,
     commit_plan: CommitPlan = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing of its own.")] = False,
 ) -> None:
@@ -91,24 +86,22 @@ def run(
         restarts,
         rehearsal or None,
         Limits(timeout, hang_timeout),
-        _cache_environment(command, cache, cache_options, mpi) | _plan_environment(commit_plan),
+        _cache_environment(cache, cache_options) | _plan_environment(commit_plan),
     )
     result = run_job(request, make_live(quiet))
     _report(result, quiet, json_file)
     raise typer.Exit(result.exit_code)
 
 
-def _cache_environment(
-    command: list[str], patterns: list[str] | None, options: str, mpi: str | None
-) -> dict[str, str]:
+def _cache_environment(patterns: list[str] | None, options: str) -> dict[str, str]:
     if not patterns:
-        if options or mpi:
-            raise typer.BadParameter("is for --cache, which says which files", param_hint="--mpi")
+        if options:
+            raise typer.BadParameter(
+                "is for --cache, which says which files", param_hint="--cache-options"
+            )
         return {}
-    if mpi not in (None, "mpich", "openmpi"):
-        raise typer.BadParameter("is neither mpich nor openmpi", param_hint="--mpi")
     try:
-        return cache_environment(command, patterns, options, mpi)
+        return cache_environment(patterns, options)
     except NoLibrary as missing:
         typer.echo(f"perdure: {missing}", err=True)
         raise typer.Exit(1) from None
