@@ -18,7 +18,7 @@ namespace {
 // Handles of MPICH are ints, Open MPI's pointers. No datatype's is 0.
 std::uintptr_t number_of(MPI_Datatype type) {
   std::uintptr_t number = 0;
-  std::memcpy(&number, &type, sizeof(type));
+  std::memcpy(&number, &type, sizeof(MPI_Datatype));
   return number;
 }
 
