@@ -15,10 +15,13 @@ install(FILES fortran/perdure.f90 fortran/perdure_ipv.f90 fortran/perdure_trace.
 
 set_target_properties(perdure_shared PROPERTIES EXPORT_NAME perdure)
 set(installed_libraries perdure_shared)
-foreach(mpi IN LISTS PERDURE_MPI_NAMES)
+foreach(mpi IN LISTS PERDURE_MPI_LIBRARIES)
   set_target_properties(perdure_mpi_shared_${mpi} PROPERTIES EXPORT_NAME mpi_${mpi})
   list(APPEND installed_libraries perdure_mpi_shared_${mpi})
 endforeach()
+if(PERDURE_MPI_LIBRARIES)
+  install(TARGETS perdure_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(TARGETS ${installed_libraries} EXPORT perdure_targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
@@ -39,7 +42,7 @@ function(perdure_pkg_config name description)
   install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 perdure_pkg_config(perdure "${PROJECT_DESCRIPTION}")
-foreach(mpi IN LISTS PERDURE_MPI_NAMES)
+foreach(mpi IN LISTS PERDURE_MPI_LIBRARIES)
   perdure_pkg_config(perdure_mpi_${mpi} "${PROJECT_DESCRIPTION}; with the mpicc of ${mpi}")
 endforeach()
 

@@ -3,6 +3,24 @@
 #   perdure_mpi_NAME_headers, without its libraries, for what works with whichever is loaded.
 # The first flavour is the default one. Add others (for example from a Python wheel) with
 #   -DPERDURE_MPI_WRAPPERS="mpich=/usr/bin/mpicc.mpich;ompi5=/opt/ompi5/bin/mpicc"
+#
+# A single mpicc of another name gives its flavour the name of its binary interface, mpich, openmpi
+# or abi, as libperdure_preload.so looks for a library of that name.
+function(perdure_mpi_interface out wrapper)
+  file(WRITE ${CMAKE_BINARY_DIR}/mpi_header.c "#include <mpi.h>\n")
+  execute_process(COMMAND ${wrapper} -E -dM ${CMAKE_BINARY_DIR}/mpi_header.c
+                  OUTPUT_VARIABLE macros ERROR_QUIET)
+  set(name mpi)
+  if(macros MATCHES "#define MPI_ABI_VERSION ")
+    set(name abi)
+  elseif(macros MATCHES "#define OPEN_MPI ")
+    set(name openmpi)
+  elseif(macros MATCHES "#define MPICH_VERSION ")
+    set(name mpich)
+  endif()
+  set(${out} ${name} PARENT_SCOPE)
+endfunction()
+
 if(NOT PERDURE_MPI_WRAPPERS)
   find_program(PERDURE_MPICC_MPICH mpicc.mpich)
   find_program(PERDURE_MPICC_OPENMPI mpicc.openmpi)
@@ -15,7 +33,8 @@ if(NOT PERDURE_MPI_WRAPPERS)
     list(APPEND wrappers "openmpi=${PERDURE_MPICC_OPENMPI}")
   endif()
   if(NOT wrappers AND PERDURE_MPICC_ANY)
-    list(APPEND wrappers "mpi=${PERDURE_MPICC_ANY}")
+    perdure_mpi_interface(interface ${PERDURE_MPICC_ANY})
+    list(APPEND wrappers "${interface}=${PERDURE_MPICC_ANY}")
   endif()
   set(PERDURE_MPI_WRAPPERS "${wrappers}" CACHE STRING "NAME=path of mpicc, one per MPI flavour")
 endif()
@@ -38,6 +57,8 @@ function(perdure_add_mpi name wrapper)
   foreach(word IN LISTS words)
     if(word MATCHES "^-I(.+)")
       target_include_directories(perdure_mpi_${name}_headers SYSTEM INTERFACE ${CMAKE_MATCH_1})
+    elseif(word MATCHES "^-D(.+)")
+      target_compile_definitions(perdure_mpi_${name}_headers INTERFACE ${CMAKE_MATCH_1})
     elseif(word MATCHES "^-L(.+)")
       target_link_options(perdure_mpi_${name} INTERFACE ${word})
     elseif(word MATCHES "^-(l|Wl,)")
@@ -81,4 +102,22 @@ endforeach()
 list(LENGTH PERDURE_MPI_NAMES mpi_count)
 if(mpi_count EQUAL 0)
   message(STATUS "No MPI found: building the single-process library only")
+endif()
+
+# The flavours that a library is built for: these, and the standard binary interface of MPI 5, for
+# which its header is enough (tools/bootstrap.sh brings it). Programs of that one are tested where
+# its MPI library is.
+set(PERDURE_MPI_ABI_HEADER "${CMAKE_SOURCE_DIR}/.venv/mpi_abi/mpi.h"
+    CACHE FILEPATH "mpi.h of the standard binary interface of MPI 5")
+set(PERDURE_MPI_LIBRARIES ${PERDURE_MPI_NAMES})
+if(mpi_count GREATER 0 AND NOT "abi" IN_LIST PERDURE_MPI_NAMES)
+  if(EXISTS "${PERDURE_MPI_ABI_HEADER}")
+    get_filename_component(abi_include "${PERDURE_MPI_ABI_HEADER}" DIRECTORY)
+    add_library(perdure_mpi_abi_headers INTERFACE IMPORTED GLOBAL)
+    target_include_directories(perdure_mpi_abi_headers SYSTEM INTERFACE ${abi_include})
+    list(APPEND PERDURE_MPI_LIBRARIES abi)
+  else()
+    message(STATUS "No library for the standard binary interface of MPI 5: "
+                   "${PERDURE_MPI_ABI_HEADER} is missing (tools/bootstrap.sh brings it)")
+  endif()
 endif()

@@ -78,6 +78,25 @@ make_venv() {
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r tools/requirements.txt
 }
 
+# The header of MPI 5's standard binary interface, for libperdure_mpi_abi.so. Only MPIs that PyPI
+# ships have it so far; nothing else of this one is used.
+fetch_mpi_abi_header() {
+  local place
+  place=$(mktemp -d)
+  "$venv/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps --dest "$place" \
+    mpich==5.0.2
+  mkdir -p "$venv/mpi_abi"
+  "$venv/bin/python" - "$place"/mpich-*.whl "$venv/mpi_abi/mpi.h" <<'PYTHON'
+import sys, zipfile
+wheel, header = sys.argv[1:]
+with zipfile.ZipFile(wheel) as archive:
+    name = next(name for name in archive.namelist() if name.endswith("/include/mpi_abi.h"))
+    with open(header, "wb") as file:
+        file.write(archive.read(name))
+PYTHON
+  rm -rf "$place"
+}
+
 build() {
   local tree=build/$preset log=build/bootstrap.log
   mkdir -p build
@@ -96,6 +115,7 @@ if [ -f "$stamp" ]; then
 else
   install_packages
   make_venv
+  fetch_mpi_abi_header
   rm -f "$venv"/bootstrap-*.stamp
   touch "$stamp"
 fi

@@ -2,7 +2,7 @@
 
 The library must be loaded before the MPI library, with LD_PRELOAD:
 
-    LD_PRELOAD=libperdure_mpi_mpich.so mpiexec -n 2 python solver.py
+    LD_PRELOAD=libperdure_preload.so mpiexec -n 2 python solver.py
 
     from mpi4py import MPI
     from perdure import windows
@@ -150,7 +150,7 @@ def _call(name: str, *arguments) -> None:
     except AttributeError:
         raise RuntimeError(
             f"{name} is in no library that is loaded; start the program with"
-            " LD_PRELOAD=libperdure_mpi_NAME.so, NAME being your MPI"
+            " LD_PRELOAD=libperdure_preload.so"
         ) from None
     code = function(*arguments)
     if code == 0:

@@ -2,11 +2,13 @@
 #include "perdure/perdure_mpi.h"
 
 #include "mpi/mpi_group.hpp"
+#include "mpi/served_mpi.hpp"
 #include "pool_handle.hpp"
 
 extern "C" int perdure_open_mpi(MPI_Comm comm, const char* path, const perdure_options* options,
                                 perdure_pool** pool) {
   return perdure::guarded([&]() -> perdure::Status {
+    PERDURE_TRY(perdure::mpi_is_served());
     auto group = perdure::MpiGroup::create(comm);
     if (!group.ok()) return group.status();
     return perdure::open_handle(group.take(), path, options, pool);

@@ -18,11 +18,11 @@ void at_finalize() {
   static std::once_flag once;
   std::call_once(once, [] {
     int key = 0;
-    const auto copy = [](MPI_Comm, int, void*, void*, void*, int* flag) {
+    const auto copy = [](MPI_Comm, int, void*, void*, void*, int* flag) -> int {
       *flag = 0;
       return MPI_SUCCESS;
     };
-    const auto act = [](MPI_Comm, int, void*, void*) {
+    const auto act = [](MPI_Comm, int, void*, void*) -> int {
       action();
       return MPI_SUCCESS;
     };

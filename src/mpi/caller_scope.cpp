@@ -1,6 +1,6 @@
 #include "mpi/caller_scope.hpp"
 
-#include "mpi/mpi_library.hpp"
+#include "mpi/process_mpi.hpp"
 
 namespace perdure {
 namespace {
@@ -9,11 +9,11 @@ thread_local bool caller_is_library = false;
 
 }  // namespace
 
-CallerScope::CallerScope(const void* return_address) {
-  caller_is_library = in_mpi_library(return_address);
+CallerScope::CallerScope(const void* return_address) : outer_(caller_is_library) {
+  if (!in_perdure(return_address)) caller_is_library = in_mpi_library(return_address);
 }
 CallerScope::~CallerScope() {
-  caller_is_library = false;
+  caller_is_library = outer_;
 }
 bool CallerScope::from_library() {
   return caller_is_library;

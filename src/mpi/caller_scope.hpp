@@ -5,7 +5,8 @@
 
 namespace perdure {
 
-// While one exists in a thread, says whether the call comes from the MPI library itself.
+// While one exists in a thread, says whether the call comes from the MPI library itself. Where
+// Perdure calls on to itself, it is still the call of whoever called Perdure.
 class CallerScope {
  public:
   explicit CallerScope(const void* return_address);
@@ -13,6 +14,9 @@ class CallerScope {
   CallerScope(const CallerScope&) = delete;
   CallerScope& operator=(const CallerScope&) = delete;
   static bool from_library();
+
+ private:
+  bool outer_;
 };
 
 }  // namespace perdure

@@ -1,9 +1,10 @@
-// A call of MPI that Perdure takes: the MPI library's own function, and the function that the
-// exported name jumps to.
+// A call of MPI that Perdure takes, with its types: the MPI library's own function, and the
+// function that the exported names jump to.
 //
 // The exported MPI_X is one indirect jump, as through a linker's table. It leads
-//   to first_call      until the first such call here, which finds the MPI library's functions;
-//   to the library     while nothing of its kind is Perdure's, so that nothing is added to a call;
+//   to nothing         until the first such call here, which finds the MPI library's functions;
+//   to the library     while nothing of its kind is Perdure's, so that nothing is added to a call,
+//                      and for ever where the process has an MPI that we don't serve;
 //   to Perdure's own   from the first persistent window, or cached file, on;
 //   to an observer     if there is one, which calls on to where the name would lead without it.
 //
@@ -13,67 +14,76 @@
 
 #include <mpi.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cstddef>
+#include <string>
 
-#include "mpi/mpi_library.hpp"
+#include "mpi/caller_scope.hpp"
+#include "mpi/process_mpi.hpp"
+#include "mpi/taken_call.hpp"
 
 namespace perdure {
 
-template <std::size_t length>
-struct CallName {
-  char text[length];
-  consteval CallName(const char (&from)[length]) {  // NOLINT(google-explicit-constructor)
-    std::copy_n(from, length, text);
-  }
-};
-
-// `bind_family` finds the functions of all calls of a kind, and directs them. Idempotent.
-template <CallName name, typename Function, void (*bind_family)()>
+template <TakenCall& taken, typename Function>
 struct Call;
 
-template <CallName name, typename... Arguments, void (*bind_family)()>
-struct Call<name, int(Arguments...), bind_family> {
+template <TakenCall& taken, typename... Arguments>
+struct Call<taken, int(Arguments...)> {
   using Function = int(Arguments...);
 
-  static int first_call(Arguments... arguments) {
-    bind_family();
-    return entry.load(std::memory_order_relaxed)(arguments...);
-  }
-
-  // Finds the library's function. An MPI library that lacks it is told so if it's ever called.
+  // Finds the library's function, and leads the names to it.
   static void bind() {
-    void* found = mpi_symbol(name.text);
+    void* found = mpi_symbol((std::string("PMPI_") + taken.name).c_str());
     real = found == nullptr ? &absent : reinterpret_cast<Function*>(found);
-    entry.store(real, std::memory_order_relaxed);
+    lead(found == nullptr ? nullptr : real);
   }
+  // Null: the library has no such call, and whoever makes it is told so.
+  static void lead(Function* function) {
+    void* to = reinterpret_cast<void*>(function);
+    taken.to.store(to, std::memory_order_release);
+    taken.to_profiled.store(to, std::memory_order_release);
+  }
+  static Function* leads_to() { return reinterpret_cast<Function*>(taken.to.load()); }
   static int absent(Arguments...) { return MPI_ERR_UNSUPPORTED_OPERATION; }
 
-  static inline Function* real = nullptr;
-  static inline std::atomic<Function*> entry = &first_call;
+  static inline Function* real = &absent;
   static inline Function* observer = nullptr;
   static inline std::atomic<Function*> next = nullptr;  // of the observer
 };
 
-template <typename... Calls>
-void bind_calls() {
-  (Calls::bind(), ...);
-}
-
-// To Perdure's own function, or back to the library's.
+// To Perdure's own function, or back to the library's. A call that the library lacks stays so.
 template <typename TheCall>
 void direct(bool take, typename TheCall::Function* ours) {
-  auto& jump = TheCall::observer == nullptr ? TheCall::entry : TheCall::next;
-  jump.store(take ? ours : TheCall::real, std::memory_order_release);
+  if (TheCall::real == &TheCall::absent) return;
+  auto* to = take ? ours : TheCall::real;
+  if (TheCall::observer == nullptr) {
+    TheCall::lead(to);
+  } else {
+    TheCall::next.store(to, std::memory_order_release);
+  }
 }
 
 // While the functions of the call's kind are bound, when no other thread can be in the call.
 template <typename TheCall>
 void observe(typename TheCall::Function* observer) {
-  TheCall::next.store(TheCall::entry.load());
+  if (TheCall::real == &TheCall::absent) return;
+  TheCall::next.store(TheCall::leads_to());
   TheCall::observer = observer;
-  TheCall::entry.store(observer, std::memory_order_release);
+  TheCall::lead(observer);
 }
+
+// `function` for a name to lead to, if it asks CallerScope who called.
+template <auto function>
+struct FromCaller;
+
+template <typename... Arguments, int (*function)(Arguments...)>
+struct FromCaller<function> {
+  static int call(Arguments... arguments) {
+    const CallerScope caller(__builtin_return_address(0));
+    return function(arguments...);
+  }
+};
+
+template <auto function>
+inline constexpr auto from_caller = &FromCaller<function>::call;
 
 }  // namespace perdure

@@ -1,28 +1,15 @@
-// The MPI library that this process has loaded, seen from a library that stands before it.
+// Handles that the MPI library of this process predefines.
 //
-// libperdure_mpi defines some names of MPI itself and is not linked with any MPI library, so that
-// it can be preloaded into programs that use none (mpiexec, a shell) and into those that load one
-// later and privately (Python). So the library is looked for when it is first needed.
-//
-// Threads: any. Failure: what is absent is null; a name may be, as MPI libraries differ.
+// Threads: any.
 #pragma once
 
 #include <mpi.h>
 
+#include "mpi/process_mpi.hpp"
+
 namespace perdure {
 
-// The MPI library's own definition of `name`, or null.
-void* mpi_symbol(const char* name);
-
-// The variable `name` of the MPI library as the whole process sees it, which may be a copy in the
-// executable (a copy relocation).
-void* mpi_variable(const char* name);
-
-// Whether the code at `address` belongs to the MPI library, but not to its Fortran bindings, which
-// speak for the program.
-bool in_mpi_library(const void* address);
-
-// Predefined handles. Those of Open MPI are addresses of its variables, to which a preloaded
+// Those of Open MPI are addresses of its variables, to which a preloaded
 // library must hold no reference of its own.
 #ifdef OPEN_MPI
 template <typename Handle>

@@ -18,7 +18,7 @@ namespace {
 // Handles of MPICH are ints, Open MPI's pointers. No datatype's is 0.
 std::uintptr_t number_of(MPI_Datatype type) {
   std::uintptr_t number = 0;
-  std::memcpy(&number, &type, sizeof(type));
+  std::memcpy(&number, &type, sizeof(MPI_Datatype));
   return number;
 }
 
@@ -71,7 +71,21 @@ struct Remembered {
   std::uint64_t at_maps_gone = 0;
   const DatatypeMap* map = nullptr;
 };
-thread_local constinit std::array<Remembered, slots> remembered;
+using RememberedSlots = std::array<Remembered, slots>;
+
+// Not in the thread's own storage: a library that is loaded while the program runs
+// (libperdure_preload.so) finds little room there.
+thread_local constinit RememberedSlots* remembered = nullptr;
+
+void remember(const Remembered& known) {
+  struct AtThreadEnd {
+    ~AtThreadEnd() { delete std::exchange(remembered, nullptr); }
+  };
+  static thread_local AtThreadEnd end;
+  (void)end;
+  if (remembered == nullptr) remembered = new RememberedSlots;
+  (*remembered)[slot_of(known.number)] = known;
+}
 
 // A copy of a type is flattened when it is first used.
 int copy_no_map(MPI_Datatype, int, void*, void*, void*, int* flag) {
@@ -128,7 +142,8 @@ Result<const DatatypeMap*> find_or_make(MPI_Datatype type) {
 const DatatypeMap* known_map(MPI_Datatype type) {
   const std::uintptr_t number = number_of(type);
   if (const DatatypeMap* map = find_predefined(number)) return map;
-  const Remembered& known = remembered[slot_of(number)];
+  if (remembered == nullptr) return nullptr;
+  const Remembered& known = (*remembered)[slot_of(number)];
   const bool current = known.at_maps_gone == maps_gone.load(std::memory_order_acquire);
   return known.number == number && current ? known.map : nullptr;
 }
@@ -139,7 +154,7 @@ Result<const DatatypeMap*> map_of(MPI_Datatype type) {
   // Read before the search: if a map goes meanwhile, this is forgotten at once.
   const std::uint64_t gone = maps_gone.load(std::memory_order_acquire);
   auto found = find_or_make(type);
-  if (found.ok()) remembered[slot_of(number)] = {number, gone, found.value()};
+  if (found.ok()) remember({number, gone, found.value()});
   return found;
 }
 

@@ -2,25 +2,64 @@
 
 #include <mutex>
 
+#include "mpi/narrow_call.hpp"
+#include "mpi/served_mpi.hpp"
 #include "mpiio/data_access.hpp"
 #include "mpiio/file_admin.hpp"
+#include "mpiio/open_file.hpp"
 #include "mpiio/recorder.hpp"
+
+#define PERDURE_DEFINE_FILE_CALL(x) PERDURE_DEFINE_TAKEN(File_##x)
+PERDURE_FILE_CALLS(PERDURE_DEFINE_FILE_CALL)
+#undef PERDURE_DEFINE_FILE_CALL
+#if MPI_VERSION >= 4
+#define PERDURE_DEFINE_FILE_CALL(x) PERDURE_DEFINE_TAKEN(File_##x##_c)
+PERDURE_CALLS_COUNTED(PERDURE_DEFINE_FILE_CALL)
+#undef PERDURE_DEFINE_FILE_CALL
+#endif
+PERDURE_TEXT_CALLS(PERDURE_DEFINE_TAKEN)
 
 namespace perdure {
 namespace {
+
+#if MPI_VERSION >= 4
+void narrow_absent() {
+#define PERDURE_NARROW_3(x) PERDURE_NARROW_IF_ABSENT(File_##x##_c, File_##x, counts({3}))
+#define PERDURE_NARROW_2(x) PERDURE_NARROW_IF_ABSENT(File_##x##_c, File_##x, counts({2}))
+  PERDURE_CALLS_COUNT_3(PERDURE_NARROW_3)
+  PERDURE_CALLS_COUNT_2(PERDURE_NARROW_2)
+#undef PERDURE_NARROW_3
+#undef PERDURE_NARROW_2
+}
+#endif
 
 void bind_all() {
 #define PERDURE_BIND(x) FileCalls::x::bind();
   PERDURE_CALLS_COUNTED(PERDURE_BIND)
   PERDURE_CALLS_END(PERDURE_BIND)
   PERDURE_CALLS_OTHER(PERDURE_BIND)
-  FileCalls::delete_::bind();
 #undef PERDURE_BIND
+  FileCalls::delete_::bind();
+  FileCalls::error_string::bind();
 #if MPI_VERSION >= 4
 #define PERDURE_BIND(x) FileCalls::x##_c::bind();
   PERDURE_CALLS_COUNTED(PERDURE_BIND)
+  narrow_absent();
 #undef PERDURE_BIND
 #endif
+}
+
+void pass_all_on() {
+#define PERDURE_PASS_ON(x) pass_on(perdure_taken_File_##x);
+  PERDURE_FILE_CALLS(PERDURE_PASS_ON)
+#undef PERDURE_PASS_ON
+#if MPI_VERSION >= 4
+#define PERDURE_PASS_ON(x) pass_on(perdure_taken_File_##x##_c);
+  PERDURE_CALLS_COUNTED(PERDURE_PASS_ON)
+  narrow_absent();
+#undef PERDURE_PASS_ON
+#endif
+  pass_on(perdure_taken_Error_string);
 }
 
 }  // namespace
@@ -28,9 +67,11 @@ void bind_all() {
 void bind_file_calls() {
   static std::once_flag once;
   std::call_once(once, [] {
+    if (!mpi_is_served().ok()) return pass_all_on();
     bind_all();
-    direct<FileCalls::open>(true, file_open);
-    direct<FileCalls::delete_>(true, file_delete);
+    direct<FileCalls::open>(true, from_caller<file_open>);
+    direct<FileCalls::delete_>(true, from_caller<file_delete>);
+    direct<FileCalls::error_string>(true, file_error_string);
     record_file_calls();
   });
 }

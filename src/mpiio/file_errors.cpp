@@ -6,6 +6,7 @@
 #include <string>
 
 #include "mpi/mpi_library.hpp"
+#include "mpiio/file_calls.hpp"
 #include "mpiio/open_file.hpp"
 
 namespace perdure {
@@ -82,7 +83,7 @@ int file_error_string(int code, char* text, int* length) {
       return MPI_SUCCESS;
     }
   }
-  return PMPI_Error_string(code, text, length);
+  return FileCalls::error_string::real(code, text, length);
 }
 
 int raise_on_file(MPI_File file, const Status& status) {

@@ -19,6 +19,10 @@ namespace {
 constexpr int hvector_integer = OMPI_WAS_MPI_COMBINER_HVECTOR_INTEGER;
 constexpr int hindexed_integer = OMPI_WAS_MPI_COMBINER_HINDEXED_INTEGER;
 constexpr int struct_integer = OMPI_WAS_MPI_COMBINER_STRUCT_INTEGER;
+#elif defined(MPI_ABI_VERSION)  // has no such datatypes
+constexpr int hvector_integer = -1;
+constexpr int hindexed_integer = -2;
+constexpr int struct_integer = -3;
 #else
 constexpr int hvector_integer = MPI_COMBINER_HVECTOR_INTEGER;
 constexpr int hindexed_integer = MPI_COMBINER_HINDEXED_INTEGER;

@@ -248,7 +248,7 @@ void record_file_calls() {
   if (prefix == nullptr || *prefix == '\0') return;
   counting_ns = clock_ns();
   observe_accesses();
-  observe<FileCalls::open>(open);
+  observe<FileCalls::open>(from_caller<open>);
   observe<FileCalls::close>(close);
   observe<FileCalls::set_view>(set_view);
   observe<FileCalls::sync>(other<FileCalls::sync, OtherCall::sync>);

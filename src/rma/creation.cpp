@@ -142,7 +142,7 @@ int make_plain(const WindowOptions& options, WindowFlavor flavor, WindowPool* po
   }
   if (status.ok()) status = publish(std::move(window));
   if (status.ok()) return MPI_SUCCESS;
-  WinFree::real(win);
+  WindowCalls::Win_free::real(win);
   return fail(comm, pool, status);
 }
 
@@ -273,10 +273,11 @@ Status attach(Window& window, void* base, MPI_Aint size) {
 int win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm,
                MPI_Win* win) {
   Wish wish = read_wish(info, comm, size, disp_unit);
-  if (!wish.persistent) return WinCreate::real(base, size, disp_unit, info, comm, win);
+  if (!wish.persistent)
+    return WindowCalls::Win_create::real(base, size, disp_unit, info, comm, win);
   const auto make = [&](void** at) {
     *at = base;
-    return WinCreate::real(base, size, disp_unit, info, comm, win);
+    return WindowCalls::Win_create::real(base, size, disp_unit, info, comm, win);
   };
   return make_window(wish, WindowFlavor::create, true, info, comm, {base, size, disp_unit}, make,
                      nullptr, win);
@@ -285,9 +286,10 @@ int win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm
 int win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* base,
                  MPI_Win* win) {
   Wish wish = read_wish(info, comm, size, disp_unit);
-  if (!wish.persistent) return WinAllocate::real(size, disp_unit, info, comm, base, win);
+  if (!wish.persistent)
+    return WindowCalls::Win_allocate::real(size, disp_unit, info, comm, base, win);
   const auto make = [&](void** at) {
-    const int error = WinAllocate::real(size, disp_unit, info, comm, base, win);
+    const int error = WindowCalls::Win_allocate::real(size, disp_unit, info, comm, base, win);
     if (error == MPI_SUCCESS) *at = *static_cast<void**>(base);
     return error;
   };
@@ -298,9 +300,11 @@ int win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, voi
 int win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* base,
                         MPI_Win* win) {
   Wish wish = read_wish(info, comm, size, disp_unit);
-  if (!wish.persistent) return WinAllocateShared::real(size, disp_unit, info, comm, base, win);
+  if (!wish.persistent)
+    return WindowCalls::Win_allocate_shared::real(size, disp_unit, info, comm, base, win);
   const auto make = [&](void** at) {
-    const int error = WinAllocateShared::real(size, disp_unit, info, comm, base, win);
+    const int error =
+        WindowCalls::Win_allocate_shared::real(size, disp_unit, info, comm, base, win);
     if (error == MPI_SUCCESS) *at = *static_cast<void**>(base);
     return error;
   };
@@ -310,8 +314,8 @@ int win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm co
 
 int win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
   Wish wish = read_wish(info, comm, 0, 1);
-  if (!wish.persistent) return WinCreateDynamic::real(info, comm, win);
-  const auto make = [&](void**) { return WinCreateDynamic::real(info, comm, win); };
+  if (!wish.persistent) return WindowCalls::Win_create_dynamic::real(info, comm, win);
+  const auto make = [&](void**) { return WindowCalls::Win_create_dynamic::real(info, comm, win); };
   return make_window(wish, WindowFlavor::dynamic, true, info, comm, {}, make, nullptr, win);
 }
 
@@ -319,10 +323,11 @@ int win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
 int win_create_c(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
                  MPI_Win* win) {
   Wish wish = read_wish(info, comm, size, disp_unit);
-  if (!wish.persistent) return WinCreateC::real(base, size, disp_unit, info, comm, win);
+  if (!wish.persistent)
+    return WindowCalls::Win_create_c::real(base, size, disp_unit, info, comm, win);
   const auto make = [&](void** at) {
     *at = base;
-    return WinCreateC::real(base, size, disp_unit, info, comm, win);
+    return WindowCalls::Win_create_c::real(base, size, disp_unit, info, comm, win);
   };
   return make_window(wish, WindowFlavor::create, true, info, comm, {base, size, disp_unit}, make,
                      nullptr, win);
@@ -331,9 +336,10 @@ int win_create_c(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, M
 int win_allocate_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* base,
                    MPI_Win* win) {
   Wish wish = read_wish(info, comm, size, disp_unit);
-  if (!wish.persistent) return WinAllocateC::real(size, disp_unit, info, comm, base, win);
+  if (!wish.persistent)
+    return WindowCalls::Win_allocate_c::real(size, disp_unit, info, comm, base, win);
   const auto make = [&](void** at) {
-    const int error = WinAllocateC::real(size, disp_unit, info, comm, base, win);
+    const int error = WindowCalls::Win_allocate_c::real(size, disp_unit, info, comm, base, win);
     if (error == MPI_SUCCESS) *at = *static_cast<void**>(base);
     return error;
   };
@@ -344,9 +350,11 @@ int win_allocate_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm co
 int win_allocate_shared_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
                           void* base, MPI_Win* win) {
   Wish wish = read_wish(info, comm, size, disp_unit);
-  if (!wish.persistent) return WinAllocateSharedC::real(size, disp_unit, info, comm, base, win);
+  if (!wish.persistent)
+    return WindowCalls::Win_allocate_shared_c::real(size, disp_unit, info, comm, base, win);
   const auto make = [&](void** at) {
-    const int error = WinAllocateSharedC::real(size, disp_unit, info, comm, base, win);
+    const int error =
+        WindowCalls::Win_allocate_shared_c::real(size, disp_unit, info, comm, base, win);
     if (error == MPI_SUCCESS) *at = *static_cast<void**>(base);
     return error;
   };
@@ -356,17 +364,17 @@ int win_allocate_shared_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_
 #endif
 
 int win_attach(MPI_Win win, void* base, MPI_Aint size) {
-  const int error = WinAttach::real(win, base, size);
+  const int error = WindowCalls::Win_attach::real(win, base, size);
   Window* window = find_window(win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
   const Status attached = attach(*window, base, size);
   if (attached.ok()) return MPI_SUCCESS;
-  WinDetach::real(win, base);
+  WindowCalls::Win_detach::real(win, base);
   return raise_on_window(win, attached);
 }
 
 int win_detach(MPI_Win win, const void* base) {
-  const int error = WinDetach::real(win, base);
+  const int error = WindowCalls::Win_detach::real(win, base);
   Window* window = find_window(win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
   const auto found =
@@ -380,7 +388,7 @@ int win_detach(MPI_Win win, const void* base) {
 
 int win_free(MPI_Win* win) {
   Window* found = win == nullptr ? nullptr : find_window(*win);
-  if (found == nullptr) return WinFree::real(win);
+  if (found == nullptr) return WindowCalls::Win_free::real(win);
   if (found->whole != nullptr) {
     return raise_on_window(
         *win, {Code::invalid_argument, "half of a twin window; it is freed with its window"});
@@ -393,7 +401,7 @@ int win_free(MPI_Win* win) {
     withdraw_all(*window);
     *win = win_null();
   } else {
-    error = WinFree::real(win);
+    error = WindowCalls::Win_free::real(win);
   }
   if (Status left = WindowPool::leave(window->pool); status.ok()) status = left;
   if (--living_windows == 0) take_window_calls(false);

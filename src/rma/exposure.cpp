@@ -75,7 +75,8 @@ Status cover_with_file(MPI_Win window, const std::string& directory, std::uint32
   MPI_Aint bytes = 0;
   int unit = 0;
   std::byte* memory = nullptr;
-  const int error = WinSharedQuery::real(window, static_cast<int>(rank), &bytes, &unit, &memory);
+  const int error =
+      WindowCalls::Win_shared_query::real(window, static_cast<int>(rank), &bytes, &unit, &memory);
   if (error != MPI_SUCCESS) return mpi_status("MPI_Win_shared_query", error);
   std::byte* at = memory + from.first_byte;
   const FilePages pages = pages_of(directory, rank, from);
@@ -116,8 +117,8 @@ Result<bool> expose_shared(MpiGroup& group, const std::string& directory, const 
       part.bytes() == 0 ? 0 : align_up(part.bytes(), view_page_bytes) + huge_page_bytes;
   std::byte* memory = nullptr;
   MPI_Info hints = shared_info(info);
-  const int error = WinAllocateShared::real(static_cast<MPI_Aint>(room), 1, hints, group.comm(),
-                                            &memory, &exposure.window);
+  const int error = WindowCalls::Win_allocate_shared::real(static_cast<MPI_Aint>(room), 1, hints,
+                                                           group.comm(), &memory, &exposure.window);
   PMPI_Info_free(&hints);
   if (error != MPI_SUCCESS) return mpi_status("MPI_Win_allocate_shared", error);
   auto all = gather(group, announce(file, identity, part, first_fitting_byte(memory, part)));
@@ -131,7 +132,7 @@ Result<bool> expose_shared(MpiGroup& group, const std::string& directory, const 
   }
   if (agree(group, covered).ok()) return true;
   cover_all(exposure);
-  WinFree::real(&exposure.window);
+  WindowCalls::Win_free::real(&exposure.window);
   return false;
 }
 
@@ -151,8 +152,8 @@ Status expose_created(MpiGroup& group, const std::string& directory, const Devic
   if (!all.ok()) return all.status();
   exposure.targets = targets_from(all.value());
   exposure.targets[group.rank()].view = view;
-  const int error = WinCreate::real(view, static_cast<MPI_Aint>(part.bytes()), 1, info,
-                                    group.comm(), &exposure.window);
+  const int error = WindowCalls::Win_create::real(view, static_cast<MPI_Aint>(part.bytes()), 1,
+                                                  info, group.comm(), &exposure.window);
   if (error != MPI_SUCCESS) return mpi_status("MPI_Win_create", error);
   PMPI_Win_set_name(exposure.window, "");  // Open MPI names a created window, and no allocated one
   return Status::success();
@@ -185,10 +186,10 @@ int withdraw(Exposure& exposure) {
   exposure.made = false;
   if (exposure.shared) {
     cover_all(exposure);
-    return WinFree::real(&exposure.window);
+    return WindowCalls::Win_free::real(&exposure.window);
   }
   const ExposedTarget own = exposure.targets[exposure.rank];
-  const int error = WinFree::real(&exposure.window);
+  const int error = WindowCalls::Win_free::real(&exposure.window);
   if (own.view != nullptr) unmap_shared_view(own.view, align_up(own.bytes, view_page_bytes));
   return error;
 }

@@ -15,122 +15,129 @@ namespace {
 
 int put(const void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
         int target_count, MPI_Datatype target_type, MPI_Win win) {
-  return Put::real(origin, origin_count, origin_type, target, place(win, target, at), target_count,
-                   target_type, win);
+  return WindowCalls::Put::real(origin, origin_count, origin_type, target, place(win, target, at),
+                                target_count, target_type, win);
 }
 
 int get(void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
         int target_count, MPI_Datatype target_type, MPI_Win win) {
-  return Get::real(origin, origin_count, origin_type, target, place(win, target, at), target_count,
-                   target_type, win);
+  return WindowCalls::Get::real(origin, origin_count, origin_type, target, place(win, target, at),
+                                target_count, target_type, win);
 }
 
 int accumulate(const void* origin, int origin_count, MPI_Datatype origin_type, int target,
                MPI_Aint at, int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win) {
-  return Accumulate::real(origin, origin_count, origin_type, target, place(win, target, at),
-                          target_count, target_type, op, win);
+  return WindowCalls::Accumulate::real(origin, origin_count, origin_type, target,
+                                       place(win, target, at), target_count, target_type, op, win);
 }
 
 int get_accumulate(const void* origin, int origin_count, MPI_Datatype origin_type, void* result,
                    int result_count, MPI_Datatype result_type, int target, MPI_Aint at,
                    int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win) {
-  return GetAccumulate::real(origin, origin_count, origin_type, result, result_count, result_type,
-                             target, place(win, target, at), target_count, target_type, op, win);
+  return WindowCalls::Get_accumulate::real(origin, origin_count, origin_type, result, result_count,
+                                           result_type, target, place(win, target, at),
+                                           target_count, target_type, op, win);
 }
 
 int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int target, MPI_Aint at,
                  MPI_Op op, MPI_Win win) {
-  return FetchAndOp::real(origin, result, type, target, place(win, target, at), op, win);
+  return WindowCalls::Fetch_and_op::real(origin, result, type, target, place(win, target, at), op,
+                                         win);
 }
 
 int compare_and_swap(const void* origin, const void* compare, void* result, MPI_Datatype type,
                      int target, MPI_Aint at, MPI_Win win) {
-  return CompareAndSwap::real(origin, compare, result, type, target, place(win, target, at), win);
+  return WindowCalls::Compare_and_swap::real(origin, compare, result, type, target,
+                                             place(win, target, at), win);
 }
 
 int rput(const void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
          int target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  return Rput::real(origin, origin_count, origin_type, target, place(win, target, at), target_count,
-                    target_type, win, request);
+  return WindowCalls::Rput::real(origin, origin_count, origin_type, target, place(win, target, at),
+                                 target_count, target_type, win, request);
 }
 
 int rget(void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
          int target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  return Rget::real(origin, origin_count, origin_type, target, place(win, target, at), target_count,
-                    target_type, win, request);
+  return WindowCalls::Rget::real(origin, origin_count, origin_type, target, place(win, target, at),
+                                 target_count, target_type, win, request);
 }
 
 int raccumulate(const void* origin, int origin_count, MPI_Datatype origin_type, int target,
                 MPI_Aint at, int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win,
                 MPI_Request* request) {
-  return Raccumulate::real(origin, origin_count, origin_type, target, place(win, target, at),
-                           target_count, target_type, op, win, request);
+  return WindowCalls::Raccumulate::real(origin, origin_count, origin_type, target,
+                                        place(win, target, at), target_count, target_type, op, win,
+                                        request);
 }
 
 int rget_accumulate(const void* origin, int origin_count, MPI_Datatype origin_type, void* result,
                     int result_count, MPI_Datatype result_type, int target, MPI_Aint at,
                     int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win,
                     MPI_Request* request) {
-  return RgetAccumulate::real(origin, origin_count, origin_type, result, result_count, result_type,
-                              target, place(win, target, at), target_count, target_type, op, win,
-                              request);
+  return WindowCalls::Rget_accumulate::real(origin, origin_count, origin_type, result, result_count,
+                                            result_type, target, place(win, target, at),
+                                            target_count, target_type, op, win, request);
 }
 
 #if MPI_VERSION >= 4
 int put_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
           MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Win win) {
-  return PutC::real(origin, origin_count, origin_type, target, place(win, target, at), target_count,
-                    target_type, win);
+  return WindowCalls::Put_c::real(origin, origin_count, origin_type, target, place(win, target, at),
+                                  target_count, target_type, win);
 }
 
 int get_c(void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
           MPI_Count target_count, MPI_Datatype target_type, MPI_Win win) {
-  return GetC::real(origin, origin_count, origin_type, target, place(win, target, at), target_count,
-                    target_type, win);
+  return WindowCalls::Get_c::real(origin, origin_count, origin_type, target, place(win, target, at),
+                                  target_count, target_type, win);
 }
 
 int accumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
                  MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Op op,
                  MPI_Win win) {
-  return AccumulateC::real(origin, origin_count, origin_type, target, place(win, target, at),
-                           target_count, target_type, op, win);
+  return WindowCalls::Accumulate_c::real(origin, origin_count, origin_type, target,
+                                         place(win, target, at), target_count, target_type, op,
+                                         win);
 }
 
 int get_accumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
                      void* result, MPI_Count result_count, MPI_Datatype result_type, int target,
                      MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Op op,
                      MPI_Win win) {
-  return GetAccumulateC::real(origin, origin_count, origin_type, result, result_count, result_type,
-                              target, place(win, target, at), target_count, target_type, op, win);
+  return WindowCalls::Get_accumulate_c::real(
+      origin, origin_count, origin_type, result, result_count, result_type, target,
+      place(win, target, at), target_count, target_type, op, win);
 }
 
 int rput_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
            MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Win win,
            MPI_Request* request) {
-  return RputC::real(origin, origin_count, origin_type, target, place(win, target, at),
-                     target_count, target_type, win, request);
+  return WindowCalls::Rput_c::real(origin, origin_count, origin_type, target,
+                                   place(win, target, at), target_count, target_type, win, request);
 }
 
 int rget_c(void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
            MPI_Count target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  return RgetC::real(origin, origin_count, origin_type, target, place(win, target, at),
-                     target_count, target_type, win, request);
+  return WindowCalls::Rget_c::real(origin, origin_count, origin_type, target,
+                                   place(win, target, at), target_count, target_type, win, request);
 }
 
 int raccumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
                   MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Op op,
                   MPI_Win win, MPI_Request* request) {
-  return RaccumulateC::real(origin, origin_count, origin_type, target, place(win, target, at),
-                            target_count, target_type, op, win, request);
+  return WindowCalls::Raccumulate_c::real(origin, origin_count, origin_type, target,
+                                          place(win, target, at), target_count, target_type, op,
+                                          win, request);
 }
 
 int rget_accumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
                       void* result, MPI_Count result_count, MPI_Datatype result_type, int target,
                       MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Op op,
                       MPI_Win win, MPI_Request* request) {
-  return RgetAccumulateC::real(origin, origin_count, origin_type, result, result_count, result_type,
-                               target, place(win, target, at), target_count, target_type, op, win,
-                               request);
+  return WindowCalls::Rget_accumulate_c::real(
+      origin, origin_count, origin_type, result, result_count, result_type, target,
+      place(win, target, at), target_count, target_type, op, win, request);
 }
 
 #endif

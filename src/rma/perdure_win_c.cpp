@@ -2,6 +2,7 @@
 #include <string>
 
 #include "mpi/mpi_library.hpp"
+#include "mpi/served_mpi.hpp"
 #include "perdure/perdure_mpi.h"
 #include "rma/window_calls.hpp"
 #include "rma/window_pool.hpp"
@@ -13,12 +14,30 @@ using perdure::Status;
 using perdure::Window;
 
 Status find(MPI_Win win, Window** window) {
+  PERDURE_TRY(perdure::mpi_is_served());
   *window = perdure::find_window(win);
   if (*window != nullptr) return Status::success();
   return {Code::invalid_argument,
           "the window is not persistent; give the MPI_Info of its creation the key perdure_name, "
           "and link libperdure_mpi before the MPI library"};
 }
+
+// Fortran's handles, which the standard ABI calls integers.
+#ifdef MPI_ABI_VERSION
+MPI_Win from_fortran(int win) {
+  return PMPI_Win_fromint(win);
+}
+int to_fortran(MPI_Win win) {
+  return PMPI_Win_toint(win);
+}
+#else
+MPI_Win from_fortran(int win) {
+  return PMPI_Win_f2c(win);
+}
+int to_fortran(MPI_Win win) {
+  return PMPI_Win_c2f(win);
+}
+#endif
 
 Status need(bool holds, const char* what) {
   return holds ? Status::success() : Status(Code::invalid_argument, what);
@@ -75,24 +94,24 @@ int perdure_win_pool(MPI_Win win, perdure_pool** pool) {
 
 // For fortran/perdure.f90. Handles are Fortran's integers.
 PERDURE_API int perdure_win_commit_f(const int* win, uint64_t* version) {
-  return perdure_win_commit(PMPI_Win_f2c(*win), version);
+  return perdure_win_commit(from_fortran(*win), version);
 }
 
 PERDURE_API int perdure_win_restart_f(const int* win, uint64_t* version) {
-  return perdure_win_restart(PMPI_Win_f2c(*win), version);
+  return perdure_win_restart(from_fortran(*win), version);
 }
 
 PERDURE_API int perdure_win_halves_f(const int* win, int* consistent, int* working) {
   MPI_Win halves[2] = {perdure::win_null(), perdure::win_null()};
-  const int code = perdure_win_halves(PMPI_Win_f2c(*win), &halves[0], &halves[1]);
+  const int code = perdure_win_halves(from_fortran(*win), &halves[0], &halves[1]);
   if (code != PERDURE_OK) return code;
-  *consistent = PMPI_Win_c2f(halves[0]);
-  *working = PMPI_Win_c2f(halves[1]);
+  *consistent = to_fortran(halves[0]);
+  *working = to_fortran(halves[1]);
   return PERDURE_OK;
 }
 
 PERDURE_API int perdure_win_pool_f(const int* win, perdure_pool** pool) {
-  return perdure_win_pool(PMPI_Win_f2c(*win), pool);
+  return perdure_win_pool(from_fortran(*win), pool);
 }
 
 }  // extern "C"

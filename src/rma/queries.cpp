@@ -67,7 +67,7 @@ Status change_options(Window& window, const KeyValues& keys) {
 int win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* base) {
   const Window* window = find_window(win);
   if (window == nullptr || !window->in_pool()) {
-    return WinSharedQuery::real(win, rank, size, disp_unit, base);
+    return WindowCalls::Win_shared_query::real(win, rank, size, disp_unit, base);
   }
   return query_exposed(*window, rank, size, disp_unit, base);
 }
@@ -76,7 +76,7 @@ int win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void
 int win_shared_query_c(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit, void* base) {
   const Window* window = find_window(win);
   if (window == nullptr || !window->in_pool()) {
-    return WinSharedQueryC::real(win, rank, size, disp_unit, base);
+    return WindowCalls::Win_shared_query_c::real(win, rank, size, disp_unit, base);
   }
   return query_exposed(*window, rank, size, disp_unit, base);
 }
@@ -84,7 +84,8 @@ int win_shared_query_c(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_uni
 
 int win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
   Window* window = find_window(win);
-  if (window == nullptr || !window->in_pool()) return WinGetAttr::real(win, keyval, value, flag);
+  if (window == nullptr || !window->in_pool())
+    return WindowCalls::Win_get_attr::real(win, keyval, value, flag);
   if (keyval == MPI_WIN_BASE) {
     *static_cast<void**>(value) = window->base();
   } else if (keyval == MPI_WIN_SIZE) {
@@ -94,14 +95,14 @@ int win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
   } else if (keyval == MPI_WIN_CREATE_FLAVOR) {
     *static_cast<int**>(value) = &window->create_flavor;
   } else {
-    return WinGetAttr::real(win, keyval, value, flag);
+    return WindowCalls::Win_get_attr::real(win, keyval, value, flag);
   }
   *flag = 1;
   return MPI_SUCCESS;
 }
 
 int win_get_info(MPI_Win win, MPI_Info* info) {
-  const int error = WinGetInfo::real(win, info);
+  const int error = WindowCalls::Win_get_info::real(win, info);
   const Window* window = find_window(win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
   for (const auto& [key, value] : window->options.given) {
@@ -112,11 +113,11 @@ int win_get_info(MPI_Win win, MPI_Info* info) {
 
 int win_set_info(MPI_Win win, MPI_Info info) {
   Window* window = find_window(win);
-  if (window == nullptr) return WinSetInfo::real(win, info);
+  if (window == nullptr) return WindowCalls::Win_set_info::real(win, info);
   if (Status changed = change_options(*window, read_info(info)); !changed.ok()) {
     return raise_on_window(win, changed);
   }
-  return WinSetInfo::real(win, info);
+  return WindowCalls::Win_set_info::real(win, info);
 }
 
 }  // namespace perdure

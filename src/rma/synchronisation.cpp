@@ -42,54 +42,54 @@ int win_fence(int assertion, MPI_Win win) {
   const bool asked = (assertion & PERDURE_MODE_COMMIT) != 0;
   Window* window = find_window(win);
   if (window == nullptr) {
-    if (!asked) return WinFence::real(assertion, win);
+    if (!asked) return WindowCalls::Win_fence::real(assertion, win);
     return raise_on_window(win, {Code::invalid_argument,
                                  "PERDURE_MODE_COMMIT on a window that is not persistent; give its "
                                  "MPI_Info the key perdure_name"});
   }
-  const int error = WinFence::real(assertion & ~PERDURE_MODE_COMMIT, win);
+  const int error = WindowCalls::Win_fence::real(assertion & ~PERDURE_MODE_COMMIT, win);
   if (error != MPI_SUCCESS) return error;
   window->pending = false;
   return asked ? commit(*window, false) : reached(*window, Trigger::fence);
 }
 
 int win_complete(MPI_Win win) {
-  const int error = WinComplete::real(win);
+  const int error = WindowCalls::Win_complete::real(win);
   Window* window = find_window(win);
   if (error == MPI_SUCCESS && window != nullptr) window->pending = false;
   return error;
 }
 
 int win_wait(MPI_Win win) {
-  const int error = WinWait::real(win);
+  const int error = WindowCalls::Win_wait::real(win);
   Window* window = find_window(win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
   return reached(*window, Trigger::wait);
 }
 
 int win_test(MPI_Win win, int* flag) {
-  const int error = WinTest::real(win, flag);
+  const int error = WindowCalls::Win_test::real(win, flag);
   Window* window = find_window(win);
   if (error != MPI_SUCCESS || window == nullptr || *flag == 0) return error;
   return reached(*window, Trigger::wait);
 }
 
 int win_lock(int type, int rank, int assertion, MPI_Win win) {
-  const int error = WinLock::real(type, rank, assertion, win);
+  const int error = WindowCalls::Win_lock::real(type, rank, assertion, win);
   Window* window = find_window(win);
   if (error == MPI_SUCCESS && window != nullptr) ++window->locks;
   return error;
 }
 
 int win_lock_all(int assertion, MPI_Win win) {
-  const int error = WinLockAll::real(assertion, win);
+  const int error = WindowCalls::Win_lock_all::real(assertion, win);
   Window* window = find_window(win);
   if (error == MPI_SUCCESS && window != nullptr) ++window->locks;
   return error;
 }
 
 int win_unlock(int rank, MPI_Win win) {
-  const int error = WinUnlock::real(rank, win);
+  const int error = WindowCalls::Win_unlock::real(rank, win);
   Window* window = find_window(win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
   epoch_ended(*window);
@@ -97,7 +97,7 @@ int win_unlock(int rank, MPI_Win win) {
 }
 
 int win_unlock_all(MPI_Win win) {
-  const int error = WinUnlockAll::real(win);
+  const int error = WindowCalls::Win_unlock_all::real(win);
   Window* window = find_window(win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
   epoch_ended(*window);
@@ -105,7 +105,7 @@ int win_unlock_all(MPI_Win win) {
 }
 
 int win_flush_all(MPI_Win win) {
-  const int error = WinFlushAll::real(win);
+  const int error = WindowCalls::Win_flush_all::real(win);
   Window* window = find_window(win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
   window->pending = false;

@@ -166,8 +166,8 @@ Status WindowPool::detach(VersionedArray& array) {
 Status WindowPool::complete_operations() {
   for (Window* window : windows_) {
     if (window->locks.load() == 0) continue;
-    int error = WinFlushAll::real(window->handle);
-    if (error == MPI_SUCCESS) error = WinSync::real(window->handle);
+    int error = WindowCalls::Win_flush_all::real(window->handle);
+    if (error == MPI_SUCCESS) error = WindowCalls::Win_sync::real(window->handle);
     if (error != MPI_SUCCESS) return mpi_status("MPI_Win_flush_all", error);
     window->pending = false;
   }

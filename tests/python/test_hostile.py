@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from conftest import BUILD
-
 from perdure import files
 from perdure.screen import Screen, one_line, plain
 

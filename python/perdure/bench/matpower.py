@@ -141,7 +141,7 @@ class Bench:
                 command,
                 capture_output=True,
                 text=True,
-                env=self._environment(program, command, variant),
+                env=self._environment(variant),
                 timeout=_LIMIT_S,
                 check=False,
             )
@@ -156,7 +156,7 @@ class Bench:
         self._advance()
         return outcome_of(done.stdout)
 
-    def _environment(self, program: Program, command: list[str], variant: str) -> dict[str, str]:
+    def _environment(self, variant: str) -> dict[str, str]:
         environment = {**os.environ, **OPEN_MPI}
         for name in ("PERDURE_CACHE", "PERDURE_CACHE_REPORT"):
             environment.pop(name, None)
@@ -166,7 +166,7 @@ class Bench:
         pool.mkdir()
         options = f"pool={pool};ack={'async' if variant == ASYNC else 'sync'}"
         try:
-            cache = cache_environment(command, ["matpower-*.bin"], options, program.flavour)
+            cache = cache_environment(["matpower-*.bin"], options)
         except NoLibrary as missing:
             raise BenchFailed(str(missing)) from None
         return {**environment, **cache, "PERDURE_CACHE_REPORT": str(self._pools / "report")}

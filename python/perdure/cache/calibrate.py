@@ -85,9 +85,9 @@ def recorded(program: Program, ranks: int, words: list, folder: Path, cache: str
     for old in folder.glob("record.*"):
         old.unlink()
     command = program.command(ranks, *words)
-    surroundings = {"LD_PRELOAD": str(find_library(program.flavour))}
+    surroundings = {"LD_PRELOAD": str(find_library())}
     if cache is not None:
-        surroundings = cache_environment(command, ["*.bin"], cache, program.flavour)
+        surroundings = cache_environment(["*.bin"], cache)
     surroundings["PERDURE_RECORD"] = str(folder / "record")
     environment = {key: value for key, value in os.environ.items() if key != "PERDURE_CACHE"}
     done = subprocess.run(

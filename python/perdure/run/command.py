@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from perdure.cache.preload import NoLibrary, cache_environment
+from perdure.files import write_text
 from perdure.run.attempt import Limits
 from perdure.run.job import JobRequest, JobResult, run_job
 from perdure.run.live import make_live
 from perdure.run.rehearsal import POINTS, parse_rehearsal
 from perdure.run.report import job_json, print_report
+from perdure.screen import bad_parameter, console, say
 
 _REPORT_COLUMNS = 1000  # where stderr is no terminal: nothing is cut
 
@@ -75,11 +76,11 @@ def run(
     cache_options: Annotated[
         str, typer.Option(metavar="K=V;…", help="How, for example 'pool=/mnt/pmem;ack=async'.")
     ] = "",
-    mpi: Annotated[
-        str | None,
-        typer.Option(metavar="mpich|openmpi", help="The job's MPI, for --cache. Default: that "
-                     "of its launcher.", show_default=False),
-    ] = None,
+    any_owner: Annotated[
+        bool,
+        typer.Option("--any-owner", help="Let the job use directories and files that another user "
+                     "owns or may write to: whoever can write them can change what it computes."),
+    ] = False,
     commit_plan: CommitPlan = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing of its own.")] = False,
 ) -> None:
@@ -94,33 +95,33 @@ def run(
     try:
         rehearsal = kill_at and parse_rehearsal(kill_at, kill_rank, kill_point, command)
     except ValueError as wrong:
-        raise typer.BadParameter(str(wrong), param_hint="--kill-at") from None
+        raise bad_parameter(str(wrong), param_hint="--kill-at") from None
     restarts = int(bool(rehearsal)) if restarts is None else restarts
     request = JobRequest(
         command,
         restarts,
         rehearsal or None,
         Limits(timeout, hang_timeout, stall_timeout),
-        _cache_environment(command, cache, cache_options, mpi) | _plan_environment(commit_plan),
+        _cache_environment(cache, cache_options)
+        | _plan_environment(commit_plan)
+        | ({"PERDURE_ANY_OWNER": "1"} if any_owner else {}),
     )
     result = run_job(request, make_live(quiet))
     _report(result, quiet, json_file)
     raise typer.Exit(result.exit_code)
 
 
-def _cache_environment(
-    command: list[str], patterns: list[str] | None, options: str, mpi: str | None
-) -> dict[str, str]:
+def _cache_environment(patterns: list[str] | None, options: str) -> dict[str, str]:
     if not patterns:
-        if options or mpi:
-            raise typer.BadParameter("is for --cache, which says which files", param_hint="--mpi")
+        if options:
+            raise bad_parameter(
+                "is for --cache, which says which files", param_hint="--cache-options"
+            )
         return {}
-    if mpi not in (None, "mpich", "openmpi"):
-        raise typer.BadParameter("is neither mpich nor openmpi", param_hint="--mpi")
     try:
-        return cache_environment(command, patterns, options, mpi)
+        return cache_environment(patterns, options)
     except NoLibrary as missing:
-        typer.echo(f"perdure: {missing}", err=True)
+        say(f"perdure: {missing}", err=True)
         raise typer.Exit(1) from None
 
 
@@ -134,14 +135,13 @@ def _plan_environment(plan: Path | None) -> dict[str, str]:
     try:
         read_plan(plan)
     except Wrong as wrong:
-        raise typer.BadParameter(str(wrong), param_hint="--commit-plan") from None
+        raise bad_parameter(str(wrong), param_hint="--commit-plan") from None
     return {"PERDURE_ENERGY_PLAN": str(plan.resolve())}
 
 
 def _report(result: JobResult, quiet: bool, json_file: str | None) -> None:
     if not quiet and result.attempts:
-        width = None if sys.stderr.isatty() else _REPORT_COLUMNS
-        print_report(result, Console(stderr=True, width=width, highlight=False))
+        print_report(result, console(_REPORT_COLUMNS, stderr=True))
     if json_file is None:
         return
     text = json.dumps(job_json(result), indent=2) + "\n"
@@ -149,7 +149,6 @@ def _report(result: JobResult, quiet: bool, json_file: str | None) -> None:
         sys.stdout.write(text)
         return
     try:
-        with open(json_file, "w", encoding="utf-8") as file:
-            file.write(text)
+        write_text(json_file, text)
     except OSError as failed:
-        sys.stderr.write(f"perdure: statistics were not written: {failed}\n")
+        say(f"perdure: statistics were not written: {failed}", err=True)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 
 from perdure.run.page import NO_ITERATION, RunPage
+from perdure.screen import plain
 from perdure.units import bytes_text, rate_text, seconds_text
 
 _TERMINAL_PERIOD_S = 0.25
@@ -72,7 +73,7 @@ class PlainLive(Live):
             self.say(progress_text(attempt, pages))
 
     def say(self, sentence: str) -> None:
-        self._write(f"perdure: {sentence}\n")
+        self._write(f"perdure: {plain(sentence)}\n")
 
 
 class TerminalLive(PlainLive):

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
+from perdure.files import read_bytes
+
 MAGIC = 0x314E555244524550  # "PERDRUN1"
 NO_ITERATION = 2**64 - 1
+_PAGE_BYTES_MAX = 1 << 16
 _FORMAT = struct.Struct("<QIIIIQQQQQQQQQQ")
 
 
@@ -60,7 +63,7 @@ def read_pages(directory: Path) -> list[RunPage]:
     pages = []
     for path in sorted(directory.glob("rank-*")):
         try:
-            page = parse_page(path.read_bytes())
+            page = parse_page(read_bytes(path, _PAGE_BYTES_MAX))
         except OSError:
             continue
         if page is not None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from rich.console import Console
 from rich.table import Table
 
 from perdure.run.attempt import Attempt
 from perdure.run.job import JobResult, ending_text
 from perdure.run.page import NO_ITERATION
 from perdure.run.ranks import signal_name
+from perdure.screen import Screen
 from perdure.units import bytes_text, rate_text, seconds_text
 
 SCHEMA = 1
@@ -109,7 +109,7 @@ _COLUMNS = (
 )
 
 
-def print_report(result: JobResult, console: Console) -> None:
+def print_report(result: JobResult, console: Screen) -> None:
     """The table, and a line for what is not in it."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in _COLUMNS:
@@ -119,7 +119,7 @@ def print_report(result: JobResult, console: Console) -> None:
     console.print(table)
     removed = [name for attempt in result.attempts for name in attempt.shared_memory_removed]
     if removed:
-        console.print(f"removed from /dev/shm: {', '.join(removed)}", highlight=False)
+        console.print(f"removed from /dev/shm: {', '.join(removed)}")
     if len(result.attempts) > 1:
         console.print(f"{len(result.attempts)} attempts in {seconds_text(result.seconds)}")
     if result.attempts and not any(attempt.pages for attempt in result.attempts):

@@ -1,0 +1,66 @@
+// The names that Perdure takes: PERDURE_…_CALLS(F) calls F(X) for each; X completes MPI_X.
+//
+// This is the one table: the jumps, the variables, what finds the MPI library's functions, and the
+// types of calls are made from it.
+#pragma once
+
+// clang-format off
+// With which MPI begins: there it's told whether the process has an MPI that this library serves.
+#define PERDURE_INIT_CALLS(F) F(Init) F(Init_thread) F(Session_init)
+
+#define PERDURE_WINDOW_CALLS(F) \
+  F(Win_create) F(Win_allocate) F(Win_allocate_shared) F(Win_create_dynamic) \
+  F(Win_shared_query) F(Win_attach) F(Win_detach) F(Win_free) F(Win_get_attr) F(Win_get_info) \
+  F(Win_set_info) F(Win_fence) F(Win_complete) F(Win_wait) F(Win_test) F(Win_lock) \
+  F(Win_lock_all) F(Win_unlock) F(Win_unlock_all) F(Win_flush_all) F(Win_sync) \
+  F(Put) F(Get) F(Accumulate) F(Get_accumulate) F(Fetch_and_op) F(Compare_and_swap) \
+  F(Rput) F(Rget) F(Raccumulate) F(Rget_accumulate)
+// The large-count forms of MPI 4.0: F(X_c, X, those of its arguments that are int in X).
+#define PERDURE_WIDE_WINDOW_CALLS(F) \
+  F(Win_create_c, Win_create, counts({2})) \
+  F(Win_allocate_c, Win_allocate, counts({1})) \
+  F(Win_allocate_shared_c, Win_allocate_shared, counts({1})) \
+  F(Win_shared_query_c, Win_shared_query, counts({}, 3)) \
+  F(Put_c, Put, counts({1, 5})) F(Get_c, Get, counts({1, 5})) \
+  F(Accumulate_c, Accumulate, counts({1, 5})) \
+  F(Get_accumulate_c, Get_accumulate, counts({1, 4, 8})) \
+  F(Rput_c, Rput, counts({1, 5})) F(Rget_c, Rget, counts({1, 5})) \
+  F(Raccumulate_c, Raccumulate, counts({1, 5})) \
+  F(Rget_accumulate_c, Rget_accumulate, counts({1, 4, 8}))
+
+// Calls on files; here X completes MPI_File_X. Those of each shape that transfer bytes:
+//   AT       file, offset, buffer, count, type, status
+//   HERE     file, buffer, count, type, status
+//   IAT      file, offset, buffer, count, type, request
+//   IHERE    file, buffer, count, type, request
+//   AT_BEGIN, HERE_BEGIN, END: split collectives
+#define PERDURE_CALLS_AT(F) F(read_at) F(read_at_all) F(write_at) F(write_at_all)
+#define PERDURE_CALLS_HERE(F) \
+  F(read) F(read_all) F(write) F(write_all) F(read_shared) F(write_shared) F(read_ordered) \
+  F(write_ordered)
+#define PERDURE_CALLS_IAT(F) F(iread_at) F(iread_at_all) F(iwrite_at) F(iwrite_at_all)
+#define PERDURE_CALLS_IHERE(F) \
+  F(iread) F(iread_all) F(iwrite) F(iwrite_all) F(iread_shared) F(iwrite_shared)
+#define PERDURE_CALLS_AT_BEGIN(F) F(read_at_all_begin) F(write_at_all_begin)
+#define PERDURE_CALLS_HERE_BEGIN(F) \
+  F(read_all_begin) F(write_all_begin) F(read_ordered_begin) F(write_ordered_begin)
+#define PERDURE_CALLS_END(F) \
+  F(read_at_all_end) F(write_at_all_end) F(read_all_end) F(write_all_end) \
+  F(read_ordered_end) F(write_ordered_end)
+// Those that have a count, as argument 3 or 2, and so a large-count form X_c.
+#define PERDURE_CALLS_COUNT_3(F) \
+  PERDURE_CALLS_AT(F) PERDURE_CALLS_IAT(F) PERDURE_CALLS_AT_BEGIN(F)
+#define PERDURE_CALLS_COUNT_2(F) \
+  PERDURE_CALLS_HERE(F) PERDURE_CALLS_IHERE(F) PERDURE_CALLS_HERE_BEGIN(F)
+#define PERDURE_CALLS_COUNTED(F) PERDURE_CALLS_COUNT_3(F) PERDURE_CALLS_COUNT_2(F)
+// Those that don't transfer bytes, but for MPI_File_delete, whose name is a word of C++.
+#define PERDURE_CALLS_OTHER(F) \
+  F(open) F(close) F(set_size) F(preallocate) F(get_size) F(set_info) F(get_info) \
+  F(set_view) F(seek) F(get_position) F(seek_shared) F(get_position_shared) F(set_atomicity) \
+  F(get_atomicity) F(sync)
+#define PERDURE_FILE_CALLS(F) \
+  PERDURE_CALLS_COUNTED(F) PERDURE_CALLS_END(F) PERDURE_CALLS_OTHER(F) F(delete)
+
+// Taken for files, as some MPI libraries have no text for the codes of their errors.
+#define PERDURE_TEXT_CALLS(F) F(Error_string)
+// clang-format on
