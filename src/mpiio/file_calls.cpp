@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include "base/fork_guard.hpp"
+#include "mpi/forked_child.hpp"
 #include "mpi/narrow_call.hpp"
 #include "mpi/served_mpi.hpp"
 #include "mpiio/data_access.hpp"
@@ -62,6 +64,17 @@ void pass_all_on() {
   pass_on(perdure_taken_Error_string);
 }
 
+void refuse_all_in_child() {
+#define PERDURE_REFUSE(x) refuse_in_child(perdure_taken_File_##x);
+  PERDURE_FILE_CALLS(PERDURE_REFUSE)
+#undef PERDURE_REFUSE
+#if MPI_VERSION >= 4
+#define PERDURE_REFUSE(x) refuse_in_child(perdure_taken_File_##x##_c);
+  PERDURE_CALLS_COUNTED(PERDURE_REFUSE)
+#undef PERDURE_REFUSE
+#endif
+}
+
 }  // namespace
 
 void bind_file_calls() {
@@ -77,6 +90,7 @@ void bind_file_calls() {
 }
 
 void take_file_calls(bool take) {
+  if (take) in_forked_children(refuse_all_in_child);
   take_data_access(take);
   direct<FileCalls::close>(take, file_close);
   direct<FileCalls::set_size>(take, file_set_size);

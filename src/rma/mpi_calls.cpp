@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include "base/fork_guard.hpp"
+#include "mpi/forked_child.hpp"
 #include "mpi/narrow_call.hpp"
 #include "mpi/served_mpi.hpp"
 #include "rma/window_calls.hpp"
@@ -32,6 +34,15 @@ void pass_all_on() {
   PERDURE_WIDE_WINDOW_CALLS(PERDURE_NARROW_IF_ABSENT)
 #endif
 #undef PERDURE_PASS_ON
+}
+
+void refuse_all_in_child() {
+#define PERDURE_REFUSE(x, ...) refuse_in_child(perdure_taken_##x);
+  PERDURE_WINDOW_CALLS(PERDURE_REFUSE)
+#if MPI_VERSION >= 4
+  PERDURE_WIDE_WINDOW_CALLS(PERDURE_REFUSE)
+#endif
+#undef PERDURE_REFUSE
 }
 
 // Those that must be looked at even while no window is persistent.
@@ -83,6 +94,7 @@ void bind_window_calls() {
 }
 
 void take_window_calls(bool take) {
+  if (take) in_forked_children(refuse_all_in_child);
   take_operations(take);
   direct<WindowCalls::Win_attach>(take, win_attach);
   direct<WindowCalls::Win_detach>(take, win_detach);

@@ -16,7 +16,9 @@ using perdure::Window;
 Status find(MPI_Win win, Window** window) {
   PERDURE_TRY(perdure::mpi_is_served());
   *window = perdure::find_window(win);
-  if (*window != nullptr) return Status::success();
+  if (*window != nullptr) {
+    return (*window)->pool->handle()->fork.check("the window's pool");
+  }
   return {Code::invalid_argument,
           "the window is not persistent; give the MPI_Info of its creation the key perdure_name, "
           "and link libperdure_mpi before the MPI library"};

@@ -102,8 +102,7 @@ def run(
         restarts,
         rehearsal or None,
         Limits(timeout, hang_timeout, stall_timeout),
-        _cache_environment(cache, cache_options)
-        | _plan_environment(commit_plan)
+        _cache_environment(cache, cache_options) | _plan_environment(commit_plan)
         | ({"PERDURE_ANY_OWNER": "1"} if any_owner else {}),
     )
     result = run_job(request, make_live(quiet))

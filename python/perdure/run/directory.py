@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -43,7 +44,9 @@ def _parent() -> Path:
 def _remove_stale(parent: Path) -> None:
     for path in parent.glob(RUN_PREFIX + "*"):
         try:
-            status = path.stat()
+            status = path.lstat()
+            if not stat.S_ISDIR(status.st_mode):
+                continue  # a link that somebody planted
             recent = time.time() - status.st_mtime < _STALE_S
             if status.st_uid == os.getuid() and not recent and not _is_locked(path / "lock"):
                 shutil.rmtree(path, ignore_errors=True)
@@ -52,7 +55,8 @@ def _remove_stale(parent: Path) -> None:
 
 
 def _is_locked(path: Path) -> bool:
-    with open(path, "rb") as lock:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags), "rb") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
