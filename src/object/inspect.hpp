@@ -47,7 +47,7 @@ struct RankReport {
 struct PoolReport {
   std::string directory;
   JobRecord job;
-  std::vector<RankReport> ranks;
+  std::vector<RankReport> ranks;         // whose files are there, in order
   std::uint32_t keep = 0;                // versions that the pool keeps; 0: no rank's file says
   std::optional<std::uint64_t> version;  // that a restart would give back
   std::vector<VersionInfo> versions;     // that could be restored, newest first

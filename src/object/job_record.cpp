@@ -55,10 +55,10 @@ Result<JobRecord> read_job_record(const std::string& directory) {
   JobRecordFormat format{};
   const ssize_t got = ::read(file, &format, sizeof format);
   ::close(file);
-  const bool whole = got == static_cast<ssize_t>(sizeof format) &&
-                     format.magic == job_record_magic &&
-                     format.checksum == record_checksum(format) &&
-                     format.job_name[job_name_bytes - 1] == '\0' && format.ranks > 0;
+  const bool whole =
+      got == static_cast<ssize_t>(sizeof format) && format.magic == job_record_magic &&
+      format.checksum == record_checksum(format) && format.job_name[job_name_bytes - 1] == '\0' &&
+      format.ranks > 0 && format.ranks <= ranks_max;
   if (!whole) {
     return Status(Code::damaged, path + " is not a job record or is damaged; `perdure pool check " +
                                      directory + "` shows what is left");

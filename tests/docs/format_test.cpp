@@ -193,6 +193,8 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"region_magic", region_magic},
     {"region_format_version", region_format_version},
     {"slots_max", slots_max},
+    {"slot_bytes_max", slot_bytes_max},
+    {"ranks_max", ranks_max},
     {"job_name_bytes", job_name_bytes},
     {"name_bytes_max", name_bytes_max},
     {"dimensions_max", dimensions_max},
