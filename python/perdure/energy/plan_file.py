@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -15,7 +14,7 @@ from perdure.energy.model import Machine
 from perdure.energy.optimise import FORMULAS, OBJECTIVES, Candidate, Choice, Outcome
 from perdure.energy.planning import Plan
 from perdure.energy.profile_file import Setting, check_kind, read_document
-from perdure.energy.quantities import Wrong
+from perdure.energy.quantities import Wrong, is_number
 
 SCHEMA = 1
 KIND = "perdure-energy-plan"
@@ -204,8 +203,7 @@ def _get(source: str, value: dict, key: str, least: float = 0.0, optional: bool 
     found = value.get(key) if isinstance(value, dict) else None
     if found is None and optional:
         return None
-    good = isinstance(found, (int, float)) and not isinstance(found, bool) and math.isfinite(found)
-    if not good or found < least:
+    if not is_number(found) or found < least:
         raise Wrong(f"{source}: {key} is {found!r}; it must be a number, at least {least:g}")
     return float(found)
 

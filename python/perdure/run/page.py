@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
@@ -52,7 +54,20 @@ def parse_page(content: bytes) -> RunPage | None:
     if len(content) < _FORMAT.size:
         return None
     magic, *fields = _FORMAT.unpack_from(content)
-    return RunPage(*fields) if magic == MAGIC else None
+    if magic != MAGIC:
+        return None
+    page = RunPage(*fields)
+    return page if page.rank < page.ranks and page.phase <= Phase.closed else None
+
+
+def _beginning(path: Path) -> bytes:
+    """The bytes of a page; b"" of what is no regular file, which is not waited for."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        regular = stat.S_ISREG(os.fstat(handle).st_mode)
+        return os.read(handle, _FORMAT.size) if regular else b""
+    finally:
+        os.close(handle)
 
 
 def read_pages(directory: Path) -> list[RunPage]:
@@ -60,7 +75,7 @@ def read_pages(directory: Path) -> list[RunPage]:
     pages = []
     for path in sorted(directory.glob("rank-*")):
         try:
-            page = parse_page(path.read_bytes())
+            page = parse_page(_beginning(path))
         except OSError:
             continue
         if page is not None:
