@@ -141,7 +141,7 @@ Status CachePart::roll_back(std::uint64_t version) {
     device_->store_word(device_offset(&journal_[i].length), 0);
     device_->flush(device_offset(&journal_[i].length), sizeof(std::uint64_t));
   }
-  for (std::uint64_t block = 0; block < header_.blocks; ++block) {
+  for (std::uint64_t block = next_block(0); block < header_.blocks; block = next_block(block + 1)) {
     if (table_[block].undo != 0) PERDURE_TRY(roll_back_block(block, version));
   }
   PERDURE_TRY(device_->fence());

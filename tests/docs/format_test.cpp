@@ -204,6 +204,7 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"part_magic", part_magic},
     {"part_format_version", part_format_version},
     {"part_path_bytes", part_path_bytes},
+    {"journal_slots_max", journal_slots_max},
     {"shared_pointers_max", shared_pointers_max},
     {"owners_max", owners_max},
     {"owner_bits", owner_bits},
