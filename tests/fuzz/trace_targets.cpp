@@ -1,12 +1,64 @@
-#include "targets.hpp"
+// Targets: traces, as files and as pipes; and what traces are imported from.
+#include <cstring>
 
 #include "base/assert.hpp"
+#include "base/checksum.hpp"
+#include "targets.hpp"
+#include "trace/frame.hpp"
 #include "trace/import.hpp"
+#include "trace/random_trace.hpp"
 #include "trace/reader.hpp"
+#include "trace/trace_format.hpp"
 #include "trace/writer.hpp"
 
-namespace perdure::trace {
+namespace perdure::fuzz {
 namespace {
+
+using namespace trace;  // NOLINT(google-build-using-namespace)
+
+// Makes the checksums of header and frames right, as far as frames can be found.
+void mend(Bytes& bytes) {
+  TraceHeaderFormat header = {};
+  if (bytes.size() < sizeof header) return;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  std::size_t at = sizeof header + header.command_bytes;
+  if (at > bytes.size()) return;
+  const std::uint64_t seed = crc64(&header, offsetof(TraceHeaderFormat, checksum));
+  header.checksum = crc64(bytes.data() + sizeof header, header.command_bytes, seed);
+  std::memcpy(bytes.data(), &header, sizeof header);
+  std::uint64_t previous = header.checksum, sequence = 0;
+  for (FrameHeaderFormat frame = {}; at + sizeof frame <= bytes.size();) {
+    std::memcpy(&frame, bytes.data() + at, sizeof frame);
+    if (frame.stored_bytes > bytes.size() - at - sizeof frame) return;
+    frame.previous = previous;
+    frame.sequence = sequence++;
+    const std::span stored(bytes.data() + at + sizeof frame, frame.stored_bytes);
+    frame.checksum = previous = frame_checksum(frame, stored);
+    std::memcpy(bytes.data() + at, &frame, sizeof frame);
+    at += sizeof frame + frame.stored_bytes;
+    const TrailerFormat trailer = {at - sizeof frame - frame.stored_bytes, previous, trailer_magic};
+    if (at + sizeof trailer != bytes.size()) continue;
+    std::memcpy(bytes.data() + at, &trailer, sizeof trailer);
+    return;
+  }
+}
+
+Bytes small_trace(std::uint64_t seed, std::uint32_t floor_pages) {
+  Bytes bytes;
+  Header header;
+  header.floor_pages = floor_pages;
+  header.command = "./solver";
+  header.created_ns = 1;
+  auto writer = Writer::create(memory_sink(bytes), header).take();
+  std::uint32_t count = 0;
+  for (const auto& access : random_accesses(seed, 200, 20)) {
+    if (count == 50) writer->begin_region("solve");
+    if (count++ == 100) writer->end_region();
+    writer->append(access.page, access.is_write ? 0 : 1, access.is_write ? 300 : 0, count % 3);
+  }
+  PERDURE_ASSERT(writer->finish({}).ok());
+  return bytes;
+}
 
 struct Read {
   bool accepted = false;
@@ -33,15 +85,30 @@ Read read_all(std::span<const std::byte> bytes, bool seekable) {
   return read;
 }
 
-}  // namespace
-
-bool fuzz_trace(std::span<const std::byte> bytes) {
-  const Read file = read_all(bytes, true), pipe = read_all(bytes, false);
+// The first byte chooses whether the checksums are made right.
+bool run_trace(std::span<const std::byte> bytes) {
+  Choices choices(bytes);
+  const bool raw = choices.take() % 8 == 7;
+  Bytes trace(choices.rest().begin(), choices.rest().end());
+  if (!raw) mend(trace);
+  const Read file = read_all(trace, true), pipe = read_all(trace, false);
   PERDURE_ASSERT(file.accepted == pipe.accepted && file.accesses == pipe.accesses);
   return file.accepted;
 }
 
-bool fuzz_import(std::span<const std::byte> bytes) {
+std::vector<Bytes> trace_seeds() {
+  std::vector<Bytes> seeds;
+  for (const std::uint32_t floor_pages : {0U, 4U, 256U}) {
+    const Bytes trace = small_trace(floor_pages + 1, floor_pages);
+    Bytes seed(1 + trace.size());
+    std::memcpy(&seed[1], trace.data(), trace.size());
+    seeds.push_back(std::move(seed));
+  }
+  return seeds;
+}
+
+// The first byte chooses the format, and how the trace that is made is reduced.
+bool run_import(std::span<const std::byte> bytes) {
   if (bytes.empty()) return false;
   const auto format = static_cast<ImportFormat>(static_cast<unsigned>(bytes[0]) % 5);
   Header header;
@@ -58,4 +125,21 @@ bool fuzz_import(std::span<const std::byte> bytes) {
   return true;
 }
 
-}  // namespace perdure::trace
+std::vector<Bytes> import_seeds() {
+  const auto format = [](std::string_view text, char which) {
+    return bytes_of(text, std::string_view(&which, 1));
+  };
+  return {format("==1== x\nI  04016a90,3\n L 1ffeffe7e8,8\n S 04,2\n M 0421c7cc,4\n", 0),
+          format("0 1fff\n1 2000 c\n2 400\n", 1),
+          format("0x1000 READ 0\n0x20 WRITE 17\n", 2),
+          format("LD 0x1000\nST 0x2040\n0x1000 R\n", 3),
+          format(std::string(72, '\7'), 4),
+          format(" L 10,8\n S 10,8\n L 2010,8\n", 5 + 5)};
+}
+
+}  // namespace
+
+const Target trace_target = {"trace", run_trace, trace_seeds};
+const Target import_target = {"import", run_import, import_seeds};
+
+}  // namespace perdure::fuzz
