@@ -107,7 +107,7 @@ TEST_F(Crafted, numbers_of_a_header_that_do_not_fit_are_damage) {
     return header_code();
   };
   EXPECT_EQ(broken([](RegionHeaderFormat&) {}), Code::ok);
-  EXPECT_EQ(broken([](RegionHeaderFormat& h) { h.slot_offset += 1; }), Code::damaged);
+  EXPECT_EQ(broken([](RegionHeaderFormat& h) { h.slot_offset -= 4; }), Code::damaged);
   EXPECT_EQ(broken([](RegionHeaderFormat& h) { h.slot_bytes -= 4; }), Code::damaged);
   EXPECT_EQ(broken([](RegionHeaderFormat& h) { h.data_offset += 8; }), Code::damaged);
   EXPECT_EQ(broken([](RegionHeaderFormat& h) { h.align_bytes = 96; }), Code::damaged);
