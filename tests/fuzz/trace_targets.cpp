@@ -3,6 +3,8 @@
 
 #include "base/assert.hpp"
 #include "base/checksum.hpp"
+#include "sim/policy.hpp"
+#include "sim/run.hpp"
 #include "targets.hpp"
 #include "trace/frame.hpp"
 #include "trace/import.hpp"
@@ -107,6 +109,34 @@ std::vector<Bytes> trace_seeds() {
   return seeds;
 }
 
+// The first bytes choose the policy and the memory of the machine that the trace is replayed on.
+bool run_simulate(std::span<const std::byte> bytes) {
+  static const auto devices = sim::devices_of_preset("hosogaya2008").take();
+  static const auto policies = sim::policies();
+  Choices choices(bytes);
+  sim::Configuration configuration;
+  configuration.devices = devices;
+  configuration.policy = policies[choices.take() % policies.size()]->name;
+  configuration.dram_bytes = (choices.take() % 64) * std::uint64_t{4096};
+  configuration.mram_bytes = (choices.take() % 64) * std::uint64_t{4096};
+  Bytes trace(choices.rest().begin(), choices.rest().end());
+  mend(trace);
+  auto reader = Reader::open(memory_source(trace));
+  return reader.ok() && sim::run(*reader.value(), configuration).ok();
+}
+
+std::vector<Bytes> simulate_seeds() {
+  std::vector<Bytes> seeds;
+  for (unsigned policy = 0; policy < sim::policies().size(); ++policy) {
+    const Bytes trace = small_trace(policy, 0);
+    Bytes seed(3 + trace.size(), std::byte{4});
+    seed[0] = static_cast<std::byte>(policy);
+    std::memcpy(&seed[3], trace.data(), trace.size());
+    seeds.push_back(std::move(seed));
+  }
+  return seeds;
+}
+
 // The first byte chooses the format, and how the trace that is made is reduced.
 bool run_import(std::span<const std::byte> bytes) {
   if (bytes.empty()) return false;
@@ -140,6 +170,7 @@ std::vector<Bytes> import_seeds() {
 }  // namespace
 
 const Target trace_target = {"trace", run_trace, trace_seeds};
+const Target simulate_target = {"simulate", run_simulate, simulate_seeds};
 const Target import_target = {"import", run_import, import_seeds};
 
 }  // namespace perdure::fuzz
