@@ -8,6 +8,11 @@ target_compile_options(perdure_build_flags INTERFACE
 if(PERDURE_SANITIZER STREQUAL "coverage")
   target_compile_options(perdure_build_flags INTERFACE --coverage)
   target_link_options(perdure_build_flags INTERFACE --coverage)
+elseif(PERDURE_SANITIZER STREQUAL "fuzz")
+  set(sanitizers -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all
+                 -fno-omit-frame-pointer)
+  target_compile_options(perdure_build_flags INTERFACE ${sanitizers})
+  target_link_options(perdure_build_flags INTERFACE ${sanitizers})
 elseif(PERDURE_SANITIZER)
   target_compile_options(perdure_build_flags INTERFACE -fsanitize=${PERDURE_SANITIZER}
     -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -18,6 +18,7 @@ packages=(
   gfortran                      # the tests of Fortran's bindings, and perdure-gfortran
   clang-19 llvm-19-dev          # the compiler passes, and perdure-clang
   flang-19                      # perdure-flang
+  libclang-rt-19-dev            # libFuzzer and the sanitizers that it runs with
   llvm-19-tools                 # FileCheck: tests of the passes
   valgrind                      # perdure trace --valgrind; the cache model is tested against it
   libhdf5-mpich-dev libhdf5-openmpi-dev libpnetcdf-dev     # only for tests of the file cache

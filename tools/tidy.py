@@ -27,8 +27,8 @@ LINE_COLUMNS = 100
 C_SUFFIXES = {".c", ".h", ".cpp", ".hpp"}
 CODE_SUFFIXES = C_SUFFIXES | {".py", ".sh", ".cmake", ".f90", ".in"}
 BINARY_SUFFIXES = {".png", ".svg", ".pdf", ".gz", ".bin"}
-# Kept as their authors wrote them: measured or published material.
-VERBATIM_FOLDERS = ("data/",)
+# Kept as their authors wrote them: measured or published material, and what fuzzing found.
+VERBATIM_FOLDERS = ("data/", "tests/fuzz/found/")
 
 
 @dataclass(frozen=True, order=True)

@@ -34,15 +34,20 @@ def _kind(mode: int) -> str:
 
 def read_bytes(path: Path | str, bytes_max: int = INPUT_BYTES_MAX) -> bytes:
     """A file that the user named, whoever's it is. Raises OSError; NotAFile at once for a FIFO."""
+    content = read_beginning(path, bytes_max + 1)
+    if len(content) > bytes_max:
+        raise NotAFile(f"{path} is larger than the {bytes_max} bytes that such a file may have")
+    return content
+
+
+def read_beginning(path: Path | str, count: int) -> bytes:
+    """At most the first `count` bytes of a file. Raises as read_bytes()."""
     descriptor = os.open(path, os.O_RDONLY | _SAFE)
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise NotAFile(f"{path} is {_kind(status.st_mode)}, not a regular file")
-        content = file.read(bytes_max + 1)
-    if len(content) > bytes_max:
-        raise NotAFile(f"{path} is larger than the {bytes_max} bytes that such a file may have")
-    return content
+        return file.read(count)
 
 
 def read_text(path: Path | str, encoding: str = "utf-8", bytes_max: int = INPUT_BYTES_MAX) -> str:

@@ -65,9 +65,10 @@ Status check_header(const Device& device, const PartHeaderFormat& header) {
       std::has_single_bit(header.block_bytes) && header.block_bytes >= grains_per_block &&
       header.block_bytes <= part_bytes_max &&
       header.blocks <= part_bytes_max / header.block_bytes &&
-      header.journal_slots <= part_bytes_max / sizeof(JournalFormat) &&
+      header.journal_slots <= journal_slots_max &&
       header.layout <= static_cast<std::uint32_t>(LayoutKind::parts) && header.nodes > 0 &&
-      header.node < header.nodes && header.path[part_path_bytes - 1] == '\0';
+      header.node < header.nodes && header.path[part_path_bytes - 1] == '\0' &&
+      header.group[part_path_bytes - 1] == '\0';
   if (!sane) return damaged(device, "the header's numbers can't be right");
   const Layout layout{LayoutKind{header.layout}, header.nodes, header.block_bytes,
                       header.part_blocks};
@@ -199,6 +200,7 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
   table_ = reinterpret_cast<BlockFormat*>(base + header_.table_offset);
   blocks_ = base + header_.block_offset;
   barriers_ = state_->barriers != 0;
+  sparse_ = device_->allocated_bytes() < header_.block_offset;
   live();
 }
 

@@ -274,6 +274,8 @@ class CachePart {
   Status sync_handed(const std::vector<HandedBlock>& handed);
   void settle_block(std::uint64_t block, std::uint64_t claim);
   std::uint64_t blocks_in_use() const;
+  // From `block` on, the first one that recovery must look at.
+  std::uint64_t next_block(std::uint64_t block) const;
   Grains unsaved(std::uint64_t block, bool same_boot) const;
   bool holds(const JournalFormat& slot, bool same_boot) const;
   Status redo(const JournalFormat& slot);
@@ -292,6 +294,7 @@ class CachePart {
   JournalFormat* journal_ = nullptr;
   BlockFormat* table_ = nullptr;
   std::byte* blocks_ = nullptr;
+  bool sparse_ = false;    // the table has holes: whoever made the file did not format() it
   bool barriers_ = false;  // writers leave fences to process barriers (P4)
   const BackingFile* backing_ = nullptr;
   std::unique_ptr<UndoLog> undo_;

@@ -178,7 +178,9 @@ TEST(PartDirectory, a_header_that_is_whole_but_can_not_be_right_is_refused) {
       [](PartHeaderFormat& h) { h.node = 1; },
       [](PartHeaderFormat& h) { h.layout = 7; },
       [](PartHeaderFormat& h) { h.table_offset += 4096; },
-      [](PartHeaderFormat& h) { std::memset(h.path, 'a', sizeof h.path); }};
+      [](PartHeaderFormat& h) { h.journal_slots = journal_slots_max + 1; },
+      [](PartHeaderFormat& h) { std::memset(h.path, 'a', sizeof h.path); },
+      [](PartHeaderFormat& h) { std::memset(h.group, 'a', sizeof h.group); }};
   for (const auto& change : changes) {
     Node node;
     node.leave_behind();

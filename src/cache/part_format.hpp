@@ -18,6 +18,7 @@ static_assert(std::endian::native == std::endian::little, "parts are little-endi
 constexpr std::uint64_t part_magic = 0x0054524150445250U;  // "PRDPART\0"
 constexpr std::uint32_t part_format_version = 1;
 constexpr std::size_t part_path_bytes = 4096;
+constexpr std::uint64_t journal_slots_max = 65536;
 
 struct PartHeaderFormat {
   std::uint64_t magic;           // part_magic

@@ -55,7 +55,8 @@ Status CachePart::set_prepared(std::uint64_t version) {
   const std::uint64_t at = device_offset(&state_->prepared);
   device_->store_word(at, version);
   device_->flush(at, sizeof(std::uint64_t));
-  return device_->fence();
+  PERDURE_TRY(device_->fence());
+  return device_->check();  // a part that was removed would take the commit with it
 }
 
 // P8.
@@ -141,7 +142,7 @@ Status CachePart::roll_back(std::uint64_t version) {
     device_->store_word(device_offset(&journal_[i].length), 0);
     device_->flush(device_offset(&journal_[i].length), sizeof(std::uint64_t));
   }
-  for (std::uint64_t block = 0; block < header_.blocks; ++block) {
+  for (std::uint64_t block = next_block(0); block < header_.blocks; block = next_block(block + 1)) {
     if (table_[block].undo != 0) PERDURE_TRY(roll_back_block(block, version));
   }
   PERDURE_TRY(device_->fence());

@@ -132,6 +132,16 @@ Result<WriteBackTally> CachePart::write_back(std::uint64_t turn, bool sync) {
   return tally;
 }
 
+// format() gives the table its space, so that only a copy of a part, or one that was never ours,
+// has holes there. They are passed over: a header may claim as many blocks as a file may have
+// holes.
+std::uint64_t CachePart::next_block(std::uint64_t block) const {
+  if (!sparse_ || block >= header_.blocks) return block;
+  const std::uint64_t at = header_.table_offset + block * sizeof(BlockFormat);
+  const std::uint64_t data = device_->next_allocated(at);
+  return data <= at ? block : block + (data - at) / sizeof(BlockFormat);
+}
+
 CachePart::Grains CachePart::unsaved(std::uint64_t block, bool same_boot) const {
   const BlockFormat& entry = table_[block];
   Grains grains{{entry.kept[0], entry.kept[1]}};
@@ -152,7 +162,7 @@ bool CachePart::holds(const JournalFormat& slot, bool same_boot) const {
 std::uint64_t CachePart::unsaved_bytes(bool same_boot) const {
   std::uint64_t bytes = 0;
   const std::uint64_t blocks = blocks_in_use();
-  for (std::uint64_t block = 0; block < blocks; ++block) {
+  for (std::uint64_t block = next_block(0); block < blocks; block = next_block(block + 1)) {
     const Grains grains = unsaved(block, same_boot);
     bytes +=
         static_cast<std::uint64_t>(std::popcount(grains.bits[0]) + std::popcount(grains.bits[1]))
@@ -173,7 +183,7 @@ Status CachePart::redo(const JournalFormat& slot) {
 Result<WriteBackTally> CachePart::recover(bool same_boot) {
   WriteBackTally tally;
   const std::uint64_t blocks = blocks_in_use();
-  for (std::uint64_t block = 0; block < blocks; ++block) {
+  for (std::uint64_t block = next_block(0); block < blocks; block = next_block(block + 1)) {
     const Grains grains = unsaved(block, same_boot);
     if (!grains.none()) PERDURE_TRY(write_grains(block, grains, tally));
   }

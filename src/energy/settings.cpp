@@ -58,6 +58,10 @@ Settings settings_of(const Json& level, const char* key) {
   return {frequency(level[key]), whole(level[key], "writers", 0, writers_max)};
 }
 
+void check_interval(double low, double high) {
+  if (low > high) throw Wrong("an interval ends before it begins, or does not hold its mean");
+}
+
 PlanLevel level_of(const Json& json) {
   PlanLevel level;
   level.name = json.at("name").get<std::string>();
@@ -79,11 +83,16 @@ ProfilePoint point_of(const Json& json) {
   point.bandwidth = number(bandwidth, "mean");
   point.bandwidth_low = interval_end(bandwidth, "low").value_or(point.bandwidth);
   point.bandwidth_high = interval_end(bandwidth, "high").value_or(point.bandwidth);
+  check_interval(point.bandwidth_low, point.bandwidth_high);
   if (json.contains("energy_J_per_MB")) {
     const Json& energy = json["energy_J_per_MB"];
     point.energy = number_or_null(energy, "mean");
     point.energy_low = interval_end(energy, "low");
     point.energy_high = interval_end(energy, "high");
+    if (point.energy) {
+      check_interval(point.energy_low.value_or(*point.energy),
+                     point.energy_high.value_or(*point.energy));
+    }
   }
   return point;
 }

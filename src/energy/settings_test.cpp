@@ -84,6 +84,8 @@ TEST(Profile, that_is_none_is_refused_with_a_sentence) {
       {profile_with(point("write", "-5", 1, 1, 2, 3)), "freq_kHz"},
       {profile_with(point("write", "null", 1, 1, -2, 3)), "mean is negative"},
       {profile_with(point("write", "\"fast\"", 1, 1, 2, 3)), "number"},
+      {profile_with(point("write", "null", 1, 4, 2, 3)), "interval"},
+      {profile_with(point("write", "null", 1, 1, 2, 3, R"({"mean":1,"low":2})")), "interval"},
   };
   for (const auto& [text, part] : wrong) {
     const auto profile = parse_profile(text, "it.json");

@@ -526,6 +526,8 @@ Status CachedFile::sync(SyncWish wish) {
   if (status.ok()) {
     status = wish == SyncWish::file ? write_back_own(true) : part().persist();
   }
+  // What was written is in the file by now; what is written next could not be recovered.
+  if (status.ok()) status = part().device().check();
   for (std::atomic<PartClient*>& client : connected_) {
     PartClient* at = client.load(std::memory_order_acquire);
     if (at == nullptr || !status.ok()) continue;

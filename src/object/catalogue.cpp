@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <set>
 #include <string_view>
 
 #include "base/checksum.hpp"
+#include "object/state_word.hpp"
 
 namespace perdure {
 namespace {
@@ -112,6 +114,13 @@ bool inside(std::uint64_t offset, std::uint64_t size, std::uint64_t begin, std::
   return offset >= begin && offset <= end && size <= end - offset;
 }
 
+// Numbers that a version can have.
+bool is_lineage(const SlotBodyFormat& head) {
+  if (head.version == 0) return head.parent == 0;
+  return head.version <= version_max && head.parent < head.version &&
+         head.version - 1 - head.parent <= back_max;
+}
+
 // `copies` places of `size` bytes, `stride` apart. The strides are bounded first, so that nothing
 // here overflows.
 bool places_inside(std::uint64_t first, std::uint64_t stride, std::uint64_t size,
@@ -122,14 +131,21 @@ bool places_inside(std::uint64_t first, std::uint64_t stride, std::uint64_t size
 
 Status check_extents(const ArrayEntry& entry, std::uint64_t allocated_end,
                      const BodyBounds& bounds) {
+  const std::uint64_t size = std::max<std::uint64_t>(entry.size_bytes, 1);
   const std::uint64_t table = 8 * block_count(entry.size_bytes, bounds.block_bytes);
-  const bool fits = places_inside(entry.first_offset, entry.stride_bytes, entry.size_bytes,
-                                  entry.copies, bounds.data_offset, allocated_end) &&
-                    (!entry.shape.checksums ||
-                     places_inside(entry.table_first_offset, entry.table_stride_bytes, table,
-                                   entry.copies, bounds.data_offset, allocated_end));
-  if (fits) return Status::success();
-  return damaged("array " + quoted(entry.name) + " lies outside of the pool");
+  bool fits = places_inside(entry.first_offset, entry.stride_bytes, size, entry.copies,
+                            bounds.data_offset, allocated_end);
+  bool aligned = entry.first_offset % bounds.align_bytes == 0 &&
+                 (entry.copies == 1 || entry.stride_bytes % bounds.align_bytes == 0);
+  if (fits && entry.shape.checksums) {
+    const std::uint64_t behind = entry.copy_offset(entry.copies - 1) + entry.size_bytes;
+    fits = places_inside(entry.table_first_offset, entry.table_stride_bytes,
+                         std::max<std::uint64_t>(table, 1), entry.copies, behind, allocated_end);
+    aligned = aligned && entry.table_first_offset % 8 == 0 && entry.table_stride_bytes % 8 == 0;
+  }
+  if (!fits) return damaged("array " + quoted(entry.name) + " lies outside of the pool");
+  if (!aligned) return damaged("array " + quoted(entry.name) + " is not aligned");
+  return Status::success();
 }
 
 Result<ArrayEntry> parse_array(Reader& reader, std::uint64_t allocated_end,
@@ -191,11 +207,32 @@ Result<SlotBodyFormat> parse_head(std::span<const std::byte> body, const BodyBou
   if (head.checksum != crc64(body.data() + 8, head.body_bytes - 8)) {
     return damaged("the checksum is wrong");
   }
+  if (!is_lineage(head)) {
+    return damaged("version " + std::to_string(head.version) + " can't be made from version " +
+                   std::to_string(head.parent));
+  }
   if (head.allocated_end < bounds.data_offset || head.allocated_end > bounds.device_bytes) {
     return damaged("its extents end at byte " + std::to_string(head.allocated_end) +
                    " but the file has " + std::to_string(bounds.device_bytes) + ": truncated?");
   }
   return head;
+}
+
+// No two arrays, and no two scalars, of a version are the same.
+Status check_names(const Catalogue& catalogue) {
+  std::set<std::pair<std::string_view, std::uint32_t>> arrays;
+  for (const ArrayEntry& entry : catalogue.arrays) {
+    if (!arrays.emplace(entry.name, entry.part).second) {
+      return damaged("array " + quoted(entry.name) + " is there twice");
+    }
+  }
+  std::set<std::string_view> scalars;
+  for (const ScalarEntry& entry : catalogue.scalars) {
+    if (!scalars.insert(entry.name).second) {
+      return damaged("scalar " + quoted(entry.name) + " is there twice");
+    }
+  }
+  return Status::success();
 }
 
 }  // namespace
@@ -281,6 +318,13 @@ std::uint64_t ArrayEntry::end_offset(std::uint64_t block_bytes) const {
   return table_offset(copies - 1) + std::max<std::uint64_t>(table, 1);
 }
 
+bool ArrayEntry::same_places(const ArrayEntry& other) const {
+  return name == other.name && part == other.part && shape == other.shape &&
+         first_offset == other.first_offset && stride_bytes == other.stride_bytes &&
+         table_first_offset == other.table_first_offset &&
+         table_stride_bytes == other.table_stride_bytes;
+}
+
 const ArrayEntry* Catalogue::find_array(const std::string& name, std::uint32_t part) const {
   const auto same = [&](const ArrayEntry& entry) {
     return entry.part == part && entry.name == name;
@@ -350,7 +394,28 @@ Result<Catalogue> parse_body(std::span<const std::byte> body, const BodyBounds& 
     if (!scalar.ok()) return scalar.status();
     catalogue.scalars.push_back(scalar.take());
   }
+  PERDURE_TRY(check_names(catalogue));
+  const Catalogue* const alone[] = {&catalogue};
+  PERDURE_TRY(check_apart(alone, bounds.block_bytes));
   return catalogue;
+}
+
+Status check_apart(std::span<const Catalogue* const> versions, std::uint64_t block_bytes) {
+  std::vector<const ArrayEntry*> entries;
+  for (const Catalogue* version : versions) {
+    for (const ArrayEntry& entry : version->arrays) entries.push_back(&entry);
+  }
+  std::sort(entries.begin(), entries.end(), [](const ArrayEntry* a, const ArrayEntry* b) {
+    return a->first_offset < b->first_offset;
+  });
+  for (std::size_t i = 1; i < entries.size(); ++i) {
+    const ArrayEntry& before = *entries[i - 1];
+    const ArrayEntry& entry = *entries[i];
+    if (before.end_offset(block_bytes) <= entry.first_offset || entry.same_places(before)) continue;
+    return damaged("the arrays " + quoted(before.name) + " and " + quoted(entry.name) +
+                   " have bytes in common");
+  }
+  return Status::success();
 }
 
 Status check_name(const std::string& name) {

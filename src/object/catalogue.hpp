@@ -1,8 +1,9 @@
 // Catalogue: the arrays and scalars of one version, as values. Pure: parsing and building the body
 // of a slot, with no device.
 //
-// What is parsed comes from a medium and is not trusted: the checksum, every count, offset, name
-// and extent is checked before a Catalogue is made.
+// What is parsed comes from a medium and is not trusted: the checksum, every number, count, offset,
+// name and extent is checked before a Catalogue is made. Its arrays have different names, and no
+// byte in common.
 #pragma once
 
 #include <array>
@@ -69,6 +70,8 @@ struct ArrayEntry {
   }
   // The extent [first_offset, end_offset) is this array's alone.
   std::uint64_t end_offset(std::uint64_t block_bytes) const;
+  // Whether it has the places of `other` in another version, and so is the same array.
+  bool same_places(const ArrayEntry& other) const;
 };
 
 struct ScalarEntry {
@@ -101,10 +104,15 @@ struct BodyBounds {
   std::uint64_t device_bytes = 0;
   std::uint64_t block_bytes = 1;
   std::uint32_t copies = 2;  // of an array that has versions
+  std::uint64_t align_bytes = 1;
 };
 
 // Parses a body; Code::damaged with the reason.
 Result<Catalogue> parse_body(std::span<const std::byte> body, const BodyBounds& bounds);
+
+// Versions that are kept together have no byte in common but those of the same array. Code::damaged
+// names the arrays that do.
+Status check_apart(std::span<const Catalogue* const> versions, std::uint64_t block_bytes);
 
 inline std::uint64_t block_count(std::uint64_t size_bytes, std::uint64_t block_bytes) {
   return (size_bytes + block_bytes - 1) / block_bytes;

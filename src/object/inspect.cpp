@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/files.hpp"
 #include "object/versioned_array.hpp"
 #include "pmem/file_device.hpp"
 
@@ -97,11 +98,45 @@ RankReport inspect_rank(const std::string& directory, const JobRecord& job, std:
   return report;
 }
 
+// The ranks below `ranks` whose files are there, in order.
+Result<std::vector<std::uint32_t>> ranks_there(const Directory& directory, std::uint32_t ranks) {
+  auto names = directory.names();
+  if (!names.ok()) return names.status();
+  std::vector<std::uint32_t> there;
+  for (const std::string& name : names.value()) {
+    const auto rank = rank_of_file(name);
+    if (rank && *rank < ranks) there.push_back(*rank);
+  }
+  std::sort(there.begin(), there.end());
+  return there;
+}
+
+// However many ranks the job record claims, only what is there is looked at.
+std::string missing_text(const std::vector<std::uint32_t>& there, std::uint32_t ranks) {
+  constexpr std::size_t runs_max = 8;
+  std::string text;
+  std::size_t runs = 0;
+  for (std::size_t i = 0; i <= there.size(); ++i) {
+    const std::uint32_t begin = i == 0 ? 0 : there[i - 1] + 1;
+    const std::uint32_t end = i == there.size() ? ranks : there[i];
+    if (begin == end || ++runs > runs_max) continue;
+    text += (text.empty() ? "" : ", ") + std::to_string(begin);
+    if (end - begin > 1) text += " to " + std::to_string(end - 1);
+  }
+  if (runs > runs_max) text += " and more";
+  const std::size_t missing = ranks - there.size();
+  return "the " + std::string(missing == 1 ? "file of rank " : "files of ranks ") + text +
+         (missing == 1 ? " is" : " are") + " missing: without " + (missing == 1 ? "it" : "them") +
+         " no version is complete";
+}
+
 // The versions that all ranks hold, and their lineage as rank 0 has it.
 void list_versions(PoolReport& report, const Choice& choice) {
   Retained retained(Geometry{.slots = report.keep + 1});
-  for (const SlotView& view : report.ranks.front().slots) {
-    if (!view.state) continue;
+  const std::vector<SlotView>& slots = report.ranks.front().slots;
+  for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
+    const SlotView& view = slots[slot];
+    if (!view.state || view.state->version % slots.size() != slot) continue;
     const StateWord& state = *view.state;
     if (state.state == SlotState::deleted) retained.drop(state.version, parent_of(state));
     if (state.state != SlotState::complete) continue;
@@ -174,8 +209,14 @@ Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptio
   report.moved = !job.value().place.allows(place_of(opened.value()));
   report.directory = directory;
   report.job = job.take();
-  for (std::uint32_t rank = 0; rank < report.job.ranks; ++rank) {
+  auto there = ranks_there(opened.value(), report.job.ranks);
+  if (!there.ok()) return there.status();
+  for (const std::uint32_t rank : there.value()) {
     report.ranks.push_back(inspect_rank(directory, report.job, rank, options));
+  }
+  const bool all_there = report.ranks.size() == report.job.ranks;
+  if (!all_there) {
+    report.findings.push_back({Severity::damage, missing_text(there.value(), report.job.ranks)});
   }
   for (const RankReport& rank : report.ranks) {
     if (!rank.usable) continue;
@@ -187,7 +228,7 @@ Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptio
     }
     report.keep = rank.keep;
   }
-  judge_ranks(report);
+  if (all_there) judge_ranks(report);
   return report;
 }
 

@@ -47,9 +47,9 @@ struct RankReport {
 struct PoolReport {
   std::string directory;
   JobRecord job;
-  std::uint32_t owner = 0;  // user id of the directory's owner
-  bool moved = false;       // it was made in another directory: adopt_pool()
-  std::vector<RankReport> ranks;
+  std::uint32_t owner = 0;               // user id of the directory's owner
+  bool moved = false;                    // it was made in another directory: adopt_pool()
+  std::vector<RankReport> ranks;         // whose files are there, in order
   std::uint32_t keep = 0;                // versions that the pool keeps; 0: no rank's file says
   std::optional<std::uint64_t> version;  // that a restart would give back
   std::vector<VersionInfo> versions;     // that could be restored, newest first

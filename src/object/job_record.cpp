@@ -85,7 +85,8 @@ Result<JobRecord> read_job_record(const Directory& directory) {
   }
   const bool whole = known && bytes.value().size() >= sizeof format &&
                      format.checksum == record_checksum(format) &&
-                     format.job_name[job_name_bytes - 1] == '\0' && format.ranks > 0;
+                     format.job_name[job_name_bytes - 1] == '\0' && format.ranks > 0 &&
+                     format.ranks <= ranks_max;
   if (!whole) {
     return Status(Code::damaged, path + " is not a job record or is damaged; `perdure pool check " +
                                      directory.path() + "` shows what is left");

@@ -160,8 +160,10 @@ VersionSet lacking_versions(const Judgement& judgement, const Positions& positio
   return lacking;
 }
 
-Result<Choice> choose(const Positions& positions, const VersionSet& lacking, std::uint32_t slots,
-                      bool allow_older) {
+namespace {
+
+Result<Choice> choose_any(const Positions& positions, const VersionSet& lacking,
+                          std::uint32_t slots, bool allow_older) {
   Choice choice;
   choice.lacking = lacking;
   choice.next = lacking.base;
@@ -193,6 +195,17 @@ Result<Choice> choose(const Positions& positions, const VersionSet& lacking, std
     if (!kept) choice.lacking.bits |= std::uint64_t{1} << i;
   }
   return choice;
+}
+
+}  // namespace
+
+Result<Choice> choose(const Positions& positions, const VersionSet& lacking, std::uint32_t slots,
+                      bool allow_older) {
+  auto choice = choose_any(positions, lacking, slots, allow_older);
+  if (!choice.ok() || choice.value().next <= version_max) return choice;
+  return Status(Code::damaged, "the slots name version " + std::to_string(version_max) +
+                                   ", behind which there is no number: they were damaged, or the "
+                                   "file was not written by Perdure");
 }
 
 Status check_choice(const Judgement& judgement, const Choice& choice) {

@@ -157,7 +157,7 @@ Status Pool::check_committable() const {
             "perdure_restart() must be called before the first commit, so that a version of an "
             "earlier run is never overwritten by mistake"};
   }
-  if (next_.version > version_max) return {Code::no_space, "no version numbers are left"};
+  if (next_.version >= version_max) return {Code::no_space, "no version numbers are left"};
   return Status::success();
 }
 

@@ -9,8 +9,9 @@ namespace perdure {
 
 // Before the restart, all that recovery could still choose counts.
 void Pool::read_retained() {
-  for (const SlotView& view : recovered_.slots) {
-    if (!view.state) continue;
+  for (std::uint32_t slot = 0; slot < recovered_.slots.size(); ++slot) {
+    const SlotView& view = recovered_.slots[slot];
+    if (!view.state || slots_.slot_of(view.state->version) != slot) continue;
     const StateWord& state = *view.state;
     if (state.state == SlotState::deleted) retained_.drop(state.version, parent_of(state));
     const bool complete =
@@ -118,6 +119,11 @@ Result<Catalogue> Pool::check_restorable(std::uint64_t version) const {
   if (!view.body || view.body->version != version) {
     return Status(Code::damaged, "version " + std::to_string(version) + " can't be read: " +
                                      (view.body ? "its slot holds another one" : view.problem));
+  }
+  if (next_.version - 1 - version > back_max) {
+    return Status(Code::damaged, "version " + std::to_string(version) + " is too old for version " +
+                                     std::to_string(next_.version) +
+                                     " to be made from it; the slots were damaged");
   }
   PERDURE_TRY(check_fits(*view.body));
   PERDURE_TRY(verify_arrays(*view.body));

@@ -32,6 +32,7 @@ class Slots {
     return static_cast<std::uint32_t>(version % count());
   }
   SlotView read(std::uint32_t slot) const;
+  // A body that shares bytes with that of a newer version is absent.
   std::vector<SlotView> read_all() const;
 
   // Stores the body of catalogue.version into its slot and flushes it; not fenced.
@@ -46,6 +47,7 @@ class Slots {
 
  private:
   std::uint64_t offset_of(std::uint32_t slot) const;
+  void drop_overlapping(std::vector<SlotView>& views) const;
 
   Device& device_;
   Region region_;

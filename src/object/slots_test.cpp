@@ -140,6 +140,35 @@ TEST(Catalogue, offsets_outside_of_the_pool_are_damage_even_with_a_right_checksu
   EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].shape.mode = ArrayMode::flush; }), Code::damaged);
 }
 
+TEST(Catalogue, what_no_pool_of_ours_holds_is_damage_even_with_a_right_checksum) {
+  BodyBounds aligned = bounds;
+  aligned.align_bytes = 64;
+  const auto broken = [&aligned](auto change) {
+    Catalogue catalogue = sample();
+    change(catalogue);
+    return parse_body(built(catalogue), aligned).status().code();
+  };
+  EXPECT_EQ(broken([](Catalogue&) {}), Code::ok);
+  EXPECT_EQ(broken([](Catalogue& c) { c.parent = 6; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.version = 69; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.version = version_max + 1; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.version = 0; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].first_offset += 8; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].table_first_offset += 4; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].table_first_offset = 1280; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.scalars[1].name = "iteration"; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays.push_back(c.arrays[0]); }), Code::damaged);
+  const auto second = [](Catalogue& c, std::uint64_t offset) {
+    c.arrays.push_back(c.arrays[0]);
+    c.arrays[1].name = "v";
+    c.arrays[1].shape.checksums = false;
+    c.arrays[1].first_offset = offset;
+  };
+  EXPECT_EQ(broken([&](Catalogue& c) { second(c, 4352); }), Code::ok);
+  EXPECT_EQ(broken([&](Catalogue& c) { second(c, 4096); }), Code::damaged);
+  EXPECT_EQ(broken([&](Catalogue& c) { second(c, 1024); }), Code::damaged);
+}
+
 TEST(Catalogue, names_are_checked) {
   EXPECT_TRUE(check_name("u").ok());
   for (const std::string& name :

@@ -69,6 +69,11 @@ class Device {
   virtual std::uint64_t size_bytes() const = 0;
   virtual DeviceCounters counters() const = 0;
 
+  // How many bytes have space, and the first one from `offset` on that does, or size_bytes(): what
+  // has none is zeros, and a file of a few bytes may have 2^60 of them.
+  virtual std::uint64_t allocated_bytes() const { return size_bytes(); }
+  virtual std::uint64_t next_allocated(std::uint64_t offset) const { return offset; }
+
   // Grows to at least `size_bytes` and allocates it all; on failure the old size stays.
   virtual Status resize(std::uint64_t size_bytes) = 0;
 

@@ -32,6 +32,11 @@ class MappedDevice : public Device {
   }
 
   Status check() const override { return mapped_.check(); }
+  std::uint64_t allocated_bytes() const override { return mapped_.allocated_bytes(); }
+  std::uint64_t next_allocated(std::uint64_t offset) const override {
+    return mapped_.next_allocated(offset);
+  }
+
   Status resize(std::uint64_t size_bytes) override {
     if (mapped_.file().read_only) {
       return {Code::wrong_state, mapped_.file().path + " is open read-only and can't grow"};

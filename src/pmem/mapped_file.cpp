@@ -121,6 +121,18 @@ Status MappedFile::discard(std::uint64_t offset, std::uint64_t count) {
   return Status::success();
 }
 
+std::uint64_t MappedFile::allocated_bytes() const {
+  struct stat status{};
+  if (::fstat(file_.handle.fd(), &status) != 0) return size_;
+  return static_cast<std::uint64_t>(status.st_blocks) * 512;
+}
+
+std::uint64_t MappedFile::next_allocated(std::uint64_t offset) const {
+  const off_t found = ::lseek(file_.handle.fd(), static_cast<off_t>(offset), SEEK_DATA);
+  if (found >= 0) return static_cast<std::uint64_t>(found);
+  return errno == ENXIO ? size_ : offset;
+}
+
 Status MappedFile::grow(std::uint64_t size_bytes) {
   if (size_bytes <= size_) return Status::success();
   if (size_bytes > addresses_.capacity_bytes()) {

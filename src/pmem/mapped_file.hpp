@@ -42,6 +42,8 @@ class MappedFile {
   Status allocate(std::uint64_t offset, std::uint64_t count);
   // The whole pages of [offset, offset + count) give their blocks back, the rest becomes zeros.
   Status discard(std::uint64_t offset, std::uint64_t count);
+  std::uint64_t allocated_bytes() const;
+  std::uint64_t next_allocated(std::uint64_t offset) const;
   // An error when the file on disk is shorter than its mapping or was removed.
   Status check() const;
 

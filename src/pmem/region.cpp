@@ -1,5 +1,6 @@
 #include "pmem/region.hpp"
 
+#include <bit>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -23,14 +24,23 @@ Status damaged(const Device& device, const std::string& what) {
                              "`perdure pool check`)"};
 }
 
+// State words are stored at once, and arrays are accessed as what they hold: both need their
+// alignment.
+bool aligned(const RegionHeaderFormat& header) {
+  return std::has_single_bit(header.align_bytes) && header.align_bytes >= 8 &&
+         header.align_bytes <= (1U << 30) && header.slot_bytes % 8 == 0 &&
+         header.slot_offset % header.align_bytes == 0 &&
+         header.data_offset % header.align_bytes == 0;
+}
+
 Status check_offsets(const Device& device, const RegionHeaderFormat& header) {
-  const bool sane = header.slot_bytes >= 256 && header.slot_bytes <= (1U << 30) &&
-                    header.align_bytes >= 8 && header.align_bytes <= (1U << 30) &&
-                    header.block_bytes >= 8 && header.block_bytes <= (1U << 30) &&
-                    header.slot_offset >= sizeof(header) && header.slot_offset < (1U << 30) &&
-                    header.slots >= 2 && header.slots <= slots_max &&
+  const bool sane = aligned(header) && header.slot_bytes >= 256 &&
+                    header.slot_bytes <= slot_bytes_max && header.block_bytes >= 8 &&
+                    header.block_bytes <= (1U << 30) && header.slot_offset >= sizeof(header) &&
+                    header.slot_offset <= (1U << 30) && header.slots >= 2 &&
+                    header.slots <= slots_max &&
                     header.data_offset >= header.slot_offset + header.slots * header.slot_bytes &&
-                    header.ranks >= 1 && header.rank < header.ranks &&
+                    header.ranks >= 1 && header.ranks <= ranks_max && header.rank < header.ranks &&
                     header.job_name[job_name_bytes - 1] == '\0';
   if (!sane) return damaged(device, "the header's offsets can't be right");
   if (header.data_offset > device.size_bytes()) {
@@ -77,6 +87,11 @@ Result<Region> format_region(Device& device, const RegionIdentity& identity,
     return Status(Code::invalid_argument,
                   "the job name has " + std::to_string(identity.job_name.size()) +
                       " bytes; at most " + std::to_string(job_name_bytes - 1) + " are kept");
+  }
+  if (identity.ranks > ranks_max) {
+    return Status(Code::invalid_argument, "the job has " + std::to_string(identity.ranks) +
+                                              " ranks; a pool is for at most " +
+                                              std::to_string(ranks_max));
   }
   RegionHeaderFormat header{};
   header.magic = region_magic;

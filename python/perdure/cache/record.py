@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perdure.files import read_text
+from perdure.cache.record_line import WrongLine, blocks_of, parse_line
+from perdure.files import read_bytes
 
 _GRAIN_BYTES = 4096  # of what the cache knows to be dirty
 
@@ -102,24 +102,18 @@ def _files_of(prefix: Path) -> list[Path]:
 
 def _lines(path: Path) -> list[dict]:
     lines = []
-    for number, text in enumerate(read_text(path).splitlines(), 1):
+    content = read_bytes(path).decode("utf-8", "backslashreplace")
+    for number, text in enumerate(content.splitlines(), 1):
         try:
-            line = json.loads(text)
-        except json.JSONDecodeError as wrong:
-            raise NoRecord(f"{path}: line {number} is no JSON: {wrong.msg}") from None
-        if not isinstance(line, dict) or not ({"accesses", "run_s"} & set(line)):
-            raise NoRecord(f"{path}: line {number} is no line of a record")
-        lines.append(line)
+            lines.append(parse_line(text))
+        except WrongLine as wrong:
+            raise NoRecord(f"{path}: line {number} {wrong}") from None
     return lines
 
 
 def _blocks(lines: list[dict], name: str) -> int:
     """How many blocks any of the ranks has in a set."""
-    blocks = set()
-    for line in lines:
-        for first, count in line[name]:
-            blocks.update(range(first, first + count))
-    return len(blocks)
+    return blocks_of([run for line in lines for run in line[name]])
 
 
 def use_of(lines: list[dict]) -> FileUse:

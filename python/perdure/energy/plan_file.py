@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,7 +13,7 @@ from perdure.energy.model import Machine
 from perdure.energy.optimise import FORMULAS, OBJECTIVES, Candidate, Choice, Outcome
 from perdure.energy.planning import Plan
 from perdure.energy.profile_file import Setting, check_kind, read_document
-from perdure.energy.quantities import Wrong
+from perdure.energy.quantities import Wrong, is_number
 from perdure.files import write_text
 
 SCHEMA = 1
@@ -201,8 +200,7 @@ def _get(source: str, value: dict, key: str, least: float = 0.0, optional: bool 
     found = value.get(key) if isinstance(value, dict) else None
     if found is None and optional:
         return None
-    good = isinstance(found, (int, float)) and not isinstance(found, bool) and math.isfinite(found)
-    if not good or found < least:
+    if not is_number(found) or found < least:
         raise Wrong(f"{source}: {key} is {found!r}; it must be a number, at least {least:g}")
     return float(found)
 

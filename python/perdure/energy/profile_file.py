@@ -14,7 +14,7 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.energy.quantities import Wrong
+from perdure.energy.quantities import Wrong, is_number
 from perdure.files import read_text
 
 SCHEMA = 1
@@ -106,7 +106,7 @@ def read_document(file: Path, what: str) -> dict:
         raise Wrong(f"{file}: the {what} is empty")
     try:
         document = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as wrong:
+    except (ValueError, RecursionError) as wrong:  # JSONDecodeError, or a number of 5000 digits
         at = f" at line {wrong.lineno}" if isinstance(wrong, json.JSONDecodeError) else ""
         raise Wrong(
             f"{file}: damaged or cut short: no valid JSON{at}; write it anew or take a copy"
@@ -148,7 +148,7 @@ def profile_of(document: dict, source: str) -> Profile:
 
 
 def _number(value, where: str, least: float = 0.0, above: bool = False) -> float:
-    right = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    right = is_number(value)
     if not right or value < least or (above and value == least):
         bound = "more than" if above else "at least"
         raise Wrong(f"{where} is {value!r}; it must be a number, {bound} {least:g}")

@@ -25,6 +25,16 @@ class Wrong(ValueError):
     """What a user gave cannot be used; the text says why, and the remedy."""
 
 
+def is_number(value: object) -> bool:
+    """Whether what stood in a document is a number that a float can hold, and finite."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 def _parsed(text: str, what: str, units: dict[str, float], example: str) -> float:
     match = re.fullmatch(rf"\s*({_NUMBER})\s*([A-Za-z]*)\s*", text)
     if match is None:

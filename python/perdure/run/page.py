@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-from perdure.files import read_bytes
+from perdure.files import read_beginning
 
 MAGIC = 0x314E555244524550  # "PERDRUN1"
 NO_ITERATION = 2**64 - 1
-_PAGE_BYTES_MAX = 1 << 16
 _FORMAT = struct.Struct("<QIIIIQQQQQQQQQQ")
 
 
@@ -55,7 +54,10 @@ def parse_page(content: bytes) -> RunPage | None:
     if len(content) < _FORMAT.size:
         return None
     magic, *fields = _FORMAT.unpack_from(content)
-    return RunPage(*fields) if magic == MAGIC else None
+    if magic != MAGIC:
+        return None
+    page = RunPage(*fields)
+    return page if page.rank < page.ranks and page.phase <= Phase.closed else None
 
 
 def read_pages(directory: Path) -> list[RunPage]:
@@ -63,7 +65,7 @@ def read_pages(directory: Path) -> list[RunPage]:
     pages = []
     for path in sorted(directory.glob("rank-*")):
         try:
-            page = parse_page(read_bytes(path, _PAGE_BYTES_MAX))
+            page = parse_page(read_beginning(path, _FORMAT.size))
         except OSError:
             continue
         if page is not None:

@@ -1,0 +1,188 @@
+// Target: the part of a cached file and its undo log, as recovery finds them.
+//
+// The file is mostly zeros, so an input has only what may differ: the numbers of the header and of
+// the state, and the first journal slots, blocks and places of the undo log.
+#include <algorithm>
+#include <cstring>
+
+#include "base/checksum.hpp"
+#include "cache/cache_part.hpp"
+#include "memory_device.hpp"
+#include "scratch_files.hpp"
+#include "targets.hpp"
+
+namespace perdure::fuzz {
+namespace {
+
+constexpr unsigned raw = 1, other_boot = 2, without_undo = 4;
+constexpr std::size_t header_bytes = 144, state_bytes = 640, journal_begin = 128;
+constexpr std::size_t journals = 3, blocks = 6, places = 8;
+
+struct Compact {
+  unsigned char header[header_bytes];
+  std::uint64_t group_job[2];
+  unsigned char state[state_bytes];
+  unsigned char journal[journals][journal_begin];
+  BlockFormat table[blocks];
+  UndoFormat undo[places];
+};
+
+std::uint64_t align_to(std::uint64_t value, std::uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+// Where cache_part.cpp wants things to stand.
+void mend_offsets(PartHeaderFormat& header) {
+  const std::uint64_t bounded = std::uint64_t{1} << 40;
+  const std::uint64_t block = std::clamp<std::uint64_t>(header.block_bytes, 4096, 1 << 20);
+  header.magic = part_magic;
+  header.state_offset = 12288;
+  header.journal_offset = 24576;
+  header.table_offset =
+      align_to(24576 + std::min(header.journal_slots, bounded) * sizeof(JournalFormat), 4096);
+  header.block_offset =
+      align_to(header.table_offset + std::min(header.blocks, bounded) * sizeof(BlockFormat), block);
+}
+
+void mend_journal(JournalFormat& slot) {
+  if (slot.checksum == 0 || slot.length > journal_bytes) return;
+  slot.checksum = crc64(slot.bytes, slot.length, crc64(&slot.offset, 8, slot.length)) | 1;
+}
+
+template <typename Format>
+void put(Bytes& image, std::uint64_t at, const Format& format) {
+  if (at > image.size() || sizeof format > image.size() - at) return;
+  std::memcpy(&image[at], &format, sizeof format);
+}
+
+PartHeaderFormat header_of(const Compact& compact, unsigned how) {
+  PartHeaderFormat header{};
+  std::memcpy(&header, compact.header, sizeof compact.header);
+  std::memcpy(header.path, "/cached", 7);
+  std::memcpy(header.group_job, compact.group_job, sizeof header.group_job);
+  if ((how & raw) != 0) return header;
+  mend_offsets(header);
+  header.checksum = crc64(&header, offsetof(PartHeaderFormat, checksum));
+  return header;
+}
+
+Bytes image_of(const Compact& compact, const PartHeaderFormat& header, unsigned how) {
+  const bool small = header.blocks < 4096 && header.block_bytes < 65536;
+  const std::uint64_t end = header.block_offset + (small ? header.blocks * header.block_bytes : 0);
+  Bytes image(std::min(end, MemoryDevice::bytes_max));
+  put(image, 0, header);
+  put(image, header.state_offset, compact.state);
+  for (std::size_t i = 0; i < std::min<std::uint64_t>(journals, header.journal_slots); ++i) {
+    JournalFormat slot{};
+    std::memcpy(&slot, compact.journal[i], sizeof compact.journal[i]);
+    if ((how & raw) == 0) mend_journal(slot);
+    put(image, header.journal_offset + i * sizeof slot, slot);
+  }
+  for (std::size_t i = 0; i < std::min<std::uint64_t>(blocks, header.blocks); ++i) {
+    put(image, header.table_offset + i * sizeof(BlockFormat), compact.table[i]);
+  }
+  return image;
+}
+
+// The places of the first grains of block 0.
+std::unique_ptr<UndoLog> undo_of(const Compact& compact, const UndoGeometry& geometry) {
+  if (geometry.file_bytes() > MemoryDevice::bytes_max) return nullptr;
+  Bytes image(geometry.file_bytes());
+  for (std::size_t i = 0; i < places && geometry.blocks != 0; ++i) {
+    UndoFormat place = compact.undo[i];
+    const std::uint64_t at = geometry.bytes_offset() + i * geometry.grain_bytes();
+    if (place.checksum != 0) {
+      place.checksum =
+          crc64(image.data() + at, geometry.grain_bytes(), crc64(&place.version, 8)) | 1;
+    }
+    put(image, i * sizeof place, place);
+  }
+  return std::make_unique<UndoLog>(std::make_unique<MemoryDevice>(image), geometry);
+}
+
+const BackingFile& backing_file() {
+  static const ScratchFiles scratch;
+  static const BackingFile backing = [] {
+    scratch.write("cached", {});
+    return BackingFile::open(scratch.path_of("cached"), BackingFile::Access::read_write).take();
+  }();
+  return backing;
+}
+
+bool run_part(std::span<const std::byte> bytes) {
+  Choices choices(bytes);
+  const unsigned how = choices.take(), version = choices.take();
+  Compact compact{};
+  std::memcpy(&compact, choices.rest().data(), std::min(sizeof compact, choices.rest().size()));
+  const Bytes image = image_of(compact, header_of(compact, how), how);
+  auto attached = CachePart::attach(std::make_unique<MemoryDevice>(image));
+  if (!attached.ok()) return false;
+  CachePart& part = *attached.value();
+  const BackingFile& backing = backing_file();
+  part.set_backing(&backing);
+  const bool same_boot = (how & other_boot) == 0;
+  (void)part.unsaved_bytes(same_boot);
+  if (part.in_group() && (how & without_undo) == 0) {
+    auto undo = undo_of(compact, part.undo_geometry());
+    if (undo == nullptr) return false;
+    part.set_undo_log(std::move(undo));
+    if (!part.roll_back(version).ok()) return false;
+  }
+  const bool recovered = part.recover(same_boot).ok();
+  PERDURE_ASSERT(backing.set_size(0).ok());
+  return recovered;
+}
+
+Compact sample(bool in_group) {
+  Compact compact{};
+  PartHeaderFormat header{};
+  header.format_version = part_format_version;
+  header.nodes = 1;
+  header.block_bytes = 1024;
+  header.blocks = blocks;
+  header.journal_slots = journals;
+  std::memcpy(compact.header, &header, sizeof compact.header);
+  compact.group_job[0] = in_group ? 1 : 0;
+  PartStateFormat state{};
+  state.size_bytes = state.visible_bytes = 5000;
+  state.epoch = 2 << owner_bits;
+  state.sized_epochs[0] = 2;
+  state.sizes[0] = 4000;
+  state.touched_blocks = 4;
+  std::memcpy(compact.state, &state, sizeof compact.state);
+  JournalFormat slot{};
+  slot.length = 40;
+  slot.offset = 1000;
+  std::memcpy(compact.journal[0], &slot, sizeof compact.journal[0]);
+  slot.checksum = 1;
+  std::memcpy(compact.journal[1], &slot, sizeof compact.journal[1]);
+  for (std::size_t block = 0; block < 4; ++block) {
+    compact.table[block].state = static_cast<std::uint32_t>(BlockState::present);
+    compact.table[block].dirty[block % 2] = 0xff00ff;
+    compact.table[block].kept[0] = block;
+    compact.table[block].undo = in_group ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < places; ++i) compact.undo[i] = {2 << owner_bits, i % 2, i, {}};
+  return compact;
+}
+
+std::vector<Bytes> part_seeds() {
+  std::vector<Bytes> seeds;
+  for (const bool in_group : {false, true}) {
+    for (const unsigned how : {0U, other_boot}) {
+      const Compact compact = sample(in_group);
+      Bytes seed(2 + sizeof compact);
+      seed[0] = static_cast<std::byte>(how);
+      seed[1] = std::byte{1};
+      std::memcpy(seed.data() + 2, &compact, sizeof compact);
+      seeds.push_back(std::move(seed));
+    }
+  }
+  return seeds;
+}
+
+}  // namespace
+
+const Target part_target = {"part", run_part, part_seeds};
+
+}  // namespace perdure::fuzz

@@ -1,0 +1,193 @@
+#include "pool_image.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checksum.hpp"
+#include "memory_device.hpp"
+#include "object/job_record_format.hpp"
+#include "object/pool.hpp"
+#include "object/state_word.hpp"
+#include "pmem/region_format.hpp"
+
+namespace perdure::fuzz {
+namespace {
+
+constexpr Geometry small{1024, 64, 64, 3};
+
+class RankOf final : public Group {
+ public:
+  explicit RankOf(const ImageWish& wish) : wish_(wish) {}
+  std::uint32_t rank() const override { return wish_.rank; }
+  std::uint32_t ranks() const override { return wish_.ranks; }
+  Status all_max(std::span<std::uint64_t>) override { return Status::success(); }
+
+ private:
+  const ImageWish& wish_;
+};
+
+// Takes values that should be right out of results.
+void must(const Status& status) {
+  PERDURE_ASSERT(status.ok());
+}
+
+template <typename Format>
+bool load(const Bytes& image, std::uint64_t at, Format& format) {
+  if (at > image.size() || sizeof format > image.size() - at) return false;
+  std::memcpy(&format, image.data() + at, sizeof format);
+  return true;
+}
+
+template <typename Format>
+void store(Bytes& image, std::uint64_t at, const Format& format) {
+  std::memcpy(image.data() + at, &format, sizeof format);
+}
+
+bool lies_in(const Bytes& image, std::uint64_t at, std::uint64_t count) {
+  return at <= image.size() && count <= image.size() - at;
+}
+
+// A word whose tag is wrong gets a right one, of the state that its lowest bits choose.
+std::uint64_t mended_word(std::uint64_t word, const SlotBodyFormat& body, Mend how) {
+  auto state = decode_state(word);
+  if (!state) {
+    constexpr SlotState states[] = {SlotState::complete, SlotState::open, SlotState::deleted,
+                                    SlotState::unused};
+    const std::uint64_t number = word >> 22;
+    state = StateWord{states[word & 3], number >> 6, static_cast<std::uint32_t>(number & back_max)};
+  }
+  const std::uint64_t back = body.version - 1 - body.parent;
+  if (how == Mend::lineage && state->state == SlotState::complete) {
+    state->version = body.version & version_max;
+    state->back = body.version == 0 || back > back_max ? 0 : static_cast<std::uint32_t>(back);
+  }
+  return encode_state(*state);
+}
+
+// Makes the tables of an array's copy, and their checksum, fit what the copy holds.
+void mend_table(Bytes& image, ArrayEntry& entry, std::uint64_t block_bytes) {
+  const std::uint64_t blocks = block_count(entry.size_bytes, block_bytes);
+  std::vector<std::uint64_t> table(blocks);
+  for (std::uint64_t block = 0; block < blocks; ++block) {
+    const std::uint64_t begin = block * block_bytes;
+    table[block] = crc64(image.data() + entry.copy_offset(entry.copy) + begin,
+                         std::min(block_bytes, entry.size_bytes - begin));
+  }
+  if (blocks != 0) {
+    std::memcpy(image.data() + entry.table_offset(entry.copy), table.data(), 8 * blocks);
+  }
+  entry.table_checksum = crc64(table.data(), 8 * blocks);
+}
+
+void mend_body(Bytes& image, std::uint64_t at, const RegionHeaderFormat& header,
+               SlotBodyFormat& body) {
+  const std::uint64_t room = header.slot_bytes - sizeof(SlotStateFormat);
+  if (body.body_bytes < sizeof body || body.body_bytes > room) return;
+  body.checksum = crc64(image.data() + at + 8, body.body_bytes - 8);
+  store(image, at, body);
+  const std::span<std::byte> bytes(image.data() + at, room);
+  auto parsed = parse_body(bytes, {.data_offset = header.data_offset,
+                                   .device_bytes = image.size(),
+                                   .block_bytes = header.block_bytes,
+                                   .copies = static_cast<std::uint32_t>(header.slots)});
+  if (!parsed.ok()) return;
+  for (ArrayEntry& entry : parsed.value().arrays) {
+    if (entry.shape.checksums) mend_table(image, entry, header.block_bytes);
+  }
+  build_body(parsed.value(), bytes);
+}
+
+void mend_slot(Bytes& image, std::uint64_t at, const RegionHeaderFormat& header, Mend how) {
+  std::uint64_t word = 0;
+  SlotBodyFormat body;
+  const std::uint64_t body_at = at + sizeof(SlotStateFormat);
+  if (!lies_in(image, at, header.slot_bytes) || !load(image, at, word) ||
+      !load(image, body_at, body)) {
+    return;
+  }
+  mend_body(image, body_at, header, body);
+  store(image, at, mended_word(word, body, how));
+}
+
+VersionedArray* add_array(Pool& pool, const std::string& name, const ArrayShape& shape,
+                          bool compare = false) {
+  ArrayOptions options;
+  options.compare = compare;
+  auto opened = pool.open_array(name, shape, options);
+  PERDURE_ASSERT(opened.ok());
+  return opened.value();
+}
+
+}  // namespace
+
+Bytes make_image(const ImageWish& wish) {
+  auto owned = std::make_unique<MemoryDevice>(std::span<const std::byte>{});
+  MemoryDevice* device = owned.get();
+  Geometry geometry = small;
+  geometry.slots = wish.slots;
+  auto region = format_region(*device, {{{1, 2}}, "fuzz", wish.rank, wish.ranks}, geometry);
+  PERDURE_ASSERT(region.ok());
+  must(format_slots(*device, region.value()));
+  RankOf group(wish);
+  auto pool = Pool::attach(std::move(owned), region.value(), group, {}).take();
+  std::uint64_t iteration = 0;
+  double residual = 1;
+  must(pool->bind_scalar("iteration", &iteration, sizeof iteration));
+  must(pool->bind_scalar("residual", &residual, sizeof residual));
+  const bool checked = wish.checksums;
+  VersionedArray* arrays[] = {
+      add_array(*pool, "u", {ArrayType::float64, ArrayMode::copy, checked, {3, 4}}),
+      add_array(*pool, "p", {ArrayType::int32, ArrayMode::twin, checked, {30}}),
+      add_array(*pool, "x", {ArrayType::byte, ArrayMode::log, checked, {100}}, true),
+      add_array(*pool, "s", {ArrayType::int64, ArrayMode::flush, false, {4}}),
+      add_array(*pool, "e", {ArrayType::int32, ArrayMode::copy, checked, {2, 0}})};
+  PERDURE_ASSERT(pool->restart().ok());
+  for (iteration = 1; iteration <= wish.commits; ++iteration) {
+    for (VersionedArray* array : arrays) {
+      std::memset(array->working(), static_cast<int>(iteration), array->size_bytes());
+    }
+    PERDURE_ASSERT(pool->commit().ok());
+  }
+  if (wish.restores) {
+    must(pool->restore(pool->versions().back().version));
+    PERDURE_ASSERT(pool->commit().ok());
+  }
+  return {device->image().begin(), device->image().end()};
+}
+
+Bytes make_job_record(std::uint32_t ranks) {
+  JobRecordFormat format{};
+  format.magic = job_record_magic;
+  format.format_version = job_record_version;
+  format.ranks = ranks;
+  format.job_id[0] = 1;
+  format.job_id[1] = 2;
+  std::memcpy(format.job_name, "fuzz", 4);
+  Bytes record(sizeof format);
+  std::memcpy(record.data(), &format, sizeof format);
+  mend_job_record(record);
+  return record;
+}
+
+void mend_image(Bytes& image, Mend how) {
+  RegionHeaderFormat header;
+  if (how == Mend::nothing || !load(image, 0, header)) return;
+  header.magic = region_magic;
+  header.checksum = crc64(&header, offsetof(RegionHeaderFormat, checksum));
+  store(image, 0, header);
+  const bool possible = header.slot_bytes >= 256 && header.slot_bytes <= image.size();
+  if (!possible || header.block_bytes == 0) return;
+  for (std::uint64_t slot = 0; slot < std::min<std::uint64_t>(header.slots, slots_max); ++slot) {
+    mend_slot(image, header.slot_offset + slot * header.slot_bytes, header, how);
+  }
+}
+
+void mend_job_record(Bytes& record) {
+  JobRecordFormat format;
+  if (!load(record, 0, format)) return;
+  format.magic = job_record_magic;
+  format.checksum = crc64(&format, offsetof(JobRecordFormat, checksum));
+  store(record, 0, format);
+}
+
+}  // namespace perdure::fuzz

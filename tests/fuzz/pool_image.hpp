@@ -1,0 +1,33 @@
+// Images of a pool's files for fuzzing: how they are made, and how their checksums are made right.
+#pragma once
+
+#include <cstdint>
+
+#include "object/catalogue.hpp"
+#include "targets.hpp"
+
+namespace perdure::fuzz {
+
+struct ImageWish {
+  std::uint32_t rank = 0;
+  std::uint32_t ranks = 1;
+  std::uint32_t slots = 3;
+  unsigned commits = 4;
+  bool restores = false;  // goes back to an older version and commits from there
+  bool checksums = true;
+};
+
+// The file of a rank with an array of each mode and two scalars.
+Bytes make_image(const ImageWish& wish);
+Bytes make_job_record(std::uint32_t ranks);
+
+// How far an image is made right.
+enum class Mend : std::uint8_t {
+  nothing,
+  checksums,  // of header, bodies, and tables; the tags of state words
+  lineage,    // state words of complete slots say what the bodies do as well
+};
+void mend_image(Bytes& image, Mend how);
+void mend_job_record(Bytes& record);
+
+}  // namespace perdure::fuzz
