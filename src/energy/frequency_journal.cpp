@@ -25,11 +25,19 @@ Json json_of(const CapOwner& cap) {
           {"cap_kHz", cap.cap_khz}};
 }
 
+// The parser's own conversion takes 1e300 for a whole number.
+std::uint64_t count_of(const Json& json) {
+  if (!json.is_number_unsigned()) throw std::invalid_argument(json.dump() + " is no count");
+  return json.get<std::uint64_t>();
+}
+
 CapOwner cap_of(const Json& json) {
-  return {{json.at("pid").get<std::int64_t>(), json.at("start_ticks").get<std::uint64_t>(),
-           json.at("pid_namespace").get<std::uint64_t>(), json.at("serial").get<std::uint64_t>(),
+  const std::uint64_t pid = count_of(json.at("pid"));
+  if (pid > (std::uint64_t{1} << 31)) throw std::invalid_argument("a pid is too large");
+  return {{static_cast<std::int64_t>(pid), count_of(json.at("start_ticks")),
+           count_of(json.at("pid_namespace")), count_of(json.at("serial")),
            json.at("lasting").get<bool>()},
-          json.at("cap_kHz").get<std::uint64_t>()};
+          count_of(json.at("cap_kHz"))};
 }
 
 Json json_of(const Limit& limit) {
@@ -37,8 +45,9 @@ Json json_of(const Limit& limit) {
 }
 
 Limit limit_of(const Json& json) {
-  return {json.at("original_kHz").get<std::uint64_t>(),
-          json.at("ours_kHz").get<std::vector<std::uint64_t>>()};
+  Limit limit{count_of(json.at("original_kHz")), {}};
+  for (const Json& khz : json.at("ours_kHz")) limit.ours_khz.push_back(count_of(khz));
+  return limit;
 }
 
 Json json_of(const PolicyRecord& policy) {
@@ -94,7 +103,7 @@ Result<FrequencyJournal> load_journal(const std::string& directory, const std::s
     const Json json = Json::parse(text.value());
     if (json.at("kind") != "perdure-frequency-journal") return damaged(path, "of another kind");
     if (json.at("boot_id") != boot_id) return empty;
-    if (json.at("schema").get<int>() > schema) {
+    if (json.at("schema").get<double>() > schema) {
       return Status(Code::newer_format, path +
                                             " was written by a newer Perdure; restore the "
                                             "frequencies with that one");

@@ -108,7 +108,7 @@ auto parse(const std::string& text, const std::string& name, const std::string& 
   try {
     const Json json = Json::parse(text);
     check_kind(json, kind);
-    if (json.at("schema").get<int>() > schema) {
+    if (json.at("schema").get<double>() > schema) {
       return Status(Code::newer_format, name + " has schema " + json["schema"].dump() +
                                             ", and this Perdure knows 1; use a newer one");
     }

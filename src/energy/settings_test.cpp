@@ -96,6 +96,8 @@ TEST(Profile, that_is_none_is_refused_with_a_sentence) {
   std::string newer = profile_with(point("write", "null", 1, 1, 2, 3));
   newer.replace(newer.find("\"schema\":1"), 10, "\"schema\":2");
   EXPECT_EQ(parse_profile(newer, "it").status().code(), Code::newer_format);
+  newer.replace(newer.find("\"schema\":2"), 10, "\"schema\":1e300");
+  EXPECT_EQ(parse_profile(newer, "it").status().code(), Code::newer_format);
 }
 
 TEST(Plan, has_settings_for_each_level) {
