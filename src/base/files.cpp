@@ -441,6 +441,16 @@ Result<FileHandle> open_application_file(const std::string& path, int flags) {
   return handle;
 }
 
+Result<FileHandle> open_measured(const std::string& path, Access access) {
+  const int fd = open_at(AT_FDCWD, path, open_flags(access));
+  if (fd < 0) return open_failed(AT_FDCWD, path, path, errno);
+  FileHandle handle(fd);
+  struct stat found{};
+  if (::fstat(fd, &found) != 0) return errno_status("fstat " + path, errno);
+  if (!S_ISREG(found.st_mode) && !S_ISBLK(found.st_mode)) return not_regular(path, found.st_mode);
+  return handle;
+}
+
 FileHandle open_kernel_file(const std::string& path, int flags) {
   return FileHandle(open_at(AT_FDCWD, path, flags | O_CLOEXEC));
 }

@@ -119,6 +119,9 @@ Result<FileHandle> open_output(const std::string& path, bool append = false);
 // what N4 says.
 Result<FileHandle> open_application_file(const std::string& path, int flags);
 
+// A regular file or a block device that the user named to be measured.
+Result<FileHandle> open_measured(const std::string& path, Access access);
+
 // A file of /proc or /sys. The handle is -1, and errno set, where it can't be opened.
 FileHandle open_kernel_file(const std::string& path, int flags);
 // All of one, "" where it can't be read.

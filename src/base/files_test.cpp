@@ -173,6 +173,7 @@ TEST_F(Files, whatever_is_no_regular_file_is_an_error_at_once) {
     EXPECT_EQ(open_input(at(name)).status().code(), Code::foreign) << name;
     EXPECT_EQ(open_output(at(name)).status().code(), Code::foreign) << name;
     EXPECT_FALSE(open_application_file(at(name), O_RDWR).ok()) << name;
+    EXPECT_EQ(open_measured(at(name), Access::write).status().code(), Code::foreign) << name;
     EXPECT_NE(own().open_file(name, Access::read).status().message().find(at(name)),
               std::string::npos);
   }
