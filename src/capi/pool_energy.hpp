@@ -39,6 +39,7 @@ class PoolEnergy {
   PoolEnergy(std::string path, Group& group) : path_(std::move(path)), group_(group) {}
   Status open_levels();
   void tell(const std::string& sentence) const;
+  void report(const energy::EnergySession& session, const std::string& path) const;
   void committed(std::uint64_t version);
   double interval_s() const;
 
