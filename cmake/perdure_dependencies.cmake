@@ -1,5 +1,6 @@
 # Libraries that Perdure stands on, each a Debian 12 package:
 #   libisal-dev            CRC-64 at memory speed (and, later, erasure codes)
+#   libsodium-dev          HMAC-SHA-256: who may connect to the servers of cached files
 #   libzstd-dev            frames of memory traces
 #   nlohmann-json3-dev     the device table and JSON lines
 #   libcli11-dev           command lines of the applications and benchmarks
@@ -8,6 +9,7 @@
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 QUIET)

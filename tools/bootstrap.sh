@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 packages=(
   build-essential gcc cmake ninja-build pkg-config git
   python3-venv python3-dev
-  libisal-dev libzstd-dev nlohmann-json3-dev libcli11-dev libgtest-dev
+  libisal-dev libsodium-dev libzstd-dev nlohmann-json3-dev libcli11-dev libgtest-dev
   mpich libmpich-dev openmpi-bin libopenmpi-dev
   gfortran                      # the tests of Fortran's bindings, and perdure-gfortran
   clang-19 llvm-19-dev          # the compiler passes, and perdure-clang

@@ -104,6 +104,7 @@ energy::FrequencyReport cap(std::uint64_t khz, std::optional<std::int64_t> pid) 
 
 nb::list journal_rows() {
   nb::list rows;
+  energy::Processes processes;
   for (const energy::PolicyRecord& policy : value_or_raise(control().journal()).policies) {
     for (const energy::CapOwner& cap : policy.owners) {
       nb::dict row;
@@ -111,7 +112,7 @@ nb::list journal_rows() {
       row["cap_kHz"] = cap.cap_khz;
       row["pid"] = cap.owner.pid;
       row["lasting"] = cap.owner.lasting;
-      row["alive"] = is_alive(cap.owner);
+      row["alive"] = processes.is_alive(cap.owner);
       rows.append(row);
     }
   }

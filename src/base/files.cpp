@@ -141,8 +141,17 @@ Status check_file(int fd, const std::string& path, Trust trust) {
   if (::fstat(fd, &found) != 0) return errno_status("fstat " + path, errno);
   if (trust == Trust::anyone && S_ISREG(found.st_mode)) return Status::success();
   PERDURE_TRY(check_kind(found, path));
+  if (trust == Trust::group) return Status::success();
   PERDURE_TRY(check_owner(found, path));
   return check_writers(found, path);
+}
+
+// Nobody but its owner, root and the group may make names in it, sticky or not.
+Status check_group_directory(const struct stat& found, const std::string& path) {
+  if ((found.st_mode & S_IWOTH) == 0) return Status::success();
+  return {Code::foreign, path + " may be written by every user (mode " + mode_text(found.st_mode) +
+                             "), not only by a group; chmod o-w " + path +
+                             ", or choose another path"};
 }
 
 // N3, of a directory: in a sticky one nobody but their owners removes or renames files.
@@ -151,6 +160,7 @@ Status check_directory(int fd, const std::string& path, Trust trust) {
   if (::fstat(fd, &found) != 0) return errno_status("fstat " + path, errno);
   if (trust == Trust::anyone) return Status::success();
   PERDURE_TRY(check_owner(found, path));
+  if (trust == Trust::group) return check_group_directory(found, path);
   if ((found.st_mode & S_ISVTX) != 0) return Status::success();
   return check_writers(found, path);
 }
@@ -179,7 +189,7 @@ Result<FileHandle> open_linked_directory(const std::string& path, Trust trust) {
   if (!S_ISLNK(link.st_mode)) {
     return Status(Code::invalid_argument, path + " is not a directory; name one");
   }
-  if (trust == Trust::own) PERDURE_TRY(check_owner(link, path));
+  if (trust != Trust::anyone) PERDURE_TRY(check_owner(link, path));
   const int fd = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return errno_status("open directory " + path, errno);
   return FileHandle(fd);
@@ -268,25 +278,29 @@ Result<FileHandle> Directory::open_file(const std::string& name, FileAccess acce
   return checked(opened, name);
 }
 
+// A member's umask would keep the others of a group out.
+int Directory::make_new(const std::string& name) const {
+  const int flags = open_flags(FileAccess::read_write) | O_CREAT | O_EXCL;
+  const int made = open_at(fd(), name, flags, file_mode);
+  if (made < 0 || trust_ != Trust::group || ::fchmod(made, shared_file_mode) == 0) return made;
+  const int failed = errno;
+  ::close(made);
+  errno = failed;
+  return -1;
+}
+
 Result<FileHandle> Directory::create_file(const std::string& name) const {
-  const int made =
-      open_at(fd(), name, open_flags(FileAccess::read_write) | O_CREAT | O_EXCL, file_mode);
+  const int made = make_new(name);
   if (made < 0) return open_failed(fd(), name, path_of(name), errno);
   return FileHandle(made);
 }
 
-Result<FileHandle> Directory::open_or_create(const std::string& name, bool group_writes) const {
-  const int flags = open_flags(FileAccess::read_write);
+Result<FileHandle> Directory::open_or_create(const std::string& name) const {
   for (int attempt = 0; attempt < create_attempts; ++attempt) {
-    const int opened = open_at(fd(), name, flags);
-    if (opened >= 0) {
-      FileHandle handle(opened);
-      PERDURE_TRY(check_file(opened, path_of(name), group_writes ? Trust::anyone : trust_));
-      return handle;
-    }
+    const int opened = open_at(fd(), name, open_flags(FileAccess::read_write));
+    if (opened >= 0) return checked(opened, name);
     if (errno != ENOENT) return open_failed(fd(), name, path_of(name), errno);
-    const mode_t mode = group_writes ? shared_file_mode : file_mode;
-    const int made = open_at(fd(), name, flags | O_CREAT | O_EXCL, mode);
+    const int made = make_new(name);
     if (made >= 0) return FileHandle(made);
     if (errno != EEXIST) return open_failed(fd(), name, path_of(name), errno);
   }
@@ -459,6 +473,16 @@ Result<FileHandle> open_application_file(const std::string& path, int flags) {
     return Status(Code::unsupported,
                   path + " is " + kind_text(found.st_mode) + ", not a regular file");
   }
+  return handle;
+}
+
+Result<FileHandle> open_measured(const std::string& path, FileAccess access) {
+  const int fd = open_at(AT_FDCWD, path, open_flags(access));
+  if (fd < 0) return open_failed(AT_FDCWD, path, path, errno);
+  FileHandle handle(fd);
+  struct stat found{};
+  if (::fstat(fd, &found) != 0) return errno_status("fstat " + path, errno);
+  if (!S_ISREG(found.st_mode) && !S_ISBLK(found.st_mode)) return not_regular(path, found.st_mode);
   return handle;
 }
 

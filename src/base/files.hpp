@@ -10,7 +10,9 @@
 //       what was found is never changed.
 //   N3  What was opened is a regular file with one link. Unless Trust::anyone was asked for, it and
 //       its directory belong to this user or to root, and nobody else may write to them; in a
-//       directory others may make files if it is sticky, as they can't replace ours there.
+//       directory others may make files if it is sticky, as they can't replace ours there. With
+//       Trust::group the directory's group may write it, and its files are any member's: what they
+//       hold is not believed but checked.
 //   N4  No call waits for what it opens: a FIFO, a device or a socket is an error at once.
 //
 // A path's last component may be a link of this user's or root's, if it leads to a directory; links
@@ -32,6 +34,7 @@ namespace perdure {
 
 enum class Trust : std::uint8_t {
   own,     // N3
+  group,   // a directory that an administrator gave to a group; what is made there is 0660
   anyone,  // whoever may write it: the user said so, or it is not read as truth
 };
 
@@ -56,9 +59,8 @@ class Directory {
   Result<FileHandle> open_file(const std::string& name, FileAccess access) const;
   // For reading and writing. Code::wrong_state if there is something under that name.
   Result<FileHandle> create_file(const std::string& name) const;
-  // For files that several processes share and any of them makes. `group_writes`: made 0660, and
-  // members of its group may write it; for directories that an administrator gives to a group.
-  Result<FileHandle> open_or_create(const std::string& name, bool group_writes = false) const;
+  // For files that several processes share and any of them makes.
+  Result<FileHandle> open_or_create(const std::string& name) const;
   // Whole and durable, or as before. Writers at the same time need different `writer`s: the name
   // is NAME.newWRITER meanwhile, and a file of that name is removed first.
   Status replace_file(const std::string& name, std::string_view bytes,
@@ -88,6 +90,7 @@ class Directory {
   Directory(FileHandle handle, std::string path, Trust trust)
       : handle_(std::move(handle)), path_(std::move(path)), trust_(trust) {}
   Result<FileHandle> checked(int fd, const std::string& name) const;
+  int make_new(const std::string& name) const;
 
   FileHandle handle_;
   std::string path_;
@@ -122,6 +125,9 @@ Result<FileHandle> open_output_stream(const std::string& path);
 // The application's own file, with the flags of open(2): whatever the application may open, but for
 // what N4 says.
 Result<FileHandle> open_application_file(const std::string& path, int flags);
+
+// A regular file or a block device that the user named to be measured.
+Result<FileHandle> open_measured(const std::string& path, FileAccess access);
 
 // A file of /proc or /sys. The handle is -1, and errno set, where it can't be opened.
 FileHandle open_kernel_file(const std::string& path, int flags);

@@ -3,6 +3,7 @@
 #include "base/files.hpp"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -62,11 +63,11 @@ class Files : public testing::Test {
 };
 
 // Does it as another user, in a process of its own.
-void as_stranger(const std::function<bool()>& act) {
+void as_stranger(const std::function<bool()>& act, gid_t group = stranger) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    const bool changed = ::setresgid(stranger, stranger, stranger) == 0 &&
+    const bool changed = ::setgroups(0, nullptr) == 0 && ::setresgid(group, group, group) == 0 &&
                          ::setresuid(stranger, stranger, stranger) == 0;
     ::umask(0);
     ::_exit(changed && act() ? 0 : 1);
@@ -172,6 +173,7 @@ TEST_F(Files, whatever_is_no_regular_file_is_an_error_at_once) {
     EXPECT_EQ(open_input(at(name)).status().code(), Code::foreign) << name;
     EXPECT_EQ(open_output(at(name)).status().code(), Code::foreign) << name;
     EXPECT_FALSE(open_application_file(at(name), O_RDWR).ok()) << name;
+    EXPECT_EQ(open_measured(at(name), FileAccess::write).status().code(), Code::foreign) << name;
     EXPECT_NE(own().open_file(name, FileAccess::read).status().message().find(at(name)),
               std::string::npos);
   }
@@ -200,6 +202,38 @@ TEST_F(Files, what_another_user_planted_is_refused_and_named) {
   EXPECT_EQ(Directory::open(link + "/").status().code(), Code::foreign);
   EXPECT_EQ(open_output(file).status().code(), Code::foreign);
   EXPECT_EQ(read("job"), "planted");
+}
+
+TEST_F(Files, a_directory_given_to_a_group_is_shared_by_its_members_and_nobody_else) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to act as members of a group";
+  constexpr gid_t members = 12345;
+  ASSERT_EQ(::chown(root_.c_str(), 0, members), 0);
+  ASSERT_EQ(::chmod(root_.c_str(), 02770), 0);
+  const mode_t before = ::umask(077);
+  EXPECT_TRUE(Directory::open(root_.string(), Trust::group).value().replace_file("f", "x").ok());
+  ::umask(before);
+  EXPECT_EQ(mode("f"), 0660U);
+  const auto take_part = [&] {
+    auto shared = Directory::open(root_.string(), Trust::group);
+    ::umask(077);
+    return shared.ok() && shared.value().open_or_create("f").ok() &&
+           shared.value().open_or_create("theirs").ok() &&
+           ::symlink("/etc/passwd", at("link").c_str()) == 0 &&
+           ::mkfifo(at("fifo").c_str(), 0666) == 0;
+  };
+  as_stranger(take_part, members);
+  EXPECT_EQ(mode("theirs"), 0660U);
+  const auto shared = Directory::open(root_.string(), Trust::group).take();
+  EXPECT_TRUE(shared.open_or_create("theirs").ok());
+  fs::create_hard_link(at("f"), at("second"));
+  for (const char* name : {"link", "fifo", "second"}) {
+    EXPECT_EQ(shared.open_file(name, FileAccess::read).status().code(), Code::foreign) << name;
+    EXPECT_EQ(shared.open_or_create(name).status().code(), Code::foreign) << name;
+  }
+  for (const mode_t wanted : {02777U, 01777U}) {
+    ASSERT_EQ(::chmod(root_.c_str(), wanted), 0);
+    EXPECT_EQ(Directory::open(root_.string(), Trust::group).status().code(), Code::foreign);
+  }
 }
 
 TEST_F(Files, a_link_of_ones_own_to_a_directory_is_fine) {

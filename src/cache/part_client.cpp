@@ -1,12 +1,18 @@
 #include "cache/part_client.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+
+#include "base/clock.hpp"
 
 namespace perdure {
 namespace {
 
 constexpr std::uint32_t connect_wait_ms = 30000;
-constexpr std::uint32_t greeting_answer_wait_ms = 60000;
+constexpr std::uint64_t greeting_wait_ns = 60'000'000'000;
+constexpr unsigned attempts_max = 4;
+constexpr unsigned pause_us = 100'000;
 constexpr std::size_t outstanding_max = 1024;
 constexpr std::uint64_t outstanding_bytes_max = std::uint64_t{4} << 20;
 
@@ -20,8 +26,8 @@ bool is_code(std::int32_t code) {
 
 }  // namespace
 
-Result<std::unique_ptr<PartClient>> PartClient::connect(const ServerAddress& address,
-                                                        const ServiceToken& token) {
+Result<std::unique_ptr<PartClient>> PartClient::try_to_connect(const ServerAddress& address,
+                                                               const ServiceToken& token) {
   auto socket = connect_to(address, connect_wait_ms);
   if (!socket.ok()) {
     return Status(socket.status().code(),
@@ -34,21 +40,53 @@ Result<std::unique_ptr<PartClient>> PartClient::connect(const ServerAddress& add
   return client;
 }
 
+// A server to which strangers connect in crowds gives up who is slow to answer (reception.hpp, E1).
+Result<std::unique_ptr<PartClient>> PartClient::connect(const ServerAddress& address,
+                                                        const ServiceToken& token) {
+  for (unsigned attempt = 1;; ++attempt) {
+    auto client = try_to_connect(address, token);
+    if (client.status().code() != Code::io_error || attempt == attempts_max) return client;
+    ::usleep(attempt * pause_us);
+  }
+}
+
 PartClient::~PartClient() {
   (void)drain();
 }
 
 Status PartClient::greet(const ServiceToken& token) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  GreetingFormat greeting{greeting_magic, protocol_version, 0, {token.words[0], token.words[1]}};
-  iovec piece{&greeting, sizeof greeting};
-  if (const Status sent = send_whole(socket_, &piece, 1); !sent.ok()) return broken(sent);
-  set_receive_wait_ms(socket_, greeting_answer_wait_ms);
-  Outcome outcome;
-  outstanding_.push_back({0, nullptr, &outcome});
-  PERDURE_TRY(receive_answer());
-  set_receive_wait_ms(socket_, 0);
-  return outcome.status;
+  const Status greeted = exchange_proofs(token);
+  if (greeted.ok() || greeted.code() == Code::foreign || greeted.code() == Code::unsupported) {
+    return greeted;
+  }
+  return broken(greeted);
+}
+
+Status PartClient::exchange_proofs(const ServiceToken& token) {
+  const std::uint64_t deadline_ns = monotonic_ns() + greeting_wait_ns;
+  const Status stranger(Code::foreign,
+                        name_ +
+                            " should keep a part of a cached file, but is no process of this "
+                            "job: nothing was sent to it; see who listens there (ss -ltnp), and "
+                            "recover what the node keeps with `perdure cache recover` there");
+  ChallengeFormat challenge;
+  PERDURE_TRY(receive_by(socket_, &challenge, sizeof challenge, deadline_ns));
+  if (challenge.magic != greeting_magic) return stranger;
+  if (challenge.protocol_version != protocol_version) {
+    return {Code::unsupported, "this node's Perdure speaks protocol " +
+                                   std::to_string(protocol_version) + ", and that of " + name_ +
+                                   " speaks " + std::to_string(challenge.protocol_version) +
+                                   "; use one build on all nodes"};
+  }
+  auto greeting = greeting_for(token, name_, challenge);
+  if (!greeting.ok()) return greeting.status();
+  iovec piece{&greeting.value(), sizeof(GreetingFormat)};
+  PERDURE_TRY(send_whole(socket_, &piece, 1));
+  WelcomeFormat welcome;
+  PERDURE_TRY(receive_by(socket_, &welcome, sizeof welcome, deadline_ns));
+  const bool known = is_of_job(token, name_, challenge, greeting.value(), welcome);
+  return known ? Status::success() : stranger;
 }
 
 // Nothing that was asked for will come any more.

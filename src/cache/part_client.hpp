@@ -8,6 +8,8 @@
 //   T2  Whoever waits to send receives answers meanwhile. So client and server are never both in a
 //       send that waits for the other.
 //   T3  After the connection broke, every call says why it did.
+//   T4  Nothing is asked of a server, and nothing sent to it, that has not shown that it knows the
+//       job's token (handshake.hpp).
 //
 // Threads: any; one call at a time, the others wait for it. Failure: Code::io_error names the
 // server; asynchronous writes that were not answered may or may not have been done.
@@ -72,7 +74,10 @@ class PartClient {
   };
 
   PartClient(FileHandle socket, std::string name) : socket_(std::move(socket)), name_(name) {}
+  static Result<std::unique_ptr<PartClient>> try_to_connect(const ServerAddress& address,
+                                                            const ServiceToken& token);
   Status greet(const ServiceToken& token);
+  Status exchange_proofs(const ServiceToken& token);
   Outcome ask(const RequestFormat& request);
   Result<std::uint64_t> ask_for_value(const RequestFormat& request);
   Outcome ask_pointer(Verb verb, int slot, std::uint64_t value);

@@ -17,8 +17,7 @@
 namespace perdure {
 namespace {
 
-constexpr std::uint32_t greeting_wait_ms = 10000;  // S1
-constexpr int rest_ms = 100;                       // after a failure to accept
+constexpr int rest_ms = 100;  // after a failure to accept
 constexpr std::size_t input_bytes = 16384;
 constexpr std::size_t answers_bytes_max = 16384;
 constexpr std::size_t pieces_max = 64;
@@ -63,8 +62,8 @@ void WriteTurns::give(std::unique_ptr<std::byte[]> buffer) {
 // A connection and the thread that serves it.
 class PartServer::Session {
  public:
-  Session(FileHandle socket, PartService& service, WriteTurns& turns, const ServiceToken& token)
-      : socket_(std::move(socket)), service_(service), turns_(turns), token_(token) {
+  Session(FileHandle socket, PartService& service, WriteTurns& turns)
+      : socket_(std::move(socket)), service_(service), turns_(turns) {
     thread_ = std::thread([this] {
       (void)serve();  // why a connection ended is the client's to tell
       if (lock_owner_ != 0) (void)service_.unlock(lock_owner_);  // the client has died
@@ -84,7 +83,6 @@ class PartServer::Session {
 
  private:
   Status serve();
-  Status greet();
   Status serve_one();
   Status serve_read(const RequestFormat& request);
   Status serve_write(const RequestFormat& request);
@@ -97,7 +95,6 @@ class PartServer::Session {
   FileHandle socket_;
   PartService& service_;
   WriteTurns& turns_;
-  const ServiceToken& token_;
   std::atomic<bool> ended_{false};
   // Received and not yet looked at: many small requests come in one piece.
   std::array<std::byte, input_bytes> input_;
@@ -148,30 +145,6 @@ Status PartServer::Session::send_answers() {
   const Status sent = send_whole(socket_, &piece, 1);
   answers_.clear();
   return sent;
-}
-
-// S1.
-Status PartServer::Session::greet() {
-  set_receive_wait_ms(socket_, greeting_wait_ms);
-  GreetingFormat greeting{};
-  PERDURE_TRY(receive(&greeting, sizeof greeting));
-  // Not compared word by word with an early end, which would tell how much of it was right.
-  const std::uint64_t wrong = (greeting.magic ^ greeting_magic) |
-                              (greeting.token[0] ^ token_.words[0]) |
-                              (greeting.token[1] ^ token_.words[1]);
-  if (wrong != 0) return {Code::foreign, "a stranger"};
-  set_receive_wait_ms(socket_, 0);
-  if (greeting.protocol_version == protocol_version) {
-    answer(Status::success(), {0, 0}, 0);
-    return send_answers();
-  }
-  const Status differs(Code::unsupported,
-                       "this node's Perdure speaks protocol " + std::to_string(protocol_version) +
-                           " and the other's " + std::to_string(greeting.protocol_version) +
-                           "; use one build on all nodes");
-  answer(differs, {0, 0}, 0);
-  PERDURE_TRY(send_answers());
-  return differs;
 }
 
 Status PartServer::Session::send_range(std::uint64_t offset, std::uint64_t bytes) {
@@ -240,17 +213,16 @@ Status PartServer::Session::serve_one() {
 }
 
 Status PartServer::Session::serve() {
-  PERDURE_TRY(greet());
   while (true) PERDURE_TRY(serve_one());
 }
 
 PartServer::PartServer(CachePart& part, const ServiceToken& token, FileHandle listener,
                        FileHandle stop, ServerAddress address)
     : service_(part),
-      token_(token),
       listener_(std::move(listener)),
       stop_(std::move(stop)),
-      address_(std::move(address)) {}
+      address_(std::move(address)),
+      reception_(token, text_of(address_)) {}
 
 Result<std::unique_ptr<PartServer>> PartServer::start(CachePart& part, const BackingFile& backing,
                                                       const ServiceToken& token,
@@ -286,17 +258,21 @@ PartServer::~PartServer() {
 }
 
 void PartServer::accept_until_stopped() {
+  std::vector<pollfd> wanted;
   while (true) {
-    std::array<pollfd, 2> wanted{{{stop_.fd(), POLLIN, 0}, {listener_.fd(), POLLIN, 0}}};
-    if (::poll(wanted.data(), wanted.size(), -1) < 0 && errno != EINTR) return;
+    // poll passes over a descriptor of -1.
+    wanted = {{stop_.fd(), POLLIN, 0}, {reception_.has_room() ? listener_.fd() : -1, POLLIN, 0}};
+    reception_.add_to(wanted);
+    if (::poll(wanted.data(), wanted.size(), reception_.poll_ms()) < 0 && errno != EINTR) return;
     if (wanted[0].revents != 0) return;
-    if (wanted[1].revents != 0) accept_all();
+    for (FileHandle& socket : reception_.admit()) begin_session(std::move(socket));
+    if (wanted[1].revents != 0) accept_while_room();
     forget_ended_sessions();
   }
 }
 
-void PartServer::accept_all() {
-  while (true) {
+void PartServer::accept_while_room() {
+  while (reception_.has_room()) {
     auto socket = accept_waiting(listener_);
     if (!socket.ok()) {
       // Out of descriptors, most likely: the connection still waits, and poll would not.
@@ -305,14 +281,14 @@ void PartServer::accept_all() {
       return;
     }
     if (socket.value().fd() < 0) return;
-    begin_session(socket.take());
+    reception_.receive(socket.take());
   }
 }
 
 // A connection for which there is no thread is closed; the client says what that may mean.
 void PartServer::begin_session(FileHandle socket) {
   try {
-    sessions_.push_back(std::make_unique<Session>(std::move(socket), service_, turns_, token_));
+    sessions_.push_back(std::make_unique<Session>(std::move(socket), service_, turns_));
   } catch (const std::system_error&) {
     return;
   }

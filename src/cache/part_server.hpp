@@ -11,9 +11,9 @@
 // `writers_max` write at once, the others wait for their turn, in the kernel.
 //
 // Invariants
-//   S1  A connection that does not present the token within ten seconds is closed unanswered. The
-//       token travels in clear text: it keeps mistakes and other users' processes out, not those
-//       who can read the network of the machine.
+//   S1  A connection has a thread only when its other end has shown that it knows the token
+//       (handshake.hpp); until then the accepting thread keeps it, without waiting for it, among
+//       a bounded number of others and for ten seconds at most (reception.hpp).
 //   S2  Answers have the order of the requests. None is waited for with a turn in hand.
 //   S3  No request can touch what is not the part's (part_service.hpp).
 //   S4  All signals are blocked in these threads: they belong to the program.
@@ -37,14 +37,10 @@
 #include "cache/cache_part.hpp"
 #include "cache/part_service.hpp"
 #include "cache/protocol_format.hpp"
+#include "cache/reception.hpp"
 #include "cache/tcp.hpp"
 
 namespace perdure {
-
-// Random; the same for all processes of the job that have the file open.
-struct ServiceToken {
-  std::uint64_t words[2] = {0, 0};
-};
 
 // Buffers for what is received; whoever has one has a turn to write.
 class WriteTurns {
@@ -81,15 +77,15 @@ class PartServer {
   PartServer(CachePart& part, const ServiceToken& token, FileHandle listener, FileHandle stop,
              ServerAddress address);
   void accept_until_stopped();
-  void accept_all();
+  void accept_while_room();
   void begin_session(FileHandle socket);
   void forget_ended_sessions();
 
   PartService service_;
-  ServiceToken token_;
   FileHandle listener_;
   FileHandle stop_;  // an eventfd, readable when it is time to end
   ServerAddress address_;
+  Reception reception_;  // the accepting thread's
   WriteTurns turns_;
   std::list<std::unique_ptr<Session>> sessions_;  // the accepting thread's while it runs
   std::thread acceptor_;

@@ -11,79 +11,10 @@
 #include <numeric>
 #include <thread>
 
-#include "cache/part_client.hpp"
-#include "cache/scratch_part.hpp"
+#include "cache/served_parts.hpp"
 
 namespace perdure {
 namespace {
-
-constexpr ServiceToken token{{0x1234567890abcdefU, 0xfedcba0987654321U}};
-
-// A file over some nodes, all of them here, and a server for each.
-class Served {
- public:
-  Served(std::uint32_t nodes, LayoutKind kind, const Bytes& bytes, std::uint64_t block_bytes = 4096)
-      : content(bytes) {
-    write_file(directory / "file", bytes);
-    backing = std::make_unique<BackingFile>(
-        must(BackingFile::open(directory / "file", BackingFile::Access::read_write)));
-    layout = make_layout(kind, nodes, block_bytes, bytes.size());
-    for (std::uint32_t node = 0; node < nodes; ++node) {
-      parts.push_back(new_part(directory / ("part" + std::to_string(node)), *backing, node, layout,
-                               bytes.size(), {.blocks = (16U << 20U) / block_bytes}));
-      servers.push_back(must(PartServer::start(*parts.back(), *backing, token, "127.0.0.1")));
-      clients.push_back(connect(node));
-    }
-  }
-  std::unique_ptr<PartClient> connect(std::size_t node = 0) const {
-    return must(PartClient::connect(servers[node]->address(), token));
-  }
-  // Each piece of a range to the client of the node that keeps it.
-  template <typename Function>
-  void for_each_piece(std::uint64_t offset, std::uint64_t bytes, const Function& function) const {
-    for (std::uint64_t done = 0; done < bytes;) {
-      const std::uint64_t run = run_on_node(layout, offset + done, bytes - done);
-      function(*clients[place_of(layout, offset + done).node], offset + done, done, run);
-      done += run;
-    }
-  }
-  Bytes read(std::uint64_t offset, std::uint64_t bytes) const {
-    Bytes got(bytes);
-    for_each_piece(offset, bytes, [&](PartClient& client, auto at, auto done, auto run) {
-      must(client.read(at, got.data() + done, run));
-    });
-    return got;
-  }
-  void write(std::uint64_t offset, const Bytes& from, Acknowledge when) {
-    for_each_piece(offset, from.size(), [&](PartClient& client, auto at, auto done, auto run) {
-      must(client.write(at, from.data() + done, run, when));
-    });
-    if (content.size() < offset + from.size()) content.resize(offset + from.size());
-    std::copy(from.begin(), from.end(), content.begin() + static_cast<std::ptrdiff_t>(offset));
-  }
-  // As a close does: all parts know the size, then write back.
-  void write_back() {
-    for (const auto& client : clients) {
-      must(client->drain());
-      must(client->grow_size(content.size()));
-      (void)must(client->write_back(0, true));
-    }
-  }
-
-  ScratchDirectory directory;
-  Bytes content;
-  std::unique_ptr<BackingFile> backing;
-  Layout layout;
-  std::vector<std::unique_ptr<CachePart>> parts;
-  std::vector<std::unique_ptr<PartServer>> servers;
-  std::vector<std::unique_ptr<PartClient>> clients;
-};
-
-Bytes counted(std::size_t count, unsigned first = 0) {
-  Bytes bytes(count);
-  for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<unsigned char>(first + i * 7);
-  return bytes;
-}
 
 TEST(PartServer, random_reads_and_writes_over_all_layouts_lose_no_byte_nor_the_tail) {
   std::mt19937_64 random(test_seed());
@@ -286,58 +217,6 @@ TEST(PartServer, ranges_of_other_nodes_and_beyond_all_files_are_refused_whole) {
   EXPECT_EQ(served.read(0, 100000), served.content);
 }
 
-// A connection that speaks the protocol by hand.
-class Raw {
- public:
-  Raw(const PartServer& server, const GreetingFormat& greeting)
-      : socket_(must(connect_to(server.address(), 1000))) {
-    set_receive_wait_ms(socket_, 20000);
-    put(&greeting, sizeof greeting);
-  }
-  void put(const void* from, std::size_t bytes) {
-    iovec piece{const_cast<void*>(from), bytes};
-    must(send_whole(socket_, &piece, 1));
-  }
-  // Empty: the connection was closed.
-  std::optional<AnswerFormat> answer() {
-    AnswerFormat got;
-    if (!receive_whole(socket_, &got, sizeof got).ok()) return std::nullopt;
-    Bytes rest(got.message_bytes + got.payload_bytes);
-    must(receive_whole(socket_, rest.data(), rest.size()));
-    return got;
-  }
-
- private:
-  FileHandle socket_;
-};
-
-constexpr GreetingFormat greeting{
-    greeting_magic, protocol_version, 0, {token.words[0], token.words[1]}};
-
-TEST(PartServer, a_wrong_token_closes_the_connection_unanswered) {
-  const Served served(1, LayoutKind::cyclic, counted(100));
-  for (const unsigned word : {0U, 1U}) {
-    ServiceToken wrong = token;
-    wrong.words[word] ^= 1U << 31U;
-    const auto client = PartClient::connect(served.servers[0]->address(), wrong);
-    EXPECT_EQ(client.status().code(), Code::io_error);
-    EXPECT_TRUE(says(client.status(), "127.0.0.1:")) << client.status().message();
-  }
-  GreetingFormat other = greeting;
-  other.magic += 1;
-  EXPECT_FALSE(Raw(*served.servers[0], other).answer());
-  EXPECT_EQ(served.read(0, 100), served.content);
-}
-
-TEST(PartServer, another_version_of_the_protocol_is_told_so) {
-  const Served served(1, LayoutKind::cyclic, counted(100));
-  GreetingFormat newer = greeting;
-  newer.protocol_version = 99;
-  Raw raw(*served.servers[0], newer);
-  EXPECT_EQ(raw.answer().value().code, static_cast<int>(Code::unsupported));
-  EXPECT_FALSE(raw.answer());
-}
-
 TEST(PartServer, oversized_and_unknown_requests_are_answered_and_end_the_connection) {
   const Served served(1, LayoutKind::cyclic, counted(100));
   const auto verb = [](Verb v) { return static_cast<std::uint32_t>(v); };
@@ -345,14 +224,12 @@ TEST(PartServer, oversized_and_unknown_requests_are_answered_and_end_the_connect
        {RequestFormat{verb(Verb::write), 0, 0, payload_bytes_max + 1, 0},
         RequestFormat{verb(Verb::read), 0, 0, ~0ULL, 0}, RequestFormat{99, 0, 0, 0, 0},
         RequestFormat{0, 0, 0, 0, 0}}) {
-    Raw raw(*served.servers[0], greeting);
-    EXPECT_EQ(raw.answer().value().code, 0);
+    Raw raw(*served.servers[0], token);
     raw.put(&request, sizeof request);
     EXPECT_EQ(raw.answer().value().code, static_cast<int>(Code::invalid_argument));
     EXPECT_FALSE(raw.answer());
   }
-  Raw raw(*served.servers[0], greeting);
-  EXPECT_EQ(raw.answer().value().code, 0);
+  Raw raw(*served.servers[0], token);
   const RequestFormat odd{verb(Verb::write), 77, 0, 3, 0};
   raw.put(&odd, sizeof odd);
   raw.put("abc", 3);
@@ -364,8 +241,7 @@ TEST(PartServer, oversized_and_unknown_requests_are_answered_and_end_the_connect
 
 TEST(PartServer, requests_in_any_pieces_are_understood) {
   const Served served(1, LayoutKind::cyclic, counted(100));
-  Raw raw(*served.servers[0], greeting);
-  EXPECT_EQ(raw.answer().value().code, 0);
+  Raw raw(*served.servers[0], token);
   const RequestFormat request{static_cast<std::uint32_t>(Verb::write), 1, 10, 5, 0};
   Bytes all(sizeof request + 5, 'x');
   std::memcpy(all.data(), &request, sizeof request);
@@ -409,7 +285,7 @@ TEST(PartServer, stops_while_clients_are_in_the_middle_of_calls) {
       });
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    Raw half(*served.servers[0], greeting);  // a peer in the middle of a request
+    Raw half(*served.servers[0], token);  // a peer in the middle of a request
     half.put("abc", 3);
     served.servers[0].reset();
     for (std::thread& thread : threads) thread.join();
@@ -479,6 +355,10 @@ TEST(PartServer, a_host_that_is_not_here_is_refused_with_the_remedy) {
   EXPECT_TRUE(says(server.status(), "PERDURE_CACHE_HOST")) << server.status().message();
   const auto own = must(PartServer::start(*served.parts[0], *served.backing, token, ""));
   EXPECT_EQ(own->address().host, own_host());
+  for (const char* every : {"0.0.0.0", "::"}) {
+    const auto refused = PartServer::start(*served.parts[0], *served.backing, token, every);
+    EXPECT_TRUE(says(refused.status(), "every interface")) << refused.status().message();
+  }
 }
 
 TEST(ServerAddress, has_a_text_and_back) {

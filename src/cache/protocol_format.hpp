@@ -1,9 +1,11 @@
 // Protocol format: what travels between a process and the server of another node's part.
 // Little-endian, fixed-width; both ends are one job and one build, which the greeting checks.
 //
-//   client: greeting, then any number of (request, the payload of a write)
-//   server: an answer to the greeting, then one to each request, in order:
-//           (answer, its message, the payload of a read)
+//   server: challenge
+//   client: greeting
+//   server: welcome, or the end of the connection
+//   client: any number of (request, the payload of a write)
+//   server: an answer to each, in order: (answer, its message, the payload of a read)
 //
 // A request that names too many bytes or no verb is answered, and the connection closed: what
 // follows it could not be told apart.
@@ -18,18 +20,35 @@ namespace perdure {
 static_assert(std::endian::native == std::endian::little, "the protocol is little-endian");
 
 constexpr std::uint64_t greeting_magic = 0x0056525345445250U;  // "PRDESRV\0"
-constexpr std::uint32_t protocol_version = 1;
+constexpr std::uint32_t protocol_version = 2;
+constexpr std::size_t nonce_bytes = 32;
+constexpr std::size_t proof_bytes = 32;  // HMAC-SHA-256
 constexpr std::size_t payload_bytes_max = std::size_t{1} << 20;
 constexpr std::size_t message_bytes_max = 1024;
+
+struct ChallengeFormat {
+  std::uint64_t magic;             // greeting_magic
+  std::uint32_t protocol_version;  // perdure::protocol_version
+  std::uint32_t reserved;
+  std::uint8_t nonce[nonce_bytes];  // of the server
+};
+static_assert(sizeof(ChallengeFormat) == 48);
+static_assert(offsetof(ChallengeFormat, nonce) == 16);
 
 struct GreetingFormat {
   std::uint64_t magic;             // greeting_magic
   std::uint32_t protocol_version;  // perdure::protocol_version
   std::uint32_t reserved;
-  std::uint64_t token[2];  // ServiceToken
+  std::uint8_t nonce[nonce_bytes];  // of the client
+  std::uint8_t proof[proof_bytes];  // that it knows the secret (handshake.hpp)
 };
-static_assert(sizeof(GreetingFormat) == 32);
-static_assert(offsetof(GreetingFormat, token) == 16);
+static_assert(sizeof(GreetingFormat) == 80);
+static_assert(offsetof(GreetingFormat, proof) == 48);
+
+struct WelcomeFormat {
+  std::uint8_t proof[proof_bytes];  // that the server knows it too
+};
+static_assert(sizeof(WelcomeFormat) == 32);
 
 enum class Verb : std::uint32_t {
   read = 1,             // bytes from offset on; the payload has them

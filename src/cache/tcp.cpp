@@ -15,6 +15,8 @@
 #include <charconv>
 #include <memory>
 
+#include "base/clock.hpp"
+
 namespace perdure {
 namespace {
 
@@ -45,10 +47,10 @@ void set_wait(int fd, int name, std::uint32_t wait_ms) {
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
-Result<AddressList> resolve(const ServerAddress& address, int flags) {
+Result<AddressList> resolve(const ServerAddress& address) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
-  wanted.ai_flags = flags | AI_NUMERICSERV;
+  wanted.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const int failed =
       ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &wanted, &found);
@@ -102,6 +104,17 @@ void advance(iovec*& pieces, std::size_t& count, std::size_t bytes) {
   pieces->iov_len -= bytes;
 }
 
+Status closed() {
+  return {Code::io_error, "the connection was closed"};
+}
+
+bool is_every_interface(const sockaddr* address) {
+  if (address->sa_family == AF_INET6) {
+    return IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+  }
+  return reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr == htonl(INADDR_ANY);
+}
+
 }  // namespace
 
 std::string text_of(const ServerAddress& address) {
@@ -122,7 +135,7 @@ Result<ServerAddress> parse_address(std::string_view text) {
 }
 
 std::string own_host() {
-  std::string host = "127.0.0.1";
+  std::string host = loopback_host;
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return host;
   for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next) {
@@ -142,10 +155,16 @@ std::string own_host() {
 
 Result<FileHandle> listen_at(const std::string& host, ServerAddress& address) {
   address = {host, 0};
-  auto places = resolve(address, AI_PASSIVE);
+  auto places = resolve(address);
   if (!places.ok()) return places.status();
   int error = EADDRNOTAVAIL;
   for (const addrinfo* at = places.value().get(); at != nullptr; at = at->ai_next) {
+    if (is_every_interface(at->ai_addr)) {
+      return Status(Code::invalid_argument,
+                    "PERDURE_CACHE_HOST=" + host +
+                        " stands for every interface of this node; name "
+                        "the address of the one that the job's other nodes use");
+    }
     FileHandle handle(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (handle.fd() >= 0 && ::bind(handle.fd(), at->ai_addr, at->ai_addrlen) == 0 &&
         ::listen(handle.fd(), SOMAXCONN) == 0) {
@@ -172,7 +191,7 @@ Result<FileHandle> accept_waiting(const FileHandle& listener) {
 }
 
 Result<FileHandle> connect_to(const ServerAddress& address, std::uint32_t wait_ms) {
-  auto places = resolve(address, 0);
+  auto places = resolve(address);
   if (!places.ok()) return places.status();
   int error = EADDRNOTAVAIL;
   for (const addrinfo* at = places.value().get(); at != nullptr; at = at->ai_next) {
@@ -221,7 +240,7 @@ Result<std::size_t> receive_some(const FileHandle& socket, void* to, std::size_t
   while (true) {
     const ssize_t got = ::recv(socket.fd(), to, bytes, 0);
     if (got > 0) return static_cast<std::size_t>(got);
-    if (got == 0) return Status(Code::io_error, "the connection was closed");
+    if (got == 0) return closed();
     if (errno != EINTR) return errno_status("receive", errno);
   }
 }
@@ -233,6 +252,35 @@ Status receive_whole(const FileHandle& socket, void* to, std::size_t bytes) {
     if (!got.ok()) return got.status();
     place += got.value();
     bytes -= got.value();
+  }
+  return Status::success();
+}
+
+Result<Moved> receive_now(const FileHandle& socket, void* to, std::size_t bytes) {
+  while (true) {
+    const ssize_t got = ::recv(socket.fd(), to, bytes, MSG_DONTWAIT);
+    if (got > 0) return Moved{static_cast<std::size_t>(got), false};
+    if (got == 0) return closed();
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return Moved{0, true};
+    if (errno != EINTR) return errno_status("receive", errno);
+  }
+}
+
+Status receive_by(const FileHandle& socket, void* to, std::size_t bytes,
+                  std::uint64_t deadline_ns) {
+  auto* place = static_cast<std::byte*>(to);
+  while (bytes != 0) {
+    auto moved = receive_now(socket, place, bytes);
+    if (!moved.ok()) return moved.status();
+    place += moved.value().bytes;
+    bytes -= moved.value().bytes;
+    if (!moved.value().again) continue;
+    const std::uint64_t now_ns = monotonic_ns();
+    if (now_ns >= deadline_ns) return {Code::busy, "no answer within the time for one"};
+    pollfd wanted{socket.fd(), POLLIN, 0};
+    const std::uint64_t left_ms = (deadline_ns - now_ns) / 1'000'000 + 1;
+    const int ready = ::poll(&wanted, 1, static_cast<int>(std::min<std::uint64_t>(left_ms, 60000)));
+    if (ready < 0 && errno != EINTR) return errno_status("poll", errno);
   }
   return Status::success();
 }
@@ -249,10 +297,6 @@ Result<Ready> await_either(const FileHandle& socket) {
 
 void shut_down(const FileHandle& socket) {
   (void)::shutdown(socket.fd(), SHUT_RDWR);
-}
-
-void set_receive_wait_ms(const FileHandle& socket, std::uint32_t wait_ms) {
-  set_wait(socket.fd(), SO_RCVTIMEO, wait_ms);
 }
 
 }  // namespace perdure

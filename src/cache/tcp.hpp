@@ -29,10 +29,14 @@ constexpr std::size_t address_text_bytes = 64;
 std::string text_of(const ServerAddress& address);
 Result<ServerAddress> parse_address(std::string_view text);
 
-// The first IPv4 address of an interface that is up and no loopback, else 127.0.0.1.
+// For processes of this node only.
+constexpr const char* loopback_host = "127.0.0.1";
+
+// The first IPv4 address of an interface that is up and no loopback, else loopback_host.
 std::string own_host();
 
-// A socket that listens at `host`, on a port that the system chooses: address.port.
+// A socket that listens at `host`, on a port that the system chooses: address.port. An address that
+// stands for all interfaces is refused.
 Result<FileHandle> listen_at(const std::string& host, ServerAddress& address);
 // The next connection that waits, or fd -1: there is none now.
 Result<FileHandle> accept_waiting(const FileHandle& listener);
@@ -50,6 +54,10 @@ Status send_whole(const FileHandle& socket, iovec* pieces, std::size_t count);
 // At least one byte, at most `bytes`; waits for it. An orderly end is an error too.
 Result<std::size_t> receive_some(const FileHandle& socket, void* to, std::size_t bytes);
 Status receive_whole(const FileHandle& socket, void* to, std::size_t bytes);
+// What is there now, at most `bytes`. An end is an error.
+Result<Moved> receive_now(const FileHandle& socket, void* to, std::size_t bytes);
+// As receive_whole(); Code::busy if not all came by then, of a monotonic clock.
+Status receive_by(const FileHandle& socket, void* to, std::size_t bytes, std::uint64_t deadline_ns);
 
 struct Ready {
   bool to_receive = false;
@@ -60,8 +68,5 @@ Result<Ready> await_either(const FileHandle& socket);
 
 // Ends both directions: whoever waits in another thread returns.
 void shut_down(const FileHandle& socket);
-
-// How long a receive may wait; 0: for ever.
-void set_receive_wait_ms(const FileHandle& socket, std::uint32_t wait_ms);
 
 }  // namespace perdure

@@ -48,10 +48,13 @@ void PoolEnergy::attach(const std::shared_ptr<PoolEnergy>& energy, PoolOptions& 
 }
 
 PoolEnergy::~PoolEnergy() {
-  energy::report_session(*session_, path_, group_.rank());
-  for (const Level& level : levels_) {
-    energy::report_session(*level.session, level.plan.path, group_.rank());
-  }
+  report(*session_, path_);
+  for (const Level& level : levels_) report(*level.session, level.plan.path);
+}
+
+void PoolEnergy::report(const energy::EnergySession& session, const std::string& path) const {
+  const Status reported = energy::report_session(session, path, group_.rank());
+  if (!reported.ok()) tell("PERDURE_ENERGY_REPORT: " + reported.message());
 }
 
 Status PoolEnergy::set_pool(Pool& pool) {

@@ -42,6 +42,7 @@ class PoolEnergy {
   Status open_levels();
   Status check_level(const Level& level, std::uint64_t next_version) const;
   void tell(const std::string& sentence) const;
+  void report(const energy::EnergySession& session, const std::string& path) const;
   void committed(std::uint64_t version);
   double interval_s() const;
 

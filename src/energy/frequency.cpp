@@ -133,9 +133,25 @@ std::optional<Write> plan_write(Sysfs& sysfs, PolicyRecord& policy, Limit& limit
   return Write{&policy, &limit, file, *now, wanted_khz, &report};
 }
 
+// F6: the journal may be a stranger's, what the machine offers is not. False: the policy is gone.
+bool bound_to_machine(Sysfs& sysfs, PolicyRecord& policy) {
+  const auto least = read_number(sysfs, path_of(policy.name, "cpuinfo_min_freq"));
+  const auto most = read_number(sysfs, path_of(policy.name, "cpuinfo_max_freq"));
+  if (!least || !most || *least > *most) return false;
+  for (std::uint64_t* khz : {&policy.max.original_khz, &policy.min.original_khz}) {
+    *khz = std::clamp(*khz, *least, *most);
+  }
+  for (CapOwner& owner : policy.owners) owner.cap_khz = std::clamp(owner.cap_khz, *least, *most);
+  return true;
+}
+
 // Both limits of a policy, in the order of F3.
 void plan_policy(Sysfs& sysfs, PolicyRecord& policy, PolicyReport& report,
                  std::vector<Write>& writes) {
+  if (!bound_to_machine(sysfs, policy)) {
+    report.reason = "the policy has vanished";
+    return;
+  }
   const std::uint64_t max_khz = least_cap(policy, policy.max.original_khz);
   const std::uint64_t min_khz = std::min(policy.min.original_khz, max_khz);
   const auto min = plan_write(sysfs, policy, policy.min, "scaling_min_freq", min_khz, report);
@@ -157,15 +173,23 @@ bool is_settled(Sysfs& sysfs, const PolicyRecord& policy) {
 }
 
 void drop_dead_owners(FrequencyJournal& journal) {
+  Processes processes;
   for (PolicyRecord& policy : journal.policies) {
-    std::erase_if(policy.owners, [](const CapOwner& cap) { return !is_alive(cap.owner); });
+    std::erase_if(policy.owners,
+                  [&](const CapOwner& cap) { return !processes.is_alive(cap.owner); });
   }
 }
 
-std::string boost_path_of(Sysfs& sysfs) {
-  for (const char* path :
-       {"sys/devices/system/cpu/cpufreq/boost", "sys/devices/system/cpu/intel_pstate/no_turbo"}) {
-    if (sysfs.read(path).ok()) return path;
+const char* path_of(BoostKnob knob) {
+  return knob == BoostKnob::cpufreq ? "sys/devices/system/cpu/cpufreq/boost"
+                                    : "sys/devices/system/cpu/intel_pstate/no_turbo";
+}
+
+// The knob that this machine has, of those that are known.
+Boost find_boost(Sysfs& sysfs) {
+  for (const BoostKnob knob : {BoostKnob::cpufreq, BoostKnob::intel_pstate}) {
+    const auto value = read_number(sysfs, path_of(knob));
+    if (value && *value <= 1) return {knob, *value};
   }
   return {};
 }
@@ -262,13 +286,14 @@ void FrequencyControl::add_owner(FrequencyJournal& journal, const Owner& owner, 
   }
 }
 
-Status FrequencyControl::settle(FrequencyJournal& journal, FrequencyReport& report) {
+Status FrequencyControl::settle(const Directory& directory, FrequencyJournal& journal,
+                                FrequencyReport& report) {
   std::vector<Write> writes;
   for (const PolicyRecord& policy : journal.policies) report_of(report, policy.name);
   for (PolicyRecord& policy : journal.policies) {
     plan_policy(sysfs_, policy, report_of(report, policy.name), writes);
   }
-  PERDURE_TRY(store_journal(directory_, journal));             // 1
+  PERDURE_TRY(store_journal(directory, journal));              // 1
   for (const Write& write : writes) carry_out(sysfs_, write);  // 2
   for (PolicyReport& about : report.policies) {
     about.applied_khz = read_number(sysfs_, path_of(about.policy, "scaling_max_freq"));
@@ -276,15 +301,16 @@ Status FrequencyControl::settle(FrequencyJournal& journal, FrequencyReport& repo
   check_boost(journal, report);
   std::erase_if(journal.policies,
                 [&](const PolicyRecord& policy) { return is_settled(sysfs_, policy); });
-  return store_journal(directory_, journal);  // 3
+  return store_journal(directory, journal);  // 3
 }
 
 void FrequencyControl::check_boost(const FrequencyJournal& journal, FrequencyReport& report) {
-  if (journal.boost_path.empty()) return;
-  const std::string now = read_text(sysfs_, journal.boost_path);
-  if (now == journal.boost) return;
-  report.boost = "/" + journal.boost_path + " was " + journal.boost +
-                 " when the clock was capped and is " + now + ": somebody else changed it";
+  const Boost now = find_boost(sysfs_);
+  const Boost& before = journal.boost;
+  if (now.knob == BoostKnob::none || now.knob != before.knob || now.value == before.value) return;
+  report.boost = std::string("/") + path_of(now.knob) + " was " + std::to_string(before.value) +
+                 " when the clock was capped and is " + std::to_string(now.value) +
+                 ": somebody else changed it";
 }
 
 template <typename Change>
@@ -295,18 +321,16 @@ FrequencyReport FrequencyControl::change(const Change& change_owners) {
     report.reason = lock.status().message();
     return report;
   }
-  auto journal = load_journal(directory_, boot_id());
+  const Directory& directory = lock.value().directory();
+  auto journal = load_journal(directory, boot_id());
   if (!journal.ok()) {
     report.reason = journal.status().message();
     return report;
   }
-  if (journal.value().policies.empty()) {
-    journal.value().boost_path = boost_path_of(sysfs_);
-    journal.value().boost = read_text(sysfs_, journal.value().boost_path);
-  }
+  if (journal.value().policies.empty()) journal.value().boost = find_boost(sysfs_);
   drop_dead_owners(journal.value());
   change_owners(journal.value(), report);
-  const Status settled = settle(journal.value(), report);
+  const Status settled = settle(directory, journal.value(), report);
   if (!settled.ok()) report.reason = settled.message();
   return report;
 }
@@ -349,7 +373,10 @@ FrequencyReport FrequencyControl::restore_stale() {
 }
 
 Result<FrequencyJournal> FrequencyControl::journal() {
-  return load_journal(directory_, boot_id());
+  const auto directory = Directory::open(directory_, Trust::group);
+  if (directory.status().code() == Code::not_found) return FrequencyJournal{boot_id(), {}, {}};
+  if (!directory.ok()) return directory.status();
+  return load_journal(directory.value(), boot_id());
 }
 
 void FrequencyControl::measure_effect(FrequencyReport& report) {

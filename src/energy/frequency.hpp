@@ -13,6 +13,9 @@
 //   F3  min is lowered before max, and raised after it, so that min <= max at every moment.
 //   F4  Owners that died are dropped by whoever comes next.
 //   F5  A cap never raises a limit.
+//   F6  Whatever the journal says, nothing is written but scaling_min_freq and scaling_max_freq of
+//       policies, values from cpuinfo_min_freq to cpuinfo_max_freq. So who may write the journal
+//       makes root do no more than what the two files let himself do.
 //
 // Threads: any; processes and threads exclude each other by the lock of the state directory.
 // Failure: never one of the caller's work. What was not applied is in the report, with the reason
@@ -89,7 +92,7 @@ class FrequencyControl {
   FrequencyReport change(const Change& change_owners);
   void add_owner(FrequencyJournal& journal, const Owner& owner, std::uint64_t khz,
                  FrequencyReport& report);
-  Status settle(FrequencyJournal& journal, FrequencyReport& report);
+  Status settle(const Directory& directory, FrequencyJournal& journal, FrequencyReport& report);
   void check_boost(const FrequencyJournal& journal, FrequencyReport& report);
   std::string boot_id();
   bool has_state() const;

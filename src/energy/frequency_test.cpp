@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "energy/fake/fake_tree.hpp"
-#include "energy/state_directory.hpp"
 
 namespace perdure::energy {
 namespace {
@@ -217,16 +216,6 @@ TEST_P(EachMachine, refuses_a_journal_that_is_none_and_leaves_it) {
   EXPECT_NE(report.reason.find("is no journal"), std::string::npos);
   EXPECT_EQ(max(), most_);
   EXPECT_FALSE(journal_is_gone());
-}
-
-TEST_P(EachMachine, does_not_write_outside_of_the_policies_whatever_the_journal_says) {
-  std::filesystem::create_directories(root_ + "/state");
-  tree().set("state/frequency.json",
-             R"({"schema":1,"kind":"perdure-frequency-journal",
-                "boot_id":"11111111-2222-3333-4444-555555555555","boost_path":"","boost":"",
-                "policies":[{"name":"policy0/../../x","max":{"original_kHz":1,"ours_kHz":[]},
-                "min":{"original_kHz":1,"ours_kHz":[]},"owners":[]}]})");
-  EXPECT_NE(control_.restore_stale().reason.find("is no policy"), std::string::npos);
 }
 
 TEST(FakeTree, refuses_what_a_kernel_refuses) {

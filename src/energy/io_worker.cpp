@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "base/clock.hpp"
+#include "base/files.hpp"
 
 namespace perdure::energy {
 namespace {
@@ -174,15 +175,22 @@ Result<std::unique_ptr<IoWorker>> IoWorker::prepare(const IoRequest& request) {
 
 IoWorker::~IoWorker() {
   if (buffer_ != nullptr) ::munmap(buffer_, chunk_bytes);
-  if (fd_ >= 0) ::close(fd_);
+}
+
+Status IoWorker::set_direct() {
+  const int flags = ::fcntl(file_.fd(), F_GETFL);
+  if (flags >= 0 && ::fcntl(file_.fd(), F_SETFL, flags | O_DIRECT) == 0) return Status::success();
+  return errno_status("direct I/O of " + request_.path, errno);
 }
 
 Status IoWorker::open() {
   const bool writes = request_.kind == IoKind::write;
-  const int create = writes && request_.create ? O_CREAT | O_TRUNC : 0;
-  const int flags = (writes ? O_WRONLY : O_RDONLY) | create | (request_.direct ? O_DIRECT : 0);
-  fd_ = ::open(request_.path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd_ < 0) return errno_status("open " + request_.path, errno);
+  auto opened = writes && request_.create
+                    ? create_file(request_.path, Trust::anyone)
+                    : open_measured(request_.path, writes ? FileAccess::write : FileAccess::read);
+  if (!opened.ok()) return opened.status();
+  file_ = opened.take();
+  if (request_.direct) PERDURE_TRY(set_direct());
   void* memory = ::mmap(nullptr, chunk_bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) return errno_status("allocate a buffer", errno);
@@ -192,7 +200,7 @@ Status IoWorker::open() {
     std::memcpy(buffer_ + i, &word, sizeof word);
   }
   if (!writes && !request_.direct) {
-    const int failed = ::posix_fadvise(fd_, static_cast<off_t>(request_.offset),
+    const int failed = ::posix_fadvise(file_.fd(), static_cast<off_t>(request_.offset),
                                        static_cast<off_t>(request_.bytes), POSIX_FADV_DONTNEED);
     if (failed != 0) return errno_status("drop the pages of " + request_.path, failed);
   }
@@ -216,13 +224,13 @@ Status IoWorker::transfer() {
         static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, request_.bytes - done));
     const auto at = static_cast<off_t>(request_.offset + done);
     const ssize_t moved =
-        writes ? ::pwrite(fd_, buffer_, count, at) : ::pread(fd_, buffer_, count, at);
+        writes ? ::pwrite(file_.fd(), buffer_, count, at) : ::pread(file_.fd(), buffer_, count, at);
     if (moved < 0 && errno == EINTR) continue;
     if (moved < 0) return errno_status((writes ? "write " : "read ") + request_.path, errno);
     if (moved == 0) return {Code::io_error, request_.path + " ends too early"};
     done += static_cast<std::uint64_t>(moved);
   }
-  if (writes && request_.sync && ::fsync(fd_) != 0) {
+  if (writes && request_.sync && ::fsync(file_.fd()) != 0) {
     return errno_status("sync " + request_.path, errno);
   }
   return Status::success();

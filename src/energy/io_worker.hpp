@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_handle.hpp"
 #include "base/io_permit.hpp"
 #include "base/status.hpp"
 
@@ -26,7 +27,7 @@ struct IoRequest {
   std::uint64_t bytes = 0;   // a multiple of 4096
   bool direct = false;
   bool sync = true;    // after writing, within the time
-  bool create = true;  // a file of its own; false: what is there is written over
+  bool create = true;  // a new file of its own; false: what is there is written over
   std::uint64_t seed = 1;
 };
 
@@ -49,11 +50,12 @@ class IoWorker {
  private:
   explicit IoWorker(const IoRequest& request) : request_(request) {}
   Status open();
+  Status set_direct();
   Status transfer();
   void stamp(std::uint64_t position);
 
   IoRequest request_;
-  int fd_ = -1;
+  FileHandle file_;
   std::byte* buffer_ = nullptr;
 };
 

@@ -1,21 +1,29 @@
 #include "energy/owner.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
-#include <fstream>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
 #include <sstream>
+#include <string_view>
+
+#include "base/files.hpp"
 
 namespace perdure::energy {
 namespace {
 
-// Field 22 of /proc/PID/stat; the name in field 2 may hold spaces and parentheses. 0: no process,
+// The namespace of processes that the kernel begins with (PROC_PID_INIT_INO in its proc_ns.h).
+// Processes of all others are seen from it, and from no other.
+constexpr std::uint64_t first_namespace = 0xeffffffcU;
+
+// Field 22 of PROC/PID/stat; the name in field 2 may hold spaces and parentheses. 0: no process,
 // or one that is dead and was not waited for.
-std::uint64_t start_ticks_of(std::int64_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  std::getline(file, line);
+std::uint64_t start_ticks_of(const std::string& proc, std::int64_t pid) {
+  const std::string line = read_kernel_text(proc + "/" + std::to_string(pid) + "/stat");
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return 0;
   std::istringstream fields(line.substr(name_end + 1));
@@ -29,9 +37,25 @@ std::uint64_t start_ticks_of(std::int64_t pid) {
   return ticks;
 }
 
-std::uint64_t own_namespace() {
-  struct stat status{};
-  return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+// The number in "pid:[4026531836]"; 0, and errno set, where it can't be read.
+std::uint64_t namespace_of(const std::string& proc, const std::string& process) {
+  constexpr std::string_view begin = "pid:[";
+  std::array<char, 64> text{};
+  const std::string path = proc + "/" + process + "/ns/pid";
+  const ssize_t length = ::readlink(path.c_str(), text.data(), text.size());
+  if (length < 0) return 0;
+  const std::string_view target(text.data(), static_cast<std::size_t>(length));
+  errno = EINVAL;
+  if (!target.starts_with(begin)) return 0;
+  std::uint64_t number = 0;
+  const char* end = target.data() + target.size();
+  const auto read = std::from_chars(target.data() + begin.size(), end, number);
+  return read.ec == std::errc() && read.ptr + 1 == end && *read.ptr == ']' ? number : 0;
+}
+
+bool is_number(const std::string& name) {
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char letter) { return std::isdigit(letter) != 0; });
 }
 
 }  // namespace
@@ -44,14 +68,35 @@ Owner this_process() {
 }
 
 Owner process_of(std::int64_t pid) {
-  const std::uint64_t ticks = start_ticks_of(pid);
+  const std::uint64_t ticks = start_ticks_of("/proc", pid);
   if (ticks == 0) return {};
-  return {pid, ticks, own_namespace(), 0, false};
+  return {pid, ticks, namespace_of("/proc", "self"), 0, false};
 }
 
-bool is_alive(const Owner& owner) {
-  if (owner.lasting || owner.pid_namespace != own_namespace()) return true;
-  return start_ticks_of(owner.pid) == owner.start_ticks;
+// Each namespace has a first process as long as it has any, and that one doesn't come or go while
+// the others are looked at. Process 1 is what a mount with hidepid hides from all but root.
+std::optional<std::set<std::uint64_t>> Processes::find_namespaces() const {
+  if (namespace_of(proc_, "self") != first_namespace) return std::nullopt;
+  if (namespace_of(proc_, "1") != first_namespace) return std::nullopt;
+  std::set<std::uint64_t> found;
+  for (const std::string& name : kernel_names(proc_)) {
+    if (!is_number(name)) continue;
+    const std::uint64_t number = namespace_of(proc_, name);
+    if (number == 0 && errno != ENOENT && errno != ESRCH) return std::nullopt;
+    found.insert(number);
+  }
+  if (!found.contains(first_namespace)) return std::nullopt;  // the folder could not be read
+  return found;
+}
+
+bool Processes::is_alive(const Owner& owner) {
+  if (owner.lasting) return true;
+  if (owner.pid_namespace == namespace_of(proc_, "self")) {
+    return start_ticks_of(proc_, owner.pid) == owner.start_ticks;
+  }
+  if (!looked_) namespaces_ = find_namespaces();
+  looked_ = true;
+  return !namespaces_ || namespaces_->contains(owner.pid_namespace);
 }
 
 }  // namespace perdure::energy

@@ -1,13 +1,10 @@
 #include "energy/session.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
+#include "base/files.hpp"
 #include "base/key_values.hpp"
 #include "energy/state_directory.hpp"
 
@@ -131,9 +128,9 @@ Result<Configured> configured_session(const std::string& path) {
   return configured;
 }
 
-void report_session(const EnergySession& session, const std::string& path, std::uint32_t rank) {
+Status report_session(const EnergySession& session, const std::string& path, std::uint32_t rank) {
   const std::string file = environment("PERDURE_ENERGY_REPORT");
-  if (file.empty()) return;
+  if (file.empty()) return Status::success();
   const SessionFacts facts = session.facts();
   const nlohmann::ordered_json line{{"path", path},
                                     {"rank", rank},
@@ -147,14 +144,10 @@ void report_session(const EnergySession& session, const std::string& path, std::
                                     {"not_applied", facts.not_applied}};
   const std::string text =
       line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const auto opened = open_output(file, true);
+  if (!opened.ok()) return opened.status();
   // One write at the end of the file: the lines of several ranks don't mix.
-  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (fd < 0) return;
-  ssize_t written = 0;
-  do {
-    written = ::write(fd, text.data(), text.size());
-  } while (written < 0 && errno == EINTR);
-  ::close(fd);
+  return write_all(opened.value(), file, text);
 }
 
 }  // namespace perdure::energy

@@ -84,6 +84,6 @@ struct Configured {
 Result<Configured> configured_session(const std::string& path);
 
 // Appends what a session did to $PERDURE_ENERGY_REPORT, if that is set.
-void report_session(const EnergySession& session, const std::string& path, std::uint32_t rank);
+Status report_session(const EnergySession& session, const std::string& path, std::uint32_t rank);
 
 }  // namespace perdure::energy

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "energy/state_directory.hpp"
+#include "base/files.hpp"
 
 namespace perdure::energy {
 namespace {
@@ -13,6 +13,7 @@ using Json = nlohmann::json;
 
 constexpr int schema = 1;
 constexpr unsigned writers_max = 4096;
+constexpr std::uint64_t file_bytes_max = std::uint64_t{64} << 20U;
 
 class Wrong : public std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -119,9 +120,10 @@ auto parse(const std::string& text, const std::string& name, const std::string& 
 }
 
 Result<std::string> text_of(const std::string& path) {
-  auto text = read_file(path);
-  if (!text.ok()) return text;
-  if (text.value().empty()) return Status(Code::not_found, path + " is empty or does not exist");
+  auto file = open_input(path);
+  if (!file.ok()) return file.status();
+  auto text = read_rest(file.value(), path, file_bytes_max);
+  if (text.ok() && text.value().empty()) return Status(Code::not_found, path + " is empty");
   return text;
 }
 

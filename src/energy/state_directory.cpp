@@ -1,12 +1,9 @@
 #include "energy/state_directory.hpp"
 
-#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -18,7 +15,7 @@
 namespace perdure::energy {
 namespace {
 
-constexpr const char* lock_name = "/lock";
+constexpr const char* lock_name = "lock";
 
 bool may_use(const std::string& directory) {
   struct stat status{};
@@ -29,34 +26,20 @@ bool may_use(const std::string& directory) {
   return ::geteuid() == 0 && ::access(parent.c_str(), W_OK | X_OK) == 0;
 }
 
-// In /dev/shm everybody may make a directory of any name: it must be this user's own.
-Status make_directory(const std::string& directory) {
-  if (::mkdir(directory.c_str(), 0700) == 0) return Status::success();
-  if (errno != EEXIST) return errno_status("make " + directory, errno);
+// As take() makes it; an administrator's has another mode, and stays.
+bool was_made_here(const Directory& directory) {
   struct stat status{};
-  if (::lstat(directory.c_str(), &status) != 0) return errno_status("stat " + directory, errno);
-  const bool shared = directory.find("/dev/shm/") != std::string::npos;
-  if (!S_ISDIR(status.st_mode) || (shared && status.st_uid != ::geteuid())) {
-    return {Code::foreign, directory +
-                               " is not a directory of this user; have it removed, or "
-                               "set PERDURE_ENERGY_STATE to another one"};
-  }
-  return Status::success();
-}
-
-// As make_directory() makes it; an administrator's has another mode, and stays.
-bool was_made_here(const std::string& directory) {
-  struct stat status{};
-  return ::lstat(directory.c_str(), &status) == 0 && status.st_uid == ::geteuid() &&
+  return ::fstat(directory.fd(), &status) == 0 && status.st_uid == ::geteuid() &&
          (status.st_mode & 07777U) == 0700;
 }
 
-// The file behind `fd` is still the one with that name.
-bool is_same_file(int fd, const std::string& path) {
-  struct stat held{};
-  struct stat named{};
-  return ::fstat(fd, &held) == 0 && ::stat(path.c_str(), &named) == 0 &&
-         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+// The lock's file in the directory as it is now; its handle is -1 where both go at this moment.
+Result<FileHandle> open_lock(const Result<Directory>& directory) {
+  if (directory.status().code() == Code::not_found) return FileHandle();
+  if (!directory.ok()) return directory.status();
+  auto file = directory.value().open_or_create(lock_name);
+  if (file.status().code() == Code::not_found) return FileHandle();
+  return file;
 }
 
 }  // namespace
@@ -71,17 +54,16 @@ std::string state_directory() {
 
 Result<StateLock> StateLock::take(const std::string& directory, std::uint32_t wait_ms) {
   const std::uint64_t deadline_ns = monotonic_ns() + std::uint64_t{wait_ms} * 1'000'000;
-  const std::string path = directory + lock_name;
   for (;;) {
-    PERDURE_TRY(make_directory(directory));
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0660);
-    const int failed = fd < 0 ? errno : 0;
-    if (fd < 0 && failed != ENOENT) return errno_status("open " + path, failed);
-    if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0 && is_same_file(fd, path)) {
-      return StateLock(directory, fd);
+    auto place = Directory::make(directory, Trust::group);
+    auto file = open_lock(place);
+    if (!file.ok()) return file.status();
+    const int fd = file.value().fd();
+    if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0 && place.value().is_file(fd, lock_name)) {
+      return StateLock(place.take(), file.take());
     }
-    if (fd >= 0) ::close(fd);
     if (monotonic_ns() >= deadline_ns) {
+      const std::string path = directory + "/" + lock_name;
       return Status(Code::busy, path + " is held by another process for more than " +
                                     std::to_string(wait_ms) + " ms; see who with `fuser " + path +
                                     "`");
@@ -90,64 +72,13 @@ Result<StateLock> StateLock::take(const std::string& directory, std::uint32_t wa
   }
 }
 
-StateLock::StateLock(StateLock&& other) noexcept
-    : directory_(std::move(other.directory_)), fd_(std::exchange(other.fd_, -1)) {}
-
 // The name goes before the lock does: who waits for it sees that its file is not the one any more.
 StateLock::~StateLock() {
-  if (fd_ < 0) return;
-  std::error_code error;
-  auto entries = std::filesystem::directory_iterator(directory_, error);
-  if (!error && std::distance(begin(entries), end(entries)) == 1) {
-    ::unlink((directory_ + lock_name).c_str());
-    if (was_made_here(directory_)) ::rmdir(directory_.c_str());
-  }
-  ::close(fd_);
-}
-
-Status replace_file(const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".new";
-  const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0660);
-  if (fd < 0) return errno_status("open " + fresh, errno);
-  std::size_t done = 0;
-  int failed = 0;
-  while (done < text.size() && failed == 0) {
-    const ssize_t count = ::write(fd, text.data() + done, text.size() - done);
-    if (count >= 0) done += static_cast<std::size_t>(count);
-    if (count < 0 && errno != EINTR) failed = errno;
-  }
-  if (failed == 0 && ::fsync(fd) != 0) failed = errno;
-  ::close(fd);
-  if (failed == 0 && ::rename(fresh.c_str(), path.c_str()) != 0) failed = errno;
-  if (failed != 0) {
-    ::unlink(fresh.c_str());
-    return errno_status("write " + path, failed);
-  }
-  const std::string parent = std::filesystem::path(path).parent_path();
-  const int directory = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return errno_status("open " + parent, errno);
-  if (::fsync(directory) != 0) failed = errno;
-  ::close(directory);
-  return failed == 0 ? Status::success() : errno_status("sync " + parent, failed);
-}
-
-Result<std::string> read_file(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0 && errno == ENOENT) return std::string();
-  if (fd < 0) return errno_status("open " + path, errno);
-  std::string text;
-  std::array<char, 65536> buffer{};
-  for (;;) {
-    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    const int failed = count < 0 ? errno : 0;
-    if (count <= 0) {
-      ::close(fd);
-      if (failed != 0) return errno_status("read " + path, failed);
-      return text;
-    }
-    text.append(buffer.data(), static_cast<std::size_t>(count));
-  }
+  if (file_.fd() < 0) return;
+  const auto names = directory_.names();
+  if (!names.ok() || names.value().size() != 1) return;
+  (void)directory_.remove_file(lock_name);  // where it stays, the next one takes it
+  if (was_made_here(directory_)) (void)remove_directory(directory_.path());
 }
 
 }  // namespace perdure::energy

@@ -4,13 +4,18 @@
 //   $PERDURE_ENERGY_STATE, or ROOT/run/perdure-energy where this user may write to it, or
 //   ROOT/dev/shm/perdure-energy-UID. All are empty after a reboot, as are the settings.
 //
+// It belongs to this user or to root. An administrator's may be written by a group (Trust::group in
+// base/files.hpp): what its members leave there is not believed (frequency_journal.hpp).
+//
 // Threads: any. Failure: a lock that is held for longer than the caller has patience is
-// Code::busy; the lock goes with the process that held it.
+// Code::busy; the lock goes with the process that held it. A directory or a lock that is another's,
+// or no such thing at all, is refused at once.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "base/files.hpp"
 #include "base/status.hpp"
 
 namespace perdure::energy {
@@ -21,20 +26,19 @@ class StateLock {
  public:
   // Makes the directory (mode 0700) if it is missing.
   static Result<StateLock> take(const std::string& directory, std::uint32_t wait_ms);
-  StateLock(StateLock&& other) noexcept;
+  StateLock(StateLock&&) noexcept = default;
   StateLock& operator=(StateLock&&) = delete;
   StateLock(const StateLock&) = delete;
+  StateLock& operator=(const StateLock&) = delete;
   ~StateLock();  // and the directory goes with it if nothing but the lock is in it
 
- private:
-  StateLock(std::string directory, int fd) : directory_(std::move(directory)), fd_(fd) {}
-  std::string directory_;
-  int fd_;
-};
+  const Directory& directory() const { return directory_; }
 
-// The file at once and whole, or as it was: a new file, synced, renamed.
-Status replace_file(const std::string& path, const std::string& text);
-// "" if there is none.
-Result<std::string> read_file(const std::string& path);
+ private:
+  StateLock(Directory directory, FileHandle file)
+      : directory_(std::move(directory)), file_(std::move(file)) {}
+  Directory directory_;
+  FileHandle file_;
+};
 
 }  // namespace perdure::energy

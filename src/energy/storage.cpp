@@ -8,9 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <sstream>
+
+#include "base/files.hpp"
 
 namespace perdure::energy {
 namespace {
@@ -25,7 +26,7 @@ struct Mount {
 // /proc/self/mountinfo: "36 35 98:0 / /point options … - type source superoptions".
 std::vector<Mount> mounts() {
   std::vector<Mount> all;
-  std::ifstream file("/proc/self/mountinfo");
+  std::istringstream file(read_kernel_text("/proc/self/mountinfo"));
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string skipped, device, point_options, word, super_options;

@@ -1,35 +1,39 @@
 #include "energy/sysfs.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <climits>
 #include <cstdlib>
 
+#include "base/files.hpp"
+
 namespace perdure::energy {
+namespace {
+
+constexpr std::size_t text_bytes_max = std::size_t{1} << 20U;  // the kernel's are a page or so
+
+}  // namespace
 
 FileSysfs::FileSysfs(std::string root) : root_(std::move(root)) {
   while (!root_.empty() && root_.back() == '/') root_.pop_back();
 }
 
 SysfsText FileSysfs::read(const std::string& path) {
-  const int fd = ::open(at(path).c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {errno, {}};
+  const FileHandle file = open_kernel_file(at(path), O_RDONLY);
+  if (file.fd() < 0) return {errno, {}};
   SysfsText got;
   std::array<char, 4096> buffer{};
-  for (;;) {
-    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
+  while (got.text.size() < text_bytes_max) {
+    const ssize_t count = ::read(file.fd(), buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) got.error_number = errno;
     if (count <= 0) break;
     got.text.append(buffer.data(), static_cast<std::size_t>(count));
   }
-  ::close(fd);
   while (!got.text.empty() && (got.text.back() == '\n' || got.text.back() == ' ')) {
     got.text.pop_back();
   }
@@ -37,28 +41,18 @@ SysfsText FileSysfs::read(const std::string& path) {
 }
 
 int FileSysfs::write(const std::string& path, const std::string& text) {
-  const int fd = ::open(at(path).c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return errno;
+  const FileHandle file = open_kernel_file(at(path), O_WRONLY);
+  if (file.fd() < 0) return errno;
   ssize_t count = 0;
   do {
-    count = ::write(fd, text.data(), text.size());
+    count = ::write(file.fd(), text.data(), text.size());
   } while (count < 0 && errno == EINTR);
-  const int failed = count < 0 ? errno : count < static_cast<ssize_t>(text.size()) ? EIO : 0;
-  ::close(fd);
-  return failed;
+  if (count < 0) return errno;
+  return count < static_cast<ssize_t>(text.size()) ? EIO : 0;
 }
 
 std::vector<std::string> FileSysfs::list(const std::string& path) {
-  std::vector<std::string> names;
-  DIR* folder = ::opendir(at(path).c_str());
-  if (folder == nullptr) return names;
-  while (const dirent* entry = ::readdir(folder)) {
-    const std::string name = entry->d_name;
-    if (name != "." && name != "..") names.push_back(name);
-  }
-  ::closedir(folder);
-  std::sort(names.begin(), names.end());
-  return names;
+  return kernel_names(at(path));
 }
 
 bool FileSysfs::writable(const std::string& path) {

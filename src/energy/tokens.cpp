@@ -10,9 +10,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstdlib>
-#include <filesystem>
+#include <thread>
+#include <vector>
 
 #include "base/clock.hpp"
 
@@ -25,6 +27,8 @@ constexpr off_t slot_bytes = 16;
 constexpr off_t ticket_bytes = 1 << 20;
 constexpr unsigned slots_max = 4096;
 constexpr std::size_t page_bytes = 4096;
+constexpr std::uint64_t ns_per_ms = 1'000'000;
+constexpr std::uint64_t guard_slice_ns = 100'000;
 constexpr const char* shared_memory = "/dev/shm";
 
 struct flock range_lock(short type, off_t first, off_t count) {
@@ -79,18 +83,14 @@ std::string job_name() {
   return "node";
 }
 
-bool same_file(int fd, const std::string& path) {
-  struct stat held{};
-  struct stat named{};
-  return ::fstat(fd, &held) == 0 && ::lstat(path.c_str(), &named) == 0 &&
-         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+// Removes the file if nobody else uses it. `fd` holds no share of the users' byte any more.
+bool remove_if_unused(int fd, const Directory& directory, const std::string& name) {
+  if (!try_lock(fd, F_WRLCK, users_byte)) return false;
+  return directory.is_file(fd, name) && directory.remove_file(name).ok();
 }
 
-// Removes the file if nobody else uses it. `fd` holds no share of the users' byte any more.
-bool remove_if_unused(int fd, const std::string& path) {
-  if (!try_lock(fd, F_WRLCK, users_byte)) return false;
-  if (same_file(fd, path)) ::unlink(path.c_str());
-  return true;
+void sleep_ns(std::uint64_t ns) {
+  std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
 }
 
 }  // namespace
@@ -116,14 +116,20 @@ WriterTokens::~WriterTokens() {
 
 // A file that is removed between open and the lock is not the one that others will find.
 Status WriterTokens::open() {
-  if (fd_ >= 0) return Status::success();
+  if (file_.fd() >= 0) return Status::success();
   if (!shared_) remove_unused_tokens();
+  const auto [folder, name] = split_path(path_);
+  auto directory = Directory::open(folder, shared_ ? Trust::group : trust_unless(false));
+  if (!directory.ok()) return directory.status();
   for (int attempt = 0; attempt < 100; ++attempt) {
-    fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, shared_ ? 0660 : 0600);
-    if (fd_ < 0) return errno_status("open " + path_, errno);
-    if (try_lock(fd_, F_RDLCK, users_byte) && same_file(fd_, path_)) return map();
-    ::close(fd_);
-    fd_ = -1;
+    auto file = directory.value().open_or_create(name);
+    if (!file.ok()) return file.status();
+    if (try_lock(file.value().fd(), F_RDLCK, users_byte) &&
+        directory.value().is_file(file.value().fd(), name)) {
+      directory_ = directory.take();
+      file_ = file.take();
+      return shared_ ? Status::success() : map();
+    }
     ::usleep(1000);
   }
   return {Code::busy, path_ + " is being removed all the time"};
@@ -131,14 +137,11 @@ Status WriterTokens::open() {
 
 Status WriterTokens::map() {
   struct stat status{};
-  if (::fstat(fd_, &status) != 0) return errno_status("stat " + path_, errno);
-  if (!S_ISREG(status.st_mode) || (!shared_ && status.st_uid != ::geteuid())) {
-    return {Code::foreign, path_ + " belongs to somebody else; have it removed"};
-  }
-  if (status.st_size < static_cast<off_t>(page_bytes) && ::ftruncate(fd_, page_bytes) != 0) {
+  if (::fstat(file_.fd(), &status) != 0) return errno_status("stat " + path_, errno);
+  if (status.st_size < static_cast<off_t>(page_bytes) && ::ftruncate(file_.fd(), page_bytes) != 0) {
     return errno_status("make " + path_, errno);
   }
-  void* mapped = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  void* mapped = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.fd(), 0);
   if (mapped == MAP_FAILED) return errno_status("map " + path_, errno);
   words_ = static_cast<Words*>(mapped);  // zeros are a fresh file's words
   return Status::success();
@@ -147,34 +150,57 @@ Status WriterTokens::map() {
 void WriterTokens::close() {
   if (words_ != nullptr) ::munmap(words_, page_bytes);
   words_ = nullptr;
-  if (fd_ < 0) return;
-  if (!shared_) remove_if_unused(fd_, path_);
-  ::close(fd_);
-  fd_ = -1;
+  if (!shared_ && directory_) remove_if_unused(file_.fd(), *directory_, split_path(path_).name);
+  directory_.reset();
+  file_ = FileHandle();
+}
+
+// The ticket that the file names, and the one after it is named from now on. What a short or a
+// forged file says is a ticket like any other.
+Result<std::uint64_t> WriterTokens::next_ticket() {
+  constexpr std::uint64_t tickets = std::uint64_t{1} << 48U;
+  if (words_ != nullptr) return words_->next_ticket.fetch_add(1) % tickets;
+  std::uint64_t ticket = 0;
+  if (::pread(file_.fd(), &ticket, sizeof ticket, 0) < 0) {
+    return errno_status("read " + path_, errno);
+  }
+  ticket %= tickets;
+  const std::uint64_t after = ticket + 1;
+  if (::pwrite(file_.fd(), &after, sizeof after, 0) != sizeof after) {
+    return errno_status("write " + path_, errno);
+  }
+  return ticket;
 }
 
 // The ticket's byte is locked before the guard is given back, so that a later ticket sees it (T1).
-Result<std::uint64_t> WriterTokens::draw_ticket() {
-  if (!set_lock(fd_, F_OFD_SETLKW, F_WRLCK, guard_byte)) {
-    return errno_status("lock " + path_, errno);
+// Who holds the guard may be stopped, or mean it (T3).
+Result<std::uint64_t> WriterTokens::draw_ticket(std::uint64_t deadline_ns) {
+  while (!try_lock(file_.fd(), F_WRLCK, guard_byte)) {
+    if (errno != EAGAIN && errno != EACCES) return errno_status("lock " + path_, errno);
+    if (monotonic_ns() >= deadline_ns) {
+      return Status(Code::busy, path_ + ": another process keeps it locked; see who with `fuser " +
+                                    path_ + "`");
+    }
+    sleep_ns(guard_slice_ns);
   }
-  const std::uint64_t ticket = words_->next_ticket.fetch_add(1) & 0xffff'ffff'ffffU;
-  const bool locked = try_lock(fd_, F_WRLCK, ticket_bytes + static_cast<off_t>(ticket));
+  auto ticket = next_ticket();
+  const bool locked = ticket.ok() && try_lock(file_.fd(), F_WRLCK,
+                                              ticket_bytes + static_cast<off_t>(ticket.value()));
   const int failed = errno;
-  unlock(fd_, guard_byte);
-  if (!locked) return errno_status("lock a ticket in " + path_, failed);
+  unlock(file_.fd(), guard_byte);
+  if (ticket.ok() && !locked) return errno_status("lock a ticket in " + path_, failed);
   return ticket;
 }
 
 bool WriterTokens::is_first(std::uint64_t ticket) const {
   if (ticket == 0) return true;
   struct flock lock = range_lock(F_WRLCK, ticket_bytes, static_cast<off_t>(ticket));
-  return ::fcntl(fd_, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+  return ::fcntl(file_.fd(), F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
 bool WriterTokens::take_slot(unsigned limit) {
   for (unsigned slot = 0; slot < limit; ++slot) {
-    if (!try_lock(fd_, F_WRLCK, slot_bytes + static_cast<off_t>(slot))) continue;
+    if (!try_lock(file_.fd(), F_WRLCK, slot_bytes + static_cast<off_t>(slot))) continue;
     slot_ = static_cast<int>(slot);
     return true;
   }
@@ -183,19 +209,25 @@ bool WriterTokens::take_slot(unsigned limit) {
 
 bool WriterTokens::wait_for_slot(std::uint64_t ticket, unsigned limit, std::uint64_t deadline_ns) {
   for (;;) {
-    const std::uint32_t seen = words_->changes.load();
+    const std::uint32_t seen = words_ == nullptr ? 0 : words_->changes.load();
     if (is_first(ticket) && take_slot(limit)) return true;
     const std::uint64_t now_ns = monotonic_ns();
     if (now_ns >= deadline_ns) return false;
-    const std::uint64_t slice_ns =
-        std::min<std::uint64_t>(deadline_ns - now_ns, patience_slice_ms * 1'000'000ULL);
-    const timespec slice{static_cast<time_t>(slice_ns / 1'000'000'000),
-                         static_cast<long>(slice_ns % 1'000'000'000)};
-    ::syscall(SYS_futex, &words_->changes, FUTEX_WAIT, seen, &slice, nullptr, 0);
+    sleep(seen, deadline_ns - now_ns);
   }
 }
 
+// At most `ns`, and at most a slice.
+void WriterTokens::sleep(std::uint32_t seen, std::uint64_t ns) const {
+  if (words_ == nullptr) return sleep_ns(std::min(ns, shared_slice_ms * ns_per_ms));
+  const std::uint64_t slice_ns = std::min(ns, patience_slice_ms * ns_per_ms);
+  const timespec slice{static_cast<time_t>(slice_ns / 1'000'000'000),
+                       static_cast<long>(slice_ns % 1'000'000'000)};
+  ::syscall(SYS_futex, &words_->changes, FUTEX_WAIT, seen, &slice, nullptr, 0);
+}
+
 void WriterTokens::wake_all() const {
+  if (words_ == nullptr) return;
   words_->changes.fetch_add(1);
   ::syscall(SYS_futex, &words_->changes, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
@@ -212,11 +244,14 @@ bool WriterTokens::acquire(unsigned limit, std::uint32_t patience_ms) {
     close();
     return go_ahead(opened.message());
   }
-  const auto ticket = draw_ticket();
-  if (!ticket.ok()) return go_ahead(ticket.status().message());
-  const std::uint64_t deadline_ns = start_ns + patience_ms * 1'000'000ULL;
+  const std::uint64_t deadline_ns = start_ns + patience_ms * ns_per_ms;
+  const auto ticket = draw_ticket(deadline_ns);
+  if (!ticket.ok()) {
+    counters_.waited_ns += monotonic_ns() - start_ns;
+    return go_ahead(ticket.status().message());
+  }
   const bool taken = wait_for_slot(ticket.value(), std::clamp(limit, 1U, slots_max), deadline_ns);
-  unlock(fd_, ticket_bytes + static_cast<off_t>(ticket.value()));
+  unlock(file_.fd(), ticket_bytes + static_cast<off_t>(ticket.value()));
   wake_all();  // somebody else is first now
   counters_.waited_ns += monotonic_ns() - start_ns;
   if (!taken) return go_ahead("no token within " + std::to_string(patience_ms) + " ms");
@@ -226,20 +261,21 @@ bool WriterTokens::acquire(unsigned limit, std::uint32_t patience_ms) {
 
 void WriterTokens::release() {
   if (slot_ < 0) return;
-  unlock(fd_, slot_bytes + slot_);
+  unlock(file_.fd(), slot_bytes + slot_);
   slot_ = -1;
   wake_all();
 }
 
 std::size_t remove_unused_tokens() {
+  const auto directory = Directory::open(shared_memory, trust_unless(false));
+  const auto names = directory.ok() ? directory.value().names()
+                                    : Result<std::vector<std::string>>(directory.status());
+  if (!names.ok()) return 0;
   std::size_t removed = 0;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(shared_memory, error)) {
-    if (!entry.path().filename().string().starts_with(prefix())) continue;
-    const int fd = ::open(entry.path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) continue;
-    if (remove_if_unused(fd, entry.path())) ++removed;
-    ::close(fd);
+  for (const std::string& name : names.value()) {
+    if (!name.starts_with(prefix())) continue;
+    const auto file = directory.value().open_file(name, FileAccess::read_write);
+    if (file.ok() && remove_if_unused(file.value().fd(), directory.value(), name)) ++removed;
   }
   return removed;
 }

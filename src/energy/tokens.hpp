@@ -8,9 +8,11 @@
 //   byte 16 + s         slot s: a token
 //   byte 2^20 + t       ticket t waits
 //
-// and two words in its mapped page: the next ticket, and a futex that changes whenever something
+// and two words in its first page: the next ticket, and a futex that changes whenever something
 // was given back. Who waits sleeps on the futex, and looks again every `patience_slice_ms`, in case
-// a holder died, which wakes nobody.
+// a holder died, which wakes nobody. A file that a group shares is not mapped: any member could cut
+// it, and the next look would end the others with SIGBUS. Who waits for its tokens looks again
+// every `shared_slice_ms`.
 //
 // Invariants
 //   T1  A token is taken only by who waits with the least ticket: first come, first served.
@@ -18,12 +20,13 @@
 //   T3  Nobody waits longer than `patience_ms`: then they go ahead without a token, which is
 //       counted. A lost token, a stopped holder or a bug here can delay a checkpoint, never hang
 //       it.
-//   T4  A failure of the file or its locks is the same: ahead, counted, with the reason.
+//   T4  A failure of the file or its locks is the same: ahead, counted, with the reason. So is a
+//       file that somebody else has planted.
 //
 // The file is $PERDURE_ENERGY_TOKENS/DEVICE if an administrator gave a directory that all jobs of
-// the node share, else /dev/shm/perdure-tokens-UID-JOB-DEVICE, mode 0600, which the last user
-// removes. Of a job that was killed whole it stays, until the user's next one or `perdure run`
-// removes it.
+// a group share (Trust::group in base/files.hpp), else /dev/shm/perdure-tokens-UID-JOB-DEVICE, mode
+// 0600, which the last user removes. Of a job that was killed whole it stays, until the user's next
+// one or `perdure run` removes it.
 //
 // A process that is forked off without exec while a token is held shares the descriptor, and so
 // the token. Never hold a token in a call of MPI: the others may wait for it (base/io_permit.hpp
@@ -33,8 +36,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "base/files.hpp"
 #include "base/status.hpp"
 
 namespace perdure::energy {
@@ -67,24 +72,29 @@ class WriterTokens {
   Status open();
   Status map();
   void close();
-  Result<std::uint64_t> draw_ticket();
+  Result<std::uint64_t> draw_ticket(std::uint64_t deadline_ns);
+  Result<std::uint64_t> next_ticket();
   bool is_first(std::uint64_t ticket) const;
   bool take_slot(unsigned limit);
   bool wait_for_slot(std::uint64_t ticket, unsigned limit, std::uint64_t deadline_ns);
+  void sleep(std::uint32_t seen, std::uint64_t ns) const;
   void wake_all() const;
   bool go_ahead(const std::string& reason);
 
   std::string path_;
   bool shared_;  // an administrator's: never removed
-  int fd_ = -1;
-  Words* words_ = nullptr;
+  std::optional<Directory> directory_;
+  FileHandle file_;
+  Words* words_ = nullptr;  // of a file that is not shared
   int slot_ = -1;
   TokenCounters counters_;
 };
 
-// The files of this user in /dev/shm that nobody uses any more are removed; their number.
+// The files of this user in /dev/shm that nobody uses any more are removed; their number. What
+// others have put there under such names is left alone.
 std::size_t remove_unused_tokens();
 
 constexpr std::uint32_t patience_slice_ms = 100;
+constexpr std::uint32_t shared_slice_ms = 10;
 
 }  // namespace perdure::energy

@@ -182,7 +182,7 @@ TEST_F(Tokens, of_a_job_that_was_killed_whole_are_removed_by_the_next_one) {
 TEST_F(Tokens, in_a_place_that_cannot_be_used_are_done_without) {
   WriterTokens tokens("/nowhere/tokens", false);
   EXPECT_FALSE(tokens.acquire(1, patient_ms));
-  EXPECT_NE(tokens.counters().reason.find("No such file"), std::string::npos);
+  EXPECT_NE(tokens.counters().reason.find("/nowhere does not exist"), std::string::npos);
 }
 
 TEST_F(Tokens, survive_the_coming_and_going_of_the_file) {

@@ -26,12 +26,17 @@ Result<int> pretended_node(std::string& text) {
 }
 
 // The lowest rank of `comm` on this rank's node.
-Result<int> find_leader(MPI_Comm comm, int pretended) {
+Result<int> find_leader(MPI_Comm comm, int pretended, bool& one_machine) {
   int rank = 0;
+  int ranks = 0;
+  int sharing = 0;
   PMPI_Comm_rank(comm, &rank);
+  PMPI_Comm_size(comm, &ranks);
   MPI_Comm shared = comm_null();
   int error = PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, info_null(), &shared);
   if (error != MPI_SUCCESS) return mpi_status("MPI_Comm_split_type", error);
+  PMPI_Comm_size(shared, &sharing);
+  one_machine = sharing == ranks;
   MPI_Comm node = comm_null();
   error = PMPI_Comm_split(shared, pretended, rank, &node);
   PMPI_Comm_free(&shared);
@@ -58,7 +63,7 @@ Result<NodeMap> map_nodes(MPI_Comm comm) {
   NodeMap map;
   auto pretended = pretended_node(map.pretended);
   // A wrong text is told after the collective calls, which all ranks make.
-  auto leader = find_leader(comm, pretended.ok() ? pretended.value() : 0);
+  auto leader = find_leader(comm, pretended.ok() ? pretended.value() : 0, map.one_machine);
   if (!leader.ok()) return leader.status();
   const int own = leader.value();
   std::vector<char> gathered;

@@ -23,6 +23,7 @@ struct NodeMap {
   std::uint32_t local_ranks = 1;
   std::vector<std::uint32_t> leaders;  // the lowest rank of each node
   std::string pretended;               // PERDURE_NODE_ID; empty: a real node
+  bool one_machine = false;            // all ranks share memory, pretended nodes or not
 
   bool leads() const { return local_rank == 0; }
 };

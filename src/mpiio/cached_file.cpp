@@ -15,9 +15,9 @@
 #include <cstring>
 #include <map>
 #include <optional>
-#include <random>
 
 #include "base/agreement.hpp"
+#include "base/random.hpp"
 #include "mpi/mpi_library.hpp"
 
 namespace perdure {
@@ -43,11 +43,6 @@ std::shared_ptr<CachedFile> find_known(const FileKey& key) {
   const std::lock_guard<std::mutex> lock(files.mutex);
   const auto found = files.by_key.find(key);
   return found == files.by_key.end() ? nullptr : found->second;
-}
-
-std::uint64_t random_word() {
-  static std::random_device device;
-  return (std::uint64_t{device()} << 32 | device()) | 1;
 }
 
 std::string directory_for(const CacheOptions& options, const NodeMap& map) {
@@ -94,8 +89,20 @@ Status broadcast(MpiGroup& group, void* bytes, std::size_t count) {
 struct CachedFile::Founding {
   std::uint64_t file_bytes;
   std::uint64_t instance[2];
-  std::uint64_t token[2];
+  std::uint64_t lock_owners;  // and the rank: its name as an owner of the lock
+  ServiceToken token;
 };
+
+// What nobody else may choose nor guess.
+Status CachedFile::draw(Founding& founding) {
+  PERDURE_TRY(fill_random(founding.instance, sizeof founding.instance));
+  for (std::uint64_t& word : founding.instance) word |= 1;
+  PERDURE_TRY(fill_random(&founding.lock_owners, sizeof founding.lock_owners));
+  founding.lock_owners = (founding.lock_owners >> 1) + 1;  // with a rank it is not 0
+  auto token = new_token();
+  if (token.ok()) founding.token = token.value();
+  return token.status();
+}
 
 // Collective: gives up what close() could not, as ranks that are in the group had the file open
 // yet.
@@ -167,8 +174,7 @@ Result<CachedFile::Founding> CachedFile::found(MpiGroup& group, const NodeMap& m
     auto bytes = backing.size_bytes();
     sized = bytes.status();
     if (bytes.ok()) founding.file_bytes = bytes.value();
-    for (std::uint64_t& word : founding.instance) word = random_word();
-    for (std::uint64_t& word : founding.token) word = random_word();
+    if (sized.ok()) sized = draw(founding);
   }
   PERDURE_TRY(agree(group, sized));
   PERDURE_TRY(broadcast(group, &founding, sizeof founding));
@@ -207,28 +213,27 @@ Status CachedFile::join_parts(MpiGroup& group, const NodeMap& map, const Foundin
 }
 
 Status CachedFile::start_service(MpiGroup& group, const NodeMap& map, const Founding& founding) {
-  token_ = {{founding.token[0], founding.token[1]}};
-  std::array<char, 64> own{};
+  token_ = founding.token;
+  std::array<char, address_text_bytes> own{};
   Status status;
   if (map.leads()) {
     const char* host = std::getenv("PERDURE_CACHE_HOST");
-    auto server = PartServer::start(part(), backing_, token_, host == nullptr ? "" : host);
+    const std::string chosen = host == nullptr ? "" : host;
+    const std::string place = chosen.empty() && map.one_machine ? loopback_host : chosen;
+    auto server = PartServer::start(part(), backing_, token_, place);
     status = server.status();
     if (server.ok()) {
       server_ = server.take();
-      const ServerAddress address = server_->address();
-      std::snprintf(own.data(), own.size(), "%s:%u", address.host.c_str(),
-                    static_cast<unsigned>(address.port));
+      text_of(server_->address()).copy(own.data(), own.size() - 1);
     }
   }
   std::vector<char> all;
   PERDURE_TRY(agree(group, status));
   PERDURE_TRY(gather_all(group.comm(), own.data(), own.size(), all));
   for (const std::uint32_t leader : map.leaders) {
-    const std::string text(&all[leader * own.size()]);
-    const std::size_t colon = text.rfind(':');
-    servers_.push_back(
-        {text.substr(0, colon), static_cast<std::uint16_t>(std::stoi(text.substr(colon + 1)))});
+    auto address = parse_address(&all[leader * own.size()]);
+    if (!address.ok()) return address.status();  // all ranks have the same
+    servers_.push_back(address.take());
   }
   return Status::success();
 }
@@ -281,7 +286,7 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   file->local_ranks_ = map.value().local_ranks;
   file->part().set_backing(&file->backing_);
   file->ranks_ = group.ranks();
-  file->lock_owner_ = random_word();
+  file->lock_owner_ = founding.value().lock_owners + group.rank();
   file->remotes_.resize(file->layout_.nodes);
   file->connected_ = std::vector<std::atomic<PartClient*>>(file->layout_.nodes);
   Status ready;

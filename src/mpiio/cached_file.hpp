@@ -98,6 +98,7 @@ class CachedFile final : public Companion {
   static Result<std::shared_ptr<CachedFile>> make(MpiGroup& group, BackingFile backing,
                                                   std::shared_ptr<CachedFile> known,
                                                   const CacheOptions& options);
+  static Status draw(Founding& founding);
   static Result<Founding> found(MpiGroup& group, const NodeMap& map, const BackingFile& backing,
                                 const std::string& directory, const Pool* pool);
   Status join_parts(MpiGroup& group, const NodeMap& map, const Founding& founding,

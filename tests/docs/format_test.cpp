@@ -1,5 +1,5 @@
-// docs/format.md says what the headers say: every field of every struct on the medium with its
-// offset and size, every number, and no byte of a struct left out.
+// docs/format.md says what the headers say: every field of every struct on the medium, or between
+// nodes, with its offset and size, every number, and no byte of a struct left out.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cache/part_format.hpp"
+#include "cache/protocol_format.hpp"
 #include "object/job_record_format.hpp"
 #include "object/run_page.hpp"
 #include "object/slot_format.hpp"
@@ -185,7 +186,39 @@ void add_structs_of_parts(std::map<std::string, Struct>& all) {
                        {PERDURE_FIELD(UndoFormat, turn), PERDURE_FIELD(UndoFormat, version),
                         PERDURE_FIELD(UndoFormat, checksum), PERDURE_FIELD(UndoFormat, reserved)}};
 }
+
+void add_structs_of_protocol(std::map<std::string, Struct>& all) {
+  all["ChallengeFormat"] = {
+      sizeof(ChallengeFormat),
+      {PERDURE_FIELD(ChallengeFormat, magic), PERDURE_FIELD(ChallengeFormat, protocol_version),
+       PERDURE_FIELD(ChallengeFormat, reserved), PERDURE_FIELD(ChallengeFormat, nonce)}};
+  all["GreetingFormat"] = {
+      sizeof(GreetingFormat),
+      {PERDURE_FIELD(GreetingFormat, magic), PERDURE_FIELD(GreetingFormat, protocol_version),
+       PERDURE_FIELD(GreetingFormat, reserved), PERDURE_FIELD(GreetingFormat, nonce),
+       PERDURE_FIELD(GreetingFormat, proof)}};
+  all["WelcomeFormat"] = {sizeof(WelcomeFormat), {PERDURE_FIELD(WelcomeFormat, proof)}};
+  all["RequestFormat"] = {
+      sizeof(RequestFormat),
+      {PERDURE_FIELD(RequestFormat, verb), PERDURE_FIELD(RequestFormat, option),
+       PERDURE_FIELD(RequestFormat, offset), PERDURE_FIELD(RequestFormat, bytes),
+       PERDURE_FIELD(RequestFormat, value)}};
+  all["AnswerFormat"] = {
+      sizeof(AnswerFormat),
+      {PERDURE_FIELD(AnswerFormat, code), PERDURE_FIELD(AnswerFormat, message_bytes),
+       PERDURE_FIELD(AnswerFormat, payload_bytes), PERDURE_FIELD(AnswerFormat, values)}};
+}
 #undef PERDURE_FIELD
+
+std::map<std::string, Struct> all_structs() {
+  auto all = structs_of_headers();
+  add_structs_of_slots(all);
+  add_structs_of_parts(all);
+  add_structs_of_protocol(all);
+  add_run_page(all);
+  add_structs_of_traces(all);
+  return all;
+}
 
 const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"job_record_magic", job_record_magic},
@@ -210,6 +243,10 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"owner_bits", owner_bits},
     {"journal_bytes", journal_bytes},
     {"grains_per_block", grains_per_block},
+    {"greeting_magic", greeting_magic},
+    {"protocol_version", protocol_version},
+    {"payload_bytes_max", payload_bytes_max},
+    {"message_bytes_max", message_bytes_max},
     {"trace_magic", trace::trace_magic},
     {"trace_format_version", trace::trace_format_version},
     {"frame_magic", trace::frame_magic},
@@ -272,11 +309,7 @@ std::vector<Field> fields_of(const std::vector<Row>& rows) {
 }
 
 TEST(FormatPage, every_field_has_its_offset_and_size) {
-  auto headers = structs_of_headers();
-  add_structs_of_slots(headers);
-  add_structs_of_parts(headers);
-  add_run_page(headers);
-  add_structs_of_traces(headers);
+  auto headers = all_structs();
   std::size_t described = 0;
   const auto tables = tables_of_page();
   for (const auto& [name, rows] : tables) {
@@ -290,11 +323,7 @@ TEST(FormatPage, every_field_has_its_offset_and_size) {
 
 // A field that a header gained would otherwise be missed by this test as well.
 TEST(FormatPage, the_fields_leave_no_byte_of_a_struct_out) {
-  auto headers = structs_of_headers();
-  add_structs_of_slots(headers);
-  add_structs_of_parts(headers);
-  add_run_page(headers);
-  add_structs_of_traces(headers);
+  auto headers = all_structs();
   for (const auto& [name, shape] : headers) {
     std::uint64_t end = 0;
     for (const Field& field : shape.fields) {

@@ -6,6 +6,7 @@
 
 #include "memory_device.hpp"
 #include "object/inspect.hpp"
+#include "object/job_record_format.hpp"
 #include "object/judgement.hpp"
 #include "object/pool.hpp"
 #include "pool_image.hpp"
@@ -134,9 +135,8 @@ bool run_inspect(std::span<const std::byte> bytes) {
   Choices choices(bytes);
   const unsigned how = choices.take();
   const std::size_t first = choices.take() | choices.take() << 8;
-  Bytes record(choices.rest().begin(),
-               choices.rest().begin() + std::ssize(choices.rest().first(
-                                            std::min<std::size_t>(112, choices.rest().size()))));
+  const auto begin = choices.rest().first(std::min(sizeof(JobRecordFormat), choices.rest().size()));
+  Bytes record(begin.begin(), begin.end());
   const auto files = choices.rest().subspan(record.size());
   if ((how & raw) == 0) mend_job_record(record);
   const std::size_t cut = std::min(first, files.size());

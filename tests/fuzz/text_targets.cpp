@@ -24,14 +24,17 @@ std::string text_of(std::span<const std::byte> bytes) {
 bool run_journal(std::span<const std::byte> bytes) {
   static const ScratchFiles scratch;
   scratch.write("frequency.json", bytes);
-  const auto journal = load_journal(scratch.path(), "boot");
+  const auto directory = Directory::open(scratch.path());
+  PERDURE_ASSERT(directory.ok());
+  const auto journal = load_journal(directory.value(), "boot");
   if (!journal.ok() || journal.value().policies.empty()) return false;
+  Processes processes;
   for (const PolicyRecord& policy : journal.value().policies) {
     PERDURE_ASSERT(policy.name.find('/') == std::string::npos);
-    for (const CapOwner& cap : policy.owners) (void)is_alive(cap.owner);
+    for (const CapOwner& cap : policy.owners) (void)processes.is_alive(cap.owner);
   }
-  if (!store_journal(scratch.path(), journal.value()).ok()) return true;
-  const auto again = load_journal(scratch.path(), "boot");
+  if (!store_journal(directory.value(), journal.value()).ok()) return true;
+  const auto again = load_journal(directory.value(), "boot");
   PERDURE_ASSERT(again.ok());
   PERDURE_ASSERT(again.value().policies.size() == journal.value().policies.size());
   return true;
@@ -39,9 +42,9 @@ bool run_journal(std::span<const std::byte> bytes) {
 
 std::vector<Bytes> journal_seeds() {
   return {bytes_of(R"({"schema": 1, "kind": "perdure-frequency-journal", "boot_id": "boot",
- "boost_path": "", "boost": "", "policies": [{"name": "policy0",
+ "boost_knob": "none", "boost": 0, "policies": [{"name": "policy0",
  "max": {"original_kHz": 2500000, "ours_kHz": [1200000]},
- "min": {"original_kHz": 800000, "ours_kHz": []},
+ "min": {"original_kHz": 800000, "ours_kHz": [800000]},
  "owners": [{"pid": 1, "start_ticks": 3, "pid_namespace": 4026531836, "serial": 1,
  "lasting": false, "cap_kHz": 1200000}]}]})")};
 }

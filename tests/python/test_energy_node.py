@@ -206,6 +206,37 @@ def test_a_machine_without_anything_is_probed_and_left_alone(tmp_path):
     assert list(tmp_path.rglob("*.json")) == []
 
 
+@pytest.mark.parametrize("name", ["frequency.json", "lock"])
+@pytest.mark.parametrize("plant", [os.mkfifo, Path.mkdir,
+                                   lambda path: path.symlink_to("/etc/shadow")])
+def test_what_was_planted_as_state_is_refused_at_once(node, name, plant):
+    state = node.root / "run/perdure-energy"
+    state.mkdir(parents=True, exist_ok=True)
+    plant(state / name)
+    restored = node("restore", "--stale")
+    assert restored.returncode == 1
+    assert f"{state / name} is a" in restored.stderr
+    ran = node("run", "--freq", "1GHz", "--", "echo", "done")
+    assert ran.returncode == 0 and ran.stdout == "done\n" and "not applied" in ran.stderr
+    assert "who caps the clock is not known" in node("probe").stderr or name == "lock"
+
+
+def test_a_journal_prints_no_file_that_it_names(node):
+    secret = node.root / "secret"
+    secret.write_text("root:$6$kept-from-everybody")
+    node("apply", "--freq", "1.4GHz")
+    file = node.root / "run/perdure-energy/frequency.json"
+    journal = json.loads(file.read_text())
+    for change in ({"boost_path": "secret", "boost": ""}, {"boost_knob": "../../secret"},
+                   {"schema": 1, "boost_path": "secret", "boost": ""}):
+        file.write_text(json.dumps({**journal, **change}))
+        restored = node("restore", "--stale")
+        assert "root:" not in restored.stdout + restored.stderr
+    file.write_text(json.dumps(journal))
+    assert node("restore").returncode == 0
+    assert node.is_as_before()
+
+
 def profile_words(folder: Path, output: Path, *more) -> list:
     return ["profile", folder, "--max-bytes", "64MiB", "--writers", "1,2", "--repeats", "2",
             "--yes", "-o", output, *more]

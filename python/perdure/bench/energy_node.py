@@ -1,7 +1,8 @@
 """The node's part of `perdure bench energy`: kills at every write of a cap, and what a token costs.
 
 The cap runs on the fake machine of the tests (src/energy/fake), under which each write, fsync,
-rename, unlink and mkdir is counted; run k is killed in place of call k, or half way through it.
+rename, unlink, mkdir and rmdir is counted; run k is killed in place of call k, or half way through
+it.
 Then the stale cap is restored as the next start would, and the machine compared with what it was.
 """
 

@@ -72,7 +72,9 @@ def probe(as_json: AsJson = False) -> None:
     energy = found["energy"]
     out.print("energy: not known, as no meter is alive" if energy is None else
               f"energy: {energy['name']}, of the {energy['scope']}")
-    for cap in found["frequency"]["caps"]:
+    if found["frequency"]["caps"] is None:
+        warn(f"who caps the clock is not known: {found['frequency']['caps_reason']}")
+    for cap in found["frequency"]["caps"] or []:
         holder = "until restored" if cap["lasting"] else f"by process {cap['pid']}" + (
             "" if cap["alive"] else ", which has ended: perdure energy restore --stale")
         out.print(f"{cap['policy']} is capped at {cap['cap_kHz'] // 1000} MHz {holder}")
@@ -127,7 +129,8 @@ def restore(
     """Take away the caps of `apply`, and of processes that have ended.
 
     Nothing is restored that somebody else has changed since. Ends with 1 if a clock that this
-    machine had before could not be set again.
+    machine had before could not be set again, or if what is in the directory of the caps can't be
+    believed; never waits for longer than ten seconds.
 
     Example: perdure energy restore --stale
     """

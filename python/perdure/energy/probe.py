@@ -17,6 +17,7 @@ def probe_node() -> dict:
     """All of it as plain values. The processors are busy for 0.3 s, or 1.5 s if a meter is slow."""
     core = load_core()
     meters, total = core.energy_meters(LOAD_MS)
+    caps, caps_reason = _caps(core)
     return {
         "schema": 1,
         "kind": "perdure-energy-probe",
@@ -26,11 +27,20 @@ def probe_node() -> dict:
             "settable": core.energy_why_not() == "",
             "reason": core.energy_why_not(),
             "policies": core.energy_policies(),
-            "caps": core.energy_journal(),
+            "caps": caps,
+            "caps_reason": caps_reason,
         },
         "boost": _boost(core),
         "nvme": _drives(core),
     }
+
+
+def _caps(core) -> tuple[list[dict] | None, str]:
+    """Who caps the clock; None, and why, where what is told of it can't be believed."""
+    try:
+        return core.energy_journal(), ""
+    except core.Error as failure:
+        return None, str(failure)
 
 
 def _boost(core) -> dict | None:

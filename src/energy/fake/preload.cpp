@@ -2,7 +2,8 @@
 // behaves as a FakeTree does, for every process that inherits the environment.
 //
 //   PERDURE_FAKE_KILL=N         SIGKILL to itself in place of call N of those that change
-//                               something below the root: write, fsync, rename, unlink, mkdir
+//                               something below the root: write, fsync, renameat, unlinkat,
+//                               mkdir, rmdir
 //   PERDURE_FAKE_KILL=N:half    half of the write is done before
 //   PERDURE_FAKE_COUNT=FILE     how many such calls there were is written there at the end
 //
@@ -159,16 +160,25 @@ __attribute__((visibility("default"))) int fsync(int fd) {
   return next(fd);
 }
 
-__attribute__((visibility("default"))) int rename(const char* from, const char* to) {
-  static const auto next = real<int (*)(const char*, const char*)>("rename");
-  if (inside) return next(from, to);
+__attribute__((visibility("default"))) int renameat(int old_folder, const char* from, int folder,
+                                                    const char* to) {
+  static const auto next = real<int (*)(int, const char*, int, const char*)>("renameat");
+  if (inside) return next(old_folder, from, folder, to);
   const Inside here;
-  if (!inside_root(to).empty()) count_change();
-  return next(from, to);
+  if (!path_of(folder).empty()) count_change();
+  return next(old_folder, from, folder, to);
 }
 
-__attribute__((visibility("default"))) int unlink(const char* path) {
-  static const auto next = real<int (*)(const char*)>("unlink");
+__attribute__((visibility("default"))) int unlinkat(int folder, const char* name, int flags) {
+  static const auto next = real<int (*)(int, const char*, int)>("unlinkat");
+  if (inside) return next(folder, name, flags);
+  const Inside here;
+  if (!path_of(folder).empty()) count_change();
+  return next(folder, name, flags);
+}
+
+__attribute__((visibility("default"))) int rmdir(const char* path) {
+  static const auto next = real<int (*)(const char*)>("rmdir");
   if (inside) return next(path);
   const Inside here;
   if (!inside_root(path).empty()) count_change();
