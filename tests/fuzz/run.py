@@ -60,11 +60,16 @@ def run_target(name, folder, seconds):
         "-print_final_stats=1",
     ]
     folders = [corpus, *([found] if found.is_dir() else [])]
-    environment = os.environ | {"UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
-    done = subprocess.run(
-        [program, *options, *folders], env=environment, text=True, errors="replace",
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+    shared_memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(prefix="perdure-fuzz-", dir=shared_memory) as scratch:
+        environment = os.environ | {
+            "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+            "PERDURE_TEST_DIR": scratch,
+        }
+        done = subprocess.run(
+            [program, *options, *folders], env=environment, text=True, errors="replace",
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
     inputs = re.search(r"number_of_executed_units: (\d+)", done.stdout)
     if done.returncode != 0:
         print(done.stdout[-6000:])

@@ -1,5 +1,6 @@
 // For fuzzing: files in a directory of their own, in memory where there is a tmpfs. The directory
-// goes when the process ends.
+// goes when the process ends; libFuzzer ends without: PERDURE_TEST_DIR is where its runner cleans
+// up.
 #pragma once
 
 #include <fcntl.h>
@@ -16,7 +17,9 @@ class ScratchFiles {
  public:
   ScratchFiles() {
     std::error_code ignored;
-    path_ = std::filesystem::is_directory("/dev/shm", ignored) ? "/dev/shm" : "/tmp";
+    const char* given = std::getenv("PERDURE_TEST_DIR");
+    const bool memory = std::filesystem::is_directory("/dev/shm", ignored);
+    path_ = given != nullptr ? given : memory ? "/dev/shm" : "/tmp";
     path_ += "/perdure-fuzz-XXXXXX";
     if (::mkdtemp(path_.data()) == nullptr) std::abort();
   }
