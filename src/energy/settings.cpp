@@ -211,10 +211,9 @@ std::optional<Settings> best_settings(const Profile& profile, IoKind kind) {
           : *std::max_element(points.begin(), points.end(), [](const auto& a, const auto& b) {
               return a.bandwidth < b.bandwidth;
             });
-  const ProfilePoint* chosen = nullptr;
+  const ProfilePoint* chosen = &best;
   for (const ProfilePoint& point : points) {
-    if (!is_as_good(point, best, by_energy)) continue;
-    if (chosen == nullptr || changes_less(point, *chosen)) chosen = &point;
+    if (is_as_good(point, best, by_energy) && changes_less(point, *chosen)) chosen = &point;
   }
   return Settings{chosen->freq_khz, chosen->writers};
 }
