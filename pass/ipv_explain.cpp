@@ -1,6 +1,7 @@
 #include "ipv_explain.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <llvm/BinaryFormat/Dwarf.h>
@@ -123,9 +124,14 @@ void Explanation::write(const std::string& file) const {
   llvm::raw_string_ostream stream(text);
   for (const json::Value& value : entries_) stream << value << '\n';
   stream.flush();
-  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  // As base/files.hpp does: no link is followed, nothing is waited for.
+  const int descriptor =
+      open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+  struct stat found{};
+  const bool regular =
+      descriptor >= 0 && ::fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode);
   const auto bytes = static_cast<ssize_t>(text.size());
-  const bool written = descriptor >= 0 && ::write(descriptor, text.data(), text.size()) == bytes;
+  const bool written = regular && ::write(descriptor, text.data(), text.size()) == bytes;
   if (!written) {
     llvm::errs() << "perdure: can't write the explanation " << file << ": " << std::strerror(errno)
                  << "; name another file by --ipv-explain\n";

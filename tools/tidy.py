@@ -248,6 +248,7 @@ class Ban:
     pattern: re.Pattern
     reason: str
     allowed: tuple[str, ...] = ()
+    allowed_in_tests: bool = False
 
 
 BANS = (
@@ -267,6 +268,18 @@ BANS = (
         ("src/mpi/", "src/rma/", "src/mpiio/", "src/preload/", "src/capi/perdure_mpi_c.cpp",
          "include/perdure/perdure_mpi.h", "apps/", "bench/", "tests/"),
     ),
+    Ban(
+        re.compile(
+            r"(?<![\w>])::(?:open|openat|rename|unlink|mkdir|rmdir|remove|chmod|symlink)\s*\("
+            r"|\b(?:creat|mkstemp|mkostemp|shm_open|shm_unlink|f(?:re)?open|openat|renameat"
+            r"|unlinkat|mkdirat|symlinkat|opendir|remove_all|create_director(?:y|ies))\s*\("
+            r"|\bfilesystem::(?:rename|remove)\b|\bstd::[io]?fstream\b|\bdirectory_iterator\b"
+        ),
+        "files are opened, made and removed in src/base/files.cpp",
+        ("src/base/files.cpp", "src/energy/fake/", "src/cache/scratch_part.hpp", "apps/", "bench/",
+         "tests/"),
+        allowed_in_tests=True,
+    ),
     Ban(re.compile(r"\b(?:strcpy|strcat|sprintf|vsprintf|gets)\s*\("), "has no bound"),
     Ban(re.compile(r"\bs?rand\s*\("), "is not reproducible; seed a generator"),
     Ban(re.compile(r"\busing\s+namespace\s+std\b"), "hides where names come from"),
@@ -280,9 +293,31 @@ def check_bans(file: SourceFile) -> Iterator[Finding]:
     for ban in BANS:
         if file.path.startswith(ban.allowed):
             continue
+        if ban.allowed_in_tests and file.path.endswith("_test.cpp"):
+            continue
         for match in ban.pattern.finditer(file.code):
             what = match.group().strip("( ")
             yield file.finding(line_of(file.code, match.start()), f"{what}: {ban.reason}")
+
+
+_PYTHON_WRITES = re.compile(
+    r"\.write_(?:text|bytes)\(|(?<![\w.])open\([^)\n]*[\"'][wax]b?\+?[\"']|\.open\([\"'][wax]"
+    r"|\bmkstemp\(|\bos\.(?:rename|replace)\("
+)
+_PYTHON_WRITERS = (
+    "python/perdure/files.py", "python/perdure/bench/", "python/perdure/demo/",
+)  # fmt: skip
+
+
+def check_python_writes(file: SourceFile) -> Iterator[Finding]:
+    """The commands write files in python/perdure/files.py only."""
+    if file.suffix != ".py" or not file.path.startswith("python/perdure/"):
+        return
+    if file.path.startswith(_PYTHON_WRITERS):
+        return
+    for match in _PYTHON_WRITES.finditer(file.text):
+        line = line_of(file.text, match.start())
+        yield file.finding(line, f"{match.group()}: files are written in python/perdure/files.py")
 
 
 # --- text ----------------------------------------------------------------------------------------
@@ -397,7 +432,8 @@ def check_all(root: Path, names: list[str]) -> list[Finding]:
     for file in files:
         findings.update(check_includes(file, layers))
         findings.update(check_cmake_deps(file, layers))
-        for rule in (check_lengths, check_bans, check_text, check_name, check_markdown):
+        for rule in (check_lengths, check_bans, check_python_writes, check_text, check_name,
+                     check_markdown):
             findings.update(rule(file))
     return sorted(findings)
 

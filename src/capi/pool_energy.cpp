@@ -6,6 +6,7 @@
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
+#include "object/catalogue.hpp"
 #include "object/job_record.hpp"
 
 namespace perdure {
@@ -90,9 +91,9 @@ Status PoolEnergy::check_level(const Level& level, std::uint64_t next_version) c
   const bool same_job = its.job_id == job_id_;
   if (same_job && copy.version < next_version) return Status::success();
   return {Code::foreign,
-          copy.path + " holds version " + std::to_string(copy.version) + " of job '" +
-              its.job_name + "' (" + job_id_text(its.job_id) + "), and the pool " + files_.pool +
-              " is " +
+          copy.path + " holds version " + std::to_string(copy.version) + " of job " +
+              quoted(its.job_name) + " (" + job_id_text(its.job_id) + "), and the pool " +
+              files_.pool + " is " +
               (same_job ? "an older copy of it, which would make version " +
                               std::to_string(next_version) + " next"
                         : "another one (" + job_id_text(job_id_) + ")") +

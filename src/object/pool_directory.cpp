@@ -2,6 +2,7 @@
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
+#include "object/catalogue.hpp"
 #include "object/job_record.hpp"
 #include "object/judgement.hpp"
 #include "pmem/delay_device.hpp"
@@ -44,9 +45,10 @@ Result<Sight> look(const std::string& path, const Group& group, const OpenOption
 Status check_owner(const std::string& directory, const Sight& sight, const Group& group,
                    const OpenOptions& options) {
   if (!options.any_job && sight.job.job_name != options.job_name) {
-    return {Code::foreign, "the pool " + directory + " belongs to job '" + sight.job.job_name +
-                               "', this is '" + options.job_name +
-                               "'; use another directory, or PERDURE_ANY_JOB if it is meant"};
+    return {Code::foreign, "the pool " + directory + " belongs to job " +
+                               quoted(sight.job.job_name) + ", this is " +
+                               quoted(options.job_name) +
+                               "; use another directory, or PERDURE_ANY_JOB if it is meant"};
   }
   if (!options.discard && sight.job.ranks != group.ranks()) {
     return {Code::rank_mismatch, "the pool " + directory + " was made by " +
@@ -213,7 +215,7 @@ Status check_identity(const std::string& path, const Region& region, const JobRe
 Status check_place(const JobRecord& record, const Directory& directory) {
   if (record.place.allows(place_of(directory))) return Status::success();
   return {Code::foreign,
-          "the pool " + directory.path() + " (job '" + record.job_name + "', " +
+          "the pool " + directory.path() + " (job " + quoted(record.job_name) + ", " +
               job_id_text(record.job_id) +
               ") was made in another directory: it was moved or copied, or another pool was put in "
               "the place of this one; if it is the right one, `perdure pool adopt " +

@@ -41,7 +41,7 @@ bool run_journal(std::span<const std::byte> bytes) {
 }
 
 std::vector<Bytes> journal_seeds() {
-  return {bytes_of(R"({"schema": 1, "kind": "perdure-frequency-journal", "boot_id": "boot",
+  return {bytes_of(R"({"schema": 2, "kind": "perdure-frequency-journal", "boot_id": "boot",
  "boost_knob": "none", "boost": 0, "policies": [{"name": "policy0",
  "max": {"original_kHz": 2500000, "ours_kHz": [1200000]},
  "min": {"original_kHz": 800000, "ours_kHz": [800000]},

@@ -122,6 +122,12 @@ def test_python_functions_files_and_lines_have_limits(findings):
         ("src/object/a.cpp", "void f() { PMPI_Barrier(c); }\n"),
         ("include/perdure/a.h", "int f(MPI_Comm comm);\n"),
         ("apps/a.cpp", "void f() { strcpy(a, b); }\n"),
+        ("src/object/a.cpp", "int f() { return ::open(a, O_RDONLY); }\n"),
+        ("src/object/b.cpp", "void f() { ::unlink(a); }\n"),
+        ("src/pmem/b.cpp", "std::ofstream file(a);\n"),
+        ("src/pmem/a.cpp", "int f() { return shm_open(a, 0, 0600); }\n"),
+        ("python/perdure/a.py", "path.write_text(text)\n"),
+        ("python/perdure/run/a.py", "file = open(path, 'w')\n"),
         ("apps/a.cpp", "void f() { sprintf(a, b); }\n"),
         ("tests/a.cpp", "int f() { return rand(); }\n"),
         ("tests/a.cpp", "using namespace std;\n"),
@@ -137,7 +143,11 @@ def test_banned_calls_are_allowed_where_they_belong(findings):
             "src/pmem/a.cpp": "void f() { _mm_sfence(); }\n",
             "src/object/a.cpp": '// MPI_Barrier, strcpy(\nauto t = "rand()"; int operand(int);\n',
             "include/perdure/perdure_mpi.h": "#include <mpi.h>\nint f(MPI_Comm comm);\n",
-            "apps/a.cpp": "#include <mpi.h>\nvoid f() { snprintf(a, 1, b); }\n",
+            "apps/a.cpp": "#include <mpi.h>\nvoid f() { snprintf(a, 1, b); ::unlink(b); }\n",
+            "src/base/files.cpp": "int f() { return ::openat(a, b, 0); }\n",
+            "src/object/a_test.cpp": "std::ofstream file(a);\n",
+            "python/perdure/a.py": "text = open(path).read()\n",
+            "python/perdure/files.py": "path.write_text(text)\n",
         }
     )
 
