@@ -69,7 +69,8 @@ struct Options {
   bool must_exist = false;    // PERDURE_E_NOT_FOUND instead of making a pool
   bool discard = false;       // throw away what an existing pool of this job holds
   bool allow_older = false;   // if the newest version is damaged, restore the older one
-  bool any_job = false;       // accept a pool of another job name
+  bool any_job = false;       // accept a pool of another job name, or made in another directory
+  bool any_owner = false;     // accept what another user owns or may write to
   std::string job = {};       // name of the job; empty: the program's name
   std::string emulate = {};   // row of `perdure devices`; empty: $PERDURE_EMULATE
   bool real_delay = false;    // emulate by waiting instead of by the virtual clock
@@ -83,6 +84,7 @@ struct Options {
     if (discard) options.flags |= PERDURE_DISCARD;
     if (allow_older) options.flags |= PERDURE_ALLOW_OLDER;
     if (any_job) options.flags |= PERDURE_ANY_JOB;
+    if (any_owner) options.flags |= PERDURE_ANY_OWNER;
     options.job = job.empty() ? nullptr : job.c_str();
     options.emulate = emulate.empty() ? nullptr : emulate.c_str();
     options.real_delay = real_delay ? 1 : 0;

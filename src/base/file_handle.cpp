@@ -1,6 +1,7 @@
 #include "base/file_handle.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -43,7 +44,11 @@ int lock_holder(int fd) {
 
 Status busy_status(int fd, const std::string& path, std::uint32_t wait_ms) {
   const int pid = lock_holder(fd);
-  const std::string holder = pid > 0 ? "process " + std::to_string(pid) : "another process";
+  std::string holder = pid > 0 ? "process " + std::to_string(pid) : "another process";
+  if (pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH) {
+    holder = "a process that was forked off by process " + std::to_string(pid) +
+             ", which has ended (`fuser " + path + "` names it)";
+  }
   return {Code::busy, path + " is open in " + holder + ", and was not released within " +
                           std::to_string(wait_ms) + " ms; end that process, or wait for it"};
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 
 #include "object/inspect.hpp"
@@ -48,6 +49,27 @@ class PoolDirectory : public testing::Test {
   SoloGroup group_;
   OpenOptions options_;
 };
+
+// What the third of three ranks sees of a pool of two.
+class ThirdOfThree final : public Group {
+ public:
+  std::uint32_t rank() const override { return 2; }
+  std::uint32_t ranks() const override { return 3; }
+  Status all_max(std::span<std::uint64_t>) override { return Status::success(); }
+};
+
+TEST_F(PoolDirectory, a_rank_too_many_is_told_so_and_not_to_discard) {
+  make("one", 1);
+  ThirdOfThree group;
+  const Status refused = open_pool(base_ + "/one", group, options_).status();
+  EXPECT_EQ(refused.code(), Code::rank_mismatch);
+  EXPECT_EQ(refused.message().find("DISCARD"), std::string::npos) << refused.message();
+  fs::remove(base_ + "/one/rank-00000");
+  const Status missing = open("one").status();
+  EXPECT_EQ(missing.code(), Code::not_found);
+  EXPECT_EQ(missing.message().find("DISCARD"), std::string::npos) << missing.message();
+  EXPECT_NE(missing.message().find("perdure pool show"), std::string::npos) << missing.message();
+}
 
 TEST_F(PoolDirectory, the_file_of_another_pool_is_refused) {
   make("one", 1);

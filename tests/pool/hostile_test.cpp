@@ -304,6 +304,26 @@ TEST_F(OpenPool, a_commit_fails_when_its_files_have_vanished) {
   }
 }
 
+TEST_F(Pools, a_run_page_that_vanished_is_said_once_and_the_job_goes_on) {
+  fs::create_directory(at("pages"));
+  ::setenv("PERDURE_RUN_DIR", at("pages").c_str(), 1);
+  perdure_pool* pool = nullptr;
+  ASSERT_EQ(perdure_open(at("pool").c_str(), nullptr, &pool), 0);
+  ASSERT_EQ(perdure_restart(pool, nullptr), 0);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(perdure_commit(pool, nullptr), 0);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  ASSERT_TRUE(fs::remove(at("pages/rank-00000")));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(perdure_commit(pool, nullptr), 0);
+  EXPECT_EQ(perdure_commit(pool, nullptr), 0);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("run page was removed"), std::string::npos) << said;
+  EXPECT_EQ(said.find("run page"), said.rfind("run page")) << said;
+  perdure_close(pool);
+  ::unsetenv("PERDURE_RUN_DIR");
+}
+
 TEST_F(OpenPool, a_forked_child_is_refused_and_the_parent_goes_on) {
   auto* value = static_cast<double*>(perdure_working(u_));
   value[0] = 42;

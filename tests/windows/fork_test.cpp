@@ -1,4 +1,5 @@
-// A forked child can't use the windows and cached files of its parent, which goes on unharmed.
+// A forked child can't use the windows and cached files of its parent, which goes on unharmed; and
+// a cached file whose part was removed under it says so.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,6 +76,32 @@ TEST_F(Forks, a_childs_calls_on_a_cached_file_are_refused) {
   EXPECT_EQ(read, value);
   EXPECT_EQ(MPI_File_close(&file), MPI_SUCCESS);
   EXPECT_EQ(std::filesystem::file_size(path), 8U * static_cast<unsigned>(ranks()));
+}
+
+TEST_F(Forks, a_cached_file_whose_part_vanished_says_so_when_it_is_synchronised) {
+  const std::string path = pool("file");
+  MPI_Info info = make_info({{"perdure_cache", "on"}, {"perdure_cache_pool", pool("parts")}});
+  MPI_File file = MPI_FILE_NULL;
+  ASSERT_EQ(
+      MPI_File_open(MPI_COMM_WORLD, path.c_str(), MPI_MODE_CREATE | MPI_MODE_RDWR, info, &file),
+      MPI_SUCCESS);
+  MPI_Info_free(&info);
+  const auto at = static_cast<MPI_Offset>(8) * rank();
+  const std::int64_t value = 42 + rank();
+  ASSERT_EQ(MPI_File_write_at(file, at, &value, 8, MPI_BYTE, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  ASSERT_EQ(MPI_File_sync(file), MPI_SUCCESS);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 0) {
+    for (const auto& entry : std::filesystem::directory_iterator(pool("parts"))) {
+      std::filesystem::remove(entry.path());
+    }
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  ASSERT_EQ(MPI_File_write_at(file, at, &value, 8, MPI_BYTE, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  EXPECT_NE(MPI_File_sync(file), MPI_SUCCESS);
+  (void)MPI_File_close(&file);
+  EXPECT_EQ(std::filesystem::file_size(path), 8U * static_cast<unsigned>(ranks()))
+      << "what was written is in the file all the same";
 }
 
 }  // namespace
