@@ -53,7 +53,7 @@ def findings_of(pool) -> list[tuple[str, str, str]]:
         for finding in rank.findings
     ]
     of_pool = [(finding.severity.name, "pool", finding.text) for finding in pool.findings]
-    return of_ranks + of_pool + ([("crash", "pool", _MOVED)] if pool.moved else [])
+    return of_ranks + of_pool + ([("note", "pool", _MOVED)] if pool.moved else [])
 
 
 def pool_json(pool) -> dict:
@@ -185,7 +185,7 @@ def _scalar_text(content: bytes) -> str:
 
 def print_findings(pool, console: Screen) -> None:
     """One line per finding; what a crash leaves behind is no damage."""
-    colours = {"damage": "bold red", "crash": "yellow", "fine": "green"}
+    colours = {"damage": "bold red", "crash": "yellow", "note": "yellow", "fine": "green"}
     for severity, where, text in findings_of(pool):
         console.print(severity, style=colours[severity], end="")
         console.print(f"  {where}: {text}")
