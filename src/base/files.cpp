@@ -438,7 +438,7 @@ Result<FileHandle> open_output(const std::string& path, bool append) {
     const int made = open_at(AT_FDCWD, path, flags | O_CREAT | O_EXCL, file_mode);
     if (made >= 0) return FileHandle(made);
     if (errno == ENOENT) {
-      return Status(Code::not_found, path + " can't be made: its directory does not exist");
+      return Status(Code::io_error, path + " can't be made: its directory does not exist");
     }
     if (errno != EEXIST) return open_failed(AT_FDCWD, path, path, errno);
     const int found = open_at(AT_FDCWD, path, flags);

@@ -65,10 +65,6 @@ TEST(Profile, gives_the_least_energy_where_all_points_have_it) {
   EXPECT_EQ(settings.writers, 2U);
 }
 
-TEST(Profile, whose_intervals_end_before_they_begin_gives_its_best_point) {
-  EXPECT_EQ(best(point("write", "null", 3, 210, 200, 190)).writers, 3U);
-}
-
 TEST(Profile, keeps_read_and_write_apart) {
   const std::string points =
       point("write", "null", 2, 1, 2, 3) + "," + point("read", "null", 4, 1, 2, 3);

@@ -292,7 +292,7 @@ TEST(Files, are_written_and_read) {
   std::remove(path.c_str());
   EXPECT_EQ(Reader::open(path).status().code(), Code::not_found);
   EXPECT_EQ(Writer::create("/nonexistent/x.ptrace", small_header(0)).status().code(),
-            Code::not_found);
+            Code::io_error);
 }
 
 TEST(Files, that_the_device_has_no_room_for_are_an_error) {
