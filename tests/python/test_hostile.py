@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from conftest import BUILD
+from conftest import BUILD, ROOT
 from perdure import files
 from perdure.screen import Screen, one_line, plain
 
@@ -105,6 +105,15 @@ def test_what_is_no_file_is_an_error_at_once(perdure, tmp_path):
                       ("run", "--commit-plan", place, "--", "true")):
             ran = perdure(*words, limit_s=30)
             assert ran.code not in (0, 124) and "Traceback" not in ran.err, (words, ran.err)
+
+
+def test_the_promise_reads_the_same_everywhere():
+    """P6 stands word for word in the README and among the threats."""
+    promises = [
+        next(line for line in (ROOT / page).read_text("utf-8").splitlines() if "**P6 " in line)
+        for page in ("README.md", "docs/security.md")
+    ]
+    assert promises[0] == promises[1]
 
 
 def test_ls_of_a_missing_directory_is_an_error(perdure, tmp_path):
