@@ -7,7 +7,6 @@
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -20,20 +19,11 @@
 namespace {
 
 namespace fs = std::filesystem;
+using perdure_test::read_file;
 using perdure_test::TemporaryDirectory;
+using perdure_test::write_file;
 
 constexpr std::uint64_t cells = 3000;
-
-std::string read_file(const std::string& path) {
-  std::string bytes(fs::file_size(path), '\0');
-  std::ifstream(path, std::ios::binary)
-      .read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  return bytes;
-}
-
-void write_file(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-}
 
 struct Attempt {
   int code = 0;

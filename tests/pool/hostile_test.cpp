@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
@@ -23,7 +22,9 @@
 namespace {
 
 namespace fs = std::filesystem;
+using perdure_test::read_file;
 using perdure_test::TemporaryDirectory;
+using perdure_test::write_file;
 
 constexpr uid_t victim = 65532;
 constexpr uid_t attacker = 65533;
@@ -33,17 +34,6 @@ mode_t mode_of(const std::string& path) {
   struct stat found{};
   EXPECT_EQ(::lstat(path.c_str(), &found), 0) << path;
   return found.st_mode & 07777U;
-}
-
-std::string read_file(const std::string& path) {
-  std::string bytes(fs::file_size(path), '\0');
-  std::ifstream(path, std::ios::binary)
-      .read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  return bytes;
-}
-
-void write_file(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
 struct Trial {

@@ -1,8 +1,10 @@
-// A directory for a test's pools, on tmpfs where there is one, removed with all it holds.
+// A directory for a test's pools, on tmpfs where there is one, removed with all it holds; and whole
+// files.
 #pragma once
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace perdure_test {
@@ -26,5 +28,16 @@ class TemporaryDirectory {
  private:
   std::string path_;
 };
+
+inline std::string read_file(const std::string& path) {
+  std::string bytes(std::filesystem::file_size(path), '\0');
+  std::ifstream(path, std::ios::binary)
+      .read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
+}
+
+inline void write_file(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
 
 }  // namespace perdure_test
