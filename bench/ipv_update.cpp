@@ -21,8 +21,8 @@
 #include "base/clock.hpp"
 #include "base/fact.hpp"
 #include "ipv/object_set.hpp"
-#include "object/pool_directory.hpp"
 #include "pmem/flush.hpp"
+#include "pool/pool_directory.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,4 +1,4 @@
-// perdure.h over the classes of object/: checks arguments, turns Status into codes, and no more.
+// perdure.h over the classes of pool/: checks arguments, turns Status into codes, and no more.
 #include <algorithm>
 
 #include "base/agreement.hpp"
@@ -261,7 +261,7 @@ const char* perdure_strerror(int code) {
   return perdure::code_text(static_cast<Code>(code));
 }
 
-const char* perdure_version(void) {
+const char* perdure_library_version(void) {
   return PERDURE_VERSION;
 }
 

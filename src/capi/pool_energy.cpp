@@ -6,8 +6,8 @@
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
-#include "object/catalogue.hpp"
-#include "object/job_record.hpp"
+#include "pool/catalogue.hpp"
+#include "pool/job_record.hpp"
 
 namespace perdure {
 
@@ -44,7 +44,7 @@ Status PoolEnergy::open_levels() {
 
 void PoolEnergy::attach(const std::shared_ptr<PoolEnergy>& energy, PoolOptions& options) {
   if (!energy) return;
-  options.permit = energy->session_;
+  options.token = energy->session_;
   options.committed = [energy](std::uint64_t version) { energy->committed(version); };
 }
 

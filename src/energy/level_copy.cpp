@@ -52,8 +52,8 @@ Status copy_file(const std::string& from, const Directory& to, const std::string
   return to.rename_file(fresh, name);
 }
 
-Status copy_files(const LevelFiles& files, const std::string& copy, IoPermit* permit) {
-  const PermitScope scope(permit, IoKind::write);
+Status copy_files(const LevelFiles& files, const std::string& copy, IoToken* token) {
+  const TokenScope scope(token, IoKind::write);
   const auto directory = Directory::make(copy, trust_unless(false));
   if (!directory.ok()) return directory.status();
   PERDURE_TRY(copy_file(files.rank_file, directory.value(), fs::path(files.rank_file).filename()));
@@ -116,11 +116,11 @@ Result<std::optional<LevelCopy>> newest_copy(const std::string& level, const std
 }
 
 Status copy_to_level(Group& group, const LevelFiles& files, const std::string& level,
-                     std::uint64_t version, const Status& ready, IoPermit* permit) {
+                     std::uint64_t version, const Status& ready, IoToken* token) {
   const std::string place = place_in(level, files.pool);
   const std::string copy_name = copy_prefix + std::to_string(version);
   PERDURE_TRY(agree(group, ready));
-  PERDURE_TRY(agree(group, copy_files(files, place + "/" + copy_name, permit)));
+  PERDURE_TRY(agree(group, copy_files(files, place + "/" + copy_name, token)));
   PERDURE_TRY(agree(group, point_to(place, copy_name)));
   remove_older(place, version);
   return Status::success();

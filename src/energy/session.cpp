@@ -34,12 +34,12 @@ Status fill_from_profile(const std::string& file, const Storage& storage, Sessio
   return Status::success();
 }
 
-Status read_patience(SessionRequest& request) {
-  const std::string text = environment("PERDURE_ENERGY_PATIENCE_MS");
+Status read_timeout(SessionRequest& request) {
+  const std::string text = environment("PERDURE_ENERGY_TIMEOUT_MS");
   if (text.empty()) return Status::success();
-  const auto patience = parse_number("PERDURE_ENERGY_PATIENCE_MS", text, 0, 3'600'000);
-  if (!patience.ok()) return patience.status();
-  request.patience_ms = static_cast<std::uint32_t>(patience.value());
+  const auto timeout = parse_number("PERDURE_ENERGY_TIMEOUT_MS", text, 0, 3'600'000);
+  if (!timeout.ok()) return timeout.status();
+  request.timeout_ms = static_cast<std::uint32_t>(timeout.value());
   return Status::success();
 }
 
@@ -80,7 +80,7 @@ void EnergySession::cap(std::uint64_t khz) {
 void EnergySession::acquire(IoKind kind) {
   const auto& wanted = settings(kind);
   if (!wanted) return;
-  if (wanted->writers > 0) tokens_.acquire(wanted->writers, request_.patience_ms);
+  if (wanted->writers > 0) tokens_.acquire(wanted->writers, request_.timeout_ms);
   if (wanted->freq_khz) cap(*wanted->freq_khz);
 }
 
@@ -113,7 +113,7 @@ Result<Configured> configured_session(const std::string& path) {
   if (!storage.ok()) return storage.status();
   SessionRequest request;
   request.path = path;
-  PERDURE_TRY(read_patience(request));
+  PERDURE_TRY(read_timeout(request));
   if (!plan_file.empty()) {
     auto plan = read_plan(plan_file);
     if (!plan.ok()) return plan.status();

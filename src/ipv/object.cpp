@@ -85,15 +85,15 @@ void ObjectSurroundings::wait_until_settled() const noexcept {
 }
 
 InPlaceObject::InPlaceObject(ObjectSurroundings& surroundings, std::string name, std::byte* address,
-                             std::uint64_t bytes, Tier wish, bool whole_pages)
+                             std::uint64_t bytes, Tier asked, bool whole_pages)
     : surroundings_(surroundings),
       device_(surroundings.device),
       name_(std::move(name)),
       address_(address),
       bytes_(bytes),
-      wish_(wish),
+      asked_(asked),
       whole_pages_(whole_pages),
-      tier_(wish),
+      tier_(asked),
       changed_(bytes),
       dirty_(bytes),
       pending_(bytes) {}
@@ -171,7 +171,7 @@ unsigned InPlaceObject::home_place() const {
   return placed() ? pool_places_[array_->working_copy()] : *memory_place_;
 }
 
-// Decides what is possible; the wish if it is.
+// Decides what is possible; what was asked for if it is.
 void InPlaceObject::start_tier(Tier tier) {
   if (pins_ > 0) {  // its pages must not change
     why_copy_ = "it was pinned before the restart";
@@ -201,7 +201,7 @@ void InPlaceObject::start_copy() {
 }
 
 Status InPlaceObject::start() {
-  start_tier(wish_);
+  start_tier(asked_);
   thread_ = this_thread();
   lock_.favour_this_thread();
   lacking_.assign(array_->copies(), LineSet(bytes_));

@@ -7,7 +7,7 @@
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "ipv/this_thread.hpp"
-#include "object/fault_handler.hpp"
+#include "pool/fault_handler.hpp"
 
 namespace perdure {
 namespace {

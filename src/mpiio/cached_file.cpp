@@ -46,7 +46,7 @@ std::shared_ptr<CachedFile> find_known(const FileKey& key) {
 }
 
 std::string directory_for(const CacheOptions& options, const NodeMap& map) {
-  std::string directory = options.pool.empty() ? default_part_directory() : options.pool;
+  std::string directory = options.directory.empty() ? default_part_directory() : options.directory;
   const std::size_t place = directory.find("%n");
   if (place != std::string::npos) directory.replace(place, 2, std::to_string(map.node));
   if (!map.pretended.empty()) directory += "/node-" + map.pretended;
@@ -54,25 +54,25 @@ std::string directory_for(const CacheOptions& options, const NodeMap& map) {
 }
 
 // What the pool has recovered to, or committed since.
-std::optional<GroupVersion> version_of(const Pool* pool) {
+std::optional<PoolVersion> version_of(const Pool* pool) {
   if (pool == nullptr) return std::nullopt;
-  GroupVersion of;
+  PoolVersion of;
   std::copy_n(pool->job_id().words, 2, of.job);
   of.version = pool->status().version;
   return of;
 }
 
-// The pool that perdure_cache_group names, which this process has open.
+// The pool that perdure_cache_pool names, which this process has open.
 Result<Pool*> find_pool(const CacheOptions& options) {
-  if (options.group.empty()) return static_cast<Pool*>(nullptr);
-  Pool* pool = Pool::find(options.group);
+  if (options.pool.empty()) return static_cast<Pool*>(nullptr);
+  Pool* pool = Pool::find(options.pool);
   if (pool == nullptr) {
-    return Status(Code::not_found, "perdure_cache_group='" + options.group +
+    return Status(Code::not_found, "perdure_cache_pool='" + options.pool +
                                        "': this process has no such pool open; open the pool, or "
                                        "make its first window, before the file");
   }
   if (!pool->restarted()) {
-    return Status(Code::wrong_state, "perdure_cache_group='" + options.group +
+    return Status(Code::wrong_state, "perdure_cache_pool='" + options.pool +
                                          "': the pool has not restarted; call perdure_restart() "
                                          "before the file is opened");
   }
@@ -185,21 +185,21 @@ Status CachedFile::join_parts(MpiGroup& group, const NodeMap& map, const Foundin
                               const std::string& directory, const Pool* pool) {
   Status status;
   if (map.leads() && part_.part == nullptr) {
-    PartWish wish;
-    wish.directory = directory;
-    wish.identity.path = backing_.path();
-    wish.identity.file_device = backing_.device();
-    wish.identity.file_inode = backing_.inode();
-    wish.identity.node = map.node;
-    wish.identity.layout = layout_;
-    std::copy_n(founding.instance, 2, wish.identity.instance);
-    wish.file_bytes = founding.file_bytes;
-    wish.restored = version_of(pool);
+    PartRequest request;
+    request.directory = directory;
+    request.identity.path = backing_.path();
+    request.identity.file_device = backing_.device();
+    request.identity.file_inode = backing_.inode();
+    request.identity.node = map.node;
+    request.identity.layout = layout_;
+    std::copy_n(founding.instance, 2, request.identity.instance);
+    request.file_bytes = founding.file_bytes;
+    request.restored = version_of(pool);
     if (pool != nullptr) {
-      std::copy_n(pool->job_id().words, 2, wish.identity.group_job);
-      wish.identity.group = pool->directory();
+      std::copy_n(pool->job_id().words, 2, request.identity.pool_job);
+      request.identity.pool = pool->directory();
     }
-    auto made = make_part(wish, backing_);
+    auto made = make_part(request, backing_);
     status = made.status();
     if (made.ok()) part_ = made.take();
   }
@@ -292,7 +292,7 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   Status ready;
   if (file->layout_.nodes > 1) ready = file->start_service(group, map.value(), founding.value());
   if (ready.ok()) ready = file->join_pool(group, pool.value());
-  if (ready.ok() && options.fetch == FetchWish::open) ready = file->prefetch(group, map.value());
+  if (ready.ok() && options.fetch == FetchTime::open) ready = file->prefetch(group, map.value());
   if (ready.ok()) return file;
   (void)file->tear_down(false);
   return ready;
@@ -321,7 +321,7 @@ Status CachedFile::join_pool(MpiGroup& group, Pool* pool) {
 // What this rank wrote, and others of the nodes it wrote to, is durable there.
 Status CachedFile::prepare(std::uint64_t version) {
   PERDURE_TRY(epoch_failure_);
-  PERDURE_TRY(sync(SyncWish::nvm));
+  PERDURE_TRY(sync(SyncTarget::nvm));
   return part().set_prepared(version);
 }
 
@@ -356,7 +356,7 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
   // Ranks that are not in the group do not write back now what this one sent to their nodes.
   const bool whole = file->nodes() == 1 || group.ranks() == file->ranks_;
   if (status.ok() && !discard) {
-    status = whole ? file->write_back_own(true) : file->sync(SyncWish::file);
+    status = whole ? file->write_back_own(true) : file->sync(SyncTarget::file);
   }
   file->tally_.filled_bytes = file->part().filled_bytes();
   OpenFiles& files = open_files();
@@ -399,7 +399,7 @@ Result<PartClient*> CachedFile::remote(std::uint32_t node) {
   if (remotes_[node] == nullptr) {
     auto client = PartClient::connect(servers_[node], token_);
     if (!client.ok()) return client.status();
-    if (part().in_group()) PERDURE_TRY(client.value()->set_epoch(epoch_));
+    if (part().with_pool()) PERDURE_TRY(client.value()->set_epoch(epoch_));
     remotes_[node] = client.take();
     connected_[node].store(remotes_[node].get(), std::memory_order_release);
   }
@@ -525,18 +525,18 @@ Status CachedFile::drain() {
   return status;
 }
 
-Status CachedFile::sync(SyncWish wish) {
+Status CachedFile::sync(SyncTarget request) {
   known_size_.store(0, std::memory_order_relaxed);
   Status status = drain();
   if (status.ok()) {
-    status = wish == SyncWish::file ? write_back_own(true) : part().persist();
+    status = request == SyncTarget::file ? write_back_own(true) : part().persist();
   }
   // What was written is in the file by now; what is written next could not be recovered.
   if (status.ok()) status = part().device().check();
   for (std::atomic<PartClient*>& client : connected_) {
     PartClient* at = client.load(std::memory_order_acquire);
     if (at == nullptr || !status.ok()) continue;
-    status = wish == SyncWish::file ? at->write_back(0, true).status() : at->persist();
+    status = request == SyncTarget::file ? at->write_back(0, true).status() : at->persist();
   }
   return status;
 }

@@ -75,7 +75,7 @@ class DelayDevice final : public Device {
   DeviceFile file() const override { return wrapped_->file(); }
   DeviceDescription describe() const override {
     DeviceDescription description = wrapped_->describe();
-    const char* const modes[] = {" (virtual clock)", " (real delay)", " (draining)"};
+    const char* const modes[] = {" (virtual clock)", " (wait)", " (drain)"};
     description.name += " as " + part_name_ + modes[static_cast<std::size_t>(mode_)];
     return description;
   }
@@ -117,8 +117,8 @@ class DelayDevice final : public Device {
   Status fence() override {
     PERDURE_TRY(wrapped_->fence());
     owe(prices_.commit_ps + prices_.write_ps);
-    if (mode_ == DelayMode::real_delay) pay();
-    if (mode_ == DelayMode::draining) wait_until_drained();
+    if (mode_ == DelayMode::wait) pay();
+    if (mode_ == DelayMode::drain) wait_until_drained();
     return Status::success();
   }
 
@@ -145,10 +145,10 @@ class DelayDevice final : public Device {
       case DelayMode::virtual_clock:
         owe(prices_.transfer_ps(bytes, bucket_->sharers()));
         break;
-      case DelayMode::real_delay:
+      case DelayMode::wait:
         draw(prices_.transfer_ps(bytes, 1));
         break;
-      case DelayMode::draining:
+      case DelayMode::drain:
         queue(prices_.transfer_ps(bytes, 1));
         break;
     }

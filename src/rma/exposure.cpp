@@ -5,8 +5,8 @@
 #include "base/agreement.hpp"
 #include "mpi/mpi_library.hpp"
 #include "mpi/node_map.hpp"
-#include "object/job_record.hpp"
 #include "pmem/region.hpp"
+#include "pool/job_record.hpp"
 #include "rma/mpi_calls.hpp"
 
 namespace perdure {

@@ -30,10 +30,10 @@
 #include <vector>
 
 #include "base/group.hpp"
-#include "object/pool.hpp"
 #include "perdure/perdure_ipv.h"
 #include "pmem/crash_device.hpp"
 #include "pmem/file_device.hpp"
+#include "pool/pool.hpp"
 #include "pool_handle.hpp"
 
 extern "C" {

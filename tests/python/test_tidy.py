@@ -7,7 +7,7 @@ import shutil
 import pytest
 import tidy
 
-LAYERS = "perdure ⇐\nbase ⇐\npmem ⇐ base\nobject ⇐ base pmem\nsim ⇐ base\napps ⇐ perdure\n"
+LAYERS = "perdure ⇐\nbase ⇐\npmem ⇐ base\npool ⇐ base pmem\nsim ⇐ base\napps ⇐ perdure\n"
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def one(found: list[str], start: str, word: str) -> None:
 def test_clean_files_have_no_findings(findings):
     assert not findings(
         {
-            "src/object/a.cpp": '#include "object/a.hpp"\n#include "pmem/b.hpp"\n',
-            "src/object/CMakeLists.txt": "perdure_module(object SOURCES a.cpp DEPS base pmem)\n",
+            "src/pool/a.cpp": '#include "pool/a.hpp"\n#include "pmem/b.hpp"\n',
+            "src/pool/CMakeLists.txt": "perdure_module(pool SOURCES a.cpp DEPS base pmem)\n",
             "README.md": "# Title\n\nSee [the next](docs/next.md#two-words) and `[x](gone.md)`.\n",
             "docs/next.md": "# Next\n\n## Two words\n",
         }
@@ -46,10 +46,10 @@ def test_clean_files_have_no_findings(findings):
     "path, text",
     [
         ("src/sim/a.cpp", '#include "pmem/b.hpp"\n'),
-        ("src/base/a.hpp", '#include "object/b.hpp"\n'),
+        ("src/base/a.hpp", '#include "pool/b.hpp"\n'),
         ("include/perdure/a.h", '#include "base/b.hpp"\n'),
-        ("apps/a.cpp", '#include "object/b.hpp"\n'),
-        ("src/pmem/CMakeLists.txt", "perdure_module(pmem\n  SOURCES a.cpp\n  DEPS base object)\n"),
+        ("apps/a.cpp", '#include "pool/b.hpp"\n'),
+        ("src/pmem/CMakeLists.txt", "perdure_module(pmem\n  SOURCES a.cpp\n  DEPS base pool)\n"),
         ("src/sim/CMakeLists.txt", "perdure_module(s_${mpi} FOLDER sim DEPS pmem_${mpi}_layer)\n"),
     ],
 )
@@ -113,17 +113,17 @@ def test_python_functions_files_and_lines_have_limits(findings):
 @pytest.mark.parametrize(
     "path, text",
     [
-        ("src/object/a.cpp", "void f() { _mm_clwb(p); }\n"),
-        ("src/object/a.cpp", "void f() { _mm_sfence(); }\n"),
-        ("src/object/a.cpp", "void f() { _mm512_stream_si512(p, v); }\n"),
-        ("src/object/a.cpp", "void f() { __builtin_ia32_clflushopt(p); }\n"),
-        ("src/object/a.cpp", 'void f() { asm volatile("sfence"); }\n'),
-        ("src/object/a.cpp", "#include <mpi.h>\n"),
-        ("src/object/a.cpp", "void f() { PMPI_Barrier(c); }\n"),
+        ("src/pool/a.cpp", "void f() { _mm_clwb(p); }\n"),
+        ("src/pool/a.cpp", "void f() { _mm_sfence(); }\n"),
+        ("src/pool/a.cpp", "void f() { _mm512_stream_si512(p, v); }\n"),
+        ("src/pool/a.cpp", "void f() { __builtin_ia32_clflushopt(p); }\n"),
+        ("src/pool/a.cpp", 'void f() { asm volatile("sfence"); }\n'),
+        ("src/pool/a.cpp", "#include <mpi.h>\n"),
+        ("src/pool/a.cpp", "void f() { PMPI_Barrier(c); }\n"),
         ("include/perdure/a.h", "int f(MPI_Comm comm);\n"),
         ("apps/a.cpp", "void f() { strcpy(a, b); }\n"),
-        ("src/object/a.cpp", "int f() { return ::open(a, O_RDONLY); }\n"),
-        ("src/object/b.cpp", "void f() { ::unlink(a); }\n"),
+        ("src/pool/a.cpp", "int f() { return ::open(a, O_RDONLY); }\n"),
+        ("src/pool/b.cpp", "void f() { ::unlink(a); }\n"),
         ("src/pmem/b.cpp", "std::ofstream file(a);\n"),
         ("src/pmem/a.cpp", "int f() { return shm_open(a, 0, 0600); }\n"),
         ("python/perdure/a.py", "path.write_text(text)\n"),
@@ -141,11 +141,11 @@ def test_banned_calls_are_allowed_where_they_belong(findings):
     assert not findings(
         {
             "src/pmem/a.cpp": "void f() { _mm_sfence(); }\n",
-            "src/object/a.cpp": '// MPI_Barrier, strcpy(\nauto t = "rand()"; int operand(int);\n',
+            "src/pool/a.cpp": '// MPI_Barrier, strcpy(\nauto t = "rand()"; int operand(int);\n',
             "include/perdure/perdure_mpi.h": "#include <mpi.h>\nint f(MPI_Comm comm);\n",
             "apps/a.cpp": "#include <mpi.h>\nvoid f() { snprintf(a, 1, b); ::unlink(b); }\n",
             "src/base/files.cpp": "int f() { return ::openat(a, b, 0); }\n",
-            "src/object/a_test.cpp": "std::ofstream file(a);\n",
+            "src/pool/a_test.cpp": "std::ofstream file(a);\n",
             "python/perdure/a.py": "text = open(path).read()\n",
             "python/perdure/files.py": "path.write_text(text)\n",
         }
