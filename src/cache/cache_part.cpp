@@ -637,9 +637,7 @@ Status CachePart::persist() {
   const std::uint64_t blocks = blocks_in_use();
   std::uint64_t version = 0;
   if (undo_ != nullptr) {
-    auto newest = epoch();
-    if (!newest.ok()) return newest.status();
-    version = newest.value();
+    PERDURE_TRY_ASSIGN(version, epoch());
   }
   std::vector<std::pair<std::uint64_t, Grains>> found;
   for (std::uint64_t block = 0; block < blocks; ++block) {

@@ -89,17 +89,15 @@ Result<std::unique_ptr<CachePart>> attach(const std::string& path) {
   FileDeviceOptions options;
   options.shared = true;
   options.trust = trusted();
-  auto device = open_file_device(path, options);
-  if (!device.ok()) return device.status();
-  auto part = CachePart::attach(device.take());
+  PERDURE_TRY_ASSIGN(auto device, open_file_device(path, options));
+  auto part = CachePart::attach(std::move(device));
   if (!part.ok() || !part.value()->with_pool()) return part;
-  auto undo = open_file_device(undo_path(path), options);
-  if (!undo.ok()) return undo.status();
+  PERDURE_TRY_ASSIGN(auto undo, open_file_device(undo_path(path), options));
   const UndoGeometry geometry = part.value()->undo_geometry();
-  if (undo.value()->size_bytes() < geometry.file_bytes()) {
+  if (undo->size_bytes() < geometry.file_bytes()) {
     return Status(Code::damaged, undo_path(path) + " is truncated");
   }
-  part.value()->set_undo_log(std::make_unique<UndoLog>(undo.take(), geometry));
+  part.value()->set_undo_log(std::make_unique<UndoLog>(std::move(undo), geometry));
   return part;
 }
 
@@ -151,9 +149,7 @@ Status recover_from(CachePart& part, const BackingFile& backing,
   }
   part.set_backing(&backing);
   if (version) PERDURE_TRY(part.roll_back(*version));
-  auto recovered = part.recover(is_same_boot(header));
-  if (!recovered.ok()) return recovered.status();
-  tally = recovered.value();
+  PERDURE_TRY_ASSIGN(tally, part.recover(is_same_boot(header)));
   return Status::success();
 }
 
@@ -225,18 +221,15 @@ Result<PartGeometry> choose_geometry(const PartRequest& request) {
 }
 
 Result<OpenPart> open_locked(const std::string& directory, const std::string& file, bool joined) {
-  auto handle = open_for_lock(file);
-  if (!handle.ok()) return handle.status();
-  auto locked = try_lock(handle.value(), Lock::shared, file);
-  if (!locked.ok()) return locked.status();
-  if (!locked.value()) return Status(Code::busy, file + " is being recovered by another process");
-  auto part = attach(file);
-  if (!part.ok()) return part.status();
+  PERDURE_TRY_ASSIGN(auto handle, open_for_lock(file));
+  PERDURE_TRY_ASSIGN(auto locked, try_lock(handle, Lock::shared, file));
+  if (!locked) return Status(Code::busy, file + " is being recovered by another process");
+  PERDURE_TRY_ASSIGN(auto part, attach(file));
   // The same open file description: it is closed when this process has ended.
-  FileHandle own(::fcntl(handle.value().fd(), F_DUPFD_CLOEXEC, 0));
+  FileHandle own(::fcntl(handle.fd(), F_DUPFD_CLOEXEC, 0));
   if (own.fd() < 0) return errno_status("duplicate the descriptor of " + file, errno);
-  PERDURE_TRY(part.value()->join_owners(std::move(own)));
-  return OpenPart{part.take(), handle.take(), directory, file, joined};
+  PERDURE_TRY(part->join_owners(std::move(own)));
+  return OpenPart{std::move(part), std::move(handle), directory, file, joined};
 }
 
 Status create_undo(const std::string& path, const PartGeometry& geometry,
@@ -252,8 +245,7 @@ Status create_undo(const std::string& path, const PartGeometry& geometry,
 
 Result<OpenPart> create_part(const PartRequest& request, const std::string& file,
                              const BackingFile& backing) {
-  auto geometry = choose_geometry(request);
-  if (!geometry.ok()) return geometry.status();
+  PERDURE_TRY_ASSIGN(auto geometry, choose_geometry(request));
   PartIdentity identity = request.identity;
   const BootId boot = boot_id();
   std::copy_n(boot.words, 2, identity.boot);
@@ -261,13 +253,12 @@ Result<OpenPart> create_part(const PartRequest& request, const std::string& file
   options.create = true;
   options.shared = true;
   options.trust = trusted();
-  options.sparse_bytes = part_file_bytes(identity.layout, geometry.value());
-  auto device = open_file_device(file, options);
-  if (!device.ok()) return device.status();
+  options.sparse_bytes = part_file_bytes(identity.layout, geometry);
+  PERDURE_TRY_ASSIGN(auto device, open_file_device(file, options));
   Status made = Status::success();
-  if (identity.pool_job[0] != 0) made = create_undo(undo_path(file), geometry.value(), identity);
+  if (identity.pool_job[0] != 0) made = create_undo(undo_path(file), geometry, identity);
   if (made.ok()) {
-    made = CachePart::format(*device.value(), identity, geometry.value(), request.file_bytes);
+    made = CachePart::format(*device, identity, geometry, request.file_bytes);
   }
   if (!made.ok()) {
     (void)remove_part(file);  // the first failure is the one to tell
@@ -322,9 +313,8 @@ Status settle_part(const std::string& directory, const std::string& path,
   auto there = open_for_lock(file);
   if (there.status().code() == Code::not_found) return Status::success();
   if (!there.ok()) return there.status();
-  auto alone = lock_alone(there.value(), file);
-  if (!alone.ok()) return alone.status();
-  return alone.value() ? settle_leftover(file, backing, restored) : Status::success();
+  PERDURE_TRY_ASSIGN(auto alone, lock_alone(there.value(), file));
+  return alone ? settle_leftover(file, backing, restored) : Status::success();
 }
 
 namespace {
@@ -342,23 +332,20 @@ Result<bool> finish_for_dead(CachePart& part) {
   const BackingFile* backing = part.backing();
   if (part.with_pool() || backing == nullptr) return false;
   if (backing->access() == BackingFile::Access::read) return false;
-  auto recovered = part.recover(true);
-  if (!recovered.ok()) return recovered.status();
+  PERDURE_TRY(part.recover(true).status());
   return true;
 }
 
 }  // namespace
 
 Result<OpenPart> make_part(const PartRequest& request, const BackingFile& backing) {
-  auto directory = lock_directory(request.directory, true);
-  if (!directory.ok()) return directory.status();
+  PERDURE_TRY_ASSIGN(auto directory, lock_directory(request.directory, true));
   const std::string file = part_file_path(request.directory, request.identity.path);
   auto there = open_for_lock(file);
   if (there.status().code() == Code::not_found) return create_part(request, file, backing);
   if (!there.ok()) return there.status();
-  auto alone = try_lock(there.value(), Lock::alone, file);
-  if (!alone.ok()) return alone.status();
-  if (alone.value()) {
+  PERDURE_TRY_ASSIGN(auto alone, try_lock(there.value(), Lock::alone, file));
+  if (alone) {
     return Status(Code::busy, file + " was left behind a moment ago; open " +
                                   request.identity.path + " again to recover it");
   }
@@ -374,15 +361,12 @@ Result<OpenPart> join_part(const std::string& directory, const std::string& path
 }
 
 Status leave_part(OpenPart open, bool keep) {
-  auto directory = lock_directory(open.directory, false);
-  if (!directory.ok()) return directory.status();
+  PERDURE_TRY_ASSIGN(auto directory, lock_directory(open.directory, false));
   open.part->leave_owners();
-  auto alone = lock_alone(open.lock, open.path);
-  if (!alone.ok()) return alone.status();
-  if (!alone.value() || keep) return Status::success();
-  auto finished = finish_for_dead(*open.part);
-  if (!finished.ok()) return finished.status();
-  if (!finished.value()) return Status::success();
+  PERDURE_TRY_ASSIGN(auto alone, lock_alone(open.lock, open.path));
+  if (!alone || keep) return Status::success();
+  PERDURE_TRY_ASSIGN(auto finished, finish_for_dead(*open.part));
+  if (!finished) return Status::success();
   open.part.reset();
   PERDURE_TRY(remove_part(open.path));
   tidy_directory(open.directory);
@@ -390,12 +374,10 @@ Status leave_part(OpenPart open, bool keep) {
 }
 
 Result<std::vector<FoundPart>> list_parts(const std::string& directory) {
-  auto locked = lock_directory(directory, false);
-  if (!locked.ok()) return locked.status();
+  PERDURE_TRY_ASSIGN(auto locked, lock_directory(directory, false));
   std::vector<FoundPart> found;
-  auto names = locked.value().names();
-  if (!names.ok()) return names.status();
-  for (const std::string& name : names.value()) {
+  PERDURE_TRY_ASSIGN(auto names, locked.names());
+  for (const std::string& name : names) {
     if (!name.ends_with(part_suffix)) continue;
     FoundPart part;
     part.file = directory + "/" + name;
@@ -426,11 +408,9 @@ namespace {
 
 // The part's file, locked: nobody uses it.
 Result<FileHandle> claim_leftover(const std::string& file) {
-  auto handle = open_for_lock(file);
-  if (!handle.ok()) return handle.status();
-  auto alone = lock_alone(handle.value(), file);
-  if (!alone.ok()) return alone.status();
-  if (!alone.value()) {
+  PERDURE_TRY_ASSIGN(auto handle, open_for_lock(file));
+  PERDURE_TRY_ASSIGN(auto alone, lock_alone(handle, file));
+  if (!alone) {
     return Status(Code::busy, file + " is in use by a running program; wait until it has ended");
   }
   return handle;
@@ -440,33 +420,28 @@ Result<FileHandle> claim_leftover(const std::string& file) {
 
 Result<WriteBackTally> recover_part(const std::string& directory, const std::string& file,
                                     std::optional<std::uint64_t> version) {
-  auto locked = lock_directory(directory, false);
-  if (!locked.ok()) return locked.status();
-  auto claimed = claim_leftover(file);
-  if (!claimed.ok()) return claimed.status();
+  PERDURE_TRY_ASSIGN(auto locked, lock_directory(directory, false));
+  PERDURE_TRY_ASSIGN(auto claimed, claim_leftover(file));
   WriteBackTally tally;
   if (is_unborn(file)) {  // of a job that was killed while it opened the file
     PERDURE_TRY(remove_part(file));
     tidy_directory(directory);
     return tally;
   }
-  auto part = attach(file);
-  if (!part.ok()) return part.status();
-  auto backing = BackingFile::open(part.value()->header().path, BackingFile::Access::read_write);
-  if (!backing.ok()) return backing.status();
-  if (!part.value()->with_pool()) version.reset();
-  PERDURE_TRY(recover_from(*part.value(), backing.value(), version, tally));
-  part.value().reset();
+  PERDURE_TRY_ASSIGN(auto part, attach(file));
+  PERDURE_TRY_ASSIGN(auto backing,
+                     BackingFile::open(part->header().path, BackingFile::Access::read_write));
+  if (!part->with_pool()) version.reset();
+  PERDURE_TRY(recover_from(*part, backing, version, tally));
+  part.reset();
   PERDURE_TRY(remove_part(file));
   tidy_directory(directory);
   return tally;
 }
 
 Status discard_part(const std::string& directory, const std::string& file) {
-  auto locked = lock_directory(directory, false);
-  if (!locked.ok()) return locked.status();
-  auto claimed = claim_leftover(file);
-  if (!claimed.ok()) return claimed.status();
+  PERDURE_TRY_ASSIGN(auto locked, lock_directory(directory, false));
+  PERDURE_TRY_ASSIGN(auto claimed, claim_leftover(file));
   PERDURE_TRY(remove_part(file));
   tidy_directory(directory);
   return Status::success();

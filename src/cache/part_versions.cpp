@@ -68,11 +68,10 @@ Status CachePart::before_change(std::uint64_t block, std::uint64_t within, std::
     device_->flush(device_offset(&entry), sizeof entry);
     PERDURE_TRY(device_->fence());
   }
-  auto version = epoch();
-  if (!version.ok()) return version.status();
+  PERDURE_TRY_ASSIGN(auto version, epoch());
   const std::uint64_t last = (within + bytes - 1) >> grain_shift_;
   for (std::uint64_t grain = within >> grain_shift_; grain <= last; ++grain) {
-    PERDURE_TRY(keep_grain(block, static_cast<unsigned>(grain), version.value()));
+    PERDURE_TRY(keep_grain(block, static_cast<unsigned>(grain), version));
   }
   return Status::success();
 }
@@ -81,10 +80,9 @@ Status CachePart::keep_grain(std::uint64_t block, unsigned grain, std::uint64_t 
   const std::byte* bytes = bytes_of(block) + (std::uint64_t{grain} << grain_shift_);
   Backoff backoff;
   while (true) {
-    auto keeper = undo_->keep(block, grain, version, bytes, owner());
-    if (!keeper.ok()) return keeper.status();
-    if (keeper.value() == 0) return Status::success();
-    if (backoff.wait()) PERDURE_TRY(settle_if_dead(keeper.value()));
+    PERDURE_TRY_ASSIGN(auto keeper, undo_->keep(block, grain, version, bytes, owner()));
+    if (keeper == 0) return Status::success();
+    if (backoff.wait()) PERDURE_TRY(settle_if_dead(keeper));
   }
 }
 
@@ -153,9 +151,8 @@ Status CachePart::roll_back(std::uint64_t version) {
     PERDURE_TRY(device_->fence());
     // Node 0 knows how large the file was.
     if (header_.node != 0) continue;
-    auto size = backing_->size_bytes();
-    if (!size.ok()) return size.status();
-    if (size.value() > state_->sizes[place]) {
+    PERDURE_TRY_ASSIGN(auto size, backing_->size_bytes());
+    if (size > state_->sizes[place]) {
       PERDURE_TRY(backing_->set_size(state_->sizes[place]));
     }
   }

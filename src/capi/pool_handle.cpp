@@ -139,11 +139,10 @@ Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure
   PERDURE_TRY(agree(*group, local));
   OpenOptions with = converted.take();
   PoolEnergy::attach(handle->energy, with.pool);
-  auto opened = open_pool(path, *group, with);
-  if (!opened.ok()) return opened.status();
-  if (handle->energy) PERDURE_TRY(handle->energy->set_pool(*opened.value()));
+  PERDURE_TRY_ASSIGN(auto opened, open_pool(path, *group, with));
+  if (handle->energy) PERDURE_TRY(handle->energy->set_pool(*opened));
   handle->group = std::move(group);
-  handle->pool = opened.take();
+  handle->pool = std::move(opened);
   *pool = handle.release();
   return Status::success();
 }

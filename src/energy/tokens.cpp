@@ -119,15 +119,13 @@ Status WriterTokens::open() {
   if (file_.fd() >= 0) return Status::success();
   if (!shared_) remove_unused_tokens();
   const auto [folder, name] = split_path(path_);
-  auto directory = Directory::open(folder, shared_ ? Trust::group : trust_unless(false));
-  if (!directory.ok()) return directory.status();
+  PERDURE_TRY_ASSIGN(auto directory,
+                     Directory::open(folder, shared_ ? Trust::group : trust_unless(false)));
   for (int attempt = 0; attempt < 100; ++attempt) {
-    auto file = directory.value().open_or_create(name);
-    if (!file.ok()) return file.status();
-    if (try_lock(file.value().fd(), F_RDLCK, users_byte) &&
-        directory.value().is_file(file.value().fd(), name)) {
-      directory_ = directory.take();
-      file_ = file.take();
+    PERDURE_TRY_ASSIGN(auto file, directory.open_or_create(name));
+    if (try_lock(file.fd(), F_RDLCK, users_byte) && directory.is_file(file.fd(), name)) {
+      directory_ = std::move(directory);
+      file_ = std::move(file);
       return shared_ ? Status::success() : map();
     }
     ::usleep(1000);

@@ -122,16 +122,15 @@ Status InPlaceObject::ensure_pool_places() {
   if (!pool_places_.empty()) return Status::success();
   const DeviceFile file = device_.file();
   if (file.path.empty()) return {Code::unsupported, "the pool's device is no file"};
-  auto identity = identify_file(file.path);
-  if (!identity.ok()) return identity.status();
+  PERDURE_TRY_ASSIGN(auto identity, identify_file(file.path));
   PERDURE_TRY(make_views());
   std::vector<unsigned> places;
   for (std::uint32_t copy = 0; copy < array_->copies(); ++copy) {
     if (array_->copy_offset(copy) % view_page_bytes != 0) {
       return {Code::unsupported, "the pool's copies don't begin at pages"};
     }
-    auto place = views_->add_place(
-        {file, identity.value(), array_->copy_offset(copy), views_->bytes(), true});
+    auto place =
+        views_->add_place({file, identity, array_->copy_offset(copy), views_->bytes(), true});
     if (!place.ok()) return place.status();
     places.push_back(place.value());
   }
@@ -142,16 +141,14 @@ Status InPlaceObject::ensure_pool_places() {
 Status InPlaceObject::ensure_memory_place() {
   if (memory_place_) return Status::success();
   PERDURE_TRY(make_views());
-  auto pages = make_memory_pages(views_->bytes(), memory_file_);
-  if (!pages.ok()) return pages.status();
-  auto mapped = map_shared_view(pages.value(), nullptr, true);
-  if (!mapped.ok()) return mapped.status();
-  auto place = views_->add_place(pages.value());
+  PERDURE_TRY_ASSIGN(auto pages, make_memory_pages(views_->bytes(), memory_file_));
+  PERDURE_TRY_ASSIGN(auto mapped, map_shared_view(pages, nullptr, true));
+  auto place = views_->add_place(pages);
   if (!place.ok()) {
-    unmap_shared_view(mapped.value(), views_->bytes());
+    unmap_shared_view(mapped, views_->bytes());
     return place.status();
   }
-  memory_ = mapped.value();
+  memory_ = mapped;
   memory_place_ = place.value();
   return Status::success();
 }

@@ -14,10 +14,9 @@ constexpr std::uint64_t block_bytes_least = 4096;
 constexpr std::uint64_t block_bytes_most = std::uint64_t{1} << 30;
 
 Status set_block(const std::string& key, const std::string& value, std::uint64_t& place) {
-  auto bytes = parse_bytes(key, value, block_bytes_least, block_bytes_most);
-  if (!bytes.ok()) return bytes.status();
-  if (!std::has_single_bit(bytes.value())) return wrong_value(key, value, "a power of two");
-  place = bytes.value();
+  PERDURE_TRY_ASSIGN(auto bytes, parse_bytes(key, value, block_bytes_least, block_bytes_most));
+  if (!std::has_single_bit(bytes)) return wrong_value(key, value, "a power of two");
+  place = bytes;
   return Status::success();
 }
 

@@ -148,9 +148,7 @@ Result<std::shared_ptr<CachedFile>> CachedFile::open(MpiGroup& group, const std:
     file = known;
   } else {
     if (seen[0] == 0) PERDURE_TRY(bury(group, path));
-    auto made = make(group, backing.take(), known, options);
-    if (!made.ok()) return made.status();
-    file = made.value();
+    PERDURE_TRY_ASSIGN(file, make(group, backing.take(), known, options));
   }
   OpenFiles& files = open_files();
   const std::lock_guard<std::mutex> lock(files.mutex);
@@ -259,12 +257,11 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   const std::string directory = directory_for(options, map.value());
   auto pool = find_pool(options);
   PERDURE_TRY(agree(group, pool.status()));
-  auto founding = found(group, map.value(), backing, directory, pool.value());
-  if (!founding.ok()) return founding.status();
+  PERDURE_TRY_ASSIGN(auto founding, found(group, map.value(), backing, directory, pool.value()));
   std::shared_ptr<CachedFile> file = known;
   if (file == nullptr) file.reset(new CachedFile(std::move(backing)));
-  const Layout layout = make_layout(options.layout, map.value().nodes, options.block_bytes,
-                                    founding.value().file_bytes);
+  const Layout layout =
+      make_layout(options.layout, map.value().nodes, options.block_bytes, founding.file_bytes);
   Status fits;
   if (known && (known->layout_.nodes != 1 || layout.nodes != 1)) {
     fits = {Code::busy, known->path() +
@@ -273,8 +270,7 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   }
   PERDURE_TRY(agree(group, fits));
   if (known == nullptr) file->layout_ = layout;
-  const Status joined =
-      file->join_parts(group, map.value(), founding.value(), directory, pool.value());
+  const Status joined = file->join_parts(group, map.value(), founding, directory, pool.value());
   if (!joined.ok()) {
     if (known == nullptr) (void)file->tear_down(false);  // the first failure is the one to tell
     return joined;
@@ -286,11 +282,11 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   file->local_ranks_ = map.value().local_ranks;
   file->part().set_backing(&file->backing_);
   file->ranks_ = group.ranks();
-  file->lock_owner_ = founding.value().lock_owners + group.rank();
+  file->lock_owner_ = founding.lock_owners + group.rank();
   file->remotes_.resize(file->layout_.nodes);
   file->connected_ = std::vector<std::atomic<PartClient*>>(file->layout_.nodes);
   Status ready;
-  if (file->layout_.nodes > 1) ready = file->start_service(group, map.value(), founding.value());
+  if (file->layout_.nodes > 1) ready = file->start_service(group, map.value(), founding);
   if (ready.ok()) ready = file->join_pool(group, pool.value());
   if (ready.ok() && options.fetch == FetchTime::open) ready = file->prefetch(group, map.value());
   if (ready.ok()) return file;
@@ -343,9 +339,8 @@ Status CachedFile::tear_down(bool keep) {
 
 Status CachedFile::write_back_own(bool sync) {
   const std::uint64_t blocks = part_blocks_for(layout_, node_, part().size_bytes());
-  auto tally = part().write_back(blocks * local_rank_ / local_ranks_, sync);
-  if (!tally.ok()) return tally.status();
-  tally_.written_back_bytes += tally.value().bytes;
+  PERDURE_TRY_ASSIGN(auto tally, part().write_back(blocks * local_rank_ / local_ranks_, sync));
+  tally_.written_back_bytes += tally.bytes;
   return Status::success();
 }
 
@@ -397,10 +392,9 @@ Result<PartClient*> CachedFile::remote(std::uint32_t node) {
   if (known != nullptr) return known;
   const std::lock_guard<std::mutex> lock(remotes_mutex_);
   if (remotes_[node] == nullptr) {
-    auto client = PartClient::connect(servers_[node], token_);
-    if (!client.ok()) return client.status();
-    if (part().with_pool()) PERDURE_TRY(client.value()->set_epoch(epoch_));
-    remotes_[node] = client.take();
+    PERDURE_TRY_ASSIGN(auto client, PartClient::connect(servers_[node], token_));
+    if (part().with_pool()) PERDURE_TRY(client->set_epoch(epoch_));
+    remotes_[node] = std::move(client);
     connected_[node].store(remotes_[node].get(), std::memory_order_release);
   }
   return remotes_[node].get();
@@ -415,9 +409,8 @@ Status CachedFile::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
     if (own(node)) {
       PERDURE_TRY(part().read(offset, place, run));
     } else {
-      auto client = remote(node);
-      if (!client.ok()) return client.status();
-      PERDURE_TRY(client.value()->read(offset, place, run));
+      PERDURE_TRY_ASSIGN(auto client, remote(node));
+      PERDURE_TRY(client->read(offset, place, run));
       tally_.remote_bytes.fetch_add(run, std::memory_order_relaxed);
     }
     place += run;
@@ -439,9 +432,8 @@ Status CachedFile::write(std::uint64_t offset, const void* from, std::uint64_t b
     if (own(node)) {
       PERDURE_TRY(part().write(offset, place, run, when));
     } else {
-      auto client = remote(node);
-      if (!client.ok()) return client.status();
-      PERDURE_TRY(client.value()->write(offset, place, run, when));
+      PERDURE_TRY_ASSIGN(auto client, remote(node));
+      PERDURE_TRY(client->write(offset, place, run, when));
       tally_.remote_bytes.fetch_add(run, std::memory_order_relaxed);
     }
     place += run;
@@ -459,11 +451,8 @@ Result<std::uint64_t> CachedFile::size_bytes(std::uint64_t enough) {
   if (own(0)) {
     size = part().size_bytes();
   } else {
-    auto client = remote(0);
-    if (!client.ok()) return client.status();
-    auto asked = client.value()->size();
-    if (!asked.ok()) return asked.status();
-    size = asked.value();
+    PERDURE_TRY_ASSIGN(auto client, remote(0));
+    PERDURE_TRY_ASSIGN(size, client->size());
   }
   known_size_.store(size, std::memory_order_relaxed);
   return size;
@@ -474,9 +463,8 @@ Status CachedFile::grow_size(std::uint64_t bytes) {
   if (own(0)) {
     part().grow_size(bytes);
   } else {
-    auto client = remote(0);
-    if (!client.ok()) return client.status();
-    PERDURE_TRY(client.value()->grow_size(bytes));
+    PERDURE_TRY_ASSIGN(auto client, remote(0));
+    PERDURE_TRY(client->grow_size(bytes));
   }
   std::uint64_t known = known_size_.load(std::memory_order_relaxed);
   while (known < bytes && !known_size_.compare_exchange_weak(known, bytes)) {
@@ -546,11 +534,8 @@ Result<int> CachedFile::take_pointer() {
   if (own(0)) {
     slot = part().take_pointer();
   } else {
-    auto client = remote(0);
-    if (!client.ok()) return client.status();
-    auto taken = client.value()->take_pointer();
-    if (!taken.ok()) return taken.status();
-    slot = taken.value();
+    PERDURE_TRY_ASSIGN(auto client, remote(0));
+    PERDURE_TRY_ASSIGN(slot, client->take_pointer());
   }
   if (slot >= 0) return slot;
   return Status(Code::no_space, path() + " is open " + std::to_string(shared_pointers_max) +
@@ -568,9 +553,8 @@ Status CachedFile::give_pointer(int slot) {
 
 Result<std::uint64_t> CachedFile::add_to_pointer(int slot, std::int64_t bytes) {
   if (own(0)) return part().pointer(slot).fetch_add(static_cast<std::uint64_t>(bytes));
-  auto client = remote(0);
-  if (!client.ok()) return client.status();
-  return client.value()->add_to_pointer(slot, bytes);
+  PERDURE_TRY_ASSIGN(auto client, remote(0));
+  return client->add_to_pointer(slot, bytes);
 }
 
 Status CachedFile::store_pointer(int slot, std::uint64_t bytes) {
@@ -584,9 +568,8 @@ Status CachedFile::store_pointer(int slot, std::uint64_t bytes) {
 
 Result<std::uint64_t> CachedFile::load_pointer(int slot) {
   if (own(0)) return part().pointer(slot).load();
-  auto client = remote(0);
-  if (!client.ok()) return client.status();
-  return client.value()->load_pointer(slot);
+  PERDURE_TRY_ASSIGN(auto client, remote(0));
+  return client->load_pointer(slot);
 }
 
 // Between the threads of a process first, then between processes. Whoever waits gives way.

@@ -52,15 +52,13 @@ std::optional<std::string> absolute_path(const char* name) {
 Result<std::optional<CacheEnvironment>> read_environment() {
   const char* text = std::getenv("PERDURE_CACHE");
   if (text == nullptr || *text == '\0') return std::optional<CacheEnvironment>();
-  auto parsed = parse_cache_environment(text);
-  if (!parsed.ok()) return parsed.status();
-  return std::optional<CacheEnvironment>(parsed.take());
+  PERDURE_TRY_ASSIGN(auto parsed, parse_cache_environment(text));
+  return std::optional<CacheEnvironment>(std::move(parsed));
 }
 
 Result<CacheOptions> read_options(const std::string& path, MPI_Info info) {
-  auto environment = read_environment();
-  if (!environment.ok()) return environment.status();
-  return choose_cache_options(read_info(info), environment.value(), path);
+  PERDURE_TRY_ASSIGN(auto environment, read_environment());
+  return choose_cache_options(read_info(info), environment, path);
 }
 
 // How the file is reached for fetching and writing back; nothing if it can't be.
@@ -198,9 +196,9 @@ Result<std::unique_ptr<OpenFile>> open_cached(std::unique_ptr<MpiGroup> group,
                                               const OpenRequest& request, int amode,
                                               MPI_File handle) {
   auto open = std::make_unique<OpenFile>();
-  auto file = CachedFile::open(*group, request.path, request.options, request.access);
-  if (!file.ok()) return file.status();
-  open->file = file.take();
+  PERDURE_TRY_ASSIGN(auto file,
+                     CachedFile::open(*group, request.path, request.options, request.access));
+  open->file = std::move(file);
   open->group = std::move(group);
   open->handle = handle;
   open->options = request.options;

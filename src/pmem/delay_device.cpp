@@ -252,9 +252,8 @@ Result<std::unique_ptr<Device>> wrap_with_delay(std::unique_ptr<Device> wrapped,
 Result<std::unique_ptr<Device>> emulate_part(std::unique_ptr<Device> wrapped,
                                              const std::string& part, DelayMode mode,
                                              const std::string& bucket_name) {
-  auto row = find_device(part);
-  if (!row.ok()) return row.status();
-  return wrap_with_delay(std::move(wrapped), {mode, row.take(), bucket_name});
+  PERDURE_TRY_ASSIGN(auto row, find_device(part));
+  return wrap_with_delay(std::move(wrapped), {mode, std::move(row), bucket_name});
 }
 
 std::optional<DelayReport> delay_report(const Device& device) {

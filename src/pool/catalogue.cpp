@@ -153,9 +153,8 @@ Result<ArrayEntry> parse_array(Reader& reader, std::uint64_t allocated_end,
   ArrayFormat format;
   if (!reader.take(format)) return damaged("the list of arrays is cut off");
   ArrayEntry entry;
-  auto name = reader.take_name(format.name_bytes);
-  if (!name.ok()) return name.status();
-  entry.name = name.take();
+  PERDURE_TRY_ASSIGN(auto name, reader.take_name(format.name_bytes));
+  entry.name = std::move(name);
   const bool known = format.type >= 1 && format.type <= 6 && format.mode >= 1 && format.mode <= 4 &&
                      format.checksums <= 1 && format.dimensions >= 1 &&
                      format.dimensions <= dimensions_max;
@@ -187,14 +186,13 @@ Result<ArrayEntry> parse_array(Reader& reader, std::uint64_t allocated_end,
 Result<ScalarEntry> parse_scalar(Reader& reader) {
   ScalarFormat format;
   if (!reader.take(format)) return damaged("the list of scalars is cut off");
-  auto name = reader.take_name(format.name_bytes);
-  if (!name.ok()) return name.status();
+  PERDURE_TRY_ASSIGN(auto name, reader.take_name(format.name_bytes));
   std::span<const std::byte> bytes;
   const bool right = format.bytes >= 1 && format.bytes <= scalar_bytes_max;
   if (!right || !reader.take_bytes(format.bytes, bytes)) {
-    return damaged("scalar " + quoted(name.value()) + " has a wrong size");
+    return damaged("scalar " + quoted(name) + " has a wrong size");
   }
-  return ScalarEntry{name.take(), {bytes.begin(), bytes.end()}};
+  return ScalarEntry{std::move(name), {bytes.begin(), bytes.end()}};
 }
 
 Result<SlotBodyFormat> parse_head(std::span<const std::byte> body, const BodyBounds& bounds) {
@@ -379,20 +377,17 @@ void build_body(const Catalogue& catalogue, std::span<std::byte> body) {
 }
 
 Result<Catalogue> parse_body(std::span<const std::byte> body, const BodyBounds& bounds) {
-  auto head = parse_head(body, bounds);
-  if (!head.ok()) return head.status();
-  const SlotBodyFormat& h = head.value();
+  PERDURE_TRY_ASSIGN(auto head, parse_head(body, bounds));
+  const SlotBodyFormat& h = head;
   Catalogue catalogue{h.version, h.parent, h.incarnation, h.committed_ns, h.allocated_end, {}, {}};
   Reader reader(body.subspan(sizeof h, h.body_bytes - sizeof h));
   for (std::uint32_t i = 0; i < h.arrays; ++i) {
-    auto entry = parse_array(reader, h.allocated_end, bounds);
-    if (!entry.ok()) return entry.status();
-    catalogue.arrays.push_back(entry.take());
+    PERDURE_TRY_ASSIGN(auto entry, parse_array(reader, h.allocated_end, bounds));
+    catalogue.arrays.push_back(std::move(entry));
   }
   for (std::uint32_t i = 0; i < h.scalars; ++i) {
-    auto scalar = parse_scalar(reader);
-    if (!scalar.ok()) return scalar.status();
-    catalogue.scalars.push_back(scalar.take());
+    PERDURE_TRY_ASSIGN(auto scalar, parse_scalar(reader));
+    catalogue.scalars.push_back(std::move(scalar));
   }
   PERDURE_TRY(check_names(catalogue));
   const Catalogue* const alone[] = {&catalogue};

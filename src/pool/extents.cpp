@@ -20,13 +20,12 @@ std::uint64_t alignment_of(const ArrayEntry& entry, const Geometry& geometry) {
 Result<ArrayEntry> lay_out(const std::string& name, std::uint32_t part, const ArrayShape& shape,
                            const Geometry& geometry) {
   PERDURE_TRY(check_name(name));
-  auto bytes = checked_bytes(shape);
-  if (!bytes.ok()) return bytes.status();
+  PERDURE_TRY_ASSIGN(auto bytes, checked_bytes(shape));
   ArrayEntry entry;
   entry.name = name;
   entry.part = part;
   entry.shape = shape;
-  entry.size_bytes = bytes.value();
+  entry.size_bytes = bytes;
   entry.copies = shape.mode == ArrayMode::flush ? 1 : geometry.slots;
   const std::uint64_t align = alignment_of(entry, geometry);
   entry.stride_bytes = align_up(std::max<std::uint64_t>(entry.size_bytes, 1), align);

@@ -20,11 +20,9 @@ Result<OpenRank> open_rank(const std::string& directory, std::uint32_t rank) {
   FileDeviceOptions options;
   options.read_only = true;
   options.trust = Trust::anyone;
-  auto device = open_file_device(rank_file_path(directory, rank), options);
-  if (!device.ok()) return device.status();
-  auto region = check_region(*device.value());
-  if (!region.ok()) return region.status();
-  return OpenRank{device.take(), region.take()};
+  PERDURE_TRY_ASSIGN(auto device, open_file_device(rank_file_path(directory, rank), options));
+  PERDURE_TRY_ASSIGN(auto region, check_region(*device));
+  return OpenRank{std::move(device), std::move(region)};
 }
 
 void note_versions(RankReport& report) {
@@ -100,10 +98,9 @@ RankReport inspect_rank(const std::string& directory, const JobRecord& job, std:
 
 // The ranks below `ranks` whose files are there, in order.
 Result<std::vector<std::uint32_t>> ranks_there(const Directory& directory, std::uint32_t ranks) {
-  auto names = directory.names();
-  if (!names.ok()) return names.status();
+  PERDURE_TRY_ASSIGN(auto names, directory.names());
   std::vector<std::uint32_t> there;
-  for (const std::string& name : names.value()) {
+  for (const std::string& name : names) {
     const auto rank = rank_of_file(name);
     if (rank && *rank < ranks) there.push_back(*rank);
   }
@@ -200,23 +197,20 @@ Severity PoolReport::worst() const {
 }
 
 Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptions& options) {
-  auto opened = Directory::open(directory, Trust::anyone);
-  if (!opened.ok()) return opened.status();
-  auto job = read_job_record(opened.value());
-  if (!job.ok()) return job.status();
+  PERDURE_TRY_ASSIGN(auto opened, Directory::open(directory, Trust::anyone));
+  PERDURE_TRY_ASSIGN(auto job, read_job_record(opened));
   PoolReport report;
-  report.owner = opened.value().owner();
-  report.moved = !job.value().place.allows(place_of(opened.value()));
+  report.owner = opened.owner();
+  report.moved = !job.place.allows(place_of(opened));
   report.directory = directory;
-  report.job = job.take();
-  auto there = ranks_there(opened.value(), report.job.ranks);
-  if (!there.ok()) return there.status();
-  for (const std::uint32_t rank : there.value()) {
+  report.job = std::move(job);
+  PERDURE_TRY_ASSIGN(auto there, ranks_there(opened, report.job.ranks));
+  for (const std::uint32_t rank : there) {
     report.ranks.push_back(inspect_rank(directory, report.job, rank, options));
   }
   const bool all_there = report.ranks.size() == report.job.ranks;
   if (!all_there) {
-    report.findings.push_back({Severity::damage, missing_text(there.value(), report.job.ranks)});
+    report.findings.push_back({Severity::damage, missing_text(there, report.job.ranks)});
   }
   for (const RankReport& rank : report.ranks) {
     if (!rank.usable) continue;
@@ -247,10 +241,9 @@ Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
                                        std::to_string(report.value().job.ranks - 1) + ", not " +
                                        std::to_string(rank));
   }
-  auto open = open_rank(directory, rank);
-  if (!open.ok()) return open.status();
+  PERDURE_TRY_ASSIGN(auto open, open_rank(directory, rank));
   const std::uint64_t version = *report.value().version;
-  const Slots slots(*open.value().device, open.value().region);
+  const Slots slots(*open.device, open.region);
   const SlotView view = slots.read(slots.slot_of(version));
   const ArrayEntry* entry = view.body ? view.body->find_array(name) : nullptr;
   if (entry == nullptr) {
@@ -258,9 +251,8 @@ Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
                                        std::to_string(rank) + " has no array " + quoted(name));
   }
   DumpedArray dumped{entry->shape, std::vector<std::byte>(entry->size_bytes)};
-  PERDURE_TRY(verify_and_copy(*open.value().device, *entry,
-                              open.value().region.geometry.block_bytes, dumped.bytes.data(),
-                              nullptr));
+  PERDURE_TRY(verify_and_copy(*open.device, *entry, open.region.geometry.block_bytes,
+                              dumped.bytes.data(), nullptr));
   return dumped;
 }
 
@@ -274,10 +266,9 @@ struct PoolFiles {
 
 // `ranks`: of the pool; a file of a higher number is not its own.
 Result<PoolFiles> pool_files(const Directory& directory, std::uint32_t ranks) {
-  auto names = directory.names();
-  if (!names.ok()) return names.status();
+  PERDURE_TRY_ASSIGN(auto names, directory.names());
   PoolFiles files;
-  for (const std::string& name : names.value()) {
+  for (const std::string& name : names) {
     const auto rank = rank_of_file(name);
     if (rank && *rank < ranks) files.ranks.push_back(name);
     if (is_unfinished_job_record(name)) files.unfinished.push_back(name);
@@ -292,9 +283,8 @@ Status lock_ranks(const Directory& directory, const PoolFiles& files, Trust trus
     FileDeviceOptions options;
     options.lock_wait_ms = 0;
     options.trust = trust;
-    auto device = open_file_device(directory.path_of(name), options);
-    if (!device.ok()) return device.status();
-    held.push_back(device.take());
+    PERDURE_TRY_ASSIGN(auto device, open_file_device(directory.path_of(name), options));
+    held.push_back(std::move(device));
   }
   return Status::success();
 }
@@ -302,17 +292,14 @@ Status lock_ranks(const Directory& directory, const PoolFiles& files, Trust trus
 }  // namespace
 
 Status adopt_pool(const std::string& path, Trust trust) {
-  auto directory = Directory::open(path, trust);
-  if (!directory.ok()) return directory.status();
-  auto job = read_job_record(directory.value());
-  if (!job.ok()) return job.status();
-  return write_job_record(directory.value(), job.value(), 0);
+  PERDURE_TRY_ASSIGN(auto directory, Directory::open(path, trust));
+  PERDURE_TRY_ASSIGN(auto job, read_job_record(directory));
+  return write_job_record(directory, job, 0);
 }
 
 Status remove_pool(const std::string& path, Trust trust) {
-  auto opened = Directory::open(path, trust);
-  if (!opened.ok()) return opened.status();
-  const Directory& directory = opened.value();
+  PERDURE_TRY_ASSIGN(auto opened, Directory::open(path, trust));
+  const Directory& directory = opened;
   auto job = read_job_record(directory);
   if (!job.ok() && job.status().code() != Code::damaged) return job.status();
   auto files = pool_files(directory, job.ok() ? job.value().ranks : ~std::uint32_t{0});

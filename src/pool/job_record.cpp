@@ -72,21 +72,19 @@ Result<JobRecord> read_job_record(const Directory& directory) {
     return Status(Code::not_found, directory.path() + " holds no pool");
   }
   if (!file.ok()) return file.status();
-  auto bytes = read_rest(file.value(), path, job_record_bytes_max);
-  if (!bytes.ok()) return bytes.status();
+  PERDURE_TRY_ASSIGN(auto bytes, read_rest(file.value(), path, job_record_bytes_max));
   JobRecordFormat format{};
-  std::memcpy(&format, bytes.value().data(), std::min(sizeof format, bytes.value().size()));
-  const bool known = bytes.value().size() >= sizeof format.magic + sizeof format.format_version &&
+  std::memcpy(&format, bytes.data(), std::min(sizeof format, bytes.size()));
+  const bool known = bytes.size() >= sizeof format.magic + sizeof format.format_version &&
                      format.magic == job_record_magic;
-  if (known && bytes.value().size() < sizeof format && format.format_version < job_record_version) {
+  if (known && bytes.size() < sizeof format && format.format_version < job_record_version) {
     return Status(Code::unsupported, path + " was written by an older Perdure, format " +
                                          std::to_string(format.format_version) +
                                          "; finish the job with the Perdure that made it");
   }
-  const bool whole = known && bytes.value().size() >= sizeof format &&
-                     format.checksum == record_checksum(format) &&
-                     format.job_name[job_name_bytes - 1] == '\0' && format.ranks > 0 &&
-                     format.ranks <= ranks_max;
+  const bool whole =
+      known && bytes.size() >= sizeof format && format.checksum == record_checksum(format) &&
+      format.job_name[job_name_bytes - 1] == '\0' && format.ranks > 0 && format.ranks <= ranks_max;
   if (!whole) {
     return Status(Code::damaged, path + " is not a job record or is damaged; `perdure pool check " +
                                      directory.path() + "` shows what is left");

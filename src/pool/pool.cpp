@@ -107,9 +107,7 @@ Pool* Pool::find(const std::string& directory) {
 Result<std::unique_ptr<Pool>> Pool::attach(std::unique_ptr<Device> device, const Region& region,
                                            Group& group, const PoolOptions& options) {
   std::unique_ptr<Pool> pool(new Pool(std::move(device), region, group, options));
-  auto chosen = choose_version(group, pool->slots_, options.allow_older);
-  if (!chosen.ok()) return chosen.status();
-  pool->recovered_ = chosen.take();
+  PERDURE_TRY_ASSIGN(pool->recovered_, choose_version(group, pool->slots_, options.allow_older));
   pool->next_ = pool->recovered_.catalogue;
   pool->next_.version = pool->recovered_.choice.next;
   pool->next_.parent = pool->recovered_.choice.version;
@@ -208,9 +206,8 @@ Status Pool::save_arrays(std::uint64_t& bytes) {
     if (i == to_save_.size() / 2) {
       run_page_.rehearse(KillPoint::copy, building_.version, iteration_of(building_));
     }
-    auto saved = to_save_[i]->save();
-    if (!saved.ok()) return saved.status();
-    bytes += saved.value();
+    PERDURE_TRY_ASSIGN(auto saved, to_save_[i]->save());
+    bytes += saved;
   }
   return Status::success();
 }

@@ -26,9 +26,8 @@ Status Pool::check_closed(const std::string& name, std::uint32_t part) const {
 
 // Makes the entry of a new array, the last of next_.arrays, and room for it.
 Status Pool::plan_array(const std::string& name, std::uint32_t part, const ArrayShape& shape) {
-  auto laid_out = lay_out(name, part, shape, region_.geometry);
-  if (!laid_out.ok()) return laid_out.status();
-  ArrayEntry entry = laid_out.take();
+  PERDURE_TRY_ASSIGN(auto laid_out, lay_out(name, part, shape, region_.geometry));
+  ArrayEntry entry = std::move(laid_out);
   std::vector<Extent> used;
   retained_.add_extents(used);
   add_extents(next_, region_.geometry.block_bytes, used);
@@ -47,10 +46,9 @@ Status Pool::plan_array(const std::string& name, std::uint32_t part, const Array
 }
 
 Status Pool::add_array(std::size_t entry, bool known, const ArrayOptions& options) {
-  auto array =
-      VersionedArray::create(*device_, writer_, next_.arrays[entry], region_.geometry, options);
-  if (!array.ok()) return array.status();
-  open_.push_back({array.take(), entry, known});
+  PERDURE_TRY_ASSIGN(auto array, VersionedArray::create(*device_, writer_, next_.arrays[entry],
+                                                        region_.geometry, options));
+  open_.push_back({std::move(array), entry, known});
   const Status loaded = restarted_ ? load_array(open_.back()) : Status::success();
   if (!loaded.ok()) open_.pop_back();
   return loaded;

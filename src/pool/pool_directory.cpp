@@ -115,11 +115,10 @@ Result<std::unique_ptr<Device>> open_rank_file(const std::string& path, bool cre
 
 // F1: a rank file in a directory without a job record may be overwritten only if it holds nothing.
 Status check_remains(const std::string& path, const OpenOptions& options) {
-  auto device = open_rank_file(path, false, options);
-  if (!device.ok()) return device.status();
-  auto region = check_region(*device.value());
+  PERDURE_TRY_ASSIGN(auto device, open_rank_file(path, false, options));
+  auto region = check_region(*device);
   if (!region.ok()) return Status::success();  // never finished
-  const Judgement judged = judge_slots(Slots(*device.value(), region.value()).read_all());
+  const Judgement judged = judge_slots(Slots(*device, region.value()).read_all());
   if (judged.offers.empty() || judged.offers.front().version == 0) return Status::success();
   return {Code::damaged, path + " holds version " + std::to_string(judged.offers.front().version) +
                              " but the pool's job record is missing; bring the file 'job' back. "
@@ -164,14 +163,12 @@ Result<JobRecord> agree_on_record(Group& group, const OpenOptions& options) {
 Status make_rank_file(const Directory& directory, const JobRecord& record, std::uint32_t rank,
                       const OpenOptions& options) {
   const std::string path = directory.path_of(rank_file_name(rank));
-  auto device = open_rank_file(path, true, options);
-  if (!device.ok()) return device.status();
+  PERDURE_TRY_ASSIGN(auto device, open_rank_file(path, true, options));
   Geometry geometry = options.geometry;
   if (options.keep != 0) geometry.slots = options.keep + 1;
   const RegionIdentity identity{record.job_id, record.job_name, rank, record.ranks};
-  auto region = format_region(*device.value(), identity, geometry);
-  if (!region.ok()) return region.status();
-  PERDURE_TRY(format_slots(*device.value(), region.value()));
+  PERDURE_TRY_ASSIGN(auto region, format_region(*device, identity, geometry));
+  PERDURE_TRY(format_slots(*device, region));
   return directory.sync();
 }
 
@@ -237,19 +234,15 @@ struct OpenedFile {
 
 Result<OpenedFile> open_checked(const std::string& directory, const Group& group,
                                 const OpenOptions& options) {
-  auto found = Directory::open(directory, options.trust);
-  if (!found.ok()) return found.status();
-  auto record = read_job_record(found.value());
-  if (!record.ok()) return record.status();
-  if (!options.any_job) PERDURE_TRY(check_place(record.value(), found.value()));
+  PERDURE_TRY_ASSIGN(auto found, Directory::open(directory, options.trust));
+  PERDURE_TRY_ASSIGN(auto record, read_job_record(found));
+  if (!options.any_job) PERDURE_TRY(check_place(record, found));
   const std::string path = rank_file_path(directory, group.rank());
-  auto device = open_rank_file(path, false, options);
-  if (!device.ok()) return device.status();
-  auto region = check_region(*device.value());
-  if (!region.ok()) return region.status();
-  PERDURE_TRY(check_identity(path, region.value(), record.value(), group));
-  PERDURE_TRY(check_keep(path, region.value(), options));
-  return OpenedFile{device.take(), region.take()};
+  PERDURE_TRY_ASSIGN(auto device, open_rank_file(path, false, options));
+  PERDURE_TRY_ASSIGN(auto region, check_region(*device));
+  PERDURE_TRY(check_identity(path, region, record, group));
+  PERDURE_TRY(check_keep(path, region, options));
+  return OpenedFile{std::move(device), std::move(region)};
 }
 
 Result<std::unique_ptr<Device>> emulate(std::unique_ptr<Device> device, const Region& region,
@@ -268,10 +261,10 @@ Status status_of(const Result<T>& result) {
 
 Result<std::unique_ptr<Pool>> open_pool(const std::string& directory, Group& group,
                                         const OpenOptions& options) {
-  const auto situation =
-      agree_on_situation(directory, look(directory, group, options), group, options);
-  if (!situation.ok()) return situation.status();
-  if (!situation.value().exists || options.discard) {
+  PERDURE_TRY_ASSIGN(
+      const auto situation,
+      agree_on_situation(directory, look(directory, group, options), group, options));
+  if (!situation.exists || options.discard) {
     PERDURE_TRY(make_pool(directory, group, options));
   }
   auto opened = open_checked(directory, group, options);

@@ -20,9 +20,8 @@ namespace {
 std::atomic<bool> page_taken{false};
 
 Result<FileHandle> open_page(const std::string& path, std::uint32_t rank) {
-  auto directory = Directory::open(path, trust_unless(false));
-  if (!directory.ok()) return directory.status();
-  return directory.value().open_or_create(rank_file_name(rank));
+  PERDURE_TRY_ASSIGN(auto directory, Directory::open(path, trust_unless(false)));
+  return directory.open_or_create(rank_file_name(rank));
 }
 
 RunPageFormat* map_page(const FileHandle& file) {

@@ -137,14 +137,10 @@ Status VersionedArray::check_options(const ArrayOptions& options) const {
 Status VersionedArray::allocate_buffers(const ArrayOptions& options) {
   if (mode() == ArrayMode::twin || mode() == ArrayMode::flush) return Status::success();
   if (options.staged) {
-    auto mapped = map_buffer(entry_.size_bytes);
-    if (!mapped.ok()) return mapped.status();
-    staging_ = mapped.value();
+    PERDURE_TRY_ASSIGN(staging_, map_buffer(entry_.size_bytes));
   }
   if (buffer_ == nullptr) {
-    auto mapped = map_buffer(entry_.size_bytes);
-    if (!mapped.ok()) return mapped.status();
-    buffer_ = mapped.value();
+    PERDURE_TRY_ASSIGN(buffer_, map_buffer(entry_.size_bytes));
     owns_buffer_ = true;
   }
   source_ = buffer_;
@@ -155,9 +151,7 @@ Status VersionedArray::allocate_buffers(const ArrayOptions& options) {
                                         ": page protection needs a buffer of Perdure's own; pass "
                                         "no buffer, or use PERDURE_MARKS or PERDURE_COMPARE"};
   }
-  auto tracker = PageTracker::create(buffer_, entry_.size_bytes, block_bytes_);
-  if (!tracker.ok()) return tracker.status();
-  tracker_ = tracker.take();
+  PERDURE_TRY_ASSIGN(tracker_, PageTracker::create(buffer_, entry_.size_bytes, block_bytes_));
   return Status::success();
 }
 

@@ -161,10 +161,8 @@ Status expose_half(Window& whole, std::uint32_t copy, const Memory& memory, MPI_
   ExposedPart part = part_of(*whole.array, memory);
   part.offset = whole.array->copy_offset(copy);
   part.copies = 1;
-  auto exposed = expose(whole.pool->group(), whole.pool->path(), whole.pool->pool().device().file(),
-                        part, info);
-  if (!exposed.ok()) return exposed.status();
-  half->exposure = exposed.take();
+  PERDURE_TRY_ASSIGN(half->exposure, expose(whole.pool->group(), whole.pool->path(),
+                                            whole.pool->pool().device().file(), part, info));
   half->handle = half->exposure.window;
   half->array = whole.array;
   half->whole = &whole;
@@ -177,10 +175,9 @@ Status expose_window(Window& window, const Memory& memory, MPI_Info info) {
   if (pool.device().file().path.empty()) {
     return {Code::unsupported, "the pool's device is no file that other ranks could map"};
   }
-  auto exposed = expose(window.pool->group(), window.pool->path(), pool.device().file(),
-                        part_of(*window.array, memory), info);
-  if (!exposed.ok()) return exposed.status();
-  window.exposure = exposed.take();
+  PERDURE_TRY_ASSIGN(window.exposure,
+                     expose(window.pool->group(), window.pool->path(), pool.device().file(),
+                            part_of(*window.array, memory), info));
   window.handle = window.exposure.window;
   const bool alone = window.pool->group().ranks() == 1;
   if (window.flavor == WindowFlavor::shared && !window.exposure.shared && !alone) {

@@ -50,9 +50,7 @@ Status set_free(const std::string& key, const std::string& value, bool& delete_a
 }
 
 Status set_commit(const std::string& value, CommitRule& rule) {
-  auto parsed = parse_commit_rule(value);
-  if (!parsed.ok()) return parsed.status();
-  rule = parsed.value();
+  PERDURE_TRY_ASSIGN(rule, parse_commit_rule(value));
   return Status::success();
 }
 

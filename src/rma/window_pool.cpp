@@ -78,14 +78,13 @@ Status WindowPool::check_same(const WindowOptions& options, MPI_Comm comm) const
 
 Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& options,
                                      MPI_Comm comm) {
-  auto group = MpiGroup::create(comm);
-  if (!group.ok()) return group.status();
+  PERDURE_TRY_ASSIGN(auto group, MpiGroup::create(comm));
   const std::string path = local.ok() ? canonical(options.pool.path) : "";
   WindowPool* known = local.ok() ? find_open(path) : nullptr;
   Status ready = local;
   if (ready.ok() && known != nullptr) ready = known->check_same(options, comm);
   std::array<std::uint64_t, 2> seen = {known != nullptr ? 1U : 0U, known == nullptr ? 1U : 0U};
-  PERDURE_TRY(agree_max(*group.value(), ready, seen));
+  PERDURE_TRY(agree_max(*group, ready, seen));
   if (seen[0] == 1 && seen[1] == 1) {
     return Status(Code::rank_mismatch, "the pool " + path +
                                            " is open on some ranks of the communicator only: it "
@@ -94,11 +93,10 @@ Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& o
   if (known != nullptr) return known;
   WindowOptions at_path = options;
   at_path.pool.path = path;
-  auto opened = open(at_path, group.take());
-  if (!opened.ok()) return opened.status();
+  PERDURE_TRY_ASSIGN(auto opened, open(at_path, std::move(group)));
   OpenPools& pools = open_pools();
   const std::lock_guard<std::mutex> lock(pools.mutex);
-  return (pools.by_path[path] = opened.take()).get();
+  return (pools.by_path[path] = std::move(opened)).get();
 }
 
 Result<std::unique_ptr<WindowPool>> WindowPool::open(const WindowOptions& options,
@@ -115,9 +113,7 @@ Result<std::unique_ptr<WindowPool>> WindowPool::open(const WindowOptions& option
     pool->restored_version_ = options.pool.version;
     return pool;
   }
-  auto restored = handle->pool->restart();
-  if (!restored.ok()) return restored.status();
-  pool->restored_version_ = restored.value();
+  PERDURE_TRY_ASSIGN(pool->restored_version_, handle->pool->restart());
   return pool;
 }
 
