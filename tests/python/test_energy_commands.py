@@ -11,9 +11,9 @@ import pytest
 from conftest import ROOT, Ran
 from perdure.cli import command_line
 from perdure.energy import quantities as q
-from perdure.energy.failures import estimate, read_failures
-from perdure.energy.plan_file import read_plan
-from perdure.energy.profile_file import machine_here, profile_of, read_profile
+from perdure.energy.plan.failures import estimate, read_failures
+from perdure.energy.plan.file import read_plan
+from perdure.energy.profile.file import machine_here, profile_of, read_profile
 from typer.testing import CliRunner
 
 BASE = ("--write-time", "130s", "--read-time", "90s", "--mtbf", "14.66h")

@@ -12,11 +12,12 @@ import pytest
 from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as draw
-from perdure.energy import hazard, levels, model, monte_carlo, reference
-from perdure.energy.model import Machine
-from perdure.energy.optimise import Candidate, Problem, optimise, pareto_front, strategies
-from perdure.energy.planning import Failing, Place, Request, make_plan
-from perdure.energy.profile_file import Setting
+from perdure.energy import reference
+from perdure.energy.formulas import levels, model, monte_carlo, renewal
+from perdure.energy.formulas.model import Machine
+from perdure.energy.plan.planning import Failing, Place, Request, make_plan
+from perdure.energy.plan.settings import Candidate, Problem, optimise, pareto_front, strategies
+from perdure.energy.profile.file import Setting
 
 # No deadline: machines are shared. A failure prints the blob that repeats it.
 settings.register_profile("perdure", deadline=None, print_blob=True, database=None)
@@ -257,10 +258,10 @@ def test_simulation_agrees_with_the_model_of_three_levels(every, mtbf):
 @pytest.mark.parametrize("shape", [0.6, 1.0, 1.7])
 def test_simulation_agrees_with_the_renewal_formula(shape):
     print(f"seed {SEED}")
-    machine, law = replace(SETS[3], latency_s=700.0, flush_W=50), hazard.Weibull(shape, 7200.0)
-    for schedule in ([2500.0], hazard.hazard_schedule(machine, law)):
+    machine, law = replace(SETS[3], latency_s=700.0, flush_W=50), renewal.Weibull(shape, 7200.0)
+    for schedule in ([2500.0], renewal.hazard_schedule(machine, law)):
         played = monte_carlo.play(machine, schedule, law, INTERVALS, SEED)
-        expected = hazard.renewal(schedule, machine, law)
+        expected = renewal.renewal(schedule, machine, law)
         check_played(played, expected.time_per_work, expected.epe_W)
 
 
@@ -381,7 +382,7 @@ def test_renewal_with_shape_one_is_exponential(machine, factor):
     work_s = work_of(machine, factor)
     if 1 / (machine.rate_per_s * (work_s + machine.write_s)) > 1e4:
         return
-    found = hazard.renewal([work_s], machine, hazard.Weibull(1.0, 1 / machine.rate_per_s))
+    found = renewal.renewal([work_s], machine, renewal.Weibull(1.0, 1 / machine.rate_per_s))
     assert found.time_per_work == pytest.approx(model.time_per_work(work_s, machine), rel=1e-6)
     assert found.epe_W == pytest.approx(model.epe(work_s, machine), rel=1e-6)
 
@@ -389,12 +390,12 @@ def test_renewal_with_shape_one_is_exponential(machine, factor):
 @pytest.mark.parametrize("row", GOLDEN["weibull"]["rows"])
 def test_schedules_for_weibull_failures_have_the_known_values(row):
     write_s, read_s, shape, u_young, u_fixed, ratio, u_hazard, writes = row
-    machine, law = Machine(1 / MTBF, write_s, read_s), hazard.Weibull(shape, MTBF)
-    young = hazard.renewal([float(model.young_work(machine))], machine, law)
-    best = hazard.best_fixed_work(machine, law)
-    lazy = hazard.renewal(hazard.hazard_schedule(machine, law), machine, law)
+    machine, law = Machine(1 / MTBF, write_s, read_s), renewal.Weibull(shape, MTBF)
+    young = renewal.renewal([float(model.young_work(machine))], machine, law)
+    best = renewal.best_fixed_work(machine, law)
+    lazy = renewal.renewal(renewal.hazard_schedule(machine, law), machine, law)
     assert 100 * young.useful == pytest.approx(u_young, abs=6e-4)
-    assert 100 * hazard.renewal([best], machine, law).useful == pytest.approx(u_fixed, abs=6e-4)
+    assert 100 * renewal.renewal([best], machine, law).useful == pytest.approx(u_fixed, abs=6e-4)
     assert best / model.time_optimal_work(machine) == pytest.approx(ratio, abs=6e-3)
     # The rule's middle may be taken with the checkpoint or without it.
     assert 100 * lazy.useful == pytest.approx(u_hazard, abs=2e-3)

@@ -12,8 +12,8 @@ from copy import deepcopy
 import pytest
 from perdure.cache.record import NoRecord, read_records
 from perdure.cache.record_line import blocks_of
-from perdure.energy.plan_file import read_plan
-from perdure.energy.profile_file import read_profile
+from perdure.energy.plan.file import read_plan
+from perdure.energy.profile.file import read_profile
 from perdure.energy.quantities import Wrong
 from perdure.run.page import Phase, parse_page, read_pages
 

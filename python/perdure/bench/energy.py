@@ -31,10 +31,11 @@ from perdure.bench.energy_plot import bar_case
 from perdure.bench.facts import Fact
 from perdure.bench.programs import BenchFailed
 from perdure.bench.progress import progress
-from perdure.energy import levels, model, monte_carlo, reference
-from perdure.energy.plan_file import document_of
-from perdure.energy.planning import Failing, Place, Request, make_plan
-from perdure.energy.profile_file import Point, Profile, Quantity, Setting
+from perdure.energy import reference
+from perdure.energy.formulas import levels, model, monte_carlo
+from perdure.energy.plan.file import document_of
+from perdure.energy.plan.planning import Failing, Place, Request, make_plan
+from perdure.energy.profile.file import Point, Profile, Quantity, Setting
 from perdure.energy.quantities import Wrong
 
 SUMMARY = "the energy paper from its constants; speed of planning and simulation"

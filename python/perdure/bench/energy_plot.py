@@ -7,7 +7,7 @@ from pathlib import Path
 from perdure.axes import finish
 from perdure.bench.facts import Fact
 from perdure.bench.plot import BLUE, ORANGE
-from perdure.energy.plots import figure_of
+from perdure.energy.plan.plots import figure_of
 
 _STRATEGIES = (("performance", ORANGE), ("profile lookup", BLUE))
 _DEVICES = ("SSD", "ioDrive")

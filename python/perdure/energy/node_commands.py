@@ -13,8 +13,8 @@ import typer
 from perdure.core import load_core
 from perdure.energy.output import refusing, table, warn
 from perdure.energy.probe import probe_node, rows_of
-from perdure.energy.profile_commands import app as profile
-from perdure.energy.profile_file import OPERATIONS, check_machine, read_profile
+from perdure.energy.profile.commands import app as profile
+from perdure.energy.profile.file import OPERATIONS, check_machine, read_profile
 from perdure.energy.quantities import Wrong
 from perdure.files import write_text
 from perdure.screen import console, say

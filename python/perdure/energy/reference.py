@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from perdure.energy.optimise import Candidate, Outcome, Problem, outcome_of
-from perdure.energy.profile_file import Setting
+from perdure.energy.plan.settings import Candidate, Outcome, Problem, outcome_of
+from perdure.energy.profile.file import Setting
 from perdure.energy.quantities import Wrong
 
 _PLACES = (

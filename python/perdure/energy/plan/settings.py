@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perdure.energy import model
-from perdure.energy.profile_file import Profile, Quantity, Setting
+from perdure.energy.formulas import model
+from perdure.energy.profile.file import Profile, Quantity, Setting
 from perdure.energy.quantities import Wrong, duration_text, percent_text
 
 OBJECTIVES = ("time", "energy", "edp")

@@ -14,8 +14,8 @@ from math import sqrt
 
 import numpy as np
 
-from perdure.energy.levels import System, newest, pattern_of
-from perdure.energy.model import Machine
+from perdure.energy.formulas.levels import System, newest, pattern_of
+from perdure.energy.formulas.model import Machine
 from perdure.energy.quantities import Wrong
 
 BATCH_GAPS = 200_000

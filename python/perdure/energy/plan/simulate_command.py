@@ -13,12 +13,12 @@ from typing import Annotated
 import typer
 from rich.progress import Progress
 
-from perdure.energy import monte_carlo
 from perdure.energy import quantities as q
-from perdure.energy.hazard import Weibull, check_shape
-from perdure.energy.monte_carlo import Mean, Played
+from perdure.energy.formulas import monte_carlo
+from perdure.energy.formulas.monte_carlo import Mean, Played
+from perdure.energy.formulas.renewal import Weibull, check_shape
 from perdure.energy.output import INTERRUPTED, refusing, table, warn
-from perdure.energy.plan_file import ReadPlan, read_plan
+from perdure.energy.plan.file import ReadPlan, read_plan
 from perdure.screen import console, say
 
 SEEDS = 2**32
@@ -88,7 +88,7 @@ def simulate(
 def _law(read: ReadPlan, weibull: float | None, failures: Path | None, mtbf: str | None):
     """The law of the failures, and the gaps of a log."""
     if failures is not None:
-        from perdure.energy.failures import read_failures
+        from perdure.energy.plan.failures import read_failures
 
         gaps = read_failures(failures).gaps_s
         return monte_carlo.Observed(gaps), gaps

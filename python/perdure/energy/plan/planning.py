@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from perdure.energy import hazard, levels, model
-from perdure.energy.optimise import (
+from perdure.energy.formulas import levels, model, renewal
+from perdure.energy.plan.settings import (
     Candidate,
     Found,
     FrontPoint,
@@ -24,7 +24,7 @@ from perdure.energy.optimise import (
     pareto_front,
     strategies,
 )
-from perdure.energy.profile_file import Profile
+from perdure.energy.profile.file import Profile
 from perdure.energy.quantities import Wrong, duration_text
 
 PER_DAY = 86400.0
@@ -95,7 +95,7 @@ class Schedule:
     """Work before each checkpoint after a restart, by the hazard rule; the last goes on."""
 
     works_s: tuple[float, ...]
-    expected: hazard.Renewal
+    expected: renewal.Renewal
 
 
 @dataclass(frozen=True)
@@ -272,22 +272,22 @@ def _at(problem: Problem, outcome: Outcome, **changes) -> Outcome:
 
 def _plan_weibull(request: Request, place: Place, found: Found) -> Plan:
     machine = found.outcome.machine
-    law = hazard.Weibull(hazard.check_shape(request.failing.shape), 1 / machine.rate_per_s)
+    law = renewal.Weibull(renewal.check_shape(request.failing.shape), 1 / machine.rate_per_s)
     if isinstance(request.interval, float):
         work_s = request.interval
     elif request.interval in ("young", "daly"):
         work_s = found.outcome.work_s
     else:
-        work_s = hazard.best_fixed_work(machine, law, request.objective)
+        work_s = renewal.best_fixed_work(machine, law, request.objective)
     known = found.outcome.epe_W is not None
-    fixed = hazard.renewal([work_s], machine, law)
+    fixed = renewal.renewal([work_s], machine, law)
     ratio = machine.write_W / machine.compute_W if request.objective == "energy" else 1.0
-    works = hazard.hazard_schedule(machine, law, ratio)
-    lazy = hazard.renewal(works, machine, law)
+    works = renewal.hazard_schedule(machine, law, ratio)
+    lazy = renewal.renewal(works, machine, law)
     rivals = {}
     young, daly = float(model.young_work(machine)), float(model.daly_work(machine))
     for name, rival in (("Young", young), ("Daly", daly)):
-        cost = hazard.renewal([rival], machine, law)
+        cost = renewal.renewal([rival], machine, law)
         rivals[name] = replace(
             found.outcome, work_s=rival, time_per_work=cost.time_per_work,
             epe_W=cost.epe_W if known else None, checkpoints_per_day=cost.checkpoints_per_day,

@@ -8,9 +8,9 @@ import numpy as np
 
 from perdure.axes import finish
 from perdure.bench.plot import BLUE, GREY, ORANGE
-from perdure.energy import hazard, levels, model
-from perdure.energy.optimise import Outcome
-from perdure.energy.planning import Plan
+from perdure.energy.formulas import levels, model, renewal
+from perdure.energy.plan.planning import Plan
+from perdure.energy.plan.settings import Outcome
 from perdure.files import save_figure
 from perdure.screen import drawn
 
@@ -39,8 +39,8 @@ def _curve(plan: Plan, works):
         found = [levels.expected(system, best.every, float(work)) for work in works]
     elif plan.request.failing.shape is not None:
         machine = plan.used[0].found.outcome.machine
-        law = hazard.Weibull(plan.request.failing.shape, 1 / machine.rate_per_s)
-        found = [hazard.renewal([float(work)], machine, law) for work in works]
+        law = renewal.Weibull(plan.request.failing.shape, 1 / machine.rate_per_s)
+        found = [renewal.renewal([float(work)], machine, law) for work in works]
     else:
         machine, formula = plan.used[0].found.outcome.machine, plan.request.formula
         times = model.time_per_work(works, machine, formula)

@@ -12,18 +12,18 @@ import typer
 from typer.core import TyperGroup
 
 from perdure.core import load_core
-from perdure.energy.measuring import SampleStore, Target
 from perdure.energy.output import INTERRUPTED, refusing, table, warn
 from perdure.energy.probe import LOAD_MS
-from perdure.energy.profile_file import (
+from perdure.energy.profile.file import (
     OPERATIONS,
     check_machine,
     profile_of,
     read_document,
     read_profile,
 )
-from perdure.energy.profile_plot import draw_profile
-from perdure.energy.profiling import (
+from perdure.energy.profile.measuring import SampleStore, Target
+from perdure.energy.profile.plot import draw_profile
+from perdure.energy.profile.profiling import (
     WRITERS,
     Wish,
     check_free,

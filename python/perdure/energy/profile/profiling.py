@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from perdure.energy.measuring import (
+from perdure.energy.profile.file import KIND, OPERATIONS, SCHEMA, machine_here
+from perdure.energy.profile.measuring import (
     PAGE,
     Case,
     SampleStore,
@@ -22,7 +23,6 @@ from perdure.energy.measuring import (
     idle_watts,
     measure_cases,
 )
-from perdure.energy.profile_file import KIND, OPERATIONS, SCHEMA, machine_here
 from perdure.energy.quantities import Wrong
 
 WRITERS = (1, 2, 4, 8, 16)

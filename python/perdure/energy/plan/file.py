@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from perdure.energy.hazard import Renewal
-from perdure.energy.levels import Level, System, check_every
-from perdure.energy.model import Machine
-from perdure.energy.optimise import FORMULAS, OBJECTIVES, Candidate, Choice, Outcome
-from perdure.energy.planning import Plan
-from perdure.energy.profile_file import Setting, check_kind, read_document
+from perdure.energy.formulas.levels import Level, System, check_every
+from perdure.energy.formulas.model import Machine
+from perdure.energy.formulas.renewal import Renewal
+from perdure.energy.plan.planning import Plan
+from perdure.energy.plan.settings import FORMULAS, OBJECTIVES, Candidate, Choice, Outcome
+from perdure.energy.profile.file import Setting, check_kind, read_document
 from perdure.energy.quantities import Wrong, is_number
 from perdure.files import write_text
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from perdure.energy.optimise import FORMULAS, OBJECTIVES, RULES
+from perdure.energy.plan.settings import FORMULAS, OBJECTIVES, RULES
 
 
 def _text(meta: str, help_: str, default: str | bool = False):

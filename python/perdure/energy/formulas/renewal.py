@@ -18,7 +18,7 @@ from math import exp, gamma, log, sqrt
 
 import numpy as np
 
-from perdure.energy.model import Machine
+from perdure.energy.formulas.model import Machine
 from perdure.energy.quantities import Wrong
 
 SHAPES = (0.2, 20.0)

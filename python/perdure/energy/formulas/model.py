@@ -11,7 +11,7 @@ optimum. Sources: Vaidya, On Checkpoint Latency, 1995 (chain and total); Saito, 
 Matsuoka, FTXS 2013 ("the paper": sojourn times, J, EPE); Young 1974; Daly 2006. The split into
 states, energy optimum and downtime are derived in docs/energy_plan.md and tested by simulation.
 
-Functions take floats or numpy arrays and broadcast. They check nothing: see optimise.py.
+Functions take floats or numpy arrays and broadcast. They check nothing: see plan/settings.py.
 """
 
 from __future__ import annotations

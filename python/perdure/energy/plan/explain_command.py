@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from perdure.energy import model
 from perdure.energy import quantities as q
+from perdure.energy.formulas import model
 from perdure.energy.output import refusing, table
-from perdure.energy.plan_file import ReadPlan, read_plan
-from perdure.energy.profile_file import Setting
+from perdure.energy.plan.file import ReadPlan, read_plan
+from perdure.energy.profile.file import Setting
 from perdure.screen import bold, console
 
 NO_COMPARISON = {

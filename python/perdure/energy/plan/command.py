@@ -8,10 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from perdure.energy import quantities as q
-from perdure.energy.optimise import FORMULAS, OBJECTIVES, RULES
 from perdure.energy.output import refusing, table, warn, watts_text
-from perdure.energy.plan_file import document_of, write_plan
-from perdure.energy.plan_options import (
+from perdure.energy.plan.file import document_of, write_plan
+from perdure.energy.plan.options import (
     AsJson,
     DownPower,
     Downtime,
@@ -45,7 +44,7 @@ from perdure.energy.plan_options import (
     Writers,
     WriteTime,
 )
-from perdure.energy.planning import (
+from perdure.energy.plan.planning import (
     Failing,
     Place,
     Plan,
@@ -54,7 +53,8 @@ from perdure.energy.planning import (
     paths_of,
     profiles_to_places,
 )
-from perdure.energy.profile_file import check_machine, read_profile
+from perdure.energy.plan.settings import FORMULAS, OBJECTIVES, RULES
+from perdure.energy.profile.file import check_machine, read_profile
 from perdure.screen import bold, console, say
 
 
@@ -171,7 +171,7 @@ def _failing(words: SimpleNamespace, notes: list[str]) -> Failing:
         raise q.Wrong("say how often failures come, in one way: --mtbf 14.66h, --rate 1.9e-5/s or "
                       "--failures FILE")
     if failures is not None:
-        from perdure.energy.failures import estimate, read_failures
+        from perdure.energy.plan.failures import estimate, read_failures
 
         found = estimate(read_failures(failures, q.parse_time(words.merge)))
         notes += [each for each in found.warnings if weibull is None or "--weibull" not in each]
@@ -224,7 +224,7 @@ def _places(names: list[str], words: SimpleNamespace) -> list[Place]:
 def _draw(made: Plan, plot: Path | None, front: Path | None) -> None:
     if plot is None and front is None:
         return
-    from perdure.energy import plots
+    from perdure.energy.plan import plots
 
     for file, draw in ((plot, plots.draw_interval), (front, plots.draw_front)):
         if file is not None:
