@@ -15,6 +15,8 @@ from hypothesis import strategies as draw
 from perdure.energy import reference
 from perdure.energy.formulas import levels, model, monte_carlo, renewal
 from perdure.energy.formulas.model import Machine
+from perdure.energy.laws.exponential import Exponential
+from perdure.energy.laws.weibull import Weibull
 from perdure.energy.plan.planning import Failing, Place, Request, make_plan
 from perdure.energy.plan.settings import Candidate, Problem, optimise, pareto_front, strategies
 from perdure.energy.profile.file import Setting
@@ -219,7 +221,7 @@ def test_simulation_agrees_with_the_exact_model_within_three_sigma(place):
     print(f"seed {SEED}")
     machine = SETS[place]
     work_s = work_of(machine, 1.2)
-    law = monte_carlo.Exponential(1 / machine.rate_per_s)
+    law = Exponential(1 / machine.rate_per_s)
     played = monte_carlo.play(machine, [work_s], law, INTERVALS, SEED + place)
     check_played(played, model.time_per_work(work_s, machine), model.epe(work_s, machine))
 
@@ -249,7 +251,7 @@ def three_levels(mtbf: float, downtime_s: float = 0.0) -> levels.System:
 def test_simulation_agrees_with_the_model_of_three_levels(every, mtbf):
     print(f"seed {SEED}")
     system = three_levels(mtbf, 60.0)
-    law = monte_carlo.Exponential(mtbf)
+    law = Exponential(mtbf)
     played = monte_carlo.play_levels(system, every, 0.08 * mtbf, law, INTERVALS, SEED)
     expected = levels.expected(system, every, 0.08 * mtbf)
     check_played(played, expected.time_per_work, expected.epe_W)
@@ -258,7 +260,7 @@ def test_simulation_agrees_with_the_model_of_three_levels(every, mtbf):
 @pytest.mark.parametrize("shape", [0.6, 1.0, 1.7])
 def test_simulation_agrees_with_the_renewal_formula(shape):
     print(f"seed {SEED}")
-    machine, law = replace(SETS[3], latency_s=700.0, flush_W=50), renewal.Weibull(shape, 7200.0)
+    machine, law = replace(SETS[3], latency_s=700.0, flush_W=50), Weibull(7200.0, shape)
     for schedule in ([2500.0], renewal.hazard_schedule(machine, law)):
         played = monte_carlo.play(machine, schedule, law, INTERVALS, SEED)
         expected = renewal.renewal(schedule, machine, law)
@@ -266,7 +268,7 @@ def test_simulation_agrees_with_the_renewal_formula(shape):
 
 
 def test_a_seed_gives_the_same_samples_and_another_one_others():
-    law = monte_carlo.Exponential(MTBF)
+    law = Exponential(MTBF)
     first, again, other = (
         monte_carlo.play(SETS[0], [3600.0], law, 10_000, seed) for seed in (SEED, SEED, SEED + 1)
     )
@@ -275,7 +277,7 @@ def test_a_seed_gives_the_same_samples_and_another_one_others():
 
 def test_the_interval_of_the_simulation_covers_the_truth_about_as_often_as_it_says():
     print(f"seed {SEED}")
-    law, truth = monte_carlo.Exponential(MTBF), model.time_per_work(3600.0, SETS[0])
+    law, truth = Exponential(MTBF), model.time_per_work(3600.0, SETS[0])
     covered = 0
     for turn in range(200):
         mean = monte_carlo.play(SETS[0], [3600.0], law, 50_000, SEED + turn).time_per_work
@@ -382,7 +384,7 @@ def test_renewal_with_shape_one_is_exponential(machine, factor):
     work_s = work_of(machine, factor)
     if 1 / (machine.rate_per_s * (work_s + machine.write_s)) > 1e4:
         return
-    found = renewal.renewal([work_s], machine, renewal.Weibull(1.0, 1 / machine.rate_per_s))
+    found = renewal.renewal([work_s], machine, Weibull(1 / machine.rate_per_s, 1.0))
     assert found.time_per_work == pytest.approx(model.time_per_work(work_s, machine), rel=1e-6)
     assert found.epe_W == pytest.approx(model.epe(work_s, machine), rel=1e-6)
 
@@ -390,7 +392,7 @@ def test_renewal_with_shape_one_is_exponential(machine, factor):
 @pytest.mark.parametrize("row", GOLDEN["weibull"]["rows"])
 def test_schedules_for_weibull_failures_have_the_known_values(row):
     write_s, read_s, shape, u_young, u_fixed, ratio, u_hazard, writes = row
-    machine, law = Machine(1 / MTBF, write_s, read_s), renewal.Weibull(shape, MTBF)
+    machine, law = Machine(1 / MTBF, write_s, read_s), Weibull(MTBF, shape)
     young = renewal.renewal([float(model.young_work(machine))], machine, law)
     best = renewal.best_fixed_work(machine, law)
     lazy = renewal.renewal(renewal.hazard_schedule(machine, law), machine, law)
@@ -500,6 +502,6 @@ def test_a_job_shorter_than_a_level_is_warned_of():
         )
     )
     for job_s, warned in ((3600.0 * 5, True), (3600.0 * 500, False)):
-        request = Request(Failing(1 / MTBF), places, job_s=job_s)
+        request = Request(Failing(Exponential(MTBF)), places, job_s=job_s)
         make_plan(request)
         assert any("job" in each for each in request.warnings) is warned

@@ -42,7 +42,8 @@ PLAN = {
     "kind": "perdure-energy-plan", "schema": 1, "objective": "energy", "formula": "exact",
     "interval_s": 10.0, "schedule": {"works_s": [10.0, 11.0]}, "levels": [{"every": 1}],
     "inputs": {"levels": [LEVEL], "rate_per_s": 1e-4, "compute_W": 5.0, "down_W": 1.0,
-               "downtime_s": 1.0, "overhead_s": 0.5, "flush_W": 1.0, "weibull_shape": 0.7},
+               "downtime_s": 1.0, "overhead_s": 0.5, "flush_W": 1.0,
+               "law": {"name": "weibull", "shape": 0.7}},
     "expected": {"time_per_work": 1.1, "energy_per_work_W": 5.5},
 }  # fmt: skip
 ODD = [None, True, -1, 0, 2**60, 2**70, 10**400, 1e308, -0.5, float("nan"), float("inf"), "", "x",

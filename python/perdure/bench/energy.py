@@ -33,6 +33,7 @@ from perdure.bench.programs import BenchFailed
 from perdure.bench.progress import progress
 from perdure.energy import reference
 from perdure.energy.formulas import levels, model, monte_carlo
+from perdure.energy.laws.exponential import Exponential
 from perdure.energy.plan.file import document_of
 from perdure.energy.plan.planning import Failing, Place, Request, make_plan
 from perdure.energy.profile.file import Point, Profile, Quantity, Setting
@@ -130,7 +131,8 @@ def full_profile() -> Profile:
 def plan_request(objective: str = "energy") -> Request:
     """The paper's problem with that profile."""
     return Request(
-        Failing(reference.constant("rate_per_s")), (Place("local", profile=full_profile()),),
+        Failing(Exponential(1 / reference.constant("rate_per_s"))),
+        (Place("local", profile=full_profile()),),
         size_bytes=reference.constant("size_bytes"), compute_W=reference.constant("compute_W"),
         objective=objective,
     )
@@ -142,7 +144,7 @@ def levels_request(objective: str = "energy") -> Request:
              ("pfs", 0.05, 1200.0, 900.0, 240.0))
     places = tuple(Place(name, share, write_s=write_s, read_s=read_s, write_W=watts, read_W=watts)
                    for name, share, write_s, read_s, watts in costs)
-    return Request(Failing(reference.constant("rate_per_s")), places,
+    return Request(Failing(Exponential(1 / reference.constant("rate_per_s"))), places,
                    compute_W=reference.constant("compute_W"), objective=objective)
 
 
@@ -192,7 +194,7 @@ def _played(case: str, play: Callable[[int, int], object], expected: float, quic
 def _simulate_facts(quick: bool) -> Iterable[Fact]:
     outcome = reference.outcome("ioDrive", "profile lookup", reference.corrected()["exact-split"])
     machine, work_s = outcome.machine, outcome.work_s
-    law = monte_carlo.Exponential(1 / machine.rate_per_s)
+    law = Exponential(1 / machine.rate_per_s)
     return _played(
         "simulate",
         lambda count, seed: monte_carlo.play(machine, [work_s], law, count, seed),
@@ -209,7 +211,7 @@ def _simulate_levels_facts(quick: bool) -> Iterable[Fact]:
         compute_W=request.compute_W,
     )
     every, work_s = (1, 2, 10), 4068.0
-    law = monte_carlo.Exponential(1 / rate)
+    law = Exponential(1 / rate)
     return _played(
         "simulate-three-level",
         lambda count, seed: monte_carlo.play_levels(system, every, work_s, law, count, seed),

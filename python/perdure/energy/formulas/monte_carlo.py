@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -24,24 +25,25 @@ SEGMENTS_MAX = 1_000_000
 CONFIDENCE = 1.959963984540054  # of a normal variable, 95 %
 
 
-@dataclass(frozen=True)
-class Exponential:
-    """Gaps between failures without memory."""
+class Gaps(Protocol):
+    """Where gaps between failures come from: a law, or a log."""
 
-    mean_s: float
+    down_inside: ClassVar[bool]  # whether the gaps contain the downtime after the failure
 
-    def draw(self, random: np.random.Generator, count: int):
+    def draw(self, random: np.random.Generator, count: int) -> np.ndarray:
         """Gaps at random."""
-        return random.exponential(self.mean_s, count)
 
 
 @dataclass(frozen=True)
 class Observed:
-    """Gaps drawn with replacement from those of a log, in which downtime is contained."""
+    """Gaps drawn with replacement from those of a log."""
+
+    name: ClassVar[str] = "observed"
+    down_inside: ClassVar[bool] = True
 
     gaps_s: tuple[float, ...]
 
-    def draw(self, random: np.random.Generator, count: int):
+    def draw(self, random: np.random.Generator, count: int) -> np.ndarray:
         """Gaps at random."""
         return random.choice(np.array(self.gaps_s), count)
 
@@ -155,19 +157,18 @@ def _gap_costs(gaps, machine: Machine, schedule, down_inside: bool):
 def play(
     machine: Machine,
     schedule,
-    law,
+    source: Gaps,
     intervals: int,
     seed: int,
     progress: Callable[[int, int], bool] = lambda done, total: True,
 ) -> Played:
     """Plays one level until so many checkpoint intervals were begun; `progress` False stops it."""
-    random, sums = np.random.default_rng(seed), _Sums()
-    inside, each = isinstance(law, Observed), 1.0
+    random, sums, each = np.random.default_rng(seed), _Sums(), 1.0
     while sums.intervals < intervals:
         wanted = int((intervals - sums.intervals) / each) + 1
         most = BATCH_GAPS if sums.count else 1000
-        gaps = law.draw(random, max(1000, min(most, wanted)))
-        sums.add(*_gap_costs(gaps, machine, schedule, inside), gaps.size)
+        gaps = source.draw(random, max(1000, min(most, wanted)))
+        sums.add(*_gap_costs(gaps, machine, schedule, source.down_inside), gaps.size)
         each = sums.intervals / sums.count if sums.intervals else 1.0
         if not progress(min(sums.intervals, intervals), intervals):
             return sums.played(False)
@@ -232,19 +233,20 @@ def _place(track: _Track, line):
     return (rounds * track.segments).astype(np.int64) + segment, used
 
 
-def _batch(system: System, track: _Track, law, random, runs: int, patterns: int, sums: _Sums):
+def _batch(
+    system: System, track: _Track, source: Gaps, random, runs: int, patterns: int, sums: _Sums
+):
     """Plays `runs` runs of `patterns` patterns, all at once, and adds them to the sums."""
     shares = np.cumsum([level.rate_per_s for level in system.levels]) / system.rate_per_s
-    inside = isinstance(law, Observed)
     goal = patterns * track.end[-1]
     time, energy = np.zeros(runs), np.zeros(runs)
     at = np.zeros(runs, dtype=np.int64)  # the boundary that is restarted from
     alive, intervals, failures, first = np.arange(runs), 0, 0, True
     while alive.size:
         here = at[alive]
-        gap = law.draw(random, alive.size)
+        gap = source.draw(random, alive.size)
         down = np.full(alive.size, 0.0 if first else system.downtime_s)
-        if inside:
+        if source.down_inside:
             down = np.minimum(down, gap)
             gap = gap - down
         boundary = here % track.segments
@@ -275,7 +277,7 @@ def play_levels(
     system: System,
     every: tuple[int, ...],
     work_s: float,
-    law,
+    source: Gaps,
     intervals: int,
     seed: int,
     progress: Callable[[int, int], bool] = lambda done, total: True,
@@ -295,7 +297,7 @@ def play_levels(
     each = patterns * track.segments
     while sums.intervals < intervals:
         runs = max(200, min(BATCH_RUNS, int((intervals - sums.intervals) / each) + 1))
-        _batch(system, track, law, random, runs, patterns, sums)
+        _batch(system, track, source, random, runs, patterns, sums)
         each = sums.intervals / sums.count
         if not progress(min(sums.intervals, intervals), intervals):
             return sums.played(False)

@@ -5,70 +5,26 @@ S, mean gap M and a schedule T_1, T_2, … counted from the last restart,
 
     useful share U = sum T_i S(R + (L - C) + sum_{j<=i} (T_j + C)) / (M + D),
 
-exactly; energy is the same kind of sum. k = 1 gives Vaidya's result. Valid for a job if its
-failures really renew; many nodes of different ages come close to exponential. Hazard rule ("lazy
-checkpointing", Tiwari, Gupta, Vazhkudai, DSN 2014): T = sqrt(2 C / h(age)), with h taken in the
-middle of the interval and its checkpoint, which also holds for k > 1 at age 0.
+exactly; energy is the same kind of sum. A constant hazard gives Vaidya's result. Valid for a job
+if its failures really renew; many nodes of different ages come close to exponential. Hazard rule
+("lazy checkpointing", Tiwari, Gupta, Vazhkudai, DSN 2014): T = sqrt(2 C / h(age)), with h taken in
+the middle of the interval and its checkpoint, which also holds where h is 0 at age 0.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, gamma, log, sqrt
+from math import exp, log, sqrt
 
 import numpy as np
 
 from perdure.energy.formulas.model import Machine
+from perdure.energy.laws.law import Law
 from perdure.energy.quantities import Wrong
 
-SHAPES = (0.2, 20.0)
 TAIL = 1e-13  # of survival: what comes after adds nothing that a double would show
 INTERVALS_MAX = 4_000_000
-
-
-@dataclass(frozen=True)
-class Weibull:
-    """Gaps between failures with S(t) = exp(-(t / scale)^shape) and a given mean."""
-
-    shape: float
-    mean_s: float
-
-    @property
-    def scale_s(self) -> float:
-        """The time after which 63 % have failed."""
-        return self.mean_s / gamma(1 + 1 / self.shape)
-
-    def survival(self, t):
-        """Share of the gaps that are longer than t."""
-        return np.exp(-((t / self.scale_s) ** self.shape))
-
-    def hazard(self, t):
-        """Failures a second at age t."""
-        return self.shape / self.scale_s * (t / self.scale_s) ** (self.shape - 1)
-
-    def lived(self, t):
-        """Mean of min(gap, t): the integral of S from 0 to t."""
-        from scipy.special import gammainc
-
-        return self.mean_s * gammainc(1 / self.shape, (t / self.scale_s) ** self.shape)
-
-    def last(self) -> float:
-        """The age that a share of TAIL reaches."""
-        return self.scale_s * (-log(TAIL)) ** (1 / self.shape)
-
-    def draw(self, random: np.random.Generator, count: int):
-        """Gaps at random."""
-        return self.scale_s * random.weibull(self.shape, count)
-
-
-def check_shape(shape: float) -> float:
-    """The shape, if it can be planned with. Raises Wrong."""
-    if not SHAPES[0] <= shape <= SHAPES[1]:
-        raise Wrong(
-            f"a Weibull shape of {shape:g} is outside of {SHAPES[0]:g} to {SHAPES[1]:g}; failures "
-            "of real machines have 0.4 to 1.2 (1 is exponential)"
-        )
-    return shape
+HAZARD_LEAST = 1e-300  # in place of one that is 0 in floats
 
 
 @dataclass(frozen=True)
@@ -81,7 +37,7 @@ class Renewal:
     checkpoints_per_day: float
 
 
-def renewal(schedule, machine: Machine, law: Weibull) -> Renewal:
+def renewal(schedule, machine: Machine, law: Law) -> Renewal:
     """Exact long-run time and energy; after its last entry a schedule goes on with that one."""
     ends = _ends(schedule, machine, law)
     works = np.full(ends.size, float(schedule[-1]))
@@ -107,56 +63,60 @@ def renewal(schedule, machine: Machine, law: Weibull) -> Renewal:
     return Renewal(work_s / cycle_s, cycle_s / work_s, energy_J / work_s, begun / cycle_s * 86400)
 
 
-def _ends(schedule, machine: Machine, law: Weibull):
+def _ends(schedule, machine: Machine, law: Law):
     """Ages at which checkpoints end, up to where nothing survives."""
     first = machine.read_s + np.cumsum(np.asarray(schedule, dtype=float) + machine.write_s)
     step = schedule[-1] + machine.write_s
-    more = max(0.0, (law.last() - first[-1]) / step)
+    more = max(0.0, (law.reached(TAIL) - first[-1]) / step)
     if more > INTERVALS_MAX:
         raise Wrong(
-            f"with shape {law.shape:g} a gap may hold {more:.0e} checkpoints; that is too many to "
-            "sum up: take a larger shape, or plan with exponential failures"
+            f"with --law {law.text()} a gap may hold {more:.0e} checkpoints; that is too many to "
+            "sum up: take a law with fewer long gaps, or plan with exponential failures"
         )
     return np.concatenate((first, first[-1] + step * np.arange(1, int(more) + 2)))
 
 
-def hazard_schedule(machine: Machine, law: Weibull, ratio: float = 1.0) -> list[float]:
+def hazard_schedule(machine: Machine, law: Law, ratio: float = 1.0) -> list[float]:
     """Work before each checkpoint after a restart, by the hazard rule.
 
     `ratio` is W_C / W_A for least energy, 1 for least time. Ends where nothing survives; the last
     interval goes on from there.
     """
     schedule: list[float] = []
-    age, end = machine.read_s, law.last()
+    age, end = machine.read_s, law.reached(TAIL)
     work_s = sqrt(2 * machine.write_s * ratio * law.mean_s)
     while age < end and len(schedule) < INTERVALS_MAX:
         work_s = _hazard_work(machine, law, ratio, age, work_s)
         work_s = max(work_s, machine.overlap_s)
         schedule.append(work_s)
         age += work_s + machine.write_s
-        if law.shape == 1 and len(schedule) > 1:
+        if law.memoryless and len(schedule) > 1:
             break
     return schedule
 
 
-def _hazard_work(machine: Machine, law: Weibull, ratio: float, age: float, guess: float) -> float:
-    """T of T^2 h(age + (T + C)/2) = 2 C ratio, by Newton's method in log T."""
-    scale, shape = law.scale_s, law.shape
-    target = log(2 * machine.write_s * ratio * scale / shape)
-    u = log(guess)
-    for _ in range(100):
+def _hazard_work(machine: Machine, law: Law, ratio: float, age: float, guess: float) -> float:
+    """T of T^2 h(age + (T + C)/2) = 2 C ratio, by the secant method in log T."""
+    target = log(2 * machine.write_s * ratio)
+
+    def excess(u: float) -> float:
         work_s = exp(u)
-        middle = age + 0.5 * (work_s + machine.write_s)
-        step = (2 * u + (shape - 1) * log(middle / scale) - target) / (
-            2 + (shape - 1) * 0.5 * work_s / middle
-        )
-        u -= max(-2.0, min(2.0, step))
+        hazard = float(law.hazard(age + 0.5 * (work_s + machine.write_s)))
+        return 2 * u + log(max(hazard, HAZARD_LEAST)) - target
+
+    u, slope = log(guess), 2.0
+    found = excess(u)
+    for _ in range(100):
+        step = max(-2.0, min(2.0, found / slope))
+        u -= step
         if abs(step) < 1e-13:
             break
+        before, found = found, excess(u)
+        slope = (before - found) / step or slope
     return exp(u)
 
 
-def best_fixed_work(machine: Machine, law: Weibull, objective: str = "time") -> float:
+def best_fixed_work(machine: Machine, law: Law, objective: str = "time") -> float:
     """The single interval of least time, energy or product of both, by Brent's method."""
     from scipy.optimize import minimize_scalar
 

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
-from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from perdure.energy import quantities as q
 from perdure.energy.formulas import model
 from perdure.energy.output import refusing, table
 from perdure.energy.plan.file import ReadPlan, read_plan
+from perdure.energy.plan.options import AsJson, PlanFile
 from perdure.energy.profile.file import Setting
 from perdure.screen import bold, console
 
 NO_COMPARISON = {
     "levels": "several levels",
-    "weibull": "failures that are not exponential",
+    "memory": "failures that are not exponential",
     "overhead": "asynchronous checkpoints",
     "downtime": "downtime",
 }
 
 
-def explain(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="Of perdure energy plan -o.")],
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-) -> None:
+def explain(plan: PlanFile, as_json: AsJson = False) -> None:
     """Why a plan has its settings and interval, and where the paper's formulas differ.
 
     Example: perdure energy explain plan.json
@@ -123,8 +117,8 @@ def _paper(read: ReadPlan) -> dict:
     missing = []
     if len(read.every) > 1:
         missing.append("levels")
-    if read.shape is not None:
-        missing.append("weibull")
+    if not read.law.memoryless:
+        missing.append("memory")
     if read.machine.latency_s is not None:
         missing.append("overhead")
     if read.machine.downtime_s > 0:

@@ -22,11 +22,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 
+import numpy as np
+
+from perdure.energy.laws import laws
+from perdure.energy.laws.law import Law
 from perdure.energy.quantities import Wrong, duration_text, parse_time
 from perdure.files import read_text
 
 FEW = 20
-LIKELY = 0.05  # a shape is called Weibull if chance explains it with less than that
+LIKELY = 0.05  # failures are called exponential unless chance explains them with less than that
+FEWEST = 5  # gaps that a law is fitted to
 
 
 @dataclass(frozen=True)
@@ -45,18 +50,20 @@ class Failures:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Mean time between failures with its 95 % interval; Weibull shape with its p-value.
+    """Mean time between failures with its 95 % interval, and the likeliest law with memory.
 
-    `p_exponential` is the chance of a likelihood ratio so large if failures were exponential.
+    `p_exponential` is the chance of finding a law so much likelier if failures were exponential;
+    where that is small, `advice` says how to plan with it.
     """
 
     mtbf_s: float
     low_s: float
     high_s: float
     events: int
-    shape: float | None
+    law: Law | None
     p_exponential: float | None
     warnings: tuple[str, ...]
+    advice: str | None = None
 
 
 def _instant(text: str, where: str) -> float:
@@ -192,42 +199,65 @@ def _checked(file, gaps, watched, events, censored, merged) -> Failures:
 
 
 def estimate(failures: Failures) -> Estimate:
-    """MTBF by time watched over events, its interval by chi-squared; shape by likelihood."""
+    """MTBF by time watched over events, its interval by chi-squared; laws by likelihood."""
     from scipy.stats import chi2
 
     events, watched = failures.events, failures.watched_s
     ended = bool(failures.censored_s)
-    low = 2 * watched / chi2.ppf(0.975, 2 * events + (2 if ended else 0))
-    high = 2 * watched / chi2.ppf(0.025, 2 * events)
-    warnings = list(failures.warnings)
-    mtbf = watched / events
+    low = float(2 * watched / chi2.ppf(0.975, 2 * events + (2 if ended else 0)))
+    high = float(2 * watched / chi2.ppf(0.025, 2 * events))
+    warnings, mtbf = list(failures.warnings), watched / events
     if events < FEW:
         warnings.append(
             f"only {events} gaps between failures: the MTBF of {duration_text(mtbf)} may as well "
             f"be {duration_text(low)} or {duration_text(high)} (95 %); an MTBF wrong by 2 costs "
             "about a sixteenth more overhead, by 4 a quarter"
         )
-    shape = chance = None
-    if events >= 5 and min(failures.gaps_s) < max(failures.gaps_s):
-        shape, chance = _weibull(failures)
+    law = chance = advice = None
+    if events >= FEWEST and min(failures.gaps_s) < max(failures.gaps_s):
+        law, chance = _likeliest(failures)
         if chance < LIKELY:
-            warnings.append(
-                f"failures are not exponential: shape {shape:.2f} (chance explains that with "
-                f"{chance:.2g}); plan with --weibull {shape:.2f}"
-            )
-    return Estimate(mtbf, low, high, events, shape, chance, tuple(warnings))
+            advice = (f"failures are not exponential (chance explains them with {chance:.2g}); "
+                      f"plan with --law {law.text(2)}")
+    return Estimate(mtbf, low, high, events, law, chance, tuple(warnings), advice)
 
 
-def _weibull(failures: Failures) -> tuple[float, float]:
-    """Shape of greatest likelihood, and the p-value of shape 1 by the likelihood ratio."""
-    from scipy.stats import CensoredData, chi2, expon, weibull_min
+def _likeliest(failures: Failures) -> tuple[Law, float]:
+    """The likeliest law with memory, and the p-value of failures without.
 
-    seen = CensoredData(uncensored=list(failures.gaps_s), right=list(failures.censored_s))
-    shape, _, scale = weibull_min.fit(seen, floc=0)
+    The p-value is that of the likelihood ratio, times the number of laws that were tried.
+    """
+    from scipy.stats import chi2
 
-    def likelihood(law) -> float:
-        return float(sum(law.logpdf(failures.gaps_s)) + sum(law.logsf(failures.censored_s)))
+    fitted = [_fitted(law, failures) for law in laws().values()]
+    without = max(each[0] for each in fitted if not each[1].parameters)
+    others = [each for each in fitted if each[1].parameters]
+    likelihood, best = max(others, key=lambda each: each[0])
+    gain = max(0.0, 2 * (likelihood - without))
+    return best, min(1.0, len(others) * float(chi2.sf(gain, len(best.parameters))))
 
-    mean = (sum(failures.gaps_s) + sum(failures.censored_s)) / len(failures.gaps_s)
-    gain = likelihood(weibull_min(shape, scale=scale)) - likelihood(expon(scale=mean))
-    return float(shape), float(chi2.sf(max(0.0, 2 * gain), 1))
+
+def _fitted(law: type[Law], failures: Failures) -> tuple[float, Law]:
+    """The law of greatest likelihood of its kind, and that likelihood's logarithm."""
+    from scipy.optimize import minimize
+
+    gaps = np.array(failures.gaps_s)
+    ages = np.concatenate((gaps, failures.censored_s))
+    start = law.usual(float(ages.sum() / gaps.size))
+
+    def made(logarithms: np.ndarray) -> Law:
+        mean_s, *values = np.exp(logarithms).tolist()
+        return law(mean_s, **dict(zip(start.values(), values)))
+
+    def unlikely(logarithms: np.ndarray) -> float:
+        try:
+            found = made(logarithms)
+        except Wrong:
+            return math.inf
+        with np.errstate(all="ignore"):
+            value = np.log(found.hazard(gaps)).sum() + np.log(found.survival(ages)).sum()
+        return -float(value) if math.isfinite(value) else math.inf
+
+    found = minimize(unlikely, np.log([start.mean_s, *start.values().values()]),
+                     method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-9})
+    return -float(found.fun), made(found.x)

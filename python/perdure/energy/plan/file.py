@@ -10,6 +10,8 @@ from pathlib import Path
 from perdure.energy.formulas.levels import Level, System, check_every
 from perdure.energy.formulas.model import Machine
 from perdure.energy.formulas.renewal import Renewal
+from perdure.energy.laws import law_of_document
+from perdure.energy.laws.law import Law
 from perdure.energy.plan.planning import Plan
 from perdure.energy.plan.settings import FORMULAS, OBJECTIVES, Candidate, Choice, Outcome
 from perdure.energy.profile.file import Setting, check_kind, read_document
@@ -136,7 +138,7 @@ def _inputs(plan: Plan) -> dict:
     return {
         "size_bytes": request.size_bytes,
         "rate_per_s": failing.rate_per_s,
-        "weibull_shape": failing.shape,
+        "law": failing.law.document(),
         "mtbf_low_s": failing.mtbf_low_s,
         "mtbf_high_s": failing.mtbf_high_s,
         "failures": failing.events,
@@ -189,7 +191,7 @@ class ReadPlan:
     every: tuple[int, ...]
     system: System
     machine: Machine  # of its only level, or of its first
-    shape: float | None
+    law: Law
     works_s: tuple[float, ...] | None
     time_per_work: float
     epe_W: float | None
@@ -248,7 +250,7 @@ def read_plan(file: Path) -> ReadPlan:
     return ReadPlan(
         document, source, document["objective"], document["formula"],
         _get(source, document, "interval_s", 1e-12), every, system, machine,
-        number("weibull_shape", 1e-3, True), _works(source, schedule),
+        law_of_document(inputs.get("law"), 1 / rate, f"{source}: law"), _works(source, schedule),
         _get(source, expected, "time_per_work"),
         _get(source, expected, "energy_per_work_W", 0, True), known,
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from perdure.energy.formulas import levels, model, renewal
+from perdure.energy.laws.law import Law
 from perdure.energy.plan.settings import (
     Candidate,
     Found,
@@ -34,13 +35,17 @@ HARDLY = 1e6
 
 @dataclass(frozen=True)
 class Failing:
-    """How often failures come: rate, its 95 % interval if it was estimated, and the law's shape."""
+    """How failures come: their law, and the 95 % interval of its mean if that was estimated."""
 
-    rate_per_s: float
-    shape: float | None = None
+    law: Law
     mtbf_low_s: float | None = None
     mtbf_high_s: float | None = None
     events: int | None = None
+
+    @property
+    def rate_per_s(self) -> float:
+        """Of failures in the long run."""
+        return 1 / self.law.mean_s
 
 
 @dataclass(frozen=True)
@@ -176,16 +181,17 @@ def problem_of(request: Request, rate_per_s: float) -> Problem:
 
 
 def _check(request: Request) -> None:
-    shaped, several = request.failing.shape is not None, len(request.places) > 1
+    shaped, several = not request.failing.law.memoryless, len(request.places) > 1
+    law = f"--law {request.failing.law.text()}"
     if request.formula == "paper":
-        for wrong, what in ((several, "--levels"), (shaped, "--weibull"),
+        for wrong, what in ((several, "--levels"), (shaped, law),
                             (request.downtime_s > 0, "--downtime"),
                             (request.overhead_s is not None, "--overhead")):
             if wrong:
                 raise Wrong(f"the paper's formulas know nothing of {what}; leave out "
                             "--formula=paper")
     if several:
-        for wrong, what in ((shaped, "--weibull"), (request.overhead_s is not None, "--overhead")):
+        for wrong, what in ((shaped, law), (request.overhead_s is not None, "--overhead")):
             if wrong:
                 raise Wrong(f"{what} is not modelled together with --levels; plan one of them, and "
                             "play the plan with perdure energy simulate")
@@ -248,8 +254,8 @@ def _plan(request: Request) -> Plan:
     writes, reads = (_candidates(request, place, op) for op in ("write", "read"))
     found = optimise(problem, writes, reads)
     outcome = found.outcome
-    if request.failing.shape is not None:
-        return _plan_weibull(request, place, found)
+    if not request.failing.law.memoryless:
+        return _plan_renewal(request, place, found)
     rivals = {
         "time optimum": _at(problem, outcome, objective="time", interval="optimal"),
         "Young": _at(problem, outcome, interval="young"),
@@ -270,9 +276,9 @@ def _at(problem: Problem, outcome: Outcome, **changes) -> Outcome:
     return outcome_of(replace(problem, **changes), outcome.write, outcome.read)
 
 
-def _plan_weibull(request: Request, place: Place, found: Found) -> Plan:
-    machine = found.outcome.machine
-    law = renewal.Weibull(renewal.check_shape(request.failing.shape), 1 / machine.rate_per_s)
+def _plan_renewal(request: Request, place: Place, found: Found) -> Plan:
+    """The best fixed interval and the hazard rule's schedule, for a law with memory."""
+    machine, law = found.outcome.machine, request.failing.law
     if isinstance(request.interval, float):
         work_s = request.interval
     elif request.interval in ("young", "daly"):

@@ -37,9 +37,8 @@ def _curve(plan: Plan, works):
         best = plan.patterns[0]
         system = _system(plan).only(best.kept)
         found = [levels.expected(system, best.every, float(work)) for work in works]
-    elif plan.request.failing.shape is not None:
-        machine = plan.used[0].found.outcome.machine
-        law = renewal.Weibull(plan.request.failing.shape, 1 / machine.rate_per_s)
+    elif not plan.request.failing.law.memoryless:
+        machine, law = plan.used[0].found.outcome.machine, plan.request.failing.law
         found = [renewal.renewal([float(work)], machine, law) for work in works]
     else:
         machine, formula = plan.used[0].found.outcome.machine, plan.request.formula

@@ -6,40 +6,37 @@ import json
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from math import isclose
 from signal import SIGINT, getsignal, signal
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress
 
 from perdure.energy import quantities as q
-from perdure.energy.formulas import monte_carlo
-from perdure.energy.formulas.monte_carlo import Mean, Played
-from perdure.energy.formulas.renewal import Weibull, check_shape
+from perdure.energy.formulas.monte_carlo import (
+    Gaps,
+    Mean,
+    Observed,
+    Played,
+    play,
+    play_levels,
+    replay,
+)
+from perdure.energy.laws.law import Law
 from perdure.energy.output import INTERRUPTED, refusing, table, warn
 from perdure.energy.plan.file import ReadPlan, read_plan
+from perdure.energy.plan.options import AsJson, FailureOptions, PlanFile
+from perdure.option_groups import grouped
 from perdure.screen import console, say
 
 SEEDS = 2**32
 
 
+@grouped
 def simulate(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="Of perdure energy plan -o.")],
-    weibull: Annotated[
-        float | None,
-        typer.Option(metavar="SHAPE", help="Weibull failures.",
-                     show_default="as planned"),
-    ] = None,
-    failures: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Replay a list of failures, and draw from its gaps.",
-                     show_default=False),
-    ] = None,
-    mtbf: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Instead of the planned one.", show_default=False),
-    ] = None,
+    plan: PlanFile,
+    failures: FailureOptions,
     intervals: Annotated[
         str, typer.Option(metavar="N", help="How many checkpoint intervals are played.")
     ] = "1e6",
@@ -51,31 +48,32 @@ def simulate(
         typer.Option(min=0, max=SEEDS - 1, help="Of the failures.",
                      show_default="another each time"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Play a plan with random failures: time and energy with 95 % intervals.
 
-    Ctrl-C prints what was played so far and ends with 130.
+    Failures are those that were planned for, unless options name others; a list of failures is
+    replayed, and its gaps are drawn from. Ctrl-C prints what was played so far and ends with 130.
 
     Examples: perdure energy simulate plan.json --intervals 1e7 --seed 7;
-    perdure energy simulate plan.json --weibull 0.7; perdure energy simulate plan.json --failures
-    log.csv
+    perdure energy simulate plan.json --law weibull:shape=0.7; perdure energy simulate plan.json
+    --failures log.csv
     """
     with refusing():
         read = read_plan(plan)
         chosen = secrets.randbelow(SEEDS) if seed is None else seed
-        if failures is not None and (weibull is not None or mtbf is not None):
-            raise q.Wrong("--failures says when failures come; leave out --weibull and --mtbf")
-        law, replayed = _law(read, weibull, failures, mtbf)
+        observed, law = failures.observed(), failures.law_instead_of(read.law)
+        gaps: Gaps = law if observed is None else observed
         count = q.parse_count(intervals)
+        schedule = (read.work_s,) if fixed or read.works_s is None else read.works_s
         with _watching(count) as progress:
             if not as_json:
                 say(f"perdure: seed {chosen}", err=True)
-            played = _play(read, law, count, chosen, fixed, progress)
-        in_order = None
-        if replayed is not None and len(read.every) == 1:
-            in_order = monte_carlo.replay(read.machine, _schedule(read, fixed), replayed)
-        document = _document(read, played, in_order, law, chosen, fixed)
+            played = _play(read, schedule, gaps, count, chosen, progress)
+        document = _document(read, played, None if observed else law, chosen, fixed)
+        if observed and len(read.every) == 1 and document["time_per_work"]:
+            replayed = replay(read.machine, schedule, observed.gaps_s)
+            document["in_order"] = _in_order(replayed, read.known)
         if as_json:
             print(json.dumps(document, indent=2, allow_nan=False))
         else:
@@ -85,34 +83,13 @@ def simulate(
         raise typer.Exit(INTERRUPTED)
 
 
-def _law(read: ReadPlan, weibull: float | None, failures: Path | None, mtbf: str | None):
-    """The law of the failures, and the gaps of a log."""
-    if failures is not None:
-        from perdure.energy.plan.failures import read_failures
-
-        gaps = read_failures(failures).gaps_s
-        return monte_carlo.Observed(gaps), gaps
-    mean_s = 1 / read.machine.rate_per_s if mtbf is None else q.parse_time(mtbf)
-    if mean_s <= 0:
-        raise q.Wrong(f"--mtbf {mtbf}: it must be more than nothing")
-    shape = read.shape if weibull is None else weibull
-    if shape is None:
-        return monte_carlo.Exponential(mean_s), None
-    return Weibull(check_shape(shape), mean_s), None
-
-
-def _schedule(read: ReadPlan, fixed: bool) -> tuple[float, ...]:
-    return read.works_s if read.works_s is not None and not fixed else (read.work_s,)
-
-
-def _play(read: ReadPlan, law, count: int, seed: int, fixed: bool, progress) -> Played:
+def _play(
+    read: ReadPlan, schedule: tuple[float, ...], gaps: Gaps, count: int, seed: int,
+    progress: Callable[[int, int], bool],
+) -> Played:
     if len(read.every) == 1:
-        return monte_carlo.play(
-            read.machine, _schedule(read, fixed), law, count, seed, progress
-        )
-    return monte_carlo.play_levels(
-        read.system, read.every, read.work_s, law, count, seed, progress
-    )
+        return play(read.machine, schedule, gaps, count, seed, progress)
+    return play_levels(read.system, read.every, read.work_s, gaps, count, seed, progress)
 
 
 @contextmanager
@@ -140,16 +117,17 @@ def _mean(mean: Mean, known: bool = True) -> dict | None:
     return {"value": mean.value, "low": mean.value - mean.spread, "high": mean.value + mean.spread}
 
 
-def _document(read: ReadPlan, played: Played, in_order, law, seed: int, fixed: bool) -> dict:
+def _document(
+    read: ReadPlan, played: Played, law: Law | None, seed: int, fixed: bool
+) -> dict[str, Any]:
     expected = {"time_per_work": read.time_per_work, "energy_per_work_W": read.epe_W}
     if read.works_s is not None and not fixed:
         expected = {key: read.document["schedule"]["expected"].get(key) for key in expected}
-    same = isinstance(law, monte_carlo.Exponential) and read.shape is None
-    same = same or (isinstance(law, Weibull) and law.shape == read.shape)
-    same = same and abs(law.mean_s * read.machine.rate_per_s - 1) < 1e-12
-    document = {
-        "failures": type(law).__name__.lower(),
-        "weibull_shape": law.shape if isinstance(law, Weibull) else None,
+    same = law is not None and law.with_mean(read.law.mean_s) == read.law and isclose(
+        law.mean_s, read.law.mean_s, rel_tol=1e-12)
+    document: dict[str, Any] = {
+        "failures": Observed.name if law is None else law.text(),
+        "law": None if law is None else law.document(),
         "seed": seed,
         "intervals": played.intervals,
         "failures_played": played.failures,
@@ -165,13 +143,15 @@ def _document(read: ReadPlan, played: Played, in_order, law, seed: int, fixed: b
     if same and played.time_per_work.sigma > 0 and document["time_per_work"] is not None:
         away = played.time_per_work.value - expected["time_per_work"]
         document["sigmas"] = away / played.time_per_work.sigma
-    if in_order is not None and document["time_per_work"] is not None:
-        document["in_order"] = {
-            "time_per_work": in_order.time_per_work.value,
-            "energy_per_work_W": in_order.epe_W.value if read.known else None,
-            "failures": in_order.failures,
-        }
     return document
+
+
+def _in_order(replayed: Played, known: bool) -> dict[str, Any]:
+    return {
+        "time_per_work": replayed.time_per_work.value,
+        "energy_per_work_W": replayed.epe_W.value if known else None,
+        "failures": replayed.failures,
+    }
 
 
 def _print(document: dict) -> None:
