@@ -11,13 +11,14 @@ from typing import Annotated
 import typer
 
 from perdure.core import load_core
-from perdure.energy.output import refusing, table, warn
+from perdure.energy.output import refusing, warn
 from perdure.energy.probe import probe_node, rows_of
 from perdure.energy.profile.commands import app as profile
 from perdure.energy.profile.file import OPERATIONS, check_machine, read_profile
 from perdure.energy.quantities import Wrong
 from perdure.files import write_text
 from perdure.screen import console, say
+from perdure.tables import table
 
 _CLOCKS = {"kHz": 1, "MHz": 1_000, "GHz": 1_000_000}
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]

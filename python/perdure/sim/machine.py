@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from signal import SIGINT, getsignal, signal
 
-import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from perdure.core import load_core
-from perdure.screen import console, say
+from perdure.screen import console
 
 DEFAULT_PRESET = "hosogaya2008"
 
@@ -61,6 +60,11 @@ class Watch:
 
         return show
 
+    def check(self) -> None:
+        """Raises Stopped if the user wanted an end."""
+        if self.stopped:
+            raise Stopped
+
     def count(self, what: str, total: int) -> Callable[[], None]:
         """A callback that says that one of `total` is finished."""
         task = self._bar.add_task(what, total=total)
@@ -92,8 +96,3 @@ def watching() -> Iterator[Watch]:
         finally:
             signal(SIGINT, before)
 
-
-def fail(message: object) -> typer.Exit:
-    """Says what is wrong and gives the exit to raise."""
-    say(f"perdure: {message}", err=True)
-    return typer.Exit(1)

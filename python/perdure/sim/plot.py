@@ -10,6 +10,7 @@ from perdure.axes import finish
 from perdure.bench.plot import BLUE, GREY, ORANGE
 from perdure.files import save_figure
 from perdure.screen import drawn
+from perdure.sim.locality import Concentration
 from perdure.sim.sweep import Point
 
 # Okabe and Ito's colours, told apart with every kind of colour vision.
@@ -74,16 +75,14 @@ def draw_policies(points: list[Point], title: str, file: Path | BinaryIO) -> Non
     _save(figure, file)
 
 
-def draw_locality(
-    curves: dict[str, tuple[list[float], list[float]]], file: Path | BinaryIO
-) -> None:
+def draw_locality(curves: dict[str, Concentration], file: Path | BinaryIO) -> None:
     """Figure 4: share of accesses on the hottest share of pages, a line for each program."""
     figure = _figure(5.6, 4.2, "Concentration of memory accesses", "Pages by number of accesses.")
     axis = figure.subplots()
-    for (name, (pages, accesses)), colour in zip(curves.items(), _COLOURS):
+    for (name, curve), colour in zip(curves.items(), _COLOURS):
         axis.plot(
-            [100 * share for share in pages],
-            [100 * share for share in accesses],
+            [100 * share for share in curve.pages],
+            [100 * share for share in curve.accesses],
             color=colour,
             label=drawn(name),
         )

@@ -14,8 +14,8 @@ from pathlib import Path
 from perdure.core import load_core
 from perdure.files import write_text
 from perdure.screen import plain
-from perdure.sim.command import concentration
-from perdure.sim.machine import Options, Stopped, Watch
+from perdure.sim.locality import Concentration, concentration_of
+from perdure.sim.machine import Options, Watch
 from perdure.sim.optimise import Optimum, optimise
 from perdure.sim.plot import draw_capacities, draw_locality, draw_policies
 from perdure.sim.quantities import joules_text, mib_text
@@ -52,7 +52,7 @@ class Studied:
     study: Study
     found: Optimum
     by_policy: list[Point]  # at one capacity of MRAM; empty if there is none
-    concentration: tuple[list[float], list[float]]
+    concentration: Concentration
     # A name, and the outcome of a run; None where the trace's reduction forbids one so small.
     machines: list[tuple[str, Point, object]]
 
@@ -63,11 +63,12 @@ def study_trace(trace: Path, options: Options, wishes: Wishes, watch: Watch) -> 
     summary = summary_json(trace, core.summarise_trace(str(trace)))
     mram = [size for size in wishes.mram if size < summary["footprint_bytes"]]
     study = Study(str(trace), options, mram, watch)
-    page = study.page_bytes
-    step = max(page, wishes.step_bytes or study.footprint_bytes // 64 // page * page)
+    page, step = study.page_bytes, study.step(wishes.step_bytes)
     found = optimise(study, POLICY, wishes.values, wishes.budget, wishes.typical_bytes, step)
     by_policy = []
-    middle = study.mram[(len(study.mram)) // 2]  # none is one of them, and the first
+    # Policies differ beside MRAM that does not hold all; none is one of them, and the first.
+    smaller = [size for size in study.mram if size < summary["footprint_bytes"]]
+    middle = smaller[len(smaller) // 2]
     for policy in _POLICIES if middle else ():
         values = wishes.values if policy == POLICY else {}
         by_policy += study.points(policy, middle, study.frames(step, middle), values)
@@ -78,9 +79,8 @@ def study_trace(trace: Path, options: Options, wishes: Wishes, watch: Watch) -> 
             fine = point.total_bytes // page >= summary["floor_pages"]
             outcome = _run(trace, options, wishes, point, watch) if fine else None
             machines.append((name, point, outcome))
-    if watch.stopped:
-        raise Stopped
-    shares = concentration(core.page_accesses(str(trace)))
+    watch.check()
+    shares = concentration_of(trace)
     return Studied(summary, wishes, options, study, found, by_policy, shares, machines)
 
 
@@ -137,8 +137,6 @@ def _page_of(studied: Studied) -> dict:
     """What the template shows. `figures` are SVG, which is put in as it is."""
     from markupsafe import Markup
 
-    pages, accesses = studied.concentration
-    last = len(pages) - 1
     return {
         "title": Path(studied.summary["file"]).name,
         "summary": studied.summary,
@@ -149,8 +147,8 @@ def _page_of(studied: Studied) -> dict:
         "warnings": _warnings(studied),
         "found": studied.found,
         "figures": {name: Markup(svg) for name, svg in _figures(studied).items()},
-        "shares": [(share, accesses[round(share * last)]) for share in _PAGE_SHARES],
-        "half": next(page for page, sum_ in zip(pages, accesses) if sum_ >= 0.9),
+        "shares": [(share, studied.concentration.accesses_of(share)) for share in _PAGE_SHARES],
+        "most": studied.concentration.pages_for(0.9),
         "machines": studied.machines,
         "rows": _sweep_rows(studied.found.points),
         "policy": POLICY,
@@ -174,7 +172,7 @@ def _warnings(studied: Studied) -> list[str]:
 def _figures(studied: Studied) -> dict[str, str]:
     name = Path(studied.summary["file"]).name
     figures = {
-        "locality": _svg(lambda file: draw_locality({name: _thinned(studied)}, file)),
+        "locality": _svg(lambda file: draw_locality({name: studied.concentration.thinned()}, file)),
         "capacities": _svg(
             lambda file: draw_capacities(
                 studied.found.points, f"{name}: {POLICY}", file, studied.found.best
@@ -185,14 +183,6 @@ def _figures(studied: Studied) -> dict[str, str]:
         title = f"{name}: time by policy"
         figures["policies"] = _svg(lambda file: draw_policies(studied.by_policy, title, file))
     return figures
-
-
-def _thinned(studied: Studied, points: int = 400) -> tuple[list[float], list[float]]:
-    """The curve of concentration, with so many points that nobody sees the difference."""
-    pages, accesses = studied.concentration
-    last = len(pages) - 1
-    chosen = sorted({round(last * (i / points) ** 2) for i in range(points + 1)})
-    return [pages[i] for i in chosen], [accesses[i] for i in chosen]
 
 
 def _svg(draw) -> str:

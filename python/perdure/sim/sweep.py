@@ -81,6 +81,12 @@ class Study:
         self.page_bytes = self.curves.page_bytes
         self.footprint_bytes = self.curves.curves[0].pages * self.page_bytes
 
+    def step(self, wanted_bytes: int | None) -> int:
+        """Bytes between capacities of DRAM: a 64th of the program's if none are wanted."""
+        page = self.page_bytes
+        usual = self.footprint_bytes // 64 // page * page
+        return max(page, usual if wanted_bytes is None else wanted_bytes)
+
     def frames(self, step_bytes: int, mram: int, most_bytes: int | None = None) -> list[int]:
         """Numbers of DRAM frames, a step apart, up to what the program needs or `most_bytes`."""
         curve = self.curves.curves[self.mram.index(mram)]

@@ -7,7 +7,7 @@ import json
 from rich.console import Console
 
 from perdure.energy import quantities as q
-from perdure.energy.output import refusing, table, warn, watts_text
+from perdure.energy.output import refusing, warn, watts_text
 from perdure.energy.plan.file import document_of, write_plan
 from perdure.energy.plan.options import (
     FailureOptions,
@@ -20,6 +20,7 @@ from perdure.energy.plan.options import (
 from perdure.energy.plan.planning import Plan, Request, make_plan
 from perdure.option_groups import grouped
 from perdure.screen import bold, console, say
+from perdure.tables import table
 
 
 @grouped

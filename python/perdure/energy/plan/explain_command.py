@@ -7,11 +7,12 @@ from dataclasses import asdict, replace
 
 from perdure.energy import quantities as q
 from perdure.energy.formulas import model
-from perdure.energy.output import refusing, table
+from perdure.energy.output import refusing
 from perdure.energy.plan.file import ReadPlan, read_plan
 from perdure.energy.plan.options import AsJson, PlanFile
 from perdure.energy.profile.file import Setting
 from perdure.screen import bold, console
+from perdure.tables import table
 
 NO_COMPARISON = {
     "levels": "several levels",

@@ -24,11 +24,12 @@ from perdure.energy.formulas.monte_carlo import (
     replay,
 )
 from perdure.energy.laws.law import Law
-from perdure.energy.output import INTERRUPTED, refusing, table, warn
+from perdure.energy.output import INTERRUPTED, refusing, warn
 from perdure.energy.plan.file import ReadPlan, read_plan
 from perdure.energy.plan.options import AsJson, FailureOptions, PlanFile
 from perdure.option_groups import grouped
 from perdure.screen import console, say
+from perdure.tables import table
 
 SEEDS = 2**32
 

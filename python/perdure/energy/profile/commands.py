@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from perdure.core import load_core
-from perdure.energy.output import INTERRUPTED, refusing, table, warn
+from perdure.energy.output import INTERRUPTED, refusing, warn
 from perdure.energy.probe import LOAD_MS
 from perdure.energy.profile.file import (
     OPERATIONS,
@@ -38,6 +38,7 @@ from perdure.energy.profile.profiling import (
 from perdure.energy.quantities import Wrong, parse_size
 from perdure.files import write_text
 from perdure.screen import console, say
+from perdure.tables import table
 
 
 class MeasureByDefault(TyperGroup):
