@@ -61,8 +61,7 @@ def study_trace(trace: Path, options: Options, wishes: Wishes, watch: Watch) -> 
     """Raises Stopped, ValueError or _core.Error."""
     core = load_core()
     summary = summary_json(trace, core.summarise_trace(str(trace)))
-    mram = [size for size in wishes.mram if size < summary["footprint_bytes"]]
-    study = Study(str(trace), options, mram, watch)
+    study = Study(str(trace), options, wishes.mram, watch)
     page, step = study.page_bytes, study.step(wishes.step_bytes)
     found = optimise(study, POLICY, wishes.values, wishes.budget, wishes.typical_bytes, step)
     by_policy = []

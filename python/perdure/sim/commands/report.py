@@ -30,7 +30,7 @@ def report(
 
     What the program touches, how its accesses concentrate, policies compared, time and energy over
     capacities (Figures 3 to 6 of the paper, for this trace), the machine with least energy, and
-    why. Capacities of MRAM that hold the whole program are left out. --option is of low_power.
+    why; it is that of `perdure sim optimise`. --option is of low_power.
 
     Example: perdure sim report cg.ptrace -o report.html --mram 64MiB,128MiB
     """
