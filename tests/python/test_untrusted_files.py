@@ -40,7 +40,9 @@ PROFILE = {
 LEVEL = {"name": "nvm", "share": 0.5, "write_s": 1.0, "read_s": 1.0, "write_W": 1.0, "read_W": 1.0}
 PLAN = {
     "kind": "perdure-energy-plan", "schema": 1, "objective": "energy", "formula": "exact",
-    "interval_s": 10.0, "schedule": {"works_s": [10.0, 11.0]}, "levels": [{"every": 1}],
+    "interval_s": 10.0, "levels": [{"every": 1}],
+    "schedule": {"works_s": [10.0, 11.0],
+                 "expected": {"time_per_work": 1.1, "energy_per_work_W": 5.5}},
     "inputs": {"levels": [LEVEL], "rate_per_s": 1e-4, "compute_W": 5.0, "down_W": 1.0,
                "downtime_s": 1.0, "overhead_s": 0.5, "flush_W": 1.0,
                "law": {"name": "weibull", "shape": 0.7}},

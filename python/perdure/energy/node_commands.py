@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -226,19 +226,19 @@ def run(
     raise typer.Exit(code)
 
 
-def _run_within(session, op: str, command: list[str]) -> int:
+def _run_within(session: Any, op: str, command: list[str]) -> int:
     """The command's exit code. SIGTERM and SIGHUP go on to it; Ctrl-C reaches it by itself."""
     child: subprocess.Popen | None = None
     early: list[int] = []
 
-    def pass_on(number: int, _frame) -> None:
+    def pass_on(number: int, _frame: object) -> None:
         if child is None:
             early.append(number)
         else:
             child.send_signal(number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, pass_on)
+    for stopping in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(stopping, pass_on)
     try:
         session.acquire(op)
         if early:

@@ -20,6 +20,9 @@ _PLACES = (
 )
 
 
+_STRATEGIES = ("performance", "profile lookup")
+
+
 @lru_cache(maxsize=1)
 def reference() -> dict:
     """The file's content. Raises Wrong if it is not installed."""
@@ -64,16 +67,16 @@ def outcome(device: str, strategy: str, chosen: Problem | None = None) -> Outcom
 
 def saving_percent(device: str, chosen: Problem | None = None) -> float:
     """By how many percent profile lookup lowers EPE."""
-    before, after = (outcome(device, name, chosen).epe_W for name in ("performance",
-                                                                      "profile lookup"))
-    return 100 * (1 - after / before)
+    before, after = (outcome(device, name, chosen) for name in _STRATEGIES)
+    assert before.epe_W is not None and after.epe_W is not None  # all powers are in the file
+    return 100 * (1 - after.epe_W / before.epe_W)
 
 
 def per_MB_percent(device: str, op: str) -> float:
     """By how many percent profile lookup changes J/MB: negative if it saves."""
-    before, after = (candidate(device, name, op).J_per_MB for name in ("performance",
-                                                                       "profile lookup"))
-    return 100 * (after / before - 1)
+    before, after = (candidate(device, name, op) for name in _STRATEGIES)
+    assert before.J_per_MB is not None and after.J_per_MB is not None
+    return 100 * (after.J_per_MB / before.J_per_MB - 1)
 
 
 @dataclass(frozen=True)

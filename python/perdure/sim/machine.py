@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from signal import SIGINT, getsignal, signal
+from typing import Any
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -19,7 +20,7 @@ DEFAULT_PRESET = "hosogaya2008"
 class Options:
     """How a trace is read and what its accesses cost."""
 
-    devices: object
+    devices: Any
     clean: bool = False  # a first touch is read from swap, and has a replica there
     region: str = ""
     compute_ns: float | None = None
@@ -27,7 +28,7 @@ class Options:
 
 def devices_named(
     preset: str, dram: str | None, mram: str | None, flash: str | None, mix_levels: bool
-):
+) -> Any:
     """The parts of a preset, each replaced by the one that is named. Raises _core.Error."""
     core = load_core()
     presets = {each.name: each for each in core.device_presets()}
@@ -87,7 +88,7 @@ def watching() -> Iterator[Watch]:
     ) as bar:
         watch = Watch(bar)
 
-        def stop(_signal, _frame) -> None:
+        def stop(_signal: int, _frame: object) -> None:
             watch.stopped = True
 
         signal(SIGINT, stop)

@@ -4,21 +4,21 @@ capacity."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from perdure.axes import finish
 from perdure.bench.plot import BLUE, GREY, ORANGE
 from perdure.files import save_figure
 from perdure.screen import drawn
 from perdure.sim.locality import Concentration
-from perdure.sim.sweep import Point
+from perdure.sim.sweep import KnownPoint
 
 # Okabe and Ito's colours, told apart with every kind of colour vision.
 _COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
 _MIB = 1 << 20
 
 
-def _figure(width: float, height: float, title: str, note: str):
+def _figure(width: float, height: float, title: str, note: str) -> Any:
     from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
     from matplotlib.figure import Figure
 
@@ -28,7 +28,7 @@ def _figure(width: float, height: float, title: str, note: str):
     return figure
 
 
-def _save(figure, file: Path | BinaryIO) -> None:
+def _save(figure: Any, file: Path | BinaryIO) -> None:
     """To a file by its ending, or to a stream as SVG."""
     if isinstance(file, Path):
         save_figure(figure, file, dpi=130)
@@ -36,7 +36,7 @@ def _save(figure, file: Path | BinaryIO) -> None:
         figure.savefig(file, format="svg")
 
 
-def fit_scale(axis, values: list[float], times: float = 5) -> None:
+def fit_scale(axis: Any, values: list[float], times: float = 5) -> None:
     """Shows what is up to `times` the least, from 0 on; beyond, the lines leave the picture.
 
     Where that would be most of them the scale is logarithmic, and all is shown.
@@ -56,7 +56,7 @@ def fit_scale(axis, values: list[float], times: float = 5) -> None:
         axis.set_ylim(0, min(max(values), min(values) * times) * 1.08)
 
 
-def draw_policies(points: list[Point], title: str, file: Path | BinaryIO) -> None:
+def draw_policies(points: list[KnownPoint], title: str, file: Path | BinaryIO) -> None:
     """Figure 3: time against DRAM, a line for each policy, at one capacity of MRAM."""
     figure = _figure(6.4, 4.2, title, "Each point is a machine; lines join those of one policy.")
     axis = figure.subplots()
@@ -94,7 +94,7 @@ def draw_locality(curves: dict[str, Concentration], file: Path | BinaryIO) -> No
 
 
 def draw_capacities(
-    points: list[Point], title: str, file: Path | BinaryIO, marked: Point | None
+    points: list[KnownPoint], title: str, file: Path | BinaryIO, marked: KnownPoint | None
 ) -> None:
     """Figures 5 and 6: time and energy against main memory, a line for each capacity of MRAM."""
     figure = _figure(

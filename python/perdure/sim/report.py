@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from perdure.core import load_core
 from perdure.files import write_text
@@ -19,7 +21,7 @@ from perdure.sim.machine import Options, Watch
 from perdure.sim.optimise import Optimum, optimise
 from perdure.sim.plot import draw_capacities, draw_locality, draw_policies
 from perdure.sim.quantities import joules_text, mib_text
-from perdure.sim.sweep import Point, Study, run_once
+from perdure.sim.sweep import KnownPoint, Point, Study, known_points, run_once
 from perdure.trace.summary import cache_text, summary_json
 from perdure.units import seconds_text
 
@@ -51,10 +53,10 @@ class Studied:
     options: Options
     study: Study
     found: Optimum
-    by_policy: list[Point]  # at one capacity of MRAM; empty if there is none
+    by_policy: list[KnownPoint]  # at one capacity of MRAM; empty if there is none
     concentration: Concentration
     # A name, and the outcome of a run; None where the trace's reduction forbids one so small.
-    machines: list[tuple[str, Point, object]]
+    machines: list[tuple[str, KnownPoint, Any]]
 
 
 def study_trace(trace: Path, options: Options, wishes: Wishes, watch: Watch) -> Studied:
@@ -64,13 +66,13 @@ def study_trace(trace: Path, options: Options, wishes: Wishes, watch: Watch) -> 
     study = Study(str(trace), options, wishes.mram, watch)
     page, step = study.page_bytes, study.step(wishes.step_bytes)
     found = optimise(study, POLICY, wishes.values, wishes.budget, wishes.typical_bytes, step)
-    by_policy = []
+    by_policy: list[KnownPoint] = []
     # Policies differ beside MRAM that does not hold all; none is one of them, and the first.
     smaller = [size for size in study.mram if size < summary["footprint_bytes"]]
     middle = smaller[len(smaller) // 2]
     for policy in _POLICIES if middle else ():
         values = wishes.values if policy == POLICY else {}
-        by_policy += study.points(policy, middle, study.frames(step, middle), values)
+        by_policy += known_points(study.points(policy, middle, study.frames(step, middle), values))
     machines = []
     for name, point in (("a usual machine", found.typical), ("just enough DRAM", found.reference),
                         ("least energy", found.best)):
@@ -83,7 +85,7 @@ def study_trace(trace: Path, options: Options, wishes: Wishes, watch: Watch) -> 
     return Studied(summary, wishes, options, study, found, by_policy, shares, machines)
 
 
-def _run(trace: Path, options: Options, wishes: Wishes, point: Point, watch: Watch):
+def _run(trace: Path, options: Options, wishes: Wishes, point: Point, watch: Watch) -> Any:
     return run_once(
         str(trace), options, point.policy, wishes.values if point.policy == POLICY else {},
         dram_bytes=point.dram_bytes, mram_bytes=point.mram_bytes,
@@ -102,7 +104,7 @@ def _plain_words(value: object) -> object:
     return plain(value) if type(value) is str else value
 
 
-def _template():
+def _template() -> Any:
     try:
         import jinja2
     except ImportError:
@@ -127,7 +129,7 @@ def _template():
     return environment.get_template(_TEMPLATE)
 
 
-def _unbroken(text):
+def _unbroken(text: Callable[[float], str]) -> Callable[[float], str]:
     """What `text` gives, with its unit on the same line."""
     return lambda value: text(value).replace(" ", "\u00a0")
 
@@ -184,7 +186,7 @@ def _figures(studied: Studied) -> dict[str, str]:
     return figures
 
 
-def _svg(draw) -> str:
+def _svg(draw: Callable[[BinaryIO], None]) -> str:
     """A picture as an element of HTML, its text as text, its names its own."""
     from matplotlib import rc_context
 
@@ -198,7 +200,7 @@ def _svg(draw) -> str:
                   re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1), count=1)
 
 
-def _sweep_rows(points: list[Point]) -> list[Point]:
+def _sweep_rows(points: list[KnownPoint]) -> list[KnownPoint]:
     """Some points of each capacity of MRAM, evenly spread, its last one among them."""
     chosen = []
     for size in dict.fromkeys(point.mram_bytes for point in points):

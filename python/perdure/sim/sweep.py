@@ -8,9 +8,10 @@ cores.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from typing import Any
 
 from perdure.core import load_core
 from perdure.sim.machine import Options, Stopped, Watch
@@ -42,6 +43,20 @@ class Point:
     def total_bytes(self) -> int:
         """Main memory."""
         return self.mram_bytes + self.dram_bytes
+
+
+@dataclass(frozen=True)
+class KnownPoint(Point):
+    """A machine whose devices are not silent."""
+
+    time_s: float
+    energy_j: float
+
+
+def known_points(points: list[Point]) -> list[KnownPoint]:
+    """Those whose time and energy are known."""
+    return [KnownPoint(**vars(point)) for point in points
+            if point.time_s is not None and point.energy_j is not None]
 
 
 def _seconds(nanoseconds: float | None) -> float | None:
@@ -200,8 +215,8 @@ def run_once(
     dram_bytes: int,
     mram_bytes: int,
     swap_bytes: int = 0,
-    progress=None,
-):
+    progress: Callable[[int, int], bool] | None = None,
+) -> Any:
     """One replay; the Outcome of the module. Raises _core.Error."""
     return load_core().sim_run(
         trace,

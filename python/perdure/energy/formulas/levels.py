@@ -195,7 +195,8 @@ def _closed(block: _Block, restart: _Block, class_: int) -> _Block:
 
 def _chain(blocks: list[tuple[_Block, int]]) -> _Block:
     """Blocks one after the other, each so many times."""
-    passes, leaves, cost = 1.0, np.zeros(len(blocks[0][0].leaves)), 0.0
+    passes, leaves = 1.0, np.zeros(len(blocks[0][0].leaves))
+    cost: np.ndarray = np.zeros_like(blocks[0][0].cost)
     for block, times in blocks:
         left = sum(block.leaves)
         through = exp(times * log1p(-left)) if left < 0.5 else block.passes**times
@@ -349,12 +350,10 @@ def best_pattern(
         work_s = best_work(system, every, objective, min(first_order(system, objective)))
         found = expected(system, every, work_s)
         return [Pattern(kept, every, work_s, found, value(found, objective))]
-    found = []
-    for size in range(count):
-        for lower in combinations(range(count - 1), size):
-            kept = (*lower, count - 1)
-            found.append(_search(system.only(kept), kept, objective))
-    return sorted(found, key=lambda pattern: pattern.value)
+    sets = [(*lower, count - 1) for size in range(count)
+            for lower in combinations(range(count - 1), size)]
+    patterns = [_search(system.only(kept), kept, objective) for kept in sets]
+    return sorted(patterns, key=lambda pattern: pattern.value)
 
 
 def check_every(every: tuple[int, ...], levels: int) -> None:

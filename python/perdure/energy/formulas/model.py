@@ -17,8 +17,11 @@ Functions take floats or numpy arrays and broadcast. They check nothing: see pla
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+Numbers = Any  # a float, or an array of them
 
 SERIES_BELOW = 1e-6  # of lambda C: from here on four terms are more exact than any iteration
 
@@ -31,19 +34,19 @@ class Machine:
     `flush_W` is the power above `compute_W` while a checkpoint is written beside the computation.
     """
 
-    rate_per_s: float
-    write_s: float
-    read_s: float
-    downtime_s: float = 0.0
-    latency_s: float | None = None
-    compute_W: float = 1.0
-    write_W: float = 1.0
-    read_W: float = 1.0
-    down_W: float = 1.0
-    flush_W: float = 0.0
+    rate_per_s: Numbers
+    write_s: Numbers
+    read_s: Numbers
+    downtime_s: Numbers = 0.0
+    latency_s: Numbers = None
+    compute_W: Numbers = 1.0
+    write_W: Numbers = 1.0
+    read_W: Numbers = 1.0
+    down_W: Numbers = 1.0
+    flush_W: Numbers = 0.0
 
     @property
-    def overlap_s(self):
+    def overlap_s(self) -> Numbers:
         """How long a checkpoint is written beside the computation: L - C."""
         return 0.0 if self.latency_s is None else self.latency_s - self.write_s
 
@@ -55,19 +58,19 @@ class Sojourn:
     `redo` is work that a failure took away although the next checkpoint had begun (latency).
     """
 
-    compute: float
-    write: float
-    flush: float
-    redo: float
-    read: float
-    down: float
+    compute: Numbers
+    write: Numbers
+    flush: Numbers
+    redo: Numbers
+    read: Numbers
+    down: Numbers
 
     @property
-    def total(self):
+    def total(self) -> Numbers:
         """Expected time of the interval."""
         return self.compute + self.write + self.flush + self.redo + self.read + self.down
 
-    def energy(self, machine: Machine):
+    def energy(self, machine: Machine) -> Numbers:
         """Expected energy of the interval, each state at its own power."""
         return (
             (self.compute + self.redo) * machine.compute_W
@@ -78,12 +81,12 @@ class Sojourn:
         )
 
 
-def _stay(rate, seconds):
+def _stay(rate: Numbers, seconds: Numbers) -> Numbers:
     """Mean stay in a state that ends after `seconds` or with a failure: (1 - e^-ls) / l."""
     return -np.expm1(-rate * seconds) / rate
 
 
-def sojourn_exact(work_s, machine: Machine) -> Sojourn:
+def sojourn_exact(work_s: Numbers, machine: Machine) -> Sojourn:
     """Expected time in each state. Sum = Vaidya's total, `vaidya_total`, and downtime.
 
     A failure leads to a restart, whichever state it strikes. With latency, the interval is
@@ -105,7 +108,7 @@ def sojourn_exact(work_s, machine: Machine) -> Sojourn:
     )
 
 
-def sojourn_paper(work_s, machine: Machine) -> Sojourn:
+def sojourn_paper(work_s: Numbers, machine: Machine) -> Sojourn:
     """The sojourn times as the energy paper prints them (section 6); no downtime, no latency.
 
     Their sum is that of `sojourn_exact`, but restarts after failures in state A are counted as
@@ -123,7 +126,7 @@ def sojourn_paper(work_s, machine: Machine) -> Sojourn:
     )
 
 
-def vaidya_total(work_s, machine: Machine):
+def vaidya_total(work_s: Numbers, machine: Machine) -> Numbers:
     """e^(l (L - C + R)) (e^(l (T + C)) - 1) / l, and D for each failure. Vaidya 1995, eq. 4."""
     rate = machine.rate_per_s
     failures = np.expm1(rate * (work_s + machine.write_s)) * np.exp(
@@ -135,12 +138,12 @@ def vaidya_total(work_s, machine: Machine):
 SPLITS = {"exact": sojourn_exact, "paper": sojourn_paper}
 
 
-def time_per_work(work_s, machine: Machine, formula: str = "exact"):
+def time_per_work(work_s: Numbers, machine: Machine, formula: str = "exact") -> Numbers:
     """Expected time over useful work; 1 would be a run without failures and checkpoints."""
     return SPLITS[formula](work_s, machine).total / work_s
 
 
-def epe(work_s, machine: Machine, formula: str = "exact"):
+def epe(work_s: Numbers, machine: Machine, formula: str = "exact") -> Numbers:
     """Energy per effective unit time in W (the paper's EPE, section 7.2)."""
     return SPLITS[formula](work_s, machine).energy(machine) / work_s
 
@@ -152,8 +155,8 @@ class Cost:
     Kept as P and P + Q, both sums of positive terms: their difference loses no digits.
     """
 
-    growth: float
-    start: float
+    growth: Numbers
+    start: Numbers
 
 
 def time_cost(machine: Machine) -> Cost:
@@ -186,13 +189,13 @@ def energy_cost(machine: Machine, formula: str = "exact") -> Cost:
     )
 
 
-def _small_root(c):
+def _small_root(c: Numbers) -> Numbers:
     """x of x + log(1 - x) = -c by its series, the first terms of which are Young's and Daly's."""
     s = np.sqrt(2 * c)
     return s - s**2 / 3 + s**3 / 36 + s**4 / 270
 
 
-def _newton_near_zero(c):
+def _newton_near_zero(c: Numbers) -> Numbers:
     """The same by Newton's method from the series: for c up to about 1."""
     x = np.minimum(_small_root(c), 0.9)
     for _ in range(40):
@@ -203,7 +206,7 @@ def _newton_near_zero(c):
     return x
 
 
-def _newton_near_one(beta):
+def _newton_near_one(beta: Numbers) -> Numbers:
     """x of (1 - x) e^x = beta for beta < 1, through y = 1 - x = (beta / e) e^y."""
     scaled = beta / np.e
     y = scaled * 1.0
@@ -216,7 +219,7 @@ def _newton_near_one(beta):
     return 1 - y
 
 
-def interval_root(ratio):
+def interval_root(ratio: Numbers) -> Numbers:
     """x > 0 of (1 - x) e^x = 1 - ratio, for ratio > 0: x = 1 + W0((ratio - 1) / e).
 
     ratio = 1 - e^(-lambda C) gives the time-optimal x = lambda T. Accurate to rounding for
@@ -230,28 +233,28 @@ def interval_root(ratio):
     return np.where(ratio < 0.5, near_zero, near_one)[()]
 
 
-def optimal_work(cost: Cost, machine: Machine):
+def optimal_work(cost: Cost, machine: Machine) -> Numbers:
     """The T that makes `cost` over T least; not below L - C, which latency needs."""
     root = interval_root(cost.start / cost.growth)
     return np.maximum(root / machine.rate_per_s, machine.overlap_s)
 
 
-def time_optimal_work(machine: Machine):
+def time_optimal_work(machine: Machine) -> Numbers:
     """T of least time: (1 + W0(-e^(-1 - lambda C))) / lambda, whatever R and D are."""
     return optimal_work(time_cost(machine), machine)
 
 
-def energy_optimal_work(machine: Machine, formula: str = "exact"):
+def energy_optimal_work(machine: Machine, formula: str = "exact") -> Numbers:
     """T of least energy; to first order sqrt(2 C W_C / (lambda W_A))."""
     return optimal_work(energy_cost(machine, formula), machine)
 
 
-def young_work(machine: Machine):
+def young_work(machine: Machine) -> Numbers:
     """sqrt(2 C / lambda): Young 1974, and the paper's T_A (section 6)."""
     return np.sqrt(2 * machine.write_s / machine.rate_per_s)
 
 
-def daly_work(machine: Machine):
+def daly_work(machine: Machine) -> Numbers:
     """Daly 2006, higher order; the first terms of the exact root's series."""
     mtbf = 1 / machine.rate_per_s
     ratio = machine.write_s / (2 * mtbf)
@@ -259,7 +262,7 @@ def daly_work(machine: Machine):
     return np.where(machine.write_s < 2 * mtbf, higher - machine.write_s, mtbf)[()]
 
 
-def edp_optimal_work(machine: Machine, formula: str = "exact"):
+def edp_optimal_work(machine: Machine, formula: str = "exact") -> Numbers:
     """T of least energy x time: between the two optima, where both slopes cancel.
 
     Bisection on the logarithm's derivative; time and energy each have one minimum.

@@ -8,10 +8,10 @@ Ratios have confidence intervals by the delta method. A seed gives the same samp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class _Sums:
         self._sums = np.zeros(3)
         self._products = np.zeros((3, 3))
 
-    def add(self, work, time, energy, intervals, failures) -> None:
+    def add(self, work: Any, time: Any, energy: Any, intervals: int, failures: int) -> None:
         columns = np.stack((work, time, energy))
         self.count += columns.shape[1]
         self.intervals += int(intervals)
@@ -107,7 +107,9 @@ class _Sums:
         )
 
 
-def _gap_costs(gaps, machine: Machine, schedule, down_inside: bool):
+def _gap_costs(
+    gaps: np.ndarray, machine: Machine, schedule: Sequence[float], down_inside: bool
+) -> tuple[Any, Any, Any, int]:
     """Work kept, time, energy and intervals begun of each gap between failures.
 
     `schedule` is the work before each checkpoint; the last entry goes on. With `down_inside` the
@@ -123,7 +125,7 @@ def _gap_costs(gaps, machine: Machine, schedule, down_inside: bool):
     last, step = works[-1], works[-1] + machine.write_s
     over = machine.overlap_s
 
-    def finished(elapsed):
+    def finished(elapsed: np.ndarray) -> tuple[Any, Any]:
         """Checkpoints that ended by then, and the work before them."""
         if ends.size == 1:
             count = np.floor(elapsed / step)
@@ -151,12 +153,12 @@ def _gap_costs(gaps, machine: Machine, schedule, down_inside: bool):
         + flushing * machine.flush_W
     )
     begun = count + (left > 0)
-    return kept, down + gaps, energy, begun.sum()
+    return kept, down + gaps, energy, int(begun.sum())
 
 
 def play(
     machine: Machine,
-    schedule,
+    schedule: Sequence[float],
     source: Gaps,
     intervals: int,
     seed: int,
@@ -177,7 +179,7 @@ def play(
     return sums.played(True)
 
 
-def replay(machine: Machine, schedule, gaps_s) -> Played:
+def replay(machine: Machine, schedule: Sequence[float], gaps_s: Sequence[float]) -> Played:
     """One level on a log's gaps, in their order, once."""
     sums = _Sums()
     gaps = np.asarray(gaps_s, dtype=float)
@@ -217,7 +219,7 @@ def _track(system: System, every: tuple[int, ...], work_s: float) -> _Track:
     )
 
 
-def _place(track: _Track, line):
+def _place(track: _Track, line: np.ndarray) -> tuple[Any, Any]:
     """Segments finished, and energy used, on the way from 0 to a place on the line."""
     length = track.end[-1]
     rounds = np.floor(line / length)
@@ -234,8 +236,9 @@ def _place(track: _Track, line):
 
 
 def _batch(
-    system: System, track: _Track, source: Gaps, random, runs: int, patterns: int, sums: _Sums
-):
+    system: System, track: _Track, source: Gaps, random: np.random.Generator, runs: int,
+    patterns: int, sums: _Sums,
+) -> None:
     """Plays `runs` runs of `patterns` patterns, all at once, and adds them to the sums."""
     shares = np.cumsum([level.rate_per_s for level in system.levels]) / system.rate_per_s
     goal = patterns * track.end[-1]
@@ -294,7 +297,7 @@ def play_levels(
     track = _track(system, every, work_s)
     # Long enough for some failures, short enough that the last runs of a batch are not alone.
     patterns = max(1, round(3 / (system.rate_per_s * float(track.end[-1]))))
-    each = patterns * track.segments
+    each = float(patterns * track.segments)
     while sums.intervals < intervals:
         runs = max(200, min(BATCH_RUNS, int((intervals - sums.intervals) / each) + 1))
         _batch(system, track, source, random, runs, patterns, sums)

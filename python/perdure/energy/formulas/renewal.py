@@ -13,6 +13,7 @@ the middle of the interval and its checkpoint, which also holds where h is 0 at 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log, sqrt
 
@@ -37,7 +38,7 @@ class Renewal:
     checkpoints_per_day: float
 
 
-def renewal(schedule, machine: Machine, law: Law) -> Renewal:
+def renewal(schedule: Sequence[float], machine: Machine, law: Law) -> Renewal:
     """Exact long-run time and energy; after its last entry a schedule goes on with that one."""
     ends = _ends(schedule, machine, law)
     works = np.full(ends.size, float(schedule[-1]))
@@ -63,7 +64,7 @@ def renewal(schedule, machine: Machine, law: Law) -> Renewal:
     return Renewal(work_s / cycle_s, cycle_s / work_s, energy_J / work_s, begun / cycle_s * 86400)
 
 
-def _ends(schedule, machine: Machine, law: Law):
+def _ends(schedule: Sequence[float], machine: Machine, law: Law) -> np.ndarray:
     """Ages at which checkpoints end, up to where nothing survives."""
     first = machine.read_s + np.cumsum(np.asarray(schedule, dtype=float) + machine.write_s)
     step = schedule[-1] + machine.write_s

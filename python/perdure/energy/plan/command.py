@@ -102,7 +102,7 @@ def _print(made: Plan) -> None:
         f"energy per effective time {watts_text(made.epe_W)}"
         + (f"; {written / 1e9:.4g} GB written a day" if written is not None else "")
     )
-    if failing.mtbf_low_s is not None:
+    if failing.mtbf_low_s is not None and failing.mtbf_high_s is not None:
         out.print(f"MTBF from {failing.events} gaps; 95 %: {q.duration_text(failing.mtbf_low_s)} "
                   f"to {q.duration_text(failing.mtbf_high_s)}")
     if request.job_s is not None:
@@ -130,24 +130,26 @@ def _print_rivals(made: Plan, out: Console) -> None:
     if made.governors:
         rows = table("all processes write, governor", "more time", "energy", "plan saves",
                      left=("all processes write, governor",))
-        for each in made.governors:
-            ends = [each.low] if each.low == each.high else [each.low, each.high]
+        for governor in made.governors:
+            low, high = governor.low, governor.high
+            ends = [low] if low == high else [low, high]
             saved = [1 - (made.time_per_work / end.time_per_work if end.epe_W is None
                           or made.epe_W is None else made.epe_W / end.epe_W) for end in ends]
             rows.add_row(
-                each.name,
+                governor.name,
                 " to ".join(q.percent_text(end.time_per_work - 1) for end in ends),
                 " to ".join(watts_text(end.epe_W) for end in ends),
-                " to ".join(q.percent_text(each) for each in saved),
+                " to ".join(map(q.percent_text, saved)),
             )
         out.print(rows)
     if len(made.patterns) > 1:
         rows = table("levels", "every", "work", "more time", "energy", left=("levels", "every"))
-        for each in made.patterns:
+        for pattern in made.patterns:
+            expected = pattern.expected
             rows.add_row(
-                ", ".join(made.request.places[i].name for i in each.kept),
-                ", ".join(map(str, each.every)), q.duration_text(each.work_s),
-                q.percent_text(each.expected.time_per_work - 1),
-                watts_text(None if made.epe_W is None else each.expected.epe_W),
+                ", ".join(made.request.places[i].name for i in pattern.kept),
+                ", ".join(map(str, pattern.every)), q.duration_text(pattern.work_s),
+                q.percent_text(expected.time_per_work - 1),
+                watts_text(None if made.epe_W is None else expected.epe_W),
             )
         out.print(rows)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 
+from rich.console import Console
+
 from perdure.energy import quantities as q
 from perdure.energy.formulas import model
 from perdure.energy.output import refusing
@@ -42,7 +44,7 @@ def explain(plan: PlanFile, as_json: AsJson = False) -> None:
 
 
 def _setting(value: dict) -> Setting:
-    return Setting(value.get("freq_kHz"), value.get("writers"))
+    return Setting(value.get("freq_kHz"), value["writers"])
 
 
 def _why(read: ReadPlan, choice: dict, op: str) -> dict:
@@ -73,7 +75,10 @@ def _why(read: ReadPlan, choice: dict, op: str) -> dict:
         )
 
 
-def _reason(read, chosen, best, default, alike, candidates: int) -> str:
+def _reason(
+    read: ReadPlan, chosen: Setting, best: Setting, default: Setting, alike: list[Setting],
+    candidates: int,
+) -> str:
     if candidates == 1:
         return "The only one: given by hand, or the profile has no other."
     words = f"{best.text()} has the least {read.objective} of {candidates} settings"
@@ -168,7 +173,7 @@ def _print(read: ReadPlan, document: dict) -> None:
     _print_paper(document["paper"], out)
 
 
-def _print_paper(paper: dict, out) -> None:
+def _print_paper(paper: dict, out: Console) -> None:
     if not paper["compared"]:
         out.print(bold("the paper:", f" it has no formula for {', '.join(paper['missing'])}."))
         return

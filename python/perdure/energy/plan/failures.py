@@ -186,13 +186,16 @@ def _of_times(
     return _checked(file, gaps, watched, min(events, len(gaps)), tuple(censored), merged)
 
 
-def _checked(file, gaps, watched, events, censored, merged) -> Failures:
+def _checked(
+    file: Path, gaps: list[float], watched: float, events: int, censored: tuple[float, ...],
+    merged: int,
+) -> Failures:
     if events < 1 or watched <= 0:
         raise Wrong(
             f"{file}: there is no time between two failures; two are needed at least, or one and "
             "# begin"
         )
-    warnings = ()
+    warnings: tuple[str, ...] = ()
     if merged > 0:
         warnings = (f"{file}: {merged} events came together with another one, and do not count",)
     return Failures(tuple(gaps), watched, events, censored, warnings)

@@ -28,9 +28,7 @@ def setting_document(setting: Setting) -> dict:
     return {"freq_kHz": setting.freq_kHz, "writers": setting.writers}
 
 
-def _candidate(candidate: Candidate | None) -> dict | None:
-    if candidate is None:
-        return None
+def _candidate(candidate: Candidate) -> dict:
     return {
         **setting_document(candidate.setting),
         "seconds": candidate.seconds,
@@ -43,7 +41,7 @@ def _choice(choice: Choice) -> dict:
     return {
         "chosen": _candidate(choice.chosen),
         "best": _candidate(choice.best),
-        "least_J_per_MB": _candidate(choice.per_MB),
+        "least_J_per_MB": None if choice.per_MB is None else _candidate(choice.per_MB),
         "unplanned": setting_document(choice.default),
         "alike": [setting_document(setting) for setting in choice.alike],
         "candidates": [
@@ -180,6 +178,22 @@ def write_plan(document: dict, file: Path) -> None:
 
 
 @dataclass(frozen=True)
+class Costs:
+    """What a unit of work is expected to cost; None where a power is not known."""
+
+    time_per_work: float
+    energy_per_work_W: float | None
+
+
+@dataclass(frozen=True)
+class ReadSchedule:
+    """Work before each checkpoint after a restart; the last goes on."""
+
+    works_s: tuple[float, ...]
+    expected: Costs
+
+
+@dataclass(frozen=True)
 class ReadPlan:
     """What simulate and explain need of a plan. `known` is False if a power is not known."""
 
@@ -192,19 +206,47 @@ class ReadPlan:
     system: System
     machine: Machine  # of its only level, or of its first
     law: Law
-    works_s: tuple[float, ...] | None
-    time_per_work: float
-    epe_W: float | None
+    expected: Costs
+    schedule: ReadSchedule | None
     known: bool
 
 
-def _get(source: str, value: dict, key: str, least: float = 0.0, optional: bool = False):
-    found = value.get(key) if isinstance(value, dict) else None
-    if found is None and optional:
-        return None
-    if not is_number(found) or found < least:
-        raise Wrong(f"{source}: {key} is {found!r}; it must be a number, at least {least:g}")
-    return float(found)
+class _Object:
+    """A JSON object of a plan. What is asked of it is there and right, or Wrong names it."""
+
+    def __init__(self, source: str, values: object) -> None:
+        self._source = source
+        self._values = values if isinstance(values, dict) else {}
+
+    def number(self, key: str, least: float = 0.0) -> float:
+        """A number that is there."""
+        found = self._values.get(key)
+        if not is_number(found) or found < least:
+            raise Wrong(f"{self._source}: {key} is {found!r}; it must be a number, at least "
+                        f"{least:g}")
+        return float(found)
+
+    def maybe(self, key: str, least: float = 0.0) -> float | None:
+        """A number, or None where it is null or not there."""
+        return None if self._values.get(key) is None else self.number(key, least)
+
+    def rate(self) -> float:
+        """Failures a second."""
+        return self.number("rate_per_s", 1e-300)
+
+    def whole(self, key: str) -> int:
+        """A whole number, at least 1."""
+        found = self.number(key, 1)
+        if found != int(found):
+            raise Wrong(f"{self._source}: {key} is {found:g}; it must be a whole number")
+        return int(found)
+
+    def word(self, key: str, known: tuple[str, ...]) -> str:
+        """One of several words."""
+        found = self._values.get(key)
+        if found not in known:
+            raise Wrong(f"{self._source}: {key} is {found!r}, none of {', '.join(known)}")
+        return str(found)
 
 
 def read_plan(file: Path) -> ReadPlan:
@@ -215,62 +257,84 @@ def read_plan(file: Path) -> ReadPlan:
     inputs, expected = (document.get(key) for key in ("inputs", "expected"))
     used = document.get("levels")
     given = inputs.get("levels") if isinstance(inputs, dict) else None
-    if not isinstance(expected, dict) or not isinstance(used, list) or not isinstance(given, list):
+    if not isinstance(inputs, dict) or not isinstance(expected, dict) or not isinstance(
+        used, list
+    ) or not isinstance(given, list):
         raise Wrong(f"{source}: no inputs, levels or expected; the plan is cut short: plan again")
     if not used or len(used) != len(given):
         raise Wrong(f"{source}: {len(used)} levels, but inputs of {len(given)}")
-    for key, known_words in (("objective", OBJECTIVES), ("formula", FORMULAS)):
-        if document.get(key) not in known_words:
-            raise Wrong(f"{source}: {key} is {document.get(key)!r}, none of "
-                        f"{', '.join(known_words)}")
-    every = tuple(int(_get(source, each, "every", 1)) for each in used)
+    whole = _Object(source, document)
+    every = tuple(_Object(source, each).whole("every") for each in used)
     check_every(every, len(every))
-    number = lambda key, least=0.0, optional=False: _get(  # noqa: E731
-        source, inputs, key, least, optional
-    )
-    rate = number("rate_per_s", 1e-300)
-    levels = tuple(_level(source, each, rate) for each in given)
-    watts = [number("compute_W", 0, True)] + [
-        _get(source, each, key, 0, True) for each in given for key in ("write_W", "read_W")
-    ]
-    known = None not in watts
-    compute_W = watts[0] if known else 1.0
-    down_W = number("down_W", 0, True) if known else 1.0
-    overhead_s = number("overhead_s", 0, True)
-    first = levels[0]
-    system = System(levels, number("downtime_s"), compute_W,
-                    compute_W if down_W is None else down_W)
-    machine = Machine(
-        rate, first.write_s if overhead_s is None else min(overhead_s, first.write_s),
-        first.read_s, system.downtime_s, None if overhead_s is None else first.write_s,
-        compute_W, first.write_W, first.read_W, system.down_W,
-        number("flush_W") if known else 0.0,
-    )
-    schedule = document.get("schedule")
+    costs = _Object(source, inputs)
+    system, known = _system(source, costs, given)
     return ReadPlan(
-        document, source, document["objective"], document["formula"],
-        _get(source, document, "interval_s", 1e-12), every, system, machine,
-        law_of_document(inputs.get("law"), 1 / rate, f"{source}: law"), _works(source, schedule),
-        _get(source, expected, "time_per_work"),
-        _get(source, expected, "energy_per_work_W", 0, True), known,
+        document=document,
+        source=source,
+        objective=whole.word("objective", OBJECTIVES),
+        formula=whole.word("formula", FORMULAS),
+        work_s=whole.number("interval_s", 1e-12),
+        every=every,
+        system=system,
+        machine=_machine(costs, system, known),
+        law=law_of_document(inputs.get("law"), 1 / costs.rate(), f"{source}: law"),
+        expected=_costs(source, expected),
+        schedule=_schedule(source, document.get("schedule")),
+        known=known,
     )
 
 
-def _level(source: str, value: dict, rate: float) -> Level:
-    watts = [_get(source, value, key, 0, True) for key in ("write_W", "read_W")]
-    name = value.get("name") if isinstance(value, dict) else None
-    share = _get(source, value, "share")
-    return Level(
-        str(name), rate * share, _get(source, value, "write_s", 1e-12),
-        _get(source, value, "read_s"),
-        *(1.0 if None in watts else each for each in watts),
+def _system(source: str, costs: _Object, given: list) -> tuple[System, bool]:
+    """The levels with their rates, and whether all powers are known; where not, all are 1."""
+    rate = costs.rate()
+    levels, watts = [], [costs.maybe("compute_W")]
+    for each in given:
+        level = _Object(source, each)
+        own = [level.maybe(key) for key in ("write_W", "read_W")]
+        watts += own
+        name = each.get("name") if isinstance(each, dict) else None
+        write_W, read_W = (1.0 if None in own else watt for watt in own)
+        levels.append(Level(str(name), rate * level.number("share"),
+                            level.number("write_s", 1e-12), level.number("read_s"),
+                            write_W or 0.0, read_W or 0.0))
+    compute_W, known = watts[0], None not in watts
+    down_W = costs.maybe("down_W")
+    if compute_W is None or not known:
+        compute_W = down_W = 1.0
+    system = System(tuple(levels), costs.number("downtime_s"), compute_W,
+                    compute_W if down_W is None else down_W)
+    return system, known
+
+
+def _machine(costs: _Object, system: System, known: bool) -> Machine:
+    """What one interval costs on the first level."""
+    first, overhead_s = system.levels[0], costs.maybe("overhead_s")
+    return Machine(
+        rate_per_s=costs.rate(),
+        write_s=first.write_s if overhead_s is None else min(overhead_s, first.write_s),
+        read_s=first.read_s,
+        downtime_s=system.downtime_s,
+        latency_s=None if overhead_s is None else first.write_s,
+        compute_W=system.compute_W,
+        write_W=first.write_W,
+        read_W=first.read_W,
+        down_W=system.down_W,
+        flush_W=costs.number("flush_W") if known else 0.0,
     )
 
 
-def _works(source: str, schedule) -> tuple[float, ...] | None:
+def _costs(source: str, expected: object) -> Costs:
+    found = _Object(source, expected)
+    return Costs(found.number("time_per_work"), found.maybe("energy_per_work_W"))
+
+
+def _schedule(source: str, schedule: object) -> ReadSchedule | None:
     if schedule is None:
         return None
     works = schedule.get("works_s") if isinstance(schedule, dict) else None
-    if not isinstance(works, list) or not works:
+    if not isinstance(schedule, dict) or not isinstance(works, list) or not works:
         raise Wrong(f"{source}: the schedule has no works_s")
-    return tuple(_get(source, {"works_s": each}, "works_s", 1e-12) for each in works)
+    return ReadSchedule(
+        tuple(_Object(source, {"works_s": each}).number("works_s", 1e-12) for each in works),
+        _costs(source, schedule.get("expected")),
+    )

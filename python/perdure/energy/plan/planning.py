@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -117,6 +118,7 @@ class Plan:
     front: list[FrontPoint]
     patterns: list[levels.Pattern]
     schedule: Schedule | None
+    system: levels.System | None = None  # of the levels that are used, where there are several
 
     @property
     def checkpoints_per_day(self) -> float:
@@ -272,7 +274,7 @@ def _plan(request: Request) -> Plan:
     )
 
 
-def _at(problem: Problem, outcome: Outcome, **changes) -> Outcome:
+def _at(problem: Problem, outcome: Outcome, **changes: Any) -> Outcome:
     return outcome_of(replace(problem, **changes), outcome.write, outcome.read)
 
 
@@ -322,13 +324,11 @@ def _plan_levels(request: Request) -> Plan:
                          float(machine.read_s), machine.write_W, machine.read_W)
         )
     known = all(found.outcome.epe_W is not None for found in founds)
-    down_W = request.compute_W if request.down_W is None else request.down_W
-    system = levels.System(
-        tuple(made), request.downtime_s, request.compute_W if known else 1.0,
-        down_W if known else 1.0,
-    )
+    compute_W = request.compute_W if known and request.compute_W is not None else 1.0
+    down_W = request.down_W if known and request.down_W is not None else compute_W
+    system = levels.System(tuple(made), request.downtime_s, compute_W, down_W)
     if isinstance(request.interval, float):
-        patterns = [_fixed_pattern(request, system)]
+        patterns = [_fixed_pattern(request, system, request.interval)]
     else:
         patterns = levels.best_pattern(system, request.objective, request.every)
     best = patterns[0]
@@ -340,17 +340,19 @@ def _plan_levels(request: Request) -> Plan:
     _warn_of_short_job(request, system, best)
     return Plan(
         request, best.work_s, used, best.expected.time_per_work,
-        best.expected.epe_W if known else None, {}, [], [], patterns, None,
+        best.expected.epe_W if known else None, {}, [], [], patterns, None, system.only(best.kept),
     )
 
 
-def _fixed_pattern(request: Request, system: levels.System) -> levels.Pattern:
+def _fixed_pattern(
+    request: Request, system: levels.System, work_s: float
+) -> levels.Pattern:
     if request.every is None:
         raise Wrong("a fixed --interval with --levels needs a --pattern, as 1,2,10")
     levels.check_every(request.every, len(system.levels))
-    found = levels.expected(system, request.every, request.interval)
+    found = levels.expected(system, request.every, work_s)
     kept = tuple(range(len(system.levels)))
-    return levels.Pattern(kept, request.every, request.interval, found,
+    return levels.Pattern(kept, request.every, work_s, found,
                           levels.value(found, request.objective))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from perdure.axes import finish
 from perdure.bench.plot import BLUE, GREY, ORANGE
 from perdure.energy.formulas import levels, model, renewal
 from perdure.energy.plan.planning import Plan
-from perdure.energy.plan.settings import Outcome
 from perdure.files import save_figure
 from perdure.screen import drawn
 
@@ -19,7 +19,7 @@ _POINTS = 121  # an odd number: the plan itself is one of them
 _SPAN = 6.0  # shown around the plan's interval, as a factor
 
 
-def figure_of(width: float, height: float, title: str, note: str):
+def figure_of(width: float, height: float, title: str, note: str) -> Any:
     """A figure with a title above and a note below; no display is needed."""
     from matplotlib.backends import backend_agg  # noqa: F401
     from matplotlib.figure import Figure
@@ -30,43 +30,23 @@ def figure_of(width: float, height: float, title: str, note: str):
     return figure
 
 
-def _curve(plan: Plan, works):
+def _curve(plan: Plan, works: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """Time over work and EPE (or None) at each interval."""
-    known = plan.epe_W is not None
-    if plan.patterns:
-        best = plan.patterns[0]
-        system = _system(plan).only(best.kept)
-        found = [levels.expected(system, best.every, float(work)) for work in works]
-    elif not plan.request.failing.law.memoryless:
-        machine, law = plan.used[0].found.outcome.machine, plan.request.failing.law
-        found = [renewal.renewal([float(work)], machine, law) for work in works]
-    else:
-        machine, formula = plan.used[0].found.outcome.machine, plan.request.formula
+    known, law = plan.epe_W is not None, plan.request.failing.law
+    machine, formula = plan.used[0].found.outcome.machine, plan.request.formula
+    if plan.system is None and law.memoryless:
         times = model.time_per_work(works, machine, formula)
         return times, model.epe(works, machine, formula) if known else None
+    found: list[levels.Expected | renewal.Renewal] = [
+        renewal.renewal([work], machine, law) if plan.system is None
+        else levels.expected(plan.system, plan.patterns[0].every, work)
+        for work in works.tolist()
+    ]
     times = np.array([each.time_per_work for each in found])
     return times, np.array([each.epe_W for each in found]) if known else None
 
 
-def _system(plan: Plan) -> levels.System:
-    """All levels of the request; what a level that is not used costs does not matter."""
-    request, known = plan.request, plan.epe_W is not None
-    used = {each.place.name: each.found.outcome for each in plan.used}
-    made = []
-    for place in request.places:
-        outcome: Outcome | None = used.get(place.name)
-        costs = (1.0, 1.0, 1.0, 1.0)
-        if outcome is not None:
-            costs = (outcome.write.seconds, outcome.read.seconds,
-                     outcome.write.power_W if known else 1.0,
-                     outcome.read.power_W if known else 1.0)
-        made.append(levels.Level(place.name, request.failing.rate_per_s * place.share, *costs))
-    down_W = request.compute_W if request.down_W is None else request.down_W
-    return levels.System(tuple(made), request.downtime_s, request.compute_W if known else 1.0,
-                         down_W if known else 1.0)
-
-
-def _hours(works):
+def _hours(works: np.ndarray) -> tuple[float, str]:
     """Works in a unit that reads well, and its name."""
     for unit, seconds in (("h", 3600.0), ("min", 60.0), ("s", 1.0)):
         if works[len(works) // 2] >= seconds:
@@ -109,12 +89,12 @@ def draw_interval(plan: Plan, file: Path) -> None:
     save_figure(figure, file, dpi=130)
 
 
-def _top(low: float, values) -> float:
+def _top(low: float, values: np.ndarray) -> float:
     """Shows the valley: the lower of both ends, or a little above the least value."""
     return max(min(values[0], values[-1]) * 1.02, low + 0.3 * (values.max() - low))
 
 
-def _plain_ticks(axis, shown) -> None:
+def _plain_ticks(axis: Any, shown: np.ndarray) -> None:
     """Numbers on a logarithmic axis as people write them."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 

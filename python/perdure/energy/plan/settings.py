@@ -116,7 +116,9 @@ def _known(problem: Problem, *rows: list[Candidate]) -> bool:
     )
 
 
-def grid_machine(problem: Problem, writes: list[Candidate], reads: list[Candidate]):
+def grid_machine(
+    problem: Problem, writes: list[Candidate], reads: list[Candidate]
+) -> model.Machine:
     """The model's machine: a row of arrays for each write, a column for each read.
 
     Where a power is not known all are 1, so that energy counts time.
@@ -133,13 +135,13 @@ def grid_machine(problem: Problem, writes: list[Candidate], reads: list[Candidat
                     [each.power_W if known else 1.0 for each in reads])
     )
     down_W = problem.compute_W if problem.down_W is None else problem.down_W
-    asynchronous = problem.overhead_s is not None
+    overhead_s = problem.overhead_s
     return model.Machine(
         rate_per_s=problem.rate_per_s,
-        write_s=np.minimum(problem.overhead_s, seconds) if asynchronous else seconds,
+        write_s=seconds if overhead_s is None else np.minimum(overhead_s, seconds),
         read_s=read_s,
         downtime_s=problem.downtime_s,
-        latency_s=seconds if asynchronous else None,
+        latency_s=None if overhead_s is None else seconds,
         compute_W=problem.compute_W if known else 1.0,
         write_W=write_W,
         read_W=read_W,
@@ -157,7 +159,7 @@ def machine_for(problem: Problem, write: Candidate, read: Candidate) -> model.Ma
     )
 
 
-def work_for(problem: Problem, machine: model.Machine):
+def work_for(problem: Problem, machine: model.Machine) -> model.Numbers:
     """The interval that the problem's rule or objective gives; a float, or an array for a grid.
 
     Raises Wrong where a given one is too short for an asynchronous checkpoint.
@@ -211,7 +213,9 @@ def value_of(outcome: Outcome, objective: str) -> float:
     return outcome.epe_W if objective == "energy" else outcome.epe_W * outcome.time_per_work
 
 
-def values_of(problem: Problem, writes: list[Candidate], reads: list[Candidate]):
+def values_of(
+    problem: Problem, writes: list[Candidate], reads: list[Candidate]
+) -> np.ndarray:
     """The objective of every pair, each with its own interval: an array (writes, reads)."""
     machine = grid_machine(problem, writes, reads)
     work_s = work_for(problem, machine)
@@ -224,7 +228,9 @@ def values_of(problem: Problem, writes: list[Candidate], reads: list[Candidate])
     return np.broadcast_to(value, (len(writes), len(reads)))
 
 
-def spreads_of(problem: Problem, op: str, own: list[Candidate], other: Candidate, values):
+def spreads_of(
+    problem: Problem, op: str, own: list[Candidate], other: Candidate, values: np.ndarray
+) -> np.ndarray:
     """Half of the 95 % interval of each value, from that of the measurements behind it.
 
     First order: the effects of its time and of its power, taken as independent.
@@ -240,7 +246,7 @@ def spreads_of(problem: Problem, op: str, own: list[Candidate], other: Candidate
     return np.sqrt(total)
 
 
-def _along(problem: Problem, op: str, own: list[Candidate], other: Candidate):
+def _along(problem: Problem, op: str, own: list[Candidate], other: Candidate) -> np.ndarray:
     pair = (own, [other]) if op == "write" else ([other], own)
     return values_of(problem, *pair).ravel()
 
@@ -284,8 +290,9 @@ def _choose(problem: Problem, op: str, own: list[Candidate], other: Candidate) -
     best, least, spread = min(rows, key=lambda row: row[1])
     alike = [row for row in rows if row[1] - row[2] <= least + spread]
     chosen = min(alike, key=lambda row: (_changes(row[0].setting, default), row[1]))[0]
-    measured = [each for each in own if each.J_per_MB is not None]
-    per_MB = min(measured, key=lambda each: each.J_per_MB, default=None)
+    measured = [(each.J_per_MB, place) for place, each in enumerate(own)
+                if each.J_per_MB is not None]
+    per_MB = own[min(measured)[1]] if measured else None
     return Choice(chosen, best, per_MB, default, tuple(row[0].setting for row in alike), rows)
 
 

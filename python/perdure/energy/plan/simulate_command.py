@@ -6,6 +6,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from math import isclose
 from signal import SIGINT, getsignal, signal
 from typing import Annotated, Any
@@ -66,7 +67,7 @@ def simulate(
         observed, law = failures.observed(), failures.law_instead_of(read.law)
         gaps: Gaps = law if observed is None else observed
         count = q.parse_count(intervals)
-        schedule = (read.work_s,) if fixed or read.works_s is None else read.works_s
+        schedule = (read.work_s,) if fixed or read.schedule is None else read.schedule.works_s
         with _watching(count) as progress:
             if not as_json:
                 say(f"perdure: seed {chosen}", err=True)
@@ -121,9 +122,7 @@ def _mean(mean: Mean, known: bool = True) -> dict | None:
 def _document(
     read: ReadPlan, played: Played, law: Law | None, seed: int, fixed: bool
 ) -> dict[str, Any]:
-    expected = {"time_per_work": read.time_per_work, "energy_per_work_W": read.epe_W}
-    if read.works_s is not None and not fixed:
-        expected = {key: read.document["schedule"]["expected"].get(key) for key in expected}
+    expected = read.expected if fixed or read.schedule is None else read.schedule.expected
     same = law is not None and law.with_mean(read.law.mean_s) == read.law and isclose(
         law.mean_s, read.law.mean_s, rel_tol=1e-12)
     document: dict[str, Any] = {
@@ -136,13 +135,13 @@ def _document(
         "complete": played.complete,
         "time_per_work": _mean(played.time_per_work),
         "energy_per_work_W": _mean(played.epe_W, read.known),
-        "planned": expected,
+        "planned": asdict(expected),
         "planned_for_these_failures": same,
         "sigmas": None,
         "in_order": None,
     }
     if same and played.time_per_work.sigma > 0 and document["time_per_work"] is not None:
-        away = played.time_per_work.value - expected["time_per_work"]
+        away = played.time_per_work.value - expected.time_per_work
         document["sigmas"] = away / played.time_per_work.sigma
     return document
 

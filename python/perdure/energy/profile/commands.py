@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -44,7 +45,7 @@ from perdure.tables import table
 class MeasureByDefault(TyperGroup):
     """`profile PATH` is `profile run PATH`: a word that is no command is a path."""
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
             args = ["run", *args]
         return super().parse_args(ctx, args)
@@ -76,11 +77,11 @@ def parse_ops(text: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def _bar(title: str, total: int, quiet: bool):
+def _bar(title: str, total: int, quiet: bool) -> Iterator[Callable[..., None]]:
     from perdure.bench.progress import progress
 
     if quiet:
-        yield lambda: None
+        yield lambda *_: None
         return
     with progress(title, total) as advance:
         yield advance
@@ -155,7 +156,7 @@ def run(
         say(f"perdure: profile: {file}", err=True)
 
 
-def _measure(core, target: Target, wish: Wish, policies: list[dict], file: Path) -> dict:
+def _measure(core: Any, target: Target, wish: Wish, policies: list[dict], file: Path) -> dict:
     clocks = clocks_of(policies)
     _rows, total = core.energy_meters(LOAD_MS)
     if total is None:

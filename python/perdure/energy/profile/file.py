@@ -11,6 +11,7 @@ import json
 import math
 import os
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -147,21 +148,20 @@ def profile_of(document: dict, source: str) -> Profile:
     return Profile(read, fingerprint, source, known)
 
 
-def _number(value, where: str, least: float = 0.0, above: bool = False) -> float:
-    right = is_number(value)
-    if not right or value < least or (above and value == least):
+def _number(value: object, where: str, least: float = 0.0, above: bool = False) -> float:
+    if not is_number(value) or value < least or (above and value == least):
         bound = "more than" if above else "at least"
         raise Wrong(f"{where} is {value!r}; it must be a number, {bound} {least:g}")
     return float(value)
 
 
-def _whole(value, where: str) -> int:
+def _whole(value: object, where: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise Wrong(f"{where} is {value!r}; it must be a whole number, at least 1")
     return value
 
 
-def _quantity(value, where: str, above: bool) -> Quantity:
+def _quantity(value: object, where: str, above: bool) -> Quantity:
     if not isinstance(value, dict):
         raise Wrong(f"{where} is {value!r}; it must be an object with mean, sd, n, low, high")
     mean = _number(value.get("mean"), f"{where}.mean", above=above)
@@ -175,11 +175,11 @@ def _quantity(value, where: str, above: bool) -> Quantity:
     return Quantity(mean, ends[0], ends[1], _whole(value.get("n", 1), f"{where}.n"))
 
 
-def _maybe(value, where: str) -> Quantity | None:
+def _maybe(value: object, where: str) -> Quantity | None:
     return None if value is None else _quantity(value, where, above=True)
 
 
-def _point(value, where: str) -> Point:
+def _point(value: object, where: str) -> Point:
     if not isinstance(value, dict):
         raise Wrong(f"{where} is {value!r}; it must be an object")
     op = value.get("op")
@@ -221,7 +221,7 @@ def differences(fingerprint: dict, here: dict) -> list[str]:
     return found
 
 
-def check_machine(profile: Profile, other_machine: bool, warn) -> None:
+def check_machine(profile: Profile, other_machine: bool, warn: Callable[[str], None]) -> None:
     """Raises Wrong if a profile is of another machine and that was not asked for."""
     here = machine_here()
     found = differences(profile.fingerprint, here)

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from perdure.core import load_core
 from perdure.energy.quantities import Wrong
@@ -55,7 +56,9 @@ class Sample:
 
     @property
     def power_W(self) -> float | None:
-        return None if self.joules is None else self.joules / self.metered_s
+        if self.joules is None or self.metered_s is None:
+            return None
+        return self.joules / self.metered_s
 
     @property
     def energy_J_per_MB(self) -> float | None:
@@ -74,7 +77,7 @@ class Target:
         self.path = path
         self.sample_bytes = sample_bytes
         self.is_device = path.exists() and stat.S_ISBLK(path.stat().st_mode)
-        self.folder: Path | None = None
+        self._own_folder: Path | None = None
         if self.is_device:
             check_device(path, destroy)
         elif not path.is_dir():
@@ -106,14 +109,20 @@ class Target:
     def __enter__(self) -> Target:
         if not self.is_device:
             try:
-                self.folder = Path(tempfile.mkdtemp(dir=self.path, prefix=".perdure-energy-"))
+                self._own_folder = Path(tempfile.mkdtemp(dir=self.path, prefix=".perdure-energy-"))
             except OSError as failed:
                 raise Wrong(f"{self.path}: {failed.strerror}; choose another directory") from None
         return self
 
-    def __exit__(self, *_exception) -> None:
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+    def __exit__(self, *_exception: object) -> None:
+        if self._own_folder is not None:
+            shutil.rmtree(self._own_folder, ignore_errors=True)
+
+    @property
+    def folder(self) -> Path:
+        """Where its files are, between enter and exit; not of a block device."""
+        assert self._own_folder is not None
+        return self._own_folder
 
     def free_bytes(self) -> int | None:
         """Of the file system; None for a block device."""
@@ -142,7 +151,7 @@ class Target:
             return [(str(self.folder / "read"), i * share, share) for i in range(writers)]
         return [(str(self.folder / f"write-{i}"), 0, share) for i in range(writers)]
 
-    def transfer(self, op: str, writers: int, seed: int, total):
+    def transfer(self, op: str, writers: int, seed: int, total: Any) -> Any:
         """Start, end and CPU time of each process; (joules, seconds) or None. Raises Wrong."""
         parts = self._parts(op, writers)
         measured = self._io(op, parts, seed, create=not self.is_device, total=total)
@@ -163,7 +172,7 @@ class Target:
             self._io("write", [(str(file), 0, whole)], seed=1, create=True)
             self.written += whole
 
-    def _io(self, op: str, parts: list, seed: int, create: bool, total=None):
+    def _io(self, op: str, parts: list, seed: int, create: bool, total: Any = None) -> Any:
         try:
             return self.core.energy_io(op, parts, direct=self.io_mode == "direct",
                                        sync=self.io_mode != "memory", create=create, seed=seed,
@@ -184,7 +193,7 @@ def check_device(path: Path, destroy: bool) -> None:
                     "volume; it is not written to, --destroy or not") from None
 
 
-def idle_watts(total) -> list[float]:
+def idle_watts(total: Any) -> list[float]:
     """Watts while nothing is done; empty without a meter."""
     watts = []
     for _ in range(IDLE_SAMPLES if total is not None else 0):
@@ -196,7 +205,7 @@ def idle_watts(total) -> list[float]:
     return watts
 
 
-def take_sample(target: Target, total, case: Case, repeat: int) -> Sample:
+def take_sample(target: Target, total: Any, case: Case, repeat: int) -> Sample:
     """Sets the clock, lets the processes go, restores the clock. Raises Wrong."""
     session = target.core.energy_session(str(target.path), case.freq_kHz, 0, 0)
     if case.op == "read":
@@ -212,8 +221,9 @@ def take_sample(target: Target, total, case: Case, repeat: int) -> Sample:
     moved = target.sample_bytes // case.writers // PAGE * PAGE * case.writers
     if case.freq_kHz is not None and (reason := session.facts()["not_applied"]):
         raise Wrong(f"the clock could not be set to {case.freq_kHz} kHz: {reason}")
+    joules, metered_s = used or (None, None)
     return Sample(case, repeat, moved, max(seconds, 1e-9), sum(cpu for _s, _e, cpu in times),
-                  *(used or (None, None)), os.getloadavg()[0])
+                  joules, metered_s, os.getloadavg()[0])
 
 
 class SampleStore:
@@ -263,7 +273,7 @@ class SampleStore:
 
 
 def measure_cases(
-    target: Target, total, cases: Iterable[Case], repeats: int, store: SampleStore,
+    target: Target, total: Any, cases: Iterable[Case], repeats: int, store: SampleStore,
     advance: Callable[[], None],
 ) -> None:
     """Takes what the store lacks, in random order."""

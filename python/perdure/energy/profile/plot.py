@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from perdure.axes import finish
 from perdure.bench.plot import GREY
@@ -58,7 +59,7 @@ def draw_profile(document: dict, file: Path) -> None:
     save_figure(figure, file, dpi=130)
 
 
-def _draw_group(axis, rows: list[dict], key: str, label: str, number: int) -> None:
+def _draw_group(axis: Any, rows: list[dict], key: str, label: str, number: int) -> None:
     colour = _COLOURS[number % len(_COLOURS)]
     # A little apart, so that the error bars of two lines don't lie on each other.
     places = [row["writers"] * (1 + 0.03 * (number - 0.5)) for row in rows]
@@ -76,7 +77,7 @@ def _draw_group(axis, rows: list[dict], key: str, label: str, number: int) -> No
                   markerfacecolor=colour if row["settled"] else "white")
 
 
-def _finish(axis, points: list[dict], label: str) -> None:
+def _finish(axis: Any, points: list[dict], label: str) -> None:
     writers = sorted({point["writers"] for point in points})
     axis.set_xscale("log", base=2)
     axis.set_xticks(writers, [str(each) for each in writers], fontsize=8)

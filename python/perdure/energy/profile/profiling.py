@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from perdure.energy.profile.file import KIND, OPERATIONS, SCHEMA, machine_here
 from perdure.energy.profile.measuring import (
@@ -96,8 +97,8 @@ def point_of(store: SampleStore, case: Case) -> dict:
     """The point of a case, as profiles have it."""
     samples = store.of(case)
     rates = [sample.bandwidth_MBps for sample in samples]
-    watts = [sample.power_W for sample in samples]
-    joules = [sample.energy_J_per_MB for sample in samples]
+    watts = [each for each in (sample.power_W for sample in samples) if each is not None]
+    joules = [each for each in (sample.energy_J_per_MB for sample in samples) if each is not None]
     load = statistics.fmean(sample.load_1min for sample in samples)
     bandwidth = quantity(rates)
     settled = bandwidth["sd"] is not None and bandwidth["sd"] <= SPREAD_MAX * bandwidth["mean"]
@@ -107,8 +108,8 @@ def point_of(store: SampleStore, case: Case) -> dict:
         "writers": case.writers,
         "bytes": samples[0].bytes,
         "bandwidth_MBps": bandwidth,
-        "power_W": None if None in watts else quantity(watts),
-        "energy_J_per_MB": None if None in joules else quantity(joules),
+        "power_W": quantity(watts) if len(watts) == len(samples) else None,
+        "energy_J_per_MB": quantity(joules) if len(joules) == len(samples) else None,
         "cpu_s_per_GB": quantity([sample.cpu_s_per_GB for sample in samples]),
         "settled": settled,
         "load_1min": load,
@@ -124,7 +125,7 @@ def best_case(store: SampleStore, cases: list[Case]) -> Case:
 
 
 def search(
-    target: Target, total, wish: Wish, clocks: list[int], store: SampleStore,
+    target: Target, total: Any, wish: Wish, clocks: list[int], store: SampleStore,
     advance: Callable[[], None],
 ) -> list[Case]:
     """Measures; returns the cases in the order of a table."""
@@ -153,7 +154,7 @@ def count_samples(wish: Wish, clocks: list[int]) -> int:
     return cases * wish.repeats
 
 
-def fingerprint_of(target: Target, total, policies: list[dict]) -> dict:
+def fingerprint_of(target: Target, total: Any, policies: list[dict]) -> dict:
     """Where it was measured; null for what is not known."""
     storage = target.storage
     return {
@@ -174,8 +175,8 @@ def fingerprint_of(target: Target, total, policies: list[dict]) -> dict:
 
 
 def make_profile(
-    target: Target, total, wish: Wish, clocks: list[int], policies: list[dict], store: SampleStore,
-    advance: Callable[[], None],
+    target: Target, total: Any, wish: Wish, clocks: list[int], policies: list[dict],
+    store: SampleStore, advance: Callable[[], None],
 ) -> dict:
     """Measures all of it and returns the document."""
     before = idle_watts(total)

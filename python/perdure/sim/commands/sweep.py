@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +24,7 @@ from perdure.sim.options import (
     refusing,
 )
 from perdure.sim.quantities import joules_text, mib_text, parse_bytes
-from perdure.sim.sweep import Point, Study
+from perdure.sim.sweep import Point, Study, known_points
 from perdure.tables import table
 from perdure.units import seconds_text
 
@@ -57,7 +58,8 @@ def sweep(
     Examples: perdure sim sweep cg.ptrace --mram 64MiB,128MiB --plot cg.png;
     perdure sim sweep mg.ptrace --mram 128MiB --policy lru --policy mram_fixed --policy low_power
     """
-    policies, points = policy or ["low_power"], []
+    policies = policy or ["low_power"]
+    points: list[Point] = []
     with refusing():
         with watching() as watch:
             study = Study(str(trace), machine.options(), grid.capacities(), watch,
@@ -98,7 +100,7 @@ def _share_text(share: float | None) -> str:
 def _draw(points: list[Point], trace: Path, file: Path, several: bool) -> None:
     from perdure.sim.plot import draw_capacities, draw_policies
 
-    known = [point for point in points if point.time_s is not None and point.energy_j is not None]
+    known = known_points(points)
     if not known:
         raise ValueError("the devices have no times or energies: there is nothing to draw")
     if several:
@@ -109,7 +111,7 @@ def _draw(points: list[Point], trace: Path, file: Path, several: bool) -> None:
     say(f"drawn: {file}", err=True)
 
 
-def _partial_text(points: list[Point]) -> str:
+def _partial_text(points: Sequence[Point]) -> str:
     if not points[0].partial:
         return ""
     share = points[0].trace_share
