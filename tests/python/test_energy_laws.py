@@ -184,6 +184,22 @@ def test_a_law_is_found_again_in_its_own_failures(law):
             assert found.law.values()[name] == pytest.approx(value, rel=0.1)
 
 
+@every_law
+def test_stretches_without_a_failure_count_in_the_fit(law):
+    """Half of the gaps are cut off at their median: a fit of the others alone is far off."""
+    print(f"seed {SEED}")
+    for made in some(law):
+        gaps = made.draw(np.random.default_rng(SEED), 2000)
+        limit = made.reached(0.5)
+        seen, cut = gaps[gaps < limit], np.full((gaps >= limit).sum(), limit)
+        lived = float(seen.sum() + cut.sum())
+        found = estimate(Failures(tuple(seen), lived, seen.size, tuple(cut))).law
+        if not made.memoryless:
+            assert found.name == made.name
+            for name, value in made.values().items():
+                assert found.values()[name] == pytest.approx(value, rel=0.12)
+
+
 def test_failures_without_memory_are_rarely_called_others():
     print(f"seed {SEED}")
     random, advised = np.random.default_rng(SEED), 0

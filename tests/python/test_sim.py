@@ -141,6 +141,19 @@ def test_the_optimum_holds_the_hot_pages_and_the_budget(perdure, trace):
     assert found["typical"]["dram_bytes"] == 16 * MIB
 
 
+def test_a_tighter_budget_gives_a_faster_machine_that_takes_more_energy(perdure, trace):
+    def best(budget):
+        found = facts(
+            perdure("sim", "optimise", trace, "--mram", "1MiB", "--compute", "10", "--budget",
+                    f"slowdown={budget}%", "--step", "64KiB", "--json")
+        )
+        assert found["best"]["time_s"] <= found["reference"]["time_s"] * (1 + budget / 100)
+        return found["best"]
+
+    tight, loose = best(0.1), best(20)
+    assert tight["time_s"] < loose["time_s"] and tight["energy_j"] > loose["energy_j"]
+
+
 def test_no_machine_in_the_budget_is_said(perdure, trace):
     ran = perdure("sim", "optimise", trace, "--mram", "1MiB", "--budget", "slowdown=0%")
     assert ran.code == 0, ran.err
