@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from perdure.axes import finish
-from perdure.bench.plot import BLUE, GREY, ORANGE
 from perdure.energy import hazard, levels, model
 from perdure.energy.optimise import Outcome
 from perdure.energy.planning import Plan
+from perdure.figures import BLUE, GREY, ORANGE, finish
 from perdure.files import save_figure
 from perdure.screen import drawn
 

@@ -76,7 +76,7 @@ def parse_ops(text: str) -> tuple[str, ...]:
 
 @contextmanager
 def _bar(title: str, total: int, quiet: bool):
-    from perdure.bench.progress import progress
+    from perdure.progress import progress
 
     if quiet:
         yield lambda: None
