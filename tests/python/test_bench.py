@@ -7,10 +7,11 @@ import os
 import subprocess
 
 import pytest
+from rich.console import Console
+
 from conftest import ROOT
 from perdure.bench.facts import Fact, NotAFact, facts_table, number_text, parse_fact, read_facts
 from perdure.bench.plot import draw, metrics_of
-from rich.console import Console
 
 LINE = {
     "bench": "persist", "case": "copy 64 MiB", "metric": "ratio to memcpy", "value": 1.25,

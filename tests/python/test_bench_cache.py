@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from perdure.bench import cache
 from perdure.bench.cache_plot import points_of
 

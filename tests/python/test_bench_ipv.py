@@ -10,13 +10,14 @@ import sys
 import tempfile
 
 import pytest
+
 from conftest import BUILD
 from perdure.bench import ipv, ipv_misses, ipv_programs
 from perdure.bench.ipv_misses import FULL, NONE, QUICK, WAYS, Case, Counts, counts_of
 from perdure.bench.ipv_plot import draw
 from perdure.bench.ipv_programs import DRAM, EIGHTH, NATIVE, PROGRAMS
-from perdure.bench.programs import BenchFailed, find_program
 from perdure.bench.solver import pool_directory
+from perdure.programs import ProgramFailed, find_program
 
 MG = Case("mg", "npb_mg", ("--class", "A"))
 
@@ -44,7 +45,7 @@ def test_misses_are_compared_with_those_of_no_versions():
 
 
 def test_program_that_fits_the_caches_is_refused():
-    with pytest.raises(BenchFailed, match="mg fits the caches"):
+    with pytest.raises(ProgramFailed, match="mg fits the caches"):
         list(ipv_misses.facts_of(MG, FULL, counted(none=0, version=5)))
 
 
@@ -169,7 +170,7 @@ def pools():
 def program(name: str) -> str:
     try:
         return str(find_program(name, "apps"))
-    except BenchFailed as missing:
+    except ProgramFailed as missing:
         pytest.skip(str(missing))
 
 

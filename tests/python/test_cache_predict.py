@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from conftest import BUILD, MPIS
 from perdure.bench.predict import facts_of
 from perdure.cache.calibrate import constants_of, store

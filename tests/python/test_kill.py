@@ -7,6 +7,7 @@ import random
 from collections import Counter
 
 import pytest
+
 from conftest import BUILD
 from perdure.bench.kill import Campaign
 from perdure.bench.shared_memory import SharedMemoryWatch

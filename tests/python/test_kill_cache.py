@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from conftest import BUILD
 from perdure.bench.cache_trial import RankLog, failed_before_kill, read_log
 from perdure.bench.kill_cache import kind_of

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from conftest import MPIS, wait_until
 
 SHARED = Path("/dev/shm")

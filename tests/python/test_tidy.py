@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
+
 import tidy
 
 LAYERS = "perdure ⇐\nbase ⇐\npmem ⇐ base\nobject ⇐ base pmem\nsim ⇐ base\napps ⇐ perdure\n"

@@ -10,6 +10,7 @@ import struct
 from copy import deepcopy
 
 import pytest
+
 from perdure.cache.record import NoRecord, read_records
 from perdure.cache.record_line import blocks_of
 from perdure.energy.plan.file import read_plan

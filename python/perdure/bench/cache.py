@@ -40,14 +40,8 @@ from pathlib import Path
 
 from perdure.bench import cache_plot
 from perdure.bench.facts import Fact
-from perdure.bench.programs import BenchFailed
-from perdure.bench.solver import (
-    OPEN_MPI,
-    Program,
-    find_programs,
-    huge_page_directory,
-    pool_directory,
-)
+from perdure.bench.solver import huge_page_directory, pool_directory
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs
 
 SUMMARY = "single accesses to a cached file, against stock MPI-IO, memory and one-sided calls"
 draw = cache_plot.draw
@@ -118,7 +112,7 @@ class Taken:
 
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over the facts of every flavour. Raises BenchFailed."""
+    """Hands over the facts of every flavour. Raises ProgramFailed."""
     for program in find_programs("bench_file_operations", "bench"):
         with (
             pool_directory() as memory,
@@ -177,9 +171,9 @@ def _run(program: Program, places: Places, words: list, more: dict | None = None
             env=surroundings,
         )
     except subprocess.TimeoutExpired:
-        raise BenchFailed(f"file_operations {words[0]}: over {_LIMIT_S} s") from None
+        raise ProgramFailed(f"file_operations {words[0]}: over {_LIMIT_S} s") from None
     if done.returncode != 0:
-        raise BenchFailed(f"file_operations {words[0]}: {done.stderr[-300:]}")
+        raise ProgramFailed(f"file_operations {words[0]}: {done.stderr[-300:]}")
     return [line for line in done.stdout.splitlines() if line.startswith("{")]
 
 

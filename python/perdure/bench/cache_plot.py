@@ -5,19 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from perdure.bench.facts import Fact
-from perdure.bench.plot import BLUE, GREY, ORANGE
+from perdure.figures import BLUE, GREEN, GREY, ORANGE, PINK, RED
 
 _KINDS = ("seq-read", "random-read", "seq-write", "random-write")
-# Colours as in plot.py: told apart with every kind of colour vision.
 _WAYS = {
     "cached": (BLUE, "-"),
     "mapped": ("black", ":"),
     "posix-tmpfs": (GREY, ":"),
     "posix-disk": (GREY, "--"),
     "mpiio-tmpfs": (ORANGE, "-"),
-    "mpiio-disk": ("#D55E00", "-"),
-    "mpiio-gluster": ("#CC79A7", "-"),
-    "mpi-rma": ("#009E73", "-"),
+    "mpiio-disk": (RED, "-"),
+    "mpiio-gluster": (PINK, "-"),
+    "mpi-rma": (GREEN, "-"),
 }
 _SIZES = {"8B": 8, "64B": 64, "4KiB": 4096, "1MiB": 1 << 20}
 

@@ -12,8 +12,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perdure.bench.programs import BenchFailed
-from perdure.bench.solver import OPEN_MPI, Program
+from perdure.programs import OPEN_MPI, Program, ProgramFailed
 from perdure.run.attempt import OUR_ENDINGS, Limits
 from perdure.run.job import JobRequest, JobResult, run_job
 from perdure.run.live import Live
@@ -128,7 +127,7 @@ class Trial:
         self._place, self._pool, self._log = place, place / "pool", place / "log"
 
     def run(self) -> Outcome:
-        """Runs all of it; raises BenchFailed if there is nothing to judge."""
+        """Runs all of it; raises ProgramFailed if there is nothing to judge."""
         self._place.mkdir()
         self._ask("--make")
         outcome = Outcome()
@@ -153,7 +152,7 @@ class Trial:
         command = [str(self._job.program.program), *self._words(*words)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         if done.returncode != 0:
-            raise BenchFailed(f"cache_job {words[0]}: {done.stderr[-300:]}")
+            raise ProgramFailed(f"cache_job {words[0]}: {done.stderr[-300:]}")
         return done.stdout
 
     def _launch(self, *words, ranks: int | None = None) -> tuple[JobResult, str]:
@@ -164,7 +163,7 @@ class Trial:
             output.seek(0)
             said = output.read()
         if result.attempts and result.attempts[-1].stopped_by is not None:
-            raise BenchFailed("interrupted")
+            raise ProgramFailed("interrupted")
         return result, said
 
     def _judge_job(self, ran: JobResult, said: str, outcome: Outcome) -> None:

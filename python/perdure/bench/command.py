@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from perdure.bench.facts import Fact, NotAFact, print_facts
-from perdure.bench.programs import BenchFailed
+from perdure.programs import ProgramFailed
 
 NAMES = (
     "persist",
@@ -80,7 +80,7 @@ Examples: perdure bench cache --quick --plot cache.png;
     for name in wanted:
         try:
             measured[name] = _measure(name, quick, as_json, seed, directory, parts)
-        except (BenchFailed, NotAFact) as failure:
+        except (ProgramFailed, NotAFact) as failure:
             typer.echo(f"perdure bench {name}: {failure}", err=True)
             failed = True
             continue

@@ -29,8 +29,6 @@ from pathlib import Path
 from perdure.bench import energy_node, energy_plot
 from perdure.bench.energy_plot import bar_case
 from perdure.bench.facts import Fact
-from perdure.bench.programs import BenchFailed
-from perdure.bench.progress import progress
 from perdure.energy import reference
 from perdure.energy.formulas import levels, model, monte_carlo
 from perdure.energy.laws.exponential import Exponential
@@ -38,6 +36,8 @@ from perdure.energy.plan.file import document_of
 from perdure.energy.plan.planning import Failing, Place, Request, make_plan
 from perdure.energy.profile.file import Point, Profile, Quantity, Setting
 from perdure.energy.quantities import Wrong
+from perdure.programs import ProgramFailed
+from perdure.progress import progress
 
 SUMMARY = "the energy paper from its constants; speed of planning and simulation"
 PLAN_S, LEVELS_S = 0.05, 1.0
@@ -49,7 +49,7 @@ _WRITERS = (1, 2, 4, 8, 16, 32, 48)
 
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over the facts. Raises BenchFailed."""
+    """Hands over the facts. Raises ProgramFailed."""
     try:
         for fact in (*paper_facts(), *figure_facts(), *table_facts()):
             each(fact)
@@ -59,7 +59,7 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
                     each(fact)
                 advance()
     except Wrong as failure:
-        raise BenchFailed(str(failure)) from None
+        raise ProgramFailed(str(failure)) from None
     energy_node.measure(quick, each)
 
 

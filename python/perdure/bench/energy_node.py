@@ -15,9 +15,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from perdure.bench.facts import Fact
-from perdure.bench.programs import BenchFailed, build_trees, find_program, run_program
-from perdure.bench.progress import progress
+from perdure.bench.facts import Fact, run_program
+from perdure.programs import ProgramFailed, build_trees, find_program
+from perdure.progress import progress
 
 SUMMARY = "caps of the clock killed at every write; the cost of a writer token"
 KINDS = ("intel_pstate", "acpi-cpufreq", "amd-pstate-epp")
@@ -27,14 +27,14 @@ _POLICIES = "sys/devices/system/cpu/cpufreq"
 def find_fake() -> tuple[Path, Path]:
     """The library that makes files behave as the kernel's, and the program that makes its trees.
 
-    Raises BenchFailed where they were not built.
+    Raises ProgramFailed where they were not built.
     """
     for tree in build_trees():
         library = tree / "src/energy/libperdure_fake_sysfs.so"
         program = tree / "src/energy/fake_sysfs_tree"
         if library.exists() and program.exists():
             return library, program
-    raise BenchFailed("the fake machine of the tests was not built; configure with tests")
+    raise ProgramFailed("the fake machine of the tests was not built; configure with tests")
 
 
 def limits_of(root: Path) -> dict[str, str]:
@@ -80,7 +80,7 @@ def sweep_kills(kind: str, folder: Path, each: Callable[[], None] = lambda: None
     before = limits_of(whole.root)
     cap = (program, "cap", "--khz", "1000000")
     if whole.run(*cap, PERDURE_FAKE_COUNT=str(counted)) != 0 or limits_of(whole.root) != before:
-        raise BenchFailed(f"a cap that nobody kills does not work on {kind}")
+        raise ProgramFailed(f"a cap that nobody kills does not work on {kind}")
     calls = int(counted.read_text())
     kills = wrong = 0
     for call in range(1, calls + 1):
@@ -110,6 +110,6 @@ def measure_kills(kinds: tuple[str, ...], each: Callable[[Fact], None]) -> None:
 
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over each fact; `quick` is a check within a minute. Raises BenchFailed."""
+    """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed."""
     measure_kills(KINDS[:1] if quick else KINDS, each)
     run_program("bench_energy_node", ["token-cost"], each)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perdure.axes import finish
 from perdure.bench.facts import Fact
-from perdure.bench.plot import BLUE, ORANGE
 from perdure.energy.plan.plots import figure_of
+from perdure.figures import BLUE, ORANGE, finish
 
 _STRATEGIES = (("performance", ORANGE), ("profile lookup", BLUE))
 _DEVICES = ("SSD", "ioDrive")

@@ -8,11 +8,13 @@ repetitions, `low` and `high` the quartiles; `target` and `holds` are null where
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.table import Table
+
+from perdure.programs import find_program, run_lines
 
 _REQUIRED = ("bench", "case", "metric", "value", "unit")
 _KNOWN = (*_REQUIRED, "low", "high", "n", "target", "holds")
@@ -67,6 +69,12 @@ def read_facts(lines: Iterable[str]) -> Iterator[Fact]:
     for line in lines:
         if line.lstrip().startswith("{"):
             yield parse_fact(line)
+
+
+def run_program(name: str, options: list[str], each: Callable[[Fact], None]) -> None:
+    """Runs the bench program `name` and hands over each of its facts as it comes."""
+    for fact in read_facts(run_lines([str(find_program(name)), *options])):
+        each(fact)
 
 
 def number_text(value: float) -> str:

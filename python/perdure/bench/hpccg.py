@@ -30,16 +30,15 @@ from pathlib import Path
 
 from perdure.bench.facts import Fact
 from perdure.bench.hpccg_plot import draw  # noqa: F401  `perdure bench --plot` takes it from here
-from perdure.bench.programs import BenchFailed
-from perdure.bench.progress import progress
 from perdure.bench.solver import (
-    OPEN_MPI,
     Solver,
     find_solvers,
     huge_page_directory,
     last_report,
     pool_directory,
 )
+from perdure.programs import OPEN_MPI, ProgramFailed
+from perdure.progress import progress
 from perdure.run.attempt import attempt_environment
 
 SUMMARY = "time of a solver with its state protected, over the same without"
@@ -123,7 +122,7 @@ ROWS = ("dram-1/8", "dram-1/32")
 
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over the facts. Raises BenchFailed."""
+    """Hands over the facts. Raises ProgramFailed."""
     size = QUICK if quick else FULL
     solver = find_solvers()[0]
     emulated = [case for case in CASES if case.name in EMULATED]
@@ -175,7 +174,7 @@ class Bench:
             if case.restarts:
                 again = self._run(case.options, self.size.iterations + 1)
                 if again["restored_version"] == 0 and case.name != "disk":
-                    raise BenchFailed(f"hpccg, {case.name}: nothing was restored")
+                    raise ProgramFailed(f"hpccg, {case.name}: nothing was restored")
                 report["restart_s"] = again["restart_s"]
             return report
         finally:
@@ -197,9 +196,9 @@ class Bench:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise BenchFailed(f"hpccg {case_options}: not done after {_LIMIT_S} s") from None
+            raise ProgramFailed(f"hpccg {case_options}: not done after {_LIMIT_S} s") from None
         if done.returncode != 0:
-            raise BenchFailed(f"hpccg {case_options}: {done.returncode}: {done.stderr[-300:]}")
+            raise ProgramFailed(f"hpccg {case_options}: {done.returncode}: {done.stderr[-300:]}")
         self.advance()
         return last_report(done.stdout)
 

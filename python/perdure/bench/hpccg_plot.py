@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perdure import axes
 from perdure.bench.facts import Fact, number_text
+from perdure.figures import BLUE, GREEN, GREY, ORANGE, RED, finish
 
-# Okabe and Ito's colours, told apart with every kind of colour vision.
-COLOURS = {"copy": "#0072B2", "twin": "#009E73", "log": "#D55E00"}
-GREY = "#555555"
+COLOURS = {"copy": BLUE, "twin": GREEN, "log": RED}
+OVER_NONE = "run time over none"
 _FIXED = {
     "memory_latency_ns": ("commit_latency_ns", 500),
     "commit_latency_ns": ("memory_latency_ns", 150),
@@ -42,7 +41,7 @@ def _draw_measured(axis, facts: list[Fact]) -> None:
     shown = [fact for fact in facts if fact.case not in ("none", "memcpy")]
     for place, fact in enumerate(shown):
         missed = fact.holds is False
-        axis.bar(place, fact.value, color="#E69F00" if missed else "#0072B2", width=0.62)
+        axis.bar(place, fact.value, color=ORANGE if missed else BLUE, width=0.62)
         axis.plot([place, place], [fact.low, fact.high], color=GREY, linewidth=1.5)
         text = number_text(fact.value) + ("\nmissed" if missed else "")
         claimed = fact.target if isinstance(fact.target, (int, float)) else 0
@@ -61,7 +60,7 @@ def _draw_measured(axis, facts: list[Fact]) -> None:
     axis.set_xticks(range(len(shown)), [fact.case.replace("_", "\n") for fact in shown], fontsize=8)
     axis.set_title("measured, in DRAM (dashed: target)", fontsize=9)
     _show_all(axis, [fact for fact in shown if fact.case != "disk"])
-    finish(axis)
+    finish(axis, y_label=OVER_NONE)
     for place, fact in enumerate(shown):  # a bar that leaves the picture says its value
         if fact.value > axis.get_ylim()[1]:
             axis.annotate(
@@ -103,7 +102,7 @@ def draw_sweep(axis, facts: list[Fact], swept: str, label: str, cases: dict[str,
     axis.set_xlabel(label, fontsize=9)
     _show_all(axis, chosen)
     _legend(axis)
-    finish(axis)
+    finish(axis, y_label=OVER_NONE)
 
 
 def _legend(axis) -> None:
@@ -118,8 +117,3 @@ def _show_all(axis, facts: list[Fact]) -> None:
     highest = max([1.1, *(fact.high or fact.value for fact in facts)])
     lowest = min([1.0, *(fact.low or fact.value for fact in facts)])
     axis.set_ylim(max(0, lowest - 0.1), highest * 1.08)
-
-
-def finish(axis, label: str = "run time over none") -> None:
-    """As all pictures, of times."""
-    axes.finish(axis, y_label=label)

@@ -8,8 +8,8 @@ from perdure.bench import ipv_compile, ipv_misses, ipv_programs, ipv_update
 from perdure.bench.facts import Fact
 from perdure.bench.hpccg import disk_directory
 from perdure.bench.ipv_plot import draw  # noqa: F401  `perdure bench --plot` takes it from here
-from perdure.bench.progress import progress
 from perdure.bench.solver import huge_page_directory, pool_directory
+from perdure.progress import progress
 
 SUMMARY = "in-place versioning: seven programs, their caches, an update, flushing, compiling"
 
@@ -31,7 +31,7 @@ def chosen(only: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def measure(quick: bool, each: Callable[[Fact], None], only: tuple[str, ...] = ()) -> None:
-    """Hands over each fact; `quick` is a check within minutes. Raises BenchFailed."""
+    """Hands over each fact; `quick` is a check within minutes. Raises ProgramFailed."""
     parts, programs = chosen(only)
     if TIMES in parts:
         with (

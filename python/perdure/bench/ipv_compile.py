@@ -15,20 +15,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from perdure.bench.facts import Fact
-from perdure.bench.programs import BenchFailed, find_program
-from perdure.bench.progress import progress
+from perdure.programs import ProgramFailed, find_program
+from perdure.progress import progress
 
 _TARGET = 2.0
 _FLAGS = ("-std=c++20", "-O3", "-c")
 
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over each fact. Raises BenchFailed."""
+    """Hands over each fact. Raises ProgramFailed."""
     folder = Path(__file__).resolve().parents[3] / "apps/npb"
     if not folder.exists():
-        raise BenchFailed(f"{folder} is not there: this benchmark needs a clone")
+        raise ProgramFailed(f"{folder} is not there: this benchmark needs a clone")
     if shutil.which("clang++-19") is None:
-        raise BenchFailed("no clang++-19; install Debian's clang-19")
+        raise ProgramFailed("no clang++-19; install Debian's clang-19")
     compilers = (["clang++-19"], [str(find_program("perdure-clang++", "trace/bin")), "--ipv=all"])
     programs = sorted(path.parent for path in folder.glob("*/main.cpp"))
     rounds = 3 if quick else 7
@@ -62,6 +62,6 @@ def _compile(words: list[str], program: Path) -> float:
                               capture_output=True, text=True, check=False)
         after = os.times()
     if done.returncode != 0:
-        raise BenchFailed(f"{words[0]} on {program.name}: {done.stderr.strip()[-2000:]}")
+        raise ProgramFailed(f"{words[0]} on {program.name}: {done.stderr.strip()[-2000:]}")
     return (after.children_user + after.children_system
             - before.children_user - before.children_system)

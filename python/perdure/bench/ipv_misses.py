@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.bench.facts import Fact
-from perdure.bench.programs import BenchFailed, find_program
+from perdure.programs import ProgramFailed, find_program
 
 _WARM, _MEASURED = 2, 1
 _LIMIT_S = 600
@@ -108,7 +108,7 @@ def runs(quick: bool, only: tuple[str, ...] = ()) -> int:
 def measure(
     quick: bool, only: tuple[str, ...], pools: Path, advance: Callable[[], None]
 ) -> Iterator[Fact]:
-    """The facts, a program at a time. Raises BenchFailed."""
+    """The facts, a program at a time. Raises ProgramFailed."""
     caches = QUICK if quick else FULL
     for case in cases(quick, only):
 
@@ -137,13 +137,13 @@ def _run(case: Case, way: Way, caches: Caches, pools: Path) -> Counts:
         done = subprocess.run(words, capture_output=True, text=True, env=surroundings,
                               timeout=_LIMIT_S, check=False)
         if done.returncode != 0 or not report.exists():
-            raise BenchFailed(
+            raise ProgramFailed(
                 f"{path.name} {way.name}: {done.returncode}, and counted nothing: "
                 f"{done.stderr[-300:]}"
             )
         return counts_of(report.read_text(encoding="utf-8"))
     except subprocess.TimeoutExpired:
-        raise BenchFailed(f"{path.name} {way.name}: not done after {_LIMIT_S} s") from None
+        raise ProgramFailed(f"{path.name} {way.name}: not done after {_LIMIT_S} s") from None
     finally:
         shutil.rmtree(pool, ignore_errors=True)
         report.unlink(missing_ok=True)
@@ -161,7 +161,7 @@ def facts_of(case: Case, caches: Caches, counted: dict[Way, Counts]) -> Iterator
     """Ratios and rates of one program, from the counts by way."""
     none = counted[NONE]
     if none.last_misses == 0:
-        raise BenchFailed(f"{case.name} fits the caches ({caches}); nothing can be compared")
+        raise ProgramFailed(f"{case.name} fits the caches ({caches}); nothing can be compared")
     for way, counts in counted.items():
         more = {"modelled": str(caches), "options": " ".join(case.options), "way": way.name,
                 "lines": counts.lines, "runtime_share": counts.runtime_last_misses

@@ -5,20 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from perdure.bench.facts import Fact
-from perdure.bench.hpccg_plot import GREY, finish
+from perdure.bench.hpccg_plot import OVER_NONE
+from perdure.figures import BLUE, GREEN, GREY, ORANGE, RED, SILVER, SKY, YELLOW, finish
 
 # Okabe and Ito's colours, told apart with every kind of colour vision.
 _COLOURS = {
     "disk": "#000000",
-    "block": "#999999",
-    "clflush": "#D55E00",
-    "par-clflush": "#E69F00",
-    "bypass": "#F0E442",
-    "ipv-alone": "#56B4E9",
-    "ipv": "#0072B2",
+    "block": SILVER,
+    "clflush": RED,
+    "par-clflush": ORANGE,
+    "bypass": YELLOW,
+    "ipv-alone": SKY,
+    "ipv": BLUE,
 }
-_MISS_COLOURS = {"version": "#0072B2", "version-evicted": "#56B4E9", "fused": "#009E73",
-                 "copy": "#F0E442"}  # fmt: skip
+_MISS_COLOURS = {"version": BLUE, "version-evicted": SKY, "fused": GREEN,
+                 "copy": YELLOW}  # fmt: skip
 _HIGHEST = 2.0  # bars above leave the picture and say their value
 _TIMES_NOTE = (
     "Time of the loop over that of the program alone. A version each iteration, on memory of 1/8 "
@@ -51,7 +52,7 @@ def _draw_times(axis, ratios: list[Fact]) -> None:
         for way in _COLOURS
     }
     _draw_groups(axis, shown, _COLOURS)
-    finish(axis)
+    finish(axis, y_label=OVER_NONE)
     axis.set_title(_TIMES_NOTE, loc="left", fontsize=8, color=GREY)
 
 
@@ -61,7 +62,7 @@ def _draw_misses(axis, ratios: list[Fact]) -> None:
         for way in _MISS_COLOURS
     }
     _draw_groups(axis, shown, _MISS_COLOURS)
-    finish(axis, "misses over none")
+    finish(axis, y_label="misses over none")
     note = f"{_MISSES_NOTE}{ratios[0].more['modelled']})."
     axis.set_title(note, loc="left", fontsize=8, color=GREY)
 

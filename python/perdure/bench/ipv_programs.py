@@ -41,7 +41,7 @@ from perdure.bench.ipv_breakdown import (
     spread,
     told_by,
 )
-from perdure.bench.programs import BenchFailed, find_program
+from perdure.programs import ProgramFailed, find_program
 
 _LIMIT_S = 600
 _SEED = 21
@@ -160,7 +160,7 @@ def pairs_of(quick: bool) -> list[Pair]:
 def measure_programs(
     quick: bool, only: tuple[str, ...], pools: Path, disk: Path, advance: Callable[[], None]
 ) -> Iterator[Fact]:
-    """The facts, a program at a time. Raises BenchFailed."""
+    """The facts, a program at a time. Raises ProgramFailed."""
     order = random.Random(_SEED)
     ratios: dict[str, list[float]] = {"": [], "-alone": []}
     for program in programs(only):
@@ -216,11 +216,11 @@ def _run(
             check=False,
         )
         if done.returncode != 0:
-            raise BenchFailed(f"{path.name} {way.name}: {done.returncode}: {done.stderr[-300:]}")
+            raise ProgramFailed(f"{path.name} {way.name}: {done.returncode}: {done.stderr[-300:]}")
         facts = json.loads(done.stdout.splitlines()[-1])
         return facts | (told_by(report) if "ipv" in way.options else {})
     except subprocess.TimeoutExpired:
-        raise BenchFailed(f"{path.name} {way.name}: not done after {_LIMIT_S} s") from None
+        raise ProgramFailed(f"{path.name} {way.name}: not done after {_LIMIT_S} s") from None
     finally:
         shutil.rmtree(pool, ignore_errors=True)
         report.unlink(missing_ok=True)

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from perdure.bench.facts import Fact
-from perdure.bench.programs import run_program
+from perdure.bench.facts import Fact, run_program
 
 
 def measure(quick: bool, pools: Path, huge: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over each fact; `quick` is a check within a minute. Raises BenchFailed.
+    """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed.
 
     `huge`: `pools` has huge pages. The arrays that are compared with get them as well.
     """

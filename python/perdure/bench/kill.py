@@ -22,10 +22,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from perdure.bench.facts import Fact
-from perdure.bench.programs import BenchFailed
-from perdure.bench.progress import progress
-from perdure.bench.solver import PROTECTIONS, Program, find_solvers, pool_directory
+from perdure.bench.solver import PROTECTIONS, find_solvers, pool_directory
 from perdure.bench.trial import ITERATIONS, Job, run_killed, try_out
+from perdure.programs import Program, ProgramFailed
+from perdure.progress import progress
 from perdure.run.rehearsal import POINTS, Rehearsal
 
 SUMMARY = "jobs killed at random moments, their restarts and their answers"
@@ -39,7 +39,7 @@ _YIELDING = "openmpi"
 
 
 def measure(quick: bool, each: Callable[[Fact], None], seed: int = 1) -> None:
-    """Hands over the outcomes per protection, then of all. Raises BenchFailed."""
+    """Hands over the outcomes per protection, then of all. Raises ProgramFailed."""
     wanted = _KILLS_QUICK if quick else _KILLS
     run_campaign("kill", Campaign, find_solvers(), wanted, each, seed)
 
@@ -60,7 +60,7 @@ def run_campaign(
             campaign.run_trial(wanted - done)
             advance(campaign.kills - done)
             if campaign.trials > wanted * _TRIALS_PER_KILL:
-                raise BenchFailed(f"only {campaign.kills} of {campaign.trials} jobs were killed")
+                raise ProgramFailed(f"only {campaign.kills} of {campaign.trials} jobs were killed")
     for case, counted in campaign.counts.items():
         for fact in _facts(bench, case, counted, seed, wanted if case == "all" else None):
             each(fact)
@@ -124,11 +124,11 @@ class Campaign:
         ran = run_killed(job, [], pool)
         shutil.rmtree(pool)
         if ran.exit_code != 0:
-            raise BenchFailed(f"{job} ended with {ran.exit_code}: {ran.printed[-300:].strip()}")
+            raise ProgramFailed(f"{job} ended with {ran.exit_code}: {ran.printed[-300:].strip()}")
         self._loop_s[job] = ran.report["loop_s"]
         answer = self._answer.setdefault(job.problem, ran.report["hash"])
         if answer != ran.report["hash"]:
-            raise BenchFailed(f"undisturbed runs differ in their answers: {job}")
+            raise ProgramFailed(f"undisturbed runs differ in their answers: {job}")
 
 
 def _kinds(job: Job, killed: list[Rehearsal]) -> Counter:

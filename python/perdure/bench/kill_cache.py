@@ -28,7 +28,7 @@ from pathlib import Path
 from perdure.bench.cache_trial import CacheJob, CacheKill, Outcome, Trial
 from perdure.bench.facts import Fact
 from perdure.bench.kill import run_campaign
-from perdure.bench.solver import Program, find_programs
+from perdure.programs import Program, find_programs
 
 SUMMARY = "jobs that write to cached files killed at random moments, and what was recovered"
 _KILLS, _KILLS_QUICK = 300, 20
@@ -43,7 +43,7 @@ _FAULTS = ("wrong", "lost", "refused", "leftovers")
 
 
 def measure(quick: bool, each: Callable[[Fact], None], seed: int = 1) -> None:
-    """Hands over the outcomes per acknowledgement, then of all. Raises BenchFailed."""
+    """Hands over the outcomes per acknowledgement, then of all. Raises ProgramFailed."""
     wanted = _KILLS_QUICK if quick else _KILLS
     programs = find_programs("cache_job", "tests/mpiio")
     run_campaign("kill_cache", CacheCampaign, programs, wanted, each, seed)

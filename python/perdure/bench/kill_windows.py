@@ -15,8 +15,8 @@ from pathlib import Path
 
 from perdure.bench.facts import Fact
 from perdure.bench.kill import Campaign, run_campaign
-from perdure.bench.solver import find_programs
 from perdure.bench.trial import ITERATIONS, Job
+from perdure.programs import find_programs
 
 SUMMARY = "jobs of persistent windows killed at random moments, and their answers"
 _KILLS, _KILLS_QUICK = 200, 30
@@ -60,7 +60,7 @@ class WindowCampaign(Campaign):
 
 
 def measure(quick: bool, each: Callable[[Fact], None], seed: int = 1) -> None:
-    """Hands over the outcomes per protection, then of all. Raises BenchFailed."""
+    """Hands over the outcomes per protection, then of all. Raises ProgramFailed."""
     wanted = _KILLS_QUICK if quick else _KILLS
     programs = find_programs("window_job", "tests/windows")
     run_campaign("kill_windows", WindowCampaign, programs, wanted, each, seed)

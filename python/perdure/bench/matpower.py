@@ -47,10 +47,10 @@ from perdure.bench.matpower_cases import (
 )
 from perdure.bench.matpower_model import MODELLED_RANKS, NOTE, Outcome, fit
 from perdure.bench.matpower_plot import draw  # noqa: F401  `perdure bench --plot` uses it
-from perdure.bench.programs import BenchFailed
-from perdure.bench.progress import progress
-from perdure.bench.solver import OPEN_MPI, Program, find_programs, pool_directory
+from perdure.bench.solver import pool_directory
 from perdure.cache.preload import NoLibrary, cache_environment
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs
+from perdure.progress import progress
 
 SUMMARY = "time of powers of a matrix in cached files, over stock MPI-IO"
 _LIMIT_S = 1800
@@ -61,7 +61,7 @@ Round = dict[tuple[Setting, str], Outcome]
 
 
 def measure(quick: bool, each: Callable[[Fact], None], directory: Path | None = None) -> None:
-    """Hands over the facts. Raises BenchFailed."""
+    """Hands over the facts. Raises ProgramFailed."""
     size = QUICK if quick else FULL
     settings = settings_of(size)
     runs = size.rounds * sum(len(setting.variants) for setting in settings)
@@ -80,11 +80,11 @@ def measure(quick: bool, each: Callable[[Fact], None], directory: Path | None = 
 
 
 def _place(directory: Path | None) -> Path:
-    """Where the files go; raises BenchFailed if it was named and is no directory."""
+    """Where the files go; raises ProgramFailed if it was named and is no directory."""
     named = directory or os.environ.get("PERDURE_GLUSTER")
     if named:
         if not Path(named).is_dir():
-            raise BenchFailed(f"{named} is no directory; mount or make it, or name another")
+            raise ProgramFailed(f"{named} is no directory; mount or make it, or name another")
         return Path(named)
     disk = Path(os.environ.get("PERDURE_BENCH_DISK") or Path.home() / ".cache" / "perdure-bench")
     disk.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ class Bench:
             for setting in settings:
                 answers = {around[setting, variant].answer for variant in setting.variants}
                 if len(answers) != 1:
-                    raise BenchFailed(f"{setting.names[0]}: stock and cached powers differ")
+                    raise ProgramFailed(f"{setting.names[0]}: stock and cached powers differ")
             done.append(around)
         return done
 
@@ -146,11 +146,11 @@ class Bench:
                 check=False,
             )
             if done.returncode != 0:
-                raise BenchFailed(f"{name}: {done.returncode}: {done.stderr[-300:]}")
+                raise ProgramFailed(f"{name}: {done.returncode}: {done.stderr[-300:]}")
             if variant != STOCK:
                 check_cached(self._pools, setting.ranks, name)
         except subprocess.TimeoutExpired:
-            raise BenchFailed(f"{name}: not done after {_LIMIT_S} s") from None
+            raise ProgramFailed(f"{name}: not done after {_LIMIT_S} s") from None
         finally:
             self._forget()
         self._advance()
@@ -168,7 +168,7 @@ class Bench:
         try:
             cache = cache_environment(["matpower-*.bin"], options)
         except NoLibrary as missing:
-            raise BenchFailed(str(missing)) from None
+            raise ProgramFailed(str(missing)) from None
         return {**environment, **cache, "PERDURE_CACHE_REPORT": str(self._pools / "report")}
 
     def _forget(self) -> None:
@@ -178,31 +178,31 @@ class Bench:
 
 
 def check_cached(reports: Path, ranks: int, name: str) -> None:
-    """Raises BenchFailed unless every rank reported, in `reports`, that the power was cached."""
+    """Raises ProgramFailed unless every rank reported, in `reports`, that the power was cached."""
     for rank in range(ranks):
         path = reports / f"report.{rank}"
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         lines = [json.loads(line) for line in text.splitlines()]
         cached = [line for line in lines if Path(line["file"]).name == _RESULT and line["cached"]]
         if not cached:
-            raise BenchFailed(
+            raise ProgramFailed(
                 f"{name}: rank {rank} did not report {_RESULT} as cached; does the library that "
                 "was preloaded have the cache for files? Build it anew"
             )
         failed = [line["error"] for line in lines if line.get("error")]
         if failed:
-            raise BenchFailed(f"{name}: rank {rank}: {failed[0]}")
+            raise ProgramFailed(f"{name}: rank {rank}: {failed[0]}")
 
 
 def outcome_of(printed: str) -> Outcome:
-    """What a run printed; raises BenchFailed if it did not report."""
+    """What a run printed; raises ProgramFailed if it did not report."""
     facts = {}
     for line in printed.splitlines():
         if line.startswith("{"):
             fact = json.loads(line)
             facts[fact["metric"]] = fact
     if "total_s" not in facts:
-        raise BenchFailed(f"matpower did not report; it printed: {printed[-300:].strip()}")
+        raise ProgramFailed(f"matpower did not report; it printed: {printed[-300:].strip()}")
     times = [facts[f"{part}_s"]["value"] for part in ("total", "open", "io", "compute", "close")]
     moved = facts["read_bytes"]["value"] + facts["written_bytes"]["value"]
     return Outcome(*times, moved, facts["total_s"]["hash"])

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 from perdure.bench.facts import Fact
-from perdure.bench.hpccg_plot import GREY, finish
+from perdure.figures import BLUE, GREEN, GREY, RED, finish
 
 # Okabe and Ito's colours, told apart with every kind of colour vision.
-STOCK, CACHED, ASYNC = "#D55E00", "#0072B2", "#009E73"
+STOCK, CACHED, ASYNC = RED, BLUE, GREEN
 _TIMES = (("stock_s", "stock MPI-IO", STOCK), ("cached_s", "cached", CACHED))
 _SECONDS = "seconds, open to close"
 
@@ -61,7 +61,7 @@ def _finish(axis, title: str, label: str, unit: str) -> None:
     axis.set_xlabel(label, fontsize=9)
     if axis.get_legend_handles_labels()[0]:
         axis.legend(fontsize=7, frameon=False)
-    finish(axis, unit)
+    finish(axis, y_label=unit)
 
 
 def _draw_powers(row, facts: list[Fact]) -> None:

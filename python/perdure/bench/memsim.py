@@ -42,9 +42,9 @@ from pathlib import Path
 
 from perdure.bench import record
 from perdure.bench.facts import Fact, read_facts
-from perdure.bench.programs import BenchFailed, find_program, run_lines
-from perdure.bench.progress import progress
 from perdure.core import load_core
+from perdure.programs import ProgramFailed, find_program, run_lines
+from perdure.progress import progress
 from perdure.sim.locality import concentration_of
 from perdure.sim.machine import DEFAULT_PRESET, Options, devices_named, watching
 from perdure.sim.optimise import Optimum, local_minima, optimise
@@ -109,9 +109,9 @@ SUBJECTS = (
 
 
 def measure(quick: bool, each: Callable[[Fact], None], directory: Path | None = None) -> None:
-    """Hands over the facts; traces stay in `directory`, if one is given. Raises BenchFailed."""
+    """Hands over the facts; traces stay in `directory`, if one is given. Raises ProgramFailed."""
     if directory is not None and not directory.is_dir():
-        raise BenchFailed(f"{directory} is no directory: make it, or leave out --directory")
+        raise ProgramFailed(f"{directory} is no directory: make it, or leave out --directory")
     with tempfile.TemporaryDirectory(prefix="perdure-memsim-") as folder:
         for fact in _simulator_facts(quick, None):
             each(fact)
@@ -157,7 +157,7 @@ def program_of(subject: Subject, traced: bool) -> Path:
     compiler = find_program("perdure-clang++", "trace/bin")
     apps = Path(__file__).resolve().parents[3] / "apps"
     if not apps.exists():
-        raise BenchFailed(f"{apps} is not there: this benchmark needs a clone")
+        raise ProgramFailed(f"{apps} is not there: this benchmark needs a clone")
     files: list[Path] = []
     for name in subject.sources:
         place = apps / name
@@ -177,7 +177,7 @@ def program_of(subject: Subject, traced: bool) -> Path:
         [str(word) for word in command], capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        raise BenchFailed(f"perdure-clang++ on {subject.case}: {done.stderr.strip()[-2000:]}")
+        raise ProgramFailed(f"perdure-clang++ on {subject.case}: {done.stderr.strip()[-2000:]}")
     return program
 
 
@@ -199,7 +199,7 @@ def _computation_ns(subject: Subject, quick: bool) -> float:
     with open(os.devnull, "w", encoding="utf-8") as nothing:
         done = subprocess.run(command, stdout=nothing, stderr=subprocess.PIPE, check=False)
     if done.returncode != 0:
-        raise BenchFailed(f"{subject.case} ended with {done.returncode}: {done.stderr.decode()}")
+        raise ProgramFailed(f"{subject.case} ended with {done.returncode}: {done.stderr.decode()}")
     return (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before) * 1e9
 
 
@@ -210,9 +210,9 @@ def _record(subject: Subject, quick: bool, trace: Path) -> None:
     try:
         code, found = run_recorded(quiet, trace, {})
     except NoTrace as failure:
-        raise BenchFailed(str(failure)) from None
+        raise ProgramFailed(str(failure)) from None
     if code != 0:
-        raise BenchFailed(f"{subject.case} ended with {code} while it was recorded")
+        raise ProgramFailed(f"{subject.case} ended with {code} while it was recorded")
     found[-1].rename(trace)
     for other in found[:-1]:
         other.unlink()

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from perdure.axes import finish
 from perdure.bench.facts import Fact
-from perdure.bench.plot import BLUE, GREY, ORANGE
+from perdure.figures import COLOURS, GREY, finish
 from perdure.sim.plot import fit_scale
 
-_COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7")
 _MIB = 1 << 20
 _PROGRAMS = ("cg", "mg", "sp", "hpl")
 
@@ -46,7 +44,7 @@ def _finish(axis, title: str, x_label: str, y_label: str) -> None:
 
 def _draw_policies(axis, program: str, facts: list[Fact]) -> None:
     values = []
-    for policy, colour in zip(("lru", "mram_fixed", "low_power"), _COLOURS):
+    for policy, colour in zip(("lru", "mram_fixed", "low_power"), COLOURS):
         row = [f for f in facts
                if f.metric == "policy_time_s" and f.case == f"{program}-{policy}"]
         values += [fact.value for fact in row]
@@ -57,7 +55,7 @@ def _draw_policies(axis, program: str, facts: list[Fact]) -> None:
 
 
 def _draw_locality(axis, facts: list[Fact]) -> None:
-    for program, colour in zip(_PROGRAMS, _COLOURS):
+    for program, colour in zip(_PROGRAMS, COLOURS):
         for fact in facts:
             if (fact.metric, fact.case) == ("hot_share", program):
                 curve = json.loads(fact.more["curve"])
@@ -71,7 +69,7 @@ def _draw_sweep(axis, program: str, facts: list[Fact], value, label: str) -> Non
     for fact in facts:
         if (fact.metric, fact.case) == ("sweep_energy_j", program):
             rows.setdefault(fact.more["mram_bytes"], []).append(fact)
-    for (size, row), colour in zip(rows.items(), _COLOURS):
+    for (size, row), colour in zip(rows.items(), COLOURS):
         name = f"{size / _MIB:.3g} MiB MRAM" if size else "no MRAM"
         axis.plot([f.more["total_bytes"] / _MIB for f in row], [value(f) for f in row],
                   color=colour, label=name)

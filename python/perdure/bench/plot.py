@@ -6,9 +6,8 @@ import textwrap
 from pathlib import Path
 
 from perdure.bench.facts import Fact, number_text
+from perdure.figures import BLUE, GREY, ORANGE
 
-# Okabe and Ito's colours, told apart with every kind of colour vision.
-BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#555555"
 _LEGEND = "bars: medians; grey: quartiles; dashed: target; orange: target missed"
 _TITLE_COLUMNS = 75
 _PANEL_WIDTH, _BAR_HEIGHT, _PANEL_MARGIN = 7.0, 0.32, 1.0  # inches

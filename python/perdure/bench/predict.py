@@ -24,13 +24,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from perdure.bench.facts import Fact
-from perdure.bench.programs import BenchFailed
-from perdure.bench.progress import progress
-from perdure.bench.solver import Program, find_programs, pool_directory
+from perdure.bench.solver import pool_directory
 from perdure.cache.calibrate import NotCalibrated, calibrate, recorded
 from perdure.cache.predict import Machine, Target, by_file, predict
 from perdure.cache.preload import NoLibrary
 from perdure.cache.record import NoRecord, Run, read_records
+from perdure.programs import Program, ProgramFailed, find_programs
+from perdure.progress import progress
 
 SUMMARY = "predicted time of I/O with the cache, over the measured one"
 _SEED = 41
@@ -57,7 +57,7 @@ def _cases(quick: bool) -> dict[str, tuple[str, int, list]]:
 
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over the facts. Raises BenchFailed."""
+    """Hands over the facts. Raises ProgramFailed."""
     cases, rounds = _cases(quick), 3 if quick else 9
     disk = Path(os.environ.get("PERDURE_BENCH_DISK") or Path.home() / ".cache" / "perdure-bench")
     disk.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
                     times[name].append(_round(cases[name], machine, disk, pool))
                     advance()
         except (NotCalibrated, NoLibrary, NoRecord, subprocess.TimeoutExpired) as failed:
-            raise BenchFailed(str(failed)) from None
+            raise ProgramFailed(str(failed)) from None
     for name, rounds_of_case in times.items():
         for fact in facts_of(name, rounds_of_case):
             each(fact)
@@ -87,7 +87,7 @@ def _round(
     stock = _recorded(program, ranks, words, disk, None)
     cached = _recorded(program, ranks, words, disk, f"pool={pool}")
     if not all(use.cached for use in cached.files):
-        raise BenchFailed(f"{stem}: not all files were cached; build the library anew")
+        raise ProgramFailed(f"{stem}: not all files were cached; build the library anew")
     rate = machine.write_back_bytes_per_s
     told = by_file(predict(use, machine, Target(), rate) for use in stock.files)
     return (

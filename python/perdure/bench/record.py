@@ -21,8 +21,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from perdure.bench.facts import Fact
-from perdure.bench.programs import BenchFailed, find_program
-from perdure.bench.progress import progress
+from perdure.programs import ProgramFailed, find_program
+from perdure.progress import progress
 
 SUMMARY = "time of a program that is recorded, over the same without"
 _TARGET = 4.0
@@ -37,10 +37,10 @@ Times = dict[str, list[tuple[float, ...]]]
 
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over the facts. Raises BenchFailed."""
+    """Hands over the facts. Raises ProgramFailed."""
     source = Path(__file__).resolve().parents[3] / "bench/record.c"
     if not source.exists():
-        raise BenchFailed(f"{source} is not there: this benchmark needs a clone")
+        raise ProgramFailed(f"{source} is not there: this benchmark needs a clone")
     rounds, iterations = (3, 5) if quick else (9, 25)
     with tempfile.TemporaryDirectory(prefix="perdure-bench-") as folder:
         cases = _build(source, Path(folder))
@@ -81,7 +81,7 @@ def _build(source: Path, folder: Path) -> dict[str, tuple[Path, str | None]]:
             command = [find_program(wrapper, "trace/bin"), *words, "-O2", source, "-o", program]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0:
-                raise BenchFailed(f"{wrapper}: {done.stderr.strip()}")
+                raise ProgramFailed(f"{wrapper}: {done.stderr.strip()}")
             cases[name] = (program, "" if words else None)
     if "record" in cases:
         cases["record-inline"] = (cases["record"][0], ",helper=off")
@@ -97,5 +97,5 @@ def _run(program: Path, iterations: int, folder: Path, options: str | None) -> t
         environment["PERDURE_TRACE"] = str(folder / "record.ptrace") + options
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise BenchFailed(f"{program.name} ended with {done.returncode}: {done.stderr.strip()}")
+        raise ProgramFailed(f"{program.name} ended with {done.returncode}: {done.stderr.strip()}")
     return tuple(float(word) for word in done.stdout.split())

@@ -8,9 +8,9 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.bench.programs import BenchFailed
 from perdure.bench.shared_memory import SharedMemoryWatch
-from perdure.bench.solver import OPEN_MPI, Solver, last_report
+from perdure.bench.solver import Solver, last_report
+from perdure.programs import OPEN_MPI, ProgramFailed
 from perdure.run.attempt import Attempt, Limits
 from perdure.run.job import JobRequest, run_job
 from perdure.run.live import Live
@@ -58,7 +58,7 @@ class Ran:
 
     @property
     def report(self) -> dict:
-        """The job's; raises BenchFailed if it made none."""
+        """The job's; raises ProgramFailed if it made none."""
         return last_report(self.printed)
 
 
@@ -90,7 +90,7 @@ def _run(job: Job, rehearsal: Rehearsal | None, restart: bool, pool: Path, ran: 
         output.seek(0)
         ran.printed = output.read()
     if result.attempts and result.attempts[-1].stopped_by is not None:
-        raise BenchFailed("interrupted")
+        raise ProgramFailed("interrupted")
     # A rank that was sent the signal when its job had done all but ending was not killed.
     if result.rehearsal_happened and not result.attempts[0].succeeded:
         ran.killed.append(rehearsal)

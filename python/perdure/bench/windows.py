@@ -35,18 +35,11 @@ from pathlib import Path
 
 from perdure.bench.facts import Fact
 from perdure.bench.hpccg import PARTS, Part
-from perdure.bench.programs import BenchFailed
-from perdure.bench.progress import progress
-from perdure.bench.solver import (
-    OPEN_MPI,
-    Program,
-    find_programs,
-    huge_page_directory,
-    last_report,
-    pool_directory,
-)
+from perdure.bench.solver import huge_page_directory, last_report, pool_directory
 from perdure.bench.windows_fence import fence_facts, fence_runs
 from perdure.bench.windows_plot import draw  # noqa: F401  `perdure bench --plot` takes it from here
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs
+from perdure.progress import progress
 from perdure.run.attempt import attempt_environment
 
 SUMMARY = "cost of MPI windows that survive"
@@ -142,7 +135,7 @@ class Pagerank:
                 fact = json.loads(line)
                 facts[fact["metric"]] = fact
         if "loop_s" not in facts:
-            raise BenchFailed(f"pagerank did not report; it printed: {printed[-300:].strip()}")
+            raise ProgramFailed(f"pagerank did not report; it printed: {printed[-300:].strip()}")
 
         def value(metric: str) -> float:
             return facts[metric]["value"] if metric in facts else 0.0
@@ -168,7 +161,7 @@ def find_web_graph() -> Path | None:
 
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over the facts. Raises BenchFailed."""
+    """Hands over the facts. Raises ProgramFailed."""
     size = QUICK if quick else FULL
     applications = [
         Hpccg(find_programs("hpccg")[0], size),
@@ -255,10 +248,10 @@ class Bench:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise BenchFailed(f"{self.application.name}: not done after {_LIMIT_S} s") from None
+            raise ProgramFailed(f"{self.application.name}: not done after {_LIMIT_S} s") from None
         if done.returncode != 0:
             failed = f"{self.application.name}, {protection}: {done.returncode}"
-            raise BenchFailed(f"{failed}: {done.stderr[-300:]}")
+            raise ProgramFailed(f"{failed}: {done.stderr[-300:]}")
         return self.application.outcome(done.stdout)
 
     def _forget(self) -> None:

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from perdure.bench.facts import Fact, read_facts
-from perdure.bench.programs import BenchFailed
-from perdure.bench.solver import OPEN_MPI, Program, find_programs
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs
 
 _SIZES = (4096, 1 << 20, 16 << 20)
 _RANKS = (1, 2, 4, 8, 16)
@@ -36,7 +35,7 @@ def fence_runs(quick: bool) -> int:
 
 
 def fence_facts(quick: bool, pools: Path, advance: Callable[[], None]) -> Iterator[Fact]:
-    """Facts by mode, size and ranks. Raises BenchFailed."""
+    """Facts by mode, size and ranks. Raises ProgramFailed."""
     found = find_programs("bench_window_fence", "bench")
     programs = {program.flavour: program for program in found}
     for mode, size, ranks in _settings(quick):
@@ -61,9 +60,9 @@ def _run(program: Program, mode: str, size: int, ranks: int, pool: Path) -> Iter
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise BenchFailed(f"window_fence on {ranks} ranks: not done after {_LIMIT_S} s") from None
+        raise ProgramFailed(f"window_fence on {ranks} ranks: not done after {_LIMIT_S} s") from None
     finally:
         shutil.rmtree(pool, ignore_errors=True)
     if done.returncode != 0:
-        raise BenchFailed(f"window_fence on {ranks} ranks: {done.stderr[-300:]}")
+        raise ProgramFailed(f"window_fence on {ranks} ranks: {done.stderr[-300:]}")
     yield from read_facts(done.stdout.splitlines())

@@ -23,8 +23,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from perdure.bench.facts import Fact
-from perdure.bench.programs import BenchFailed, build_trees
-from perdure.bench.solver import OPEN_MPI, Program, find_programs, pool_directory
+from perdure.bench.solver import pool_directory
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, build_trees, find_programs
 
 _PUT = "put 8 B, flush"
 _MODES = ("copy", "log", "twin", "flush")
@@ -35,7 +35,7 @@ PERSISTENT_TARGET = 1.1
 
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over the facts of every flavour. Raises BenchFailed."""
+    """Hands over the facts of every flavour. Raises ProgramFailed."""
     rounds, batches = (3, 60) if quick else (9, 200)
     for program in _programs():
         with pool_directory() as pools:
@@ -58,7 +58,7 @@ def _library(flavour: str) -> Path:
         for path in (tree / "src/capi" / name, tree.parent.parent / "lib" / name):
             if path.exists():
                 return path
-    raise BenchFailed(f"there is no {name}; build it first")
+    raise ProgramFailed(f"there is no {name}; build it first")
 
 
 class _Runner:
@@ -99,11 +99,11 @@ class _Runner:
                 env={**os.environ, **OPEN_MPI, "OMPI_MCA_mpi_yield_when_idle": "0"},
             )
         except subprocess.TimeoutExpired:
-            raise BenchFailed(f"window_operations, {variant}: over {_LIMIT_S} s") from None
+            raise ProgramFailed(f"window_operations, {variant}: over {_LIMIT_S} s") from None
         finally:
             shutil.rmtree(self._pools / "pool", ignore_errors=True)
         if done.returncode != 0:
-            raise BenchFailed(f"window_operations, {variant}: {done.stderr[-300:]}")
+            raise ProgramFailed(f"window_operations, {variant}: {done.stderr[-300:]}")
         return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from perdure.bench.facts import Fact, number_text
-from perdure.bench.hpccg_plot import COLOURS, GREY, draw_sweep, finish
+from perdure.bench.hpccg_plot import COLOURS, OVER_NONE, draw_sweep
+from perdure.figures import BLUE, GREY, ORANGE, finish
 
 APPLICATIONS = ("hpccg", "pagerank")
 
@@ -47,7 +48,7 @@ def _draw_bars(axis, facts: list[Fact]) -> None:
     axis.set_ylim(min([0.9, *(fact.low - 0.02 for fact in shown)]), highest * 1.06)
     for place, fact in enumerate(shown):
         missed = fact.holds is False
-        axis.bar(place, fact.value, color="#E69F00" if missed else "#0072B2", width=0.62)
+        axis.bar(place, fact.value, color=ORANGE if missed else BLUE, width=0.62)
         axis.plot([place, place], [fact.low, fact.high], color=GREY, linewidth=1.5)
         inside = min(max(fact.value, fact.high), axis.get_ylim()[1] * 0.985)
         text = number_text(fact.value) + ("\nmissed" if missed else "")
@@ -67,7 +68,7 @@ def _draw_bars(axis, facts: list[Fact]) -> None:
     axis.axhline(1, color=GREY, linewidth=0.8)
     names = [fact.case.split("-", 1)[1] for fact in shown]
     axis.set_xticks(range(len(shown)), names, fontsize=8)
-    finish(axis)
+    finish(axis, y_label=OVER_NONE)
 
 
 def _draw_fences(row, facts: list[Fact]) -> None:
@@ -93,7 +94,7 @@ def _draw_fences(row, facts: list[Fact]) -> None:
         axis.set_xlabel("ranks, on 2 cores" if max(ticks) > 2 else "ranks", fontsize=9)
         axis.set_title(f"a fence that commits {_size_text(size)} a rank", fontsize=9)
         axis.legend(fontsize=7, frameon=False)
-        finish(axis, "microseconds")
+        finish(axis, y_label="microseconds")
 
 
 def _size_text(size: int) -> str:

@@ -11,11 +11,11 @@ import typer
 from rich.console import Console
 
 from perdure.bench.hpccg import Size
-from perdure.bench.programs import BenchFailed
-from perdure.bench.progress import progress
 from perdure.bench.solver import find_solvers, huge_page_directory, pool_directory
 from perdure.demo.costs import CASES, costs_table, measure_costs, runs_of
 from perdure.demo.killing import KILLING_RUNS, Killing, kill_and_restart
+from perdure.programs import ProgramFailed
+from perdure.progress import progress
 from perdure.units import seconds_text
 
 _CLONE = Path(__file__).resolve().parents[3]
@@ -47,7 +47,7 @@ def demo(
     size = Size(edge, max(4, iterations // 4), rounds, False)
     try:
         killing, costs = _run(size, iterations, protect)
-    except BenchFailed as failure:
+    except ProgramFailed as failure:
         typer.echo(f"perdure demo: {failure}", err=True)
         raise typer.Exit(1) from None
     print(f"\nall of it took {seconds_text(time.monotonic() - began)}")

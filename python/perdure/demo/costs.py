@@ -48,7 +48,7 @@ def runs_of(size: hpccg.Size) -> int:
 def measure_costs(
     solver: Solver, size: hpccg.Size, pools: Path, advance: Callable[[], None]
 ) -> list[Cost]:
-    """Runs every case once a round, each restarted once. Raises BenchFailed."""
+    """Runs every case once a round, each restarted once. Raises ProgramFailed."""
     rounds = hpccg.Bench(solver, size, pools, advance).run_rounds(CASES)
     return [_cost(case.name, rounds) for case in CASES]
 

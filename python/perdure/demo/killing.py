@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.bench.programs import BenchFailed
-from perdure.bench.solver import OPEN_MPI, Solver, last_report
+from perdure.bench.solver import Solver, last_report
+from perdure.programs import OPEN_MPI, ProgramFailed
 from perdure.run.attempt import Limits
 from perdure.run.job import JobRequest, JobResult, run_job
 from perdure.run.live import Live
@@ -51,7 +51,7 @@ def kill_and_restart(
     pools: Path,
     advance: Callable[[], None],
 ) -> Killing:
-    """Runs both jobs and tells them as they go. Raises BenchFailed."""
+    """Runs both jobs and tells them as they go. Raises ProgramFailed."""
     setting = f"{RANKS} ranks of {edge} x {edge} x {edge} points, {iterations} iterations"
     setting = f"hpccg ({solver.flavour}), {setting}, protection {protect}"
     print(setting, flush=True)
@@ -68,7 +68,7 @@ def kill_and_restart(
     print(f"  SIGKILL      to {rehearsal}", flush=True)
     killed, resumed = run("killed", rehearsal)
     if not killed.rehearsal_happened or len(killed.attempts) != 2:
-        raise BenchFailed("the rank was not killed")
+        raise ProgramFailed("the rank was not killed")
     first, second = killed.attempts
     killing = Killing(
         setting=setting,
@@ -96,7 +96,7 @@ def _tell(killing: Killing) -> None:
 
 
 def _run(command: list[str], rehearsal: Rehearsal | None) -> tuple[JobResult, dict]:
-    """Runs the job; raises BenchFailed, with what it printed, if it does not end well."""
+    """Runs the job; raises ProgramFailed, with what it printed, if it does not end well."""
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         restarts = 0 if rehearsal is None else 1
         request = JobRequest(command, restarts, rehearsal, _LIMITS, OPEN_MPI, output)
@@ -104,5 +104,5 @@ def _run(command: list[str], rehearsal: Rehearsal | None) -> tuple[JobResult, di
         output.seek(0)
         printed = output.read()
     if result.exit_code != 0:
-        raise BenchFailed(f"hpccg ended with {result.exit_code}:\n{printed[-1000:]}")
+        raise ProgramFailed(f"hpccg ended with {result.exit_code}:\n{printed[-1000:]}")
     return result, last_report(printed)

@@ -6,11 +6,10 @@ from pathlib import Path
 
 from perdure.demo.costs import Cost, overhead_text
 from perdure.demo.killing import RANKS, Killing
+from perdure.figures import BLUE, GREEN, GREY, ORANGE, RED, SILVER
 from perdure.units import seconds_text
 
-# Okabe and Ito's colours, told apart with every kind of colour vision.
-_BLUE, _GREEN, _RED, _GREY = "#0072B2", "#009E73", "#D55E00", "#555555"
-_COLOURS = {"disk": "#999999", "copy": _BLUE, "twin": _GREEN, "log": "#E69F00"}
+_COLOURS = {"disk": SILVER, "copy": BLUE, "twin": GREEN, "log": ORANGE}
 _RATIO_SHOWN = 3.0  # a longer bar leaves the picture, and says its value
 
 
@@ -24,12 +23,12 @@ def draw(killing: Killing, costs: list[Cost], file: Path) -> None:
     verdict = killing.verdict[0].upper() + killing.verdict[1:]
     title = f"A rank was killed in a commit. The job went on. {verdict}."
     figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold",
-                    color="black" if killing.equal else _RED)  # fmt: skip
+                    color="black" if killing.equal else RED)  # fmt: skip
     note = (
         "A demonstration on a small grid; the figures to quote are those of `perdure bench hpccg`. "
         "Bars: medians; lines: quartiles. Pools in memory, files on a disk."
     )
-    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=_GREY)
+    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
     above, below = figure.subfigures(2, 1, height_ratios=(1, 1.35), hspace=0.04)
     _draw_job(above.subplots(), killing)
     ratios, commits, restarts = below.subplots(1, 3)
@@ -47,18 +46,18 @@ def _draw_job(axis, killing: Killing) -> None:
     second_began_s = killing.seconds - second_s
     inside = {"va": "center", "ha": "left", "fontsize": 8.5, "color": "white"}
     pad = killing.seconds * 0.006
-    axis.barh(0, killing.undisturbed_s, color=_GREY, height=0.5)
+    axis.barh(0, killing.undisturbed_s, color=GREY, height=0.5)
     axis.text(pad, 0, f"undisturbed, {seconds_text(killing.undisturbed_s)}", **inside)
-    axis.barh(1, first_s, color=_BLUE, height=0.5)
+    axis.barh(1, first_s, color=BLUE, height=0.5)
     axis.text(pad, 1, f"first attempt, {seconds_text(first_s)}", **inside)
-    axis.barh(1, second_s, left=second_began_s, color=_GREEN, height=0.5)
+    axis.barh(1, second_s, left=second_began_s, color=GREEN, height=0.5)
     restarted = f"restarted from version {killing.restored}, restored in "
     restarted += seconds_text(killing.restart_s)
     axis.text(second_began_s + pad * 2.5, 1, restarted, **inside)
-    axis.plot([first_s], [1], marker="X", color=_RED, markersize=15, markeredgecolor="white")
+    axis.plot([first_s], [1], marker="X", color=RED, markersize=15, markeredgecolor="white")
     told = f"SIGKILL to {killing.rehearsal};\nversion {killing.committed} was committed"
     axis.annotate(told, (first_s, 1.25), (0, 4), textcoords="offset points", ha="center",
-                  va="bottom", fontsize=8.5, color=_RED)  # fmt: skip
+                  va="bottom", fontsize=8.5, color=RED)  # fmt: skip
     ends = (killing.undisturbed_s, killing.seconds)
     for row, (end, answer) in enumerate(zip(ends, killing.answers)):
         axis.text(end + pad, row, f"answer {answer}", va="center", fontsize=9, family="monospace")
@@ -81,7 +80,7 @@ def _draw_ratios(axis, costs: list[Cost]) -> None:
         axis.annotate(text, (place, top if over else cost.high), (0, -16 if over else 3),
                       textcoords="offset points", ha="center", fontsize=9,
                       bbox=inside if over else None)  # fmt: skip
-    axis.axhline(1, color=_GREY, linewidth=0.9)
+    axis.axhline(1, color=GREY, linewidth=0.9)
     axis.set_ylim(0, top)
     axis.set_title(f"an iteration, over one without protection; {RANKS} ranks", fontsize=9,
                    loc="left")  # fmt: skip

@@ -6,8 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from perdure.axes import finish
-from perdure.bench.plot import BLUE, GREY, ORANGE
+from perdure.figures import BLUE, GREY, ORANGE, finish
 from perdure.files import save_figure
 from perdure.screen import drawn
 from perdure.sim.locality import Concentration

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from perdure.axes import finish
-from perdure.bench.plot import BLUE, GREY, ORANGE
 from perdure.energy.formulas import levels, model, renewal
 from perdure.energy.plan.planning import Plan
+from perdure.figures import BLUE, GREY, ORANGE, finish
 from perdure.files import save_figure
 from perdure.screen import drawn
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,6 +36,7 @@ from perdure.energy.profile.profiling import (
 )
 from perdure.energy.quantities import Wrong, parse_size
 from perdure.files import write_text
+from perdure.progress import progress
 from perdure.screen import console, say
 from perdure.tables import table
 
@@ -74,17 +73,6 @@ def parse_ops(text: str) -> tuple[str, ...]:
     if not wanted or any(word not in OPERATIONS for word in wanted):
         raise Wrong(f"'{text}' is none of read, write and read,write")
     return tuple(op for op in OPERATIONS if op in wanted)
-
-
-@contextmanager
-def _bar(title: str, total: int, quiet: bool) -> Iterator[Callable[..., None]]:
-    from perdure.bench.progress import progress
-
-    if quiet:
-        yield lambda *_: None
-        return
-    with progress(title, total) as advance:
-        yield advance
 
 
 def _confirm(target: Target, wish: Wish, yes: bool) -> None:
@@ -172,7 +160,7 @@ def _measure(core: Any, target: Target, wish: Wish, policies: list[dict], file: 
     if store.samples:
         warn(f"goes on after {len(store.samples)} samples of {store.file}")
     try:
-        with target, _bar("measuring", count_samples(wish, clocks), False) as advance:
+        with target, progress("measuring", count_samples(wish, clocks)) as advance:
             document = make_profile(target, total, wish, clocks, policies, store, advance)
     except KeyboardInterrupt:
         say(f"perdure: stopped after {len(store.samples)} samples; the same command goes on",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from perdure.axes import finish
-from perdure.bench.plot import GREY
+from perdure.figures import GREY, finish
 from perdure.files import save_figure
 from perdure.screen import drawn
 

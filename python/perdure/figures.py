@@ -1,6 +1,12 @@
-"""What the axes of all pictures have in common."""
+"""What all pictures have in common: their colours and their axes."""
 
 from __future__ import annotations
+
+# Okabe and Ito's colours, told apart with every kind of colour vision.
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
+RED, SKY, YELLOW = "#D55E00", "#56B4E9", "#F0E442"
+COLOURS = (BLUE, ORANGE, GREEN, PINK, RED, SKY, "#000000")  # of lines that have no own
+GREY, SILVER = "#555555", "#999999"
 
 
 def finish(axis, x_label: str | None = None, y_label: str | None = None) -> None:
