@@ -10,7 +10,7 @@ from decimal import Decimal, getcontext
 import numpy as np
 import pytest
 from conftest import ROOT
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as draw
 from perdure.energy import reference
 from perdure.energy.formulas import levels, model, monte_carlo, renewal
@@ -327,8 +327,10 @@ def test_nested_blocks_solve_the_linear_system(between, costs, work_s):
     system = levels.System(made, 30.0, 400.0, 90.0)
     every = tuple(int(np.prod(between[:i])) for i in range(len(made)))
     one, other = (solve(system, every, work_s) for solve in (levels.expected, levels.solved))
-    # The dense system loses digits where hardly any pattern is passed without a failure.
-    close = 1e-9 * max(1.0, other.time_per_work / 1e3)
+    # The dense system loses digits where hardly any pattern is passed without a failure, and at
+    # last all of them: its time may be negative.
+    assume(one.time_per_work < 1e9)
+    close = 1e-9 * max(1.0, one.time_per_work / 1e3)
     assert one.time_per_work == pytest.approx(other.time_per_work, rel=close)
     assert one.epe_W == pytest.approx(other.epe_W, rel=close)
     assert one.checkpoints_per_work_s == pytest.approx(other.checkpoints_per_work_s, rel=close)
