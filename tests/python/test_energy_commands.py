@@ -293,9 +293,9 @@ def test_what_cannot_be_planned_with_is_refused_with_a_remedy(perdure, words, sa
         ({"schema": 2}, "newer than 1"), ({"kind": "x"}, "kind is 'x'"),
         ({"interval_s": -1}, "interval_s is -1"), ({"inputs": None}, "cut short"),
         ({"levels": []}, "0 levels"), ({"objective": "fun"}, "objective is 'fun'"),
-        ({"choice": [{}]}, "damaged"), ({"schedule": {}}, "has no works_s"),
-        ({"schedule": {"works_s": [9.0]}}, "time_per_work is None"),
-        ({"levels": [{"every": 1.5}]}, "every is 1.5; it must be a whole number"),
+        ({"choice": [{}]}, "damaged"), ({"schedule": {}}, "schedule.works_s is None"),
+        ({"schedule": {"works_s": [9.0]}}, "schedule.expected is None"),
+        ({"levels": [{"every": 1.5}]}, "level 0.every is 1.5; it must be a whole number"),
     ],
 )
 def test_bad_plans_are_refused_with_a_remedy(perdure, change, said):

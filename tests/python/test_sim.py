@@ -23,10 +23,11 @@ from typer.testing import CliRunner
 from perdure import _core
 from perdure.bench import memsim
 from perdure.cli import command_line
-from perdure.sim.machine import Options, Watch, devices_named
+from perdure.sim.machine import Options, devices_named
 from perdure.sim.optimise import local_minima
 from perdure.sim.quantities import joules_text, mib_text, parse_budget, parse_bytes
 from perdure.sim.sweep import run_once
+from perdure.watching import Watch
 
 MIB = 1 << 20
 PAGE = 4096

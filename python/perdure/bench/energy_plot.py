@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perdure.bench.facts import Fact
-from perdure.energy.plan.plots import figure_of
-from perdure.figures import BLUE, ORANGE, finish
+from perdure.figures import BLUE, ORANGE, figure_of, finish
 
 _STRATEGIES = (("performance", ORANGE), ("profile lookup", BLUE))
 _DEVICES = ("SSD", "ioDrive")

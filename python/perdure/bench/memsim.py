@@ -46,10 +46,11 @@ from perdure.core import load_core
 from perdure.programs import ProgramFailed, find_program, run_lines
 from perdure.progress import progress
 from perdure.sim.locality import concentration_of
-from perdure.sim.machine import DEFAULT_PRESET, Options, devices_named, watching
+from perdure.sim.machine import DEFAULT_PRESET, Options, devices_named
 from perdure.sim.optimise import Optimum, local_minima, optimise
 from perdure.sim.sweep import Point, Study
 from perdure.trace.record import NoTrace, run_recorded
+from perdure.watching import watching
 
 SUMMARY = "time and energy of programs on memory that does not exist"
 MIB = 1 << 20

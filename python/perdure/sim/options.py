@@ -12,8 +12,9 @@ import typer
 
 from perdure.core import load_core
 from perdure.screen import say
-from perdure.sim.machine import DEFAULT_PRESET, Options, Stopped, devices_named
+from perdure.sim.machine import DEFAULT_PRESET, Options, devices_named
 from perdure.sim.quantities import parse_budget, parse_bytes, parse_options
+from perdure.watching import Stopped
 
 INTERRUPTED = 130
 TABLE_COLUMNS = 200  # where stdout is no terminal

@@ -17,13 +17,14 @@ from perdure.core import load_core
 from perdure.files import write_text
 from perdure.screen import plain
 from perdure.sim.locality import Concentration, concentration_of
-from perdure.sim.machine import Options, Watch
+from perdure.sim.machine import Options
 from perdure.sim.optimise import Optimum, optimise
 from perdure.sim.plot import draw_capacities, draw_locality, draw_policies
 from perdure.sim.quantities import joules_text, mib_text
 from perdure.sim.sweep import KnownPoint, Point, Study, known_points, run_once
 from perdure.trace.summary import cache_text, summary_json
 from perdure.units import seconds_text
+from perdure.watching import Watch
 
 POLICY = "low_power"
 _POLICIES = ("lru", "mram_fixed", POLICY)

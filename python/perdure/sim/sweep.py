@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure.core import load_core
-from perdure.sim.machine import Options, Stopped, Watch
+from perdure.sim.machine import Options
+from perdure.watching import Stopped, Watch
 
 CURVE_POLICIES = ("lru", "mram_fixed", "low_power")
 

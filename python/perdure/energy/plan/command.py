@@ -7,8 +7,9 @@ import json
 from rich.console import Console
 
 from perdure.energy import quantities as q
+from perdure.energy.documents import write_document
 from perdure.energy.output import refusing, warn, watts_text
-from perdure.energy.plan.file import document_of, write_plan
+from perdure.energy.plan.file import document_of
 from perdure.energy.plan.options import (
     FailureOptions,
     GoalOptions,
@@ -58,7 +59,7 @@ def plan(
         for note in dict.fromkeys(request.warnings):
             warn(note)
         if output.output is not None:
-            write_plan(document, output.output)
+            write_document(document, output.output)
         _draw(made, output)
         if output.as_json:
             print(json.dumps(document, indent=2, allow_nan=False))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
+from perdure.energy.documents import Part, read_document
 from perdure.energy.formulas.levels import Level, System, check_every
 from perdure.energy.formulas.model import Machine
 from perdure.energy.formulas.renewal import Renewal
@@ -14,9 +14,8 @@ from perdure.energy.laws import law_of_document
 from perdure.energy.laws.law import Law
 from perdure.energy.plan.planning import Plan
 from perdure.energy.plan.settings import FORMULAS, OBJECTIVES, Candidate, Choice, Outcome
-from perdure.energy.profile.file import Setting, check_kind, read_document
-from perdure.energy.quantities import Wrong, is_number
-from perdure.files import write_text
+from perdure.energy.profile.file import Setting
+from perdure.energy.quantities import Wrong
 
 SCHEMA = 1
 KIND = "perdure-energy-plan"
@@ -169,14 +168,6 @@ def _level_inputs(plan: Plan, index: int) -> dict:
     }
 
 
-def write_plan(document: dict, file: Path) -> None:
-    """Writes a plan whole or not at all. Raises Wrong."""
-    try:
-        write_text(file, json.dumps(document, indent=1, allow_nan=False) + "\n")
-    except OSError as failure:
-        raise Wrong(f"{file}: not written: {failure.strerror or failure}") from None
-
-
 @dataclass(frozen=True)
 class Costs:
     """What a unit of work is expected to cost; None where a power is not known."""
@@ -211,63 +202,27 @@ class ReadPlan:
     known: bool
 
 
-class _Object:
-    """A JSON object of a plan. What is asked of it is there and right, or Wrong names it."""
-
-    def __init__(self, source: str, values: object) -> None:
-        self._source = source
-        self._values = values if isinstance(values, dict) else {}
-
-    def number(self, key: str, least: float = 0.0) -> float:
-        """A number that is there."""
-        found = self._values.get(key)
-        if not is_number(found) or found < least:
-            raise Wrong(f"{self._source}: {key} is {found!r}; it must be a number, at least "
-                        f"{least:g}")
-        return float(found)
-
-    def maybe(self, key: str, least: float = 0.0) -> float | None:
-        """A number, or None where it is null or not there."""
-        return None if self._values.get(key) is None else self.number(key, least)
-
-    def rate(self) -> float:
-        """Failures a second."""
-        return self.number("rate_per_s", 1e-300)
-
-    def whole(self, key: str) -> int:
-        """A whole number, at least 1."""
-        found = self.number(key, 1)
-        if found != int(found):
-            raise Wrong(f"{self._source}: {key} is {found:g}; it must be a whole number")
-        return int(found)
-
-    def word(self, key: str, known: tuple[str, ...]) -> str:
-        """One of several words."""
-        found = self._values.get(key)
-        if found not in known:
-            raise Wrong(f"{self._source}: {key} is {found!r}, none of {', '.join(known)}")
-        return str(found)
-
-
 def read_plan(file: Path) -> ReadPlan:
     """The plan in a file. Raises Wrong with file, place and remedy."""
     source = str(file)
     document = read_document(file, "plan")
-    check_kind(document, source, KIND, SCHEMA)
-    inputs, expected = (document.get(key) for key in ("inputs", "expected"))
-    used = document.get("levels")
+    whole = Part(f"{source}: ", document)
+    whole.check_kind(KIND, SCHEMA)
+    used, inputs, expected = (document.get(key) for key in ("levels", "inputs", "expected"))
     given = inputs.get("levels") if isinstance(inputs, dict) else None
-    if not isinstance(inputs, dict) or not isinstance(expected, dict) or not isinstance(
-        used, list
-    ) or not isinstance(given, list):
+    if not isinstance(expected, dict) or not isinstance(used, list) or not isinstance(given, list):
         raise Wrong(f"{source}: no inputs, levels or expected; the plan is cut short: plan again")
     if not used or len(used) != len(given):
         raise Wrong(f"{source}: {len(used)} levels, but inputs of {len(given)}")
-    whole = _Object(source, document)
-    every = tuple(_Object(source, each).whole("every") for each in used)
+    every = tuple(Part(f"{source}: level {i}.", each).whole("every")
+                  for i, each in enumerate(used))
     check_every(every, len(every))
-    costs = _Object(source, inputs)
-    system, known = _system(source, costs, given)
+    costs = whole.part("inputs")
+    levels = [Part(f"{costs.place}level {i}.", each) for i, each in enumerate(given)]
+    watts = [costs.maybe("compute_W"), *(level.maybe(key) for level in levels
+                                         for key in ("write_W", "read_W"))]
+    known, rate = None not in watts, costs.number("rate_per_s", 1e-300)
+    system = _system(costs, levels, rate, known)
     return ReadPlan(
         document=document,
         source=source,
@@ -277,40 +232,34 @@ def read_plan(file: Path) -> ReadPlan:
         every=every,
         system=system,
         machine=_machine(costs, system, known),
-        law=law_of_document(inputs.get("law"), 1 / costs.rate(), f"{source}: law"),
-        expected=_costs(source, expected),
-        schedule=_schedule(source, document.get("schedule")),
+        law=law_of_document(costs.values.get("law"), 1 / rate, f"{source}: law"),
+        expected=_costs(whole.part("expected")),
+        schedule=_schedule(whole.part("schedule")) if whole.has("schedule") else None,
         known=known,
     )
 
 
-def _system(source: str, costs: _Object, given: list) -> tuple[System, bool]:
-    """The levels with their rates, and whether all powers are known; where not, all are 1."""
-    rate = costs.rate()
-    levels, watts = [], [costs.maybe("compute_W")]
-    for each in given:
-        level = _Object(source, each)
-        own = [level.maybe(key) for key in ("write_W", "read_W")]
-        watts += own
-        name = each.get("name") if isinstance(each, dict) else None
-        write_W, read_W = (1.0 if None in own else watt for watt in own)
-        levels.append(Level(str(name), rate * level.number("share"),
-                            level.number("write_s", 1e-12), level.number("read_s"),
-                            write_W or 0.0, read_W or 0.0))
-    compute_W, known = watts[0], None not in watts
-    down_W = costs.maybe("down_W")
-    if compute_W is None or not known:
-        compute_W = down_W = 1.0
-    system = System(tuple(levels), costs.number("downtime_s"), compute_W,
-                    compute_W if down_W is None else down_W)
-    return system, known
+def _system(costs: Part, levels: list[Part], rate: float, known: bool) -> System:
+    """The levels with their rates. Where a power is not known all are 1."""
+
+    def watts(part: Part, key: str) -> float:
+        return part.number(key) if known else 1.0
+
+    made = tuple(
+        Level(str(level.values.get("name")), rate * level.number("share"),
+              level.number("write_s", 1e-12), level.number("read_s"),
+              watts(level, "write_W"), watts(level, "read_W"))
+        for level in levels
+    )
+    down = "down_W" if costs.has("down_W") else "compute_W"
+    return System(made, costs.number("downtime_s"), watts(costs, "compute_W"), watts(costs, down))
 
 
-def _machine(costs: _Object, system: System, known: bool) -> Machine:
+def _machine(costs: Part, system: System, known: bool) -> Machine:
     """What one interval costs on the first level."""
     first, overhead_s = system.levels[0], costs.maybe("overhead_s")
     return Machine(
-        rate_per_s=costs.rate(),
+        rate_per_s=costs.number("rate_per_s", 1e-300),
         write_s=first.write_s if overhead_s is None else min(overhead_s, first.write_s),
         read_s=first.read_s,
         downtime_s=system.downtime_s,
@@ -323,18 +272,15 @@ def _machine(costs: _Object, system: System, known: bool) -> Machine:
     )
 
 
-def _costs(source: str, expected: object) -> Costs:
-    found = _Object(source, expected)
-    return Costs(found.number("time_per_work"), found.maybe("energy_per_work_W"))
+def _costs(part: Part) -> Costs:
+    return Costs(part.number("time_per_work"), part.maybe("energy_per_work_W"))
 
 
-def _schedule(source: str, schedule: object) -> ReadSchedule | None:
-    if schedule is None:
-        return None
-    works = schedule.get("works_s") if isinstance(schedule, dict) else None
-    if not isinstance(schedule, dict) or not isinstance(works, list) or not works:
-        raise Wrong(f"{source}: the schedule has no works_s")
+def _schedule(part: Part) -> ReadSchedule:
+    works = part.values.get("works_s")
+    if not isinstance(works, list) or not works:
+        raise Wrong(f"{part.place}works_s is {works!r}; it must be a list of times")
     return ReadSchedule(
-        tuple(_Object(source, {"works_s": each}).number("works_s", 1e-12) for each in works),
-        _costs(source, schedule.get("expected")),
+        tuple(Part(part.place, {"works_s": each}).number("works_s", 1e-12) for each in works),
+        _costs(part.part("expected")),
     )

@@ -9,24 +9,12 @@ import numpy as np
 
 from perdure.energy.formulas import levels, model, renewal
 from perdure.energy.plan.planning import Plan
-from perdure.figures import BLUE, GREY, ORANGE, finish
+from perdure.figures import BLUE, GREY, ORANGE, figure_of, finish
 from perdure.files import save_figure
 from perdure.screen import drawn
 
-GREEN = "#009E73"
 _POINTS = 121  # an odd number: the plan itself is one of them
 _SPAN = 6.0  # shown around the plan's interval, as a factor
-
-
-def figure_of(width: float, height: float, title: str, note: str) -> Any:
-    """A figure with a title above and a note below; no display is needed."""
-    from matplotlib.backends import backend_agg  # noqa: F401
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    figure.suptitle(drawn(title), x=0.01, ha="left", fontsize=11, fontweight="bold")
-    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
-    return figure
 
 
 def _curve(plan: Plan, works: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:

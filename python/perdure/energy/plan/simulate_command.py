@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from math import isclose
-from signal import SIGINT, getsignal, signal
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress
 
 from perdure.energy import quantities as q
 from perdure.energy.formulas.monte_carlo import (
@@ -31,6 +28,7 @@ from perdure.energy.plan.options import AsJson, FailureOptions, PlanFile
 from perdure.option_groups import grouped
 from perdure.screen import console, say
 from perdure.tables import table
+from perdure.watching import watching
 
 SEEDS = 2**32
 
@@ -68,10 +66,10 @@ def simulate(
         gaps: Gaps = law if observed is None else observed
         count = q.parse_count(intervals)
         schedule = (read.work_s,) if fixed or read.schedule is None else read.schedule.works_s
-        with _watching(count) as progress:
+        with watching() as watch:
             if not as_json:
                 say(f"perdure: seed {chosen}", err=True)
-            played = _play(read, schedule, gaps, count, chosen, progress)
+            played = _play(read, schedule, gaps, count, chosen, watch.of("playing"))
         document = _document(read, played, None if observed else law, chosen, fixed)
         if observed and len(read.every) == 1 and document["time_per_work"]:
             replayed = replay(read.machine, schedule, observed.gaps_s)
@@ -92,25 +90,6 @@ def _play(
     if len(read.every) == 1:
         return play(read.machine, schedule, gaps, count, seed, progress)
     return play_levels(read.system, read.every, read.work_s, gaps, count, seed, progress)
-
-
-@contextmanager
-def _watching(total: int) -> Iterator[Callable[[int, int], bool]]:
-    """A bar on a terminal; Ctrl-C makes the callback say False."""
-    screen, stopped = console(stderr=True), []
-    before = getsignal(SIGINT)
-    signal(SIGINT, lambda *_: stopped.append(True))
-    try:
-        with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bar:
-            task = bar.add_task("playing", total=total)
-
-            def progress(done: int, _total: int) -> bool:
-                bar.update(task, completed=done)
-                return not stopped
-
-            yield progress
-    finally:
-        signal(SIGINT, before)
 
 
 def _mean(mean: Mean, known: bool = True) -> dict | None:

@@ -11,13 +11,13 @@ import typer
 from typer.core import TyperGroup
 
 from perdure.core import load_core
+from perdure.energy.documents import read_document, write_document
 from perdure.energy.output import INTERRUPTED, refusing, warn
 from perdure.energy.probe import LOAD_MS
 from perdure.energy.profile.file import (
     OPERATIONS,
     check_machine,
     profile_of,
-    read_document,
     read_profile,
 )
 from perdure.energy.profile.measuring import SampleStore, Target
@@ -35,7 +35,6 @@ from perdure.energy.profile.profiling import (
     wear_text,
 )
 from perdure.energy.quantities import Wrong, parse_size
-from perdure.files import write_text
 from perdure.progress import progress
 from perdure.screen import console, say
 from perdure.tables import table
@@ -136,7 +135,7 @@ def run(
         _confirm(target, wish, yes)
         file = output or default_file(target.storage)
         document = _measure(core, target, wish, policies, file)
-        _write(document, file)
+        write_document(document, file)
     if as_json:
         print(json.dumps(document, indent=1))
     else:
@@ -172,13 +171,6 @@ def _measure(core: Any, target: Target, wish: Wish, policies: list[dict], file: 
         raise
     store.remove()
     return document
-
-
-def _write(document: dict, file: Path) -> None:
-    try:
-        write_text(file, json.dumps(document, indent=1, allow_nan=False) + "\n")
-    except OSError as failure:
-        raise Wrong(f"{file}: not written: {failure.strerror or failure}") from None
 
 
 def _quantity_text(value: dict | None, digits: str = ".4g") -> str:
@@ -273,7 +265,7 @@ def merge(
     with refusing():
         document = merge_profiles([_read(file) for file in files], [str(file) for file in files])
         profile_of(document, "the merged profile")
-        _write(document, output)
+        write_document(document, output)
 
 
 @app.command("plot", no_args_is_help=True)

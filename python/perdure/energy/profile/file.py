@@ -1,22 +1,22 @@
 """Reads and checks profiles: what a device does at each CPU frequency and number of writers.
 
 The form is in docs/energy_plan.md. A profile is untrusted until it is read here: every number is
-finite and of the right sign, names are known, the grid is not empty. Unknown keys are ignored,
-newer schemas refused. Quantities that were not measured are None, never 0.
+finite and of the right sign, names are known, the grid is not empty. Quantities that were not
+measured are None, never 0.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from perdure.energy.quantities import Wrong, is_number
-from perdure.files import read_text
+from perdure.energy.documents import Part, read_document
+from perdure.energy.quantities import Wrong
 
 SCHEMA = 1
 KIND = "perdure-energy-profile"
@@ -70,7 +70,6 @@ class Profile:
     points: tuple[Point, ...]
     fingerprint: dict
     source: str
-    created: str | None = None
 
     def of(self, op: str) -> list[Point]:
         """Its points of one operation. Raises Wrong where there are none."""
@@ -91,111 +90,47 @@ class Profile:
 
 def read_profile(file: Path) -> Profile:
     """The profile in a file. Raises Wrong with file, place and remedy."""
-    document = read_document(file, "profile")
-    return profile_of(document, str(file))
+    return profile_of(read_document(file, "profile"), str(file))
 
 
-def read_document(file: Path, what: str) -> dict:
-    """A JSON object from a file. Raises Wrong if it can't be read, is cut short or is no object."""
-    try:
-        text = read_text(file)
-    except OSError as failure:
-        raise Wrong(f"{file}: {failure.strerror or failure}") from None
-    except UnicodeDecodeError:
-        raise Wrong(f"{file}: no {what}: it is not text") from None
-    if not text.strip():
-        raise Wrong(f"{file}: the {what} is empty")
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as wrong:  # JSONDecodeError, or a number of 5000 digits
-        at = f" at line {wrong.lineno}" if isinstance(wrong, json.JSONDecodeError) else ""
-        raise Wrong(
-            f"{file}: damaged or cut short: no valid JSON{at}; write it anew or take a copy"
-        ) from None
-    if not isinstance(document, dict):
-        raise Wrong(f"{file}: no {what}: the outermost value must be an object")
-    return document
-
-
-def check_kind(document: dict, source: str, kind: str, schema: int) -> None:
-    """Raises Wrong where a document is of another kind or of a newer schema."""
-    if document.get("kind") != kind:
-        raise Wrong(f"{source}: kind is {document.get('kind')!r}, where '{kind}' was expected")
-    found = document.get("schema")
-    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise Wrong(f"{source}: schema is {found!r}, where a whole number was expected")
-    if found > schema:
-        raise Wrong(
-            f"{source}: schema {found} is newer than {schema}, the newest that this perdure "
-            "reads; update perdure, or write the file with an older one"
-        )
-
-
-def profile_of(document: dict, source: str) -> Profile:
+def profile_of(document: dict[str, Any], source: str) -> Profile:
     """The profile in a JSON object. Raises Wrong."""
-    check_kind(document, source, KIND, SCHEMA)
-    points = document.get("points")
+    whole = Part(f"{source}: ", document)
+    whole.check_kind(KIND, SCHEMA)
+    points, fingerprint = document.get("points"), document.get("fingerprint")
     if not isinstance(points, list):
         raise Wrong(f"{source}: no list 'points'; the file is cut short or no profile")
     if not points:
         raise Wrong(f"{source}: the grid is empty: no point was measured; run the profile again")
-    fingerprint = document.get("fingerprint")
     if not isinstance(fingerprint, dict):
         raise Wrong(f"{source}: no 'fingerprint'; the file is cut short or no profile")
-    created = document.get("created")
-    read = tuple(_point(point, f"{source}: point {i}") for i, point in enumerate(points))
-    known = created if isinstance(created, str) else None
-    return Profile(read, fingerprint, source, known)
+    return Profile(tuple(_point(Part(f"{source}: point {i}.", point))
+                         for i, point in enumerate(points)), fingerprint, source)
 
 
-def _number(value: object, where: str, least: float = 0.0, above: bool = False) -> float:
-    if not is_number(value) or value < least or (above and value == least):
-        bound = "more than" if above else "at least"
-        raise Wrong(f"{where} is {value!r}; it must be a number, {bound} {least:g}")
-    return float(value)
-
-
-def _whole(value: object, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise Wrong(f"{where} is {value!r}; it must be a whole number, at least 1")
-    return value
-
-
-def _quantity(value: object, where: str, above: bool) -> Quantity:
-    if not isinstance(value, dict):
-        raise Wrong(f"{where} is {value!r}; it must be an object with mean, sd, n, low, high")
-    mean = _number(value.get("mean"), f"{where}.mean", above=above)
-    ends = []
-    for name in ("low", "high"):
-        end = value.get(name)
-        # One repetition has no interval.
-        ends.append(mean if end is None else _number(end, f"{where}.{name}", least=-math.inf))
-    if not ends[0] <= mean <= ends[1]:
-        raise Wrong(f"{where}: mean {mean:g} is not between low {ends[0]:g} and high {ends[1]:g}")
-    return Quantity(mean, ends[0], ends[1], _whole(value.get("n", 1), f"{where}.n"))
-
-
-def _maybe(value: object, where: str) -> Quantity | None:
-    return None if value is None else _quantity(value, where, above=True)
-
-
-def _point(value: object, where: str) -> Point:
-    if not isinstance(value, dict):
-        raise Wrong(f"{where} is {value!r}; it must be an object")
-    op = value.get("op")
-    if op not in OPERATIONS:
-        raise Wrong(f"{where}: op is {op!r}; it must be read or write")
-    freq = value.get("freq_kHz")
-    if freq is not None:
-        freq = _whole(freq, f"{where}.freq_kHz")
+def _point(part: Part) -> Point:
     return Point(
-        op=op,
-        setting=Setting(freq, _whole(value.get("writers"), f"{where}.writers")),
-        bandwidth_MBps=_quantity(value.get("bandwidth_MBps"), f"{where}.bandwidth_MBps", True),
-        power_W=_maybe(value.get("power_W"), f"{where}.power_W"),
-        energy_J_per_MB=_maybe(value.get("energy_J_per_MB"), f"{where}.energy_J_per_MB"),
-        settled=value.get("settled") is not False,
+        op=part.word("op", OPERATIONS),
+        setting=Setting(part.whole("freq_kHz") if part.has("freq_kHz") else None,
+                        part.whole("writers")),
+        bandwidth_MBps=_quantity(part.part("bandwidth_MBps")),
+        power_W=_maybe(part, "power_W"),
+        energy_J_per_MB=_maybe(part, "energy_J_per_MB"),
+        settled=part.values.get("settled") is not False,
     )
+
+
+def _maybe(part: Part, key: str) -> Quantity | None:
+    return _quantity(part.part(key)) if part.has(key) else None
+
+
+def _quantity(part: Part) -> Quantity:
+    mean = part.number("mean", above=True)
+    # One repetition has no interval.
+    low, high = (part.number(end, -math.inf) if part.has(end) else mean for end in ("low", "high"))
+    if not low <= mean <= high:
+        raise Wrong(f"{part.place}mean {mean:g} is not between low {low:g} and high {high:g}")
+    return Quantity(mean, low, high, part.whole("n") if "n" in part.values else 1)
 
 
 def machine_here() -> dict:

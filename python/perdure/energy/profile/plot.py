@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from perdure.figures import GREY, finish
+from perdure.figures import COLOURS, figure_of, finish
 from perdure.files import save_figure
-from perdure.screen import drawn
 
-# Okabe and Ito's colours, told apart with every kind of colour vision.
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
 _PANELS = (
     ("bandwidth_MBps", "throughput, MB/s"),
     ("energy_J_per_MB", "energy, J/MB"),
@@ -37,15 +34,10 @@ def _note(document: dict) -> str:
 
 def draw_profile(document: dict, file: Path) -> None:
     """Writes the figure; its kind follows from the suffix. Raises ValueError."""
-    from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
-    from matplotlib.figure import Figure
-
     points = document["points"]
     panels = [(key, label) for key, label in _PANELS if any(point.get(key) for point in points)]
-    figure = Figure(figsize=(5.2 * len(panels), 4.2), layout="constrained")
-    title = drawn(f"Reading and writing {document['fingerprint']['path']}")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
-    figure.supxlabel(_note(document), x=0.01, ha="left", fontsize=8, color=GREY)
+    title = f"Reading and writing {document['fingerprint']['path']}"
+    figure = figure_of(5.2 * len(panels), 4.2, title, _note(document))
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     groups = list(dict.fromkeys((point["op"], point["freq_kHz"]) for point in points))
     for axis, (key, label) in zip(axes, panels):
@@ -59,7 +51,7 @@ def draw_profile(document: dict, file: Path) -> None:
 
 
 def _draw_group(axis: Any, rows: list[dict], key: str, label: str, number: int) -> None:
-    colour = _COLOURS[number % len(_COLOURS)]
+    colour = COLOURS[number % len(COLOURS)]
     # A little apart, so that the error bars of two lines don't lie on each other.
     places = [row["writers"] * (1 + 0.03 * (number - 0.5)) for row in rows]
     means = [row[key]["mean"] for row in rows]

@@ -10,7 +10,6 @@ import typer
 
 from perdure.option_groups import grouped
 from perdure.screen import console, say
-from perdure.sim.machine import watching
 from perdure.sim.optimise import Optimum, optimise
 from perdure.sim.options import (
     TABLE_COLUMNS,
@@ -26,6 +25,7 @@ from perdure.sim.quantities import joules_text, mib_text
 from perdure.sim.sweep import CURVE_POLICIES, Point, Study
 from perdure.tables import table
 from perdure.units import seconds_text
+from perdure.watching import watching
 
 
 @grouped

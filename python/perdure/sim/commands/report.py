@@ -9,9 +9,9 @@ import typer
 
 from perdure.option_groups import grouped
 from perdure.screen import say
-from perdure.sim.machine import watching
 from perdure.sim.options import GoalOptions, GridOptions, MachineOptions, Trace, refusing
 from perdure.sim.report import Wishes, study_trace, write_report
+from perdure.watching import watching
 
 
 @grouped

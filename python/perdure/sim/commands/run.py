@@ -11,7 +11,6 @@ from rich.console import Console
 
 from perdure.option_groups import grouped
 from perdure.screen import console, say
-from perdure.sim.machine import watching
 from perdure.sim.options import (
     INTERRUPTED,
     TABLE_COLUMNS,
@@ -25,6 +24,7 @@ from perdure.sim.quantities import joules_text, parse_bytes, parse_options
 from perdure.sim.sweep import run_once
 from perdure.tables import table
 from perdure.units import seconds_text
+from perdure.watching import watching
 
 _COUNTERS = (
     "reads", "writes", "first_touches", "page_ins", "page_outs", "clean_evictions", "moved_in",

@@ -12,7 +12,6 @@ import typer
 
 from perdure.option_groups import grouped
 from perdure.screen import console, say
-from perdure.sim.machine import watching
 from perdure.sim.options import (
     INTERRUPTED,
     TABLE_COLUMNS,
@@ -27,6 +26,7 @@ from perdure.sim.quantities import joules_text, mib_text, parse_bytes
 from perdure.sim.sweep import Point, Study, known_points
 from perdure.tables import table
 from perdure.units import seconds_text
+from perdure.watching import watching
 
 
 @grouped
