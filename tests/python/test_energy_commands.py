@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Ran
+from typer.testing import CliRunner
+
 from perdure.cli import command_line
 from perdure.energy import quantities as q
 from perdure.energy.plan.failures import estimate, read_failures
 from perdure.energy.plan.file import read_plan
 from perdure.energy.profile.file import machine_here, profile_of, read_profile
-from typer.testing import CliRunner
 
 BASE = ("--write-time", "130s", "--read-time", "90s", "--mtbf", "14.66h")
 POWERS = ("--power", "471.1W", "--write-power", "280W", "--read-power", "295W")
@@ -293,7 +294,8 @@ def test_what_cannot_be_planned_with_is_refused_with_a_remedy(perdure, words, sa
         ({"schema": 2}, "newer than 1"), ({"kind": "x"}, "kind is 'x'"),
         ({"interval_s": -1}, "interval_s is -1"), ({"inputs": None}, "cut short"),
         ({"levels": []}, "0 levels"), ({"objective": "fun"}, "objective is 'fun'"),
-        ({"choice": [{}]}, "damaged"), ({"schedule": {}}, "schedule.works_s is None"),
+        ({"choice": [{}]}, "choice 0.write is None"), ({"choice": 5}, "choice is 5"),
+        ({"schedule": {}}, "schedule.works_s is None"),
         ({"schedule": {"works_s": [9.0]}}, "schedule.expected is None"),
         ({"levels": [{"every": 1.5}]}, "level 0.every is 1.5; it must be a whole number"),
     ],

@@ -64,6 +64,13 @@ class Part:
         """An object in this one."""
         return Part(f"{self.place}{key}.", self.values.get(key))
 
+    def parts(self, key: str) -> list[Part]:
+        """A list of objects in this one."""
+        value = self.values.get(key)
+        if not isinstance(value, list):
+            raise Wrong(f"{self.place}{key} is {value!r}; it must be a list")
+        return [Part(f"{self.place}{key} {i}.", each) for i, each in enumerate(value)]
+
     def number(self, key: str, least: float = 0.0, above: bool = False) -> float:
         """A finite number, at least `least` or `above` it."""
         value = self.values.get(key)

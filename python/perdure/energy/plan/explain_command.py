@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from typing import Any
 
 from rich.console import Console
 
 from perdure.energy import quantities as q
+from perdure.energy.documents import Part
 from perdure.energy.formulas import model
 from perdure.energy.output import refusing
 from perdure.energy.plan.file import ReadPlan, read_plan
 from perdure.energy.plan.options import AsJson, PlanFile
-from perdure.energy.profile.file import Setting
+from perdure.energy.profile.file import Setting, setting_of
 from perdure.screen import bold, console
 from perdure.tables import table
-
-NO_COMPARISON = {
-    "levels": "several levels",
-    "memory": "failures that are not exponential",
-    "overhead": "asynchronous checkpoints",
-    "downtime": "downtime",
-}
 
 
 def explain(plan: PlanFile, as_json: AsJson = False) -> None:
@@ -32,7 +27,7 @@ def explain(plan: PlanFile, as_json: AsJson = False) -> None:
     with refusing():
         read = read_plan(plan)
         document = {
-            "settings": [_why(read, each, op) for each in read.document.get("choice") or []
+            "settings": [_why(read, level, op) for level in read.whole.parts("choice")
                          for op in ("write", "read")],
             "interval": _interval(read),
             "paper": _paper(read),
@@ -43,49 +38,40 @@ def explain(plan: PlanFile, as_json: AsJson = False) -> None:
             _print(read, document)
 
 
-def _setting(value: dict) -> Setting:
-    return Setting(value.get("freq_kHz"), value["writers"])
-
-
-def _why(read: ReadPlan, choice: dict, op: str) -> dict:
+def _why(read: ReadPlan, level: Part, op: str) -> dict[str, Any]:
     """The reason of one setting, in words, with the numbers it rests on."""
-    try:
-        why = choice[op]
-        chosen, best, default = (_setting(why[key]) for key in ("chosen", "best", "unplanned"))
-        per_MB = None if why["least_J_per_MB"] is None else _setting(why["least_J_per_MB"])
-        alike = [_setting(each) for each in why["alike"]]
-        rows = {_setting(each): each for each in why["candidates"]}
-        words = _reason(read, chosen, best, default, alike, len(rows))
-        if per_MB is not None and per_MB not in (chosen, best):
-            least, own = rows[per_MB], rows[best]
+    why = level.part(op)
+    chosen, best, default = (setting_of(why.part(key)) for key in ("chosen", "best", "unplanned"))
+    rows = {setting_of(each): each for each in why.parts("candidates")}
+    alike = why.parts("alike")
+    words = _reason(read, chosen, best, default, len(alike), len(rows))
+    if why.has("least_J_per_MB"):
+        per_MB = setting_of(why.part("least_J_per_MB"))
+        if per_MB not in (chosen, best):
+            least, own = why.part("least_J_per_MB"), why.part("best")
+            joules = [each.number("J_per_MB") for each in (least, own)]
+            longer = least.number("seconds") / own.number("seconds", above=True)
             words += (
-                f" Least energy per byte has {per_MB.text()} ({least['J_per_MB']:.4g} J/MB; "
-                f"{own['J_per_MB']:.4g} with {best.text()}), but it takes "
-                f"{least['seconds'] / own['seconds']:.3g} times as long, and the objective "
-                f"({read.objective}) also counts what the run waits and loses meanwhile."
+                f" Least energy per byte has {per_MB.text()} ({joules[0]:.4g} J/MB; "
+                f"{joules[1]:.4g} with {best.text()}), but it takes {longer:.3g} times as long, "
+                f"and the objective ({read.objective}) also counts what the run waits and loses "
+                "meanwhile."
             )
-        return {
-            "level": choice["level"], "op": op, "chosen": why["chosen"], "best": why["best"],
-            "least_J_per_MB": why["least_J_per_MB"], "unplanned": why["unplanned"],
-            "candidates": len(rows), "alike": len(alike), "why": words,
-        }
-    except (KeyError, TypeError, AttributeError) as wrong:
-        raise q.Wrong(f"{read.source}: the part 'choice' is damaged ({wrong!r}): plan again") from (
-            None
-        )
+    shown = {key: why.values.get(key) for key in ("chosen", "best", "least_J_per_MB", "unplanned")}
+    return {"level": level.values.get("level"), "op": op, **shown, "candidates": len(rows),
+            "alike": len(alike), "why": words}
 
 
 def _reason(
-    read: ReadPlan, chosen: Setting, best: Setting, default: Setting, alike: list[Setting],
-    candidates: int,
+    read: ReadPlan, chosen: Setting, best: Setting, default: Setting, alike: int, candidates: int
 ) -> str:
     if candidates == 1:
         return "The only one: given by hand, or the profile has no other."
     words = f"{best.text()} has the least {read.objective} of {candidates} settings"
     if chosen == best:
-        if len(alike) == 1:
+        if alike == 1:
             return f"{words}; the 95 % interval of no other reaches it."
-        return (f"{words}; {len(alike) - 1} others can't be told from it (95 % intervals overlap), "
+        return (f"{words}; {alike - 1} others can't be told from it (95 % intervals overlap), "
                 "but none of them changes less.")
     what = "what would be done anyway" if chosen == default else "closer to what is done anyway"
     return (f"{words}, but {chosen.text()} can't be told from it (their 95 % intervals overlap), "
@@ -120,17 +106,14 @@ def _interval(read: ReadPlan) -> dict:
 
 def _paper(read: ReadPlan) -> dict:
     """Both splits at the plan's interval; what the paper has no formula for is named."""
-    missing = []
-    if len(read.every) > 1:
-        missing.append("levels")
-    if not read.law.memoryless:
-        missing.append("memory")
-    if read.machine.latency_s is not None:
-        missing.append("overhead")
-    if read.machine.downtime_s > 0:
-        missing.append("downtime")
+    missing = [what for is_so, what in (
+        (len(read.every) > 1, "several levels"),
+        (not read.law.memoryless, "failures that are not exponential"),
+        (read.machine.latency_s is not None, "asynchronous checkpoints"),
+        (read.machine.downtime_s > 0, "downtime"),
+    ) if is_so]
     if missing:
-        return {"compared": False, "missing": [NO_COMPARISON[each] for each in missing]}
+        return {"compared": False, "missing": missing}
     machine, work = read.machine, read.work_s
     found = {"compared": True, "missing": []}
     for name, split in model.SPLITS.items():
@@ -153,8 +136,8 @@ def _print(read: ReadPlan, document: dict) -> None:
     out = console()
     for each in document["settings"]:
         level = f"{each['level']}, " if len(read.every) > 1 else ""
-        out.print(bold(f"{level}{each['op']}:",
-                       f" {_setting(each['chosen']).text()}. {each['why']}"))
+        chosen = setting_of(Part("", each["chosen"]))
+        out.print(bold(f"{level}{each['op']}:", f" {chosen.text()}. {each['why']}"))
     out.print()
     rules = document["interval"]["rules"]
     if rules is not None:

@@ -188,7 +188,7 @@ class ReadSchedule:
 class ReadPlan:
     """What simulate and explain need of a plan. `known` is False if a power is not known."""
 
-    document: dict
+    whole: Part
     source: str
     objective: str
     formula: str
@@ -224,7 +224,7 @@ def read_plan(file: Path) -> ReadPlan:
     known, rate = None not in watts, costs.number("rate_per_s", 1e-300)
     system = _system(costs, levels, rate, known)
     return ReadPlan(
-        document=document,
+        whole=whole,
         source=source,
         objective=whole.word("objective", OBJECTIVES),
         formula=whole.word("formula", FORMULAS),

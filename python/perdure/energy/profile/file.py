@@ -108,11 +108,16 @@ def profile_of(document: dict[str, Any], source: str) -> Profile:
                          for i, point in enumerate(points)), fingerprint, source)
 
 
+def setting_of(part: Part) -> Setting:
+    """The setting in a point, or in a part of a plan."""
+    clock = part.whole("freq_kHz") if part.has("freq_kHz") else None
+    return Setting(clock, part.whole("writers"))
+
+
 def _point(part: Part) -> Point:
     return Point(
         op=part.word("op", OPERATIONS),
-        setting=Setting(part.whole("freq_kHz") if part.has("freq_kHz") else None,
-                        part.whole("writers")),
+        setting=setting_of(part),
         bandwidth_MBps=_quantity(part.part("bandwidth_MBps")),
         power_W=_maybe(part, "power_W"),
         energy_J_per_MB=_maybe(part, "energy_J_per_MB"),
