@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+CLONE = Path(__file__).resolve().parents[2]  # where the sources are; of no use when installed
 # Open MPI wants to be told that it may run as root, on fewer cores than ranks, and yield.
 OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -29,9 +30,8 @@ class ProgramFailed(RuntimeError):
 def build_trees() -> list[Path]:
     """Where programs may stand: $PERDURE_BUILD, this clone's builds, the installation."""
     places = [Path(os.environ["PERDURE_BUILD"])] if os.environ.get("PERDURE_BUILD") else []
-    clone = Path(__file__).resolve().parents[2]
-    if (clone / "CMakePresets.json").exists():
-        places += [clone / "build/release", clone / "build/dev"]
+    if (CLONE / "CMakePresets.json").exists():
+        places += [CLONE / "build/release", CLONE / "build/dev"]
     places.append(Path(sys.prefix) / "libexec/perdure")
     return places
 

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from conftest import ROOT
-from perdure.bench.facts import Fact, NotAFact, facts_table, number_text, parse_fact, read_facts
-from perdure.bench.plot import draw, metrics_of
+from perdure_bench.facts import Fact, NotAFact, facts_table, number_text, parse_fact, read_facts
+from perdure_bench.plot import draw, metrics_of
 
 LINE = {
     "bench": "persist", "case": "copy 64 MiB", "metric": "ratio to memcpy", "value": 1.25,

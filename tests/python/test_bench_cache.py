@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from perdure.bench import cache
-from perdure.bench.cache_plot import points_of
+from perdure_bench import cache
+from perdure_bench.cache_plot import points_of
 
 SYSTEMS = {"tmpfs": "tmpfs", "disk": "ext2/ext3", "gluster": "absent: none is mounted"}
 

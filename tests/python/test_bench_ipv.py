@@ -12,12 +12,12 @@ import tempfile
 import pytest
 
 from conftest import BUILD
-from perdure.bench import ipv, ipv_misses, ipv_programs
-from perdure.bench.ipv_misses import FULL, NONE, QUICK, WAYS, Case, Counts, counts_of
-from perdure.bench.ipv_plot import draw
-from perdure.bench.ipv_programs import DRAM, EIGHTH, NATIVE, PROGRAMS
-from perdure.bench.solver import pool_directory
 from perdure.programs import ProgramFailed, find_program
+from perdure_bench import ipv, ipv_misses, ipv_programs
+from perdure_bench.ipv_misses import FULL, NONE, QUICK, WAYS, Case, Counts, counts_of
+from perdure_bench.ipv_plot import draw
+from perdure_bench.ipv_programs import DRAM, EIGHTH, NATIVE, PROGRAMS
+from perdure_bench.solver import pool_directory
 
 MG = Case("mg", "npb_mg", ("--class", "A"))
 

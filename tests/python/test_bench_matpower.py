@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from perdure.bench.matpower import (
+from perdure.programs import ProgramFailed
+from perdure_bench.matpower import (
     check_cached,
     facts_of,
     file_system_of,
     modelled_facts,
     outcome_of,
 )
-from perdure.bench.matpower_cases import FULL, QUICK, STOCK, Setting, settings_of, target_of
-from perdure.bench.matpower_model import MODELLED_RANKS, Outcome, fit
-from perdure.bench.matpower_plot import draw
-from perdure.programs import ProgramFailed
+from perdure_bench.matpower_cases import FULL, QUICK, STOCK, Setting, settings_of, target_of
+from perdure_bench.matpower_model import MODELLED_RANKS, Outcome, fit
+from perdure_bench.matpower_plot import draw
 
 GLUSTER = {"file_system": "glusterfs"}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import BUILD, LIMIT_S, ROOT, wait_until
-from perdure.bench.energy_node import KINDS, FakeMachine, find_fake, limits_of, sweep_kills
+from perdure_bench.energy_node import KINDS, FakeMachine, find_fake, limits_of, sweep_kills
 
 POLICY = "sys/devices/system/cpu/cpufreq/policy0"
 

@@ -9,13 +9,13 @@ from collections import Counter
 import pytest
 
 from conftest import BUILD
-from perdure.bench.kill import Campaign
-from perdure.bench.shared_memory import SharedMemoryWatch
-from perdure.bench.solver import Solver, find_solvers
-from perdure.bench.trial import Job, Ran, judge, lost_restarts, run_killed, try_out
 from perdure.run.attempt import Attempt
 from perdure.run.page import Phase, RunPage
 from perdure.run.rehearsal import Rehearsal
+from perdure_bench.kill import Campaign
+from perdure_bench.shared_memory import SharedMemoryWatch
+from perdure_bench.solver import Solver, find_solvers
+from perdure_bench.trial import Job, Ran, judge, lost_restarts, run_killed, try_out
 
 needs_hpccg = pytest.mark.skipif(
     not (BUILD / "apps/hpccg").is_dir(), reason="hpccg is not built (CLI11 or MPI is missing)"

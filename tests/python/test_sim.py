@@ -21,7 +21,7 @@ from conftest import Perdure
 from typer.testing import CliRunner
 
 from perdure import _core
-from perdure.bench import memsim
+from perdure_bench import memsim
 from perdure.cli import command_line
 from perdure.sim.machine import Options, devices_named
 from perdure.sim.optimise import local_minima
