@@ -12,13 +12,21 @@ import pytest
 from conftest import ROOT
 from hypothesis import assume, given, settings
 from hypothesis import strategies as draw
+
 from perdure.energy import reference
 from perdure.energy.formulas import levels, model, monte_carlo, renewal
 from perdure.energy.formulas.model import Machine
 from perdure.energy.laws.exponential import Exponential
 from perdure.energy.laws.weibull import Weibull
-from perdure.energy.plan.planning import Failing, Place, Request, make_plan
-from perdure.energy.plan.settings import Candidate, Problem, optimise, pareto_front, strategies
+from perdure.energy.plan.planning import Failing, Goal, Place, Request, make_plan
+from perdure.energy.plan.settings import (
+    Candidate,
+    Node,
+    Problem,
+    optimise,
+    pareto_front,
+    strategies,
+)
 from perdure.energy.profile.file import Setting
 
 # No deadline: machines are shared. A failure prints the blob that repeats it.
@@ -442,10 +450,10 @@ def test_every_reference_constant_is_stated_or_inferred():
 
 def candidate(freq, writers, seconds, watts, spread=0.0) -> Candidate:
     return Candidate(Setting(freq, writers), seconds, spread * seconds, watts, spread * watts,
-                     watts * seconds / 64e3, 0.0)
+                     watts * seconds / 64e3)
 
 
-PROBLEM = Problem(1 / MTBF, compute_W=471.0, objective="energy")
+PROBLEM = Problem(1 / MTBF, Node(compute_W=471.0), objective="energy")
 
 
 def test_a_gain_within_the_uncertainty_is_left_alone():
@@ -504,6 +512,6 @@ def test_a_job_shorter_than_a_level_is_warned_of():
         )
     )
     for job_s, warned in ((3600.0 * 5, True), (3600.0 * 500, False)):
-        request = Request(Failing(Exponential(MTBF)), places, job_s=job_s)
+        request = Request(Failing(Exponential(MTBF)), places, goal=Goal(job_s=job_s))
         make_plan(request)
         assert any("job" in each for each in request.warnings) is warned

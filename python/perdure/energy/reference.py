@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from perdure.energy.plan.settings import Candidate, Outcome, Problem, outcome_of
+from perdure.energy.plan.settings import Candidate, Node, Outcome, Problem, outcome_of
 from perdure.energy.profile.file import Setting
 from perdure.energy.quantities import Wrong
 
@@ -52,8 +52,7 @@ def candidate(device: str, strategy: str, op: str) -> Candidate:
 def problem(formula: str = "paper", interval: str = "young", objective: str = "energy") -> Problem:
     """The evaluation of the paper's section 7."""
     return Problem(
-        rate_per_s=constant("rate_per_s"), compute_W=constant("compute_W"), objective=objective,
-        formula=formula, interval=interval,
+        constant("rate_per_s"), Node(compute_W=constant("compute_W")), objective, formula, interval
     )
 
 

@@ -47,11 +47,11 @@ def plan(
         request = Request(
             failing=failures.failing(notes),
             places=levels.places(profiles or [], notes),
+            node=node.node(),
+            goal=goal.goal(),
             size_bytes=levels.size_bytes(),
             writers=levels.writers_at_once(),
             every=levels.every(),
-            **node.numbers(),
-            **goal.numbers(),
             warnings=notes,
         )
         made = make_plan(request)
@@ -85,7 +85,7 @@ def _print(made: Plan) -> None:
     out, request = console(), made.request
     failing = request.failing
     out.print(bold(f"a checkpoint after every {q.duration_text(made.work_s)} of work ",
-                   f"(least {request.objective})"))
+                   f"(least {request.goal.objective})"))
     rows = table("level", "every", "write", "read", "takes", "restart", "per day",
                  left=("level", "write", "read"))
     for each in made.used:
@@ -106,10 +106,11 @@ def _print(made: Plan) -> None:
     if failing.mtbf_low_s is not None and failing.mtbf_high_s is not None:
         out.print(f"MTBF from {failing.events} gaps; 95 %: {q.duration_text(failing.mtbf_low_s)} "
                   f"to {q.duration_text(failing.mtbf_high_s)}")
-    if request.job_s is not None:
-        joules = "" if made.epe_W is None else f" and {made.epe_W * request.job_s / 3.6e6:.4g} kWh"
-        out.print(f"a job of {q.duration_text(request.job_s)} is expected to take "
-                  f"{q.duration_text(request.job_s * made.time_per_work)}{joules} a node")
+    job_s = request.goal.job_s
+    if job_s is not None:
+        joules = "" if made.epe_W is None else f" and {made.epe_W * job_s / 3.6e6:.4g} kWh"
+        out.print(f"a job of {q.duration_text(job_s)} is expected to take "
+                  f"{q.duration_text(job_s * made.time_per_work)}{joules} a node")
     if made.schedule is not None:
         lazy = made.schedule.expected
         first = ", ".join(q.duration_text(work) for work in made.schedule.works_s[:5])

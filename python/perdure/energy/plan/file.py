@@ -76,8 +76,8 @@ def document_of(plan: Plan) -> dict:
         "schema": SCHEMA,
         "kind": KIND,
         "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "objective": request.objective,
-        "formula": request.formula,
+        "objective": request.goal.objective,
+        "formula": request.goal.formula,
         "interval_s": plan.work_s,
         "levels": [
             {
@@ -139,12 +139,12 @@ def _inputs(plan: Plan) -> dict:
         "mtbf_low_s": failing.mtbf_low_s,
         "mtbf_high_s": failing.mtbf_high_s,
         "failures": failing.events,
-        "downtime_s": request.downtime_s,
-        "overhead_s": request.overhead_s,
-        "compute_W": request.compute_W,
-        "down_W": request.down_W,
-        "flush_W": request.flush_W,
-        "job_s": request.job_s,
+        "downtime_s": request.node.downtime_s,
+        "overhead_s": request.node.overhead_s,
+        "compute_W": request.node.compute_W,
+        "down_W": request.node.down_W,
+        "flush_W": request.node.flush_W,
+        "job_s": request.goal.job_s,
         "levels": [_level_inputs(plan, index) for index in range(len(plan.used))],
     }
 

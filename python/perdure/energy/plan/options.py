@@ -18,8 +18,8 @@ from perdure.energy.formulas.monte_carlo import Observed
 from perdure.energy.laws import law_of, usage_text
 from perdure.energy.laws.law import Law
 from perdure.energy.plan.failures import estimate, read_failures
-from perdure.energy.plan.planning import Failing, Place, paths_of, profiles_to_places
-from perdure.energy.plan.settings import FORMULAS, OBJECTIVES, RULES
+from perdure.energy.plan.planning import Failing, Goal, Place, paths_of, profiles_to_places
+from perdure.energy.plan.settings import FORMULAS, OBJECTIVES, RULES, Node
 from perdure.energy.profile.file import Profile, check_machine, read_profile
 
 
@@ -219,15 +219,15 @@ class NodeOptions:
         str, _text("POWER", "More than computing, while one is written beside it.", True)
     ] = "0W"
 
-    def numbers(self) -> dict[str, Any]:
-        """As the fields of Request."""
-        return {
-            "compute_W": _maybe(self.power, q.parse_power_drawn),
-            "downtime_s": q.parse_time(self.downtime),
-            "down_W": _maybe(self.down_power, q.parse_power),
-            "overhead_s": _maybe(self.overhead, lambda text: positive(text, "--overhead")),
-            "flush_W": q.parse_power(self.flush_power),
-        }
+    def node(self) -> Node:
+        """In numbers."""
+        return Node(
+            compute_W=_maybe(self.power, q.parse_power_drawn),
+            downtime_s=q.parse_time(self.downtime),
+            down_W=_maybe(self.down_power, q.parse_power),
+            overhead_s=_maybe(self.overhead, lambda text: positive(text, "--overhead")),
+            flush_W=q.parse_power(self.flush_power),
+        )
 
 
 @dataclass(frozen=True)
@@ -247,18 +247,18 @@ class GoalOptions:
     ] = None
     job: Annotated[str | None, _text("TIME", "Work of the whole job.")] = None
 
-    def numbers(self) -> dict[str, Any]:
-        """As the fields of Request."""
+    def goal(self) -> Goal:
+        """In numbers."""
         for name, known in (("objective", OBJECTIVES), ("formula", FORMULAS)):
             if getattr(self, name) not in known:
                 raise q.Wrong(f"--{name} {getattr(self, name)}: there are {', '.join(known)}")
-        return {
-            "objective": self.objective,
-            "formula": self.formula,
-            "interval": self.interval if self.interval is None or self.interval in RULES
-            else positive(self.interval, "--interval"),
-            "job_s": _maybe(self.job, lambda text: positive(text, "--job")),
-        }
+        rule = self.interval is None or self.interval in RULES
+        return Goal(
+            objective=self.objective,
+            formula=self.formula,
+            interval=self.interval if rule else positive(str(self.interval), "--interval"),
+            job_s=_maybe(self.job, lambda text: positive(text, "--job")),
+        )
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from perdure.energy.plan.settings import (
     Candidate,
     Found,
     FrontPoint,
+    Node,
     Outcome,
     Problem,
     Strategy,
@@ -66,23 +67,26 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Goal:
+    """What is made least, and how; an interval is a rule, or seconds."""
+
+    objective: str = "time"
+    formula: str = "exact"
+    interval: str | float | None = None
+    job_s: float | None = None
+
+
+@dataclass(frozen=True)
 class Request:
     """All that a plan is made from."""
 
     failing: Failing
     places: tuple[Place, ...]
+    node: Node = Node()
+    goal: Goal = Goal()
     size_bytes: float | None = None
-    downtime_s: float = 0.0
-    compute_W: float | None = None
-    down_W: float | None = None
-    flush_W: float = 0.0
-    overhead_s: float | None = None
     writers: int = 1
-    objective: str = "time"
-    formula: str = "exact"
-    interval: str | float | None = None
     every: tuple[int, ...] | None = None
-    job_s: float | None = None
     warnings: list[str] = field(default_factory=list)
 
 
@@ -166,39 +170,29 @@ def _candidates(request: Request, place: Place, op: str) -> list[Candidate]:
 
 def problem_of(request: Request, rate_per_s: float) -> Problem:
     """The part of a request that settings do not change."""
-    interval = request.interval
+    goal, interval = request.goal, request.goal.interval
     if interval is None:
-        interval = "young" if request.formula == "paper" else "optimal"
-    return Problem(
-        rate_per_s=rate_per_s,
-        downtime_s=request.downtime_s,
-        compute_W=request.compute_W,
-        down_W=request.down_W,
-        flush_W=request.flush_W,
-        overhead_s=request.overhead_s,
-        objective=request.objective,
-        formula=request.formula,
-        interval=interval,
-    )
+        interval = "young" if goal.formula == "paper" else "optimal"
+    return Problem(rate_per_s, request.node, goal.objective, goal.formula, interval)
 
 
 def _check(request: Request) -> None:
     shaped, several = not request.failing.law.memoryless, len(request.places) > 1
     law = f"--law {request.failing.law.text()}"
-    if request.formula == "paper":
+    if request.goal.formula == "paper":
         for wrong, what in ((several, "--levels"), (shaped, law),
-                            (request.downtime_s > 0, "--downtime"),
-                            (request.overhead_s is not None, "--overhead")):
+                            (request.node.downtime_s > 0, "--downtime"),
+                            (request.node.overhead_s is not None, "--overhead")):
             if wrong:
                 raise Wrong(f"the paper's formulas know nothing of {what}; leave out "
                             "--formula=paper")
     if several:
-        for wrong, what in ((shaped, law), (request.overhead_s is not None, "--overhead")):
+        for wrong, what in ((shaped, law), (request.node.overhead_s is not None, "--overhead")):
             if wrong:
                 raise Wrong(f"{what} is not modelled together with --levels; plan one of them, and "
                             "play the plan with perdure energy simulate")
-        if isinstance(request.interval, str) and request.interval != "optimal":
-            raise Wrong(f"--interval {request.interval} is a rule for one level; leave it out")
+        if isinstance(request.goal.interval, str) and request.goal.interval != "optimal":
+            raise Wrong(f"--interval {request.goal.interval} is a rule for one level; leave it out")
         total = sum(place.share for place in request.places)
         if abs(total - 1) > 1e-6:
             raise Wrong(f"the shares of the levels add up to {total:g}; they must make 1 (100%)")
@@ -211,7 +205,7 @@ def _check(request: Request) -> None:
             "the profiles' meters see different things (node and package); powers of both can't be "
             "added: measure all with one meter"
         )
-    if "package" in scopes and request.compute_W is not None:
+    if "package" in scopes and request.node.compute_W is not None:
         request.warnings.append(
             "the profile's meter sees the CPU package alone: --power must be that of the package "
             "too, and what device, memory and fans take is not in the energies"
@@ -221,7 +215,7 @@ def _check(request: Request) -> None:
 def _check_sizes(request: Request) -> None:
     """Raises Wrong where a time is so much longer than the MTBF that nothing would be finished."""
     mtbf = 1 / request.failing.rate_per_s
-    times = {"an interval (--interval)": request.interval, "downtime": request.downtime_s}
+    times = {"an interval (--interval)": request.goal.interval, "downtime": request.node.downtime_s}
     for place in request.places:
         for candidate in _candidates(replace(request, warnings=[]), place, "read"):
             times[f"a restart from level {place.name}"] = candidate.seconds
@@ -281,15 +275,15 @@ def _at(problem: Problem, outcome: Outcome, **changes: Any) -> Outcome:
 def _plan_renewal(request: Request, place: Place, found: Found) -> Plan:
     """The best fixed interval and the hazard rule's schedule, for a law with memory."""
     machine, law = found.outcome.machine, request.failing.law
-    if isinstance(request.interval, float):
-        work_s = request.interval
-    elif request.interval in ("young", "daly"):
+    if isinstance(request.goal.interval, float):
+        work_s = request.goal.interval
+    elif request.goal.interval in ("young", "daly"):
         work_s = found.outcome.work_s
     else:
-        work_s = renewal.best_fixed_work(machine, law, request.objective)
+        work_s = renewal.best_fixed_work(machine, law, request.goal.objective)
     known = found.outcome.epe_W is not None
     fixed = renewal.renewal([work_s], machine, law)
-    ratio = machine.write_W / machine.compute_W if request.objective == "energy" else 1.0
+    ratio = machine.write_W / machine.compute_W if request.goal.objective == "energy" else 1.0
     works = renewal.hazard_schedule(machine, law, ratio)
     lazy = renewal.renewal(works, machine, law)
     rivals = {}
@@ -324,13 +318,13 @@ def _plan_levels(request: Request) -> Plan:
                          float(machine.read_s), machine.write_W, machine.read_W)
         )
     known = all(found.outcome.epe_W is not None for found in founds)
-    compute_W = request.compute_W if known and request.compute_W is not None else 1.0
-    down_W = request.down_W if known and request.down_W is not None else compute_W
-    system = levels.System(tuple(made), request.downtime_s, compute_W, down_W)
-    if isinstance(request.interval, float):
-        patterns = [_fixed_pattern(request, system, request.interval)]
+    compute_W = request.node.compute_W if known and request.node.compute_W is not None else 1.0
+    down_W = request.node.down_W if known and request.node.down_W is not None else compute_W
+    system = levels.System(tuple(made), request.node.downtime_s, compute_W, down_W)
+    if isinstance(request.goal.interval, float):
+        patterns = [_fixed_pattern(request, system, request.goal.interval)]
     else:
-        patterns = levels.best_pattern(system, request.objective, request.every)
+        patterns = levels.best_pattern(system, request.goal.objective, request.every)
     best = patterns[0]
     used = tuple(
         Used(request.places[place], every, founds[place],
@@ -353,20 +347,21 @@ def _fixed_pattern(
     found = levels.expected(system, request.every, work_s)
     kept = tuple(range(len(system.levels)))
     return levels.Pattern(kept, request.every, work_s, found,
-                          levels.value(found, request.objective))
+                          levels.value(found, request.goal.objective))
 
 
 def _warn_of_short_job(request: Request, system: levels.System, best: levels.Pattern) -> None:
-    if request.job_s is None:
+    job_s = request.goal.job_s
+    if job_s is None:
         return
     for place, every in zip(best.kept, best.every):
         period_s = every * best.work_s
-        if period_s > request.job_s:
-            lost = system.only(best.kept).levels[best.kept.index(place)].rate_per_s * request.job_s
+        if period_s > job_s:
+            lost = system.only(best.kept).levels[best.kept.index(place)].rate_per_s * job_s
             request.warnings.append(
                 f"level {request.places[place].name}: its first checkpoint would come after "
                 f"{duration_text(period_s)}, but the job ends after "
-                f"{duration_text(request.job_s)}; {lost:.2g} failures that need it are expected "
+                f"{duration_text(job_s)}; {lost:.2g} failures that need it are expected "
                 "in the job: plan without that level if losing the job then is acceptable"
             )
 

@@ -20,7 +20,7 @@ _SPAN = 6.0  # shown around the plan's interval, as a factor
 def _curve(plan: Plan, works: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """Time over work and EPE (or None) at each interval."""
     known, law = plan.epe_W is not None, plan.request.failing.law
-    machine, formula = plan.used[0].found.outcome.machine, plan.request.formula
+    machine, formula = plan.used[0].found.outcome.machine, plan.request.goal.formula
     if plan.system is None and law.memoryless:
         times = model.time_per_work(works, machine, formula)
         return times, model.epe(works, machine, formula) if known else None
@@ -109,7 +109,7 @@ def draw_front(plan: Plan, file: Path) -> None:
                   linewidth=1, label="front")
         axis.plot(100 * (plan.time_per_work - 1), plan.epe_W, "D", color="black",
                   fillstyle="none", markersize=10,
-                  label=f"this plan (least {plan.request.objective})")
+                  label=f"this plan (least {plan.request.goal.objective})")
     for each, mark in zip(rivals, "sv^"):
         axes[-1].plot(100 * (each.low.time_per_work - 1), each.low.epe_W, mark, color=ORANGE,
                       label=f"all processes write, {each.name}")

@@ -31,19 +31,28 @@ class Candidate:
     power_W: float | None = None
     power_spread: float = 0.0
     J_per_MB: float | None = None
-    J_per_MB_spread: float = 0.0
+
+
+@dataclass(frozen=True)
+class Node:
+    """What a node takes besides reading and writing; powers of None are not known.
+
+    `down_W` None: as when computing. `overhead_s` not None: checkpoints are asynchronous.
+    """
+
+    compute_W: float | None = None
+    downtime_s: float = 0.0
+    down_W: float | None = None
+    overhead_s: float | None = None
+    flush_W: float = 0.0
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What does not depend on the setting. `overhead_s` not None: checkpoints are asynchronous."""
+    """What does not depend on the setting."""
 
     rate_per_s: float
-    downtime_s: float = 0.0
-    compute_W: float | None = None
-    down_W: float | None = None
-    flush_W: float = 0.0
-    overhead_s: float | None = None
+    node: Node = Node()
     objective: str = "time"
     formula: str = "exact"
     interval: str | float = "optimal"  # a rule, or seconds
@@ -85,7 +94,6 @@ def candidates_of(profile: Profile, op: str, size_bytes: float) -> list[Candidat
                 power_W=None if point.power_W is None else point.power_W.mean,
                 power_spread=0.0 if point.power_W is None else point.power_W.half_width,
                 J_per_MB=None if energy is None else energy.mean,
-                J_per_MB_spread=0.0 if energy is None else energy.half_width,
             )
         )
     return found
@@ -111,7 +119,7 @@ def check_checkpoint(seconds: float, rate_per_s: float, what: str = "a checkpoin
 
 
 def _known(problem: Problem, *rows: list[Candidate]) -> bool:
-    return problem.compute_W is not None and all(
+    return problem.node.compute_W is not None and all(
         each.power_W is not None for row in rows for each in row
     )
 
@@ -134,19 +142,19 @@ def grid_machine(
         for row in ([each.seconds for each in reads],
                     [each.power_W if known else 1.0 for each in reads])
     )
-    down_W = problem.compute_W if problem.down_W is None else problem.down_W
-    overhead_s = problem.overhead_s
+    down_W = problem.node.compute_W if problem.node.down_W is None else problem.node.down_W
+    overhead_s = problem.node.overhead_s
     return model.Machine(
         rate_per_s=problem.rate_per_s,
         write_s=seconds if overhead_s is None else np.minimum(overhead_s, seconds),
         read_s=read_s,
-        downtime_s=problem.downtime_s,
+        downtime_s=problem.node.downtime_s,
         latency_s=None if overhead_s is None else seconds,
-        compute_W=problem.compute_W if known else 1.0,
+        compute_W=problem.node.compute_W if known else 1.0,
         write_W=write_W,
         read_W=read_W,
         down_W=down_W if known else 1.0,
-        flush_W=problem.flush_W if known else 0.0,
+        flush_W=problem.node.flush_W if known else 0.0,
     )
 
 
@@ -322,14 +330,15 @@ def optimise(problem: Problem, writes: list[Candidate], reads: list[Candidate]) 
 
     The interval is found anew for every pair. Raises Wrong where C > MTBF at every setting.
     """
-    if problem.needs_power and problem.compute_W is None:
+    if problem.needs_power and problem.node.compute_W is None:
         raise Wrong(
             f"the objective {problem.objective} needs the power of the computation: give --power, "
             "as 471W, or plan with --objective time"
         )
     writes, reads = (_with_powers(problem, each, op)
                      for each, op in ((writes, "write"), (reads, "read")))
-    stopped = [each.seconds if problem.overhead_s is None else min(problem.overhead_s, each.seconds)
+    overhead_s = problem.node.overhead_s
+    stopped = [each.seconds if overhead_s is None else min(overhead_s, each.seconds)
                for each in writes]
     check_checkpoint(min(stopped), problem.rate_per_s)
     values = values_of(problem, writes, reads)
@@ -359,7 +368,7 @@ def pareto_front(
     """
     writes = [each for each in writes if each.power_W is not None]
     reads = [each for each in reads if each.power_W is not None]
-    if problem.compute_W is None or not writes or not reads:
+    if problem.node.compute_W is None or not writes or not reads:
         return []
     machine = grid_machine(problem, writes, reads)
     ends = [np.broadcast_to(each, (len(writes), len(reads))) for each in (
