@@ -188,7 +188,7 @@ def run(
         int | None, typer.Option(min=1, max=4096, help="So many such commands at a time on this "
                                  "node and device.", show_default=False)
     ] = None,
-    patience: Annotated[
+    timeout: Annotated[
         float, typer.Option(min=0, help="Seconds to wait for a turn; then it goes ahead.")
     ] = 3600.0,
     other_machine: Annotated[
@@ -212,7 +212,7 @@ def run(
         khz, limit = _settings(profile_file, op, path, freq, writers, other_machine)
         core = load_core()
         try:
-            session = core.energy_session(str(path or Path.cwd()), khz, limit, int(patience * 1000))
+            session = core.energy_session(str(path or Path.cwd()), khz, limit, int(timeout * 1000))
         except core.Error as failure:
             raise Wrong(str(failure)) from None
         code = _run_within(session, op, command)

@@ -74,7 +74,7 @@ def run(
                      "slash, name) matches; may be repeated."),
     ] = None,
     cache_options: Annotated[
-        str, typer.Option(metavar="K=V;…", help="How, for example 'pool=/mnt/pmem;ack=async'.")
+        str, typer.Option(metavar="K=V;…", help="How, for example 'directory=/mnt/pmem;ack=async'.")
     ] = "",
     any_owner: Annotated[
         bool,
