@@ -16,7 +16,7 @@ from perdure.energy.formulas.model import Machine
 from perdure.energy.laws import law_of, law_of_document, laws, usage_text
 from perdure.energy.laws.exponential import Exponential
 from perdure.energy.laws.law import Law
-from perdure.energy.plan.failures import Failures, estimate
+from perdure.energy.plan.failures import Failures, estimate, fitted
 from perdure.energy.quantities import Wrong
 
 settings.register_profile("perdure", deadline=None, print_blob=True, database=None)
@@ -193,11 +193,10 @@ def test_stretches_without_a_failure_count_in_the_fit(law):
         limit = made.reached(0.5)
         seen, cut = gaps[gaps < limit], np.full((gaps >= limit).sum(), limit)
         lived = float(seen.sum() + cut.sum())
-        found = estimate(Failures(tuple(seen), lived, seen.size, tuple(cut))).law
-        if not made.memoryless:
-            assert found.name == made.name
-            for name, value in made.values().items():
-                assert found.values()[name] == pytest.approx(value, rel=0.12)
+        _, found = fitted(law, Failures(tuple(seen), lived, seen.size, tuple(cut)))
+        assert found.mean_s == pytest.approx(made.mean_s, rel=0.25)
+        for name, value in made.values().items():
+            assert found.values()[name] == pytest.approx(value, rel=0.12)
 
 
 def test_failures_without_memory_are_rarely_called_others():
@@ -253,11 +252,9 @@ def words_of(file) -> set[str]:
 
 
 def test_no_branch_asks_which_law_it_is():
-    """Adding a law is adding a file: no other one of the package names it."""
+    """Adding a law is adding a file: nothing outside of the folder of laws names it."""
     folder = ROOT / "python/perdure"
+    others = [file for file in folder.rglob("*.py") if file.parent.name != "laws"]
     for name in laws():
-        if name == "exponential":  # the default, and the model that formulas are derived for
-            continue
-        naming = [str(file.relative_to(folder)) for file in folder.rglob("*.py")
-                  if name in words_of(file)]
-        assert naming == [f"energy/laws/{name}.py"]
+        if name != "exponential":  # the default, and the model that formulas are derived for
+            assert [str(file) for file in others if name in words_of(file)] == []

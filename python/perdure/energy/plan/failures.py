@@ -232,15 +232,15 @@ def _likeliest(failures: Failures) -> tuple[Law, float]:
     """
     from scipy.stats import chi2
 
-    fitted = [_fitted(law, failures) for law in laws().values()]
-    without = max(each[0] for each in fitted if not each[1].parameters)
-    others = [each for each in fitted if each[1].parameters]
+    found = [fitted(law, failures) for law in laws().values()]
+    without = max(each[0] for each in found if not each[1].parameters)
+    others = [each for each in found if each[1].parameters]
     likelihood, best = max(others, key=lambda each: each[0])
     gain = max(0.0, 2 * (likelihood - without))
     return best, min(1.0, len(others) * float(chi2.sf(gain, len(best.parameters))))
 
 
-def _fitted(law: type[Law], failures: Failures) -> tuple[float, Law]:
+def fitted(law: type[Law], failures: Failures) -> tuple[float, Law]:
     """The law of greatest likelihood of its kind, and that likelihood's logarithm."""
     from scipy.optimize import minimize
 
