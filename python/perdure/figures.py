@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 # Okabe and Ito's colours, told apart with every kind of colour vision.
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 RED, SKY, YELLOW = "#D55E00", "#56B4E9", "#F0E442"
@@ -9,7 +14,7 @@ COLOURS = (BLUE, ORANGE, GREEN, PINK, RED, SKY, "#000000")  # of lines that have
 GREY, SILVER = "#555555", "#999999"
 
 
-def finish(axis, x_label: str | None = None, y_label: str | None = None) -> None:
+def finish(axis: Axes, x_label: str | None = None, y_label: str | None = None) -> None:
     """Labels, small numbers, no frame above and to the right, and thin lines to read values by."""
     if x_label is not None:
         axis.set_xlabel(x_label, fontsize=9)

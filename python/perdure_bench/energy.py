@@ -25,6 +25,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from perdure.energy import levels, model, monte_carlo, reference
 from perdure.energy.plan_file import document_of
@@ -61,7 +62,7 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     energy_node.measure(quick, each)
 
 
-def _fact(case: str, metric: str, value: float, unit: str, **more) -> Fact:
+def _fact(case: str, metric: str, value: float, unit: str, **more: Any) -> Fact:
     known = {name: more.pop(name) for name in ("low", "high", "n", "target", "holds")
              if name in more}
     return Fact("energy", case, metric, value, unit, **known, more=more)
