@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -15,7 +17,7 @@ class Verb(NamedTuple):
 
     module: str
     name: str = "app"
-    settings: dict[str, Any] = {}  # of the one command
+    settings: Mapping[str, Any] = MappingProxyType({})  # of the one command
 
 
 # Everything from the first word of the job on belongs to the job.
@@ -58,7 +60,7 @@ def _add(app: typer.Typer, word: str, verb: Verb) -> None:
         app.command(word, **verb.settings)(found)
 
 
-def command_line(first_word: str = "", verbs: dict[str, Verb] = VERBS) -> typer.Typer:
+def command_line(first_word: str = "", verbs: Mapping[str, Verb] = VERBS) -> typer.Typer:
     """The command. If the first word is a verb it has that one only: all take twice the time."""
     app = typer.Typer(
         help="Persistence for HPC applications on non-volatile memory.",
@@ -72,6 +74,6 @@ def command_line(first_word: str = "", verbs: dict[str, Verb] = VERBS) -> typer.
     return app
 
 
-def main(verbs: dict[str, Verb] = VERBS) -> None:
+def main(verbs: Mapping[str, Verb] = VERBS) -> None:
     """Entry point of the console script."""
-    command_line(*sys.argv[1:2], verbs=verbs)(prog_name="perdure")
+    command_line("".join(sys.argv[1:2]), verbs)(prog_name="perdure")

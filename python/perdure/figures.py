@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from perdure.screen import drawn
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, told apart with every kind of colour vision.
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
@@ -13,7 +17,7 @@ COLOURS = (BLUE, ORANGE, GREEN, PINK, RED, SKY, "#000000")  # of lines that have
 GREY, SILVER = "#555555", "#999999"
 
 
-def finish(axis, x_label: str | None = None, y_label: str | None = None) -> None:
+def finish(axis: Axes, x_label: str | None = None, y_label: str | None = None) -> None:
     """Labels, small numbers, no frame above and to the right, and thin lines to read values by."""
     if x_label is not None:
         axis.set_xlabel(x_label, fontsize=9)
@@ -26,7 +30,7 @@ def finish(axis, x_label: str | None = None, y_label: str | None = None) -> None
     axis.set_axisbelow(True)
 
 
-def figure_of(width: float, height: float, title: str, note: str) -> Any:
+def figure_of(width: float, height: float, title: str, note: str) -> Figure:
     """A figure with a title above and a note below; no display is needed."""
     from matplotlib.backends import backend_agg  # noqa: F401
     from matplotlib.figure import Figure

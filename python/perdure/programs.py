@@ -61,7 +61,7 @@ def run_lines(command: list[str], environment: dict[str, str] | None = None) -> 
     surroundings = {**os.environ, **(environment or {})}
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=surroundings) as running:
         try:
-            yield from running.stdout
+            yield from running.stdout or ()
         finally:
             if sys.exc_info()[0] is not None:
                 running.terminate()
@@ -77,29 +77,29 @@ class Program:
     program: Path
     launcher: str
 
-    def command(self, ranks: int, *words) -> list[str]:
+    def command(self, ranks: int, *words: object) -> list[str]:
         """The job with `ranks` ranks."""
         return [str(word) for word in (self.launcher, "-n", ranks, self.program, *words)]
 
 
-def find_programs(stem: str, folder: str = "apps", kind: type = Program) -> list:
+def find_programs(stem: str, folder: str = "apps") -> list[Program]:
     """STEM_FLAVOUR of every MPI flavour that was built; raises ProgramFailed if there is none."""
     for tree in build_trees():
         programs = sorted((tree / folder).glob(f"**/{stem}_*"))
         programs = [p for p in programs if p.is_file() and os.access(p, os.X_OK)]
         programs = [p for p in programs if not p.name.endswith("_test")]
         if programs:
-            return [_with_launcher(tree, path, stem, kind) for path in programs]
-    return [_with_launcher(None, find_program(stem, folder), stem, kind)]
+            return [_with_launcher(tree, path, stem) for path in programs]
+    return [_with_launcher(None, find_program(stem, folder), stem)]
 
 
-def _with_launcher(tree: Path | None, program: Path, stem: str, kind: type) -> Program:
+def _with_launcher(tree: Path | None, program: Path, stem: str) -> Program:
     flavour = program.name.removeprefix(f"{stem}_")
     launcher = _launcher_of_build(tree, flavour) or shutil.which(f"mpiexec.{flavour}")
     launcher = launcher or shutil.which("mpiexec")
     if launcher is None:
         raise ProgramFailed(f"there is no mpiexec for {program}")
-    return kind(flavour, program, launcher)
+    return Program(flavour, program, launcher)
 
 
 def _launcher_of_build(tree: Path | None, flavour: str) -> str | None:

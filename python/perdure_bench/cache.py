@@ -212,9 +212,9 @@ class _Judge:
         metric: str,
         unit: str,
         values: list[float],
+        more: dict,
         at_most: float | None = None,
         at_least: float | None = None,
-        **more,
     ) -> Fact:
         """The median of `values` with its quartiles, and whether it keeps to the limit."""
         low, middle, high = quartiles(values)
@@ -259,7 +259,7 @@ def local_facts(judge: _Judge, taken: Taken, systems: dict[str, str]) -> Iterato
         for way, values in ways.items():
             more = {"way": way, f"{other}_ns": statistics.median(rest[way]), "clock": clock}
             more["file_system"] = systems.get(way.split("-")[-1], systems["tmpfs"])
-            yield judge.fact(access.case, "latency_ns", "ns", values, **more)
+            yield judge.fact(access.case, "latency_ns", "ns", values, more)
         for system, kind in systems.items():
             way = f"mpiio-{system}"
             if way not in ways:
@@ -268,12 +268,12 @@ def local_facts(judge: _Judge, taken: Taken, systems: dict[str, str]) -> Iterato
             more = {f"{other}_ratio": statistics.median(_ratios(rest[way], rest["cached"]))}
             more |= {"file_system": kind, "clock": clock}
             least, metric = least_speedup(access, system), f"speedup_vs_mpiio_{system}"
-            yield judge.fact(access.case, metric, "", speedups, at_least=least, **more)
+            yield judge.fact(access.case, metric, "", speedups, more, at_least=least)
         if access.bytes == _LARGE:
             ratios = _ratios(cached, ways["mapped"])
             more = {f"{other}_ratio": statistics.median(_ratios(rest["cached"], rest["mapped"]))}
-            limits = {"at_most": MEMCPY_TARGET, "clock": clock, **more}
-            yield judge.fact(access.case, "ratio_to_memcpy", "", ratios, **limits)
+            more["clock"] = clock
+            yield judge.fact(access.case, "ratio_to_memcpy", "", ratios, more, MEMCPY_TARGET)
             continue
         for way, suffix, target in (
             ("mapped", "", WRAPPER_TARGET_NS),
@@ -283,7 +283,7 @@ def local_facts(judge: _Judge, taken: Taken, systems: dict[str, str]) -> Iterato
             rest_ns = statistics.median(c - m for c, m in zip(rest["cached"], rest[way]))
             more = {f"{other}_ns": rest_ns, "clock": clock}
             metric = f"wrapper{suffix}_ns"
-            yield judge.fact(access.case, metric, "ns", costs, at_most=target, **more)
+            yield judge.fact(access.case, metric, "ns", costs, more, target)
 
 
 def remote_facts(judge: _Judge, taken: Taken, metric: str) -> Iterator[Fact]:
@@ -296,6 +296,6 @@ def remote_facts(judge: _Judge, taken: Taken, metric: str) -> Iterator[Fact]:
                 continue  # it was told
             more = {"way": way, "cpu_ns": statistics.median(taken.cpu[access][way])}
             more |= {"transport": transport} if way == "mpi-rma" else {}
-            yield judge.fact(access.case, "latency_ns", "ns", values, **more)
-        more = {"at_most": RMA_TARGET, "clock": "wall"}
-        yield judge.fact(access.case, metric, "", _ratios(cached, rma), **more)
+            yield judge.fact(access.case, "latency_ns", "ns", values, more)
+        more = {"clock": "wall"}
+        yield judge.fact(access.case, metric, "", _ratios(cached, rma), more, RMA_TARGET)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perdure.figures import BLUE, GREEN, GREY, ORANGE, PINK, RED
 from perdure_bench.facts import Fact
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _KINDS = ("seq-read", "random-read", "seq-write", "random-write")
 _WAYS = {
@@ -58,12 +62,11 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     figure.savefig(file, dpi=130)
 
 
-def _draw_panel(axis, points: dict[str, list]) -> None:
+def _draw_panel(axis: Axes, points: dict[str, list]) -> None:
     for way, (colour, style) in _WAYS.items():
         if way in points:
             sizes, latencies = zip(*points[way])
-            looks = {"color": colour, "marker": "o", "markersize": 3, "label": way}
-            axis.plot(sizes, latencies, style, **looks)
+            axis.plot(sizes, latencies, style, color=colour, marker="o", markersize=3, label=way)
     axis.set_xscale("log", base=2)
     axis.set_yscale("log")
     axis.set_xticks(list(_SIZES.values()), list(_SIZES))

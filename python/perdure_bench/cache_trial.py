@@ -144,18 +144,18 @@ class Trial:
             outcome.said += f"; left behind: {', '.join(left)}" if left else ""
         return outcome
 
-    def _words(self, *words) -> list[str]:
+    def _words(self, *words: object) -> list[str]:
         place = ["--file", self._file, "--pool", self._pool]
         return [str(word) for word in (*words, *place, *self._job.words())]
 
-    def _ask(self, *words) -> str:
+    def _ask(self, *words: object) -> str:
         command = [str(self._job.program.program), *self._words(*words)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         if done.returncode != 0:
             raise ProgramFailed(f"cache_job {words[0]}: {done.stderr[-300:]}")
         return done.stdout
 
-    def _launch(self, *words, ranks: int | None = None) -> tuple[JobResult, str]:
+    def _launch(self, *words: object, ranks: int | None = None) -> tuple[JobResult, str]:
         command = self._job.program.command(ranks or self._job.ranks, *self._words(*words))
         with tempfile.TemporaryFile("w+", errors="replace") as output:
             request = JobRequest(command, limits=_LIMITS, environment=_ENVIRONMENT, output=output)

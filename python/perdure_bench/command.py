@@ -131,7 +131,7 @@ def _measure(
         if as_json:
             print(fact.line(), flush=True)
 
-    options = {"seed": seed} if seed is not None and name in _SEEDED else {}
+    options: dict[str, object] = {"seed": seed} if seed is not None and name in _SEEDED else {}
     if directory is not None and name in _PLACED:
         options["directory"] = directory
     if only and name in _IN_PARTS:

@@ -25,6 +25,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from perdure.energy import reference
 from perdure.energy.formulas import levels, model, monte_carlo
@@ -63,7 +64,7 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     energy_node.measure(quick, each)
 
 
-def _fact(case: str, metric: str, value: float, unit: str, **more) -> Fact:
+def _fact(case: str, metric: str, value: float, unit: str, **more: Any) -> Fact:
     known = {name: more.pop(name) for name in ("low", "high", "n", "target", "holds")
              if name in more}
     return Fact("energy", case, metric, value, unit, **known, more=more)

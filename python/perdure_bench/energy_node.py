@@ -66,7 +66,7 @@ class FakeMachine:
             **more,
         }
 
-    def run(self, *words, **more: str) -> int:
+    def run(self, *words: object, **more: str) -> int:
         """The exit code of a program on this machine; negative: the signal that ended it."""
         command = [str(word) for word in words]
         return subprocess.run(command, env=self.environment(**more), check=False).returncode

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perdure.figures import BLUE, ORANGE, figure_of, finish
 from perdure_bench.facts import Fact
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.patches import Patch
 
 _STRATEGIES = (("performance", ORANGE), ("profile lookup", BLUE))
 _DEVICES = ("SSD", "ioDrive")
@@ -45,7 +50,7 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     figure.savefig(file, dpi=130)
 
 
-def _patch(colour: str, name: str):
+def _patch(colour: str, name: str) -> Patch:
     from matplotlib.patches import Patch
 
     return Patch(facecolor=colour, label=name)
@@ -63,7 +68,7 @@ def _one(facts: list[Fact], case: str, strategy: str, op: str | None = None) -> 
     raise ValueError(f"there is no fact of {case}, {strategy}")
 
 
-def _bars(axis, groups, form: str) -> None:
+def _bars(axis: Axes, groups: list[tuple[str, list[Fact]]], form: str) -> None:
     """Two bars for each group; hatched where anything behind the value is inferred."""
     for place, (_, pair) in enumerate(groups):
         for fact, (_, colour), shift in zip(pair, _STRATEGIES, (-0.2, 0.2)):
@@ -71,12 +76,7 @@ def _bars(axis, groups, form: str) -> None:
             stated = words == ("stated", "stated")
             axis.bar(place + shift, fact.value, 0.36, color=colour, edgecolor="white",
                      hatch=None if stated else "///", linewidth=0.5)
-            parts = "" if words == (None, None) else f"\n{_source(*words)}"
+            parts = "" if words == (None, None) else f"\nMB/s {words[0]}\nW {words[1]}"
             axis.annotate(form.format(fact.value) + parts, (place + shift, fact.value), (0, 3),
                           textcoords="offset points", ha="center", va="bottom", fontsize=7)
     axis.set_xticks(range(len(groups)), [name for name, _ in groups])
-
-
-def _source(bandwidth: str, power: str) -> str:
-    """What stands behind a bar of Figure 8."""
-    return f"MB/s {bandwidth}\nW {power}"

@@ -41,6 +41,14 @@ class Fact:
     holds: bool | None = None
     more: dict = field(default_factory=dict)
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The quartiles; where there are none, the value."""
+        return (
+            self.value if self.low is None else self.low,
+            self.value if self.high is None else self.high,
+        )
+
     def line(self) -> str:
         """The JSON line, without a newline."""
         known = {name: getattr(self, name) for name in _KNOWN}

@@ -28,17 +28,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.programs import OPEN_MPI, ProgramFailed
+from perdure.programs import OPEN_MPI, Program, ProgramFailed
 from perdure.progress import progress
 from perdure.run.attempt import attempt_environment
 from perdure_bench.facts import Fact
 from perdure_bench.hpccg_plot import draw  # noqa: F401  `perdure bench --plot` takes it from here
 from perdure_bench.solver import (
-    Solver,
     find_solvers,
     huge_page_directory,
     last_report,
     pool_directory,
+    solve,
 )
 
 SUMMARY = "time of a solver with its state protected, over the same without"
@@ -146,7 +146,7 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
 class Bench:
     """Runs hpccg; every run begins with no pool unless it is a restart."""
 
-    def __init__(self, solver: Solver, size: Size, pools: Path, advance: Callable[[], None]):
+    def __init__(self, solver: Program, size: Size, pools: Path, advance: Callable[[], None]):
         self.solver, self.size, self.pools, self.advance = solver, size, pools, advance
         # What every fact says of its setting.
         self.about = {"mpi": solver.flavour, "ranks": _RANKS, "edge": size.edge}
@@ -183,7 +183,7 @@ class Bench:
     def _run(self, case_options: tuple[str, ...], iterations: int, *more: str) -> dict:
         places = ("--pool", self.pools / "pool", "--disk-dir", disk_directory() / "disk")
         options = (*case_options, *places, *more)
-        command = self.solver.command(_RANKS, self.size.edge, iterations, *options)
+        command = solve(self.solver, _RANKS, self.size.edge, iterations, *options)
         environment = attempt_environment(self.pools, None, OPEN_MPI)
         del environment["PERDURE_RUN_DIR"]
         try:
@@ -218,12 +218,14 @@ def _measured_facts(rounds: list[dict[str, dict]], bench: Bench) -> Iterator[Fac
     for case in ALL_CASES:
         ran = [(around[case.name], around["none"], around["memcpy"]) for around in rounds]
 
-        def fact(metric: str, values: list[float], unit: str = "", target: float | None = None):
+        def fact(
+            metric: str, values: list[float], unit: str = "", target: float | None = None
+        ) -> Fact:
             target = target if bench.size.claims else None
             holds = None if target is None else statistics.median(values) <= target
             low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-            spread = (middle, unit, low, high, len(values))
-            return Fact("hpccg", case.name, metric, *spread, target, holds, bench.about)
+            spread = (case.name, metric, middle, unit, low, high)  # noqa: B023
+            return Fact("hpccg", *spread, len(values), target, holds, bench.about)
 
         yield fact(
             "run_time_ratio", [a["loop_s"] / n["loop_s"] for a, n, _ in ran], "", case.run_time

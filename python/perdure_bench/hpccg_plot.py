@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perdure.figures import BLUE, GREEN, GREY, ORANGE, RED, finish
 from perdure_bench.facts import Fact, number_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 COLOURS = {"copy": BLUE, "twin": GREEN, "log": RED}
 OVER_NONE = "run time over none"
@@ -37,15 +41,15 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     figure.savefig(file, dpi=150)
 
 
-def _draw_measured(axis, facts: list[Fact]) -> None:
+def _draw_measured(axis: Axes, facts: list[Fact]) -> None:
     shown = [fact for fact in facts if fact.case not in ("none", "memcpy")]
     for place, fact in enumerate(shown):
         missed = fact.holds is False
         axis.bar(place, fact.value, color=ORANGE if missed else BLUE, width=0.62)
-        axis.plot([place, place], [fact.low, fact.high], color=GREY, linewidth=1.5)
+        axis.plot([place, place], fact.ends, color=GREY, linewidth=1.5)
         text = number_text(fact.value) + ("\nmissed" if missed else "")
         claimed = fact.target if isinstance(fact.target, (int, float)) else 0
-        top = max(fact.value, fact.high, claimed)
+        top = max(fact.value, fact.ends[1], claimed)
         axis.annotate(
             text, (place, top), (0, 3), textcoords="offset points", ha="center", fontsize=8
         )
@@ -74,7 +78,9 @@ def _draw_measured(axis, facts: list[Fact]) -> None:
             )
 
 
-def draw_sweep(axis, facts: list[Fact], swept: str, label: str, cases: dict[str, str]) -> None:
+def draw_sweep(
+    axis: Axes, facts: list[Fact], swept: str, label: str, cases: dict[str, str]
+) -> None:
     """Run times over one property of an emulated device; `cases` have their colours."""
     fixed, value = _FIXED[swept]
     chosen = [f for f in facts if f.more.get(fixed) == value]
@@ -95,9 +101,8 @@ def draw_sweep(axis, facts: list[Fact], swept: str, label: str, cases: dict[str,
                 markersize=3,
                 label=f"{case.rpartition('-')[2]}, {speed}",
             )
-            axis.fill_between(
-                places, [f.low for f in points], [f.high for f in points], color=colour, alpha=0.08
-            )
+            low, high = zip(*(f.ends for f in points))
+            axis.fill_between(places, low, high, color=colour, alpha=0.08)
     axis.axhline(1, color=GREY, linewidth=0.8)
     axis.set_xlabel(label, fontsize=9)
     _show_all(axis, chosen)
@@ -105,7 +110,7 @@ def draw_sweep(axis, facts: list[Fact], swept: str, label: str, cases: dict[str,
     finish(axis, y_label=OVER_NONE)
 
 
-def _legend(axis) -> None:
+def _legend(axis: Axes) -> None:
     """Two columns across the top, in room made for them above the lines."""
     rows = (len(axis.get_legend_handles_labels()[0]) + 1) // 2
     low, high = axis.get_ylim()
@@ -113,7 +118,7 @@ def _legend(axis) -> None:
     axis.legend(fontsize=6.5, frameon=False, ncols=2, handlelength=2.6, loc="upper center")
 
 
-def _show_all(axis, facts: list[Fact]) -> None:
-    highest = max([1.1, *(fact.high or fact.value for fact in facts)])
-    lowest = min([1.0, *(fact.low or fact.value for fact in facts)])
+def _show_all(axis: Axes, facts: list[Fact]) -> None:
+    highest = max([1.1, *(fact.ends[1] for fact in facts)])
+    lowest = min([1.0, *(fact.ends[0] for fact in facts)])
     axis.set_ylim(max(0, lowest - 0.1), highest * 1.08)

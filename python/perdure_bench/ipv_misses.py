@@ -154,7 +154,8 @@ def counts_of(report: str) -> Counts:
     told = json.loads(report)
     program, runtime = told["program"], told["runtime"]
     names = ("lines", "first_misses", "last_misses")
-    return Counts(*(program[name] + runtime[name] for name in names), runtime["last_misses"])
+    sums = {name: program[name] + runtime[name] for name in names}
+    return Counts(**sums, runtime_last_misses=runtime["last_misses"])
 
 
 def facts_of(case: Case, caches: Caches, counted: dict[Way, Counts]) -> Iterator[Fact]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perdure.figures import BLUE, GREEN, GREY, ORANGE, RED, SILVER, SKY, YELLOW, finish
 from perdure_bench.facts import Fact
 from perdure_bench.hpccg_plot import OVER_NONE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Okabe and Ito's colours, told apart with every kind of colour vision.
 _COLOURS = {
@@ -46,7 +50,7 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     figure.savefig(file, dpi=150)
 
 
-def _draw_times(axis, ratios: list[Fact]) -> None:
+def _draw_times(axis: Axes, ratios: list[Fact]) -> None:
     shown = {
         way: {fact.case.split("-")[0]: fact for fact in ratios if _shown(fact, way)}
         for way in _COLOURS
@@ -56,7 +60,7 @@ def _draw_times(axis, ratios: list[Fact]) -> None:
     axis.set_title(_TIMES_NOTE, loc="left", fontsize=8, color=GREY)
 
 
-def _draw_misses(axis, ratios: list[Fact]) -> None:
+def _draw_misses(axis: Axes, ratios: list[Fact]) -> None:
     shown = {
         way: {fact.case.split("-")[1]: fact for fact in ratios if fact.more["way"] == way}
         for way in _MISS_COLOURS
@@ -73,7 +77,7 @@ def _shown(fact: Fact, way: str) -> bool:
     )
 
 
-def _draw_groups(axis, shown: dict[str, dict[str, Fact]], colours: dict[str, str]) -> None:
+def _draw_groups(axis: Axes, shown: dict[str, dict[str, Fact]], colours: dict[str, str]) -> None:
     """A group of bars for each program, in it one for each way: facts by way and program."""
     ways = [way for way in colours if shown[way]]
     programs = list(dict.fromkeys(program for way in ways for program in shown[way]))
@@ -87,13 +91,13 @@ def _draw_groups(axis, shown: dict[str, dict[str, Fact]], colours: dict[str, str
             _draw_bar(axis, fact, at, width, bottom, colours[way], way if number == 0 else None)
     axis.axhline(1, color=GREY, linewidth=0.8)
     axis.set_xticks(range(len(programs)), programs)
-    tops = [fact.high or fact.value for way in ways for fact in shown[way].values()]
+    tops = [fact.ends[1] for way in ways for fact in shown[way].values()]
     axis.set_ylim(bottom, min(_HIGHEST, max(tops)) + 0.35)  # room for values and the legend
     axis.legend(fontsize=8, frameon=False, ncols=len(ways), loc="upper center")
 
 
 def _draw_bar(
-    axis, fact: Fact, at: float, width: float, bottom: float, colour: str, label: str | None
+    axis: Axes, fact: Fact, at: float, width: float, bottom: float, colour: str, label: str | None
 ) -> None:
     height = min(fact.value, _HIGHEST) - bottom
     axis.bar(at, height, width * 0.9, bottom, color=colour, label=label)
@@ -102,5 +106,5 @@ def _draw_bar(
             f"{fact.value:.3g}", (at, _HIGHEST), (0, 2), textcoords="offset points",
             ha="center", fontsize=6, rotation=90,
         )  # fmt: skip
-    elif fact.low is not None and fact.high is not None:
-        axis.plot([at, at], [fact.low, min(fact.high, _HIGHEST)], color="black", linewidth=0.8)
+    elif fact.low is not None:
+        axis.plot([at, at], [fact.low, min(fact.ends[1], _HIGHEST)], color="black", linewidth=0.8)

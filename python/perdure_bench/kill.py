@@ -20,6 +20,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from perdure.programs import Program, ProgramFailed
 from perdure.progress import progress
@@ -44,9 +45,21 @@ def measure(quick: bool, each: Callable[[Fact], None], seed: int = 1) -> None:
     run_campaign("kill", Campaign, find_solvers(), wanted, each, seed)
 
 
+class Trials(Protocol):
+    """What run_campaign() needs of a campaign."""
+
+    trials: int
+    counts: dict[str, Counter[str]]
+
+    @property
+    def kills(self) -> int: ...
+
+    def run_trial(self, kills_left: int) -> None: ...
+
+
 def run_campaign(
     bench: str,
-    kind: type[Campaign],
+    kind: Callable[[list[Program], Path, random.Random], Trials],
     programs: list[Program],
     wanted: int,
     each: Callable[[Fact], None],
@@ -72,15 +85,16 @@ class Campaign:
     Another kind of job has protections and a make_job of its own.
     """
 
-    protections = PROTECTIONS
-    make_job = Job
+    protections: tuple[str, ...] = PROTECTIONS
+    make_job: type[Job] = Job
 
     def __init__(self, solvers: list[Program], pools: Path, draw: random.Random):
         self._solvers, self._pools, self._draw = solvers, pools, draw
         self._loop_s: dict[Job, float] = {}
         self._answer: dict[tuple, str] = {}  # by the problem
         self.trials = 0
-        self.counts = {case: Counter() for case in (*self.protections, "all")}
+        cases = (*self.protections, "all")
+        self.counts: dict[str, Counter[str]] = {case: Counter() for case in cases}
 
     @property
     def kills(self) -> int:
@@ -157,6 +171,6 @@ def _facts(
         value = counted[metric]
         holds = None if target is None else value == target
         more = {"seed": seed, **kinds}
-        spread = {"n": counted["kills"], "target": target, "holds": holds, "more": more}
-        facts.append(Fact(bench, case, metric, value, "", **spread))
+        facts.append(Fact(bench, case, metric, value, "", n=counted["kills"], target=target,
+                          holds=holds, more=more))  # fmt: skip
     return facts

@@ -57,7 +57,7 @@ class CacheCampaign:
         self._span_ns: dict[tuple, float] = {}  # of a stage, by what it depends on
         self._recovery_s: dict[bool, float] = {}
         self.trials = 0
-        self.counts = {case: Counter() for case in (*_ACKNOWLEDGE, "all")}
+        self.counts: dict[str, Counter[str]] = {case: Counter() for case in (*_ACKNOWLEDGE, "all")}
 
     @property
     def kills(self) -> int:

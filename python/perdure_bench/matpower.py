@@ -56,6 +56,7 @@ SUMMARY = "time of powers of a matrix in cached files, over stock MPI-IO"
 _LIMIT_S = 1800
 _SEED = 40
 _RESULT = "matpower-result.bin"
+_TIMES = ("total", "open", "io", "compute", "close")
 
 Round = dict[tuple[Setting, str], Outcome]
 
@@ -203,9 +204,9 @@ def outcome_of(printed: str) -> Outcome:
             facts[fact["metric"]] = fact
     if "total_s" not in facts:
         raise ProgramFailed(f"matpower did not report; it printed: {printed[-300:].strip()}")
-    times = [facts[f"{part}_s"]["value"] for part in ("total", "open", "io", "compute", "close")]
+    times = {part: facts[f"{part}_s"]["value"] for part in _TIMES}
     moved = facts["read_bytes"]["value"] + facts["written_bytes"]["value"]
-    return Outcome(*times, moved, facts["total_s"]["hash"])
+    return Outcome(**times, moved_bytes=moved, answer=facts["total_s"]["hash"])
 
 
 def _fact(case: str, metric: str, values: list[float], unit: str, more: dict) -> Fact:
@@ -222,11 +223,11 @@ def _judged(fact: Fact, target: float | None) -> Fact:
 
 
 def _medians(outcomes: list[Outcome]) -> Outcome:
-    def median(part: str) -> float:
-        return statistics.median(getattr(outcome, part) for outcome in outcomes)
-
-    parts = ("total", "open", "io", "compute", "close", "moved_bytes")
-    return Outcome(*(median(part) for part in parts), outcomes[0].answer)
+    parts = (*_TIMES, "moved_bytes")
+    middles = {
+        part: statistics.median(getattr(outcome, part) for outcome in outcomes) for part in parts
+    }
+    return Outcome(**middles, answer=outcomes[0].answer)
 
 
 def facts_of(
@@ -242,7 +243,7 @@ def facts_of(
         for case in setting.names:
             for metric, ran in (("stock_s", stock), ("cached_s", cached)):
                 middle = _medians(ran)
-                parts = {f"{p}_s": getattr(middle, p) for p in ("open", "io", "compute", "close")}
+                parts = {f"{p}_s": getattr(middle, p) for p in _TIMES[1:]}
                 yield _fact(case, metric, [outcome.total for outcome in ran], "s", more | parts)
             yield _judged(_fact(case, "time_ratio", ratios, "", more), target)
         if ASYNC in setting.variants:

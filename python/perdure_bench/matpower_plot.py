@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perdure.figures import BLUE, GREEN, GREY, RED, finish
 from perdure_bench.facts import Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
 
 # Okabe and Ito's colours, told apart with every kind of colour vision.
 STOCK, CACHED, ASYNC = RED, BLUE, GREEN
@@ -39,24 +45,25 @@ def _chosen(facts: list[Fact], pattern: str, metric: str, swept: str) -> list[Fa
     return sorted(found, key=lambda fact: fact.more[swept])
 
 
-def _line(axis, facts: list[Fact], swept: str, label: str, colour: str, style: str = "-") -> None:
+def _line(
+    axis: Axes, facts: list[Fact], swept: str, label: str, colour: str, style: str = "-"
+) -> None:
     if not facts:
         return
     places = [fact.more[swept] for fact in facts]
     values = [fact.value for fact in facts]
     axis.plot(places, values, style, color=colour, marker="o", markersize=3, label=label)
-    if all(fact.low is not None for fact in facts):
-        low, high = [fact.low for fact in facts], [fact.high for fact in facts]
-        axis.fill_between(places, low, high, color=colour, alpha=0.12)
+    low, high = zip(*(fact.ends for fact in facts))
+    axis.fill_between(places, low, high, color=colour, alpha=0.12)
 
 
-def _times(axis, facts: list[Fact], pattern: str, swept: str) -> None:
+def _times(axis: Axes, facts: list[Fact], pattern: str, swept: str) -> None:
     for metric, label, colour in _TIMES:
         _line(axis, _chosen(facts, pattern, metric, swept), swept, label, colour)
     axis.set_ylim(bottom=0)
 
 
-def _finish(axis, title: str, label: str, unit: str) -> None:
+def _finish(axis: Axes, title: str, label: str, unit: str) -> None:
     axis.set_title(title, fontsize=9)
     axis.set_xlabel(label, fontsize=9)
     if axis.get_legend_handles_labels()[0]:
@@ -64,7 +71,7 @@ def _finish(axis, title: str, label: str, unit: str) -> None:
     finish(axis, y_label=unit)
 
 
-def _draw_powers(row, facts: list[Fact]) -> None:
+def _draw_powers(row: Sequence[Axes], facts: list[Fact]) -> None:
     for axis, mode, number in zip(row, ("off", "on"), (3, 6), strict=False):
         _times(axis, facts, rf"p\d+-doc-{mode}", "power")
         _finish(axis, f"Figure {number}: delete on close {mode}", "power", _SECONDS)
@@ -80,7 +87,7 @@ def _draw_powers(row, facts: list[Fact]) -> None:
     _finish(axis, "ratios by power", "power", "cached over stock")
 
 
-def _draw_nodes(row, facts: list[Fact]) -> None:
+def _draw_nodes(row: Sequence[Axes], facts: list[Fact]) -> None:
     cases = ((2, "off", 4), (8, "off", 5), (2, "on", 7))
     for axis, (power, mode, number) in zip(row, cases, strict=True):
         _times(axis, facts, rf"p{power}-n\d+-doc-{mode}", "nodes")
@@ -88,7 +95,7 @@ def _draw_nodes(row, facts: list[Fact]) -> None:
         _finish(axis, title, "nodes of the graph", _SECONDS)
 
 
-def _draw_rest(row, facts: list[Fact]) -> None:
+def _draw_rest(row: Sequence[Axes], facts: list[Fact]) -> None:
     acknowledged, ranks, ratios = row
     waits = _chosen(facts, r"p\d+-doc-off", "cached_s", "power")
     _line(acknowledged, waits, "power", "acknowledged when done", CACHED)
@@ -113,7 +120,7 @@ def _draw_rest(row, facts: list[Fact]) -> None:
     _finish(ratios, "ratios by ranks", "ranks", "cached over stock")
 
 
-def _rank_axis(axis) -> None:
+def _rank_axis(axis: Axes) -> None:
     from matplotlib.ticker import NullLocator
 
     axis.set_xscale("log", base=2)
@@ -122,6 +129,6 @@ def _rank_axis(axis) -> None:
     axis.xaxis.set_minor_locator(NullLocator())
 
 
-def _show_one(axis) -> None:
+def _show_one(axis: Axes) -> None:
     axis.axhline(1, color=GREY, linewidth=0.8)
     axis.set_ylim(0, max(1.1, axis.get_ylim()[1]))

@@ -39,6 +39,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from perdure.core import load_core
 from perdure.programs import CLONE, ProgramFailed, find_program, run_lines
@@ -219,7 +220,7 @@ def _record(subject: Subject, quick: bool, trace: Path) -> None:
         other.unlink()
 
 
-def _fact(case: str, metric: str, value: float, unit: str = "", **more) -> Fact:
+def _fact(case: str, metric: str, value: float, unit: str = "", **more: Any) -> Fact:
     return Fact("memsim", case, metric, value, unit, more=more)
 
 
@@ -301,7 +302,7 @@ def _why(found: Optimum) -> str:
     return "no notch: the energy of its neighbours is within 1 %"
 
 
-def _points(case: str, point: Point, name: str, **more):
+def _points(case: str, point: Point, name: str, **more: Any):
     where = {"mram_mib": point.mram_bytes / MIB, "dram_mib": point.dram_bytes / MIB, **more}
     yield _fact(f"{case}-{name}", "time_s", point.time_s, "s", **where)
     yield _fact(f"{case}-{name}", "energy_j", point.energy_j, "J", **where)

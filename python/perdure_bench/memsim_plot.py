@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perdure.figures import COLOURS, GREY, finish
 from perdure.sim.plot import fit_scale
 from perdure_bench.facts import Fact
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _MIB = 1 << 20
 _PROGRAMS = ("cg", "mg", "sp", "hpl")
@@ -35,14 +40,14 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     figure.savefig(file, dpi=110)
 
 
-def _finish(axis, title: str, x_label: str, y_label: str) -> None:
+def _finish(axis: Axes, title: str, x_label: str, y_label: str) -> None:
     axis.set_title(title, fontsize=9)
     finish(axis, x_label, y_label)
     if axis.get_legend_handles_labels()[0]:
         axis.legend(fontsize=7, frameon=False)
 
 
-def _draw_policies(axis, program: str, facts: list[Fact]) -> None:
+def _draw_policies(axis: Axes, program: str, facts: list[Fact]) -> None:
     values = []
     for policy, colour in zip(("lru", "mram_fixed", "low_power"), COLOURS):
         row = [f for f in facts
@@ -54,7 +59,7 @@ def _draw_policies(axis, program: str, facts: list[Fact]) -> None:
     _finish(axis, f"{program}: policies beside MRAM", "DRAM, MiB", "time, s")
 
 
-def _draw_locality(axis, facts: list[Fact]) -> None:
+def _draw_locality(axis: Axes, facts: list[Fact]) -> None:
     for program, colour in zip(_PROGRAMS, COLOURS):
         for fact in facts:
             if (fact.metric, fact.case) == ("hot_share", program):
@@ -64,7 +69,9 @@ def _draw_locality(axis, facts: list[Fact]) -> None:
     _finish(axis, "concentration of accesses", "hottest pages, %", "accesses, %")
 
 
-def _draw_sweep(axis, program: str, facts: list[Fact], value, label: str) -> None:
+def _draw_sweep(
+    axis: Axes, program: str, facts: list[Fact], value: Callable[[Fact], float], label: str
+) -> None:
     rows: dict[float, list[Fact]] = {}
     for fact in facts:
         if (fact.metric, fact.case) == ("sweep_energy_j", program):

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perdure.figures import BLUE, GREY, ORANGE
 from perdure_bench.facts import Fact, number_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _LEGEND = "bars: medians; grey: quartiles; dashed: target; orange: target missed"
 _TITLE_COLUMNS = 75
@@ -43,7 +47,7 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     figure.savefig(file, dpi=150)
 
 
-def _draw_panel(axis, metric: str, unit: str, facts: list[Fact]) -> None:
+def _draw_panel(axis: Axes, metric: str, unit: str, facts: list[Fact]) -> None:
     places = range(len(facts))
     colours = [ORANGE if fact.holds is False else BLUE for fact in facts]
     axis.barh(places, [fact.value for fact in facts], color=colours, height=0.62)

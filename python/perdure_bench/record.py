@@ -78,7 +78,8 @@ def _build(source: Path, folder: Path) -> dict[str, tuple[Path, str | None]]:
             continue
         for name, words in ((case, ["--trace"]), (f"{case} without", [])):
             program = folder / name.replace(" ", "-")
-            command = [find_program(wrapper, "trace/bin"), *words, "-O2", source, "-o", program]
+            compiler = str(find_program(wrapper, "trace/bin"))
+            command = [compiler, *words, "-O2", str(source), "-o", str(program)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise ProgramFailed(f"{wrapper}: {done.stderr.strip()}")

@@ -39,10 +39,9 @@ class SharedMemoryWatch:
             return []
 
     def _unused(self, names: set[str]) -> set[str]:
-        files = {name: self._file_of(name) for name in names}
-        files = {name: path for name, path in files.items() if path is not None}
+        files = [(name, path) for name in names if (path := self._file_of(name)) is not None]
         held = held_files() if files else set()
-        return {name for name, path in files.items() if _identity(path) not in held}
+        return {name for name, path in files if _identity(path) not in held}
 
     def _file_of(self, name: str) -> Path | None:
         """The file that tells whether `name` is in use; None if it is not to be counted."""

@@ -8,26 +8,23 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.programs import Program, ProgramFailed, find_programs
 
 PROTECTIONS = ("copy", "async", "twin", "log")  # that keep the state in a pool
 
-@dataclass(frozen=True)
-class Solver(Program):
-    """hpccg."""
-
-    def command(self, ranks: int, edge: int, iterations: int, *options) -> list[str]:
-        """The job: `ranks` ranks of edge^3 points each, ending with a JSON object."""
-        grid = [edge, edge, edge, "--iterations", iterations]
-        return super().command(ranks, *grid, "--json", *options)
+def solve(
+    solver: Program, ranks: int, edge: int, iterations: int, *options: object
+) -> list[str]:
+    """The job: `ranks` ranks of edge^3 points each, ending with a JSON object."""
+    grid = [edge, edge, edge, "--iterations", iterations]
+    return solver.command(ranks, *grid, "--json", *options)
 
 
-def find_solvers() -> list[Solver]:
+def find_solvers() -> list[Program]:
     """hpccg of every MPI flavour."""
-    return find_programs("hpccg", kind=Solver)
+    return find_programs("hpccg")
 
 
 def last_report(output: str) -> dict:

@@ -8,13 +8,13 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.programs import OPEN_MPI, ProgramFailed
+from perdure.programs import OPEN_MPI, Program, ProgramFailed
 from perdure.run.attempt import Attempt, Limits
 from perdure.run.job import JobRequest, run_job
 from perdure.run.live import Live
 from perdure.run.rehearsal import Rehearsal
 from perdure_bench.shared_memory import SharedMemoryWatch
-from perdure_bench.solver import Solver, last_report
+from perdure_bench.solver import last_report, solve
 
 EDGE, ITERATIONS = 32, 16
 _LIMITS = Limits(timeout_s=120, hang_s=20)
@@ -26,7 +26,7 @@ _ENVIRONMENT = {**OPEN_MPI, "OMPI_MCA_odls_base_sigkill_timeout": "0"}
 class Job:
     """A kind of job: what an undisturbed run is known of."""
 
-    solver: Solver
+    solver: Program
     ranks: int
     protect: str
 
@@ -41,7 +41,7 @@ class Job:
     def command(self, pool: Path) -> list[str]:
         """The job with its state in `pool`."""
         options = ("--protect", self.protect, "--pool", pool)
-        return self.solver.command(self.ranks, EDGE, ITERATIONS, *options)
+        return solve(self.solver, self.ranks, EDGE, ITERATIONS, *options)
 
 
 @dataclass
@@ -92,7 +92,7 @@ def _run(job: Job, rehearsal: Rehearsal | None, restart: bool, pool: Path, ran: 
     if result.attempts and result.attempts[-1].stopped_by is not None:
         raise ProgramFailed("interrupted")
     # A rank that was sent the signal when its job had done all but ending was not killed.
-    if result.rehearsal_happened and not result.attempts[0].succeeded:
+    if rehearsal and result.rehearsal_happened and not result.attempts[0].succeeded:
         ran.killed.append(rehearsal)
     ran.attempts += result.attempts
     ran.exit_code = result.exit_code

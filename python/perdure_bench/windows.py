@@ -162,7 +162,7 @@ def find_web_graph() -> Path | None:
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     """Hands over the facts. Raises ProgramFailed."""
     size = QUICK if quick else FULL
-    applications = [
+    applications: list[Hpccg | Pagerank] = [
         Hpccg(find_programs("hpccg")[0], size),
         Pagerank(find_programs("pagerank")[0], size),
     ]
@@ -196,7 +196,7 @@ def _measure_operations(quick: bool, each: Callable[[Fact], None]) -> None:
 class Bench:
     """Runs one application; every run begins with no pool unless it is a restart."""
 
-    def __init__(self, application, pools: Path, advance: Callable[[], None]):
+    def __init__(self, application: Hpccg | Pagerank, pools: Path, advance: Callable[[], None]):
         self.application, self._pools, self._advance = application, pools, advance
         self.about = dict(application.about)
 
@@ -270,7 +270,9 @@ def _measured(bench: Bench, rounds: list, claims: bool) -> Iterator[Fact]:
         case = f"{bench.application.name}-{protection}"
         ran = [(around[protection], around["none"][0]) for around in rounds]
 
-        def fact(metric: str, values: list[float], unit: str = "", target: float | None = None):
+        def fact(
+            metric: str, values: list[float], unit: str = "", target: float | None = None
+        ) -> Fact:
             target = target if claims else None
             holds = None if target is None else statistics.median(values) <= target
             low, middle, high = statistics.quantiles(values, n=4, method="inclusive")

@@ -21,6 +21,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from perdure.programs import OPEN_MPI, Program, ProgramFailed, build_trees, find_programs
 from perdure_bench.facts import Fact
@@ -118,7 +119,7 @@ def _alias_directory(pools: Path, libraries: Path) -> Path:
 
 
 def _facts(flavour: str, ran: list[dict], claims: bool) -> Iterator[Fact]:
-    def fact(case: str, ratios: list[float], target: float | None, **more) -> Fact:
+    def fact(case: str, ratios: list[float], target: float | None, **more: Any) -> Fact:
         low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
         holds = None if target is None or not claims else middle <= target
         spread = (middle, "", low, high, len(ratios), target if claims else None, holds)

@@ -4,10 +4,16 @@ fence that commits against window size and ranks."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perdure.figures import BLUE, GREY, ORANGE, finish
 from perdure_bench.facts import Fact, number_text
 from perdure_bench.hpccg_plot import COLOURS, OVER_NONE, draw_sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
 
 APPLICATIONS = ("hpccg", "pagerank")
 
@@ -30,7 +36,7 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     figure.savefig(file, dpi=130)
 
 
-def _draw_application(row, application: str, facts: list[Fact]) -> None:
+def _draw_application(row: Sequence[Axes], application: str, facts: list[Fact]) -> None:
     ratios = [f for f in facts if f.metric == "run_time_ratio" and f.case.startswith(application)]
     bars, memory, commit = row
     _draw_bars(bars, [f for f in ratios if "emulated" not in f.more])
@@ -42,15 +48,15 @@ def _draw_application(row, application: str, facts: list[Fact]) -> None:
     commit.set_title(f"{application}: emulated, memory latency 150 ns", fontsize=9)
 
 
-def _draw_bars(axis, facts: list[Fact]) -> None:
+def _draw_bars(axis: Axes, facts: list[Fact]) -> None:
     shown = [fact for fact in facts if not fact.case.endswith("-none")]
-    highest = max([1.1, *(fact.high for fact in shown if not fact.case.endswith("-disk"))])
-    axis.set_ylim(min([0.9, *(fact.low - 0.02 for fact in shown)]), highest * 1.06)
+    highest = max([1.1, *(fact.ends[1] for fact in shown if not fact.case.endswith("-disk"))])
+    axis.set_ylim(min([0.9, *(fact.ends[0] - 0.02 for fact in shown)]), highest * 1.06)
     for place, fact in enumerate(shown):
         missed = fact.holds is False
         axis.bar(place, fact.value, color=ORANGE if missed else BLUE, width=0.62)
-        axis.plot([place, place], [fact.low, fact.high], color=GREY, linewidth=1.5)
-        inside = min(max(fact.value, fact.high), axis.get_ylim()[1] * 0.985)
+        axis.plot([place, place], fact.ends, color=GREY, linewidth=1.5)
+        inside = min(max(fact.value, fact.ends[1]), axis.get_ylim()[1] * 0.985)
         text = number_text(fact.value) + ("\nmissed" if missed else "")
         over = fact.value > axis.get_ylim()[1]
         axis.annotate(
@@ -71,7 +77,7 @@ def _draw_bars(axis, facts: list[Fact]) -> None:
     finish(axis, y_label=OVER_NONE)
 
 
-def _draw_fences(row, facts: list[Fact]) -> None:
+def _draw_fences(row: Sequence[Axes], facts: list[Fact]) -> None:
     sizes = sorted({f.more["window_bytes"] for f in facts if f.metric == "fence_us"})
     for axis, size in zip(row, [*sizes[-3:], None, None, None], strict=False):
         chosen = [f for f in facts if size and f.more.get("window_bytes") == size]
@@ -85,8 +91,8 @@ def _draw_fences(row, facts: list[Fact]) -> None:
                 name = f"{case.removeprefix('fence-')}, {'floor' if style == ':' else 'commit'}"
                 places = [f.more["ranks"] for f in points]
                 values = [f.value for f in points]
-                looks = {"color": colour, "marker": "o", "markersize": 3, "label": name}
-                axis.plot(places, values, style, **looks)
+                axis.plot(places, values, style, color=colour, marker="o", markersize=3,
+                          label=name)  # fmt: skip
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
         ticks = sorted({f.more["ranks"] for f in chosen})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -44,7 +45,7 @@ def test_lines_that_are_not_json_are_left_out():
 
 def test_table_shows_misses_and_emulation():
     held = parse_fact(json.dumps({**LINE, "case": "other", "holds": True}))
-    console = Console(width=140, record=True, file=open(os.devnull, "w", encoding="utf-8"))
+    console = Console(width=140, record=True, file=io.StringIO())
     console.print(facts_table("title", [parse_fact(json.dumps(LINE)), held]))
     text = console.export_text()
     assert "MISSED" in text and "holds" in text and "bandwidth 1/8" in text and "1.2 to 1.3" in text

@@ -208,7 +208,6 @@ def test_model_tells_versions_apart_and_leaves_the_program_its_answer(pools):
     assert done.returncode == 0 and "verified" in done.stdout, done.stderr
 
 
-SHARED = 1  # MAP_SHARED
 TOLD = """
 import ctypes, sys
 model = ctypes.CDLL(sys.argv[1])
@@ -216,7 +215,7 @@ fd, page = int(sys.argv[2]), 4096
 def call(name, *numbers):
     getattr(model, "perdure_" + name)(*map(ctypes.c_uint64, numbers))
 def show(address, offset):
-    call("cache_model_mapped", address, page, %d, fd, offset)
+    call("cache_model_mapped", address, page, 1, fd, offset)  # 1: MAP_SHARED
 one, two, three = 0x10000000, 0x20000000, 0x30000000
 call("trace_thread_start")
 model.perdure_trace_begin(b"iterations")
@@ -238,7 +237,7 @@ call("cache_model_access", two, 8)      # misses: memory of its own
 call("cache_model_copied", 0x50000000, 0x40000000, 128)  # two lines from, two to
 call("cache_model_read", 0x50000000, 64)
 call("trace_iteration", 2)
-""" % SHARED
+"""
 
 
 @pytest.mark.parametrize("flush, misses", [("keeps", 4), ("evicts", 5)])

@@ -17,7 +17,7 @@ import os
 import statistics
 import subprocess
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from perdure.cache.predict import Machine
@@ -70,10 +70,8 @@ def calibrate(
             measured = [_measure(program, ranks, Path(place), pool) for _ in range(rounds)]
     except (ProgramFailed, NoLibrary, NoRecord, OSError, subprocess.SubprocessError) as failed:
         raise NotCalibrated(f"the cache could not be measured: {failed}") from None
-    return Machine(
-        *(statistics.median(column) for column in zip(*measured, strict=True)),
-        device=directory.stat().st_dev,
-    )
+    middles = (statistics.median(column) for column in zip(*measured, strict=True))
+    return replace(Machine(*middles), device=directory.stat().st_dev)
 
 
 def recorded(program: Program, ranks: int, words: list, folder: Path, cache: str | None) -> dict:

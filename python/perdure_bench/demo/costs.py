@@ -9,9 +9,9 @@ from pathlib import Path
 
 from rich.table import Table
 
+from perdure.programs import Program
 from perdure.units import seconds_text
 from perdure_bench import hpccg
-from perdure_bench.solver import Solver
 
 _NAMES = ("disk", "copy", "twin", "log")
 CASES = (hpccg.NONE, *(case for name in _NAMES for case in hpccg.CASES if case.name == name))
@@ -46,7 +46,7 @@ def runs_of(size: hpccg.Size) -> int:
 
 
 def measure_costs(
-    solver: Solver, size: hpccg.Size, pools: Path, advance: Callable[[], None]
+    solver: Program, size: hpccg.Size, pools: Path, advance: Callable[[], None]
 ) -> list[Cost]:
     """Runs every case once a round, each restarted once. Raises ProgramFailed."""
     rounds = hpccg.Bench(solver, size, pools, advance).run_rounds(CASES)
@@ -56,9 +56,8 @@ def measure_costs(
 def _cost(name: str, rounds: list[dict[str, dict]]) -> Cost:
     reports = [around[name] for around in rounds]
 
-    def median(field: str) -> float | None:
-        values = [report[field] for report in reports if field in report]
-        return statistics.median(values) if values else None
+    def median(field: str) -> float:
+        return statistics.median(report[field] for report in reports)
 
     ratios = [
         around[name]["iteration_median_s"] / around["none"]["iteration_median_s"]

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.programs import OPEN_MPI, ProgramFailed
+from perdure.programs import OPEN_MPI, Program, ProgramFailed
 from perdure.run.attempt import Limits
 from perdure.run.job import JobRequest, JobResult, run_job
 from perdure.run.live import Live
 from perdure.run.rehearsal import Rehearsal
 from perdure.units import seconds_text
-from perdure_bench.solver import Solver, last_report
+from perdure_bench.solver import last_report, solve
 
 RANKS = 2
 KILLING_RUNS = 2
@@ -44,7 +44,7 @@ class Killing:
 
 
 def kill_and_restart(
-    solver: Solver,
+    solver: Program,
     edge: int,
     iterations: int,
     protect: str,
@@ -58,7 +58,7 @@ def kill_and_restart(
 
     def run(name: str, rehearsal: Rehearsal | None) -> tuple[JobResult, dict]:
         options = ("--protect", protect, "--pool", pools / name)
-        ran = _run(solver.command(RANKS, edge, iterations, *options), rehearsal)
+        ran = _run(solve(solver, RANKS, edge, iterations, *options), rehearsal)
         advance()
         return ran
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from perdure.figures import BLUE, GREEN, GREY, ORANGE, RED, SILVER
 from perdure.units import seconds_text
 from perdure_bench.demo.costs import Cost, overhead_text
 from perdure_bench.demo.killing import RANKS, Killing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _COLOURS = {"disk": SILVER, "copy": BLUE, "twin": GREEN, "log": ORANGE}
 _RATIO_SHOWN = 3.0  # a longer bar leaves the picture, and says its value
@@ -17,9 +21,9 @@ def draw(killing: Killing, costs: list[Cost], file: Path) -> None:
     """Writes the figure; the kind follows from the suffix. Raises ValueError for unknown ones."""
     from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(12, 6.4), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.15, h_pad=0.08)
+    figure = Figure(figsize=(12, 6.4), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.08))
     verdict = killing.verdict[0].upper() + killing.verdict[1:]
     title = f"A rank was killed in a commit. The job went on. {verdict}."
     figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold",
@@ -29,7 +33,8 @@ def draw(killing: Killing, costs: list[Cost], file: Path) -> None:
         "Bars: medians; lines: quartiles. Pools in memory, files on a disk."
     )
     figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
-    above, below = figure.subfigures(2, 1, height_ratios=(1, 1.35), hspace=0.04)
+    halves: Any = figure.subfigures(2, 1, height_ratios=(1, 1.35), hspace=0.04)
+    above, below = halves
     _draw_job(above.subplots(), killing)
     ratios, commits, restarts = below.subplots(1, 3)
     protected = [cost for cost in costs if cost.name != "none"]
@@ -41,10 +46,10 @@ def draw(killing: Killing, costs: list[Cost], file: Path) -> None:
     figure.savefig(file, dpi=150)
 
 
-def _draw_job(axis, killing: Killing) -> None:
+def _draw_job(axis: Axes, killing: Killing) -> None:
     first_s, second_s = killing.attempts_s
     second_began_s = killing.seconds - second_s
-    inside = {"va": "center", "ha": "left", "fontsize": 8.5, "color": "white"}
+    inside: dict[str, Any] = {"va": "center", "ha": "left", "fontsize": 8.5, "color": "white"}
     pad = killing.seconds * 0.006
     axis.barh(0, killing.undisturbed_s, color=GREY, height=0.5)
     axis.text(pad, 0, f"undisturbed, {seconds_text(killing.undisturbed_s)}", **inside)
@@ -69,7 +74,7 @@ def _draw_job(axis, killing: Killing) -> None:
     _clean(axis, ("top", "right", "left"))
 
 
-def _draw_ratios(axis, costs: list[Cost]) -> None:
+def _draw_ratios(axis: Axes, costs: list[Cost]) -> None:
     top = min(_RATIO_SHOWN, max([1.2, *(cost.high for cost in costs)]) * 1.12)
     inside = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
     for place, cost in enumerate(costs):
@@ -87,7 +92,7 @@ def _draw_ratios(axis, costs: list[Cost]) -> None:
     _name_bars(axis, costs)
 
 
-def _draw_times(axis, costs: list[Cost], times_s: list[float]) -> None:
+def _draw_times(axis: Axes, costs: list[Cost], times_s: list[float | None]) -> None:
     shown_s = [max(time_s or 0.0, 1e-6) for time_s in times_s]
     lowest = min(shown_s) / 4
     for place, (cost, time_s) in enumerate(zip(costs, shown_s)):
@@ -102,13 +107,13 @@ def _draw_times(axis, costs: list[Cost], times_s: list[float]) -> None:
     axis.set_yticks([], [], minor=True)  # every bar says its value
 
 
-def _name_bars(axis, costs: list[Cost]) -> None:
+def _name_bars(axis: Axes, costs: list[Cost]) -> None:
     axis.set_xticks(range(len(costs)), [cost.name for cost in costs], fontsize=9)
     axis.grid(axis="y", color="#dddddd", linewidth=0.6)
     _clean(axis, ("top", "right"))
 
 
-def _clean(axis, sides: tuple[str, ...]) -> None:
+def _clean(axis: Axes, sides: tuple[str, ...]) -> None:
     axis.tick_params(labelsize=8)
     axis.set_axisbelow(True)
     for side in sides:
