@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Ran
 from typer.testing import CliRunner
 
+from conftest import ROOT, Ran
 from perdure.cli import command_line
 from perdure.energy import quantities as q
 from perdure.energy.plan.failures import estimate, read_failures

@@ -8,9 +8,10 @@ import os
 
 import numpy as np
 import pytest
-from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as draw
+
+from conftest import ROOT
 from perdure.energy.formulas import model, monte_carlo, renewal
 from perdure.energy.formulas.model import Machine
 from perdure.energy.laws import law_of, law_of_document, laws, usage_text

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from conftest import BUILD, LIMIT_S, ROOT, wait_until
 from perdure_bench.energy_node import KINDS, FakeMachine, find_fake, limits_of, sweep_kills
 

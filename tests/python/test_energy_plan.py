@@ -9,10 +9,10 @@ from decimal import Decimal, getcontext
 
 import numpy as np
 import pytest
-from conftest import ROOT
 from hypothesis import assume, given, settings
 from hypothesis import strategies as draw
 
+from conftest import ROOT
 from perdure.energy import reference
 from perdure.energy.formulas import levels, model, monte_carlo, renewal
 from perdure.energy.formulas.model import Machine
@@ -42,10 +42,11 @@ rates = draw.floats(1e-7, 1e-3)
 ratios = draw.floats(1e-6, 0.9)
 powers = draw.floats(20, 2000)
 shares = draw.floats(0, 1.5)
+either = draw.booleans()
 
 
 @draw.composite
-def machines(drawn, asynchronous=draw.booleans()):
+def machines(drawn, asynchronous=either):
     """Machines whose checkpoints take up to nine tenths of the MTBF."""
     rate = drawn(rates)
     write_s = drawn(ratios) / rate

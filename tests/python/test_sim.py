@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import fcntl
 import itertools
 import json
@@ -17,17 +18,17 @@ from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import pytest
-from conftest import Perdure
 from typer.testing import CliRunner
 
+from conftest import Perdure
 from perdure import _core
-from perdure_bench import memsim
 from perdure.cli import command_line
 from perdure.sim.machine import Options, devices_named
 from perdure.sim.optimise import local_minima
 from perdure.sim.quantities import joules_text, mib_text, parse_budget, parse_bytes
 from perdure.sim.sweep import run_once
 from perdure.watching import Watch
+from perdure_bench import memsim
 
 MIB = 1 << 20
 PAGE = 4096
@@ -350,10 +351,8 @@ def test_ctrl_c_ends_the_command_itself_with_130(long_trace, tmp_path, words):
         while bytes_left(into) and running.poll() is None:
             time.sleep(0.01)
         running.send_signal(signal.SIGINT)
-        try:
+        with contextlib.suppress(BrokenPipeError):  # it ended as soon as it saw the signal
             into.write(stored[len(stored) // 2 :])
-        except BrokenPipeError:
-            pass  # it ended as soon as it saw the signal
     out, err = running.communicate(timeout=60)
     assert running.returncode == 130, err
     assert out.count(b'"partial": true') > 0
