@@ -27,6 +27,7 @@ and have both.
 from __future__ import annotations
 
 import json
+import operator
 import os
 import statistics
 import subprocess
@@ -217,21 +218,10 @@ class _Judge:
         at_least: float | None = None,
     ) -> Fact:
         """The median of `values` with its quartiles, and whether it keeps to the limit."""
-        low, middle, high = quartiles(values)
-        target = at_most if at_most is not None else at_least
-        holds = None
-        if target is not None and self._claims:
-            holds = middle <= target if at_most is not None else middle >= target
-        spread = (middle, unit, low, high, len(values), target if self._claims else None, holds)
-        return Fact("cache", case, metric, *spread, {"mpi": self._flavour, **more})
-
-
-def quartiles(values: list[float]) -> tuple[float, float, float]:
-    """Of any number of values but none."""
-    if len(values) == 1:
-        return values[0], values[0], values[0]
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-    return low, middle, high
+        target, keeps = (at_most, operator.le) if at_least is None else (at_least, operator.ge)
+        claimed = target if self._claims else None
+        about = {"mpi": self._flavour, **more}
+        return Fact.of("cache", case, metric, values, unit, claimed, keeps, about)
 
 
 def _ratios(above: list[float], below: list[float]) -> list[float]:

@@ -21,7 +21,7 @@ And of the node's part: restore-KIND and token (energy_node.py).
 
 from __future__ import annotations
 
-import statistics
+import operator
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -151,21 +151,19 @@ def levels_request() -> Request:
     return _request(places)
 
 
-def _timed(run: Callable[[], object], rounds: int) -> tuple[float, float, float]:
+def _timed(run: Callable[[], object], rounds: int) -> list[float]:
     run()  # imports are not planning
     times = []
     for _ in range(rounds):
         began = time.perf_counter()
         run()
         times.append(time.perf_counter() - began)
-    low, middle, high = statistics.quantiles(times, n=4, method="inclusive")
-    return low, middle, high
+    return times
 
 
 def _seconds_fact(case: str, request: Callable[[], Request], rounds: int, limit: float) -> Fact:
-    low, middle, high = _timed(lambda: document_of(make_plan(request())), rounds)
-    return _fact(case, "seconds", middle, "s", low=low, high=high, n=rounds,
-                 target=limit, holds=middle < limit)
+    times = _timed(lambda: document_of(make_plan(request())), rounds)
+    return Fact.of("energy", case, "seconds", times, "s", limit, operator.lt)
 
 
 def _plan_fact(quick: bool) -> Iterable[Fact]:
@@ -186,12 +184,10 @@ def _played(case: str, play: Callable[[int, int], object], expected: float, quic
         rates.append(played.intervals / (time.perf_counter() - began))
         away = played.time_per_work.value - expected
         sigmas.append(abs(away) / played.time_per_work.sigma)
-    low, middle, high = statistics.quantiles(rates, n=4, method="inclusive")
-    yield _fact(case, "intervals_per_s", middle, "1/s", low=low, high=high, n=rounds,
-                target=INTERVALS_PER_S, holds=middle >= INTERVALS_PER_S, seed=_SEED)
-    low, middle, high = statistics.quantiles(sigmas, n=4, method="inclusive")
-    yield _fact(case, "sigmas", middle, "", low=low, high=high, n=rounds, target=SIGMAS,
-                holds=middle <= SIGMAS, seed=_SEED)
+    seed = {"seed": _SEED}
+    yield Fact.of("energy", case, "intervals_per_s", rates, "1/s", INTERVALS_PER_S, operator.ge,
+                  seed)  # fmt: skip
+    yield Fact.of("energy", case, "sigmas", sigmas, target=SIGMAS, more=seed)
 
 
 def _simulate_facts(quick: bool) -> Iterable[Fact]:

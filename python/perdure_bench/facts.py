@@ -8,7 +8,9 @@ repetitions, `low` and `high` the quartiles; `target` and `holds` are null where
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+import operator
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -41,6 +43,27 @@ class Fact:
     holds: bool | None = None
     more: dict = field(default_factory=dict)
 
+    @classmethod
+    def of(
+        cls,
+        bench: str,
+        case: str,
+        metric: str,
+        samples: Sequence[float],
+        unit: str = "",
+        target: float | None = None,
+        keeps: Callable[[float, float], bool] = operator.le,
+        more: dict | None = None,
+    ) -> Fact:
+        """The median of `samples`, its quartiles, and whether it keeps to the target, if any.
+
+        `keeps(median, target)`: operator.le where less is better, operator.ge where more is.
+        """
+        low, middle, high = quartiles(samples)
+        holds = None if target is None else keeps(middle, target)
+        spread = (middle, unit, low, high, len(samples))
+        return cls(bench, case, metric, *spread, target, holds, more or {})
+
     @property
     def ends(self) -> tuple[float, float]:
         """The quartiles; where there are none, the value."""
@@ -53,6 +76,17 @@ class Fact:
         """The JSON line, without a newline."""
         known = {name: getattr(self, name) for name in _KNOWN}
         return json.dumps({**known, **self.more})
+
+
+def quartiles(samples: Sequence[float]) -> tuple[float, float, float]:
+    """Lower quartile, median and upper quartile of at least one sample, which are all there is.
+
+    Of so few a quartile is one of them or between two, never beyond (Hyndman and Fan's type 7).
+    """
+    if len(samples) == 1:
+        return samples[0], samples[0], samples[0]
+    low, middle, high = statistics.quantiles(samples, n=4, method="inclusive")
+    return low, middle, high
 
 
 def parse_fact(line: str) -> Fact:

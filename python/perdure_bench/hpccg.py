@@ -22,7 +22,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import statistics
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -216,31 +215,32 @@ def disk_directory() -> Path:
 
 def _measured_facts(rounds: list[dict[str, dict]], bench: Bench) -> Iterator[Fact]:
     for case in ALL_CASES:
-        ran = [(around[case.name], around["none"], around["memcpy"]) for around in rounds]
+        yield from _facts_of_case(case, rounds, bench)
 
-        def fact(
-            metric: str, values: list[float], unit: str = "", target: float | None = None
-        ) -> Fact:
-            target = target if bench.size.claims else None
-            holds = None if target is None else statistics.median(values) <= target
-            low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-            spread = (case.name, metric, middle, unit, low, high)  # noqa: B023
-            return Fact("hpccg", *spread, len(values), target, holds, bench.about)
 
-        yield fact(
-            "run_time_ratio", [a["loop_s"] / n["loop_s"] for a, n, _ in ran], "", case.run_time
-        )
-        medians = [a["iteration_median_s"] / n["iteration_median_s"] for a, n, _ in ran]
-        yield fact("iteration_ratio", medians)
-        if case is not NONE:
-            blocking = [a["commit_median_s"] / m["commit_median_s"] for a, _, m in ran]
-            yield fact("commit_blocking_ratio", blocking, "", case.blocking)
-            yield fact("commit_ms", [a["commit_median_s"] * 1e3 for a, _, _ in ran], "ms")
-        yield fact("start_s", [a["start_s"] for a, _, _ in ran], "s")
-        if case.restarts:
-            yield fact("restart_s", [a["restart_s"] for a, _, _ in ran], "s")
-            ratios = [a["restart_s"] / n["start_s"] for a, n, _ in ran]
-            yield fact("restart_ratio", ratios, "", case.restart)
+def _facts_of_case(case: Case, rounds: list[dict[str, dict]], bench: Bench) -> Iterator[Fact]:
+    ran = [(around[case.name], around["none"], around["memcpy"]) for around in rounds]
+
+    def fact(
+        metric: str, values: list[float], unit: str = "", target: float | None = None
+    ) -> Fact:
+        claimed = target if bench.size.claims else None
+        return Fact.of("hpccg", case.name, metric, values, unit, claimed, more=bench.about)
+
+    yield fact(
+        "run_time_ratio", [a["loop_s"] / n["loop_s"] for a, n, _ in ran], "", case.run_time
+    )
+    medians = [a["iteration_median_s"] / n["iteration_median_s"] for a, n, _ in ran]
+    yield fact("iteration_ratio", medians)
+    if case is not NONE:
+        blocking = [a["commit_median_s"] / m["commit_median_s"] for a, _, m in ran]
+        yield fact("commit_blocking_ratio", blocking, "", case.blocking)
+        yield fact("commit_ms", [a["commit_median_s"] * 1e3 for a, _, _ in ran], "ms")
+    yield fact("start_s", [a["start_s"] for a, _, _ in ran], "s")
+    if case.restarts:
+        yield fact("restart_s", [a["restart_s"] for a, _, _ in ran], "s")
+        ratios = [a["restart_s"] / n["start_s"] for a, n, _ in ran]
+        yield fact("restart_ratio", ratios, "", case.restart)
 
 
 def _emulated_fact(case: Case, spec: str, rounds: list[dict[str, dict]], bench: Bench) -> Fact:
@@ -251,7 +251,6 @@ def _emulated_fact(case: Case, spec: str, rounds: list[dict[str, dict]], bench: 
         / around["none"]["loop_s"]
         for around in rounds
     ]
-    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
     part = next((part for part in PARTS if part.spec == spec), None)
     more = {"emulated": str(part) if part else spec, "model_ms_per_commit": added_s * 1e3}
     if part:
@@ -260,14 +259,4 @@ def _emulated_fact(case: Case, spec: str, rounds: list[dict[str, dict]], bench: 
             "commit_latency_ns": part.commit_ns,
             "bandwidth": part.bandwidth,
         }
-    return Fact(
-        "hpccg",
-        case.name,
-        "run_time_ratio",
-        middle,
-        "",
-        low,
-        high,
-        len(ratios),
-        more=bench.about | more,
-    )
+    return Fact.of("hpccg", case.name, "run_time_ratio", ratios, more=bench.about | more)

@@ -16,7 +16,6 @@ waited for or hidden. For in-place versioning the bytes of an iteration stand be
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,12 +55,12 @@ def breakdown_facts(case: str, runs: list[tuple[dict, dict]], more: dict) -> Ite
     parts["rest"] = [a - b for a, b in zip(longer, known, strict=True)]
     parts["memory"] = [1e-6 * per_iteration(ran, "model_ns") for ran, _ in runs]
     for part, values in parts.items():
-        yield _median(f"{case}-{part}", "breakdown_ms", values, "ms", more)
+        yield Fact.of("ipv", f"{case}-{part}", "breakdown_ms", values, "ms", more=more)
     if "swap" not in parts:
         return
     for kind in ("copied", "flushed", "streamed"):
         values = [per_iteration(ran, f"{kind}_bytes") for ran, _ in runs]
-        yield _median(f"{case}-{kind}", "bytes", values, "B", more)
+        yield Fact.of("ipv", f"{case}-{kind}", "bytes", values, "B", more=more)
 
 
 def overlap_fact(program: str, beside: list[dict], alone: list[dict], more: dict) -> Fact | None:
@@ -73,17 +72,4 @@ def overlap_fact(program: str, beside: list[dict], alone: list[dict], more: dict
         per_iteration(ran, "persist_s") + 1e-9 * per_iteration(ran, "persist_ns") for ran in beside
     ]
     hidden = [100 * (1 - still / wait) for still, wait in zip(left, waits, strict=True)]
-    return _median(program, "overlapped_percent", hidden, "%", more)
-
-
-def spread(values: list[float]) -> tuple[float, float, float]:
-    """Median and quartiles."""
-    if len(values) < 2:
-        return values[0], values[0], values[0]
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-    return middle, low, high
-
-
-def _median(case: str, metric: str, values: list[float], unit: str, more: dict) -> Fact:
-    middle, low, high = spread(values)
-    return Fact("ipv", case, metric, middle, unit, low, high, len(values), more=more)
+    return Fact.of("ipv", program, "overlapped_percent", hidden, "%", more=more)

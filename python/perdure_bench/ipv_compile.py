@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import statistics
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -44,12 +43,9 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
 
 def facts_of(times: dict[str, list[list[float]]]) -> list[Fact]:
     """Ratios, from the seconds of each round without and with the pass, by program."""
-    facts = []
-    for name, rounds in times.items():
-        low, middle, high = statistics.quantiles((after / before for before, after in rounds), n=4)
-        facts.append(Fact("ipv", name, "compile_time_ratio", middle, "ratio", low, high,
-                          len(rounds), _TARGET, middle <= _TARGET))
-    return facts
+    ratios = {name: [after / before for before, after in rounds] for name, rounds in times.items()}
+    return [Fact.of("ipv", name, "compile_time_ratio", values, "ratio", _TARGET)
+            for name, values in ratios.items()]  # fmt: skip
 
 
 def _compile(words: list[str], program: Path) -> float:

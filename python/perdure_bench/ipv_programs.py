@@ -39,7 +39,6 @@ from perdure_bench.ipv_breakdown import (
     breakdown_facts,
     overlap_fact,
     per_iteration,
-    spread,
     told_by,
 )
 
@@ -231,9 +230,7 @@ def facts_of(program: Program, rounds: list[dict], quick: bool) -> Iterator[Fact
     about = {"options": " ".join(program.options(quick))}
     native = ("native", DRAM)
     times = [1e3 * per_iteration(ran[native], "loop_s") for ran in rounds]
-    middle, low, high = spread(times)
-    yield Fact("ipv", f"{program.name}-native", "iteration_ms", middle, "ms", low, high,
-               len(times), more=about)
+    yield Fact.of("ipv", f"{program.name}-native", "iteration_ms", times, "ms", more=about)
     for way, emulation in pairs_of(quick):
         if way is NATIVE:
             continue
@@ -245,12 +242,9 @@ def facts_of(program: Program, rounds: list[dict], quick: bool) -> Iterator[Fact
             more["tiers"] = ran[-1][0]["tiers"]
         case, target = _case(program, way, emulation, quick)
         ratios = [per_iteration(a, "loop_s") / per_iteration(b, "loop_s") for a, b in ran]
-        middle, low, high = spread(ratios)
-        holds = None if target is None else middle <= target
-        yield Fact("ipv", case, "overhead_ratio", middle, "", low, high, len(ratios), target, holds,
-                   more)
-        middle, low, high = spread([1e3 * per_iteration(a, "persist_s") for a, _ in ran])
-        yield Fact("ipv", case, "persist_ms", middle, "ms", low, high, len(ran), more=more)
+        yield Fact.of("ipv", case, "overhead_ratio", ratios, target=target, more=more)
+        times = [1e3 * per_iteration(a, "persist_s") for a, _ in ran]
+        yield Fact.of("ipv", case, "persist_ms", times, "ms", more=more)
         if emulation == EIGHTH and way.name in BROKEN_DOWN:
             yield from breakdown_facts(f"{program.name}-{way.name}", ran, more)
     if quick:  # iterations of microseconds

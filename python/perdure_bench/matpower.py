@@ -23,6 +23,7 @@ Files lie in --directory, else on the GlusterFS that $PERDURE_GLUSTER names, els
 from __future__ import annotations
 
 import json
+import operator
 import os
 import random
 import shutil
@@ -209,19 +210,6 @@ def outcome_of(printed: str) -> Outcome:
     return Outcome(**times, moved_bytes=moved, answer=facts["total_s"]["hash"])
 
 
-def _fact(case: str, metric: str, values: list[float], unit: str, more: dict) -> Fact:
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-    return Fact("matpower", case, metric, middle, unit, low, high, len(values), more=more)
-
-
-def _judged(fact: Fact, target: float | None) -> Fact:
-    if target is None:
-        return fact
-    holds = fact.value < target if target == 1.0 else fact.value <= target
-    fields = {**fact.__dict__, "target": target, "holds": holds}
-    return Fact(**fields)
-
-
 def _medians(outcomes: list[Outcome]) -> Outcome:
     parts = (*_TIMES, "moved_bytes")
     middles = {
@@ -244,14 +232,16 @@ def facts_of(
             for metric, ran in (("stock_s", stock), ("cached_s", cached)):
                 middle = _medians(ran)
                 parts = {f"{p}_s": getattr(middle, p) for p in _TIMES[1:]}
-                yield _fact(case, metric, [outcome.total for outcome in ran], "s", more | parts)
-            yield _judged(_fact(case, "time_ratio", ratios, "", more), target)
+                times = [outcome.total for outcome in ran]
+                yield Fact.of("matpower", case, metric, times, "s", more=more | parts)
+            keeps = operator.lt if target == 1.0 else operator.le
+            yield Fact.of("matpower", case, "time_ratio", ratios, "", target, keeps, more)
         if ASYNC in setting.variants:
             asked = [around[setting, ASYNC].total for around in rounds]
             ratios = [a / c.total for a, c in zip(asked, cached, strict=True)]
             case = f"p{setting.power}-async"
-            yield _fact(case, "async_s", asked, "s", more)
-            yield _fact(case, "time_ratio_to_sync", ratios, "", more)
+            yield Fact.of("matpower", case, "async_s", asked, "s", more=more)
+            yield Fact.of("matpower", case, "time_ratio_to_sync", ratios, more=more)
 
 
 def modelled_facts(

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 import random
-import statistics
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -112,8 +111,5 @@ def facts_of(case: str, rounds: list[tuple[float, float, float]]) -> list[Fact]:
         "measured_s": ([seen for _, _, seen in rounds], "s"),
         "stock_s": ([stock for stock, _, _ in rounds], "s"),
     }
-    facts = []
-    for metric, (values, unit) in columns.items():
-        low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-        facts.append(Fact("predict", case, metric, middle, unit, low, high, len(values)))
-    return facts
+    return [Fact.of("predict", case, metric, values, unit)
+            for metric, (values, unit) in columns.items()]  # fmt: skip

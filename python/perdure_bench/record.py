@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import statistics
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -63,10 +62,8 @@ def facts_of(times: Times) -> list[Fact]:
             continue
         for clock, metric in enumerate(_METRICS):
             ratios = [a[clock] / b[clock] for a, b in zip(times[case], times[f"{without} without"])]
-            low, middle, high = statistics.quantiles(ratios, n=4)
             target = _TARGET if case in _TARGETED else None
-            facts.append(Fact("record", case, metric, middle, "ratio", low, high, len(ratios),
-                              target, None if target is None else middle <= target))
+            facts.append(Fact.of("record", case, metric, ratios, "ratio", target))
     return facts
 
 

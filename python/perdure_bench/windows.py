@@ -27,7 +27,6 @@ import json
 import os
 import random
 import shutil
-import statistics
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -267,25 +266,28 @@ def _disk_directory() -> Path:
 
 def _measured(bench: Bench, rounds: list, claims: bool) -> Iterator[Fact]:
     for protection in PROTECTIONS:
-        case = f"{bench.application.name}-{protection}"
-        ran = [(around[protection], around["none"][0]) for around in rounds]
+        yield from _facts_of_protection(bench, protection, rounds, claims)
 
-        def fact(
-            metric: str, values: list[float], unit: str = "", target: float | None = None
-        ) -> Fact:
-            target = target if claims else None
-            holds = None if target is None else statistics.median(values) <= target
-            low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-            spread = (middle, unit, low, high, len(values))
-            return Fact("windows", case, metric, *spread, target, holds, bench.about)  # noqa: B023
 
-        target = TWIN_TARGET if protection == "twin" else None
-        yield fact("run_time_ratio", [a.loop / n.loop for (a, _), n in ran], "", target)
-        yield fact("iteration_ratio", [a.iteration / n.iteration for (a, _), n in ran])
-        yield fact("start_s", [a.start for (a, _), _ in ran], "s")
-        if protection != "none":
-            yield fact("commit_ms", [a.commit * 1e3 for (a, _), _ in ran], "ms")
-            yield fact("restart_s", [again.start for (_, again), _ in ran], "s")
+def _facts_of_protection(
+    bench: Bench, protection: str, rounds: list, claims: bool
+) -> Iterator[Fact]:
+    case = f"{bench.application.name}-{protection}"
+    ran = [(around[protection], around["none"][0]) for around in rounds]
+
+    def fact(
+        metric: str, values: list[float], unit: str = "", target: float | None = None
+    ) -> Fact:
+        claimed = target if claims else None
+        return Fact.of("windows", case, metric, values, unit, claimed, more=bench.about)
+
+    target = TWIN_TARGET if protection == "twin" else None
+    yield fact("run_time_ratio", [a.loop / n.loop for (a, _), n in ran], "", target)
+    yield fact("iteration_ratio", [a.iteration / n.iteration for (a, _), n in ran])
+    yield fact("start_s", [a.start for (a, _), _ in ran], "s")
+    if protection != "none":
+        yield fact("commit_ms", [a.commit * 1e3 for (a, _), _ in ran], "ms")
+        yield fact("restart_s", [again.start for (_, again), _ in ran], "s")
 
 
 def _emulated(bench: Bench, protection: str, part: Part, rounds: list) -> Fact:
@@ -295,7 +297,6 @@ def _emulated(bench: Bench, protection: str, part: Part, rounds: list) -> Fact:
     for around in rounds:
         outcome, _ = around[protection]
         ratios.append((outcome.loop + added_s * outcome.commits) / around["none"][0].loop)
-    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
     more = {
         "emulated": str(part),
         "model_ms_per_commit": added_s * 1e3,
@@ -304,5 +305,4 @@ def _emulated(bench: Bench, protection: str, part: Part, rounds: list) -> Fact:
         "bandwidth": part.bandwidth,
     }
     case = f"{bench.application.name}-{protection}"
-    spread = (middle, "", low, high, len(ratios))
-    return Fact("windows", case, "run_time_ratio", *spread, more=bench.about | more)
+    return Fact.of("windows", case, "run_time_ratio", ratios, more=bench.about | more)

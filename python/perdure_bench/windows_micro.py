@@ -120,10 +120,9 @@ def _alias_directory(pools: Path, libraries: Path) -> Path:
 
 def _facts(flavour: str, ran: list[dict], claims: bool) -> Iterator[Fact]:
     def fact(case: str, ratios: list[float], target: float | None, **more: Any) -> Fact:
-        low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
-        holds = None if target is None or not claims else middle <= target
-        spread = (middle, "", low, high, len(ratios), target if claims else None, holds)
-        return Fact("windows", case, "ratio_to_plain", *spread, {"mpi": flavour, **more})
+        claimed = target if claims else None
+        about = {"mpi": flavour, **more}
+        return Fact.of("windows", case, "ratio_to_plain", ratios, target=claimed, more=about)
 
     def ratios(variant: str, operation: str) -> list[float]:
         return [around[variant][operation] / around["plain"][operation] for around in ran]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import operator
 import os
 import subprocess
 
@@ -25,6 +26,35 @@ def test_fact_keeps_every_field_and_writes_the_same_line():
     fact = parse_fact(json.dumps(LINE))
     assert (fact.value, fact.holds, fact.more) == (1.25, False, {"emulated": "bandwidth 1/8"})
     assert json.loads(fact.line()) == LINE
+
+
+@pytest.mark.parametrize(
+    "samples, low, middle, high",
+    [
+        ([7.0], 7.0, 7.0, 7.0),
+        ([1.0, 2.0], 1.25, 1.5, 1.75),  # the exclusive method says 0.75 and 2.25: beyond both
+        ([3.0, 1.0, 2.0], 1.5, 2.0, 2.5),  # and here 1 and 3, which are the ends
+        ([5.0, 1.0, 2.0, 4.0, 3.0], 2.0, 3.0, 4.0),
+    ],
+)
+def test_quartiles_of_few_samples_lie_between_them(samples, low, middle, high):
+    fact = Fact.of("bench", "case", "metric", samples, "s", more={"mpi": "mpich"})
+    assert (fact.low, fact.value, fact.high) == (low, middle, high)
+    assert (fact.n, fact.unit, fact.holds) == (len(samples), "s", None)
+    assert fact.more == {"mpi": "mpich"}
+
+
+def test_a_target_is_kept_by_the_median_and_not_by_the_best_sample():
+    samples = [0.9, 1.1, 1.2]
+    assert Fact.of("bench", "case", "ratio", samples, target=1.0).holds is False
+    assert Fact.of("bench", "case", "ratio", samples, target=1.1).holds is True
+    assert Fact.of("bench", "case", "ratio", samples, target=1.1, keeps=operator.lt).holds is False
+    assert Fact.of("bench", "case", "speedup", samples, target=1.0, keeps=operator.ge).holds is True
+
+
+def test_only_facts_compute_quartiles():
+    makers = [path for path in (ROOT / "python").rglob("*.py") if "quantiles(" in path.read_text()]
+    assert [path.name for path in makers] == ["facts.py"]
 
 
 def test_optional_fields_may_be_null_or_absent():

@@ -84,11 +84,6 @@ def test_a_remote_access_is_compared_with_one_sided_calls():
     }
 
 
-def test_quartiles_of_one_value_are_that_value():
-    assert cache.quartiles([3.0]) == (3.0, 3.0, 3.0)
-    assert cache.quartiles([1.0, 2.0, 3.0]) == (1.5, 2.0, 2.5)
-
-
 def test_gluster_is_absent_with_a_reason(monkeypatch):
     monkeypatch.delenv("PERDURE_GLUSTER", raising=False)
     with cache.gluster_directory() as (place, absent):

@@ -12,6 +12,7 @@ from rich.table import Table
 from perdure.programs import Program
 from perdure.units import seconds_text
 from perdure_bench import hpccg
+from perdure_bench.facts import quartiles
 
 _NAMES = ("disk", "copy", "twin", "log")
 CASES = (hpccg.NONE, *(case for name in _NAMES for case in hpccg.CASES if case.name == name))
@@ -63,9 +64,7 @@ def _cost(name: str, rounds: list[dict[str, dict]]) -> Cost:
         around[name]["iteration_median_s"] / around["none"]["iteration_median_s"]
         for around in rounds
     ]
-    quartiles = statistics.quantiles(ratios * 2 if len(ratios) == 1 else ratios, n=4,
-                                     method="inclusive")  # fmt: skip
-    low, middle, high = quartiles
+    low, middle, high = quartiles(ratios)
     commit_s = None if name == "none" else median("commit_median_s")
     restart_s = None if name == "none" else median("restart_s")
     return Cost(name, median("iteration_median_s"), middle, low, high, commit_s, restart_s)
