@@ -24,6 +24,9 @@ bench-quick: all
 
 tidy: all
 	$(python) tools/tidy.py
+	.venv/bin/ruff check
+	.venv/bin/mypy
+	PYTHONPATH=python .venv/bin/lint-imports --no-logo --no-cache
 	$(python) tools/run_clang_tidy.py --build build/dev
 
 format:

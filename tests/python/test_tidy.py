@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+
 import tidy
 
 LAYERS = "perdure ⇐\nbase ⇐\npmem ⇐ base\npool ⇐ base pmem\nsim ⇐ base\napps ⇐ perdure\n"
