@@ -1,7 +1,8 @@
 // The program of README.md in C++20, where errors are exceptions: an array in twin mode and a
 // scalar, committed in each step. Killed and started again, it goes on from its last commit.
 //
-//     c++ -std=c++20 examples/heat.cpp $(pkg-config --cflags --libs perdure) && ./a.out /dev/shm/heat
+//     c++ -std=c++20 -o heat examples/heat.cpp $(pkg-config --cflags --libs perdure)
+//     ./heat /dev/shm/heat
 #include <cinttypes>
 #include <cstdio>
 #include <perdure/perdure.hpp>
