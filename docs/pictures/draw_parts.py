@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/pictures/parts.svg: what stands on a pool, and what its versions survive.
+"""Draws docs/pictures/parts.svg: what uses a pool, and what its versions survive.
 
     docs/pictures/draw_parts.py            writes the picture
     docs/pictures/draw_parts.py --check    compares it with the file; exits with 1 if they differ
