@@ -14,6 +14,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -189,19 +191,27 @@ def wrong_glossary(page: str) -> list[str]:
 
 
 @cache
-def verbs() -> dict[str, tuple[str, ...]]:
-    """Every verb of `perdure`, such as "pool ls", with its options, long ones first."""
+def command():
+    """The command of a clone, with the verbs that measure."""
     sys.path[:0] = [str(ROOT / "python"), str(BUILD / "python")]
-    from perdure.cli import command_line
+    from perdure import cli
     from typer.main import get_command
 
-    return dict(_verbs_below(get_command(command_line()), ""))
+    if find_spec("perdure_bench") is None:
+        return get_command(cli.command_line())
+    return get_command(cli.command_line("", import_module("perdure_bench.cli").VERBS))
 
 
-def _verbs_below(command, name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    below = getattr(command, "commands", None)
+@cache
+def verbs() -> dict[str, tuple[str, ...]]:
+    """Every verb of `perdure`, such as "pool ls", with its options."""
+    return dict(_verbs_below(command(), ""))
+
+
+def _verbs_below(verb, name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    below = getattr(verb, "commands", None)
     if below is None:
-        options = [each for each in command.params if each.param_type_name == "option"]
+        options = [each for each in verb.params if each.param_type_name == "option"]
         yield name, tuple("/".join([*each.opts, *each.secondary_opts]) for each in options)
     else:
         for word, each in below.items():
@@ -210,12 +220,8 @@ def _verbs_below(command, name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def benchmarks() -> set[str]:
     """The names that `perdure bench` takes, as its help lists them."""
-    sys.path[:0] = [str(ROOT / "python"), str(BUILD / "python")]
-    from perdure.cli import command_line
-    from typer.main import get_command
-
-    (names,) = (each for each in get_command(command_line("bench")).commands["bench"].params
-                if each.param_type_name == "argument")
+    bench = command().commands["bench"]
+    (names,) = (each for each in bench.params if each.param_type_name == "argument")
     return set(names.help.removeprefix("all, ").split(", "))
 
 
