@@ -61,8 +61,8 @@ PERDURE_API void perdure_ipv_nest_end(void* address);
 PERDURE_API void perdure_ipv_plain(void* address);
 
 /* The object that holds `address`, as its first byte and the one after its last; both are 0 if
- * there is none, or if rows can't be announced in it by the caller: another thread than that which
- * opened the objects, or a parallel region of OpenMP. Valid until the next persistence point. Rows
+ * there is none, or if the caller can't announce rows in it: it is not the thread that opened the
+ * objects, or it is in a parallel region of OpenMP. Valid until the next persistence point. Rows
  * that code from perdure-clang announces lie in one such range. */
 struct perdure_ipv_range {
   uintptr_t low;
