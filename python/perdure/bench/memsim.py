@@ -266,7 +266,7 @@ def _machine_facts(subject, quick, trace, options, footprint, suffix):
     page = 4096
     # In a quick run the machines are smaller in proportion.
     unit = MIB if not quick else max(page, footprint // 400 // page * page)
-    mram = [size for size in (64 * unit, 128 * unit, 256 * unit) if size < footprint]
+    mram = [64 * unit, 128 * unit, 256 * unit]
     step = max(page, footprint // 64 // page * page)
     with watching() as watch:
         study = Study(str(trace), options, mram, watch)
