@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
 #include <set>
+
+#include "npb/state.hpp"
 
 namespace npb {
 namespace {
@@ -44,6 +47,17 @@ TEST_P(ArrayLayout, large_objects_begin_on_huge_pages_if_they_are_protected) {
 TEST_P(ArrayLayout, small_objects_begin_on_pages) {
   const Array<double> object(large / 4, Use::object);
   EXPECT_EQ(address_of(object) % page_bytes, 0U);
+}
+
+TEST(ArrayOptions, only_in_place_versioning_asks_for_huge_pages) {
+  for (const char* protection : {"none", "disk", "flush", "ipv"}) {
+    CLI::App app;
+    StateOptions options;
+    add_state_options(app, options);
+    app.parse(std::string("--pool somewhere --protect ") + protection);
+    EXPECT_EQ(objects_on_huge_pages, options.protection == Protection::ipv) << protection;
+  }
+  objects_on_huge_pages = false;
 }
 
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutProtection, ArrayLayout, testing::Bool(),
