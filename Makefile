@@ -9,7 +9,8 @@ all:
 test: all
 	$(python) tools/run_tests.py --preset dev
 
-demo: all
+demo:
+	$(ready) --demo
 	./perdure demo
 
 soak: all
@@ -23,6 +24,9 @@ bench-quick: all
 
 tidy: all
 	$(python) tools/tidy.py
+	.venv/bin/ruff check
+	.venv/bin/mypy
+	PYTHONPATH=python .venv/bin/lint-imports --no-logo --no-cache
 	$(python) tools/run_clang_tidy.py --build build/dev
 
 format:

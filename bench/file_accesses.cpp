@@ -6,7 +6,7 @@
 //
 // Prints the seconds from opening to having closed, of the slowest rank, as a JSON object. Plain
 // MPI: it is recorded, cached or neither, as python/perdure/cache/calibrate.py and
-// python/perdure/bench/predict.py want.
+// python/perdure_bench/predict.py want.
 #include <mpi.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // bench_file_operations MODE: what single accesses to a file cost two ranks, one JSON object for
-// each batch of accesses (python/perdure/bench/cache.py makes facts of them).
+// each batch of accesses (python/perdure_bench/cache.py makes facts of them).
 //
 //   local   each rank in a region of its own: cached on one node, stock MPI-IO, pread and pwrite,
 //           mapped memory

@@ -1,6 +1,6 @@
 // bench_window_fence MODE BYTES REPEATS POOL FLAVOUR: a fence that commits a window of BYTES on
 // each rank, and what it is made of, interleaved. Prints facts
-// (python/perdure/bench/windows_fence.py).
+// (python/perdure_bench/windows_fence.py).
 #include <mpi.h>
 
 #include <algorithm>

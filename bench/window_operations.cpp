@@ -1,6 +1,6 @@
 // bench_window_operations BATCHES: nanoseconds of single one-sided operations between two ranks, as
 // one JSON object. Plain MPI: it is run as it is, with Perdure preloaded, and with its window made
-// persistent by the environment (python/perdure/bench/windows_micro.py).
+// persistent by the environment (python/perdure_bench/windows_micro.py).
 //
 // Of each operation the fastest of many short batches counts: what a batch takes longer was spent
 // by the machine on something else.

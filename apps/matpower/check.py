@@ -179,7 +179,7 @@ def check_random(job, folder):
         expected = power_of(adjacency, power, arithmetic)
         check((take_matrix(folder, "result", nodes) == expected).all(), words, "is not numpy's")
         check(set(numpy.unique(adjacency)) <= {0, 1}, words, "cells of A")
-        check((adjacency.T == adjacency).all() == symmetric, words, "symmetry")
+        check((adjacency == adjacency.T).all() == symmetric, words, "symmetry")
         edges = nodes * (nodes - 1) * density
         spread = 6 * math.sqrt(2 * edges)
         check(abs(int(adjacency.sum()) - edges) <= spread, words, adjacency.sum(), "edges")

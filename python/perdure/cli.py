@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated
+from types import MappingProxyType
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-_VERBS = {  # verb: its module, and the group of commands or the one command in it
-    "run": ("perdure.run.command", "run"),
-    "pool": ("perdure.pool.command", "app"),
-    "cache": ("perdure.cache.command", "app"),
-    "ipv": ("perdure.ipv.command", "app"),
-    "sim": ("perdure.sim.app", "app"),
-    "trace": ("perdure.trace.command", "app"),
-    "energy": ("perdure.energy.app", "app"),
-    "demo": ("perdure.demo.command", "demo"),
-    "devices": ("perdure.devices", "devices"),
-    "bench": ("perdure.bench.command", "bench"),
-}
-_SETTINGS: dict[str, dict] = {
-    # Everything from the first word of the job on belongs to the job.
-    "run": {"context_settings": {"allow_interspersed_args": False}, "no_args_is_help": True},
-    "bench": {"no_args_is_help": True},
+
+class Verb(NamedTuple):
+    """A verb's module, and the group of commands or the one command in it."""
+
+    module: str
+    name: str = "app"
+    settings: Mapping[str, Any] = MappingProxyType({})  # of the one command
+
+
+# Everything from the first word of the job on belongs to the job.
+_JOB = {"context_settings": {"allow_interspersed_args": False}, "no_args_is_help": True}
+VERBS = {
+    "run": Verb("perdure.run.command", "run", _JOB),
+    "pool": Verb("perdure.pool.command"),
+    "cache": Verb("perdure.cache.command"),
+    "ipv": Verb("perdure.ipv.command"),
+    "sim": Verb("perdure.sim.app"),
+    "trace": Verb("perdure.trace.command"),
+    "energy": Verb("perdure.energy.app"),
+    "devices": Verb("perdure.devices", "devices"),
 }
 
 
@@ -46,16 +52,15 @@ def _options(
     """Persistence for HPC applications on non-volatile memory."""
 
 
-def _add(app: typer.Typer, verb: str) -> None:
-    module, name = _VERBS[verb]
-    found = getattr(import_module(module), name)
+def _add(app: typer.Typer, word: str, verb: Verb) -> None:
+    found = getattr(import_module(verb.module), verb.name)
     if isinstance(found, typer.Typer):
-        app.add_typer(found, name=verb)
+        app.add_typer(found, name=word)
     else:
-        app.command(verb, **_SETTINGS.get(verb, {}))(found)
+        app.command(word, **verb.settings)(found)
 
 
-def command_line(first_word: str = "") -> typer.Typer:
+def command_line(first_word: str = "", verbs: Mapping[str, Verb] = VERBS) -> typer.Typer:
     """The command. If the first word is a verb it has that one only: all take twice the time."""
     app = typer.Typer(
         help="Persistence for HPC applications on non-volatile memory.",
@@ -64,11 +69,11 @@ def command_line(first_word: str = "") -> typer.Typer:
         add_completion=False,
     )
     app.callback()(_options)
-    for verb in [first_word] if first_word in _VERBS else _VERBS:
-        _add(app, verb)
+    for word in [first_word] if first_word in verbs else verbs:
+        _add(app, word, verbs[word])
     return app
 
 
-def main() -> None:
+def main(verbs: Mapping[str, Verb] = VERBS) -> None:
     """Entry point of the console script."""
-    command_line(*sys.argv[1:2])(prog_name="perdure")
+    command_line("".join(sys.argv[1:2]), verbs)(prog_name="perdure")

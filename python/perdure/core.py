@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import typer
 
 from perdure.screen import say
 
 
-def load_core():
+def load_core() -> ModuleType:
     """perdure._core; ends the command with 1 if it was not built."""
     try:
         from perdure import _core

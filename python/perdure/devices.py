@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from perdure.core import load_core
 from perdure.screen import console, say
+
+if TYPE_CHECKING:
+    from perdure import _core
 
 FIELDS = (
     "name",
@@ -59,7 +62,7 @@ def devices(
         _print_table(rows)
 
 
-def _print_table(rows) -> None:
+def _print_table(rows: list[_core.DeviceRow]) -> None:
     out = console()
     for level in dict.fromkeys(row.level for row in rows):
         table = Table(title=f"level: {level}", title_justify="left", box=None, pad_edge=False)

@@ -11,6 +11,10 @@ import io
 import os
 import stat
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 INPUT_BYTES_MAX = 64 << 20
 _SAFE = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -94,7 +98,7 @@ def remove(path: Path | str) -> None:
     Path(path).unlink(missing_ok=True)
 
 
-def save_figure(figure, path: Path | str, **options) -> None:
+def save_figure(figure: Figure, path: Path | str, **options: Any) -> None:
     """Draws a figure of matplotlib into a file; its kind is told by the name's ending."""
     path = Path(path)
     drawn = io.BytesIO()

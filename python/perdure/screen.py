@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import unicodedata
 from collections.abc import Iterable
+from typing import Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -83,6 +84,6 @@ def say(text: object = "", err: bool = False) -> None:
     typer.echo(plain(text), err=err)
 
 
-def bad_parameter(reason: object, **options) -> typer.BadParameter:
+def bad_parameter(reason: object, **options: Any) -> typer.BadParameter:
     """A typer.BadParameter whose reason may hold what a file holds."""
     return typer.BadParameter(plain(reason), **options)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
@@ -27,3 +29,10 @@ def bytes_text(size: float) -> str:
 def rate_text(size: float, seconds: float) -> str:
     """`size` bytes in `seconds` as "3.2 GB/s"; a dash if no time has passed."""
     return f"{bytes_text(size / seconds)}/s" if seconds > 0 else "-"
+
+
+def time_text(nanoseconds: int) -> str:
+    """Nanoseconds since the epoch as local time; a dash for 0."""
+    if nanoseconds == 0:
+        return "-"
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(nanoseconds * 1e-9))

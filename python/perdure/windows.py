@@ -9,11 +9,11 @@ The library must be loaded before the MPI library, with LD_PRELOAD:
 
     info = MPI.Info.Create({"perdure_name": "grid", "perdure_pool": "/mnt/pmem/solver"})
     win = MPI.Win.Allocate(8 * cells, 8, info, MPI.COMM_WORLD)
-    windows.restart(win)  # the version that it was filled from; 0: none was there
+    windows.restart(win: Any)  # the version that it was filled from; 0: none was there
     win.Fence()
     ...
     win.Fence()
-    version = windows.commit(win)
+    version = windows.commit(win: Any)
 
 Every function takes an mpi4py.MPI.Win, and raises WindowError with the library's sentence if the
 library refuses, or RuntimeError if it is not loaded. mpi4py itself is not imported here: a window
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from typing import Any
 
 MODE_COMMIT = 1 << 28
 """An assertion of Win.Fence: this fence commits."""
@@ -62,7 +63,7 @@ class _VersionInfo(ctypes.Structure):
     ]
 
 
-def commit(win) -> int:
+def commit(win: Any) -> int:
     """Makes everything in the window's pool durable as one version, and returns its number.
 
     Collective over the ranks of the pool. In a passive-target epoch it completes the caller's
@@ -73,14 +74,14 @@ def commit(win) -> int:
     return version.value
 
 
-def restart(win) -> int:
+def restart(win: Any) -> int:
     """The version that the window was filled from when it was made; 0: the pool was new. Local."""
     version = ctypes.c_uint64()
     _call("perdure_win_restart_f", _handle(win), ctypes.byref(version))
     return version.value
 
 
-def halves(win) -> tuple:
+def halves(win: Any) -> tuple[Any, Any]:
     """Windows on the last committed half and on the working half of a window of mode twin.
 
     They change roles with every commit, and are freed with `win`. Local.
@@ -90,7 +91,7 @@ def halves(win) -> tuple:
     return type(win).f2py(consistent.value), type(win).f2py(working.value)
 
 
-def pool(win) -> ctypes.c_void_p:
+def pool(win: Any) -> ctypes.c_void_p:
     """The window's pool, for calls of perdure.h through ctypes. Closed with its last window. Local.
 
     It can be given to the functions below in place of a window.
@@ -100,7 +101,7 @@ def pool(win) -> ctypes.c_void_p:
     return found
 
 
-def versions(win) -> list[Version]:
+def versions(win: Any) -> list[Version]:
     """The versions that can be restored, newest first. Local."""
     where = _pool_of(win)
     count = ctypes.c_size_t()
@@ -113,7 +114,7 @@ def versions(win) -> list[Version]:
     ]
 
 
-def restore(win, version: int) -> None:
+def restore(win: Any, version: int) -> None:
     """Gives all windows, arrays and scalars of the pool the contents of `version`. Collective.
 
     The next commit goes on from there under a new number. No epoch may have operations under way.
@@ -121,12 +122,12 @@ def restore(win, version: int) -> None:
     _call("perdure_restore", _pool_of(win), ctypes.c_uint64(_number(version)))
 
 
-def delete_version(win, version: int) -> None:
+def delete_version(win: Any, version: int) -> None:
     """Gives up a version that is not the newest. Collective."""
     _call("perdure_delete_version", _pool_of(win), ctypes.c_uint64(_number(version)))
 
 
-def _pool_of(win) -> ctypes.c_void_p:
+def _pool_of(win: Any) -> ctypes.c_void_p:
     return win if isinstance(win, ctypes.c_void_p) else pool(win)
 
 
@@ -136,14 +137,14 @@ def _number(version: int) -> int:
     return version
 
 
-def _handle(win):
+def _handle(win: Any) -> Any:
     """The window as Fortran's integer, which is the same in every MPI."""
     if not hasattr(win, "py2f"):
         raise TypeError(f"a window of mpi4py is needed, not {type(win).__name__}")
     return ctypes.byref(ctypes.c_int(win.py2f()))
 
 
-def _call(name: str, *arguments) -> None:
+def _call(name: str, *arguments: Any) -> None:
     library = ctypes.CDLL(None)
     try:
         function = getattr(library, name)

@@ -48,7 +48,7 @@ def presets() -> set[str]:
 
 
 def python_of_command() -> str:
-    return "\n".join(path.read_text() for path in (ROOT / "python/perdure").rglob("*.py"))
+    return "\n".join(path.read_text() for path in (ROOT / "python").rglob("*.py"))
 
 
 class Checker:
@@ -86,7 +86,7 @@ class Checker:
         return None if re.search(r"Total Tests: [1-9]", listed) else "no test matches"
 
     def _perdure_problem(self, words: list[str]) -> str | None:
-        verbs = re.findall(r'"(\w+)": \("perdure\.[\w.]+", "\w+"\)', self.python)
+        verbs = re.findall(r'"(\w+)": (?:cli\.)?Verb\("perdure', self.python)
         if words[1] not in verbs:
             return f"no verb {words[1]}"
         own = words[2 : words.index("--")] if "--" in words else words[2:]

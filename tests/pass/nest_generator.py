@@ -50,7 +50,7 @@ class NestGenerator:
 
     def value(self, target: str) -> str:
         term = self.simple_term if self.random.random() < 0.7 else self.term
-        inner = self.pick(
+        return self.pick(
             f"0.5 * {term(target)} + 0.25 * {term(target)}",
             f"{term(target)}",
             f"0.5 * {term(target)} - 0.125 * {term(target)} * s",
@@ -60,7 +60,6 @@ class NestGenerator:
             f"small({term(target)}, {term(target)})",
             f"({term(target)} > 0 ? {term(target)} : {term(target)})",
         )
-        return inner
 
     def loop(self, name: str, low: str, high: str, body: str) -> str:
         kind = self.pick("up", "up", "up", "down", "while", "until")
@@ -154,10 +153,7 @@ class NestGenerator:
             self.row = "0"
             body = self.update() if self.random.random() < 0.7 else self.statement()
             high = self.pick("cells - 1", "m1 * m2 * m3 - 1")
-            if "- 1)" in body or "+ 1)" in body:
-                low = "1"
-            else:
-                low = self.pick("0", "1", "7")
+            low = "1" if "- 1)" in body or "+ 1)" in body else self.pick("0", "1", "7")
             loop = self.loop(INNER, low, high, body)
             return f"{{ const long k = 0, j = 0;\n{loop} (void)(j + k); }}"
         if depth < 0.2:

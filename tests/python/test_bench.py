@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
+import operator
 import os
 import subprocess
 
 import pytest
-from conftest import ROOT
-from perdure.bench.facts import Fact, NotAFact, facts_table, number_text, parse_fact, read_facts
-from perdure.bench.plot import draw, metrics_of
 from rich.console import Console
+
+from conftest import ROOT
+from perdure_bench.facts import Fact, NotAFact, facts_table, number_text, parse_fact, read_facts
+from perdure_bench.plot import draw, metrics_of
 
 LINE = {
     "bench": "persist", "case": "copy 64 MiB", "metric": "ratio to memcpy", "value": 1.25,
@@ -23,6 +26,35 @@ def test_fact_keeps_every_field_and_writes_the_same_line():
     fact = parse_fact(json.dumps(LINE))
     assert (fact.value, fact.holds, fact.more) == (1.25, False, {"emulated": "bandwidth 1/8"})
     assert json.loads(fact.line()) == LINE
+
+
+@pytest.mark.parametrize(
+    "samples, low, middle, high",
+    [
+        ([7.0], 7.0, 7.0, 7.0),
+        ([1.0, 2.0], 1.25, 1.5, 1.75),  # the exclusive method says 0.75 and 2.25: beyond both
+        ([3.0, 1.0, 2.0], 1.5, 2.0, 2.5),  # and here 1 and 3, which are the ends
+        ([5.0, 1.0, 2.0, 4.0, 3.0], 2.0, 3.0, 4.0),
+    ],
+)
+def test_quartiles_of_few_samples_lie_between_them(samples, low, middle, high):
+    fact = Fact.of("bench", "case", "metric", samples, "s", more={"mpi": "mpich"})
+    assert (fact.low, fact.value, fact.high) == (low, middle, high)
+    assert (fact.n, fact.unit, fact.holds) == (len(samples), "s", None)
+    assert fact.more == {"mpi": "mpich"}
+
+
+def test_a_target_is_kept_by_the_median_and_not_by_the_best_sample():
+    samples = [0.9, 1.1, 1.2]
+    assert Fact.of("bench", "case", "ratio", samples, target=1.0).holds is False
+    assert Fact.of("bench", "case", "ratio", samples, target=1.1).holds is True
+    assert Fact.of("bench", "case", "ratio", samples, target=1.1, keeps=operator.lt).holds is False
+    assert Fact.of("bench", "case", "speedup", samples, target=1.0, keeps=operator.ge).holds is True
+
+
+def test_only_facts_compute_quartiles():
+    makers = [path for path in (ROOT / "python").rglob("*.py") if "quantiles(" in path.read_text()]
+    assert [path.name for path in makers] == ["facts.py"]
 
 
 def test_optional_fields_may_be_null_or_absent():
@@ -43,7 +75,7 @@ def test_lines_that_are_not_json_are_left_out():
 
 def test_table_shows_misses_and_emulation():
     held = parse_fact(json.dumps({**LINE, "case": "other", "holds": True}))
-    console = Console(width=140, record=True, file=open(os.devnull, "w", encoding="utf-8"))
+    console = Console(width=140, record=True, file=io.StringIO())
     console.print(facts_table("title", [parse_fact(json.dumps(LINE)), held]))
     text = console.export_text()
     assert "MISSED" in text and "holds" in text and "bandwidth 1/8" in text and "1.2 to 1.3" in text

@@ -10,13 +10,14 @@ import sys
 import tempfile
 
 import pytest
+
 from conftest import BUILD
-from perdure.bench import ipv, ipv_misses, ipv_programs
-from perdure.bench.ipv_misses import FULL, NONE, QUICK, WAYS, Case, Counts, counts_of
-from perdure.bench.ipv_plot import draw
-from perdure.bench.ipv_programs import DRAM, EIGHTH, NATIVE, PROGRAMS
-from perdure.bench.programs import BenchFailed, find_program
-from perdure.bench.solver import pool_directory
+from perdure.programs import ProgramFailed, find_program
+from perdure_bench import ipv, ipv_misses, ipv_programs
+from perdure_bench.ipv_misses import FULL, NONE, QUICK, WAYS, Case, Counts, counts_of
+from perdure_bench.ipv_plot import draw
+from perdure_bench.ipv_programs import DRAM, EIGHTH, NATIVE, PROGRAMS
+from perdure_bench.solver import pool_directory
 
 MG = Case("mg", "npb_mg", ("--class", "A"))
 
@@ -44,7 +45,7 @@ def test_misses_are_compared_with_those_of_no_versions():
 
 
 def test_program_that_fits_the_caches_is_refused():
-    with pytest.raises(BenchFailed, match="mg fits the caches"):
+    with pytest.raises(ProgramFailed, match="mg fits the caches"):
         list(ipv_misses.facts_of(MG, FULL, counted(none=0, version=5)))
 
 
@@ -169,7 +170,7 @@ def pools():
 def program(name: str) -> str:
     try:
         return str(find_program(name, "apps"))
-    except BenchFailed as missing:
+    except ProgramFailed as missing:
         pytest.skip(str(missing))
 
 
@@ -207,7 +208,6 @@ def test_model_tells_versions_apart_and_leaves_the_program_its_answer(pools):
     assert done.returncode == 0 and "verified" in done.stdout, done.stderr
 
 
-SHARED = 1  # MAP_SHARED
 TOLD = """
 import ctypes, sys
 model = ctypes.CDLL(sys.argv[1])
@@ -215,7 +215,7 @@ fd, page = int(sys.argv[2]), 4096
 def call(name, *numbers):
     getattr(model, "perdure_" + name)(*map(ctypes.c_uint64, numbers))
 def show(address, offset):
-    call("cache_model_mapped", address, page, %d, fd, offset)
+    call("cache_model_mapped", address, page, 1, fd, offset)  # 1: MAP_SHARED
 one, two, three = 0x10000000, 0x20000000, 0x30000000
 call("trace_thread_start")
 model.perdure_trace_begin(b"iterations")
@@ -237,7 +237,7 @@ call("cache_model_access", two, 8)      # misses: memory of its own
 call("cache_model_copied", 0x50000000, 0x40000000, 128)  # two lines from, two to
 call("cache_model_read", 0x50000000, 64)
 call("trace_iteration", 2)
-""" % SHARED
+"""
 
 
 @pytest.mark.parametrize("flush, misses", [("keeps", 4), ("evicts", 5)])

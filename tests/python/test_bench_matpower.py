@@ -6,17 +6,18 @@ import json
 from pathlib import Path
 
 import pytest
-from perdure.bench.matpower import (
+
+from perdure.programs import ProgramFailed
+from perdure_bench.matpower import (
     check_cached,
     facts_of,
     file_system_of,
     modelled_facts,
     outcome_of,
 )
-from perdure.bench.matpower_cases import FULL, QUICK, STOCK, Setting, settings_of, target_of
-from perdure.bench.matpower_model import MODELLED_RANKS, Outcome, fit
-from perdure.bench.matpower_plot import draw
-from perdure.bench.programs import BenchFailed
+from perdure_bench.matpower_cases import FULL, QUICK, STOCK, Setting, settings_of, target_of
+from perdure_bench.matpower_model import MODELLED_RANKS, Outcome, fit
+from perdure_bench.matpower_plot import draw
 
 GLUSTER = {"file_system": "glusterfs"}
 
@@ -123,13 +124,13 @@ def test_run_counts_only_if_every_rank_says_that_its_file_was_cached(tmp_path):
     report(tmp_path, 0)
     report(tmp_path, 1)
     check_cached(tmp_path, 2, "case")
-    with pytest.raises(BenchFailed, match="rank 2 did not report"):
+    with pytest.raises(ProgramFailed, match="rank 2 did not report"):
         check_cached(tmp_path, 3, "case")
     report(tmp_path, 1, cached=False)
-    with pytest.raises(BenchFailed, match="rank 1 did not report"):
+    with pytest.raises(ProgramFailed, match="rank 1 did not report"):
         check_cached(tmp_path, 2, "case")
     report(tmp_path, 1, error="device is full")
-    with pytest.raises(BenchFailed, match="rank 1: device is full"):
+    with pytest.raises(ProgramFailed, match="rank 1: device is full"):
         check_cached(tmp_path, 2, "case")
 
 
@@ -138,7 +139,7 @@ def test_what_a_run_prints_is_read():
     metrics |= {"read_bytes": 10, "written_bytes": 20}
     lines = [json.dumps({"metric": m, "value": v, "hash": "ff"}) for m, v in metrics.items()]
     assert outcome_of("noise\n" + "\n".join(lines)) == Outcome(5, 1, 2, 3, 4, 30, "ff")
-    with pytest.raises(BenchFailed, match="did not report"):
+    with pytest.raises(ProgramFailed, match="did not report"):
         outcome_of("noise")
 
 

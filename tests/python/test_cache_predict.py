@@ -9,12 +9,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from conftest import BUILD, MPIS
-from perdure.bench.predict import facts_of
 from perdure.cache.calibrate import constants_of, store
 from perdure.cache.darshan_log import read_log, use_of
 from perdure.cache.predict import Machine, Target, advice, backing_of, by_file, predict
 from perdure.cache.record import AccessClass, FileUse, NoRecord, dirty_bytes, read_records
+from perdure_bench.predict import facts_of
 
 MACHINE = Machine(
     read_s=1e-7,

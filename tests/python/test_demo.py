@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from conftest import BUILD
-from perdure.demo.costs import overhead_text
+from perdure_bench.demo.costs import overhead_text
 
 PROTECTIONS = ["none", "disk", "copy", "twin", "log"]
 SMALL = ("--iterations", 20, "--edge", 8, "--rounds", 1)

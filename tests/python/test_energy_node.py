@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import BUILD, LIMIT_S, ROOT, wait_until
-from perdure.bench.energy_node import KINDS, FakeMachine, find_fake, limits_of, sweep_kills
+from perdure_bench.energy_node import KINDS, FakeMachine, find_fake, limits_of, sweep_kills
 
 POLICY = "sys/devices/system/cpu/cpufreq/policy0"
 
@@ -329,7 +329,7 @@ def test_nobody_is_asked_where_nobody_can_answer(node, tmp_path):
 
 
 def test_a_block_device_is_not_written_to_without_asking(tmp_path):
-    from perdure.energy.measuring import check_device
+    from perdure.energy.profile.measuring import check_device
     from perdure.energy.quantities import Wrong
 
     with pytest.raises(Wrong, match="--destroy"):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 
-import figures
 import pytest
+
+import figures
 from conftest import ROOT
 
 HEADER = {"figures": "it", "commit": "0123456789ab", "machine": "a machine of the test",

@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 import pytest
+
 from conftest import BUILD, ROOT
 from perdure import files
 from perdure.screen import Screen, one_line, plain

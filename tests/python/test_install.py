@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from conftest import BUILD, MPIS, ROOT
 
 SOURCE = ROOT / "tests/python/programs/counter.c"

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from conftest import BUILD, ROOT
 
 PROGRAMS = ROOT / "tests/ipv_check"

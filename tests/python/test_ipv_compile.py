@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 import pytest
+
 from conftest import BUILD
 
 BIN = BUILD / "trace/bin"

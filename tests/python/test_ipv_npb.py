@@ -7,6 +7,7 @@ import os
 import subprocess
 
 import pytest
+
 from conftest import BUILD, ROOT
 
 NPB = ROOT / "apps/npb"

@@ -5,16 +5,18 @@ from __future__ import annotations
 import fcntl
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
+
 from conftest import BUILD
-from perdure.bench.kill import Campaign
-from perdure.bench.shared_memory import SharedMemoryWatch
-from perdure.bench.solver import Solver, find_solvers
-from perdure.bench.trial import Job, Ran, judge, lost_restarts, run_killed, try_out
 from perdure.run.attempt import Attempt
 from perdure.run.page import Phase, RunPage
 from perdure.run.rehearsal import Rehearsal
+from perdure_bench.kill import Campaign
+from perdure_bench.shared_memory import SharedMemoryWatch
+from perdure_bench.solver import find_solvers
+from perdure_bench.trial import Job, Ran, judge, lost_restarts, run_killed, try_out
 
 needs_hpccg = pytest.mark.skipif(
     not (BUILD / "apps/hpccg").is_dir(), reason="hpccg is not built (CLI11 or MPI is missing)"
@@ -81,7 +83,7 @@ def forgetful(tmp_path):
         f'touch "{tmp_path}/started"\nexec "{solver.launcher}" "$@"\n'
     )
     launcher.chmod(0o755)
-    return Solver(solver.flavour, solver.program, str(launcher))
+    return replace(solver, launcher=str(launcher))
 
 
 @needs_hpccg

@@ -8,9 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from conftest import BUILD
-from perdure.bench.cache_trial import RankLog, failed_before_kill, read_log
-from perdure.bench.kill_cache import kind_of
+from perdure_bench.cache_trial import RankLog, failed_before_kill, read_log
+from perdure_bench.kill_cache import kind_of
 
 JOBS = sorted((BUILD / "tests/mpiio").glob("cache_job_*"))
 needs_job = pytest.mark.skipif(not JOBS, reason="cache_job is not built (CLI11 or MPI is missing)")

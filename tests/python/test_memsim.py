@@ -13,11 +13,11 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from conftest import BUILD, ROOT
 
+from conftest import BUILD, ROOT
 from perdure import _core
-from perdure.bench import memsim
-from perdure.sim.command import concentration
+from perdure.sim.locality import concentration_of
+from perdure_bench import memsim
 
 GOLDEN = json.loads((ROOT / "tests/golden/layouts.json").read_text())
 SUBJECTS = {subject.case: subject for subject in memsim.SUBJECTS}
@@ -34,11 +34,10 @@ def test_a_program_touches_the_memory_that_it_always_touched(case, tmp_path):
     trace = tmp_path / "it.ptrace"
     memsim.record_trace(subject, True, trace)
     summary = _core.summarise_trace(str(trace))
-    _, accesses = concentration(_core.page_accesses(str(trace)))
     found = {
         "pages": summary.pages,
         "misses": summary.reads + summary.writes,
-        "hot_share": round(accesses[round(subject.pages_share * summary.pages)], 4),
+        "hot_share": round(concentration_of(trace).accesses_of(subject.pages_share), 4),
     }
     assert found == {
         "pages": pytest.approx(GOLDEN[case]["pages"], rel=0.01),

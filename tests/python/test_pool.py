@@ -8,6 +8,7 @@ import subprocess
 
 import numpy
 import pytest
+
 from conftest import BUILD, MPIS
 
 COUNTER = str(BUILD / "tests/python/counter")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+
 from conftest import BUILD, MPIS
 from preloading import PRELOAD, flavour, run_job, stands_aside
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
 from conftest import MPIS, ROOT
 from preloading import PRELOAD, flavour, run_job, stands_aside
 

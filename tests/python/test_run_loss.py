@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from conftest import BUILD, MPIS, Perdure
 from test_run import processes_with
 

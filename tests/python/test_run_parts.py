@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 
 import pytest
+
 from perdure.run import attempt
 from perdure.run.launchers import is_launcher, is_launcher_or_daemon, world_size
 from perdure.run.leftovers import remove_leftovers

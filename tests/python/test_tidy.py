@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 
 import pytest
+
 import tidy
 
 LAYERS = "perdure ⇐\nbase ⇐\npmem ⇐ base\npool ⇐ base pmem\nsim ⇐ base\napps ⇐ perdure\n"
@@ -203,3 +205,51 @@ def test_it_covers_the_repository_and_exits_with_1_on_findings(tmp_path, monkeyp
     monkeypatch.setattr(tidy.sys, "argv", ["tidy.py", "--root", str(tmp_path)])
     assert tidy.main() == 1
     assert "a.md:1: does not start with a title" in capsys.readouterr().out
+
+
+@pytest.fixture
+def history(tmp_path):
+    """Commits {path: text} with a message, and returns what tidy finds in the last commit."""
+
+    def git(*words: str) -> None:
+        name = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+        subprocess.run(["git", *name, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "base: the first")
+
+    def commit(message: str, files: dict[str, str]) -> list[str]:
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+        git("add", "-A")
+        git("commit", "-q", "-m", message)
+        return [what for _, what in tidy.check_commits(tmp_path, "HEAD~1..HEAD")]
+
+    return commit
+
+
+CODE = {"src/pool/a.cpp": "int a() { return 1; }\n"}
+
+
+def test_commits_that_say_why_have_no_findings(history):
+    assert not history("pool: a is 1\n\nIt was 2, which nobody could use.\n", CODE)
+    assert not history("tests: a is tested", {"src/pool/a_test.cpp": "int b();\n"})
+    assert not history("pool: what a is", {"src/pool/a.cpp": "// One.\n" + CODE["src/pool/a.cpp"]})
+
+
+def test_a_change_of_the_product_without_a_body_is_found(history):
+    (what,) = history("pool: a is 1", CODE)
+    assert "no body" in what
+
+
+@pytest.mark.parametrize("subject, word", [("pool: " + "a" * 55, "61 columns"),
+                                           ("A is 1", "area: what changes")])
+def test_subjects_that_are_too_long_or_name_no_area_are_found(history, subject, word):
+    (what,) = history(subject, {"docs/a.txt": subject})
+    assert word in what
+
+
+def test_a_range_that_git_does_not_know_is_an_error(history, tmp_path):
+    with pytest.raises(SystemExit, match="nowhere"):
+        list(tidy.check_commits(tmp_path, "nowhere..HEAD"))

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from conftest import BUILD, MPIS, ROOT
 
 PROGRAMS = ROOT / "tests/trace"

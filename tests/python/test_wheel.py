@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+
 from conftest import ROOT
 
 
@@ -27,3 +28,4 @@ def test_wheel_installs_the_command(tmp_path):
     assert run(command, "--version").startswith("perdure 0.")
     assert len(json.loads(run(command, "devices", "--json"))) > 5
     assert run(command, "run", "--", "echo", "started") == "started\n"
+    assert "bench" not in run(command, "--help"), "benchmarks are of a clone"

@@ -17,15 +17,14 @@ import os
 import statistics
 import subprocess
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from perdure.bench.programs import BenchFailed
-from perdure.bench.solver import OPEN_MPI, Program, find_programs
 from perdure.cache.predict import Machine
 from perdure.cache.preload import NoLibrary, cache_environment, find_library
 from perdure.cache.record import FileUse, NoRecord, read_records
 from perdure.files import read_text, write_text
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs
 
 _REGION_BYTES = 32 << 20
 _CALLS = 20000
@@ -69,18 +68,16 @@ def calibrate(
         program = find_programs("bench_file_accesses", "bench")[0]
         with tempfile.TemporaryDirectory(prefix="perdure-calibrate-", dir=directory) as place:
             measured = [_measure(program, ranks, Path(place), pool) for _ in range(rounds)]
-    except (BenchFailed, NoLibrary, NoRecord, OSError, subprocess.SubprocessError) as failed:
+    except (ProgramFailed, NoLibrary, NoRecord, OSError, subprocess.SubprocessError) as failed:
         raise NotCalibrated(f"the cache could not be measured: {failed}") from None
-    return Machine(
-        *(statistics.median(column) for column in zip(*measured, strict=True)),
-        device=directory.stat().st_dev,
-    )
+    middles = (statistics.median(column) for column in zip(*measured, strict=True))
+    return replace(Machine(*middles), device=directory.stat().st_dev)
 
 
 def recorded(program: Program, ranks: int, words: list, folder: Path, cache: str | None) -> dict:
     """Runs a job with a record at folder/record; `cache` is what PERDURE_CACHE says on top of it.
 
-    Returns its last line of JSON. Raises BenchFailed, NoLibrary.
+    Returns its last line of JSON. Raises ProgramFailed, NoLibrary.
     """
     for old in folder.glob("record.*"):
         old.unlink()
@@ -100,7 +97,7 @@ def recorded(program: Program, ranks: int, words: list, folder: Path, cache: str
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode != 0 or not lines:
-        raise BenchFailed(f"{Path(command[3]).name}: {done.returncode}: {done.stderr[-300:]}")
+        raise ProgramFailed(f"{Path(command[3]).name}: {done.returncode}: {done.stderr[-300:]}")
     facts = [json.loads(line) for line in lines]
     return {fact["metric"]: fact["value"] for fact in facts if "metric" in fact} or facts[-1]
 

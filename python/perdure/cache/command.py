@@ -6,17 +6,22 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import JustifyMethod
 from rich.progress import Progress
 from rich.table import Table
 
 from perdure.cache.predict_command import predict_command
 from perdure.core import load_core
-from perdure.pool.view import time_text
 from perdure.screen import bad_parameter, console, say
-from perdure.units import bytes_text
+from perdure.units import bytes_text, time_text
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from perdure import _core
 
 app = typer.Typer(
     help="Look at what a crash left of cached files, and save or discard it; predict what a cache "
@@ -41,7 +46,7 @@ Name = Annotated[
 ]
 
 
-def _places(core, directories: list[Path] | None) -> list[Path]:
+def _places(core: ModuleType, directories: list[Path] | None) -> list[Path]:
     """The directories to look at: those given and, of pretended nodes, those below them."""
     places = []
     for directory in directories or [Path(core.default_part_directory())]:
@@ -49,7 +54,9 @@ def _places(core, directories: list[Path] | None) -> list[Path]:
     return places
 
 
-def _found(core, directories: list[Path] | None) -> Iterator[tuple[Path, object]]:
+def _found(
+    core: ModuleType, directories: list[Path] | None
+) -> Iterator[tuple[Path, _core.FoundPart]]:
     for place in _places(core, directories):
         try:
             parts = core.list_parts(str(place))
@@ -62,7 +69,7 @@ def _found(core, directories: list[Path] | None) -> Iterator[tuple[Path, object]
             yield place, part
 
 
-def state_of(part) -> str:
+def state_of(part: _core.FoundPart) -> str:
     """What is to be done with a part, in a word or a sentence."""
     if part.in_use:
         return "in use"
@@ -73,7 +80,7 @@ def state_of(part) -> str:
     return "left behind" if part.same_boot else "left behind by another boot"
 
 
-def part_json(part) -> dict:
+def part_json(part: _core.FoundPart) -> dict:
     """A part as plain values; sizes in bytes, times in nanoseconds since the epoch."""
     return {
         "file": part.path,
@@ -103,7 +110,7 @@ def list_parts(directories: Directories = None, as_json: AsJson = False) -> None
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("file", "node", "size", "unsaved", "since", "state"):
-        justify = "right" if name in ("node", "size", "unsaved") else "left"
+        justify: JustifyMethod = "right" if name in ("node", "size", "unsaved") else "left"
         table.add_column(name, justify=justify, overflow="fold")
     for part in parts:
         table.add_row(
@@ -117,7 +124,9 @@ def list_parts(directories: Directories = None, as_json: AsJson = False) -> None
     console().print(table if parts else "no parts of cached files here")
 
 
-def _chosen(core, directories: list[Path] | None, names: list[str] | None) -> list:
+def _chosen(
+    core: ModuleType, directories: list[Path] | None, names: list[str] | None
+) -> list[tuple[Path, _core.FoundPart]]:
     wanted = None if not names else {str(Path(name).absolute()) for name in names}
     found = [
         (place, part)
@@ -135,7 +144,7 @@ def _chosen(core, directories: list[Path] | None, names: list[str] | None) -> li
     return chosen
 
 
-def _version_of(core, part) -> int | None:
+def _version_of(core: ModuleType, part: _core.FoundPart) -> int | None:
     """The newest version of the pool with which the file was committed; None: with none.
 
     Raises core.Error if the pool can't be read or has no version.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 from perdure.cache.record import AccessClass, FileUse, NoRecord, Run
 
@@ -56,7 +57,7 @@ def read_log(path: Path) -> Run:
     return Run(files, job.get("run_time"))
 
 
-def _highest_bytes(report) -> dict[int, float]:
+def _highest_bytes(report: Any) -> dict[int, float]:
     highest: dict[int, float] = {}
     for record in report.records["POSIX"] if "POSIX" in report.modules else ():
         counters = record["counters"]

@@ -164,8 +164,8 @@ def predict(
     )
 
 
-_SUMMED = ("without_s", "access_without_s", "local_s", "link_s", "memory_s", "fetch_s")
-_SUMMED += ("write_back_s", "open_close_s", "other_s", "setup_s", "calls")
+_SUMMED = ("without_s", "access_without_s", "local_s", "link_s", "memory_s", "fetch_s",
+           "write_back_s", "open_close_s", "other_s", "setup_s", "calls")  # fmt: skip
 
 
 def by_file(predictions: Iterable[Prediction]) -> list[Prediction]:

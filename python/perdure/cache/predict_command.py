@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import JustifyMethod
 from rich.table import Table
 
 from perdure.cache.calibrate import NotCalibrated, calibrate, default_file, load, store
@@ -174,7 +175,7 @@ def _more_text(one: Prediction) -> str:
 def _print_table(lines: list[tuple[Prediction, str]], run: Run, about: dict) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("file", "calls", "without", "with cache", "saved", "break-even", "advice"):
-        justify = "left" if name in ("file", "advice") else "right"
+        justify: JustifyMethod = "left" if name in ("file", "advice") else "right"
         table.add_column(name, justify=justify, overflow="fold")
     for one, text in lines:
         saved = "-" * (one.saved_s < 0) + seconds_text(abs(one.saved_s))
@@ -185,7 +186,7 @@ def _print_table(lines: list[tuple[Prediction, str]], run: Run, about: dict) -> 
     rate = bytes_text(about["backing_bytes_per_s"])
     out.print(f"parts on {about['device']}; file system: {rate}/s, {about['backing_from']}")
     predicted = _run_with(lines, run)
-    if predicted is not None:
+    if predicted is not None and run.run_s is not None:
         out.print(f"whole run: {seconds_text(run.run_s)}, other way: {seconds_text(predicted)}")
     waits = sum(use.nonblocking for use in run.files)
     if waits:

@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from perdure.programs import CLONE
+
 _NAME = "libperdure_preload.so"
 
 
@@ -18,11 +20,10 @@ def find_library() -> Path:
 
     It finds out by itself which MPI a program has.
     """
-    clone = Path(__file__).resolve().parents[3]
     places = []
     if os.environ.get("PERDURE_BUILD"):
         places.append(Path(os.environ["PERDURE_BUILD"]) / "src/capi")
-    places += [clone / "build/release/src/capi", clone / "build/dev/src/capi"]
+    places += [CLONE / "build/release/src/capi", CLONE / "build/dev/src/capi"]
     for prefix in (Path(sys.prefix), Path("/usr/local"), Path("/usr")):
         places += [prefix / "lib", prefix / "lib64", *sorted(prefix.glob("lib/*-linux-gnu"))]
     for place in places:

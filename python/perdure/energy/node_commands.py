@@ -6,18 +6,19 @@ import json
 import signal
 import subprocess
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from perdure.core import load_core
-from perdure.energy.output import refusing, table, warn
+from perdure.energy.output import refusing, warn
 from perdure.energy.probe import probe_node, rows_of
-from perdure.energy.profile_commands import app as profile
-from perdure.energy.profile_file import OPERATIONS, check_machine, read_profile
+from perdure.energy.profile.commands import app as profile
+from perdure.energy.profile.file import OPERATIONS, check_machine, read_profile
 from perdure.energy.quantities import Wrong
 from perdure.files import write_text
 from perdure.screen import console, say
+from perdure.tables import table
 
 _CLOCKS = {"kHz": 1, "MHz": 1_000, "GHz": 1_000_000}
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
@@ -225,19 +226,19 @@ def run(
     raise typer.Exit(code)
 
 
-def _run_within(session, op: str, command: list[str]) -> int:
+def _run_within(session: Any, op: str, command: list[str]) -> int:
     """The command's exit code. SIGTERM and SIGHUP go on to it; Ctrl-C reaches it by itself."""
     child: subprocess.Popen | None = None
     early: list[int] = []
 
-    def pass_on(number: int, _frame) -> None:
+    def pass_on(number: int, _frame: object) -> None:
         if child is None:
             early.append(number)
         else:
             child.send_signal(number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, pass_on)
+    for stopping in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(stopping, pass_on)
     try:
         session.acquire(op)
         if early:

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeGuard
 
 SIZES = {
     "B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15,
@@ -21,11 +26,14 @@ POWERS = {"mW": 1e-3, "W": 1.0, "kW": 1e3, "MW": 1e6}
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
 
+_Parsed = TypeVar("_Parsed")
+
+
 class Wrong(ValueError):
     """What a user gave cannot be used; the text says why, and the remedy."""
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether what stood in a document is a number that a float can hold, and finite."""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return False
@@ -35,7 +43,7 @@ def is_number(value: object) -> bool:
         return False
 
 
-def _parsed(text: str, what: str, units: dict[str, float], example: str) -> float:
+def _parsed(text: str, what: str, units: Mapping[str, float], example: str) -> float:
     match = re.fullmatch(rf"\s*({_NUMBER})\s*([A-Za-z]*)\s*", text)
     if match is None:
         raise Wrong(f"'{text}' is no {what}; write it as {example}")
@@ -124,7 +132,7 @@ def parse_count(text: str) -> int:
     return int(value)
 
 
-def parse_list(text: str | None, parse) -> list | None:
+def parse_list(text: str | None, parse: Callable[[str], _Parsed]) -> list[_Parsed] | None:
     """Each of several values divided by commas; None stays None."""
     if text is None:
         return None

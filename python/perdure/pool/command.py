@@ -9,9 +9,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import JustifyMethod
 from rich.table import Table
 
 from perdure.core import load_core
@@ -27,6 +28,11 @@ from perdure.pool.view import (
 )
 from perdure.screen import console, one_line, plain, say
 from perdure.units import bytes_text
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from perdure import _core
 
 app = typer.Typer(help="Look at pools, check them, remove them.", no_args_is_help=True)
 
@@ -79,7 +85,7 @@ def list_pools(
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("pool", "owner", "job", "ranks", "version", "iteration", "files", "state"):
-        justify = "left" if name in ("pool", "owner", "job", "state") else "right"
+        justify: JustifyMethod = "left" if name in ("pool", "owner", "job", "state") else "right"
         table.add_column(name, justify=justify, overflow="fold")
     for path, report in reports:
         table.add_row(*_line(path, report))
@@ -95,7 +101,7 @@ def _subdirectories(directory: Path) -> list[Path]:
         raise typer.Exit(NO_POOL) from None
 
 
-def _try_inspect(core, path: Path):
+def _try_inspect(core: ModuleType, path: Path) -> _core.PoolReport | str:
     """The report, or the sentence that says why there is none."""
     try:
         return core.inspect_pool(str(path))
@@ -103,7 +109,7 @@ def _try_inspect(core, path: Path):
         return str(failure)
 
 
-def _line(path: Path, report) -> list[str]:
+def _line(path: Path, report: _core.PoolReport | str) -> list[str]:
     if isinstance(report, str):
         return [one_line(path), _owner_of(path), "-", "-", "-", "-", "-", report]
     iteration = iteration_of(report.ranks[0].catalogue) if report.ranks else None
@@ -126,7 +132,7 @@ def _owner_of(path: Path) -> str:
         return "-"
 
 
-def _line_json(path: Path, report) -> dict:
+def _line_json(path: Path, report: _core.PoolReport | str) -> dict:
     if isinstance(report, str):
         return {"directory": str(path), "error": report}
     return pool_json(report)
@@ -247,5 +253,5 @@ def remove_pool(
             core.remove_pool(str(pool), any_owner)
 
 
-def _held_text(report) -> str:
+def _held_text(report: _core.PoolReport) -> str:
     return f"version {report.version} of job {one_line(report.job_name)} of {owner_text(report)}"

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import time
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from perdure.core import load_core
 from perdure.screen import Screen, one_line
-from perdure.units import bytes_text
+from perdure.units import bytes_text, time_text
+
+if TYPE_CHECKING:
+    from perdure import _core
 
 _MOVED = "it was made in another directory: a job refuses it until `perdure pool adopt`"
 ITERATION = "iteration"  # the scalar of perdure_scalar() that counts iterations
 
 
-def iteration_of(catalogue) -> int | None:
+def iteration_of(catalogue: _core.Catalogue | None) -> int | None:
     """The value of the scalar "iteration", if the version has one of 4 or 8 bytes."""
     for scalar in catalogue.scalars if catalogue else ():
         if scalar.name == ITERATION and len(scalar.bytes) in (4, 8):
@@ -22,30 +25,23 @@ def iteration_of(catalogue) -> int | None:
     return None
 
 
-def time_text(nanoseconds: int) -> str:
-    """Nanoseconds since the epoch as local time; a dash for 0."""
-    if nanoseconds == 0:
-        return "-"
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(nanoseconds * 1e-9))
-
-
-def name_text(entry) -> str:
+def name_text(entry: _core.ArrayEntry | _core.ScalarEntry) -> str:
     """The name of an array or scalar, and its part if it has one."""
     part = getattr(entry, "part", 0)
     return f"{one_line(entry.name)}, part {part}" if part else one_line(entry.name)
 
 
-def owner_text(pool) -> str:
+def owner_text(pool: _core.PoolReport) -> str:
     """Whose the pool's directory is: "alice (1000)"."""
     return load_core().user_text(pool.owner).removeprefix("user ")
 
 
-def array_text(entry) -> str:
+def array_text(entry: _core.ArrayEntry) -> str:
     """ "float64[100, 20] twin"."""
     return f"{entry.type}{list(entry.extents)} {entry.mode}"
 
 
-def findings_of(pool) -> list[tuple[str, str, str]]:
+def findings_of(pool: _core.PoolReport) -> list[tuple[str, str, str]]:
     """(severity, where, sentence) of all findings, ranks first."""
     of_ranks = [
         (finding.severity.name, f"rank {rank.rank}", finding.text)
@@ -56,7 +52,7 @@ def findings_of(pool) -> list[tuple[str, str, str]]:
     return of_ranks + of_pool + ([("note", "pool", _MOVED)] if pool.moved else [])
 
 
-def pool_json(pool) -> dict:
+def pool_json(pool: _core.PoolReport) -> dict:
     """A report as plain values; sizes in bytes, times in nanoseconds since the epoch."""
     return {
         "directory": pool.directory,
@@ -76,7 +72,7 @@ def pool_json(pool) -> dict:
     }
 
 
-def versions_json(pool) -> list[dict]:
+def versions_json(pool: _core.PoolReport) -> list[dict]:
     """The versions that can be restored, newest first; times in nanoseconds since the epoch."""
     return [
         {
@@ -89,7 +85,7 @@ def versions_json(pool) -> list[dict]:
     ]
 
 
-def print_versions(pool, console: Screen) -> None:
+def print_versions(pool: _core.PoolReport, console: Screen) -> None:
     """One line per version that can be restored, newest first."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("version", "made from", "committed", "state"):
@@ -100,7 +96,7 @@ def print_versions(pool, console: Screen) -> None:
     console.print(table if pool.versions else "no versions yet")
 
 
-def _rank_json(rank) -> dict:
+def _rank_json(rank: _core.RankReport) -> dict:
     catalogue = rank.catalogue
     return {
         "rank": rank.rank,
@@ -118,7 +114,7 @@ def _rank_json(rank) -> dict:
     }
 
 
-def _array_json(entry) -> dict:
+def _array_json(entry: _core.ArrayEntry) -> dict:
     return {
         "name": entry.name,
         "part": entry.part,
@@ -130,7 +126,7 @@ def _array_json(entry) -> dict:
     }
 
 
-def print_pool(pool, console: Screen) -> None:
+def print_pool(pool: _core.PoolReport, console: Screen) -> None:
     """Everything about one pool: whose it is, its ranks, what rank 0 holds, what was found."""
     version = "none yet" if pool.version is None else str(pool.version)
     console.print(f"pool     {one_line(pool.directory)}\nowner    {owner_text(pool)}")
@@ -139,14 +135,15 @@ def print_pool(pool, console: Screen) -> None:
     console.print(f"made     {time_text(pool.created_ns)}, for {ranks}")
     console.print(f"version  {version}\n")
     console.print(_ranks_table(pool))
-    shown = next((rank for rank in pool.ranks if rank.catalogue), None)
-    if shown is not None:
-        console.print(f"\nrank {shown.rank}, version {shown.newest}:")
-        console.print(_contents_table(shown.catalogue))
+    for rank in pool.ranks:
+        if rank.catalogue is not None:
+            console.print(f"\nrank {rank.rank}, version {rank.newest}:")
+            console.print(_contents_table(rank.catalogue))
+            break
     print_findings(pool, console)
 
 
-def _ranks_table(pool) -> Table:
+def _ranks_table(pool: _core.PoolReport) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("rank", "file", "versions", "iteration", "arrays", "committed"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -163,7 +160,7 @@ def _ranks_table(pool) -> Table:
     return table
 
 
-def _contents_table(catalogue) -> Table:
+def _contents_table(catalogue: _core.Catalogue) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("name", "shape and mode", "size", "checksums"):
         table.add_column(name, justify="right" if name == "size" else "left")
@@ -183,7 +180,7 @@ def _scalar_text(content: bytes) -> str:
     return "scalar"
 
 
-def print_findings(pool, console: Screen) -> None:
+def print_findings(pool: _core.PoolReport, console: Screen) -> None:
     """One line per finding; what a crash leaves behind is no damage."""
     colours = {"damage": "bold red", "crash": "yellow", "note": "yellow", "fine": "green"}
     for severity, where, text in findings_of(pool):

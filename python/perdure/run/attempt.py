@@ -176,9 +176,9 @@ class AttemptRun:
         pages = attempt.pages
         if self._first_computing is None and any(page.has_restarted for page in pages):
             self._first_computing = now
-        if attempt.started_s is None and pages and len(pages) >= pages[0].ranks:
-            if all(page.has_restarted for page in pages):
-                attempt.started_s = now - self._began
+        complete = pages and len(pages) >= pages[0].ranks
+        if complete and attempt.started_s is None and all(page.has_restarted for page in pages):
+            attempt.started_s = now - self._began
         self._clock.advance()
         self._stall.look(pages, self._clock.now_s)
         warning = self._stall.warning(self._clock.now_s, self._ranks.state_of)
@@ -187,9 +187,11 @@ class AttemptRun:
         self._kill_when_due(now)
 
     def _kill_when_due(self, now: float) -> None:
-        due_s = self._kill_in_s(now)
-        if due_s is not None and due_s <= 0 and not self._attempt.killed_by_rehearsal:
-            self._attempt.killed_by_rehearsal = self._ranks.kill(self._rehearsal.rank)
+        due_s, rehearsal = self._kill_in_s(now), self._rehearsal
+        if due_s is None or due_s > 0 or rehearsal is None:
+            return
+        if not self._attempt.killed_by_rehearsal:
+            self._attempt.killed_by_rehearsal = self._ranks.kill(rehearsal.rank)
 
     def _kill_in_s(self, now: float) -> float | None:
         rehearsal = self._rehearsal

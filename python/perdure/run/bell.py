@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import select
 import signal
+from contextlib import suppress
+from types import FrameType
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FORWARDED = (*ENDING, signal.SIGUSR1, signal.SIGUSR2)
@@ -26,24 +28,22 @@ class Bell:
             self._before[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._before_wakeup)
         os.close(self._reader)
         os.close(self._writer)
 
-    def _note(self, number: int, _frame) -> None:
+    def _note(self, number: int, _frame: FrameType | None) -> None:
         if number in FORWARDED:
             self._received.append(number)
 
     def wait(self, seconds: float) -> None:
         """Sleeps until a signal comes or `seconds` have passed."""
         if select.select([self._reader], [], [], max(0.0, seconds))[0]:
-            try:
+            with suppress(BlockingIOError):
                 os.read(self._reader, 4096)
-            except BlockingIOError:
-                pass
 
     def take(self) -> list[int]:
         """The signals to pass on that have come since the last call, in their order."""

@@ -128,7 +128,7 @@ def _plan_environment(plan: Path | None) -> dict[str, str]:
     """What tells the library of a plan, which is read here so that a wrong one is told at once."""
     if plan is None:
         return {}
-    from perdure.energy.plan_file import read_plan
+    from perdure.energy.plan.file import read_plan
     from perdure.energy.quantities import Wrong
 
     try:

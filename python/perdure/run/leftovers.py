@@ -47,7 +47,7 @@ def remove_leftovers(since: float, directory: Path = SHARED_MEMORY) -> list[str]
 
 def _candidates(since: float, directory: Path) -> dict[tuple[int, int], Path]:
     """Files that may be leftovers, by (device, inode)."""
-    found = {}
+    found: dict[tuple[int, int], Path] = {}
     try:
         entries = list(os.scandir(directory))
     except OSError:
@@ -67,14 +67,14 @@ def _candidates(since: float, directory: Path) -> dict[tuple[int, int], Path]:
 
 def held_files() -> set[tuple[int, int]]:
     """(device, inode) of every file that a process has open or mapped, as far as we may look."""
-    held = set()
+    held: set[tuple[int, int]] = set()
     for process in Path("/proc").glob("[0-9]*"):
         held |= _open_files(process / "fd") | _mapped_files(process / "maps")
     return held
 
 
 def _open_files(folder: Path) -> set[tuple[int, int]]:
-    found = set()
+    found: set[tuple[int, int]] = set()
     try:
         names = os.listdir(folder)
     except OSError:
@@ -89,7 +89,7 @@ def _open_files(folder: Path) -> set[tuple[int, int]]:
 
 
 def _mapped_files(maps: Path) -> set[tuple[int, int]]:
-    found = set()
+    found: set[tuple[int, int]] = set()
     try:
         lines = maps.read_text(errors="replace").splitlines()
     except OSError:

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from perdure.run.page import NO_ITERATION, RunPage
 from perdure.screen import plain
@@ -46,7 +47,7 @@ class Live:
     def __enter__(self) -> Live:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.clear()
 
     def show(self, attempt: int, pages: list[RunPage]) -> None:
@@ -79,7 +80,9 @@ class PlainLive(Live):
 class TerminalLive(PlainLive):
     """For terminals: the last row, rewritten in place."""
 
-    def __init__(self, size: Callable[[], os.terminal_size], write=None):
+    def __init__(
+        self, size: Callable[[], os.terminal_size], write: Callable[[str], None] | None = None
+    ):
         super().__init__(write)
         self._size_now = size
         self._size: os.terminal_size | None = None  # set while the row is reserved
@@ -125,7 +128,5 @@ def make_live(quiet: bool) -> Live:
 def _write_stderr(text: str) -> None:
     """One write(2), so that it is not cut in two by the job's own output."""
     sys.stderr.flush()
-    try:
+    with suppress(OSError):  # whoever read stderr is gone; the job goes on
         os.write(sys.stderr.fileno(), text.encode())
-    except OSError:
-        pass  # whoever read stderr is gone; the job goes on

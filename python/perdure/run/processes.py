@@ -9,6 +9,7 @@ other machines are out of sight.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -176,10 +177,8 @@ class ProcessTree:
         if pid == self._command.pid:
             self._command.poll()
             return
-        try:
+        with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
-        except ChildProcessError:
-            pass
 
 
 def _children() -> list[int]:

@@ -46,8 +46,10 @@ def parse_rehearsal(at: str, rank: int | None, point: str, command: list[str]) -
         rank = min(1, ranks_of_command(command) - 1)
     try:
         if at.endswith("s"):
-            return Rehearsal(rank, point, seconds=_positive(float(at[:-1])))
-        return Rehearsal(rank, point, iteration=_positive(int(at)))
+            _check(seconds := float(at[:-1]))
+            return Rehearsal(rank, point, seconds=seconds)
+        _check(iteration := int(at))
+        return Rehearsal(rank, point, iteration=iteration)
     except ValueError:
         raise ValueError(
             f"'{at}' is neither an iteration such as 200 nor a time such as 3.5s"
@@ -72,7 +74,6 @@ def _count_after(words: list[str]) -> int:
     return 2
 
 
-def _positive(number):
+def _check(number: float) -> None:
     if not 0 <= number < 2**64:
         raise ValueError
-    return number

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from perdure.run.attempt import Attempt
 from perdure.run.job import JobResult, ending_text
-from perdure.run.page import NO_ITERATION
+from perdure.run.page import NO_ITERATION, RunPage
 from perdure.run.ranks import signal_name
 from perdure.screen import Screen
 from perdure.units import bytes_text, rate_text, seconds_text
@@ -51,7 +51,7 @@ def totals(attempt: Attempt) -> Totals:
     )
 
 
-def _slowest(pages, name: str) -> float:
+def _slowest(pages: list[RunPage], name: str) -> float:
     return max((getattr(page, name) for page in pages), default=0) * 1e-9
 
 

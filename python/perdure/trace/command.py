@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -16,12 +16,15 @@ from perdure.trace.record import (
     NoTrace,
     exit_text,
     final_name,
+    recorder_text,
     run_in_valgrind,
     run_recorded,
-    recorder_text,
 )
 from perdure.trace.summary import summary_json, summary_lines
 from perdure.units import bytes_text
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 FAILED = 1
 FORMATS = ("lackey", "din", "dramsim3", "ramulator", "oracle_general")
@@ -30,7 +33,7 @@ FORMATS = ("lackey", "din", "dramsim3", "ramulator", "oracle_general")
 class _RecordsByDefault(TyperGroup):
     """`perdure trace -o FILE -- CMD`: the verb `record` need not be said."""
 
-    def parse_args(self, ctx, args):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.commands, "--help"):
             args = ["record", *args]
         return super().parse_args(ctx, args)
@@ -141,7 +144,9 @@ def record(
     raise typer.Exit(_shell_code(code) or (0 if is_whole else FAILED))
 
 
-def _record_in_valgrind(core, command, output, options) -> int:
+def _record_in_valgrind(
+    core: ModuleType, command: list[str], output: Path, options: dict[str, str | None]
+) -> int:
     if options["region"]:
         raise NoTrace("regions can't be told apart in Valgrind; leave out --marked")
 
@@ -161,7 +166,7 @@ def _shell_code(code: int) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _tell_all(core, output: Path, traces: list[Path], as_json: bool, code: int) -> bool:
+def _tell_all(core: ModuleType, output: Path, traces: list[Path], as_json: bool, code: int) -> bool:
     """Gives traces their names and tells their totals; False if one is not whole."""
     told, is_whole = [], True
     for number, path in enumerate(traces):

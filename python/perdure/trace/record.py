@@ -10,8 +10,13 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from perdure.files import remove
+
+if TYPE_CHECKING:
+    from perdure._core import TraceImport
 
 _ADDR_NO_RANDOMIZE = 0x0040000
 _NOW = 0xFFFFFFFF
@@ -115,7 +120,7 @@ def _wait(running: subprocess.Popen) -> int:
 
 
 def run_in_valgrind(
-    core, command: list[str], output: Path, options: dict[str, str | None],
+    core: ModuleType, command: list[str], output: Path, options: dict[str, str | None],
     progress: Callable[[int, float], None],
 ) -> int:
     """Runs `command` in Valgrind's lackey, and imports what it tells: the exit code.
@@ -143,7 +148,10 @@ def run_in_valgrind(
     return code
 
 
-def _import_beside(importing, out: int, running: subprocess.Popen, progress) -> Exception | None:
+def _import_beside(
+    importing: TraceImport, out: int, running: subprocess.Popen,
+    progress: Callable[[int, float], None],
+) -> Exception | None:
     failures: list[Exception] = []
 
     def read_all() -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perdure.units import bytes_text
 
+if TYPE_CHECKING:
+    from perdure._core import TraceSummary
 
-def summary_json(path: Path, summary) -> dict:
+
+def summary_json(path: Path, summary: TraceSummary) -> dict:
     """Plain values; sizes in bytes, times in nanoseconds; null where it is not known."""
     return {
         "file": str(path),

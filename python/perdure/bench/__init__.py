@@ -1,1 +1,0 @@
-"""`perdure bench`: runs the benchmark programs and shows their facts against their targets."""

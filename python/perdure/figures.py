@@ -1,0 +1,41 @@
+"""What all pictures have in common: their colours, titles and axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perdure.screen import drawn
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, told apart with every kind of colour vision.
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
+RED, SKY, YELLOW = "#D55E00", "#56B4E9", "#F0E442"
+COLOURS = (BLUE, ORANGE, GREEN, PINK, RED, SKY, "#000000")  # of lines that have no own
+GREY, SILVER = "#555555", "#999999"
+
+
+def finish(axis: Axes, x_label: str | None = None, y_label: str | None = None) -> None:
+    """Labels, small numbers, no frame above and to the right, and thin lines to read values by."""
+    if x_label is not None:
+        axis.set_xlabel(x_label, fontsize=9)
+    if y_label is not None:
+        axis.set_ylabel(y_label, fontsize=9)
+    axis.tick_params(labelsize=8)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axis.set_axisbelow(True)
+
+
+def figure_of(width: float, height: float, title: str, note: str) -> Figure:
+    """A figure with a title above and a note below; no display is needed."""
+    from matplotlib.backends import backend_agg  # noqa: F401
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.suptitle(drawn(title), x=0.01, ha="left", fontsize=11, fontweight="bold")
+    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
+    return figure

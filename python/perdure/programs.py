@@ -1,0 +1,128 @@
+"""Finds and runs programs of the build tree or the installation, MPI programs among them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+CLONE = Path(__file__).resolve().parents[2]  # where the sources are; of no use when installed
+# Open MPI wants to be told that it may run as root, on fewer cores than ranks, and yield.
+OPEN_MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+}
+
+
+class ProgramFailed(RuntimeError):
+    """A program is missing, did not end well, or what it reports cannot be."""
+
+
+def build_trees() -> list[Path]:
+    """Where programs may stand: $PERDURE_BUILD, this clone's builds, the installation."""
+    places = [Path(os.environ["PERDURE_BUILD"])] if os.environ.get("PERDURE_BUILD") else []
+    if (CLONE / "CMakePresets.json").exists():
+        places += [CLONE / "build/release", CLONE / "build/dev"]
+    places.append(Path(sys.prefix) / "libexec/perdure")
+    return places
+
+
+def find_program(name: str, folder: str = "bench") -> Path:
+    """The program `name` below `folder` (bench, apps) of a build tree, or installed.
+
+    Raises ProgramFailed that says where it was looked for.
+    """
+    looked_at = []
+    for tree in build_trees():
+        for path in (tree / folder / name, *(tree / folder).glob(f"*/{name}"), tree / name):
+            if os.access(path, os.X_OK) and path.is_file():
+                return path
+        looked_at.append(str(tree))
+    if (found := shutil.which(name)) is not None:
+        return Path(found)
+    raise ProgramFailed(f"there is no program {name} in {', '.join(looked_at)}; build it first")
+
+
+def make_program(name: str, folder: str = "bench") -> Path:
+    """The program `name`, which a build tree, if there is one, makes or brings up to date first.
+
+    Raises ProgramFailed with the end of the build's output.
+    """
+    for tree in build_trees():
+        if not (tree / "build.ninja").exists():
+            continue
+        making = ["cmake", "--build", str(tree), "--target", name]
+        made = subprocess.run(making, check=False, capture_output=True, text=True)
+        if made.returncode != 0:
+            last = "\n".join((made.stdout + made.stderr).splitlines()[-20:])
+            raise ProgramFailed(f"{' '.join(making)} failed:\n{last}")
+        break
+    return find_program(name, folder)
+
+
+def run_lines(command: list[str], environment: dict[str, str] | None = None) -> Iterator[str]:
+    """The lines that `command` prints, as they come; stderr is passed through.
+
+    `environment` is added to this process's. Raises ProgramFailed if the exit code is not 0.
+    """
+    words = [str(word) for word in command]
+    surroundings = {**os.environ, **(environment or {})}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=surroundings) as running:
+        try:
+            yield from running.stdout or ()
+        finally:
+            if sys.exc_info()[0] is not None:
+                running.terminate()
+    if running.returncode != 0:
+        raise ProgramFailed(f"{Path(words[0]).name} ended with {running.returncode}")
+
+
+@dataclass(frozen=True)
+class Program:
+    """An MPI program of one flavour with that MPI's launcher."""
+
+    flavour: str
+    program: Path
+    launcher: str
+
+    def command(self, ranks: int, *words: object) -> list[str]:
+        """The job with `ranks` ranks."""
+        return [str(word) for word in (self.launcher, "-n", ranks, self.program, *words)]
+
+
+def find_programs(stem: str, folder: str = "apps") -> list[Program]:
+    """STEM_FLAVOUR of every MPI flavour that was built; raises ProgramFailed if there is none."""
+    for tree in build_trees():
+        programs = sorted((tree / folder).glob(f"**/{stem}_*"))
+        programs = [p for p in programs if p.is_file() and os.access(p, os.X_OK)]
+        programs = [p for p in programs if not p.name.endswith("_test")]
+        if programs:
+            return [_with_launcher(tree, path, stem) for path in programs]
+    return [_with_launcher(None, find_program(stem, folder), stem)]
+
+
+def _with_launcher(tree: Path | None, program: Path, stem: str) -> Program:
+    flavour = program.name.removeprefix(f"{stem}_")
+    launcher = _launcher_of_build(tree, flavour) or shutil.which(f"mpiexec.{flavour}")
+    launcher = launcher or shutil.which("mpiexec")
+    if launcher is None:
+        raise ProgramFailed(f"there is no mpiexec for {program}")
+    return Program(flavour, program, launcher)
+
+
+def _launcher_of_build(tree: Path | None, flavour: str) -> str | None:
+    """The launcher that CMake found for a flavour."""
+    if tree is None or not (tree / "CMakeCache.txt").exists():
+        return None
+    cache = (tree / "CMakeCache.txt").read_text(encoding="utf-8")
+    found = re.search(rf"^PERDURE_MPIEXEC_{re.escape(flavour)}:\w+=(.+)$", cache, re.MULTILINE)
+    return found.group(1) if found else None

@@ -1,0 +1,157 @@
+"""The verb `perdure bench`."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from perdure.programs import ProgramFailed
+from perdure_bench.facts import Fact, NotAFact, print_facts
+
+NAMES = (
+    "persist",
+    "crash",
+    "hpccg",
+    "windows",
+    "cache",
+    "matpower",
+    "predict",
+    "record",
+    "memsim",
+    "energy",
+    "ipv",
+    "kill",
+    "kill_windows",
+    "kill_cache",
+)
+_SEEDED = ("kill", "kill_windows", "kill_cache")
+_PLACED = ("matpower", "memsim")
+_IN_PARTS = ("ipv",)
+_TABLE_COLUMNS = 1000  # where stdout is no terminal: nothing is cut
+
+
+def bench(
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help=f"all, {', '.join(NAMES)}")],
+    quick: Annotated[bool, typer.Option("--quick", help="A check within a minute each.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON lines.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the facts (.png, .svg, .pdf).")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of what kill draws.  [default: 1]", show_default=False)
+    ] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where matpower puts its files, and memsim its traces, which it then keeps.",
+            show_default=False,
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART",
+            help="Of ipv: a program (cg, mg, ft, bt, sp, lu, eddy) or a part (times, misses, "
+            "update, compile). May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Measure, and compare with the targets.
+
+    Ends with 1 if a benchmark failed or a target of a full run was missed.
+
+Examples: perdure bench cache --quick --plot cache.png;
+    perdure bench matpower --quick --directory /mnt/shared;
+    perdure bench kill_cache --seed 7 --json;
+    perdure bench ipv --only mg --only times
+    """
+    wanted = _check_names(names)
+    parts = _check_parts(wanted, tuple(only or ()))
+    measured: dict[str, list[Fact]] = {}
+    failed = False
+    console = Console(width=None if sys.stdout.isatty() else _TABLE_COLUMNS, highlight=False)
+    for name in wanted:
+        try:
+            measured[name] = _measure(name, quick, as_json, seed, directory, parts)
+        except (ProgramFailed, NotAFact) as failure:
+            typer.echo(f"perdure bench {name}: {failure}", err=True)
+            failed = True
+            continue
+        if not as_json:
+            print_facts(_title(name, quick), measured[name], console)
+    if plot is not None:
+        failed |= not _plot(measured, quick, plot)
+    missed = any(fact.holds is False for facts in measured.values() for fact in facts)
+    raise typer.Exit(1 if failed or (missed and not quick) else 0)
+
+
+def _check_names(names: list[str]) -> list[str]:
+    wanted = list(NAMES) if names == ["all"] else names
+    for name in wanted:
+        if name not in NAMES:
+            raise typer.BadParameter(f"'{name}' is none of {', '.join(NAMES)}")
+    return wanted
+
+
+def _check_parts(names: list[str], only: tuple[str, ...]) -> tuple[str, ...]:
+    if only and not set(names) & set(_IN_PARTS):
+        raise typer.BadParameter(f"--only is of {', '.join(_IN_PARTS)}")
+    if only:
+        known = import_module("perdure_bench.ipv").ONLY
+        for part in only:
+            if part not in known:
+                raise typer.BadParameter(f"--only '{part}' is none of {', '.join(known)}")
+    return only
+
+
+def _title(name: str, quick: bool) -> str:
+    summary = import_module(f"perdure_bench.{name}").SUMMARY
+    return f"{name}: {summary}" + (" (quick)" if quick else "")
+
+
+def _measure(
+    name: str,
+    quick: bool,
+    as_json: bool,
+    seed: int | None,
+    directory: Path | None,
+    only: tuple[str, ...],
+) -> list[Fact]:
+    facts: list[Fact] = []
+
+    def take(fact: Fact) -> None:
+        facts.append(fact)
+        if as_json:
+            print(fact.line(), flush=True)
+
+    options: dict[str, object] = {"seed": seed} if seed is not None and name in _SEEDED else {}
+    if directory is not None and name in _PLACED:
+        options["directory"] = directory
+    if only and name in _IN_PARTS:
+        options["only"] = only
+    import_module(f"perdure_bench.{name}").measure(quick, take, **options)
+    return facts
+
+
+def _plot(measured: dict[str, list[Fact]], quick: bool, file: Path) -> bool:
+    """One figure per benchmark: FILE, or FILE-NAME if there are several."""
+    from perdure_bench import plot
+
+    drawn = True
+    for name, facts in measured.items():
+        path = file if len(measured) == 1 else file.with_stem(f"{file.stem}-{name}")
+        try:
+            module = import_module(f"perdure_bench.{name}")
+            getattr(module, "draw", plot.draw)(facts, _title(name, quick), path)
+            typer.echo(f"drawn: {path}", err=True)
+        except (ValueError, OSError) as failure:
+            typer.echo(f"perdure bench: {path} was not drawn: {failure}", err=True)
+            drawn = False
+    return drawn

@@ -1,0 +1,124 @@
+"""The picture of `perdure bench hpccg`: run times of the protections, and two sweeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perdure.figures import BLUE, GREEN, GREY, ORANGE, RED, finish
+from perdure_bench.facts import Fact, number_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = {"copy": BLUE, "twin": GREEN, "log": RED}
+OVER_NONE = "run time over none"
+_FIXED = {
+    "memory_latency_ns": ("commit_latency_ns", 500),
+    "commit_latency_ns": ("memory_latency_ns", 150),
+}
+
+
+def draw(facts: list[Fact], title: str, file: Path) -> None:
+    """Writes the figure; raises ValueError if there is nothing to draw."""
+    from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
+    from matplotlib.figure import Figure
+
+    ratios = [fact for fact in facts if fact.metric == "run_time_ratio"]
+    measured = [fact for fact in ratios if "emulated" not in fact.more]
+    if not measured:
+        raise ValueError("there are no run times to draw")
+    figure = Figure(figsize=(13, 4.4), layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    note = "A commit every iteration. Medians; bars and bands: quartiles. Emulation: virtual clock."
+    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
+    bars, memory, commit = figure.subplots(1, 3)
+    _draw_measured(bars, measured)
+    draw_sweep(memory, ratios, "memory_latency_ns", "memory latency added (ns)", COLOURS)
+    draw_sweep(commit, ratios, "commit_latency_ns", "commit latency (ns)", COLOURS)
+    memory.set_title("emulated, commit latency 500 ns", fontsize=9)
+    commit.set_title("emulated, memory latency 150 ns", fontsize=9)
+    figure.savefig(file, dpi=150)
+
+
+def _draw_measured(axis: Axes, facts: list[Fact]) -> None:
+    shown = [fact for fact in facts if fact.case not in ("none", "memcpy")]
+    for place, fact in enumerate(shown):
+        missed = fact.holds is False
+        axis.bar(place, fact.value, color=ORANGE if missed else BLUE, width=0.62)
+        axis.plot([place, place], fact.ends, color=GREY, linewidth=1.5)
+        text = number_text(fact.value) + ("\nmissed" if missed else "")
+        claimed = fact.target if isinstance(fact.target, (int, float)) else 0
+        top = max(fact.value, fact.ends[1], claimed)
+        axis.annotate(
+            text, (place, top), (0, 3), textcoords="offset points", ha="center", fontsize=8
+        )
+        if isinstance(fact.target, (int, float)):
+            axis.plot(
+                [place - 0.42, place + 0.42],
+                [fact.target] * 2,
+                color="black",
+                linestyle=(0, (2, 1)),
+            )
+    axis.axhline(1, color=GREY, linewidth=0.8)
+    axis.set_xticks(range(len(shown)), [fact.case.replace("_", "\n") for fact in shown], fontsize=8)
+    axis.set_title("measured, in DRAM (dashed: target)", fontsize=9)
+    _show_all(axis, [fact for fact in shown if fact.case != "disk"])
+    finish(axis, y_label=OVER_NONE)
+    for place, fact in enumerate(shown):  # a bar that leaves the picture says its value
+        if fact.value > axis.get_ylim()[1]:
+            axis.annotate(
+                f"{fact.value:.2g} ↑",
+                (place, axis.get_ylim()[1]),
+                (0, -10),
+                textcoords="offset points",
+                ha="center",
+                fontsize=8,
+                color="white",
+            )
+
+
+def draw_sweep(
+    axis: Axes, facts: list[Fact], swept: str, label: str, cases: dict[str, str]
+) -> None:
+    """Run times over one property of an emulated device; `cases` have their colours."""
+    fixed, value = _FIXED[swept]
+    chosen = [f for f in facts if f.more.get(fixed) == value]
+    for case, colour in cases.items():
+        for bandwidth, style in (("full", "-"), ("9.5", "--")):
+            points = [f for f in chosen if f.case == case and f.more["bandwidth"] == bandwidth]
+            points.sort(key=lambda f: f.more[swept])
+            if not points:
+                continue
+            places = [f.more[swept] for f in points]
+            speed = "full bandwidth" if bandwidth == "full" else "9.5 GB/s"
+            axis.plot(
+                places,
+                [f.value for f in points],
+                style,
+                color=colour,
+                marker="o",
+                markersize=3,
+                label=f"{case.rpartition('-')[2]}, {speed}",
+            )
+            low, high = zip(*(f.ends for f in points))
+            axis.fill_between(places, low, high, color=colour, alpha=0.08)
+    axis.axhline(1, color=GREY, linewidth=0.8)
+    axis.set_xlabel(label, fontsize=9)
+    _show_all(axis, chosen)
+    _legend(axis)
+    finish(axis, y_label=OVER_NONE)
+
+
+def _legend(axis: Axes) -> None:
+    """Two columns across the top, in room made for them above the lines."""
+    rows = (len(axis.get_legend_handles_labels()[0]) + 1) // 2
+    low, high = axis.get_ylim()
+    axis.set_ylim(low, high + (high - low) * 0.07 * rows)
+    axis.legend(fontsize=6.5, frameon=False, ncols=2, handlelength=2.6, loc="upper center")
+
+
+def _show_all(axis: Axes, facts: list[Fact]) -> None:
+    highest = max([1.1, *(fact.ends[1] for fact in facts)])
+    lowest = min([1.0, *(fact.ends[0] for fact in facts)])
+    axis.set_ylim(max(0, lowest - 0.1), highest * 1.08)

@@ -1,0 +1,57 @@
+"""`perdure bench ipv`: in-place versioning against programs without versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from perdure.progress import progress
+from perdure_bench import ipv_compile, ipv_misses, ipv_programs, ipv_update
+from perdure_bench.facts import Fact
+from perdure_bench.hpccg import disk_directory
+from perdure_bench.ipv_plot import draw  # noqa: F401  `perdure bench --plot` takes it from here
+from perdure_bench.solver import huge_page_directory, pool_directory
+
+SUMMARY = "in-place versioning: seven programs, their caches, an update, flushing, compiling"
+
+# What --only may name: parts, and programs of the first two.
+TIMES, MISSES, UPDATE, COMPILE = PARTS = ("times", "misses", "update", "compile")
+ONLY = (*(program.name for program in ipv_programs.PROGRAMS), *PARTS)
+
+
+def chosen(only: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The parts and the programs that `only` asks for; programs: none means all.
+
+    Programs without a part are run for what there is of each program: times and misses.
+    """
+    parts = tuple(name for name in only if name in PARTS)
+    programs = tuple(name for name in only if name not in PARTS)
+    if not parts:
+        parts = (TIMES, MISSES) if programs else PARTS
+    return parts, programs
+
+
+def measure(quick: bool, each: Callable[[Fact], None], only: tuple[str, ...] = ()) -> None:
+    """Hands over each fact; `quick` is a check within minutes. Raises ProgramFailed."""
+    parts, programs = chosen(only)
+    if TIMES in parts:
+        with (
+            pool_directory() as pools,
+            huge_page_directory(pools),
+            progress("bench ipv, programs", ipv_programs.runs(quick, programs)) as advance,
+        ):
+            for fact in ipv_programs.measure_programs(
+                quick, programs, pools, disk_directory(), advance
+            ):
+                each(fact)
+    if MISSES in parts:
+        with (
+            pool_directory() as pools,
+            progress("bench ipv, caches", ipv_misses.runs(quick, programs)) as advance,
+        ):
+            for fact in ipv_misses.measure(quick, programs, pools, advance):
+                each(fact)
+    if UPDATE in parts:
+        with pool_directory() as pools, huge_page_directory(pools) as huge:
+            ipv_update.measure(quick, pools, huge, each)
+    if COMPILE in parts:
+        ipv_compile.measure(quick, each)

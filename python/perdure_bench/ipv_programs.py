@@ -1,0 +1,264 @@
+"""The programs of `perdure bench ipv`: what a persistent version of each iteration costs them.
+
+Figures 2, 3, 4, 6, 7, 12 and 13 of the paper on in-place versioning. A round runs the ways to
+protect a program in a new random order, the main ones in each round, the others in one or two of
+the three; a ratio compares runs of one round, by iteration.
+
+    overhead_ratio     time of the loop over that of the program without protection, compiled by the
+                       same compiler; case PROGRAM is in-place versioning as it comes, with an idle
+                       core, on NVM of 1/8 of DRAM's bandwidth; the other cases name the way
+    persist_ms         an iteration is kept waiting so long for its version, seen inside the program
+    iteration_ms       of the unprotected program
+    breakdown_ms, bytes, overlapped_percent    see ipv_breakdown.py
+
+Ways: disk, a file a version, synced, on a disk; block, the same on memory; clflush, a copy that is
+flushed line by line; par-clflush, by two threads; bypass, a copy past the caches; ipv, in-place
+versioning that chooses its tier itself; ipv-alone, the same without a helper thread; and the
+single tiers. disk, block and single tiers make fewer iterations. 1/8 and 1/32: a write takes as
+long as that bandwidth allows; the memory works while the program computes, and a fence waits for
+what is left, on top of what the copy or flush took here. The program's own loads and stores are at
+DRAM's speed, whatever the way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perdure.programs import ProgramFailed, find_program
+from perdure_bench.facts import Fact
+from perdure_bench.ipv_breakdown import WAYS as BROKEN_DOWN
+from perdure_bench.ipv_breakdown import (
+    breakdown_facts,
+    overlap_fact,
+    per_iteration,
+    told_by,
+)
+
+_LIMIT_S = 600
+_SEED = 21
+DRAM, EIGHTH, THIRTY_SECOND = "dram", "dram-1/8", "dram-1/32"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program, and how much of it is run: enough iterations for a choice of tiers to settle."""
+
+    name: str
+    stem: str
+    size: tuple[str, ...]
+    iterations: int
+    quick_size: tuple[str, ...]
+    quick_iterations: int
+
+    def options(self, quick: bool, most: int | None = None) -> tuple[str, ...]:
+        """On the command line, with at most `most` iterations."""
+        iterations = self.quick_iterations if quick else self.iterations
+        flag = "--steps" if self.name == "eddy" else "--iterations"
+        size = self.quick_size if quick else self.size
+        return (*size, flag, str(min(iterations, most or iterations)))
+
+
+def _npb(name: str, iterations: int, quick: int) -> Program:
+    sizes = ("--class", "A"), ("--class", "S")
+    return Program(name, f"npb_{name}", sizes[0], iterations, sizes[1], quick)
+
+
+PROGRAMS = (
+    _npb("cg", 60, 15),
+    _npb("mg", 40, 20),
+    _npb("ft", 40, 15),
+    _npb("bt", 40, 20),
+    _npb("sp", 60, 20),
+    _npb("lu", 60, 20),
+    Program("eddy", "eddy", ("--n", "256"), 200, ("--n", "64"), 20),
+)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to protect a program. `rounds` by emulation; `most`: iterations."""
+
+    name: str
+    options: tuple[str, ...]
+    rounds: dict[str, int]
+    transformed: bool = False
+    environment: dict[str, str] = field(default_factory=dict)
+    on_disk: bool = False
+    most: int | None = None
+
+
+def _ipv(name: str, tier: str, helper: str, rounds: dict[str, int], most: int | None = None) -> Way:
+    settings = {"PERDURE_IPV": f"helper={helper}"}
+    return Way(name, ("--protect", "ipv", "--tier", tier), rounds, True, settings, most=most)
+
+
+_ROUNDS, _QUICK_ROUNDS = 3, 2
+_ONCE = {EIGHTH: 1}
+_TIER_ITERATIONS = 10
+_DISK_ITERATIONS = 5
+_CLFLUSH = {"PERDURE_FLUSH": "clflush"}
+NATIVE = Way("native", ("--protect", "none"), {DRAM: _ROUNDS})
+WAYS = (
+    Way("disk", ("--protect", "disk"), {DRAM: 1}, on_disk=True, most=_DISK_ITERATIONS),
+    Way("block", ("--protect", "disk"), {DRAM: 1}, most=_DISK_ITERATIONS),
+    Way("clflush", ("--protect", "flush"), {EIGHTH: _ROUNDS, THIRTY_SECOND: 1},
+        environment=_CLFLUSH),
+    Way("par-clflush", ("--protect", "flush", "--threads", "2"), _ONCE, environment=_CLFLUSH),
+    Way("bypass", ("--protect", "ipv", "--tier", "copy"),
+        {DRAM: 2, EIGHTH: _ROUNDS, THIRTY_SECOND: 1}, environment={"PERDURE_IPV": "helper=off"}),
+    _ipv("ipv", "auto", "on", {DRAM: 2, EIGHTH: _ROUNDS, THIRTY_SECOND: 2}),
+    _ipv("ipv-alone", "auto", "off", {EIGHTH: _ROUNDS, THIRTY_SECOND: 1}),
+    _ipv("version", "version", "off", _ONCE, _TIER_ITERATIONS),
+    _ipv("version-helper", "version", "on", _ONCE, _TIER_ITERATIONS),
+    _ipv("stream", "stream", "off", _ONCE, _TIER_ITERATIONS),
+    _ipv("swap", "swap", "off", _ONCE, _TIER_ITERATIONS),
+    _ipv("copy-helper", "copy", "on", _ONCE, _TIER_ITERATIONS),
+    _ipv("fused", "fused", "off", _ONCE, _TIER_ITERATIONS),
+)
+QUICK_WAYS = ("clflush", "bypass", "ipv", "ipv-alone")
+Pair = tuple[Way, str]
+
+
+def programs(only: tuple[str, ...] = ()) -> list[Program]:
+    """Those that `only` names; none: all."""
+    return [program for program in PROGRAMS if not only or program.name in only]
+
+
+def runs(quick: bool, only: tuple[str, ...] = ()) -> int:
+    """How many programs will be run, for a progress bar."""
+    return len(programs(only)) * sum(len(pairs) for pairs in rounds_of(quick))
+
+
+def rounds_of(quick: bool) -> list[list[Pair]]:
+    """What each round runs. Ways that are not run in all are spread over them."""
+    if quick:
+        return [[(NATIVE, DRAM), *((way, EIGHTH) for way in WAYS if way.name in QUICK_WAYS)]
+                for _ in range(_QUICK_ROUNDS)]
+    all_rounds: list[list[Pair]] = [[] for _ in range(_ROUNDS)]
+    for place, (way, emulation) in enumerate(pairs_of(quick)):
+        for number in range(way.rounds[emulation]):
+            all_rounds[(place + number) % _ROUNDS].append((way, emulation))
+    return all_rounds
+
+
+def pairs_of(quick: bool) -> list[Pair]:
+    """All ways with their emulations, the unprotected program first."""
+    if quick:
+        return rounds_of(quick)[0]
+    return [(way, emulation) for way in (NATIVE, *WAYS) for emulation in way.rounds]
+
+
+def measure_programs(
+    quick: bool, only: tuple[str, ...], pools: Path, disk: Path, advance: Callable[[], None]
+) -> Iterator[Fact]:
+    """The facts, a program at a time. Raises ProgramFailed."""
+    order = random.Random(_SEED)
+    ratios: dict[str, list[float]] = {"": [], "-alone": []}
+    for program in programs(only):
+        rounds = []
+        for pairs in rounds_of(quick):
+            ran = {}
+            for way, emulation in order.sample(pairs, len(pairs)):
+                ran[way.name, emulation] = _run(program, way, emulation, quick, pools, disk)
+                advance()
+            rounds.append(ran)
+        for fact in facts_of(program, rounds, quick):
+            if fact.metric == "overhead_ratio" and fact.case.startswith(program.name):
+                suffix = fact.case.removeprefix(program.name)
+                if suffix in ratios:
+                    ratios[suffix].append(fact.value)
+            yield fact
+    if not only:
+        yield from average_facts(ratios, quick)
+
+
+def average_facts(ratios: dict[str, list[float]], quick: bool) -> Iterator[Fact]:
+    """Over all programs, from the ratios of each."""
+    for suffix, target in (("", 1.02), ("-alone", 1.04)):
+        mean = statistics.fmean(ratios[suffix])
+        claimed = None if quick else target
+        holds = None if claimed is None else mean <= claimed
+        more = {"emulated": EIGHTH, "programs": len(ratios[suffix])}
+        yield Fact("ipv", f"average{suffix}", "overhead_ratio", mean, "", None, None, 1, claimed,
+                   holds, more)
+
+
+def _run(
+    program: Program, way: Way, emulation: str, quick: bool, pools: Path, disk: Path
+) -> dict:
+    variant = "ipv" if way.transformed else "clang"
+    path = find_program(f"{program.stem}_{variant}", "apps")
+    pool = (disk if way.on_disk else pools) / "pool"
+    words = [path, *program.options(quick, way.most), *way.options, "--json"]
+    if way is not NATIVE:
+        words += ["--pool", pool]
+    if emulation != DRAM:
+        words += ["--emulate", emulation, "--delay", "drain"]
+    report = pools / "report.json"
+    if "ipv" in way.options:
+        words += ["--ipv-report", report]
+    try:
+        done = subprocess.run(
+            [str(word) for word in words],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **way.environment},
+            timeout=_LIMIT_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise ProgramFailed(f"{path.name} {way.name}: {done.returncode}: {done.stderr[-300:]}")
+        facts = json.loads(done.stdout.splitlines()[-1])
+        return facts | (told_by(report) if "ipv" in way.options else {})
+    except subprocess.TimeoutExpired:
+        raise ProgramFailed(f"{path.name} {way.name}: not done after {_LIMIT_S} s") from None
+    finally:
+        shutil.rmtree(pool, ignore_errors=True)
+        report.unlink(missing_ok=True)
+
+
+def facts_of(program: Program, rounds: list[dict], quick: bool) -> Iterator[Fact]:
+    """Of one program; a round has what was told by each run of it, by way and emulation."""
+    about = {"options": " ".join(program.options(quick))}
+    native = ("native", DRAM)
+    times = [1e3 * per_iteration(ran[native], "loop_s") for ran in rounds]
+    yield Fact.of("ipv", f"{program.name}-native", "iteration_ms", times, "ms", more=about)
+    for way, emulation in pairs_of(quick):
+        if way is NATIVE:
+            continue
+        pair = way.name, emulation
+        ran = [(around[pair], around[native]) for around in rounds if pair in around]
+        more = {"options": " ".join(program.options(quick, way.most)), "way": way.name,
+                "emulated": emulation, "state_mb": ran[0][0]["state_bytes"] / 1e6}
+        if "tiers" in ran[0][0]:
+            more["tiers"] = ran[-1][0]["tiers"]
+        case, target = _case(program, way, emulation, quick)
+        ratios = [per_iteration(a, "loop_s") / per_iteration(b, "loop_s") for a, b in ran]
+        yield Fact.of("ipv", case, "overhead_ratio", ratios, target=target, more=more)
+        times = [1e3 * per_iteration(a, "persist_s") for a, _ in ran]
+        yield Fact.of("ipv", case, "persist_ms", times, "ms", more=more)
+        if emulation == EIGHTH and way.name in BROKEN_DOWN:
+            yield from breakdown_facts(f"{program.name}-{way.name}", ran, more)
+    if quick:  # iterations of microseconds
+        return
+    beside, alone = ([around[name, EIGHTH] for around in rounds] for name in ("ipv", "ipv-alone"))
+    hidden = overlap_fact(program.name, beside, alone, about | {"emulated": EIGHTH})
+    if hidden is not None:
+        yield hidden
+
+
+def _case(program: Program, way: Way, emulation: str, quick: bool) -> tuple[str, float | None]:
+    """The name that others read, and what is claimed there."""
+    if emulation == EIGHTH and way.name == "ipv":
+        return program.name, None if quick else 1.05
+    if emulation == EIGHTH and way.name == "ipv-alone":
+        return f"{program.name}-alone", None
+    return f"{program.name}-{way.name}-{emulation}", None

@@ -1,0 +1,29 @@
+"""`perdure bench ipv`, its part without programs: the update u += r with a version at every sweep,
+and what flushing a line costs.
+
+The programs bench/bench_ipv_update and bench/bench_persist measure; nothing is computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from perdure_bench.facts import Fact, run_program
+
+
+def measure(quick: bool, pools: Path, huge: bool, each: Callable[[Fact], None]) -> None:
+    """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed.
+
+    `huge`: `pools` has huge pages. The arrays that are compared with get them as well.
+    """
+    options = ["--quick"] if quick else []
+    pages = ["--huge-pages"] if huge else []
+    run_program("bench_ipv_update", [*options, *pages, "--dir", str(pools)], each)
+    # The paper's table 1 and figure 5: metrics cycles_per_line and ns_per_line.
+    run_program("bench_persist", [*options, "--only", "flush"], _as_ipv(each))
+
+
+def _as_ipv(each: Callable[[Fact], None]) -> Callable[[Fact], None]:
+    return lambda fact: each(replace(fact, bench="ipv"))

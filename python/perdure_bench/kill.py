@@ -1,0 +1,176 @@
+"""`perdure bench kill`: jobs killed at random moments, restarted, and compared bit for bit.
+
+Each trial draws an MPI, a number of ranks, a protection and a rank, and sends it SIGKILL: one half
+of the kills at a random moment of the solver's loop, from outside, the other half at one of the
+points of a random commit. In some trials the restarted attempt is killed too. The last attempt's
+answer is compared with one of an undisturbed run.
+
+    kills      ranks that were killed; a trial whose kill came too late is drawn again
+    wrong      the answer differs in any bit
+    lost       restart gave an older version than one that a rank had seen committed
+    refused    the last attempt did not end well
+    leftovers  files in /dev/shm that the job left behind
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from perdure.programs import Program, ProgramFailed
+from perdure.progress import progress
+from perdure.run.rehearsal import POINTS, Rehearsal
+from perdure_bench.facts import Fact
+from perdure_bench.solver import PROTECTIONS, find_solvers, pool_directory
+from perdure_bench.trial import ITERATIONS, Job, run_killed, try_out
+
+SUMMARY = "jobs killed at random moments, their restarts and their answers"
+FAULTS = ("wrong", "lost", "refused", "leftovers")
+_RANKS = (2, 4)
+_KILLS, _KILLS_QUICK = 500, 25
+_KILLED_TWICE = 0.15  # of the trials
+_TRIALS_PER_KILL = 6  # that happened; with more of them something is wrong with the campaign
+# An MPI that spins is slow with more ranks than cores, so it gets fewer of those trials.
+_YIELDING = "openmpi"
+
+
+def measure(quick: bool, each: Callable[[Fact], None], seed: int = 1) -> None:
+    """Hands over the outcomes per protection, then of all. Raises ProgramFailed."""
+    wanted = _KILLS_QUICK if quick else _KILLS
+    run_campaign("kill", Campaign, find_solvers(), wanted, each, seed)
+
+
+class Trials(Protocol):
+    """What run_campaign() needs of a campaign."""
+
+    trials: int
+    counts: dict[str, Counter[str]]
+
+    @property
+    def kills(self) -> int: ...
+
+    def run_trial(self, kills_left: int) -> None: ...
+
+
+def run_campaign(
+    bench: str,
+    kind: Callable[[list[Program], Path, random.Random], Trials],
+    programs: list[Program],
+    wanted: int,
+    each: Callable[[Fact], None],
+    seed: int,
+) -> None:
+    """Runs trials until `wanted` ranks were killed, and hands over the outcomes."""
+    print(f"perdure bench {bench}: seed {seed}", file=sys.stderr, flush=True)
+    with pool_directory() as pools, progress(f"bench {bench}", wanted) as advance:
+        campaign = kind(programs, pools, random.Random(seed))
+        while (done := campaign.kills) < wanted:
+            campaign.run_trial(wanted - done)
+            advance(campaign.kills - done)
+            if campaign.trials > wanted * _TRIALS_PER_KILL:
+                raise ProgramFailed(f"only {campaign.kills} of {campaign.trials} jobs were killed")
+    for case, counted in campaign.counts.items():
+        for fact in _facts(bench, case, counted, seed, wanted if case == "all" else None):
+            each(fact)
+
+
+class Campaign:
+    """Draws and runs trials; `counts` are the outcomes by protection, and of "all".
+
+    Another kind of job has protections and a make_job of its own.
+    """
+
+    protections: tuple[str, ...] = PROTECTIONS
+    make_job: type[Job] = Job
+
+    def __init__(self, solvers: list[Program], pools: Path, draw: random.Random):
+        self._solvers, self._pools, self._draw = solvers, pools, draw
+        self._loop_s: dict[Job, float] = {}
+        self._answer: dict[tuple, str] = {}  # by the problem
+        self.trials = 0
+        cases = (*self.protections, "all")
+        self.counts: dict[str, Counter[str]] = {case: Counter() for case in cases}
+
+    @property
+    def kills(self) -> int:
+        return self.counts["all"]["kills"]
+
+    def run_trial(self, kills_left: int) -> None:
+        """One trial with at most `kills_left` kills."""
+        job = self._draw_job()
+        if job not in self._loop_s:
+            self._run_undisturbed(job)
+        twice = kills_left > 1 and self._draw.random() < _KILLED_TWICE
+        kills = [self._draw_kill(job, number) for number in range(1 + twice)]
+        self.trials += 1
+        ran, faults = try_out(job, kills, self._pools / "trial", self._answer[job.problem])
+        if sum(faults.values()):
+            _say_fault(job, kills, faults)
+        if not ran.killed and ran.exit_code == 0:
+            self._loop_s[job] = ran.report["loop_s"]  # it was undisturbed, and newer
+        for case in (job.protect, "all"):
+            self.counts[case].update(faults)
+            self.counts[case].update(_kinds(job, ran.killed))
+
+    def _draw_job(self) -> Job:
+        ranks = self._draw.choice(_RANKS)
+        yielding = [solver for solver in self._solvers if solver.flavour == _YIELDING]
+        solvers = self._solvers + (3 * yielding if ranks > min(_RANKS) else [])
+        fewest = min(self.counts[protect]["kills"] for protect in self.protections)
+        behind = [p for p in self.protections if self.counts[p]["kills"] == fewest]
+        return self.make_job(self._draw.choice(solvers), ranks, self._draw.choice(behind))
+
+    def _draw_kill(self, job: Job, number: int) -> Rehearsal:
+        """The `number`-th kill of a trial, of the kind of which there were fewer so far."""
+        rank, counted = self._draw.randrange(job.ranks), self.counts["all"]
+        if (counted["at_random"] > counted["in_commit"]) != bool(number):
+            point, iteration = self._draw.choice(POINTS), self._draw.randint(1, ITERATIONS)
+            return Rehearsal(rank, point, iteration=iteration)
+        return Rehearsal(rank, "", seconds=self._draw.uniform(0, self._loop_s[job]))
+
+    def _run_undisturbed(self, job: Job) -> None:
+        pool = self._pools / "undisturbed"
+        ran = run_killed(job, [], pool)
+        shutil.rmtree(pool)
+        if ran.exit_code != 0:
+            raise ProgramFailed(f"{job} ended with {ran.exit_code}: {ran.printed[-300:].strip()}")
+        self._loop_s[job] = ran.report["loop_s"]
+        answer = self._answer.setdefault(job.problem, ran.report["hash"])
+        if answer != ran.report["hash"]:
+            raise ProgramFailed(f"undisturbed runs differ in their answers: {job}")
+
+
+def _kinds(job: Job, killed: list[Rehearsal]) -> Counter:
+    counted = Counter(kills=len(killed), restarts_killed=max(0, len(killed) - 1))
+    counted["trials"] += 1
+    for rehearsal in killed:
+        counted["in_commit" if rehearsal.iteration is not None else "at_random"] += 1
+        counted[job.solver.flavour] += 1
+        counted[f"ranks_{job.ranks}"] += 1
+    return counted
+
+
+def _say_fault(job: Job, kills: list[Rehearsal], faults: Counter) -> None:
+    found = ", ".join(f"{name} {count}" for name, count in faults.items() if count)
+    print(f"perdure bench kill: {found}: {job}, {'; '.join(map(str, kills))}", file=sys.stderr)
+
+
+def _facts(
+    bench: str, case: str, counted: Counter, seed: int, wanted: int | None
+) -> list[Fact]:
+    """`wanted` is how many kills were asked for, if that is known of the case."""
+    kinds = {name: n for name, n in counted.items() if name not in ("kills", *FAULTS)}
+    targets = {"kills": wanted, **dict.fromkeys(FAULTS, 0)}
+    facts = []
+    for metric, target in targets.items():
+        value = counted[metric]
+        holds = None if target is None else value == target
+        more = {"seed": seed, **kinds}
+        facts.append(Fact(bench, case, metric, value, "", n=counted["kills"], target=target,
+                          holds=holds, more=more))  # fmt: skip
+    return facts

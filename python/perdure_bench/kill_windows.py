@@ -1,0 +1,66 @@
+"""`perdure bench kill_windows`: as `kill`, with programs of persistent MPI windows.
+
+A protection is a pattern of synchronisation and a mode: fence (every second one commits), pscw (the
+end of an exposure epoch commits), passive (lock_all and flush_all), dynamic (attached memory), two
+(two windows of different modes in one version). The job is tests/windows/window_job.cpp. Killed are
+also ranks between their commit and their neighbour's (point state), and when others have gone on to
+the next epoch (point agreed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from perdure.programs import find_programs
+from perdure_bench.facts import Fact
+from perdure_bench.kill import Campaign, run_campaign
+from perdure_bench.trial import ITERATIONS, Job
+
+SUMMARY = "jobs of persistent windows killed at random moments, and their answers"
+_KILLS, _KILLS_QUICK = 200, 30
+_CELLS = 1 << 18  # of each rank, 8 bytes each
+
+
+@dataclass(frozen=True)
+class WindowJob(Job):
+    """A job of window_job; `protect` is PATTERN-MODE, or PATTERN-MODE-async."""
+
+    @property
+    def problem(self) -> tuple:
+        return (self.ranks, self.protect.startswith("two"))
+
+    def command(self, pool: Path) -> list[str]:
+        pattern, mode, *more = self.protect.split("-")
+        words = ["--pattern", pattern, "--mode", mode, *(f"--{word}" for word in more)]
+        size = ["--iterations", ITERATIONS, "--cells", _CELLS]
+        return self.solver.command(self.ranks, *words, *size, "--pool", pool)
+
+
+class WindowCampaign(Campaign):
+    """Every pattern in the modes that it can have."""
+
+    protections = (
+        "fence-copy",
+        "fence-copy-async",
+        "fence-twin",
+        "fence-log",
+        "pscw-copy",
+        "pscw-twin",
+        "passive-copy",
+        "passive-twin",
+        "passive-log",
+        "dynamic-copy",
+        "dynamic-log",
+        "two-copy",
+        "two-log",
+    )
+    make_job = WindowJob
+
+
+def measure(quick: bool, each: Callable[[Fact], None], seed: int = 1) -> None:
+    """Hands over the outcomes per protection, then of all. Raises ProgramFailed."""
+    wanted = _KILLS_QUICK if quick else _KILLS
+    programs = find_programs("window_job", "tests/windows")
+    run_campaign("kill_windows", WindowCampaign, programs, wanted, each, seed)

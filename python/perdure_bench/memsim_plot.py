@@ -1,0 +1,99 @@
+"""The pictures of `perdure bench memsim`: the paging paper's Figures 3 to 6."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perdure.figures import COLOURS, GREY, finish
+from perdure.sim.plot import fit_scale
+from perdure_bench.facts import Fact
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MIB = 1 << 20
+_PROGRAMS = ("cg", "mg", "sp", "hpl")
+
+
+def draw(facts: list[Fact], title: str, file: Path) -> None:
+    """Writes the figure; raises ValueError if there is nothing to draw."""
+    from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
+    from matplotlib.figure import Figure
+
+    programs = _with(facts, "sweep_energy_j", _PROGRAMS)
+    if not programs:
+        raise ValueError("there are no sweeps to draw")
+    compared = [name for name in ("cg", "mg")
+                if _with(facts, "policy_time_s", [f"{name}-lru"])]
+    concentrated = _with(facts, "hot_share", _PROGRAMS)
+    first = [*compared, *(["locality"] if concentrated else [])]
+    columns = max(len(programs), len(first))
+    figure = Figure(figsize=(3.75 * columns, 11), layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    note = "Modelled: the paging paper's devices and cache. Lines end where they are off the scale."
+    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
+    grid = figure.add_gridspec(3, columns)
+    for column, name in enumerate(first):
+        axis = figure.add_subplot(grid[0, column])
+        if name == "locality":
+            _draw_locality(axis, facts)
+        else:
+            _draw_policies(axis, name, facts)
+    for column, program in enumerate(programs):
+        time, energy = (figure.add_subplot(grid[row, column]) for row in (1, 2))
+        _draw_sweep(time, program, facts, lambda fact: fact.more["time_s"], "time, s")
+        _draw_sweep(energy, program, facts, lambda fact: fact.value, "energy, J")
+    figure.savefig(file, dpi=90)
+
+
+def _with(facts: list[Fact], metric: str, cases: Iterable[str]) -> list[str]:
+    """The cases that have such facts: what was not run gets no panel."""
+    found = {fact.case for fact in facts if fact.metric == metric}
+    return [case for case in cases if case in found]
+
+
+def _finish(axis: Axes, title: str, x_label: str, y_label: str) -> None:
+    axis.set_title(title, fontsize=9)
+    finish(axis, x_label, y_label)
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(fontsize=7, frameon=False)
+
+
+def _draw_policies(axis: Axes, program: str, facts: list[Fact]) -> None:
+    values = []
+    for policy, colour in zip(("lru", "mram_fixed", "low_power"), COLOURS):
+        row = [f for f in facts
+               if f.metric == "policy_time_s" and f.case == f"{program}-{policy}"]
+        values += [fact.value for fact in row]
+        axis.plot([f.more["dram_bytes"] / _MIB for f in row], [f.value for f in row],
+                  color=colour, label=policy)
+    fit_scale(axis, values)
+    _finish(axis, f"{program}: policies beside MRAM", "DRAM, MiB", "time, s")
+
+
+def _draw_locality(axis: Axes, facts: list[Fact]) -> None:
+    for program, colour in zip(_PROGRAMS, COLOURS):
+        for fact in facts:
+            if (fact.metric, fact.case) == ("hot_share", program):
+                curve = json.loads(fact.more["curve"])
+                axis.plot([100 * x for x, _ in curve], [100 * y for _, y in curve], color=colour,
+                          label=program)
+    _finish(axis, "concentration of accesses", "hottest pages, %", "accesses, %")
+
+
+def _draw_sweep(
+    axis: Axes, program: str, facts: list[Fact], value: Callable[[Fact], float], label: str
+) -> None:
+    rows: dict[float, list[Fact]] = {}
+    for fact in facts:
+        if (fact.metric, fact.case) == ("sweep_energy_j", program):
+            rows.setdefault(fact.more["mram_bytes"], []).append(fact)
+    for (size, row), colour in zip(rows.items(), COLOURS):
+        name = f"{size / _MIB:.3g} MiB MRAM" if size else "no MRAM"
+        axis.plot([f.more["total_bytes"] / _MIB for f in row], [value(f) for f in row],
+                  color=colour, label=name)
+    fit_scale(axis, [value(fact) for row in rows.values() for fact in row], times=7)
+    _finish(axis, program, "DRAM and MRAM, MiB", label)

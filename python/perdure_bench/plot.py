@@ -1,0 +1,73 @@
+"""Draws facts: one panel per metric, a bar per case with its quartiles, targets as lines."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perdure.figures import BLUE, GREY, ORANGE
+from perdure_bench.facts import Fact, number_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LEGEND = "bars: medians; grey: quartiles; dashed: target; orange: target missed"
+_TITLE_COLUMNS = 75
+_PANEL_WIDTH, _BAR_HEIGHT, _PANEL_MARGIN = 7.0, 0.32, 1.0  # inches
+
+
+def metrics_of(facts: list[Fact]) -> dict[tuple[str, str], list[Fact]]:
+    """Facts by (metric, unit), in the order of their first appearance."""
+    panels: dict[tuple[str, str], list[Fact]] = {}
+    for fact in facts:
+        panels.setdefault((fact.metric, fact.unit), []).append(fact)
+    return panels
+
+
+def draw(facts: list[Fact], title: str, file: Path) -> None:
+    """Writes a figure; the kind follows from the suffix (.png, .svg, .pdf).
+
+    Raises ValueError if there is nothing to draw or the suffix is unknown.
+    """
+    from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
+    from matplotlib.figure import Figure
+
+    panels = metrics_of(facts)
+    if not panels:
+        raise ValueError("there are no facts to draw")
+    heights = [_PANEL_MARGIN + _BAR_HEIGHT * len(group) for group in panels.values()]
+    figure = Figure(figsize=(_PANEL_WIDTH, sum(heights) + 0.8), layout="constrained")
+    lines = textwrap.fill(title, _TITLE_COLUMNS)
+    figure.suptitle(lines, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    figure.supxlabel(_LEGEND, x=0.01, ha="left", fontsize=8, color=GREY)
+    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for axis, ((metric, unit), group) in zip(axes, panels.items()):
+        _draw_panel(axis, metric, unit, group)
+    figure.savefig(file, dpi=150)
+
+
+def _draw_panel(axis: Axes, metric: str, unit: str, facts: list[Fact]) -> None:
+    places = range(len(facts))
+    colours = [ORANGE if fact.holds is False else BLUE for fact in facts]
+    axis.barh(places, [fact.value for fact in facts], color=colours, height=0.62)
+    for place, fact in zip(places, facts):
+        if fact.low is not None and fact.high is not None:
+            axis.plot([fact.low, fact.high], [place, place], color=GREY, linewidth=1.5)
+        end = max(fact.value, fact.high or 0)
+        text = number_text(fact.value) + (" (missed)" if fact.holds is False else "")
+        axis.annotate(
+            text, (end, place), (4, 0), textcoords="offset points", va="center", fontsize=8
+        )
+        if isinstance(fact.target, (int, float)):
+            ends = [place - 0.42, place + 0.42]
+            axis.plot([fact.target] * 2, ends, color="black", linewidth=1.5, linestyle=(0, (2, 1)))
+    axis.set_yticks(places, [fact.case for fact in facts], fontsize=8)
+    axis.invert_yaxis()
+    axis.set_xlabel(f"{metric} ({unit})" if unit else metric, fontsize=9)
+    axis.margins(x=0.18)
+    axis.tick_params(axis="x", labelsize=8)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+    axis.grid(axis="x", color="#dddddd", linewidth=0.6)
+    axis.set_axisbelow(True)

@@ -1,0 +1,61 @@
+"""apps/hpccg, and where its pools lie, as the benchmarks and the demonstration run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from perdure.programs import Program, ProgramFailed, find_programs
+
+PROTECTIONS = ("copy", "async", "twin", "log")  # that keep the state in a pool
+
+def solve(
+    solver: Program, ranks: int, edge: int, iterations: int, *options: object
+) -> list[str]:
+    """The job: `ranks` ranks of edge^3 points each, ending with a JSON object."""
+    grid = [edge, edge, edge, "--iterations", iterations]
+    return solver.command(ranks, *grid, "--json", *options)
+
+
+def find_solvers() -> list[Program]:
+    """hpccg of every MPI flavour."""
+    return find_programs("hpccg")
+
+
+def last_report(output: str) -> dict:
+    """The JSON object that ends the output of a job; raises ProgramFailed without one."""
+    for line in reversed(output.splitlines()):
+        if line.startswith('{"program": '):
+            return json.loads(line)
+    raise ProgramFailed(f"the job did not report; it printed: {output[-300:].strip()}")
+
+
+@contextmanager
+def pool_directory() -> Iterator[Path]:
+    """An empty directory for pools, in memory: $PERDURE_BENCH_DIR, /dev/shm, else $TMPDIR."""
+    parent = os.environ.get("PERDURE_BENCH_DIR")
+    if not parent and os.access("/dev/shm", os.W_OK):
+        parent = "/dev/shm"
+    with tempfile.TemporaryDirectory(prefix="perdure-bench-", dir=parent or None) as path:
+        yield Path(path)
+
+
+@contextmanager
+def huge_page_directory(directory: Path) -> Iterator[bool]:
+    """Puts a tmpfs of huge pages on `directory` while it lasts; False where that is not allowed.
+
+    Persistent memory is mapped by huge pages (DAX), and so is the memory that protections are
+    compared with; an ordinary tmpfs is not, and costs TLB misses that are not the protection's.
+    """
+    words = ["mount", "-t", "tmpfs", "-o", "huge=always,mode=0700", "perdure-bench", str(directory)]
+    mounted = os.geteuid() == 0 and subprocess.run(words, capture_output=True).returncode == 0
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", str(directory)], check=False)

@@ -1,0 +1,140 @@
+"""Part of `perdure bench windows`: single one-sided operations, with the library and without.
+
+The program bench_window_operations knows nothing of Perdure. Short runs alternate: as it is
+(plain), with the library preloaded and nothing persistent (interposed), and with its window made
+persistent by the environment, in each mode. A ratio compares two runs of one round.
+
+    ratio_to_plain   of each operation, and, without one in the line, of the median operation
+
+Case persistent-put is an 8-byte put and flush. Flavours are those that were built, and an MPICH 5
+whose launcher is named by $PERDURE_BENCH_MPICH5: the library that was built with MPICH 4 serves it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, build_trees, find_programs
+from perdure_bench.facts import Fact
+from perdure_bench.solver import pool_directory
+
+_PUT = "put 8 B, flush"
+_MODES = ("copy", "log", "twin", "flush")
+_LIMIT_S = 120
+_SEED = 40
+INTERPOSED_TARGET = 1.02
+PERSISTENT_TARGET = 1.1
+
+
+def measure(quick: bool, each: Callable[[Fact], None]) -> None:
+    """Hands over the facts of every flavour. Raises ProgramFailed."""
+    rounds, batches = (3, 60) if quick else (9, 200)
+    for program in _programs():
+        with pool_directory() as pools:
+            runner = _Runner(program, _library(program.flavour), batches, pools)
+            ran = runner.run_rounds(rounds)
+        for fact in _facts(program.flavour, ran, not quick):
+            each(fact)
+
+
+def _programs() -> list[Program]:
+    programs = find_programs("bench_window_operations", "bench")
+    launcher = os.environ.get("PERDURE_BENCH_MPICH5")
+    mpich = [program for program in programs if program.flavour == "mpich"]
+    return programs + [replace(p, flavour="mpich5", launcher=launcher) for p in mpich if launcher]
+
+
+def _library(flavour: str) -> Path:
+    name = f"libperdure_mpi_{flavour.rstrip('5')}.so"
+    for tree in build_trees():
+        for path in (tree / "src/capi" / name, tree.parent.parent / "lib" / name):
+            if path.exists():
+                return path
+    raise ProgramFailed(f"there is no {name}; build it first")
+
+
+class _Runner:
+    """Runs the program in each variant; a result is nanoseconds by operation."""
+
+    def __init__(self, program: Program, library: Path, batches: int, pools: Path):
+        self._program, self._library, self._batches = program, library, batches
+        self._pools = pools
+
+    def run_rounds(self, rounds: int) -> list[dict[str, dict[str, float]]]:
+        """For each round, the result of each variant."""
+        order = random.Random(_SEED)
+        variants = ("plain", "interposed", *_MODES)
+        return [
+            {variant: self._run(variant) for variant in order.sample(variants, len(variants))}
+            for _ in range(rounds)
+        ]
+
+    def _run(self, variant: str) -> dict[str, float]:
+        words = self._program.command(2, self._batches)
+        assigned = []
+        if variant != "plain":
+            assigned.append(f"LD_PRELOAD={self._library}")
+        if variant in _MODES:
+            assigned.append(f"PERDURE_WINDOWS=pool={self._pools}/pool;mode={variant}")
+        if self._program.flavour == "mpich5":
+            place = Path(self._program.launcher).resolve().parent.parent / "lib"
+            assigned.append(f"LD_LIBRARY_PATH={_alias_directory(self._pools, place)}:{place}")
+        # Only the ranks are to have them, not their launcher.
+        words[3:3] = ["env", *assigned]
+        try:
+            done = subprocess.run(
+                words,
+                capture_output=True,
+                text=True,
+                timeout=_LIMIT_S,
+                check=False,
+                env={**os.environ, **OPEN_MPI, "OMPI_MCA_mpi_yield_when_idle": "0"},
+            )
+        except subprocess.TimeoutExpired:
+            raise ProgramFailed(f"window_operations, {variant}: over {_LIMIT_S} s") from None
+        finally:
+            shutil.rmtree(self._pools / "pool", ignore_errors=True)
+        if done.returncode != 0:
+            raise ProgramFailed(f"window_operations, {variant}: {done.stderr[-300:]}")
+        return json.loads(done.stdout.splitlines()[-1])
+
+
+def _alias_directory(pools: Path, libraries: Path) -> Path:
+    """Where another MPICH's library stands under the name that Debian gives it."""
+    aliases = pools / "mpich"
+    aliases.mkdir(exist_ok=True)
+    alias = aliases / "libmpich.so.12"
+    if not alias.exists():
+        alias.symlink_to(libraries / "libmpi.so.12")
+    return aliases
+
+
+def _facts(flavour: str, ran: list[dict], claims: bool) -> Iterator[Fact]:
+    def fact(case: str, ratios: list[float], target: float | None, **more: Any) -> Fact:
+        claimed = target if claims else None
+        about = {"mpi": flavour, **more}
+        return Fact.of("windows", case, "ratio_to_plain", ratios, target=claimed, more=about)
+
+    def ratios(variant: str, operation: str) -> list[float]:
+        return [around[variant][operation] / around["plain"][operation] for around in ran]
+
+    operations = list(ran[0]["plain"])
+    of_each = {name: ratios("interposed", name) for name in operations}
+    middles = [statistics.median(values) for values in zip(*of_each.values(), strict=True)]
+    yield fact("interposed", middles, INTERPOSED_TARGET)
+    for name, values in of_each.items():
+        plain_ns = statistics.median(around["plain"][name] for around in ran)
+        yield fact("interposed", values, None, operation=name, plain_ns=plain_ns)
+    for mode in _MODES:
+        put_ns = statistics.median(around[mode][_PUT] for around in ran)
+        more = {"mode": mode, "operation": _PUT, "put_ns": put_ns}
+        yield fact("persistent-put", ratios(mode, _PUT), PERSISTENT_TARGET, **more)

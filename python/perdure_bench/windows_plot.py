@@ -1,0 +1,107 @@
+"""The pictures of `perdure bench windows`: run times and two sweeps of each application, and the
+fence that commits against window size and ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perdure.figures import BLUE, GREY, ORANGE, finish
+from perdure_bench.facts import Fact, number_text
+from perdure_bench.hpccg_plot import COLOURS, OVER_NONE, draw_sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+APPLICATIONS = ("hpccg", "pagerank")
+
+
+def draw(facts: list[Fact], title: str, file: Path) -> None:
+    """Writes the figure; raises ValueError if there is nothing to draw."""
+    from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
+    from matplotlib.figure import Figure
+
+    if not any(fact.metric == "run_time_ratio" for fact in facts):
+        raise ValueError("there are no run times to draw")
+    figure = Figure(figsize=(13, 12), layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    note = "A commit every iteration. Medians; bars and bands: quartiles. Emulation: virtual clock."
+    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
+    axes = figure.subplots(3, 3)
+    for row, application in zip(axes, APPLICATIONS, strict=False):
+        _draw_application(row, application, facts)
+    _draw_fences(axes[2], facts)
+    figure.savefig(file, dpi=130)
+
+
+def _draw_application(row: Sequence[Axes], application: str, facts: list[Fact]) -> None:
+    ratios = [f for f in facts if f.metric == "run_time_ratio" and f.case.startswith(application)]
+    bars, memory, commit = row
+    _draw_bars(bars, [f for f in ratios if "emulated" not in f.more])
+    bars.set_title(f"{application}: measured, in DRAM (dashed: target)", fontsize=9)
+    names = {f"{application}-{name}": colour for name, colour in COLOURS.items()}
+    draw_sweep(memory, ratios, "memory_latency_ns", "memory latency added (ns)", names)
+    draw_sweep(commit, ratios, "commit_latency_ns", "commit latency (ns)", names)
+    memory.set_title(f"{application}: emulated, commit latency 500 ns", fontsize=9)
+    commit.set_title(f"{application}: emulated, memory latency 150 ns", fontsize=9)
+
+
+def _draw_bars(axis: Axes, facts: list[Fact]) -> None:
+    shown = [fact for fact in facts if not fact.case.endswith("-none")]
+    highest = max([1.1, *(fact.ends[1] for fact in shown if not fact.case.endswith("-disk"))])
+    axis.set_ylim(min([0.9, *(fact.ends[0] - 0.02 for fact in shown)]), highest * 1.06)
+    for place, fact in enumerate(shown):
+        missed = fact.holds is False
+        axis.bar(place, fact.value, color=ORANGE if missed else BLUE, width=0.62)
+        axis.plot([place, place], fact.ends, color=GREY, linewidth=1.5)
+        inside = min(max(fact.value, fact.ends[1]), axis.get_ylim()[1] * 0.985)
+        text = number_text(fact.value) + ("\nmissed" if missed else "")
+        over = fact.value > axis.get_ylim()[1]
+        axis.annotate(
+            text + (" ↑" if over else ""),
+            (place, inside),
+            (0, -12 if over else 3),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+            color="white" if over else "black",
+        )
+        if isinstance(fact.target, (int, float)):
+            ends = [place - 0.42, place + 0.42]
+            axis.plot(ends, [fact.target] * 2, color="black", linestyle=(0, (2, 1)))
+    axis.axhline(1, color=GREY, linewidth=0.8)
+    names = [fact.case.split("-", 1)[1] for fact in shown]
+    axis.set_xticks(range(len(shown)), names, fontsize=8)
+    finish(axis, y_label=OVER_NONE)
+
+
+def _draw_fences(row: Sequence[Axes], facts: list[Fact]) -> None:
+    sizes = sorted({f.more["window_bytes"] for f in facts if f.metric == "fence_us"})
+    for axis, size in zip(row, [*sizes[-3:], None, None, None], strict=False):
+        chosen = [f for f in facts if size and f.more.get("window_bytes") == size]
+        if not chosen:
+            axis.axis("off")
+            continue
+        for case, colour in (("fence-copy", COLOURS["copy"]), ("fence-twin", COLOURS["twin"])):
+            for metric, style in (("fence_us", "-"), ("floor_us", ":")):
+                points = [f for f in chosen if f.case == case and f.metric == metric]
+                points.sort(key=lambda f: f.more["ranks"])
+                name = f"{case.removeprefix('fence-')}, {'floor' if style == ':' else 'commit'}"
+                places = [f.more["ranks"] for f in points]
+                values = [f.value for f in points]
+                axis.plot(places, values, style, color=colour, marker="o", markersize=3,
+                          label=name)  # fmt: skip
+        axis.set_xscale("log", base=2)
+        axis.set_yscale("log")
+        ticks = sorted({f.more["ranks"] for f in chosen})
+        axis.set_xticks(ticks, [str(tick) for tick in ticks])
+        axis.set_xlabel("ranks, on 2 cores" if max(ticks) > 2 else "ranks", fontsize=9)
+        axis.set_title(f"a fence that commits {_size_text(size)} a rank", fontsize=9)
+        axis.legend(fontsize=7, frameon=False)
+        finish(axis, y_label="microseconds")
+
+
+def _size_text(size: int) -> str:
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"

@@ -1,0 +1,50 @@
+"""The rules for Python in pyproject.toml find what they forbid; the stub of _core is true."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD, ROOT
+
+
+@pytest.mark.parametrize(
+    "file, line, broken",
+    [
+        ("perdure/units.py", "import perdure_bench.facts", "nothing from the benchmarks"),
+        ("perdure/units.py", "import perdure.pool.view", "imports what stands below it"),
+        ("perdure/pool/view.py", "import perdure.cache.record", "imports what stands below it"),
+        ("perdure/run/page.py", "import perdure.run.job", "there are no cycles"),
+        ("perdure/run/stall.py", "    import perdure.run.attempt", "there are no cycles"),
+    ],
+)
+def test_planted_imports_break_the_contract_that_forbids_them(tmp_path, file, line, broken):
+    shutil.copytree(ROOT / "python", tmp_path / "python")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    with open(tmp_path / "python" / file, "a", encoding="utf-8") as source:
+        source.write(f"\n\ndef planted():\n{line}\n" if line.startswith(" ") else f"{line}\n")
+    done = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-logo", "--no-cache"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": "python"}, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout
+    (verdict,) = [line for line in done.stdout.splitlines() if broken in line and "BROKEN" in line]
+    assert verdict
+
+
+def test_stub_of_the_compiled_module_is_what_the_module_has(tmp_path):
+    made = tmp_path / "_core.pyi"
+    command = [sys.executable, "-m", "nanobind.stubgen", "-m", "perdure._core", "-D", "-o"]
+    paths = f"{ROOT / 'python'}:{BUILD / 'python'}"
+    environment = {**os.environ, "PYTHONPATH": paths}
+    subprocess.run([*command, made], env=environment, check=True, timeout=60)
+    stub = ROOT / "python/perdure/_core.pyi"
+    assert made.read_text() == stub.read_text(), (
+        f"write it anew: PYTHONPATH={paths} {' '.join(command)} {stub}"
+    )
