@@ -21,6 +21,7 @@ endfunction()
 # which are compiled as ever.
 function(perdure_test_program target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/seed)
 endfunction()
 
 # perdure_test(NAME SOURCES … DEPS … [LIBS …] [TIMEOUT s]): a GoogleTest program, ctest name NAME.
