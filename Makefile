@@ -9,7 +9,8 @@ all:
 test: all
 	$(python) tools/run_tests.py --preset dev
 
-demo: all
+demo:
+	$(ready) --demo
 	./perdure demo
 
 soak: all

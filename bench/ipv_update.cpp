@@ -21,8 +21,8 @@
 #include "base/clock.hpp"
 #include "base/fact.hpp"
 #include "ipv/object_set.hpp"
-#include "object/pool_directory.hpp"
 #include "pmem/flush.hpp"
+#include "pool/pool_directory.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -149,14 +149,10 @@ class Runtime {
   Status start(const Options& options, std::size_t count) {
     OpenOptions pool_options;
     pool_options.job_name = "bench_ipv_update";
-    auto pool = open_pool(directory_, group_, pool_options);
-    if (!pool.ok()) return pool.status();
-    pool_ = pool.take();
+    PERDURE_TRY_ASSIGN(pool_, open_pool(directory_, group_, pool_options));
     IpvOptions ipv;
     ipv.helper = options.helper;
-    auto set = ObjectSet::open(*pool_, ipv);
-    if (!set.ok()) return set.status();
-    set_ = set.take();
+    PERDURE_TRY_ASSIGN(set_, ObjectSet::open(*pool_, ipv));
     PERDURE_TRY(set_->add("u", u_, count * sizeof(double), PERDURE_IPV_VERSION, true));
     PERDURE_TRY(set_->restart().status());
     object_ = set_->objects().front().get();
@@ -235,9 +231,7 @@ Status measure_round(std::vector<Strategy>& strategies, Values& u, const Values&
   const auto first = native();
   for (Strategy& strategy : strategies) {
     PERDURE_TRY(strategy.prepare());
-    const auto ns = timed(strategy.update);
-    if (!ns.ok()) return ns.status();
-    spent[strategy.name] = ns.value();
+    PERDURE_TRY_ASSIGN(spent[strategy.name], timed(strategy.update));
   }
   PERDURE_TRY(native().status());
   const auto last = native();
@@ -280,10 +274,9 @@ Status measure_size(const Options& options, std::size_t mib) {
   Values u(count, 1.0);
   const Values r(count, 1e-9);
   TwoArrays arrays(count);
-  auto runtime = Runtime::open(options, count);
-  if (!runtime.ok()) return runtime.status();
+  PERDURE_TRY_ASSIGN(auto runtime, Runtime::open(options, count));
   std::vector<Strategy> strategies = by_hand(arrays, r);
-  for (Strategy& each : of_the_runtime(*runtime.value(), r)) strategies.push_back(std::move(each));
+  for (Strategy& each : of_the_runtime(*runtime, r)) strategies.push_back(std::move(each));
   Samples ratios;
   std::vector<double> native_ns;
   const int rounds = options.rounds > 0 ? options.rounds

@@ -79,13 +79,12 @@ Status write_trace(const std::string& path, std::uint64_t accesses, std::uint32_
   trace::Header header;
   header.floor_pages = floor_pages;
   header.mode = trace::FilterMode::none;
-  auto writer = trace::Writer::create(path, header);
-  if (!writer.ok()) return writer.status();
+  PERDURE_TRY_ASSIGN(auto writer, trace::Writer::create(path, header));
   for (std::uint64_t i = 0; i < accesses; ++i) {
     const bool is_write = i * 0x9e3779b97f4a7c15U >> 62U == 0;  // a quarter
-    writer.value()->append(page_of(i), is_write ? 0 : 1, is_write ? 1 : 0);
+    writer->append(page_of(i), is_write ? 0 : 1, is_write ? 1 : 0);
   }
-  return writer.value()->finish({.program_accesses = accesses, .compute_ns = 1});
+  return writer->finish({.program_accesses = accesses, .compute_ns = 1});
 }
 
 struct Measured {
@@ -108,19 +107,15 @@ struct Rate {
 
 Result<Rate> run_lru(trace::Reader& reader,
                      const std::function<bool(const sim::Progress&)>& watch) {
-  auto totals = reader.totals();
-  if (!totals.ok()) return totals.status();
+  PERDURE_TRY_ASSIGN(auto totals, reader.totals());
   sim::Configuration configuration;
-  auto devices = sim::devices_of_preset("hosogaya2008");
-  if (!devices.ok()) return devices.status();
-  configuration.devices = devices.take();
-  const std::uint64_t frames = std::max<std::uint64_t>(totals.value()->pages.size() / 2,
-                                                       std::max(reader.header().floor_pages, 1U));
+  PERDURE_TRY_ASSIGN(configuration.devices, sim::devices_of_preset("hosogaya2008"));
+  const std::uint64_t frames =
+      std::max<std::uint64_t>(totals->pages.size() / 2, std::max(reader.header().floor_pages, 1U));
   configuration.dram_bytes = frames * reader.header().page_bytes;
   configuration.progress = watch;
-  auto outcome = sim::run(reader, configuration);
-  if (!outcome.ok()) return outcome.status();
-  const sim::Outcome& done = outcome.value();
+  PERDURE_TRY_ASSIGN(auto outcome, sim::run(reader, configuration));
+  const sim::Outcome& done = outcome;
   return Rate{done.counters.accesses(), done.records, done.pages};
 }
 
@@ -128,9 +123,8 @@ Result<Rate> run_sweep(trace::Reader& reader,
                        const std::function<bool(const sim::Progress&)>& watch) {
   sim::SweepConfiguration configuration;
   configuration.progress = watch;
-  auto curves = sim::sweep(reader, configuration);
-  if (!curves.ok()) return curves.status();
-  return Rate{curves.value().accesses, curves.value().records, curves.value().curves[0].pages};
+  PERDURE_TRY_ASSIGN(auto curves, sim::sweep(reader, configuration));
+  return Rate{curves.accesses, curves.records, curves.curves[0].pages};
 }
 
 using Case = Result<Rate> (*)(trace::Reader&, const std::function<bool(const sim::Progress&)>&);
@@ -139,9 +133,8 @@ using Case = Result<Rate> (*)(trace::Reader&, const std::function<bool(const sim
 Status measure_memory(const Trace& trace, Case run, Measured& measured) {
   const std::size_t before = heap_bytes();
   std::size_t most = before;
-  auto reader = trace::Reader::open(trace.path);
-  if (!reader.ok()) return reader.status();
-  auto rate = run(*reader.value(), [&](const sim::Progress&) {
+  PERDURE_TRY_ASSIGN(auto reader, trace::Reader::open(trace.path));
+  auto rate = run(*reader, [&](const sim::Progress&) {
     most = std::max(most, heap_bytes());
     return true;
   });
@@ -153,9 +146,8 @@ Status measure_memory(const Trace& trace, Case run, Measured& measured) {
 
 Status measure_rate(const Trace& trace, Case run, Measured& measured) {
   const double begin = cpu_seconds();
-  auto reader = trace::Reader::open(trace.path);
-  if (!reader.ok()) return reader.status();
-  auto rate = run(*reader.value(), {});
+  PERDURE_TRY_ASSIGN(auto reader, trace::Reader::open(trace.path));
+  auto rate = run(*reader, {});
   if (!rate.ok()) return rate.status();
   const double seconds = cpu_seconds() - begin;
   measured.accesses_per_s.push_back(static_cast<double>(rate.value().accesses) / seconds);

@@ -133,14 +133,13 @@ void report_ratios(const Times& times, std::size_t size, unsigned threads) {
 }  // namespace
 
 Status measure_copies(const PersistOptions& options) {
-  auto memory = open_scratch(options, options.largest_bytes);
-  if (!memory.ok()) return memory.status();
+  PERDURE_TRY_ASSIGN(auto memory, open_scratch(options, options.largest_bytes));
   std::vector<std::byte> source(options.largest_bytes);
   for (const unsigned threads : options.threads) {
-    const CopyField field(*memory.value(), threads, source);
+    const CopyField field(*memory, threads, source);
     for (std::size_t size = std::size_t{64} << 10U; size <= options.largest_bytes; size *= 4) {
       const Result<Times> times =
-          race(field, *memory.value(), source, size, repetitions_of(size, options.quick));
+          race(field, *memory, source, size, repetitions_of(size, options.quick));
       if (!times.ok()) return times.status();
       report_ratios(times.value(), size, threads);
       report_rates(times.value(), size, threads);

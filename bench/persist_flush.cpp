@@ -130,8 +130,8 @@ int repetitions_of(std::size_t size, bool quick) {
 
 Status measure_flushes(const PersistOptions& options) {
   const std::vector<std::size_t> sizes = sizes_of(options);
-  auto memory = open_scratch(options, *std::max_element(sizes.begin(), sizes.end()));
-  if (!memory.ok()) return memory.status();
+  PERDURE_TRY_ASSIGN(auto memory,
+                     open_scratch(options, *std::max_element(sizes.begin(), sizes.end())));
   for (const char* name : {"clflush", "clflushopt", "clwb", "dc cvac", "dc cvap"}) {
     const FlushPrimitives* primitives = flush_primitives_named(name);
     if (primitives == nullptr) {
@@ -140,8 +140,8 @@ Status measure_flushes(const PersistOptions& options) {
     }
     for (const std::size_t size : sizes) {
       for (const unsigned threads : options.threads) {
-        PERDURE_TRY(measure_one(*memory.value(), *primitives, size, threads,
-                                repetitions_of(size, options.quick)));
+        PERDURE_TRY(
+            measure_one(*memory, *primitives, size, threads, repetitions_of(size, options.quick)));
       }
     }
   }

@@ -37,7 +37,7 @@ endfunction()
 
 function(perdure_misses_program name library)
   perdure_ipv_objects(${name} misses ${ARGN})
-  add_executable(${name}_misses ${objects})
+  add_executable(${name}_misses EXCLUDE_FROM_ALL ${objects})
   set_target_properties(${name}_misses PROPERTIES LINKER_LANGUAGE CXX)
   target_link_libraries(${name}_misses PRIVATE ${library} npb_state perdure_redirected)
   add_dependencies(${name}_misses build_cache_model)

@@ -45,7 +45,7 @@ module perdure
 
   public :: perdure_win_commit, perdure_win_restart, perdure_win_halves, perdure_win_pool
   public :: perdure_scalar, perdure_commit
-  public :: perdure_strerror, perdure_last_error, perdure_version
+  public :: perdure_strerror, perdure_last_error, perdure_library_version
 
   ! Makes all windows of the window's pool durable as one version. Collective over the pool.
   interface perdure_win_commit
@@ -107,7 +107,7 @@ module perdure
     type(c_ptr) function last_error_of_c() bind(c, name="perdure_last_error")
       import :: c_ptr
     end function
-    type(c_ptr) function version_of_c() bind(c, name="perdure_version")
+    type(c_ptr) function version_of_c() bind(c, name="perdure_library_version")
       import :: c_ptr
     end function
     integer(c_size_t) function strlen(text) bind(c, name="strlen")
@@ -171,7 +171,7 @@ contains
   end function
 
   ! The library's version, such as 0.1.0.
-  function perdure_version() result(text)
+  function perdure_library_version() result(text)
     character(:), allocatable :: text
     text = text_of(version_of_c())
   end function

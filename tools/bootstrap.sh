@@ -1,20 +1,25 @@
 #!/usr/bin/env bash
-# Makes a clone ready to use: Debian packages, the Python environment .venv, the build build/dev.
-# May be run any number of times: each step is skipped when its stamp, a checksum of what it
-# depends on, is unchanged; the build step always asks ninja, which knows what is out of date.
+# Makes a clone ready to use, in three steps: Debian packages, the Python environment .venv, the
+# build build/dev. May be run any number of times: the first two are skipped when their stamp, a
+# checksum of what they depend on, is unchanged; the build step always asks ninja, which knows what
+# is out of date.
 #
-#   tools/bootstrap.sh            all three steps
-#   tools/bootstrap.sh --no-build packages and .venv only
+#   tools/bootstrap.sh             all three steps, for all that `make test` needs
+#   tools/bootstrap.sh --demo      what `make demo` needs: fewer packages, a fifth of the build
+#   tools/bootstrap.sh --no-build  packages and .venv only
 #
 # Environment: PERDURE_SKIP_PACKAGES=1 leaves the system's packages alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(
+demo_packages=(
   build-essential gcc cmake ninja-build pkg-config git
   python3-venv python3-dev
   libisal-dev libsodium-dev libzstd-dev nlohmann-json3-dev libcli11-dev libgtest-dev
-  mpich libmpich-dev openmpi-bin libopenmpi-dev
+  mpich libmpich-dev
+)
+test_packages=(
+  openmpi-bin libopenmpi-dev
   gfortran                      # the tests of Fortran's bindings, and perdure-gfortran
   clang-19 llvm-19-dev          # the compiler passes, and perdure-clang
   flang-19                      # perdure-flang
@@ -28,8 +33,14 @@ packages=(
 )
 preset=dev
 venv=.venv
+wanted=all
+case ${1:-} in
+  --demo) wanted=demo packages=("${demo_packages[@]}") ;;
+  --no-build | '') packages=("${demo_packages[@]}" "${test_packages[@]}") ;;
+  *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
 
-say() { printf 'bootstrap: %s\n' "$*"; }
+say() { printf 'bootstrap: %3d s: %s\n' "$SECONDS" "$*"; }
 fail() { printf 'bootstrap: %s\n' "$*" >&2; exit 1; }
 
 missing_packages() {
@@ -72,11 +83,11 @@ install_packages() {
 }
 
 make_venv() {
-  say "python: installing tools/requirements.txt into $venv"
   local python=/usr/bin/python3
   [ -x "$python" ] || python=python3
   [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r tools/requirements.txt
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile \
+    -r tools/requirements.txt
 }
 
 # The header of MPI 5's standard binary interface, for libperdure_mpi_abi.so. Only MPIs that PyPI
@@ -98,25 +109,48 @@ PYTHON
   rm -rf "$place"
 }
 
+# Says how far ninja is: at each tenth, or in one line that is overwritten if this is a terminal.
+show_progress() {
+  local format='bootstrap: %3d s: step 3 of 3: %d of %d files are built' terminal=0
+  if [ -t 1 ]; then terminal=1; fi
+  awk -v terminal="$terminal" -v began="$SECONDS" -v format="$format" '
+    $1 !~ /^[0-9]+\/[0-9]+$/ { next }
+    {
+      split($1, part, "/")
+      tenth = int(10 * part[1] / part[2])
+      if (!terminal && tenth == last) next
+      last = tenth
+      printf (terminal ? "\r" : "") format (terminal ? " " : "\n"), began + $2, part[1], part[2]
+      fflush()
+    }
+    END { if (terminal && last != "") print "" }'
+}
+
 build() {
   local tree=build/$preset log=build/bootstrap.log
   mkdir -p build
-  if [ ! -f "$tree/build.ninja" ]; then
-    say "build: configuring $tree"
+  say "step 3 of 3: build, $tree ($wanted)"
+  # Configured again if packages came meanwhile, which it then finds.
+  if [ ! -f "$tree/build.ninja" ] || [ "$tree/build.ninja" -ot "$stamp" ]; then
     cmake --preset "$preset" >"$log" 2>&1 || { cat "$log" >&2; fail "cmake failed"; }
   fi
-  say "build: $tree"
-  cmake --build --preset "$preset" -j "$(nproc)" >"$log" 2>&1 ||
+  NINJA_STATUS='%f/%t %e ' cmake --build --preset "$preset" -j "$(nproc)" --target "$wanted" 2>&1 |
+    tee "$log" | show_progress
+  [ "${PIPESTATUS[0]}" = 0 ] ||
     { tail -n 60 "$log" >&2; fail "the build failed; all of its output is in $log"; }
 }
 
-stamp=$venv/bootstrap-$(cat "$0" tools/requirements.txt | sha256sum | cut -c1-16).stamp
+name=$(cat "$0" tools/requirements.txt | sha256sum | cut -c1-16)
+stamp=$venv/bootstrap-$name.all.stamp
+if [ "$wanted" = demo ] && [ ! -f "$stamp" ]; then stamp=$venv/bootstrap-$name.demo.stamp; fi
 if [ -f "$stamp" ]; then
-  say "packages and python: up to date"
+  say "steps 1 and 2 of 3: packages and python are up to date"
 else
+  say "step 1 of 3: packages"
   install_packages
+  say "step 2 of 3: python, tools/requirements.txt into $venv"
   make_venv
-  fetch_mpi_abi_header
+  [ "$wanted" = demo ] || fetch_mpi_abi_header
   rm -f "$venv"/bootstrap-*.stamp
   touch "$stamp"
 fi

@@ -2,6 +2,7 @@
 """The house rules that a machine can check: layers, lengths, banned calls, paths, Markdown.
 
     tools/tidy.py [--root DIR] [FILE…]     all files of the repository, or the ones named
+    tools/tidy.py --commits RANGE          what these commits say of themselves (tidy_commits.py)
 
 Prints one line per finding, "path:line: what", and exits with 1 if there is any. What each rule
 wants stands in the docstring of its function. Rules look at code with comments and strings
@@ -20,6 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+from tidy_commits import check_commits
 
 FUNCTION_LINES = 70
 FILE_LINES = 800
@@ -437,8 +440,15 @@ def check_all(root: Path, names: list[str]) -> list[Finding]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
+    parser.add_argument("--commits", metavar="RANGE", help="for example origin/main..HEAD")
     parser.add_argument("files", nargs="*")
     asked = parser.parse_args()
+    if asked.commits:
+        wrong = list(check_commits(asked.root, asked.commits))
+        for commit, what in wrong:
+            print(f"{commit}: {what}")
+        print(f"tidy: commits {asked.commits}, {len(wrong)} findings")
+        return 1 if wrong else 0
     names = asked.files or repository_files(asked.root)
     findings = check_all(asked.root, names)
     for finding in findings:

@@ -58,8 +58,7 @@ void add_protection(CLI::App& app, Options& options) {
              "twin: ordinary stores, or blocks past the cache");
   app.add_flag("--windows", options.windows,
                "p is a persistent MPI window, in the pool of x and r (copy, twin, log)");
-  app.add_option("--emulate", options.emulate, "row of `perdure devices` to emulate");
-  app.add_flag("--real-delay", options.real_delay, "emulate by waiting, not by a virtual clock");
+  job::add_emulation(app, options.emulation);
   app.add_option("--threads", options.threads, "threads that copy and flush")
       ->check(CLI::Range(1, 256));
 }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "job/emulation.hpp"
+
 namespace hpccg {
 
 // memcpy protects nothing: it measures what a plain copy of the state takes.
@@ -26,8 +28,7 @@ struct Options {
   Checksum checksum = Checksum::standard;
   TwinStore twin_store = TwinStore::cached;
   bool windows = false;  // p is a persistent MPI window instead of an array
-  std::string emulate;   // empty: $PERDURE_EMULATE
-  bool real_delay = false;
+  job::Emulation emulation;
   unsigned threads = 1;  // that copy and flush
   std::uint64_t print_every = 0;
   bool json = false;

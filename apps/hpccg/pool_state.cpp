@@ -46,8 +46,9 @@ PoolState::PoolState(const Grid& grid, const Options& options)
   }
   perdure_options open{};
   open.job = "hpccg";
-  open.emulate = options.emulate.empty() ? nullptr : options.emulate.c_str();
-  open.real_delay = options.real_delay ? 1 : 0;
+  const job::Emulation& emulation = options.emulation;
+  open.emulate = emulation.part.empty() ? nullptr : emulation.part.c_str();
+  open.delay = emulation.mode();
   open.copy_threads = options.threads;
   check(perdure_open_mpi(MPI_COMM_WORLD, options.pool.c_str(), &open, &pool_), "perdure_open_mpi");
   open_arrays(grid, options);

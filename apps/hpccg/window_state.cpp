@@ -58,8 +58,8 @@ void WindowState::make_window(const Grid& grid, const Options& options) {
   set("perdure_job", "hpccg");
   set("perdure_mode", name_of(options.protection));
   set("perdure_threads", std::to_string(options.threads));
-  if (!options.emulate.empty()) set("perdure_emulate", options.emulate);
-  if (options.real_delay) set("perdure_real_delay", "true");
+  if (!options.emulation.part.empty()) set("perdure_emulate", options.emulation.part);
+  set("perdure_delay", options.emulation.delay);
   if (options.checksum != Checksum::standard) {
     set("perdure_checksum", options.checksum == Checksum::on ? "true" : "false");
   }

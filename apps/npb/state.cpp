@@ -62,9 +62,9 @@ void State::open_pool() {
   perdure_options open{};
   open.flags = PERDURE_CREATE;
   if (options_.discard) open.flags |= PERDURE_DISCARD;
-  open.emulate = options_.emulate.empty() ? nullptr : options_.emulate.c_str();
-  if (options_.real_delay) open.real_delay = PERDURE_DELAY_WAIT;
-  if (options_.drain) open.real_delay = PERDURE_DELAY_DRAIN;
+  const job::Emulation& emulation = options_.emulation;
+  open.emulate = emulation.part.empty() ? nullptr : emulation.part.c_str();
+  open.delay = emulation.mode();
   open.copy_threads = options_.threads;
   check(ranks::open_pool(options_.pool.c_str(), &open, &pool_), "perdure_open");
   check(perdure_scalar(pool_, "iteration", &iteration_, sizeof iteration_), "perdure_scalar");

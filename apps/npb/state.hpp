@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "job/emulation.hpp"
 #include "npb/carried.hpp"
 
 namespace CLI {
@@ -38,9 +39,7 @@ struct StateOptions {
   Protection protection = Protection::none;
   std::string pool;  // directory; of the pool, or of the files
   int tier = 0;      // perdure_ipv_tier
-  std::string emulate;
-  bool real_delay = false;
-  bool drain = false;
+  job::Emulation emulation;
   unsigned threads = 1;  // that copy and flush
   bool discard = false;  // begin anew
   std::string report;    // ipv: perdure_ipv_options.report

@@ -37,11 +37,7 @@ void add_state_options(CLI::App& app, StateOptions& options) {
       ->transform(CLI::CheckedTransformer(tiers))
       ->default_str("auto");
   app.add_flag("--discard", options.discard, "begin anew, whatever the pool holds");
-  app.add_option("--emulate", options.emulate, "row of `perdure devices` to emulate");
-  app.add_flag("--real-delay", options.real_delay, "emulate by waiting, not by a virtual clock");
-  app.add_flag("--drain", options.drain,
-               "emulate by waiting for what the part did not write meanwhile")
-      ->excludes("--real-delay");
+  job::add_emulation(app, options.emulation);
   app.add_option("--threads", options.threads, "threads that copy and flush")
       ->check(CLI::Range(1, 256));
   app.add_option("--ipv-report", options.report, "ipv: write there what was done, as JSON");

@@ -55,8 +55,7 @@ void add_protection(CLI::App& app, Options& options) {
       ->check(CLI::PositiveNumber);
   app.add_option("--pool", options.pool, "directory of the pool (copy, twin, log)");
   app.add_option("--disk-dir", options.disk_dir, "directory of the files (disk)");
-  app.add_option("--emulate", options.emulate, "row of `perdure devices` to emulate");
-  app.add_flag("--real-delay", options.real_delay, "emulate by waiting, not by a virtual clock");
+  job::add_emulation(app, options.emulation);
 }
 
 Format format_of(const std::string& graph) {
@@ -87,7 +86,7 @@ void check_together(const CLI::App& app, Options& options) {
   only_for("--nodes", options.format == Format::edges, "edge lists");
   only_for("--commit-every", options.protection != Protection::none, "protections");
   only_for("--disk-dir", options.protection == Protection::disk, "--protect disk");
-  for (const char* name : {"--pool", "--emulate", "--real-delay"}) {
+  for (const char* name : {"--pool", "--emulate", "--delay"}) {
     only_for(name, options.has_pool(), "--protect copy, twin and log");
   }
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "job/emulation.hpp"
 #include "rmat.hpp"
 
 namespace pagerank {
@@ -25,8 +26,7 @@ struct Options {
   std::uint64_t commit_every = 1;
   std::string pool = "pagerank.pool";
   std::string disk_dir = "pagerank.disk";
-  std::string emulate;  // empty: $PERDURE_EMULATE
-  bool real_delay = false;
+  job::Emulation emulation;
   std::uint64_t top = 0;
   std::string ranks_path;  // empty: not written
   bool json = false;

@@ -65,8 +65,8 @@ Partition make_partition(std::uint64_t nodes, const std::vector<Arc>& arcs) {
   job::add_over_ranks(weights);
   std::uint64_t total = nodes;
   for (const std::uint64_t weight : weights) total += weight;
-  Partition partition{std::vector<std::uint64_t>(ranks + 1, nodes)};
-  partition.first[0] = 0;
+  Partition partition{{0}};
+  partition.first.resize(ranks + 1, nodes);
   std::uint64_t sum = 0;
   std::uint64_t rank = 1;
   for (std::uint64_t group = 0; group < weights.size(); ++group) {

@@ -52,8 +52,10 @@ class Facts {
     about_["arcs"] = graph.arcs;
     about_["ranks"] = job::rank_count();
     if (options.protection != Protection::none) about_["commit_every"] = options.commit_every;
-    if (!options.emulate.empty()) about_["emulated"] = options.emulate;
-    if (options.real_delay) about_["real_delay"] = true;
+    if (!options.emulation.part.empty()) {
+      about_["emulated"] = options.emulation.part;
+      about_["delay"] = options.emulation.delay;
+    }
   }
 
   void print(const char* metric, const Json& value, const char* unit, const Json& more = {}) const {

@@ -26,8 +26,8 @@ Window make_window(const Graph& graph, const Options& options) {
   set("perdure_pool", options.pool);
   set("perdure_job", "pagerank");
   set("perdure_mode", name_of(options.protection));
-  if (!options.emulate.empty()) set("perdure_emulate", options.emulate);
-  if (options.real_delay) set("perdure_real_delay", "true");
+  if (!options.emulation.part.empty()) set("perdure_emulate", options.emulation.part);
+  set("perdure_delay", options.emulation.delay);
   Window window(graph.values(), hints);
   MPI_Info_free(&hints);
   return window;

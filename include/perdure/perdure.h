@@ -131,7 +131,7 @@ typedef struct perdure_options {
   unsigned flags;        /* enum perdure_open_flags */
   const char* job;       /* name of the job that owns the pool; default: the program's name */
   const char* emulate;   /* row of `perdure devices`, e.g. "paper-nvm"; default $PERDURE_EMULATE */
-  int real_delay;        /* enum perdure_delay */
+  int delay;             /* enum perdure_delay */
   unsigned copy_threads; /* threads that copy and flush; default 1 */
   unsigned keep;         /* versions that can be restored, 1 to 63. Each one more costs the size of
                             the arrays in the pool. Fixed when the pool is made: SHAPE if it has
@@ -249,7 +249,7 @@ PERDURE_API int perdure_status(const perdure_pool* pool, perdure_pool_status* st
 /* A fixed text for a code; the sentence of this thread's last failure ("" if none). */
 PERDURE_API const char* perdure_strerror(int code);
 PERDURE_API const char* perdure_last_error(void);
-PERDURE_API const char* perdure_version(void); /* "0.1.0" */
+PERDURE_API const char* perdure_library_version(void); /* "0.1.0" */
 
 #ifdef __cplusplus
 }

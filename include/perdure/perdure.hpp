@@ -61,21 +61,28 @@ enum class Mode {
   flush = PERDURE_FLUSH
 };
 
+// How the time of an emulated part passes: see perdure.h.
+enum class Delay : int {
+  virtual_clock = PERDURE_DELAY_VIRTUAL,
+  wait = PERDURE_DELAY_WAIT,
+  drain = PERDURE_DELAY_DRAIN
+};
+
 // Extents in elements, 1 to 8 of them, row-major.
 using Shape = std::vector<std::uint64_t>;
 
 // How to open a pool: Pool("heat", {.must_exist = true}).
 struct Options {
-  bool must_exist = false;    // PERDURE_E_NOT_FOUND instead of making a pool
-  bool discard = false;       // throw away what an existing pool of this job holds
-  bool allow_older = false;   // if the newest version is damaged, restore the older one
-  bool any_job = false;       // accept a pool of another job name, or made in another directory
-  bool any_owner = false;     // accept what another user owns or may write to
-  std::string job = {};       // name of the job; empty: the program's name
-  std::string emulate = {};   // row of `perdure devices`; empty: $PERDURE_EMULATE
-  bool real_delay = false;    // emulate by waiting instead of by the virtual clock
-  unsigned copy_threads = 1;  // threads that copy and flush
-  unsigned keep = 0;          // versions that can be restored; 0: as the pool has it, or 1
+  bool must_exist = false;   // PERDURE_E_NOT_FOUND instead of making a pool
+  bool discard = false;      // throw away what an existing pool of this job holds
+  bool allow_older = false;  // if the newest version is damaged, restore the older one
+  bool any_job = false;      // accept a pool of another job name, or made in another directory
+  bool any_owner = false;    // accept what another user owns or may write to
+  std::string job = {};      // name of the job; empty: the program's name
+  std::string emulate = {};  // row of `perdure devices`; empty: $PERDURE_EMULATE
+  Delay delay = Delay::virtual_clock;  // how the time of an emulated part passes
+  unsigned copy_threads = 1;           // threads that copy and flush
+  unsigned keep = 0;                   // versions that can be restored; 0: as the pool has it, or 1
 
   // The same for perdure.h; points into this object.
   perdure_options to_c() const noexcept {
@@ -87,7 +94,7 @@ struct Options {
     if (any_owner) options.flags |= PERDURE_ANY_OWNER;
     options.job = job.empty() ? nullptr : job.c_str();
     options.emulate = emulate.empty() ? nullptr : emulate.c_str();
-    options.real_delay = real_delay ? 1 : 0;
+    options.delay = static_cast<int>(delay);
     options.copy_threads = copy_threads;
     options.keep = keep;
     return options;

@@ -28,8 +28,9 @@
  *                       at the next commit or perdure_commit_wait(). Modes copy and log
  *   perdure_checksum    true or false; default as perdure_array_flags
  *   perdure_free        keep (default) or delete: what MPI_Win_free does to the contents
- *   perdure_job, perdure_emulate, perdure_real_delay, perdure_threads, perdure_allow_older
- *                       as in perdure_options; on the window that opens the pool
+ *   perdure_delay       virtual (default), wait or drain: enum perdure_delay
+ *   perdure_job, perdure_emulate, perdure_threads, perdure_allow_older
+ *                       as in perdure_options; all five on the window that opens the pool
  *
  * Modes
  *   copy    the MPI library's memory, or yours; a commit copies it to the pool

@@ -7,7 +7,7 @@ namespace perdure::python {
 
 void bind_devices(nanobind::module_& core);  // model/device_table.hpp
 void bind_energy(nanobind::module_& core);   // energy/session.hpp, energy/meters.hpp
-void bind_pools(nanobind::module_& core);    // object/inspect.hpp
+void bind_pools(nanobind::module_& core);    // pool/inspect.hpp
 void bind_parts(nanobind::module_& core);    // cache/part_directory.hpp
 void bind_sim(nanobind::module_& core);      // sim/run.hpp, sim/sweep.hpp
 void bind_traces(nanobind::module_& core);   // trace/reader.hpp, trace/import.hpp

@@ -222,13 +222,13 @@ void bind_session(nb::module_& core) {
   core.def(
       "energy_session",
       [](const std::string& path, std::optional<std::uint64_t> khz, unsigned writers,
-         std::uint32_t patience_ms) {
+         std::uint32_t timeout_ms) {
         const auto storage = value_or_raise(energy::storage_of(machine(), path));
         const energy::Settings settings{khz, writers};
-        const energy::SessionRequest request{path, settings, settings, patience_ms};
+        const energy::SessionRequest request{path, settings, settings, timeout_ms};
         return std::make_unique<energy::EnergySession>(machine(), storage, request);
       },
-      nb::arg("path"), nb::arg("khz"), nb::arg("writers"), nb::arg("patience_ms"));
+      nb::arg("path"), nb::arg("khz"), nb::arg("writers"), nb::arg("timeout_ms"));
   core.def("energy_storage", &storage_dict, nb::arg("path"), "The device that a path lies on.");
   core.def(
       "energy_best_settings",

@@ -14,7 +14,7 @@ void bind_parts(nb::module_& core) {
   nb::class_<FoundPart>(core, "FoundPart", "A part of a cached file that a node holds.")
       .def_ro("file", &FoundPart::file)
       .def_ro("path", &FoundPart::path)
-      .def_ro("group", &FoundPart::group)
+      .def_ro("pool", &FoundPart::pool)
       .def_ro("node", &FoundPart::node)
       .def_ro("nodes", &FoundPart::nodes)
       .def_ro("size_bytes", &FoundPart::size_bytes)

@@ -3,7 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "core.hpp"
-#include "object/inspect.hpp"
+#include "pool/inspect.hpp"
 #include "status_error.hpp"
 
 namespace nb = nanobind;

@@ -61,11 +61,11 @@ class CountingSource final : public ByteSource {
 
 class TraceImport {
  public:
-  TraceImport(const std::string& format, std::string source, const std::string& wish,
+  TraceImport(const std::string& format, std::string source, const std::string& request,
               const std::string& command)
       : format_(value_or_raise(import_format(format))),
         source_(std::move(source)),
-        options_(value_or_raise(parse_recorder_options(wish))) {
+        options_(value_or_raise(parse_recorder_options(request))) {
     options_.header.command = command;
     if (!options_.times) options_.header.created_ns = 1;
     if (is_filtered(format_)) options_.header.mode = FilterMode::none;
@@ -129,8 +129,8 @@ void bind_traces(nb::module_& core) {
            "Reads a memory trace to its end. Raises Error where it is not a whole one.");
   nb::class_<TraceImport>(core, "TraceImport", "The import of another tool's trace.")
       .def(nb::init<const std::string&, std::string, const std::string&, const std::string&>(),
-           nb::arg("format"), nb::arg("source"), nb::arg("wish"), nb::arg("command"),
-           "`wish` is what PERDURE_TRACE would say: FILE[,key=value…].")
+           nb::arg("format"), nb::arg("source"), nb::arg("request"), nb::arg("command"),
+           "`request` is what PERDURE_TRACE would say: FILE[,key=value…].")
       .def("run", &TraceImport::run,
            "Once. The data accesses of the input, and what was left out; other threads go on.")
       .def_prop_ro("bytes", &TraceImport::bytes, "Read so far.");

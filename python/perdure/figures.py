@@ -1,11 +1,14 @@
-"""What all pictures have in common: their colours and their axes."""
+"""What all pictures have in common: their colours, titles and axes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perdure.screen import drawn
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, told apart with every kind of colour vision.
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
@@ -25,3 +28,14 @@ def finish(axis: Axes, x_label: str | None = None, y_label: str | None = None) -
         axis.spines[side].set_visible(False)
     axis.grid(axis="y", color="#dddddd", linewidth=0.6)
     axis.set_axisbelow(True)
+
+
+def figure_of(width: float, height: float, title: str, note: str) -> Figure:
+    """A figure with a title above and a note below; no display is needed."""
+    from matplotlib.backends import backend_agg  # noqa: F401
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.suptitle(drawn(title), x=0.01, ha="left", fontsize=11, fontweight="bold")
+    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
+    return figure

@@ -52,6 +52,23 @@ def find_program(name: str, folder: str = "bench") -> Path:
     raise ProgramFailed(f"there is no program {name} in {', '.join(looked_at)}; build it first")
 
 
+def make_program(name: str, folder: str = "bench") -> Path:
+    """The program `name`, which a build tree, if there is one, makes or brings up to date first.
+
+    Raises ProgramFailed with the end of the build's output.
+    """
+    for tree in build_trees():
+        if not (tree / "build.ninja").exists():
+            continue
+        making = ["cmake", "--build", str(tree), "--target", name]
+        made = subprocess.run(making, check=False, capture_output=True, text=True)
+        if made.returncode != 0:
+            last = "\n".join((made.stdout + made.stderr).splitlines()[-20:])
+            raise ProgramFailed(f"{' '.join(making)} failed:\n{last}")
+        break
+    return find_program(name, folder)
+
+
 def run_lines(command: list[str], environment: dict[str, str] | None = None) -> Iterator[str]:
     """The lines that `command` prints, as they come; stderr is passed through.
 

@@ -27,10 +27,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from perdure.energy import levels, model, monte_carlo, reference
-from perdure.energy.plan_file import document_of
-from perdure.energy.planning import Failing, Place, Request, make_plan
-from perdure.energy.profile_file import Point, Profile, Quantity, Setting
+from perdure.energy import reference
+from perdure.energy.formulas import levels, model, monte_carlo
+from perdure.energy.laws.exponential import Exponential
+from perdure.energy.plan.file import document_of
+from perdure.energy.plan.planning import Failing, Goal, Place, Request, make_plan
+from perdure.energy.profile.file import Point, Profile, Quantity, Setting
 from perdure.energy.quantities import Wrong
 from perdure.programs import ProgramFailed
 from perdure.progress import progress
@@ -127,23 +129,26 @@ def full_profile() -> Profile:
     return Profile(tuple(points), {}, "a full grid")
 
 
-def plan_request(objective: str = "energy") -> Request:
-    """The paper's problem with that profile."""
+def _request(places: tuple[Place, ...]) -> Request:
+    """The paper's problem with these levels, for least energy."""
     return Request(
-        Failing(reference.constant("rate_per_s")), (Place("local", profile=full_profile()),),
-        size_bytes=reference.constant("size_bytes"), compute_W=reference.constant("compute_W"),
-        objective=objective,
+        Failing(Exponential(1 / reference.constant("rate_per_s"))), places,
+        reference.problem().node, Goal("energy"), reference.constant("size_bytes"),
     )
 
 
-def levels_request(objective: str = "energy") -> Request:
+def plan_request() -> Request:
+    """The paper's problem with that profile."""
+    return _request((Place("local", profile=full_profile()),))
+
+
+def levels_request() -> Request:
     """Three levels with the paper's failure rate: local flash, a neighbour, a file system."""
     costs = (("local", 0.70, 128.0, 87.0, 258.0), ("partner", 0.25, 290.0, 200.0, 280.0),
              ("pfs", 0.05, 1200.0, 900.0, 240.0))
     places = tuple(Place(name, share, write_s=write_s, read_s=read_s, write_W=watts, read_W=watts)
                    for name, share, write_s, read_s, watts in costs)
-    return Request(Failing(reference.constant("rate_per_s")), places,
-                   compute_W=reference.constant("compute_W"), objective=objective)
+    return _request(places)
 
 
 def _timed(run: Callable[[], object], rounds: int) -> list[float]:
@@ -188,7 +193,7 @@ def _played(case: str, play: Callable[[int, int], object], expected: float, quic
 def _simulate_facts(quick: bool) -> Iterable[Fact]:
     outcome = reference.outcome("ioDrive", "profile lookup", reference.corrected()["exact-split"])
     machine, work_s = outcome.machine, outcome.work_s
-    law = monte_carlo.Exponential(1 / machine.rate_per_s)
+    law = Exponential(1 / machine.rate_per_s)
     return _played(
         "simulate",
         lambda count, seed: monte_carlo.play(machine, [work_s], law, count, seed),
@@ -202,10 +207,10 @@ def _simulate_levels_facts(quick: bool) -> Iterable[Fact]:
     system = levels.System(
         tuple(levels.Level(place.name, rate * place.share, place.write_s, place.read_s,
                            place.write_W, place.read_W) for place in request.places),
-        compute_W=request.compute_W,
+        compute_W=request.node.compute_W,
     )
     every, work_s = (1, 2, 10), 4068.0
-    law = monte_carlo.Exponential(1 / rate)
+    law = Exponential(1 / rate)
     return _played(
         "simulate-three-level",
         lambda count, seed: monte_carlo.play_levels(system, every, work_s, law, count, seed),

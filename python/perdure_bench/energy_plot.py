@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.energy.plots import figure_of
-from perdure.figures import BLUE, ORANGE, finish
+from perdure.figures import BLUE, ORANGE, figure_of, finish
 from perdure_bench.facts import Fact
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.programs import ProgramFailed, find_program
+from perdure.programs import ProgramFailed, make_program
 from perdure_bench.facts import Fact
 
 _WARM, _MEASURED = 2, 1
@@ -111,9 +111,10 @@ def measure(
     """The facts, a program at a time. Raises ProgramFailed."""
     caches = QUICK if quick else FULL
     for case in cases(quick, only):
+        program = make_program(f"{case.stem}_misses", "apps")  # before the ways
 
-        def run(way: Way, case: Case = case) -> Counts:
-            counts = _run(case, way, caches, pools)
+        def run(way: Way, case: Case = case, program: Path = program) -> Counts:
+            counts = _run(program, case, way, caches, pools)
             advance()
             return counts
 
@@ -122,11 +123,10 @@ def measure(
         yield from facts_of(case, caches, counted)
 
 
-def _run(case: Case, way: Way, caches: Caches, pools: Path) -> Counts:
-    path = find_program(f"{case.stem}_misses", "apps")
+def _run(program: Path, case: Case, way: Way, caches: Caches, pools: Path) -> Counts:
     pool = pools / f"misses-{case.name}-{way.name}"
     report = pool.with_suffix(".json")
-    words = [str(path), *case.options, "--json"]
+    words = [str(program), *case.options, "--json"]
     if way.tier is not None:
         words += ["--protect", "ipv", "--tier", way.tier, "--pool", str(pool)]
     levels = zip(("first", "last"), (caches.first, caches.last), strict=True)
@@ -138,12 +138,12 @@ def _run(case: Case, way: Way, caches: Caches, pools: Path) -> Counts:
                               timeout=_LIMIT_S, check=False)
         if done.returncode != 0 or not report.exists():
             raise ProgramFailed(
-                f"{path.name} {way.name}: {done.returncode}, and counted nothing: "
+                f"{program.name} {way.name}: {done.returncode}, and counted nothing: "
                 f"{done.stderr[-300:]}"
             )
         return counts_of(report.read_text(encoding="utf-8"))
     except subprocess.TimeoutExpired:
-        raise ProgramFailed(f"{path.name} {way.name}: not done after {_LIMIT_S} s") from None
+        raise ProgramFailed(f"{program.name} {way.name}: not done after {_LIMIT_S} s") from None
     finally:
         shutil.rmtree(pool, ignore_errors=True)
         report.unlink(missing_ok=True)

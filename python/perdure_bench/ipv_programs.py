@@ -201,7 +201,7 @@ def _run(
     if way is not NATIVE:
         words += ["--pool", pool]
     if emulation != DRAM:
-        words += ["--emulate", emulation, "--drain"]
+        words += ["--emulate", emulation, "--delay", "drain"]
     report = pools / "report.json"
     if "ipv" in way.options:
         words += ["--ipv-report", report]

@@ -166,7 +166,7 @@ class Bench:
             return environment
         pool = self._pools / "pool"
         pool.mkdir()
-        options = f"pool={pool};ack={'async' if variant == ASYNC else 'sync'}"
+        options = f"directory={pool};ack={'async' if variant == ASYNC else 'sync'}"
         try:
             cache = cache_environment(["matpower-*.bin"], options)
         except NoLibrary as missing:

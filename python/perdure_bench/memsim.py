@@ -44,11 +44,12 @@ from typing import Any
 from perdure.core import load_core
 from perdure.programs import CLONE, ProgramFailed, find_program, run_lines
 from perdure.progress import progress
-from perdure.sim.command import concentration
-from perdure.sim.machine import DEFAULT_PRESET, Options, devices_named, watching
+from perdure.sim.locality import concentration_of
+from perdure.sim.machine import DEFAULT_PRESET, Options, devices_named
 from perdure.sim.optimise import Optimum, local_minima, optimise
 from perdure.sim.sweep import Point, Study
 from perdure.trace.record import NoTrace, run_recorded
+from perdure.watching import watching
 from perdure_bench import record
 from perdure_bench.facts import Fact, read_facts
 
@@ -230,12 +231,13 @@ def subject_facts(subject: Subject, quick: bool, trace: Path, compute_ns: float)
     footprint = summary.pages * summary.page_bytes
     more = {"paper_mb": subject.paper_mb} if subject.paper_mb else {}
     yield _fact(subject.case, "footprint_mb", footprint / 1e6, "MB", **more)
-    pages, accesses = concentration(core.page_accesses(str(trace)))
-    place = round(subject.pages_share * summary.pages)
+    curve = concentration_of(trace)
+    stride = max(1, len(curve.pages) // 100)
     yield _fact(
-        subject.case, "hot_share", accesses[place], "", pages_share=subject.pages_share,
-        curve=json.dumps([[round(pages[i], 4), round(accesses[i], 4)]
-                          for i in range(0, len(pages), max(1, len(pages) // 100))]),
+        subject.case, "hot_share", curve.accesses_of(subject.pages_share), "",
+        pages_share=subject.pages_share,
+        curve=json.dumps([[round(page, 4), round(accesses, 4)] for page, accesses in zip(
+            curve.pages[::stride], curve.accesses[::stride])]),
     )
     for suffix, preset in (("", DEFAULT_PRESET), ("-ddr4", f"{DEFAULT_PRESET}-ddr4")):
         devices = devices_named(preset, None, None, None, True)

@@ -84,7 +84,7 @@ def _round(
     stem, ranks, words = case
     program = find_programs(stem, "bench" if stem.startswith("bench") else "apps")[0]
     stock = _recorded(program, ranks, words, disk, None)
-    cached = _recorded(program, ranks, words, disk, f"pool={pool}")
+    cached = _recorded(program, ranks, words, disk, f"directory={pool}")
     if not all(use.cached for use in cached.files):
         raise ProgramFailed(f"{stem}: not all files were cached; build the library anew")
     rate = machine.write_back_bytes_per_s

@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "base/io_permit.hpp"
+#include "base/io_token.hpp"
 
 namespace perdure {
 namespace {
@@ -29,7 +29,7 @@ Status decode_failure(const Group& group, std::uint64_t failure) {
 
 Status agree_max(Group& group, const Status& local, std::span<std::uint64_t> values) {
   PERDURE_ASSERT(values.size() <= values_max);
-  PERDURE_ASSERT(!holds_permit());  // another rank may wait for it before it comes here
+  PERDURE_ASSERT(!holds_token());  // another rank may wait for it before it comes here
   std::array<std::uint64_t, values_max + 1> all{};
   all[0] = encode_failure(group, local);
   std::copy(values.begin(), values.end(), all.begin() + 1);
@@ -40,7 +40,7 @@ Status agree_max(Group& group, const Status& local, std::span<std::uint64_t> val
 }
 
 Status agree_any(Group& group, const Status& local, std::uint64_t& bits) {
-  PERDURE_ASSERT(!holds_permit());
+  PERDURE_ASSERT(!holds_token());
   std::array<std::uint64_t, 65> all{};
   all[0] = encode_failure(group, local);
   for (std::size_t i = 0; i < 64; ++i) all[i + 1] = bits >> i & 1;

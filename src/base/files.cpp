@@ -238,10 +238,9 @@ Trust trust_unless(bool meant) {
 
 Result<Directory> Directory::open(const std::string& path, Trust trust) {
   const std::string place = without_trailing_slashes(path);
-  auto handle = open_directory(place, trust);
-  if (!handle.ok()) return handle.status();
-  PERDURE_TRY(check_directory(handle.value().fd(), place, trust));
-  return Directory(handle.take(), place, trust);
+  PERDURE_TRY_ASSIGN(auto handle, open_directory(place, trust));
+  PERDURE_TRY(check_directory(handle.fd(), place, trust));
+  return Directory(std::move(handle), place, trust);
 }
 
 Result<Directory> Directory::make(const std::string& path, Trust trust) {
@@ -311,10 +310,9 @@ Status Directory::replace_file(const std::string& name, std::string_view bytes,
                                const std::string& writer) const {
   const std::string fresh = name + ".new" + writer;
   PERDURE_TRY(remove_file(fresh));
-  auto file = create_file(fresh);
-  if (!file.ok()) return file.status();
-  Status status = write_all(file.value(), path_of(fresh), bytes);
-  if (status.ok() && ::fsync(file.value().fd()) != 0) {
+  PERDURE_TRY_ASSIGN(auto file, create_file(fresh));
+  Status status = write_all(file, path_of(fresh), bytes);
+  if (status.ok() && ::fsync(file.fd()) != 0) {
     status = errno_status("fsync " + path_of(fresh), errno);
   }
   if (status.ok()) status = rename_file(fresh, name);
@@ -400,16 +398,14 @@ PathParts split_path(const std::string& path) {
 
 Result<FileHandle> open_file(const std::string& path, FileAccess access, Trust trust) {
   const PathParts parts = split_path(path);
-  auto directory = Directory::open(parts.directory, trust);
-  if (!directory.ok()) return directory.status();
-  return directory.value().open_file(parts.name, access);
+  PERDURE_TRY_ASSIGN(auto directory, Directory::open(parts.directory, trust));
+  return directory.open_file(parts.name, access);
 }
 
 Result<FileHandle> create_file(const std::string& path, Trust trust) {
   const PathParts parts = split_path(path);
-  auto directory = Directory::open(parts.directory, trust);
-  if (!directory.ok()) return directory.status();
-  return directory.value().create_file(parts.name);
+  PERDURE_TRY_ASSIGN(auto directory, Directory::open(parts.directory, trust));
+  return directory.create_file(parts.name);
 }
 
 Status remove_file(const std::string& path, Trust trust) {

@@ -39,9 +39,8 @@ Status set_bool(const std::string& key, const std::string& value, bool& place) {
 
 Status set_unsigned(const std::string& key, const std::string& value, unsigned most,
                     unsigned& place) {
-  auto parsed = parse_number(key, value, 1, most);
-  if (!parsed.ok()) return parsed.status();
-  place = static_cast<unsigned>(parsed.value());
+  PERDURE_TRY_ASSIGN(auto parsed, parse_number(key, value, 1, most));
+  place = static_cast<unsigned>(parsed);
   return Status::success();
 }
 

@@ -89,3 +89,13 @@ class [[nodiscard]] Result {
       return try_status_;                                                  \
     }                                                                      \
   } while (false)
+
+// The same of a Result, whose value goes to what is declared: PERDURE_TRY_ASSIGN(auto x, read());
+#define PERDURE_TRY_ASSIGN(declaration, ...) \
+  PERDURE_TRY_ASSIGN_AT(declaration, __LINE__, __VA_ARGS__)
+#define PERDURE_TRY_ASSIGN_AT(declaration, line, ...) \
+  PERDURE_TRY_ASSIGN_TO(declaration, line, __VA_ARGS__)
+#define PERDURE_TRY_ASSIGN_TO(declaration, line, ...)             \
+  auto try_result_##line = (__VA_ARGS__);                         \
+  if (!try_result_##line.ok()) return try_result_##line.status(); \
+  declaration = try_result_##line.take()

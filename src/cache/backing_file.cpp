@@ -27,9 +27,8 @@ int open_flags(BackingFile::Access access) {
 }  // namespace
 
 Result<BackingFile> BackingFile::open(const std::string& path, Access access) {
-  auto handle = open_application_file(path, open_flags(access));
-  if (!handle.ok()) return handle.status();
-  BackingFile file(handle.take(), path);
+  PERDURE_TRY_ASSIGN(auto handle, open_application_file(path, open_flags(access)));
+  BackingFile file(std::move(handle), path);
   struct stat status{};
   if (::fstat(file.handle_.fd(), &status) != 0) return errno_status("fstat " + path, errno);
   file.device_ = status.st_dev;
@@ -99,9 +98,8 @@ Status BackingFile::allocate(std::uint64_t bytes) const {
   if (error != EOPNOTSUPP && error != EINVAL) {
     return errno_status("allocate " + std::to_string(bytes) + " bytes for " + path_, error);
   }
-  auto size = size_bytes();
-  if (!size.ok()) return size.status();
-  return size.value() < bytes ? set_size(bytes) : Status::success();
+  PERDURE_TRY_ASSIGN(auto size, size_bytes());
+  return size < bytes ? set_size(bytes) : Status::success();
 }
 
 Status BackingFile::sync() const {

@@ -10,7 +10,7 @@
 #include "base/checksum.hpp"
 #include "base/clock.hpp"
 #include "base/process_barrier.hpp"
-#include "cache/patience.hpp"
+#include "cache/backoff.hpp"
 
 namespace perdure {
 namespace {
@@ -68,7 +68,7 @@ Status check_header(const Device& device, const PartHeaderFormat& header) {
       header.journal_slots <= journal_slots_max &&
       header.layout <= static_cast<std::uint32_t>(LayoutKind::parts) && header.nodes > 0 &&
       header.node < header.nodes && header.path[part_path_bytes - 1] == '\0' &&
-      header.group[part_path_bytes - 1] == '\0';
+      header.pool[part_path_bytes - 1] == '\0';
   if (!sane) return damaged(device, "the header's numbers can't be right");
   const Layout layout{LayoutKind{header.layout}, header.nodes, header.block_bytes,
                       header.part_blocks};
@@ -106,8 +106,8 @@ PartHeaderFormat make_header(const PartIdentity& identity, const PartGeometry& g
   header.file_device = identity.file_device;
   header.file_inode = identity.file_inode;
   std::memcpy(header.path, identity.path.data(), identity.path.size());
-  std::memcpy(header.group_job, identity.group_job, sizeof header.group_job);
-  std::memcpy(header.group, identity.group.data(), identity.group.size());
+  std::memcpy(header.pool_job, identity.pool_job, sizeof header.pool_job);
+  std::memcpy(header.pool, identity.pool.data(), identity.pool.size());
   header.checksum = crc64(&header, offsetof(PartHeaderFormat, checksum));
   return header;
 }
@@ -145,7 +145,7 @@ std::uint64_t part_file_bytes(const Layout& layout, const PartGeometry& geometry
 // known by that.
 Status CachePart::format(Device& device, const PartIdentity& identity, const PartGeometry& geometry,
                          std::uint64_t file_bytes) {
-  for (const std::string* path : {&identity.path, &identity.group}) {
+  for (const std::string* path : {&identity.path, &identity.pool}) {
     if (path->size() < part_path_bytes) continue;
     return {Code::invalid_argument, "the path " + *path + " is longer than " +
                                         std::to_string(part_path_bytes - 1) + " bytes"};
@@ -241,7 +241,7 @@ Status CachePart::check_room(std::uint64_t block) const {
               std::to_string(header_.blocks << shift_) +
               " bytes of the file in its cache, and is asked for " +
               std::to_string((block + 1) << shift_) +
-              "; choose a larger device (perdure_cache_pool), or do not cache the file"};
+              "; choose a larger device (perdure_cache_directory), or do not cache the file"};
 }
 
 // How many bytes of the block the cached file still has to say.
@@ -276,7 +276,7 @@ Status CachePart::await_present(std::uint64_t block) {
   PERDURE_TRY(check_room(block));
   touch(block);
   auto state = word(table_[block].state);
-  Patience patience;
+  Backoff backoff;
   while (true) {
     auto seen = static_cast<std::uint32_t>(BlockState::absent);
     if (state.compare_exchange_strong(seen, filling())) {
@@ -287,7 +287,7 @@ Status CachePart::await_present(std::uint64_t block) {
       return filled;
     }
     if (seen == static_cast<std::uint32_t>(BlockState::present)) return Status::success();
-    if (patience.wait()) PERDURE_TRY(settle_if_dead(seen >> 2));
+    if (backoff.wait()) PERDURE_TRY(settle_if_dead(seen >> 2));
   }
 }
 
@@ -637,9 +637,7 @@ Status CachePart::persist() {
   const std::uint64_t blocks = blocks_in_use();
   std::uint64_t version = 0;
   if (undo_ != nullptr) {
-    auto newest = epoch();
-    if (!newest.ok()) return newest.status();
-    version = newest.value();
+    PERDURE_TRY_ASSIGN(version, epoch());
   }
   std::vector<std::pair<std::uint64_t, Grains>> found;
   for (std::uint64_t block = 0; block < blocks; ++block) {
@@ -680,7 +678,7 @@ Status CachePart::set_size(std::uint64_t bytes) {
   if (undo_ != nullptr && bytes < size_bytes()) {
     return {Code::unsupported, std::string(header_.path) +
                                    " is committed with a pool and can't be made smaller; close it "
-                                   "and open it without perdure_cache_group"};
+                                   "and open it without perdure_cache_pool"};
   }
   const std::uint64_t before = blocks_in_use();
   auto visible = word(state_->visible_bytes);

@@ -90,8 +90,8 @@ struct PartIdentity {
   Layout layout;
   std::uint64_t instance[2] = {0, 0};
   std::uint64_t boot[2] = {0, 0};
-  std::uint64_t group_job[2] = {0, 0};  // of the pool with which the file is committed
-  std::string group;                    // its directory
+  std::uint64_t pool_job[2] = {0, 0};  // of the pool with which the file is committed
+  std::string pool;                    // its directory
 };
 
 struct PartGeometry {
@@ -191,7 +191,7 @@ class CachePart {
 
   // Of a file that is committed with a pool. `log` keeps what its grains hold at its versions.
   void set_undo_log(std::unique_ptr<UndoLog> log) { undo_ = std::move(log); }
-  bool in_group() const { return header_.group_job[0] != 0; }
+  bool with_pool() const { return header_.pool_job[0] != 0; }
   UndoGeometry undo_geometry() const { return {header_.blocks, header_.block_bytes}; }
   // After persist(), by each process before `version` is decided: all of it is durable here.
   Status set_prepared(std::uint64_t version);

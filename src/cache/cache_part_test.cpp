@@ -192,7 +192,7 @@ TEST(CachePart, more_than_its_room_is_refused_and_the_rest_stays) {
   const Bytes some(5000, 2);
   const Status status = cached.part->write(64 * 4096 - 10, some.data(), 20, Acknowledge::sync);
   EXPECT_EQ(status.code(), Code::no_space);
-  EXPECT_TRUE(says(status, "perdure_cache_pool")) << status.message();
+  EXPECT_TRUE(says(status, "perdure_cache_directory")) << status.message();
   EXPECT_EQ(cached.part->write(70 * 4096, some.data(), 5000, Acknowledge::sync).code(),
             Code::no_space);
   (void)must(cached.part->write_back(0, true));

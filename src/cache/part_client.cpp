@@ -79,13 +79,12 @@ Status PartClient::exchange_proofs(const ServiceToken& token) {
                                    " speaks " + std::to_string(challenge.protocol_version) +
                                    "; use one build on all nodes"};
   }
-  auto greeting = greeting_for(token, name_, challenge);
-  if (!greeting.ok()) return greeting.status();
-  iovec piece{&greeting.value(), sizeof(GreetingFormat)};
+  PERDURE_TRY_ASSIGN(auto greeting, greeting_for(token, name_, challenge));
+  iovec piece{&greeting, sizeof(GreetingFormat)};
   PERDURE_TRY(send_whole(socket_, &piece, 1));
   WelcomeFormat welcome;
   PERDURE_TRY(receive_by(socket_, &welcome, sizeof welcome, deadline_ns));
-  const bool known = is_of_job(token, name_, challenge, greeting.value(), welcome);
+  const bool known = is_of_job(token, name_, challenge, greeting, welcome);
   return known ? Status::success() : stranger;
 }
 
@@ -266,9 +265,8 @@ Status PartClient::set_epoch(std::uint64_t version) {
 }
 
 Result<int> PartClient::take_pointer() {
-  auto slot = ask_for_value(request_of(Verb::take_pointer));
-  if (!slot.ok()) return slot.status();
-  return static_cast<int>(static_cast<std::int64_t>(slot.value()));
+  PERDURE_TRY_ASSIGN(auto slot, ask_for_value(request_of(Verb::take_pointer)));
+  return static_cast<int>(static_cast<std::int64_t>(slot));
 }
 
 Status PartClient::give_pointer(int slot) {
@@ -292,9 +290,8 @@ Result<std::uint64_t> PartClient::load_pointer(int slot) {
 }
 
 Result<bool> PartClient::try_lock(std::uint64_t owner) {
-  auto taken = ask_for_value(request_of(Verb::try_lock, owner));
-  if (!taken.ok()) return taken.status();
-  return taken.value() != 0;
+  PERDURE_TRY_ASSIGN(auto taken, ask_for_value(request_of(Verb::try_lock, owner)));
+  return taken != 0;
 }
 
 Status PartClient::unlock(std::uint64_t owner) {

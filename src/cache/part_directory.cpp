@@ -89,17 +89,15 @@ Result<std::unique_ptr<CachePart>> attach(const std::string& path) {
   FileDeviceOptions options;
   options.shared = true;
   options.trust = trusted();
-  auto device = open_file_device(path, options);
-  if (!device.ok()) return device.status();
-  auto part = CachePart::attach(device.take());
-  if (!part.ok() || !part.value()->in_group()) return part;
-  auto undo = open_file_device(undo_path(path), options);
-  if (!undo.ok()) return undo.status();
+  PERDURE_TRY_ASSIGN(auto device, open_file_device(path, options));
+  auto part = CachePart::attach(std::move(device));
+  if (!part.ok() || !part.value()->with_pool()) return part;
+  PERDURE_TRY_ASSIGN(auto undo, open_file_device(undo_path(path), options));
   const UndoGeometry geometry = part.value()->undo_geometry();
-  if (undo.value()->size_bytes() < geometry.file_bytes()) {
+  if (undo->size_bytes() < geometry.file_bytes()) {
     return Status(Code::damaged, undo_path(path) + " is truncated");
   }
-  part.value()->set_undo_log(std::make_unique<UndoLog>(undo.take(), geometry));
+  part.value()->set_undo_log(std::make_unique<UndoLog>(std::move(undo), geometry));
   return part;
 }
 
@@ -151,9 +149,7 @@ Status recover_from(CachePart& part, const BackingFile& backing,
   }
   part.set_backing(&backing);
   if (version) PERDURE_TRY(part.roll_back(*version));
-  auto recovered = part.recover(is_same_boot(header));
-  if (!recovered.ok()) return recovered.status();
-  tally = recovered.value();
+  PERDURE_TRY_ASSIGN(tally, part.recover(is_same_boot(header)));
   return Status::success();
 }
 
@@ -173,7 +169,7 @@ void tidy_directory(const std::string& directory) {
 
 // C2, for a part that nobody uses.
 Status settle_leftover(const std::string& file, const BackingFile& backing,
-                       const std::optional<GroupVersion>& restored) {
+                       const std::optional<PoolVersion>& restored) {
   if (is_unborn(file)) return remove_part(file);
   auto part = attach(file);
   if (!part.ok()) {
@@ -181,11 +177,11 @@ Status settle_leftover(const std::string& file, const BackingFile& backing,
   }
   const PartHeaderFormat& header = part.value()->header();
   std::optional<std::uint64_t> version;
-  if (part.value()->in_group()) {
-    if (!restored || std::memcmp(restored->job, header.group_job, sizeof header.group_job) != 0) {
+  if (part.value()->with_pool()) {
+    if (!restored || std::memcmp(restored->job, header.pool_job, sizeof header.pool_job) != 0) {
       return {Code::wrong_state, std::string(header.path) + " was committed with the pool " +
-                                     header.group +
-                                     " when its job ended; open it with perdure_cache_group of "
+                                     header.pool +
+                                     " when its job ended; open it with perdure_cache_pool of "
                                      "that pool, or use `perdure cache recover`"};
     }
     version = restored->version;
@@ -196,12 +192,12 @@ Status settle_leftover(const std::string& file, const BackingFile& backing,
   return remove_part(file);
 }
 
-Result<PartGeometry> choose_geometry(const PartWish& wish) {
+Result<PartGeometry> choose_geometry(const PartRequest& request) {
   struct statvfs space{};
-  if (::statvfs(wish.directory.c_str(), &space) != 0) {
-    return errno_status("statvfs " + wish.directory, errno);
+  if (::statvfs(request.directory.c_str(), &space) != 0) {
+    return errno_status("statvfs " + request.directory, errno);
   }
-  const Layout& layout = wish.identity.layout;
+  const Layout& layout = request.identity.layout;
   const std::uint64_t free_bytes =
       static_cast<std::uint64_t>(space.f_bavail) * static_cast<std::uint64_t>(space.f_frsize);
   PartGeometry geometry;
@@ -210,32 +206,30 @@ Result<PartGeometry> choose_geometry(const PartWish& wish) {
   geometry.blocks = free_bytes > fixed ? (free_bytes - fixed) / each : 0;
   // Addresses are reserved for it: at most half of what a process may have on any processor.
   geometry.blocks = std::min(geometry.blocks, (std::uint64_t{1} << 44) / layout.block_bytes);
-  const std::uint64_t needed = part_blocks_for(layout, wish.identity.node, wish.file_bytes);
+  const std::uint64_t needed = part_blocks_for(layout, request.identity.node, request.file_bytes);
   if (geometry.blocks < std::max<std::uint64_t>(needed, 1)) {
-    return Status(Code::no_space,
-                  wish.identity.path + " has " + std::to_string(wish.file_bytes) +
-                      " bytes, of which node " + std::to_string(wish.identity.node) + " of " +
-                      std::to_string(layout.nodes) + " is to keep " +
-                      std::to_string(needed * layout.block_bytes) + "; " + wish.directory +
-                      " has room for " + std::to_string(geometry.blocks * layout.block_bytes) +
-                      "; choose a larger device (perdure_cache_pool), or do not cache the file");
+    return Status(
+        Code::no_space,
+        request.identity.path + " has " + std::to_string(request.file_bytes) +
+            " bytes, of which node " + std::to_string(request.identity.node) + " of " +
+            std::to_string(layout.nodes) + " is to keep " +
+            std::to_string(needed * layout.block_bytes) + "; " + request.directory +
+            " has room for " + std::to_string(geometry.blocks * layout.block_bytes) +
+            "; choose a larger device (perdure_cache_directory), or do not cache the file");
   }
   return geometry;
 }
 
 Result<OpenPart> open_locked(const std::string& directory, const std::string& file, bool joined) {
-  auto handle = open_for_lock(file);
-  if (!handle.ok()) return handle.status();
-  auto locked = try_lock(handle.value(), Lock::shared, file);
-  if (!locked.ok()) return locked.status();
-  if (!locked.value()) return Status(Code::busy, file + " is being recovered by another process");
-  auto part = attach(file);
-  if (!part.ok()) return part.status();
+  PERDURE_TRY_ASSIGN(auto handle, open_for_lock(file));
+  PERDURE_TRY_ASSIGN(auto locked, try_lock(handle, Lock::shared, file));
+  if (!locked) return Status(Code::busy, file + " is being recovered by another process");
+  PERDURE_TRY_ASSIGN(auto part, attach(file));
   // The same open file description: it is closed when this process has ended.
-  FileHandle own(::fcntl(handle.value().fd(), F_DUPFD_CLOEXEC, 0));
+  FileHandle own(::fcntl(handle.fd(), F_DUPFD_CLOEXEC, 0));
   if (own.fd() < 0) return errno_status("duplicate the descriptor of " + file, errno);
-  PERDURE_TRY(part.value()->join_owners(std::move(own)));
-  return OpenPart{part.take(), handle.take(), directory, file, joined};
+  PERDURE_TRY(part->join_owners(std::move(own)));
+  return OpenPart{std::move(part), std::move(handle), directory, file, joined};
 }
 
 Status create_undo(const std::string& path, const PartGeometry& geometry,
@@ -249,51 +243,49 @@ Status create_undo(const std::string& path, const PartGeometry& geometry,
   return open_file_device(path, options).status();
 }
 
-Result<OpenPart> create_part(const PartWish& wish, const std::string& file,
+Result<OpenPart> create_part(const PartRequest& request, const std::string& file,
                              const BackingFile& backing) {
-  auto geometry = choose_geometry(wish);
-  if (!geometry.ok()) return geometry.status();
-  PartIdentity identity = wish.identity;
+  PERDURE_TRY_ASSIGN(auto geometry, choose_geometry(request));
+  PartIdentity identity = request.identity;
   const BootId boot = boot_id();
   std::copy_n(boot.words, 2, identity.boot);
   FileDeviceOptions options;
   options.create = true;
   options.shared = true;
   options.trust = trusted();
-  options.sparse_bytes = part_file_bytes(identity.layout, geometry.value());
-  auto device = open_file_device(file, options);
-  if (!device.ok()) return device.status();
+  options.sparse_bytes = part_file_bytes(identity.layout, geometry);
+  PERDURE_TRY_ASSIGN(auto device, open_file_device(file, options));
   Status made = Status::success();
-  if (identity.group_job[0] != 0) made = create_undo(undo_path(file), geometry.value(), identity);
+  if (identity.pool_job[0] != 0) made = create_undo(undo_path(file), geometry, identity);
   if (made.ok()) {
-    made = CachePart::format(*device.value(), identity, geometry.value(), wish.file_bytes);
+    made = CachePart::format(*device, identity, geometry, request.file_bytes);
   }
   if (!made.ok()) {
     (void)remove_part(file);  // the first failure is the one to tell
     return made;
   }
-  auto open = open_locked(wish.directory, file, false);
+  auto open = open_locked(request.directory, file, false);
   if (open.ok()) open.value().part->set_backing(&backing);
-  if (open.ok() && wish.restored) {
-    PERDURE_TRY(open.value().part->set_epoch(wish.restored->version));
+  if (open.ok() && request.restored) {
+    PERDURE_TRY(open.value().part->set_epoch(request.restored->version));
   }
   return open;
 }
 
-Status can_join(const CachePart& part, const PartWish& wish) {
-  if (part.header().file_inode != wish.identity.file_inode) {
-    return {Code::busy, wish.identity.path +
+Status can_join(const CachePart& part, const PartRequest& request) {
+  if (part.header().file_inode != request.identity.file_inode) {
+    return {Code::busy, request.identity.path +
                             " was replaced by another file while the one before it is open and "
                             "cached; close that one first"};
   }
-  if (std::memcmp(part.header().group_job, wish.identity.group_job,
-                  sizeof wish.identity.group_job) != 0) {
-    return {Code::busy, wish.identity.path +
-                            " is open with another perdure_cache_group, or without; give the same "
+  if (std::memcmp(part.header().pool_job, request.identity.pool_job,
+                  sizeof request.identity.pool_job) != 0) {
+    return {Code::busy, request.identity.path +
+                            " is open with another perdure_cache_pool, or without; give the same "
                             "hint, or close it there first"};
   }
-  if (part.header().nodes == 1 && wish.identity.layout.nodes == 1) return Status::success();
-  return {Code::busy, wish.identity.path +
+  if (part.header().nodes == 1 && request.identity.layout.nodes == 1) return Status::success();
+  return {Code::busy, request.identity.path +
                           " is cached by processes on several nodes that are not all part of "
                           "this communicator; open it by all of them, or close it first, or "
                           "open it with perdure_cache=off when they have synchronised it"};
@@ -313,7 +305,7 @@ std::string part_file_path(const std::string& directory, const std::string& path
 }
 
 Status settle_part(const std::string& directory, const std::string& path,
-                   const BackingFile& backing, const std::optional<GroupVersion>& restored) {
+                   const BackingFile& backing, const std::optional<PoolVersion>& restored) {
   auto locked = lock_directory(directory, false);
   if (locked.status().code() == Code::not_found) return Status::success();
   if (!locked.ok()) return locked.status();
@@ -321,16 +313,15 @@ Status settle_part(const std::string& directory, const std::string& path,
   auto there = open_for_lock(file);
   if (there.status().code() == Code::not_found) return Status::success();
   if (!there.ok()) return there.status();
-  auto alone = lock_alone(there.value(), file);
-  if (!alone.ok()) return alone.status();
-  return alone.value() ? settle_leftover(file, backing, restored) : Status::success();
+  PERDURE_TRY_ASSIGN(auto alone, lock_alone(there.value(), file));
+  return alone ? settle_leftover(file, backing, restored) : Status::success();
 }
 
 namespace {
 
 // P10.
-Status settle_joined(OpenPart& open, const PartWish& wish) {
-  PERDURE_TRY(can_join(*open.part, wish));
+Status settle_joined(OpenPart& open, const PartRequest& request) {
+  PERDURE_TRY(can_join(*open.part, request));
   return open.part->settle_dead();
 }
 
@@ -339,32 +330,29 @@ Status settle_joined(OpenPart& open, const PartWish& wish) {
 Result<bool> finish_for_dead(CachePart& part) {
   if (!part.any_left_behind()) return true;
   const BackingFile* backing = part.backing();
-  if (part.in_group() || backing == nullptr) return false;
+  if (part.with_pool() || backing == nullptr) return false;
   if (backing->access() == BackingFile::Access::read) return false;
-  auto recovered = part.recover(true);
-  if (!recovered.ok()) return recovered.status();
+  PERDURE_TRY(part.recover(true).status());
   return true;
 }
 
 }  // namespace
 
-Result<OpenPart> make_part(const PartWish& wish, const BackingFile& backing) {
-  auto directory = lock_directory(wish.directory, true);
-  if (!directory.ok()) return directory.status();
-  const std::string file = part_file_path(wish.directory, wish.identity.path);
+Result<OpenPart> make_part(const PartRequest& request, const BackingFile& backing) {
+  PERDURE_TRY_ASSIGN(auto directory, lock_directory(request.directory, true));
+  const std::string file = part_file_path(request.directory, request.identity.path);
   auto there = open_for_lock(file);
-  if (there.status().code() == Code::not_found) return create_part(wish, file, backing);
+  if (there.status().code() == Code::not_found) return create_part(request, file, backing);
   if (!there.ok()) return there.status();
-  auto alone = try_lock(there.value(), Lock::alone, file);
-  if (!alone.ok()) return alone.status();
-  if (alone.value()) {
-    return Status(Code::busy, file + " was left behind a moment ago; open " + wish.identity.path +
-                                  " again to recover it");
+  PERDURE_TRY_ASSIGN(auto alone, try_lock(there.value(), Lock::alone, file));
+  if (alone) {
+    return Status(Code::busy, file + " was left behind a moment ago; open " +
+                                  request.identity.path + " again to recover it");
   }
-  auto open = open_locked(wish.directory, file, true);
+  auto open = open_locked(request.directory, file, true);
   if (!open.ok()) return open;
   open.value().part->set_backing(&backing);
-  PERDURE_TRY(settle_joined(open.value(), wish));
+  PERDURE_TRY(settle_joined(open.value(), request));
   return open;
 }
 
@@ -373,15 +361,12 @@ Result<OpenPart> join_part(const std::string& directory, const std::string& path
 }
 
 Status leave_part(OpenPart open, bool keep) {
-  auto directory = lock_directory(open.directory, false);
-  if (!directory.ok()) return directory.status();
+  PERDURE_TRY_ASSIGN(auto directory, lock_directory(open.directory, false));
   open.part->leave_owners();
-  auto alone = lock_alone(open.lock, open.path);
-  if (!alone.ok()) return alone.status();
-  if (!alone.value() || keep) return Status::success();
-  auto finished = finish_for_dead(*open.part);
-  if (!finished.ok()) return finished.status();
-  if (!finished.value()) return Status::success();
+  PERDURE_TRY_ASSIGN(auto alone, lock_alone(open.lock, open.path));
+  if (!alone || keep) return Status::success();
+  PERDURE_TRY_ASSIGN(auto finished, finish_for_dead(*open.part));
+  if (!finished) return Status::success();
   open.part.reset();
   PERDURE_TRY(remove_part(open.path));
   tidy_directory(open.directory);
@@ -389,12 +374,10 @@ Status leave_part(OpenPart open, bool keep) {
 }
 
 Result<std::vector<FoundPart>> list_parts(const std::string& directory) {
-  auto locked = lock_directory(directory, false);
-  if (!locked.ok()) return locked.status();
+  PERDURE_TRY_ASSIGN(auto locked, lock_directory(directory, false));
   std::vector<FoundPart> found;
-  auto names = locked.value().names();
-  if (!names.ok()) return names.status();
-  for (const std::string& name : names.value()) {
+  PERDURE_TRY_ASSIGN(auto names, locked.names());
+  for (const std::string& name : names) {
     if (!name.ends_with(part_suffix)) continue;
     FoundPart part;
     part.file = directory + "/" + name;
@@ -408,7 +391,7 @@ Result<std::vector<FoundPart>> list_parts(const std::string& directory) {
     if (opened.ok()) {
       const PartHeaderFormat& header = opened.value()->header();
       part.path = header.path;
-      part.group = header.group;
+      part.pool = header.pool;
       part.node = header.node;
       part.nodes = header.nodes;
       part.created_ns = header.created_ns;
@@ -425,11 +408,9 @@ namespace {
 
 // The part's file, locked: nobody uses it.
 Result<FileHandle> claim_leftover(const std::string& file) {
-  auto handle = open_for_lock(file);
-  if (!handle.ok()) return handle.status();
-  auto alone = lock_alone(handle.value(), file);
-  if (!alone.ok()) return alone.status();
-  if (!alone.value()) {
+  PERDURE_TRY_ASSIGN(auto handle, open_for_lock(file));
+  PERDURE_TRY_ASSIGN(auto alone, lock_alone(handle, file));
+  if (!alone) {
     return Status(Code::busy, file + " is in use by a running program; wait until it has ended");
   }
   return handle;
@@ -439,33 +420,28 @@ Result<FileHandle> claim_leftover(const std::string& file) {
 
 Result<WriteBackTally> recover_part(const std::string& directory, const std::string& file,
                                     std::optional<std::uint64_t> version) {
-  auto locked = lock_directory(directory, false);
-  if (!locked.ok()) return locked.status();
-  auto claimed = claim_leftover(file);
-  if (!claimed.ok()) return claimed.status();
+  PERDURE_TRY_ASSIGN(auto locked, lock_directory(directory, false));
+  PERDURE_TRY_ASSIGN(auto claimed, claim_leftover(file));
   WriteBackTally tally;
   if (is_unborn(file)) {  // of a job that was killed while it opened the file
     PERDURE_TRY(remove_part(file));
     tidy_directory(directory);
     return tally;
   }
-  auto part = attach(file);
-  if (!part.ok()) return part.status();
-  auto backing = BackingFile::open(part.value()->header().path, BackingFile::Access::read_write);
-  if (!backing.ok()) return backing.status();
-  if (!part.value()->in_group()) version.reset();
-  PERDURE_TRY(recover_from(*part.value(), backing.value(), version, tally));
-  part.value().reset();
+  PERDURE_TRY_ASSIGN(auto part, attach(file));
+  PERDURE_TRY_ASSIGN(auto backing,
+                     BackingFile::open(part->header().path, BackingFile::Access::read_write));
+  if (!part->with_pool()) version.reset();
+  PERDURE_TRY(recover_from(*part, backing, version, tally));
+  part.reset();
   PERDURE_TRY(remove_part(file));
   tidy_directory(directory);
   return tally;
 }
 
 Status discard_part(const std::string& directory, const std::string& file) {
-  auto locked = lock_directory(directory, false);
-  if (!locked.ok()) return locked.status();
-  auto claimed = claim_leftover(file);
-  if (!claimed.ok()) return claimed.status();
+  PERDURE_TRY_ASSIGN(auto locked, lock_directory(directory, false));
+  PERDURE_TRY_ASSIGN(auto claimed, claim_leftover(file));
   PERDURE_TRY(remove_part(file));
   tidy_directory(directory);
   return Status::success();

@@ -25,7 +25,7 @@
 namespace perdure {
 
 // What a pool has recovered to.
-struct GroupVersion {
+struct PoolVersion {
   std::uint64_t job[2] = {0, 0};
   std::uint64_t version = 0;
 };
@@ -39,11 +39,11 @@ struct OpenPart {
   bool joined = false;    // other processes had it open
 };
 
-struct PartWish {
+struct PartRequest {
   std::string directory;  // made if it is absent
   PartIdentity identity;  // layout's part_blocks and instance count when the part is made
   std::uint64_t file_bytes = 0;
-  std::optional<GroupVersion> restored;  // if the file is committed with a pool
+  std::optional<PoolVersion> restored;  // if the file is committed with a pool
 };
 
 // The first process of the node, before anybody asks how large the file is: recovers what a crash
@@ -51,12 +51,12 @@ struct PartWish {
 // is committed, if it is. Code::foreign if what is there belongs to another file of the same path,
 // Code::wrong_state if it needs a version and none is given.
 Status settle_part(const std::string& directory, const std::string& path,
-                   const BackingFile& backing, const std::optional<GroupVersion>& restored);
+                   const BackingFile& backing, const std::optional<PoolVersion>& restored);
 
 // The first process of the node: joins the part that other processes use if it is the whole file's
-// and the wish is for the whole file too (one node), else makes one. Code::busy if it can't be
+// and the request is for the whole file too (one node), else makes one. Code::busy if it can't be
 // joined, Code::no_space if the device is too small. The part keeps a pointer to `backing`.
-Result<OpenPart> make_part(const PartWish& wish, const BackingFile& backing);
+Result<OpenPart> make_part(const PartRequest& request, const BackingFile& backing);
 
 // The others.
 Result<OpenPart> join_part(const std::string& directory, const std::string& path);
@@ -68,9 +68,9 @@ Status leave_part(OpenPart open, bool keep);
 
 // What a directory holds.
 struct FoundPart {
-  std::string file;   // of the part
-  std::string path;   // of the cached file
-  std::string group;  // directory of the pool with which it is committed; empty: none
+  std::string file;  // of the part
+  std::string path;  // of the cached file
+  std::string pool;  // directory of the pool with which it is committed; empty: none
   std::uint32_t node = 0;
   std::uint32_t nodes = 0;
   std::uint64_t size_bytes = 0;     // of the cached file

@@ -27,19 +27,19 @@ class Node {
   std::string parts() const { return scratch / "parts"; }
   std::string part_file() const { return part_file_path(parts(), file()); }
   void reopen() { backing.emplace(must(BackingFile::open(file(), access))); }
-  PartWish wish(std::uint32_t nodes = 1) const {
-    PartWish wish;
-    wish.directory = parts();
-    wish.identity.path = file();
-    wish.identity.file_device = backing->device();
-    wish.identity.file_inode = backing->inode();
-    wish.identity.layout = make_layout(LayoutKind::cyclic, nodes, 65536, expected.size());
-    wish.file_bytes = expected.size();
-    return wish;
+  PartRequest request(std::uint32_t nodes = 1) const {
+    PartRequest request;
+    request.directory = parts();
+    request.identity.path = file();
+    request.identity.file_device = backing->device();
+    request.identity.file_inode = backing->inode();
+    request.identity.layout = make_layout(LayoutKind::cyclic, nodes, 65536, expected.size());
+    request.file_bytes = expected.size();
+    return request;
   }
   Result<OpenPart> make(std::uint32_t nodes = 1) const {
     PERDURE_TRY(settle_part(parts(), file(), *backing, std::nullopt));
-    return make_part(wish(nodes), *backing);
+    return make_part(request(nodes), *backing);
   }
   // A part with a write that the file lacks, of a process that died.
   void leave_behind(Acknowledge when = Acknowledge::sync) {
@@ -180,7 +180,7 @@ TEST(PartDirectory, a_header_that_is_whole_but_can_not_be_right_is_refused) {
       [](PartHeaderFormat& h) { h.table_offset += 4096; },
       [](PartHeaderFormat& h) { h.journal_slots = journal_slots_max + 1; },
       [](PartHeaderFormat& h) { std::memset(h.path, 'a', sizeof h.path); },
-      [](PartHeaderFormat& h) { std::memset(h.group, 'a', sizeof h.group); }};
+      [](PartHeaderFormat& h) { std::memset(h.pool, 'a', sizeof h.pool); }};
   for (const auto& change : changes) {
     Node node;
     node.leave_behind();
@@ -240,34 +240,34 @@ TEST(PartDirectory, what_was_made_in_another_boot_keeps_only_what_was_durable) {
 }
 
 // A part of a file that is committed with pool 1, which was at version 5 when it was made.
-PartWish group_wish(const Node& node, std::uint64_t job = 1, std::uint64_t version = 5) {
-  PartWish wish = node.wish();
-  wish.identity.group_job[0] = job;
-  wish.identity.group = "/some/pool";
-  wish.restored = GroupVersion{{job, 0}, version};
-  return wish;
+PartRequest pool_request(const Node& node, std::uint64_t job = 1, std::uint64_t version = 5) {
+  PartRequest request = node.request();
+  request.identity.pool_job[0] = job;
+  request.identity.pool = "/some/pool";
+  request.restored = PoolVersion{{job, 0}, version};
+  return request;
 }
 
 TEST(PartDirectory, a_file_of_a_group_goes_back_to_the_version_of_its_pool_and_no_other) {
   const Node node;
-  const auto settle = [&](std::optional<GroupVersion> version) {
+  const auto settle = [&](std::optional<PoolVersion> version) {
     return settle_part(node.parts(), node.file(), *node.backing, version);
   };
-  OpenPart open = must(make_part(group_wish(node), *node.backing));
+  OpenPart open = must(make_part(pool_request(node), *node.backing));
   must(open.part->write(5000, Bytes(9000, 9).data(), 9000, Acknowledge::sync));
   (void)must(open.part->write_back(0, true));
   must(leave_part(std::move(open), true));
   EXPECT_NE(read_file(node.file()), node.expected);
   const Status alone = settle(std::nullopt);
   EXPECT_EQ(alone.code(), Code::wrong_state);
-  EXPECT_TRUE(says(alone, "open it with perdure_cache_group of that pool")) << alone.message();
-  EXPECT_EQ(settle(GroupVersion{{2, 0}, 5}).code(), Code::wrong_state);
+  EXPECT_TRUE(says(alone, "open it with perdure_cache_pool of that pool")) << alone.message();
+  EXPECT_EQ(settle(PoolVersion{{2, 0}, 5}).code(), Code::wrong_state);
   for (const std::uint64_t version : {4U, 6U}) {
-    const Status other = settle(GroupVersion{{1, 0}, version});
+    const Status other = settle(PoolVersion{{1, 0}, version});
     EXPECT_EQ(other.code(), Code::wrong_state);
     EXPECT_TRUE(says(other, "first commit after a restart")) << other.message();
   }
-  must(settle(GroupVersion{{1, 0}, 5}));
+  must(settle(PoolVersion{{1, 0}, 5}));
   EXPECT_EQ(read_file(node.file()), node.expected);
   EXPECT_FALSE(exists(node.part_file()));
   EXPECT_FALSE(exists(node.part_file() + ".undo"));
@@ -275,32 +275,32 @@ TEST(PartDirectory, a_file_of_a_group_goes_back_to_the_version_of_its_pool_and_n
 
 TEST(PartDirectory, a_file_of_a_group_keeps_what_was_prepared_for_the_version_that_came_of_it) {
   Node node;
-  OpenPart open = must(make_part(group_wish(node), *node.backing));
+  OpenPart open = must(make_part(pool_request(node), *node.backing));
   std::fill_n(node.expected.begin() + 5000, 9000, 9);
   must(open.part->write(5000, Bytes(9000, 9).data(), 9000, Acknowledge::sync));
   must(open.part->persist());
   must(open.part->set_prepared(6));
   must(leave_part(std::move(open), true));  // it did not come to set_epoch(6)
-  must(settle_part(node.parts(), node.file(), *node.backing, GroupVersion{{1, 0}, 6}));
+  must(settle_part(node.parts(), node.file(), *node.backing, PoolVersion{{1, 0}, 6}));
   EXPECT_EQ(read_file(node.file()), node.expected);
 }
 
 TEST(PartDirectory, a_file_that_is_open_in_one_group_is_not_joined_with_another_or_none) {
   const Node node;
-  OpenPart open = must(make_part(group_wish(node), *node.backing));
-  for (const PartWish& wish : {node.wish(), group_wish(node, 2)}) {
-    const Status other = make_part(wish, *node.backing).status();
+  OpenPart open = must(make_part(pool_request(node), *node.backing));
+  for (const PartRequest& request : {node.request(), pool_request(node, 2)}) {
+    const Status other = make_part(request, *node.backing).status();
     EXPECT_EQ(other.code(), Code::busy);
-    EXPECT_TRUE(says(other, "perdure_cache_group")) << other.message();
+    EXPECT_TRUE(says(other, "perdure_cache_pool")) << other.message();
   }
-  must(leave_part(std::move(must(make_part(group_wish(node), *node.backing))), false));
+  must(leave_part(std::move(must(make_part(pool_request(node), *node.backing))), false));
   must(leave_part(std::move(open), false));
 }
 
 TEST(PartDirectory, recovery_of_a_file_of_a_group_takes_the_version_it_is_given_or_what_is_there) {
   for (const bool as_it_is : {false, true}) {
     Node node;
-    OpenPart open = must(make_part(group_wish(node), *node.backing));
+    OpenPart open = must(make_part(pool_request(node), *node.backing));
     must(open.part->write(5000, Bytes(9000, 9).data(), 9000, Acknowledge::sync));
     must(leave_part(std::move(open), true));
     const auto version = as_it_is ? std::nullopt : std::optional<std::uint64_t>(5);
@@ -340,9 +340,9 @@ TEST(PartDirectory, a_full_device_refuses_writes_and_loses_none) {
   if (!mount.mounted()) GTEST_SKIP() << "mounting a small tmpfs needs root";
   {
     const Node large(Bytes(4U << 20U, 1));
-    PartWish wish = large.wish();
-    wish.directory = node.parts();
-    const Status status = make_part(wish, *large.backing).status();
+    PartRequest request = large.request();
+    request.directory = node.parts();
+    const Status status = make_part(request, *large.backing).status();
     EXPECT_EQ(status.code(), Code::no_space);
     EXPECT_TRUE(says(status, "choose a larger device")) << status.message();
   }

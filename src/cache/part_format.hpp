@@ -39,16 +39,16 @@ struct PartHeaderFormat {
   std::uint64_t created_ns;    // since 1970
   std::uint64_t file_device;   // of the cached file, as stat(2) says
   std::uint64_t file_inode;
-  char path[part_path_bytes];   // of the cached file, absolute
-  std::uint64_t group_job[2];   // of the pool with which the file is committed; 0: with none
-  char group[part_path_bytes];  // the pool's directory
-  std::uint64_t checksum;       // CRC-64 of all bytes before it
+  char path[part_path_bytes];  // of the cached file, absolute
+  std::uint64_t pool_job[2];   // of the pool with which the file is committed; 0: with none
+  char pool[part_path_bytes];  // the pool's directory
+  std::uint64_t checksum;      // CRC-64 of all bytes before it
 };
 static_assert(sizeof(PartHeaderFormat) == 8360);
 static_assert(offsetof(PartHeaderFormat, instance) == 24);
 static_assert(offsetof(PartHeaderFormat, block_bytes) == 56);
 static_assert(offsetof(PartHeaderFormat, path) == 144);
-static_assert(offsetof(PartHeaderFormat, group_job) == 4240);
+static_assert(offsetof(PartHeaderFormat, pool_job) == 4240);
 static_assert(offsetof(PartHeaderFormat, checksum) == 8352);
 
 constexpr std::size_t shared_pointers_max = 64;

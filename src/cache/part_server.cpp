@@ -117,10 +117,9 @@ Status PartServer::Session::receive(void* to, std::size_t bytes) {
     if (bytes == 0) break;
     PERDURE_TRY(send_answers());
     if (bytes >= input_.size()) return receive_whole(socket_, place, bytes);
-    auto got = receive_some(socket_, input_.data(), input_.size());
-    if (!got.ok()) return got.status();
+    PERDURE_TRY_ASSIGN(auto got, receive_some(socket_, input_.data(), input_.size()));
     input_begin_ = 0;
-    input_end_ = got.value();
+    input_end_ = got;
   }
   return Status::success();
 }
@@ -154,9 +153,8 @@ Status PartServer::Session::send_range(std::uint64_t offset, std::uint64_t bytes
   const std::uint64_t block_bytes = service_.part().layout().block_bytes;
   while (bytes != 0) {
     const std::uint64_t run = std::min(bytes, block_bytes - (offset & (block_bytes - 1)));
-    auto view = service_.part().view(offset, run);
-    if (!view.ok()) return view.status();
-    pieces[count++] = {const_cast<std::byte*>(view.value()), run};  // sendmsg only reads it
+    PERDURE_TRY_ASSIGN(auto view, service_.part().view(offset, run));
+    pieces[count++] = {const_cast<std::byte*>(view), run};  // sendmsg only reads it
     offset += run;
     bytes -= run;
     if (bytes != 0 && count < pieces.size()) continue;
@@ -229,8 +227,7 @@ Result<std::unique_ptr<PartServer>> PartServer::start(CachePart& part, const Bac
                                                       const std::string& host) {
   part.set_backing(&backing);
   ServerAddress address;
-  auto listener = listen_at(host.empty() ? own_host() : host, address);
-  if (!listener.ok()) return listener.status();
+  PERDURE_TRY_ASSIGN(auto listener, listen_at(host.empty() ? own_host() : host, address));
   if (text_of(address).size() >= address_text_bytes) {
     return Status(Code::invalid_argument, "the address " + text_of(address) + " is longer than " +
                                               std::to_string(address_text_bytes - 1) +
@@ -239,7 +236,7 @@ Result<std::unique_ptr<PartServer>> PartServer::start(CachePart& part, const Bac
   FileHandle stop(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (stop.fd() < 0) return errno_status("make an eventfd", errno);
   std::unique_ptr<PartServer> server(
-      new PartServer(part, token, listener.take(), std::move(stop), std::move(address)));
+      new PartServer(part, token, std::move(listener), std::move(stop), std::move(address)));
   const AllSignalsBlocked blocked;
   try {
     server->acceptor_ = std::thread(&PartServer::accept_until_stopped, server.get());

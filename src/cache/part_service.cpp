@@ -72,10 +72,9 @@ Status PartService::unlock(std::uint64_t owner) {
 }
 
 Status PartService::write_back(const RequestFormat& request, std::uint64_t (&values)[2]) {
-  auto tally = part_.write_back(request.value, request.option != 0);
-  if (!tally.ok()) return tally.status();
-  values[0] = tally.value().bytes;
-  values[1] = tally.value().writes;
+  PERDURE_TRY_ASSIGN(auto tally, part_.write_back(request.value, request.option != 0));
+  values[0] = tally.bytes;
+  values[1] = tally.writes;
   return Status::success();
 }
 

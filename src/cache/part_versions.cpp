@@ -2,18 +2,18 @@
 #include <algorithm>
 #include <string>
 
+#include "cache/backoff.hpp"
 #include "cache/cache_part.hpp"
-#include "cache/patience.hpp"
 
 namespace perdure {
 
 // The version after which what changes now comes.
 Result<std::uint64_t> CachePart::epoch() {
-  Patience patience;
+  Backoff backoff;
   while (true) {
     const std::uint64_t seen = word(state_->epoch).load(std::memory_order_acquire);
     if (owner_of(seen) == 0) return (seen >> owner_bits) - 1;
-    if (patience.wait()) PERDURE_TRY(settle_if_dead(owner_of(seen)));
+    if (backoff.wait()) PERDURE_TRY(settle_if_dead(owner_of(seen)));
   }
 }
 
@@ -22,12 +22,12 @@ Result<std::uint64_t> CachePart::epoch() {
 Status CachePart::set_epoch(std::uint64_t version) {
   auto epoch = word(state_->epoch);
   const std::uint64_t wanted = (version + 1) << owner_bits;
-  Patience patience;
+  Backoff backoff;
   std::uint64_t seen = epoch.load(std::memory_order_acquire);
   while (true) {
     if (owner_of(seen) == 0 && seen >= wanted) return Status::success();
     if (owner_of(seen) == 0 && epoch.compare_exchange_strong(seen, seen | owner())) break;
-    if (owner_of(seen) != 0 && patience.wait()) PERDURE_TRY(settle_if_dead(owner_of(seen)));
+    if (owner_of(seen) != 0 && backoff.wait()) PERDURE_TRY(settle_if_dead(owner_of(seen)));
     seen = epoch.load(std::memory_order_acquire);
   }
   const Status noted = note_size(version);
@@ -68,23 +68,21 @@ Status CachePart::before_change(std::uint64_t block, std::uint64_t within, std::
     device_->flush(device_offset(&entry), sizeof entry);
     PERDURE_TRY(device_->fence());
   }
-  auto version = epoch();
-  if (!version.ok()) return version.status();
+  PERDURE_TRY_ASSIGN(auto version, epoch());
   const std::uint64_t last = (within + bytes - 1) >> grain_shift_;
   for (std::uint64_t grain = within >> grain_shift_; grain <= last; ++grain) {
-    PERDURE_TRY(keep_grain(block, static_cast<unsigned>(grain), version.value()));
+    PERDURE_TRY(keep_grain(block, static_cast<unsigned>(grain), version));
   }
   return Status::success();
 }
 
 Status CachePart::keep_grain(std::uint64_t block, unsigned grain, std::uint64_t version) {
   const std::byte* bytes = bytes_of(block) + (std::uint64_t{grain} << grain_shift_);
-  Patience patience;
+  Backoff backoff;
   while (true) {
-    auto keeper = undo_->keep(block, grain, version, bytes, owner());
-    if (!keeper.ok()) return keeper.status();
-    if (keeper.value() == 0) return Status::success();
-    if (patience.wait()) PERDURE_TRY(settle_if_dead(keeper.value()));
+    PERDURE_TRY_ASSIGN(auto keeper, undo_->keep(block, grain, version, bytes, owner()));
+    if (keeper == 0) return Status::success();
+    if (backoff.wait()) PERDURE_TRY(settle_if_dead(keeper));
   }
 }
 
@@ -126,7 +124,7 @@ Status CachePart::check_goes_back(std::uint64_t version) const {
   }
   return {Code::wrong_state,
           std::string(header_.path) + " was committed with version " + std::to_string(newest) +
-              " of the pool " + header_.group + ", which is at version " + std::to_string(version) +
+              " of the pool " + header_.pool + ", which is at version " + std::to_string(version) +
               " now: it was committed without the file, or taken back. Open the file before the "
               "first commit after a restart. `perdure cache recover --as-it-is` keeps what the "
               "part holds, `perdure cache discard` what the file does"};
@@ -153,9 +151,8 @@ Status CachePart::roll_back(std::uint64_t version) {
     PERDURE_TRY(device_->fence());
     // Node 0 knows how large the file was.
     if (header_.node != 0) continue;
-    auto size = backing_->size_bytes();
-    if (!size.ok()) return size.status();
-    if (size.value() > state_->sizes[place]) {
+    PERDURE_TRY_ASSIGN(auto size, backing_->size_bytes());
+    if (size > state_->sizes[place]) {
       PERDURE_TRY(backing_->set_size(state_->sizes[place]));
     }
   }

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "base/process_barrier.hpp"
+#include "cache/backoff.hpp"
 #include "cache/cache_part.hpp"
-#include "cache/patience.hpp"
 
 namespace perdure {
 
@@ -46,10 +46,10 @@ Status CachePart::write_back_block(std::uint64_t block, WriteBackTally& tally,
                                    std::vector<HandedBlock>& handed) {
   BlockFormat& entry = table_[block];
   auto claim = word(entry.claim);
-  Patience patience;
+  Backoff backoff;
   std::uint64_t free = claim.load(std::memory_order_acquire);
   while (owner_of(free) != 0 || !claim.compare_exchange_strong(free, free | owner())) {
-    if (owner_of(free) != 0 && patience.wait()) PERDURE_TRY(settle_if_dead(owner_of(free)));
+    if (owner_of(free) != 0 && backoff.wait()) PERDURE_TRY(settle_if_dead(owner_of(free)));
     free = claim.load(std::memory_order_acquire);
   }
   const std::uint64_t next = free + (std::uint64_t{1} << owner_bits);

@@ -40,7 +40,7 @@ void Reception::add_to(std::vector<pollfd>& wanted) const {
 
 int Reception::poll_ms() const {
   if (waiting_.empty()) return -1;
-  const std::uint32_t limit_ms = has_room() ? patience_ms : hurry_ms;
+  const std::uint32_t limit_ms = has_room() ? timeout_ms : hurry_ms;
   const std::uint64_t age_ms = (monotonic_ns() - waiting_.front().since_ns) / ns_per_ms;
   return age_ms >= limit_ms ? 0 : static_cast<int>(limit_ms - age_ms) + 1;
 }
@@ -48,7 +48,7 @@ int Reception::poll_ms() const {
 Reception::Outcome Reception::look_at(Waiting& waiting) const {
   const auto moved = receive_now(waiting.socket, waiting.greeting.data() + waiting.received,
                                  waiting.greeting.size() - waiting.received);
-  if (!moved.ok() || is_older(waiting.since_ns, patience_ms)) return Outcome::refused;
+  if (!moved.ok() || is_older(waiting.since_ns, timeout_ms)) return Outcome::refused;
   waiting.received += moved.value().bytes;
   if (waiting.received < waiting.greeting.size()) return Outcome::waits;
   GreetingFormat greeting;

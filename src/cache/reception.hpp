@@ -2,7 +2,7 @@
 // They have no thread and no memory but an entry here, and are never waited for.
 //
 // Invariants
-//   E1  At most `waiting_max` wait here, each for at most `patience_ms`. More are not accepted; but
+//   E1  At most `waiting_max` wait here, each for at most `timeout_ms`. More are not accepted; but
 //       where all places are taken, one that has waited for `hurry_ms` gives its place up, the one
 //       that has waited longest. So strangers that say nothing delay a process of the job, by
 //       `hurry_ms` for every `waiting_max` of them, and can't shut it out.
@@ -28,7 +28,7 @@ namespace perdure {
 class Reception {
  public:
   static constexpr std::size_t waiting_max = 64;
-  static constexpr std::uint32_t patience_ms = 10000;
+  static constexpr std::uint32_t timeout_ms = 10000;
   static constexpr std::uint32_t hurry_ms = 250;
 
   // `address` is what all are told of the server.

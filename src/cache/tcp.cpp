@@ -155,10 +155,9 @@ std::string own_host() {
 
 Result<FileHandle> listen_at(const std::string& host, ServerAddress& address) {
   address = {host, 0};
-  auto places = resolve(address);
-  if (!places.ok()) return places.status();
+  PERDURE_TRY_ASSIGN(auto places, resolve(address));
   int error = EADDRNOTAVAIL;
-  for (const addrinfo* at = places.value().get(); at != nullptr; at = at->ai_next) {
+  for (const addrinfo* at = places.get(); at != nullptr; at = at->ai_next) {
     if (is_every_interface(at->ai_addr)) {
       return Status(Code::invalid_argument,
                     "PERDURE_CACHE_HOST=" + host +
@@ -191,10 +190,9 @@ Result<FileHandle> accept_waiting(const FileHandle& listener) {
 }
 
 Result<FileHandle> connect_to(const ServerAddress& address, std::uint32_t wait_ms) {
-  auto places = resolve(address);
-  if (!places.ok()) return places.status();
+  PERDURE_TRY_ASSIGN(auto places, resolve(address));
   int error = EADDRNOTAVAIL;
-  for (const addrinfo* at = places.value().get(); at != nullptr; at = at->ai_next) {
+  for (const addrinfo* at = places.get(); at != nullptr; at = at->ai_next) {
     FileHandle handle(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (handle.fd() < 0) {
       error = errno;
@@ -229,9 +227,8 @@ Status send_whole(const FileHandle& socket, iovec* pieces, std::size_t count) {
   std::size_t left = 0;
   for (std::size_t i = 0; i < count; ++i) left += pieces[i].iov_len;
   while (left != 0) {
-    auto moved = send_some(socket, pieces, count, true);
-    if (!moved.ok()) return moved.status();
-    left -= moved.value().bytes;
+    PERDURE_TRY_ASSIGN(auto moved, send_some(socket, pieces, count, true));
+    left -= moved.bytes;
   }
   return Status::success();
 }
@@ -248,10 +245,9 @@ Result<std::size_t> receive_some(const FileHandle& socket, void* to, std::size_t
 Status receive_whole(const FileHandle& socket, void* to, std::size_t bytes) {
   auto* place = static_cast<std::byte*>(to);
   while (bytes != 0) {
-    auto got = receive_some(socket, place, bytes);
-    if (!got.ok()) return got.status();
-    place += got.value();
-    bytes -= got.value();
+    PERDURE_TRY_ASSIGN(auto got, receive_some(socket, place, bytes));
+    place += got;
+    bytes -= got;
   }
   return Status::success();
 }
@@ -270,11 +266,10 @@ Status receive_by(const FileHandle& socket, void* to, std::size_t bytes,
                   std::uint64_t deadline_ns) {
   auto* place = static_cast<std::byte*>(to);
   while (bytes != 0) {
-    auto moved = receive_now(socket, place, bytes);
-    if (!moved.ok()) return moved.status();
-    place += moved.value().bytes;
-    bytes -= moved.value().bytes;
-    if (!moved.value().again) continue;
+    PERDURE_TRY_ASSIGN(auto moved, receive_now(socket, place, bytes));
+    place += moved.bytes;
+    bytes -= moved.bytes;
+    if (!moved.again) continue;
     const std::uint64_t now_ns = monotonic_ns();
     if (now_ns >= deadline_ns) return {Code::busy, "no answer within the time for one"};
     pollfd wanted{socket.fd(), POLLIN, 0};

@@ -1,4 +1,4 @@
-// perdure.h over the classes of object/: checks arguments, turns Status into codes, and no more.
+// perdure.h over the classes of pool/: checks arguments, turns Status into codes, and no more.
 #include <algorithm>
 
 #include "base/agreement.hpp"
@@ -46,11 +46,10 @@ perdure::Result<perdure::ArrayShape> make_shape(int type, unsigned dimensions,
   PERDURE_TRY(need(mode >= PERDURE_COPY && mode <= PERDURE_FLUSH, "unknown mode"));
   PERDURE_TRY(need(dimensions >= 1 && dimensions <= perdure::dimensions_max && shape != nullptr,
                    "an array has 1 to 8 dimensions"));
-  auto checksums = wants_checksums(mode, options.flags);
-  if (!checksums.ok()) return checksums.status();
+  PERDURE_TRY_ASSIGN(auto checksums, wants_checksums(mode, options.flags));
   return perdure::ArrayShape{static_cast<perdure::ArrayType>(type),
                              static_cast<perdure::ArrayMode>(mode),
-                             checksums.value(),
+                             checksums,
                              {shape, shape + dimensions}};
 }
 
@@ -62,10 +61,8 @@ Status open_array(perdure_pool* pool, const char* name, perdure::ArrayShape shap
   given.keep_contents = true;  // programs initialise their buffers before they restart
   given.marks = (options.flags & PERDURE_MARKS) != 0;
   given.compare = (options.flags & PERDURE_COMPARE) != 0;
-  auto opened = pool->pool->open_array(name, shape, given);
-  if (!opened.ok()) return opened.status();
-  pool->arrays.push_back(
-      std::make_unique<perdure_array>(perdure_array{opened.value(), pool, element}));
+  PERDURE_TRY_ASSIGN(auto opened, pool->pool->open_array(name, shape, given));
+  pool->arrays.push_back(std::make_unique<perdure_array>(perdure_array{opened, pool, element}));
   *array = pool->arrays.back().get();
   return Status::success();
 }
@@ -192,18 +189,16 @@ const void* perdure_consistent(const perdure_array* array) {
 
 int perdure_mark(perdure_array* array, uint64_t first, uint64_t count) {
   return guarded_on(pool_of(array), [&]() -> Status {
-    auto range = byte_range(array, first, count);
-    if (!range.ok()) return range.status();
-    return array->array->mark(range.value().first, range.value().count);
+    PERDURE_TRY_ASSIGN(auto range, byte_range(array, first, count));
+    return array->array->mark(range.first, range.count);
   });
 }
 
 int perdure_write(perdure_array* array, uint64_t first, uint64_t count, const void* elements) {
   return guarded_on(pool_of(array), [&]() -> Status {
     PERDURE_TRY(need(elements != nullptr, "elements are needed"));
-    auto range = byte_range(array, first, count);
-    if (!range.ok()) return range.status();
-    return array->array->write(range.value().first, range.value().count, elements);
+    PERDURE_TRY_ASSIGN(auto range, byte_range(array, first, count));
+    return array->array->write(range.first, range.count, elements);
   });
 }
 
@@ -261,7 +256,7 @@ const char* perdure_strerror(int code) {
   return perdure::code_text(static_cast<Code>(code));
 }
 
-const char* perdure_version(void) {
+const char* perdure_library_version(void) {
   return PERDURE_VERSION;
 }
 

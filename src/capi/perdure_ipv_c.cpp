@@ -106,12 +106,10 @@ uintptr_t perdure_ipv_high = 0;
 int perdure_ipv_open(perdure_pool* pool, const perdure_ipv_options* options) {
   return guarded([&]() -> Status {
     if (pool == nullptr) return {Code::invalid_argument, "a pool is needed"};
-    auto given = perdure::ipv_options(options, std::getenv("PERDURE_IPV"));
-    if (!given.ok()) return given.status();
-    auto opened = ObjectSet::open(*pool->pool, given.value());
-    if (!opened.ok()) return opened.status();
+    PERDURE_TRY_ASSIGN(auto given, perdure::ipv_options(options, std::getenv("PERDURE_IPV")));
+    PERDURE_TRY_ASSIGN(auto opened, ObjectSet::open(*pool->pool, given));
     flush_thread.reset();
-    set = opened.take().release();
+    set = std::move(opened).release();
     set_pool = pool;
     pool->objects = set;
     return Status::success();

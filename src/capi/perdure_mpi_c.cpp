@@ -9,8 +9,7 @@ extern "C" int perdure_open_mpi(MPI_Comm comm, const char* path, const perdure_o
                                 perdure_pool** pool) {
   return perdure::guarded([&]() -> perdure::Status {
     PERDURE_TRY(perdure::mpi_is_served());
-    auto group = perdure::MpiGroup::create(comm);
-    if (!group.ok()) return group.status();
-    return perdure::open_handle(group.take(), path, options, pool);
+    PERDURE_TRY_ASSIGN(auto group, perdure::MpiGroup::create(comm));
+    return perdure::open_handle(std::move(group), path, options, pool);
   });
 }

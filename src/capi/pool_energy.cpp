@@ -6,16 +6,15 @@
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
-#include "object/catalogue.hpp"
-#include "object/job_record.hpp"
+#include "pool/catalogue.hpp"
+#include "pool/job_record.hpp"
 
 namespace perdure {
 
 Status PoolEnergy::configure(const std::string& path, Group& group,
                              std::shared_ptr<PoolEnergy>& made) {
-  auto configured = energy::configured_session(path);
-  if (!configured.ok()) return configured.status();
-  energy::Configured found = configured.take();
+  PERDURE_TRY_ASSIGN(auto configured, energy::configured_session(path));
+  energy::Configured found = std::move(configured);
   if (!found.session) return Status::success();
   std::shared_ptr<PoolEnergy> energy(new PoolEnergy(path, group));
   energy->session_ = std::move(found.session);
@@ -31,20 +30,19 @@ Status PoolEnergy::open_levels() {
   if (!plan_) return Status::success();
   for (std::size_t i = 1; i < plan_->levels.size(); ++i) {
     const energy::PlanLevel& level = plan_->levels[i];
-    auto storage = energy::storage_of(energy::machine(), level.path);
-    if (!storage.ok()) return storage.status();
+    PERDURE_TRY_ASSIGN(auto storage, energy::storage_of(energy::machine(), level.path));
     energy::SessionRequest request;
     request.path = level.path;
     request.write = level.write;
-    levels_.push_back({level, std::make_unique<energy::EnergySession>(energy::machine(),
-                                                                      storage.value(), request)});
+    levels_.push_back(
+        {level, std::make_unique<energy::EnergySession>(energy::machine(), storage, request)});
   }
   return Status::success();
 }
 
 void PoolEnergy::attach(const std::shared_ptr<PoolEnergy>& energy, PoolOptions& options) {
   if (!energy) return;
-  options.permit = energy->session_;
+  options.token = energy->session_;
   options.committed = [energy](std::uint64_t version) { energy->committed(version); };
 }
 
@@ -79,15 +77,13 @@ Status PoolEnergy::set_pool(Pool& pool) {
 
 // L3 of level_copy.hpp, for the version that the pool makes next.
 Status PoolEnergy::check_level(const Level& level, std::uint64_t next_version) const {
-  const auto found = energy::newest_copy(level.plan.path, files_.pool);
-  if (!found.ok()) return found.status();
-  if (!found.value()) return Status::success();
-  const energy::LevelCopy& copy = *found.value();
+  PERDURE_TRY_ASSIGN(const auto found, energy::newest_copy(level.plan.path, files_.pool));
+  if (!found) return Status::success();
+  const energy::LevelCopy& copy = *found;
   const auto directory = Directory::open(copy.path, trust_unless(false));
   if (!directory.ok()) return directory.status();
-  const auto record = read_job_record(directory.value());
-  if (!record.ok()) return record.status();
-  const JobRecord& its = record.value();
+  PERDURE_TRY_ASSIGN(const auto record, read_job_record(directory.value()));
+  const JobRecord& its = record;
   const bool same_job = its.job_id == job_id_;
   if (same_job && copy.version < next_version) return Status::success();
   return {Code::foreign,

@@ -15,7 +15,7 @@
 #include "base/status.hpp"
 #include "energy/level_copy.hpp"
 #include "energy/session.hpp"
-#include "object/pool.hpp"
+#include "pool/pool.hpp"
 
 namespace perdure {
 
@@ -23,7 +23,7 @@ class PoolEnergy {
  public:
   // Local. `made` stays null if the environment asks for nothing. The group outlives it.
   static Status configure(const std::string& path, Group& group, std::shared_ptr<PoolEnergy>& made);
-  // Gives the pool that is to be opened its permit and its hook.
+  // Gives the pool that is to be opened its token and its hook.
   static void attach(const std::shared_ptr<PoolEnergy>& energy, PoolOptions& options);
   ~PoolEnergy();
 

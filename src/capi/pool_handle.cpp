@@ -87,14 +87,14 @@ Status read_delay(int mode, DelayMode& delay) {
       delay = DelayMode::virtual_clock;
       return Status::success();
     case PERDURE_DELAY_WAIT:
-      delay = DelayMode::real_delay;
+      delay = DelayMode::wait;
       return Status::success();
     case PERDURE_DELAY_DRAIN:
-      delay = DelayMode::draining;
+      delay = DelayMode::drain;
       return Status::success();
     default:
       return {Code::invalid_argument,
-              "real_delay is " + std::to_string(mode) + "; it is one of enum perdure_delay"};
+              "delay is " + std::to_string(mode) + "; it is one of enum perdure_delay"};
   }
 }
 
@@ -110,7 +110,7 @@ Result<OpenOptions> open_options(const perdure_options* given) {
   options.pool.allow_older = (from.flags & PERDURE_ALLOW_OLDER) != 0;
   options.job_name = text_or(from.job, program_invocation_short_name);
   options.emulate = text_or(from.emulate, std::getenv("PERDURE_EMULATE"));
-  PERDURE_TRY(read_delay(from.real_delay, options.delay));
+  PERDURE_TRY(read_delay(from.delay, options.delay));
   if (from.copy_threads > 256) {
     return Status(Code::invalid_argument, "copy_threads is " + std::to_string(from.copy_threads) +
                                               "; at most 256 make sense");
@@ -139,11 +139,10 @@ Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure
   PERDURE_TRY(agree(*group, local));
   OpenOptions with = converted.take();
   PoolEnergy::attach(handle->energy, with.pool);
-  auto opened = open_pool(path, *group, with);
-  if (!opened.ok()) return opened.status();
-  if (handle->energy) PERDURE_TRY(handle->energy->set_pool(*opened.value()));
+  PERDURE_TRY_ASSIGN(auto opened, open_pool(path, *group, with));
+  if (handle->energy) PERDURE_TRY(handle->energy->set_pool(*opened));
   handle->group = std::move(group);
-  handle->pool = opened.take();
+  handle->pool = std::move(opened);
   *pool = handle.release();
   return Status::success();
 }

@@ -11,9 +11,9 @@
 #include "base/fork_guard.hpp"
 #include "base/group.hpp"
 #include "base/status.hpp"
-#include "object/pool.hpp"
-#include "object/pool_directory.hpp"
 #include "perdure/perdure.h"
+#include "pool/pool.hpp"
+#include "pool/pool_directory.hpp"
 
 namespace perdure {
 class ObjectSet;   // ipv/object_set.hpp

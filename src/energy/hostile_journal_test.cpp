@@ -296,7 +296,7 @@ TEST_F(GroupOfUsers, cannot_make_root_wait_nor_read_nor_write_what_is_not_theirs
   }
 }
 
-TEST_F(GroupOfUsers, who_keep_the_lock_delay_root_for_its_patience_only) {
+TEST_F(GroupOfUsers, who_keep_the_lock_delay_root_until_its_timeout_only) {
   std::array<int, 2> told{};
   ASSERT_EQ(::pipe(told.data()), 0);
   const pid_t child = ::fork();

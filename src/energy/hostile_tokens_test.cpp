@@ -78,7 +78,7 @@ TEST_F(HostileTokens, of_another_user_are_gone_without_and_stay) {
   fs::remove(own);
 }
 
-TEST_F(HostileTokens, whose_guard_is_kept_are_waited_for_with_patience_only) {
+TEST_F(HostileTokens, whose_guard_is_kept_are_waited_for_until_the_timeout_only) {
   WriterTokens user(at("tokens"), false);
   ASSERT_TRUE(user.acquire(1, patient_ms));
   std::array<int, 2> told{};

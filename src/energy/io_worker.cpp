@@ -185,11 +185,10 @@ Status IoWorker::set_direct() {
 
 Status IoWorker::open() {
   const bool writes = request_.kind == IoKind::write;
-  auto opened = writes && request_.create
-                    ? create_file(request_.path, Trust::anyone)
-                    : open_measured(request_.path, writes ? FileAccess::write : FileAccess::read);
-  if (!opened.ok()) return opened.status();
-  file_ = opened.take();
+  PERDURE_TRY_ASSIGN(
+      file_, writes && request_.create
+                 ? create_file(request_.path, Trust::anyone)
+                 : open_measured(request_.path, writes ? FileAccess::write : FileAccess::read));
   if (request_.direct) PERDURE_TRY(set_direct());
   void* memory = ::mmap(nullptr, chunk_bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

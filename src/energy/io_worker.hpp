@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/file_handle.hpp"
-#include "base/io_permit.hpp"
+#include "base/io_token.hpp"
 #include "base/status.hpp"
 
 namespace perdure::energy {

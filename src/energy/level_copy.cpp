@@ -34,36 +34,32 @@ std::optional<std::uint64_t> version_of(const std::string& name) {
 // Durable under a name that others see only when it is whole.
 Status copy_file(const std::string& from, const Directory& to, const std::string& name) {
   const std::string fresh = name + ".new" + writer_text();
-  const auto source = open_file(from, FileAccess::read, trust_unless(false));
-  if (!source.ok()) return source.status();
+  PERDURE_TRY_ASSIGN(const auto source, open_file(from, FileAccess::read, trust_unless(false)));
   PERDURE_TRY(to.remove_file(fresh));
-  const auto target = to.create_file(fresh);
-  if (!target.ok()) return target.status();
+  PERDURE_TRY_ASSIGN(const auto target, to.create_file(fresh));
   std::vector<char> chunk(chunk_bytes);
   for (;;) {
-    const ssize_t count = ::read(source.value().fd(), chunk.data(), chunk.size());
+    const ssize_t count = ::read(source.fd(), chunk.data(), chunk.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return errno_status("read " + from, errno);
     if (count == 0) break;
-    PERDURE_TRY(write_all(target.value(), to.path_of(fresh),
-                          {chunk.data(), static_cast<std::size_t>(count)}));
+    PERDURE_TRY(
+        write_all(target, to.path_of(fresh), {chunk.data(), static_cast<std::size_t>(count)}));
   }
-  if (::fsync(target.value().fd()) != 0) return errno_status("sync " + to.path_of(fresh), errno);
+  if (::fsync(target.fd()) != 0) return errno_status("sync " + to.path_of(fresh), errno);
   return to.rename_file(fresh, name);
 }
 
-Status copy_files(const LevelFiles& files, const std::string& copy, IoPermit* permit) {
-  const PermitScope scope(permit, IoKind::write);
-  const auto directory = Directory::make(copy, trust_unless(false));
-  if (!directory.ok()) return directory.status();
-  PERDURE_TRY(copy_file(files.rank_file, directory.value(), fs::path(files.rank_file).filename()));
-  return directory.value().replace_file(record_name, files.job_record, writer_text());
+Status copy_files(const LevelFiles& files, const std::string& copy, IoToken* token) {
+  const TokenScope scope(token, IoKind::write);
+  PERDURE_TRY_ASSIGN(const auto directory, Directory::make(copy, trust_unless(false)));
+  PERDURE_TRY(copy_file(files.rank_file, directory, fs::path(files.rank_file).filename()));
+  return directory.replace_file(record_name, files.job_record, writer_text());
 }
 
 Status point_to(const std::string& place, const std::string& copy_name) {
-  const auto directory = Directory::open(place, trust_unless(false));
-  if (!directory.ok()) return directory.status();
-  return directory.value().replace_link(link_name, copy_name, writer_text());
+  PERDURE_TRY_ASSIGN(const auto directory, Directory::open(place, trust_unless(false)));
+  return directory.replace_link(link_name, copy_name, writer_text());
 }
 
 // What a copy consists of, finished or not; whatever else is in its directory stays.
@@ -116,11 +112,11 @@ Result<std::optional<LevelCopy>> newest_copy(const std::string& level, const std
 }
 
 Status copy_to_level(Group& group, const LevelFiles& files, const std::string& level,
-                     std::uint64_t version, const Status& ready, IoPermit* permit) {
+                     std::uint64_t version, const Status& ready, IoToken* token) {
   const std::string place = place_in(level, files.pool);
   const std::string copy_name = copy_prefix + std::to_string(version);
   PERDURE_TRY(agree(group, ready));
-  PERDURE_TRY(agree(group, copy_files(files, place + "/" + copy_name, permit)));
+  PERDURE_TRY(agree(group, copy_files(files, place + "/" + copy_name, token)));
   PERDURE_TRY(agree(group, point_to(place, copy_name)));
   remove_older(place, version);
   return Status::success();

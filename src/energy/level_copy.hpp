@@ -24,7 +24,7 @@
 #include <string>
 
 #include "base/group.hpp"
-#include "base/io_permit.hpp"
+#include "base/io_token.hpp"
 #include "base/status.hpp"
 
 namespace perdure::energy {
@@ -44,6 +44,6 @@ Result<std::optional<LevelCopy>> newest_copy(const std::string& level, const std
 
 // Collective; nothing stores to the files meanwhile. `ready` is why this rank can't take part (L3).
 Status copy_to_level(Group& group, const LevelFiles& files, const std::string& level,
-                     std::uint64_t version, const Status& ready, IoPermit* permit);
+                     std::uint64_t version, const Status& ready, IoToken* token);
 
 }  // namespace perdure::energy

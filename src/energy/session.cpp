@@ -34,12 +34,12 @@ Status fill_from_profile(const std::string& file, const Storage& storage, Sessio
   return Status::success();
 }
 
-Status read_patience(SessionRequest& request) {
-  const std::string text = environment("PERDURE_ENERGY_PATIENCE_MS");
+Status read_timeout(SessionRequest& request) {
+  const std::string text = environment("PERDURE_ENERGY_TIMEOUT_MS");
   if (text.empty()) return Status::success();
-  const auto patience = parse_number("PERDURE_ENERGY_PATIENCE_MS", text, 0, 3'600'000);
-  if (!patience.ok()) return patience.status();
-  request.patience_ms = static_cast<std::uint32_t>(patience.value());
+  PERDURE_TRY_ASSIGN(const auto timeout,
+                     parse_number("PERDURE_ENERGY_TIMEOUT_MS", text, 0, 3'600'000));
+  request.timeout_ms = static_cast<std::uint32_t>(timeout);
   return Status::success();
 }
 
@@ -80,7 +80,7 @@ void EnergySession::cap(std::uint64_t khz) {
 void EnergySession::acquire(IoKind kind) {
   const auto& wanted = settings(kind);
   if (!wanted) return;
-  if (wanted->writers > 0) tokens_.acquire(wanted->writers, request_.patience_ms);
+  if (wanted->writers > 0) tokens_.acquire(wanted->writers, request_.timeout_ms);
   if (wanted->freq_khz) cap(*wanted->freq_khz);
 }
 
@@ -109,21 +109,19 @@ Result<Configured> configured_session(const std::string& path) {
   const std::string profile_file = environment("PERDURE_ENERGY_PROFILE");
   Configured configured;
   if (plan_file.empty() && profile_file.empty()) return configured;
-  auto storage = storage_of(machine(), path);
-  if (!storage.ok()) return storage.status();
+  PERDURE_TRY_ASSIGN(auto storage, storage_of(machine(), path));
   SessionRequest request;
   request.path = path;
-  PERDURE_TRY(read_patience(request));
+  PERDURE_TRY(read_timeout(request));
   if (!plan_file.empty()) {
-    auto plan = read_plan(plan_file);
-    if (!plan.ok()) return plan.status();
-    request.read = plan.value().levels.front().read;
-    request.write = plan.value().levels.front().write;
-    configured.plan = plan.take();
+    PERDURE_TRY_ASSIGN(auto plan, read_plan(plan_file));
+    request.read = plan.levels.front().read;
+    request.write = plan.levels.front().write;
+    configured.plan = std::move(plan);
   } else {
-    PERDURE_TRY(fill_from_profile(profile_file, storage.value(), request, configured.told));
+    PERDURE_TRY(fill_from_profile(profile_file, storage, request, configured.told));
   }
-  configured.session = std::make_unique<EnergySession>(machine(), storage.value(), request);
+  configured.session = std::make_unique<EnergySession>(machine(), storage, request);
   if (configured.told.empty()) configured.told = configured.session->why_not();
   return configured;
 }
@@ -144,10 +142,9 @@ Status report_session(const EnergySession& session, const std::string& path, std
                                     {"not_applied", facts.not_applied}};
   const std::string text =
       line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  const auto opened = open_output(file, true);
-  if (!opened.ok()) return opened.status();
+  PERDURE_TRY_ASSIGN(const auto opened, open_output(file, true));
   // One write at the end of the file: the lines of several ranks don't mix.
-  return write_all(opened.value(), file, text);
+  return write_all(opened, file, text);
 }
 
 }  // namespace perdure::energy

@@ -2,13 +2,13 @@
 // of one path: takes a writer token, caps the clock, and gives both back.
 //
 // Configured by PERDURE_ENERGY_PLAN and PERDURE_ENERGY_PROFILE (the plan counts where both are
-// given) and PERDURE_ENERGY_PATIENCE_MS, after which one goes ahead without a token (default
+// given) and PERDURE_ENERGY_TIMEOUT_MS, after which one goes ahead without a token (default
 // 30000). What was done is appended to the file PERDURE_ENERGY_REPORT, a line of JSON a session.
 //
 // Order: the token first, as the ranks that wait for one sleep and need no clock; then the cap. The
 // keeper is started before the first cap.
 //
-// Threads: as IoPermit. Failure: make() fails where a file that was named can't be used; after that
+// Threads: as IoToken. Failure: make() fails where a file that was named can't be used; after that
 // nothing fails, and what was not applied is told.
 #pragma once
 
@@ -17,7 +17,7 @@
 #include <optional>
 #include <string>
 
-#include "base/io_permit.hpp"
+#include "base/io_token.hpp"
 #include "base/status.hpp"
 #include "energy/frequency.hpp"
 #include "energy/keeper.hpp"
@@ -31,7 +31,7 @@ struct SessionRequest {
   std::string path;              // what is read and written
   std::optional<Settings> read;  // absent: nothing is asked for
   std::optional<Settings> write;
-  std::uint32_t patience_ms = 30'000;
+  std::uint32_t timeout_ms = 30'000;
 };
 
 struct SessionFacts {
@@ -42,7 +42,7 @@ struct SessionFacts {
   std::string not_applied;  // the last sentence; "" if all was
 };
 
-class EnergySession final : public IoPermit {
+class EnergySession final : public IoToken {
  public:
   EnergySession(Sysfs& sysfs, const Storage& storage, const SessionRequest& request);
   ~EnergySession() override;

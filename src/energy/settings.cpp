@@ -123,9 +123,8 @@ auto parse(const std::string& text, const std::string& name, const std::string& 
 }
 
 Result<std::string> text_of(const std::string& path) {
-  auto file = open_input(path);
-  if (!file.ok()) return file.status();
-  auto text = read_rest(file.value(), path, file_bytes_max);
+  PERDURE_TRY_ASSIGN(auto file, open_input(path));
+  auto text = read_rest(file, path, file_bytes_max);
   if (text.ok() && text.value().empty()) return Status(Code::not_found, path + " is empty");
   return text;
 }
@@ -188,15 +187,13 @@ Result<Plan> parse_plan(const std::string& text, const std::string& name) {
 }
 
 Result<Profile> read_profile(const std::string& path) {
-  auto text = text_of(path);
-  if (!text.ok()) return text.status();
-  return parse_profile(text.value(), path);
+  PERDURE_TRY_ASSIGN(auto text, text_of(path));
+  return parse_profile(text, path);
 }
 
 Result<Plan> read_plan(const std::string& path) {
-  auto text = text_of(path);
-  if (!text.ok()) return text.status();
-  return parse_plan(text.value(), path);
+  PERDURE_TRY_ASSIGN(auto text, text_of(path));
+  return parse_plan(text, path);
 }
 
 std::optional<Settings> best_settings(const Profile& profile, IoKind kind) {

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "base/io_permit.hpp"
+#include "base/io_token.hpp"
 #include "base/status.hpp"
 
 namespace perdure::energy {

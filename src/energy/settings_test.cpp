@@ -153,14 +153,14 @@ TEST(Session, caps_the_clock_while_it_is_held_and_counts) {
   {
     EnergySession session(sysfs, storage, {"/x", std::nullopt, Settings{1'200'000, 1}, 1000});
     {
-      const PermitScope scope(&session, IoKind::write);
-      EXPECT_TRUE(holds_permit());
+      const TokenScope scope(&session, IoKind::write);
+      EXPECT_TRUE(holds_token());
       EXPECT_EQ(sysfs.tree().get(limit), "1200000");
     }
-    EXPECT_FALSE(holds_permit());
+    EXPECT_FALSE(holds_token());
     EXPECT_EQ(sysfs.tree().get(limit), "3700000");
     {
-      const PermitScope scope(&session, IoKind::read);
+      const TokenScope scope(&session, IoKind::read);
     }  // nothing was asked for
     EXPECT_EQ(session.facts().capped, 1U);
     EXPECT_EQ(session.facts().tokens.taken, 1U);

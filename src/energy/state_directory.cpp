@@ -56,11 +56,10 @@ Result<StateLock> StateLock::take(const std::string& directory, std::uint32_t wa
   const std::uint64_t deadline_ns = monotonic_ns() + std::uint64_t{wait_ms} * 1'000'000;
   for (;;) {
     auto place = Directory::make(directory, Trust::group);
-    auto file = open_lock(place);
-    if (!file.ok()) return file.status();
-    const int fd = file.value().fd();
+    PERDURE_TRY_ASSIGN(auto file, open_lock(place));
+    const int fd = file.fd();
     if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0 && place.value().is_file(fd, lock_name)) {
-      return StateLock(place.take(), file.take());
+      return StateLock(place.take(), std::move(file));
     }
     if (monotonic_ns() >= deadline_ns) {
       const std::string path = directory + "/" + lock_name;

@@ -7,7 +7,7 @@
 // It belongs to this user or to root. An administrator's may be written by a group (Trust::group in
 // base/files.hpp): what its members leave there is not believed (frequency_journal.hpp).
 //
-// Threads: any. Failure: a lock that is held for longer than the caller has patience is
+// Threads: any. Failure: a lock that is held for longer than the caller waits is
 // Code::busy; the lock goes with the process that held it. A directory or a lock that is another's,
 // or no such thing at all, is refused at once.
 #pragma once

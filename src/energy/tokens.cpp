@@ -119,15 +119,13 @@ Status WriterTokens::open() {
   if (file_.fd() >= 0) return Status::success();
   if (!shared_) remove_unused_tokens();
   const auto [folder, name] = split_path(path_);
-  auto directory = Directory::open(folder, shared_ ? Trust::group : trust_unless(false));
-  if (!directory.ok()) return directory.status();
+  PERDURE_TRY_ASSIGN(auto directory,
+                     Directory::open(folder, shared_ ? Trust::group : trust_unless(false)));
   for (int attempt = 0; attempt < 100; ++attempt) {
-    auto file = directory.value().open_or_create(name);
-    if (!file.ok()) return file.status();
-    if (try_lock(file.value().fd(), F_RDLCK, users_byte) &&
-        directory.value().is_file(file.value().fd(), name)) {
-      directory_ = directory.take();
-      file_ = file.take();
+    PERDURE_TRY_ASSIGN(auto file, directory.open_or_create(name));
+    if (try_lock(file.fd(), F_RDLCK, users_byte) && directory.is_file(file.fd(), name)) {
+      directory_ = std::move(directory);
+      file_ = std::move(file);
       return shared_ ? Status::success() : map();
     }
     ::usleep(1000);
@@ -220,7 +218,7 @@ bool WriterTokens::wait_for_slot(std::uint64_t ticket, unsigned limit, std::uint
 // At most `ns`, and at most a slice.
 void WriterTokens::sleep(std::uint32_t seen, std::uint64_t ns) const {
   if (words_ == nullptr) return sleep_ns(std::min(ns, shared_slice_ms * ns_per_ms));
-  const std::uint64_t slice_ns = std::min(ns, patience_slice_ms * ns_per_ms);
+  const std::uint64_t slice_ns = std::min(ns, wait_slice_ms * ns_per_ms);
   const timespec slice{static_cast<time_t>(slice_ns / 1'000'000'000),
                        static_cast<long>(slice_ns % 1'000'000'000)};
   ::syscall(SYS_futex, &words_->changes, FUTEX_WAIT, seen, &slice, nullptr, 0);
@@ -238,13 +236,13 @@ bool WriterTokens::go_ahead(const std::string& reason) {
   return false;
 }
 
-bool WriterTokens::acquire(unsigned limit, std::uint32_t patience_ms) {
+bool WriterTokens::acquire(unsigned limit, std::uint32_t timeout_ms) {
   const std::uint64_t start_ns = monotonic_ns();
   if (const Status opened = open(); !opened.ok()) {
     close();
     return go_ahead(opened.message());
   }
-  const std::uint64_t deadline_ns = start_ns + patience_ms * ns_per_ms;
+  const std::uint64_t deadline_ns = start_ns + timeout_ms * ns_per_ms;
   const auto ticket = draw_ticket(deadline_ns);
   if (!ticket.ok()) {
     counters_.waited_ns += monotonic_ns() - start_ns;
@@ -254,7 +252,7 @@ bool WriterTokens::acquire(unsigned limit, std::uint32_t patience_ms) {
   unlock(file_.fd(), ticket_bytes + static_cast<off_t>(ticket.value()));
   wake_all();  // somebody else is first now
   counters_.waited_ns += monotonic_ns() - start_ns;
-  if (!taken) return go_ahead("no token within " + std::to_string(patience_ms) + " ms");
+  if (!taken) return go_ahead("no token within " + std::to_string(timeout_ms) + " ms");
   counters_.taken += 1;
   return true;
 }

@@ -9,7 +9,7 @@
 //   byte 2^20 + t       ticket t waits
 //
 // and two words in its first page: the next ticket, and a futex that changes whenever something
-// was given back. Who waits sleeps on the futex, and looks again every `patience_slice_ms`, in case
+// was given back. Who waits sleeps on the futex, and looks again every `wait_slice_ms`, in case
 // a holder died, which wakes nobody. A file that a group shares is not mapped: any member could cut
 // it, and the next look would end the others with SIGBUS. Who waits for its tokens looks again
 // every `shared_slice_ms`.
@@ -17,7 +17,7 @@
 // Invariants
 //   T1  A token is taken only by who waits with the least ticket: first come, first served.
 //   T2  No more than `limit` hold tokens, but for those who went ahead.
-//   T3  Nobody waits longer than `patience_ms`: then they go ahead without a token, which is
+//   T3  Nobody waits longer than `timeout_ms`: then they go ahead without a token, which is
 //       counted. A lost token, a stopped holder or a bug here can delay a checkpoint, never hang
 //       it.
 //   T4  A failure of the file or its locks is the same: ahead, counted, with the reason. So is a
@@ -29,7 +29,7 @@
 // one or `perdure run` removes it.
 //
 // A process that is forked off without exec while a token is held shares the descriptor, and so
-// the token. Never hold a token in a call of MPI: the others may wait for it (base/io_permit.hpp
+// the token. Never hold a token in a call of MPI: the others may wait for it (base/io_token.hpp
 // asserts that).
 //
 // Threads: one WriterTokens per thread. Failure: T4.
@@ -61,7 +61,7 @@ class WriterTokens {
   ~WriterTokens();
 
   // True: a token is held. False: go ahead without one. release() follows either.
-  bool acquire(unsigned limit, std::uint32_t patience_ms);
+  bool acquire(unsigned limit, std::uint32_t timeout_ms);
   void release();
 
   const TokenCounters& counters() const { return counters_; }
@@ -94,7 +94,7 @@ class WriterTokens {
 // others have put there under such names is left alone.
 std::size_t remove_unused_tokens();
 
-constexpr std::uint32_t patience_slice_ms = 100;
+constexpr std::uint32_t wait_slice_ms = 100;
 constexpr std::uint32_t shared_slice_ms = 10;
 
 }  // namespace perdure::energy

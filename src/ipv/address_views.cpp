@@ -42,14 +42,11 @@ AddressViews::~AddressViews() {
 
 Result<unsigned> AddressViews::add_place(FilePages pages) {
   PERDURE_ASSERT(pages.bytes == bytes_);
-  auto reading = make_home(pages, ViewAccess::read);
-  if (!reading.ok()) return reading.status();
-  auto writing = make_home(pages, ViewAccess::write);
-  if (!writing.ok()) return writing.status();
-  auto file = open_shared_file(pages);
-  if (!file.ok()) return file.status();
+  PERDURE_TRY_ASSIGN(auto reading, make_home(pages, ViewAccess::read));
+  PERDURE_TRY_ASSIGN(auto writing, make_home(pages, ViewAccess::write));
+  PERDURE_TRY_ASSIGN(auto file, open_shared_file(pages));
   const int flags = pages.file.map_sync ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED;
-  places_.push_back({{reading.value(), writing.value()}, file.take(), pages.offset, flags});
+  places_.push_back({{reading, writing}, std::move(file), pages.offset, flags});
   return static_cast<unsigned>(places_.size() - 1);
 }
 
@@ -114,9 +111,7 @@ Result<FilePages> make_memory_pages(std::uint64_t bytes, FileHandle& file) {
   }
   FilePages pages;
   pages.file.path = "/proc/self/fd/" + std::to_string(file.fd());
-  auto identity = identify_file(pages.file.path);
-  if (!identity.ok()) return identity.status();
-  pages.identity = identity.value();
+  PERDURE_TRY_ASSIGN(pages.identity, identify_file(pages.file.path));
   pages.bytes = bytes;
   return pages;
 }

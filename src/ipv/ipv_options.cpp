@@ -83,9 +83,8 @@ Result<IpvOptions> ipv_options(const perdure_ipv_options* given, const char* env
   if (environment != nullptr && *environment != '\0') {
     std::string text = environment;  // split_key_values() takes semicolons
     std::replace(text.begin(), text.end(), ',', ';');
-    auto pairs = split_key_values(text, "PERDURE_IPV", "tier=copy,helper=on");
-    if (!pairs.ok()) return pairs.status();
-    for (const auto& [key, value] : pairs.value()) PERDURE_TRY(set_option(key, value, options));
+    PERDURE_TRY_ASSIGN(auto pairs, split_key_values(text, "PERDURE_IPV", "tier=copy,helper=on"));
+    for (const auto& [key, value] : pairs) PERDURE_TRY(set_option(key, value, options));
   }
   PERDURE_TRY(check(options));
   options.threads = std::max(options.threads, 1U);

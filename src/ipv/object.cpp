@@ -85,15 +85,15 @@ void ObjectSurroundings::wait_until_settled() const noexcept {
 }
 
 InPlaceObject::InPlaceObject(ObjectSurroundings& surroundings, std::string name, std::byte* address,
-                             std::uint64_t bytes, Tier wish, bool whole_pages)
+                             std::uint64_t bytes, Tier asked, bool whole_pages)
     : surroundings_(surroundings),
       device_(surroundings.device),
       name_(std::move(name)),
       address_(address),
       bytes_(bytes),
-      wish_(wish),
+      asked_(asked),
       whole_pages_(whole_pages),
-      tier_(wish),
+      tier_(asked),
       changed_(bytes),
       dirty_(bytes),
       pending_(bytes) {}
@@ -122,16 +122,15 @@ Status InPlaceObject::ensure_pool_places() {
   if (!pool_places_.empty()) return Status::success();
   const DeviceFile file = device_.file();
   if (file.path.empty()) return {Code::unsupported, "the pool's device is no file"};
-  auto identity = identify_file(file.path);
-  if (!identity.ok()) return identity.status();
+  PERDURE_TRY_ASSIGN(auto identity, identify_file(file.path));
   PERDURE_TRY(make_views());
   std::vector<unsigned> places;
   for (std::uint32_t copy = 0; copy < array_->copies(); ++copy) {
     if (array_->copy_offset(copy) % view_page_bytes != 0) {
       return {Code::unsupported, "the pool's copies don't begin at pages"};
     }
-    auto place = views_->add_place(
-        {file, identity.value(), array_->copy_offset(copy), views_->bytes(), true});
+    auto place =
+        views_->add_place({file, identity, array_->copy_offset(copy), views_->bytes(), true});
     if (!place.ok()) return place.status();
     places.push_back(place.value());
   }
@@ -142,16 +141,14 @@ Status InPlaceObject::ensure_pool_places() {
 Status InPlaceObject::ensure_memory_place() {
   if (memory_place_) return Status::success();
   PERDURE_TRY(make_views());
-  auto pages = make_memory_pages(views_->bytes(), memory_file_);
-  if (!pages.ok()) return pages.status();
-  auto mapped = map_shared_view(pages.value(), nullptr, true);
-  if (!mapped.ok()) return mapped.status();
-  auto place = views_->add_place(pages.value());
+  PERDURE_TRY_ASSIGN(auto pages, make_memory_pages(views_->bytes(), memory_file_));
+  PERDURE_TRY_ASSIGN(auto mapped, map_shared_view(pages, nullptr, true));
+  auto place = views_->add_place(pages);
   if (!place.ok()) {
-    unmap_shared_view(mapped.value(), views_->bytes());
+    unmap_shared_view(mapped, views_->bytes());
     return place.status();
   }
-  memory_ = mapped.value();
+  memory_ = mapped;
   memory_place_ = place.value();
   return Status::success();
 }
@@ -171,7 +168,7 @@ unsigned InPlaceObject::home_place() const {
   return placed() ? pool_places_[array_->working_copy()] : *memory_place_;
 }
 
-// Decides what is possible; the wish if it is.
+// Decides what is possible; what was asked for if it is.
 void InPlaceObject::start_tier(Tier tier) {
   if (pins_ > 0) {  // its pages must not change
     why_copy_ = "it was pinned before the restart";
@@ -201,7 +198,7 @@ void InPlaceObject::start_copy() {
 }
 
 Status InPlaceObject::start() {
-  start_tier(wish_);
+  start_tier(asked_);
   thread_ = this_thread();
   lock_.favour_this_thread();
   lacking_.assign(array_->copies(), LineSet(bytes_));

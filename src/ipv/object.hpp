@@ -21,12 +21,12 @@
 #include "ipv/interval.hpp"
 #include "ipv/line_set.hpp"
 #include "ipv/tier_choice.hpp"
-#include "object/twin_writer.hpp"
-#include "object/versioned_array.hpp"
 #include "perdure/perdure_ipv.h"
 #include "perdure/perdure_ipv_abi.h"
 #include "pmem/device.hpp"
 #include "pmem/parallel.hpp"
+#include "pool/twin_writer.hpp"
+#include "pool/versioned_array.hpp"
 
 namespace perdure {
 
@@ -56,7 +56,7 @@ class InPlaceObject final : public TwinWriter {
  public:
   // `whole_pages`: nothing else lies in the pages of [address, address + bytes).
   InPlaceObject(ObjectSurroundings& surroundings, std::string name, std::byte* address,
-                std::uint64_t bytes, Tier wish, bool whole_pages);
+                std::uint64_t bytes, Tier asked, bool whole_pages);
   ~InPlaceObject() override;
 
   const std::string& name() const { return name_; }
@@ -113,7 +113,7 @@ class InPlaceObject final : public TwinWriter {
 
   perdure_ipv_object_status status() const;
   Tier tier() const { return tier_; }
-  Tier wish() const { return wish_; }
+  Tier asked() const { return asked_; }
   // Why it can't be in other tiers than COPY; "" if it can.
   const std::string& why_copy() const { return why_copy_; }
   const std::optional<TierChoice>& choice() const { return choice_; }
@@ -176,7 +176,7 @@ class InPlaceObject final : public TwinWriter {
   std::string name_;
   std::byte* address_;
   std::uint64_t bytes_;
-  Tier wish_;
+  Tier asked_;
   bool whole_pages_;
   std::string why_copy_;
   VersionedArray* array_ = nullptr;

@@ -7,7 +7,7 @@
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "ipv/this_thread.hpp"
-#include "object/fault_handler.hpp"
+#include "pool/fault_handler.hpp"
 
 namespace perdure {
 namespace {
@@ -99,9 +99,8 @@ Status ObjectSet::add(const std::string& name, void* address, std::size_t bytes,
                                       options_.tier.value_or(tier), whole_pages);
   ArrayOptions given;
   given.writer = object.get();
-  auto array = pool_.open_array(name, shape_of(bytes), given);
-  if (!array.ok()) return array.status();
-  object->attach(array.value());
+  PERDURE_TRY_ASSIGN(auto array, pool_.open_array(name, shape_of(bytes), given));
+  object->attach(array);
   objects_.push_back(std::move(object));
   return Status::success();
 }
@@ -115,13 +114,12 @@ Result<std::uint64_t> ObjectSet::restart() {
   if (started_) {
     return agree(pool_.group(), {Code::wrong_state, "perdure_ipv_restart() was called before"});
   }
-  auto version = pool_.restart();
-  if (!version.ok()) return version.status();
-  durable_version_ = version.value();
+  PERDURE_TRY_ASSIGN(auto version, pool_.restart());
+  durable_version_ = version;
   started_ = true;
   publish();  // before the first view: another thread may store at once
   PERDURE_TRY(agree(pool_.group(), start_objects()));
-  return version.value();
+  return version;
 }
 
 void ObjectSet::publish() {

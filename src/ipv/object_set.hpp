@@ -19,7 +19,7 @@
 #include "ipv/flush_thread.hpp"
 #include "ipv/ipv_options.hpp"
 #include "ipv/object.hpp"
-#include "object/pool.hpp"
+#include "pool/pool.hpp"
 
 namespace perdure {
 

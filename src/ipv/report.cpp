@@ -21,7 +21,7 @@ Json object_report(const InPlaceObject& object) {
   const perdure_ipv_object_status status = object.status();
   Json json{{"name", object.name()},
             {"bytes", object.bytes()},
-            {"asked", tier_name(object.wish())},
+            {"asked", tier_name(object.asked())},
             {"tier", tier_name(object.tier())},
             {"versions", status.versions},
             {"rows", status.rows},

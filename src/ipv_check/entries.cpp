@@ -251,16 +251,15 @@ PERDURE_API int perdure_ipv_status(const char* name, perdure_ipv_object_status* 
     perdure_ipv_object_status told = {};
     told.tier = PERDURE_IPV_VERSION;
     if (self.checker) {
-      auto found = self.checker->find(name == nullptr ? "" : name);
-      if (!found.ok()) return found.status();
-      const CheckShadow::Counts& counts = found.value()->counts();
+      PERDURE_TRY_ASSIGN(auto found, self.checker->find(name == nullptr ? "" : name));
+      const CheckShadow::Counts& counts = found->counts();
       told.versions = counts.versions;
       told.rows = counts.rows;
       told.fresh_row_bytes = counts.fresh_row_bytes;
       told.copied_bytes = counts.copied_bytes;
       told.swaps = counts.swaps;
       told.guard_faults = counts.unannounced;
-      told.dram_bytes = 2 * found.value()->bytes();
+      told.dram_bytes = 2 * found->bytes();
     }
     *status = told;
     return Status::success();

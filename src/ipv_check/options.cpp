@@ -37,9 +37,7 @@ Status take(const std::string& key, const std::string& value, Options& options) 
   if (key == "report") return set_text(key, value, options.report);
   if (key == "show") return set_unsigned(key, value, show_most, options.show);
   if (key == "min") {
-    auto bytes = parse_bytes(key, value, 1, heap_bytes_most);
-    if (!bytes.ok()) return bytes.status();
-    options.heap_bytes_min = bytes.value();
+    PERDURE_TRY_ASSIGN(options.heap_bytes_min, parse_bytes(key, value, 1, heap_bytes_most));
     return Status::success();
   }
   return {Code::invalid_argument,
@@ -50,17 +48,15 @@ Status take(const std::string& key, const std::string& value, Options& options) 
 
 Result<Options> parse_options(const std::string& text) {
   Options options;
-  auto pairs = split(text, "PERDURE_IPV_CHECK");
-  if (!pairs.ok()) return pairs.status();
-  for (const auto& [key, value] : pairs.value()) PERDURE_TRY(take(key, value, options));
+  PERDURE_TRY_ASSIGN(auto pairs, split(text, "PERDURE_IPV_CHECK"));
+  for (const auto& [key, value] : pairs) PERDURE_TRY(take(key, value, options));
   return options;
 }
 
 Result<unsigned> parse_every(const std::string& text) {
-  auto pairs = split(text, "PERDURE_IPV");
-  if (!pairs.ok()) return pairs.status();
+  PERDURE_TRY_ASSIGN(auto pairs, split(text, "PERDURE_IPV"));
   unsigned every = 0;
-  for (const auto& [key, value] : pairs.value()) {
+  for (const auto& [key, value] : pairs) {
     if (key == "every") PERDURE_TRY(set_unsigned(key, value, every_most, every));
   }
   return every;

@@ -34,7 +34,7 @@ constinit thread_local bool within = false;
 namespace {
 
 constexpr const char* variable = "PERDURE_IPV_CHECK";
-constexpr int wrong_wish_exit_code = 2;
+constexpr int wrong_setting_exit_code = 2;
 constexpr int spins = 64;
 
 constinit Site no_site{"", "", 0, 0, 0, 0, {}};
@@ -113,7 +113,7 @@ void tell(const std::string& sentence) {
 
 [[noreturn]] void refuse(const Status& status) {
   say(status.message());
-  end_process(wrong_wish_exit_code);
+  end_process(wrong_setting_exit_code);
 }
 
 [[gnu::constructor(101)]] void start_process() {

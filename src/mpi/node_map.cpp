@@ -63,9 +63,9 @@ Result<NodeMap> map_nodes(MPI_Comm comm) {
   NodeMap map;
   auto pretended = pretended_node(map.pretended);
   // A wrong text is told after the collective calls, which all ranks make.
-  auto leader = find_leader(comm, pretended.ok() ? pretended.value() : 0, map.one_machine);
-  if (!leader.ok()) return leader.status();
-  const int own = leader.value();
+  PERDURE_TRY_ASSIGN(auto leader,
+                     find_leader(comm, pretended.ok() ? pretended.value() : 0, map.one_machine));
+  const int own = leader;
   std::vector<char> gathered;
   PERDURE_TRY(gather_all(comm, &own, sizeof own, gathered));
   if (!pretended.ok()) return pretended.status();

@@ -14,10 +14,9 @@ constexpr std::uint64_t block_bytes_least = 4096;
 constexpr std::uint64_t block_bytes_most = std::uint64_t{1} << 30;
 
 Status set_block(const std::string& key, const std::string& value, std::uint64_t& place) {
-  auto bytes = parse_bytes(key, value, block_bytes_least, block_bytes_most);
-  if (!bytes.ok()) return bytes.status();
-  if (!std::has_single_bit(bytes.value())) return wrong_value(key, value, "a power of two");
-  place = bytes.value();
+  PERDURE_TRY_ASSIGN(auto bytes, parse_bytes(key, value, block_bytes_least, block_bytes_most));
+  if (!std::has_single_bit(bytes)) return wrong_value(key, value, "a power of two");
+  place = bytes;
   return Status::success();
 }
 
@@ -29,9 +28,9 @@ Status set_acknowledge(const std::string& key, const std::string& value, Acknowl
                                  place);
 }
 
-Status set_sync(const std::string& key, const std::string& value, SyncWish& place) {
-  return set_choice<SyncWish>(key, value, "file or nvm",
-                              {{"file", SyncWish::file}, {"nvm", SyncWish::nvm}}, place);
+Status set_sync(const std::string& key, const std::string& value, SyncTarget& place) {
+  return set_choice<SyncTarget>(key, value, "file or nvm",
+                                {{"file", SyncTarget::file}, {"nvm", SyncTarget::nvm}}, place);
 }
 
 // One option, `key` as the user wrote it and `word` without what all have in common.
@@ -41,7 +40,7 @@ Status apply(const std::string& key, std::string_view word, const std::string& v
     return set_choice<bool>(key, value, "on or off", {{"on", true}, {"off", false}},
                             options.cached);
   }
-  if (word == "pool") return set_text(key, value, options.pool);
+  if (word == "directory") return set_text(key, value, options.directory);
   if (word == "layout") {
     return set_choice<LayoutKind>(key, value, "cyclic or parts",
                                   {{"cyclic", LayoutKind::cyclic}, {"parts", LayoutKind::parts}},
@@ -49,17 +48,17 @@ Status apply(const std::string& key, std::string_view word, const std::string& v
   }
   if (word == "block") return set_block(key, value, options.block_bytes);
   if (word == "fetch") {
-    return set_choice<FetchWish>(key, value, "lazy or open",
-                                 {{"lazy", FetchWish::lazy}, {"open", FetchWish::open}},
+    return set_choice<FetchTime>(key, value, "lazy or open",
+                                 {{"lazy", FetchTime::lazy}, {"open", FetchTime::open}},
                                  options.fetch);
   }
-  if (word == "group") return set_text(key, value, options.group);
+  if (word == "pool") return set_text(key, value, options.pool);
   if (word == "ack") return set_acknowledge(key, value, options.acknowledge);
   if (word == "sync") return set_sync(key, value, options.sync);
   return {Code::invalid_argument,
           "unknown key '" + key +
               "'; docs/cache.md lists them: perdure_cache, and perdure_cache_ "
-              "with pool, layout, block, fetch, ack, sync, group"};
+              "with directory, layout, block, fetch, ack, sync, pool"};
 }
 
 // "perdure_cache_ack" is "ack", "perdure_cache" is "".
@@ -84,7 +83,7 @@ std::vector<std::string> split_patterns(const std::string& text) {
 Result<CacheEnvironment> parse_cache_environment(const std::string& text) {
   CacheEnvironment environment;
   environment.options.cached = true;
-  auto items = split_key_values(text, "PERDURE_CACHE", "files=/scratch/*.dat;pool=/mnt/pmem");
+  auto items = split_key_values(text, "PERDURE_CACHE", "files=/scratch/*.dat;directory=/mnt/pmem");
   if (!items.ok()) return items.status();
   bool named = false;
   for (const auto& [word, value] : items.value()) {
@@ -119,9 +118,9 @@ Result<CacheOptions> choose_cache_options(const KeyValues& hints,
     PERDURE_TRY(apply(key, word_of(key), value, options));
     options.given[key] = value;
   }
-  if (!options.group.empty() && !options.cached) {
+  if (!options.pool.empty() && !options.cached) {
     return Status(Code::invalid_argument,
-                  "perdure_cache_group='" + options.group + "' of " + path +
+                  "perdure_cache_pool='" + options.pool + "' of " + path +
                       ", which is not cached, so it can't be committed with a pool; give "
                       "perdure_cache=on too");
   }

@@ -17,27 +17,27 @@
 
 namespace perdure {
 
-enum class FetchWish : std::uint8_t { lazy, open };
+enum class FetchTime : std::uint8_t { lazy, open };
 
 // What MPI_File_sync waits for.
-enum class SyncWish : std::uint8_t {
+enum class SyncTarget : std::uint8_t {
   file,  // the cached file has the bytes, durably
   nvm,   // the nodes' parts have them, durably as far as the device does
 };
 
 struct CacheOptions {
   bool cached = false;
-  std::string pool;  // directory of the parts; "%n" is the node's number
+  std::string directory;  // of the parts; "%n" is the node's number
   LayoutKind layout = LayoutKind::cyclic;
   std::uint64_t block_bytes = std::uint64_t{1} << 20;
-  FetchWish fetch = FetchWish::lazy;
+  FetchTime fetch = FetchTime::lazy;
   Acknowledge acknowledge = Acknowledge::sync;
-  SyncWish sync = SyncWish::file;
-  std::string group;  // the directory of the pool with which the file is committed; empty: none
-  KeyValues given;    // for MPI_File_get_info
+  SyncTarget sync = SyncTarget::file;
+  std::string pool;  // the directory of the pool with which the file is committed; empty: none
+  KeyValues given;   // for MPI_File_get_info
 };
 
-// PERDURE_CACHE: "files=/scratch/*.dat:*.h5;pool=/mnt/pmem;ack=async". Without `files` all files.
+// PERDURE_CACHE: "files=/scratch/*.dat:*.h5;directory=/mnt/pmem". Without `files` all files.
 struct CacheEnvironment {
   std::vector<std::string> patterns;
   CacheOptions options;

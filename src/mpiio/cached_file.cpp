@@ -46,7 +46,7 @@ std::shared_ptr<CachedFile> find_known(const FileKey& key) {
 }
 
 std::string directory_for(const CacheOptions& options, const NodeMap& map) {
-  std::string directory = options.pool.empty() ? default_part_directory() : options.pool;
+  std::string directory = options.directory.empty() ? default_part_directory() : options.directory;
   const std::size_t place = directory.find("%n");
   if (place != std::string::npos) directory.replace(place, 2, std::to_string(map.node));
   if (!map.pretended.empty()) directory += "/node-" + map.pretended;
@@ -54,25 +54,25 @@ std::string directory_for(const CacheOptions& options, const NodeMap& map) {
 }
 
 // What the pool has recovered to, or committed since.
-std::optional<GroupVersion> version_of(const Pool* pool) {
+std::optional<PoolVersion> version_of(const Pool* pool) {
   if (pool == nullptr) return std::nullopt;
-  GroupVersion of;
+  PoolVersion of;
   std::copy_n(pool->job_id().words, 2, of.job);
   of.version = pool->status().version;
   return of;
 }
 
-// The pool that perdure_cache_group names, which this process has open.
+// The pool that perdure_cache_pool names, which this process has open.
 Result<Pool*> find_pool(const CacheOptions& options) {
-  if (options.group.empty()) return static_cast<Pool*>(nullptr);
-  Pool* pool = Pool::find(options.group);
+  if (options.pool.empty()) return static_cast<Pool*>(nullptr);
+  Pool* pool = Pool::find(options.pool);
   if (pool == nullptr) {
-    return Status(Code::not_found, "perdure_cache_group='" + options.group +
+    return Status(Code::not_found, "perdure_cache_pool='" + options.pool +
                                        "': this process has no such pool open; open the pool, or "
                                        "make its first window, before the file");
   }
   if (!pool->restarted()) {
-    return Status(Code::wrong_state, "perdure_cache_group='" + options.group +
+    return Status(Code::wrong_state, "perdure_cache_pool='" + options.pool +
                                          "': the pool has not restarted; call perdure_restart() "
                                          "before the file is opened");
   }
@@ -148,9 +148,7 @@ Result<std::shared_ptr<CachedFile>> CachedFile::open(MpiGroup& group, const std:
     file = known;
   } else {
     if (seen[0] == 0) PERDURE_TRY(bury(group, path));
-    auto made = make(group, backing.take(), known, options);
-    if (!made.ok()) return made.status();
-    file = made.value();
+    PERDURE_TRY_ASSIGN(file, make(group, backing.take(), known, options));
   }
   OpenFiles& files = open_files();
   const std::lock_guard<std::mutex> lock(files.mutex);
@@ -185,21 +183,21 @@ Status CachedFile::join_parts(MpiGroup& group, const NodeMap& map, const Foundin
                               const std::string& directory, const Pool* pool) {
   Status status;
   if (map.leads() && part_.part == nullptr) {
-    PartWish wish;
-    wish.directory = directory;
-    wish.identity.path = backing_.path();
-    wish.identity.file_device = backing_.device();
-    wish.identity.file_inode = backing_.inode();
-    wish.identity.node = map.node;
-    wish.identity.layout = layout_;
-    std::copy_n(founding.instance, 2, wish.identity.instance);
-    wish.file_bytes = founding.file_bytes;
-    wish.restored = version_of(pool);
+    PartRequest request;
+    request.directory = directory;
+    request.identity.path = backing_.path();
+    request.identity.file_device = backing_.device();
+    request.identity.file_inode = backing_.inode();
+    request.identity.node = map.node;
+    request.identity.layout = layout_;
+    std::copy_n(founding.instance, 2, request.identity.instance);
+    request.file_bytes = founding.file_bytes;
+    request.restored = version_of(pool);
     if (pool != nullptr) {
-      std::copy_n(pool->job_id().words, 2, wish.identity.group_job);
-      wish.identity.group = pool->directory();
+      std::copy_n(pool->job_id().words, 2, request.identity.pool_job);
+      request.identity.pool = pool->directory();
     }
-    auto made = make_part(wish, backing_);
+    auto made = make_part(request, backing_);
     status = made.status();
     if (made.ok()) part_ = made.take();
   }
@@ -259,12 +257,11 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   const std::string directory = directory_for(options, map.value());
   auto pool = find_pool(options);
   PERDURE_TRY(agree(group, pool.status()));
-  auto founding = found(group, map.value(), backing, directory, pool.value());
-  if (!founding.ok()) return founding.status();
+  PERDURE_TRY_ASSIGN(auto founding, found(group, map.value(), backing, directory, pool.value()));
   std::shared_ptr<CachedFile> file = known;
   if (file == nullptr) file.reset(new CachedFile(std::move(backing)));
-  const Layout layout = make_layout(options.layout, map.value().nodes, options.block_bytes,
-                                    founding.value().file_bytes);
+  const Layout layout =
+      make_layout(options.layout, map.value().nodes, options.block_bytes, founding.file_bytes);
   Status fits;
   if (known && (known->layout_.nodes != 1 || layout.nodes != 1)) {
     fits = {Code::busy, known->path() +
@@ -273,8 +270,7 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   }
   PERDURE_TRY(agree(group, fits));
   if (known == nullptr) file->layout_ = layout;
-  const Status joined =
-      file->join_parts(group, map.value(), founding.value(), directory, pool.value());
+  const Status joined = file->join_parts(group, map.value(), founding, directory, pool.value());
   if (!joined.ok()) {
     if (known == nullptr) (void)file->tear_down(false);  // the first failure is the one to tell
     return joined;
@@ -286,13 +282,13 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   file->local_ranks_ = map.value().local_ranks;
   file->part().set_backing(&file->backing_);
   file->ranks_ = group.ranks();
-  file->lock_owner_ = founding.value().lock_owners + group.rank();
+  file->lock_owner_ = founding.lock_owners + group.rank();
   file->remotes_.resize(file->layout_.nodes);
   file->connected_ = std::vector<std::atomic<PartClient*>>(file->layout_.nodes);
   Status ready;
-  if (file->layout_.nodes > 1) ready = file->start_service(group, map.value(), founding.value());
+  if (file->layout_.nodes > 1) ready = file->start_service(group, map.value(), founding);
   if (ready.ok()) ready = file->join_pool(group, pool.value());
-  if (ready.ok() && options.fetch == FetchWish::open) ready = file->prefetch(group, map.value());
+  if (ready.ok() && options.fetch == FetchTime::open) ready = file->prefetch(group, map.value());
   if (ready.ok()) return file;
   (void)file->tear_down(false);
   return ready;
@@ -321,7 +317,7 @@ Status CachedFile::join_pool(MpiGroup& group, Pool* pool) {
 // What this rank wrote, and others of the nodes it wrote to, is durable there.
 Status CachedFile::prepare(std::uint64_t version) {
   PERDURE_TRY(epoch_failure_);
-  PERDURE_TRY(sync(SyncWish::nvm));
+  PERDURE_TRY(sync(SyncTarget::nvm));
   return part().set_prepared(version);
 }
 
@@ -343,9 +339,8 @@ Status CachedFile::tear_down(bool keep) {
 
 Status CachedFile::write_back_own(bool sync) {
   const std::uint64_t blocks = part_blocks_for(layout_, node_, part().size_bytes());
-  auto tally = part().write_back(blocks * local_rank_ / local_ranks_, sync);
-  if (!tally.ok()) return tally.status();
-  tally_.written_back_bytes += tally.value().bytes;
+  PERDURE_TRY_ASSIGN(auto tally, part().write_back(blocks * local_rank_ / local_ranks_, sync));
+  tally_.written_back_bytes += tally.bytes;
   return Status::success();
 }
 
@@ -356,7 +351,7 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
   // Ranks that are not in the group do not write back now what this one sent to their nodes.
   const bool whole = file->nodes() == 1 || group.ranks() == file->ranks_;
   if (status.ok() && !discard) {
-    status = whole ? file->write_back_own(true) : file->sync(SyncWish::file);
+    status = whole ? file->write_back_own(true) : file->sync(SyncTarget::file);
   }
   file->tally_.filled_bytes = file->part().filled_bytes();
   OpenFiles& files = open_files();
@@ -397,10 +392,9 @@ Result<PartClient*> CachedFile::remote(std::uint32_t node) {
   if (known != nullptr) return known;
   const std::lock_guard<std::mutex> lock(remotes_mutex_);
   if (remotes_[node] == nullptr) {
-    auto client = PartClient::connect(servers_[node], token_);
-    if (!client.ok()) return client.status();
-    if (part().in_group()) PERDURE_TRY(client.value()->set_epoch(epoch_));
-    remotes_[node] = client.take();
+    PERDURE_TRY_ASSIGN(auto client, PartClient::connect(servers_[node], token_));
+    if (part().with_pool()) PERDURE_TRY(client->set_epoch(epoch_));
+    remotes_[node] = std::move(client);
     connected_[node].store(remotes_[node].get(), std::memory_order_release);
   }
   return remotes_[node].get();
@@ -415,9 +409,8 @@ Status CachedFile::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
     if (own(node)) {
       PERDURE_TRY(part().read(offset, place, run));
     } else {
-      auto client = remote(node);
-      if (!client.ok()) return client.status();
-      PERDURE_TRY(client.value()->read(offset, place, run));
+      PERDURE_TRY_ASSIGN(auto client, remote(node));
+      PERDURE_TRY(client->read(offset, place, run));
       tally_.remote_bytes.fetch_add(run, std::memory_order_relaxed);
     }
     place += run;
@@ -439,9 +432,8 @@ Status CachedFile::write(std::uint64_t offset, const void* from, std::uint64_t b
     if (own(node)) {
       PERDURE_TRY(part().write(offset, place, run, when));
     } else {
-      auto client = remote(node);
-      if (!client.ok()) return client.status();
-      PERDURE_TRY(client.value()->write(offset, place, run, when));
+      PERDURE_TRY_ASSIGN(auto client, remote(node));
+      PERDURE_TRY(client->write(offset, place, run, when));
       tally_.remote_bytes.fetch_add(run, std::memory_order_relaxed);
     }
     place += run;
@@ -459,11 +451,8 @@ Result<std::uint64_t> CachedFile::size_bytes(std::uint64_t enough) {
   if (own(0)) {
     size = part().size_bytes();
   } else {
-    auto client = remote(0);
-    if (!client.ok()) return client.status();
-    auto asked = client.value()->size();
-    if (!asked.ok()) return asked.status();
-    size = asked.value();
+    PERDURE_TRY_ASSIGN(auto client, remote(0));
+    PERDURE_TRY_ASSIGN(size, client->size());
   }
   known_size_.store(size, std::memory_order_relaxed);
   return size;
@@ -474,9 +463,8 @@ Status CachedFile::grow_size(std::uint64_t bytes) {
   if (own(0)) {
     part().grow_size(bytes);
   } else {
-    auto client = remote(0);
-    if (!client.ok()) return client.status();
-    PERDURE_TRY(client.value()->grow_size(bytes));
+    PERDURE_TRY_ASSIGN(auto client, remote(0));
+    PERDURE_TRY(client->grow_size(bytes));
   }
   std::uint64_t known = known_size_.load(std::memory_order_relaxed);
   while (known < bytes && !known_size_.compare_exchange_weak(known, bytes)) {
@@ -525,18 +513,18 @@ Status CachedFile::drain() {
   return status;
 }
 
-Status CachedFile::sync(SyncWish wish) {
+Status CachedFile::sync(SyncTarget request) {
   known_size_.store(0, std::memory_order_relaxed);
   Status status = drain();
   if (status.ok()) {
-    status = wish == SyncWish::file ? write_back_own(true) : part().persist();
+    status = request == SyncTarget::file ? write_back_own(true) : part().persist();
   }
   // What was written is in the file by now; what is written next could not be recovered.
   if (status.ok()) status = part().device().check();
   for (std::atomic<PartClient*>& client : connected_) {
     PartClient* at = client.load(std::memory_order_acquire);
     if (at == nullptr || !status.ok()) continue;
-    status = wish == SyncWish::file ? at->write_back(0, true).status() : at->persist();
+    status = request == SyncTarget::file ? at->write_back(0, true).status() : at->persist();
   }
   return status;
 }
@@ -546,11 +534,8 @@ Result<int> CachedFile::take_pointer() {
   if (own(0)) {
     slot = part().take_pointer();
   } else {
-    auto client = remote(0);
-    if (!client.ok()) return client.status();
-    auto taken = client.value()->take_pointer();
-    if (!taken.ok()) return taken.status();
-    slot = taken.value();
+    PERDURE_TRY_ASSIGN(auto client, remote(0));
+    PERDURE_TRY_ASSIGN(slot, client->take_pointer());
   }
   if (slot >= 0) return slot;
   return Status(Code::no_space, path() + " is open " + std::to_string(shared_pointers_max) +
@@ -568,9 +553,8 @@ Status CachedFile::give_pointer(int slot) {
 
 Result<std::uint64_t> CachedFile::add_to_pointer(int slot, std::int64_t bytes) {
   if (own(0)) return part().pointer(slot).fetch_add(static_cast<std::uint64_t>(bytes));
-  auto client = remote(0);
-  if (!client.ok()) return client.status();
-  return client.value()->add_to_pointer(slot, bytes);
+  PERDURE_TRY_ASSIGN(auto client, remote(0));
+  return client->add_to_pointer(slot, bytes);
 }
 
 Status CachedFile::store_pointer(int slot, std::uint64_t bytes) {
@@ -584,9 +568,8 @@ Status CachedFile::store_pointer(int slot, std::uint64_t bytes) {
 
 Result<std::uint64_t> CachedFile::load_pointer(int slot) {
   if (own(0)) return part().pointer(slot).load();
-  auto client = remote(0);
-  if (!client.ok()) return client.status();
-  return client.value()->load_pointer(slot);
+  PERDURE_TRY_ASSIGN(auto client, remote(0));
+  return client->load_pointer(slot);
 }
 
 // Between the threads of a process first, then between processes. Whoever waits gives way.

@@ -23,8 +23,8 @@
 #include "mpi/mpi_group.hpp"
 #include "mpi/node_map.hpp"
 #include "mpiio/cache_options.hpp"
-#include "object/companion.hpp"
-#include "object/pool.hpp"
+#include "pool/companion.hpp"
+#include "pool/pool.hpp"
 
 namespace perdure {
 
@@ -67,7 +67,7 @@ class CachedFile final : public Companion {
   // Collective: room for so many bytes of the file itself, which has at least as many then.
   Status preallocate(MpiGroup& group, std::uint64_t bytes);
   // Of this rank alone: what it wrote, and what others of the nodes it wrote to did.
-  Status sync(SyncWish wish);
+  Status sync(SyncTarget request);
 
   // Companion, of a file that is committed with a pool.
   std::string name() const override { return "file " + path(); }

@@ -52,9 +52,8 @@ Result<std::int64_t> access_individual(OpenFile& open, const Access& access, con
 }
 
 Result<std::int64_t> access_shared(OpenFile& open, Direction direction, const Items& items) {
-  auto at = open.file->add_to_pointer(open.shared_pointer, items.bytes());
-  if (!at.ok()) return at.status();
-  return transfer(open, direction, items, static_cast<std::int64_t>(at.value()));
+  PERDURE_TRY_ASSIGN(auto at, open.file->add_to_pointer(open.shared_pointer, items.bytes()));
+  return transfer(open, direction, items, static_cast<std::int64_t>(at));
 }
 
 // Collective: the ranks' pieces stand in order of ranks.

@@ -126,10 +126,9 @@ Result<const DatatypeMap*> find_or_make(MPI_Datatype type) {
   int is_kept = 0;
   PMPI_Type_get_attr(type, keyval(), &kept, &is_kept);
   if (is_kept != 0) return static_cast<const DatatypeMap*>(kept);
-  auto flattened = flatten(type, map_of);
-  if (!flattened.ok()) return flattened.status();
-  const bool predefined = flattened.value().predefined;
-  auto map = std::make_unique<const DatatypeMap>(std::move(flattened.value().map));
+  PERDURE_TRY_ASSIGN(auto flattened, flatten(type, map_of));
+  const bool predefined = flattened.predefined;
+  auto map = std::make_unique<const DatatypeMap>(std::move(flattened.map));
   if (predefined && add_predefined(number, map.get())) return map.release();
   if (PMPI_Type_set_attr(type, keyval(), const_cast<DatatypeMap*>(map.get())) != MPI_SUCCESS) {
     return Status(Code::wrong_state, "the MPI library keeps no attribute with a datatype");

@@ -19,9 +19,8 @@ int finish(OpenFile& open, const Status& status) {
 
 // MPI_SEEK_END means the first etype at or past the end of the file.
 Result<std::int64_t> end_position(OpenFile& open) {
-  auto size = open.file->size_bytes(0);
-  if (!size.ok()) return size.status();
-  const std::int64_t bytes = open.view.data_bytes_before(static_cast<std::int64_t>(size.value()));
+  PERDURE_TRY_ASSIGN(auto size, open.file->size_bytes(0));
+  const std::int64_t bytes = open.view.data_bytes_before(static_cast<std::int64_t>(size));
   const std::int64_t etype = std::max<std::int64_t>(open.view.etype_bytes, 1);
   return (bytes + etype - 1) / etype * etype;
 }
@@ -31,9 +30,7 @@ Result<std::int64_t> sought(OpenFile& open, MPI_Offset offset, int whence, std::
   std::int64_t from = 0;
   if (whence == MPI_SEEK_CUR) from = current;
   if (whence == MPI_SEEK_END) {
-    auto end = end_position(open);
-    if (!end.ok()) return end.status();
-    from = end.value();
+    PERDURE_TRY_ASSIGN(from, end_position(open));
   }
   return from + offset * open.view.etype_bytes;
 }

@@ -272,9 +272,8 @@ Result<Flattened> flatten(MPI_Datatype type, const MapOf& map_of) {
   } else {
     Maps items;
     for (MPI_Datatype child : contents.types) {
-      const auto item = map_of(child);
-      if (!item.ok()) return item.status();
-      items.push_back(item.value());
+      PERDURE_TRY_ASSIGN(const auto item, map_of(child));
+      items.push_back(item);
     }
     if (!add_constructed(runs, contents, items)) {
       return Status(Code::unsupported, "an MPI datatype was made by the unknown combiner " +

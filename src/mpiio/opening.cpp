@@ -52,15 +52,13 @@ std::optional<std::string> absolute_path(const char* name) {
 Result<std::optional<CacheEnvironment>> read_environment() {
   const char* text = std::getenv("PERDURE_CACHE");
   if (text == nullptr || *text == '\0') return std::optional<CacheEnvironment>();
-  auto parsed = parse_cache_environment(text);
-  if (!parsed.ok()) return parsed.status();
-  return std::optional<CacheEnvironment>(parsed.take());
+  PERDURE_TRY_ASSIGN(auto parsed, parse_cache_environment(text));
+  return std::optional<CacheEnvironment>(std::move(parsed));
 }
 
 Result<CacheOptions> read_options(const std::string& path, MPI_Info info) {
-  auto environment = read_environment();
-  if (!environment.ok()) return environment.status();
-  return choose_cache_options(read_info(info), environment.value(), path);
+  PERDURE_TRY_ASSIGN(auto environment, read_environment());
+  return choose_cache_options(read_info(info), environment, path);
 }
 
 // How the file is reached for fetching and writing back; nothing if it can't be.
@@ -77,7 +75,7 @@ std::optional<BackingFile::Access> backing_access(const std::string& path, int a
 }
 
 // What a rank wants of a file, and what it can.
-struct Wish {
+struct OpenRequest {
   Status status;
   bool wanted = false;
   bool possible = false;
@@ -87,38 +85,40 @@ struct Wish {
   BackingFile::Access access = BackingFile::Access::read;
 };
 
-Wish make_wish(const char* name, int amode, MPI_Info info) {
-  Wish wish;
+OpenRequest make_request(const char* name, int amode, MPI_Info info) {
+  OpenRequest request;
   const auto path = absolute_path(name);
   auto options = read_options(path.value_or(name), info);
-  wish.status = options.status();
-  if (!options.ok()) return wish;
-  wish.options = options.take();
-  wish.wanted = wish.options.cached;
-  if (!path) return wish;
-  wish.path = *path;
-  wish.known = CachedFile::is_known(*path);
-  if (!wish.options.group.empty() &&
+  request.status = options.status();
+  if (!options.ok()) return request;
+  request.options = options.take();
+  request.wanted = request.options.cached;
+  if (!path) return request;
+  request.path = *path;
+  request.known = CachedFile::is_known(*path);
+  if (!request.options.pool.empty() &&
       ((amode & MPI_MODE_SEQUENTIAL) != 0 || !backing_access(*path, amode))) {
-    wish.status = {Code::unsupported, *path +
-                                          " can't be cached in this mode of access, and so not be "
-                                          "committed with a pool; open it for reading and writing, "
-                                          "or without perdure_cache_group"};
-    return wish;
+    request.status = {Code::unsupported,
+                      *path +
+                          " can't be cached in this mode of access, and so not be "
+                          "committed with a pool; open it for reading and writing, "
+                          "or without perdure_cache_pool"};
+    return request;
   }
-  if ((!wish.wanted && !wish.known) || (amode & MPI_MODE_SEQUENTIAL) != 0) return wish;
+  if ((!request.wanted && !request.known) || (amode & MPI_MODE_SEQUENTIAL) != 0) return request;
   const auto access = backing_access(*path, amode);
-  wish.possible = access.has_value();
-  if (access) wish.access = *access;
-  return wish;
+  request.possible = access.has_value();
+  if (access) request.access = *access;
+  return request;
 }
 
 // Of the options that must be the same on all ranks.
-std::uint64_t digest(const Wish& wish) {
-  const CacheOptions& options = wish.options;
-  const std::string text = options.pool + ";" + std::to_string(static_cast<int>(options.layout)) +
-                           ";" + std::to_string(options.block_bytes) + ";" +
-                           std::to_string(static_cast<int>(options.fetch)) + ";" + options.group;
+std::uint64_t digest(const OpenRequest& request) {
+  const CacheOptions& options = request.options;
+  const std::string text = options.directory + ";" +
+                           std::to_string(static_cast<int>(options.layout)) + ";" +
+                           std::to_string(options.block_bytes) + ";" +
+                           std::to_string(static_cast<int>(options.fetch)) + ";" + options.pool;
   return crc64(text.data(), text.size());
 }
 
@@ -127,36 +127,38 @@ enum class Verdict { pass, cache, refuse };
 // Collective over the program's communicator, once for every file that is opened. A file is cached
 // if all ranks want it and can, or if it is cached already by one of them: two ways to one file
 // would not see each other's bytes.
-Verdict judge(const Wish& wish, bool failed, MPI_Comm comm, Status& refusal) {
-  const std::uint64_t own = digest(wish);
-  std::array<std::uint64_t, 8> seen = {
-      failed, wish.wanted, !wish.wanted, wish.known, !wish.possible, own, ~own, !wish.status.ok()};
+Verdict judge(const OpenRequest& request, bool failed, MPI_Comm comm, Status& refusal) {
+  const std::uint64_t own = digest(request);
+  std::array<std::uint64_t, 8> seen = {failed,        request.wanted,      !request.wanted,
+                                       request.known, !request.possible,   own,
+                                       ~own,          !request.status.ok()};
   const int error = max_over_ranks(comm, seen);
   if (error != MPI_SUCCESS || seen[0] != 0) return Verdict::pass;
   if (seen[7] != 0) {
-    refusal = !wish.status.ok() ? wish.status
-                                : Status(Code::peer_failed, "the hints of another rank are wrong");
+    refusal = !request.status.ok()
+                  ? request.status
+                  : Status(Code::peer_failed, "the hints of another rank are wrong");
     return Verdict::refuse;
   }
   const bool known = seen[3] != 0;
   if (seen[1] == 0 && !known) return Verdict::pass;
   if (seen[2] != 0 && !known) {
     refusal = {Code::invalid_argument,
-               wish.path +
+               request.path +
                    ": some ranks ask for the cache and others do not; give all of them the "
                    "same hints and the same PERDURE_CACHE"};
     return Verdict::refuse;
   }
   if (!known && (seen[5] != own || seen[6] != ~own)) {
     refusal = {Code::invalid_argument,
-               wish.path +
+               request.path +
                    ": the ranks give different perdure_cache hints; pool, layout, block, "
                    "fetch and group must be the same"};
     return Verdict::refuse;
   }
   if (seen[4] == 0) return Verdict::cache;
   if (!known) return Verdict::pass;
-  refusal = {Code::busy, wish.path +
+  refusal = {Code::busy, request.path +
                              " is cached by another handle, and can't be in this mode of "
                              "access; close that handle first"};
   return Verdict::refuse;
@@ -190,15 +192,16 @@ Status append(OpenFile& open) {
 }
 
 // Collective; everything but the table.
-Result<std::unique_ptr<OpenFile>> open_cached(std::unique_ptr<MpiGroup> group, const Wish& wish,
-                                              int amode, MPI_File handle) {
+Result<std::unique_ptr<OpenFile>> open_cached(std::unique_ptr<MpiGroup> group,
+                                              const OpenRequest& request, int amode,
+                                              MPI_File handle) {
   auto open = std::make_unique<OpenFile>();
-  auto file = CachedFile::open(*group, wish.path, wish.options, wish.access);
-  if (!file.ok()) return file.status();
-  open->file = file.take();
+  PERDURE_TRY_ASSIGN(auto file,
+                     CachedFile::open(*group, request.path, request.options, request.access));
+  open->file = std::move(file);
   open->group = std::move(group);
   open->handle = handle;
-  open->options = wish.options;
+  open->options = request.options;
   open->amode = amode;
   open->readable = (amode & (MPI_MODE_RDONLY | MPI_MODE_RDWR)) != 0;
   open->writable = (amode & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0;
@@ -240,15 +243,16 @@ int file_open(MPI_Comm comm, const char* name, int amode, MPI_Info info, MPI_Fil
   int kind = MPI_SUCCESS;
   PMPI_Error_class(error, &kind);
   if (kind == MPI_ERR_COMM || kind == MPI_ERR_ARG) return error;
-  const Wish wish = error == MPI_SUCCESS ? make_wish(name, amode, info) : Wish();
+  const OpenRequest request =
+      error == MPI_SUCCESS ? make_request(name, amode, info) : OpenRequest();
   Status refusal;
-  const Verdict verdict = judge(wish, error != MPI_SUCCESS, comm, refusal);
+  const Verdict verdict = judge(request, error != MPI_SUCCESS, comm, refusal);
   if (verdict == Verdict::pass) return error;
   if (verdict == Verdict::refuse) return fail_open(file, refusal);
   auto group = MpiGroup::create(comm);
   if (!group.ok()) return fail_open(file, group.status());
   at_finalize<CachedFile::close_forgotten>();
-  auto open = open_cached(group.take(), wish, amode, *file);
+  auto open = open_cached(group.take(), request, amode, *file);
   if (!open.ok()) return fail_open(file, open.status());
   const Status added = file_table.add(*file, open.value().get());
   if (!added.ok()) return fail_open(file, added);
@@ -282,7 +286,7 @@ int file_delete(const char* name, MPI_Info info) {
   if (error != MPI_SUCCESS || !path || CallerScope::from_library()) return error;
   auto options = read_options(*path, info);
   if (!options.ok() || !options.value().cached) return error;
-  const std::string& pool = options.value().pool;
+  const std::string& pool = options.value().directory;
   const std::string directory = pool.empty() ? default_part_directory() : pool;
   // If there is none, or it is in use by who has the file open, there is nothing to do.
   (void)discard_part(directory, part_file_path(directory, *path));

@@ -69,9 +69,8 @@ void count_access(CacheTally& tally, Direction direction, std::int64_t bytes) {
 Result<std::int64_t> readable_bytes(OpenFile& open, std::int64_t at, std::int64_t bytes) {
   if (bytes == 0) return bytes;
   const std::int64_t end = open.view.file_offset(at + bytes - 1) + 1;
-  auto size = open.file->size_bytes(static_cast<std::uint64_t>(end));
-  if (!size.ok()) return size.status();
-  const auto size_bytes = static_cast<std::int64_t>(size.value());
+  PERDURE_TRY_ASSIGN(auto size, open.file->size_bytes(static_cast<std::uint64_t>(end)));
+  const auto size_bytes = static_cast<std::int64_t>(size);
   if (end <= size_bytes) return bytes;
   const std::int64_t seen = open.view.contiguous
                                 ? std::max<std::int64_t>(0, size_bytes - open.view.displacement)
@@ -85,9 +84,7 @@ Result<std::int64_t> transfer(OpenFile& open, Direction direction, const Items& 
   if (!request.status().ok()) return request.status();
   std::int64_t bytes = items.bytes();
   if (direction == Direction::read) {
-    auto readable = readable_bytes(open, at, bytes);
-    if (!readable.ok()) return readable.status();
-    bytes = readable.value();
+    PERDURE_TRY_ASSIGN(bytes, readable_bytes(open, at, bytes));
   }
   count_access(open.file->tally(), direction, bytes);
   if (Status moved = move(open, direction, items, at, bytes); !moved.ok()) return moved;

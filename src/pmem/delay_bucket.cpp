@@ -147,17 +147,15 @@ Result<std::unique_ptr<DelayBucket>> DelayBucket::attach(const std::string& name
     own->sharers.store(1, std::memory_order_relaxed);
     return std::unique_ptr<DelayBucket>(new DelayBucket(name, own, FileHandle()));
   }
-  auto shared_memory = Directory::open(memory_directory);
-  if (!shared_memory.ok()) return shared_memory.status();
+  PERDURE_TRY_ASSIGN(auto shared_memory, Directory::open(memory_directory));
   if (name.front() != '/' || name.find('/', 1) != std::string::npos) {
     return Status(Code::invalid_argument, "delay bucket " + name +
                                               ": its name must look like "
                                               "/perdure-1");
   }
   for (;;) {
-    auto opened = shared_memory.value().open_or_create(name.substr(1));
-    if (!opened.ok()) return opened.status();
-    FileHandle object = opened.take();
+    PERDURE_TRY_ASSIGN(auto opened, shared_memory.open_or_create(name.substr(1)));
+    FileHandle object = std::move(opened);
     const Locked locked(object.fd());
     Result<void*> mapped = map_object(object.fd(), name, sizeof(Shared));
     if (!mapped.ok()) return mapped.status();

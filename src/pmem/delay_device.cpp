@@ -75,7 +75,7 @@ class DelayDevice final : public Device {
   DeviceFile file() const override { return wrapped_->file(); }
   DeviceDescription describe() const override {
     DeviceDescription description = wrapped_->describe();
-    const char* const modes[] = {" (virtual clock)", " (real delay)", " (draining)"};
+    const char* const modes[] = {" (virtual clock)", " (wait)", " (drain)"};
     description.name += " as " + part_name_ + modes[static_cast<std::size_t>(mode_)];
     return description;
   }
@@ -117,8 +117,8 @@ class DelayDevice final : public Device {
   Status fence() override {
     PERDURE_TRY(wrapped_->fence());
     owe(prices_.commit_ps + prices_.write_ps);
-    if (mode_ == DelayMode::real_delay) pay();
-    if (mode_ == DelayMode::draining) wait_until_drained();
+    if (mode_ == DelayMode::wait) pay();
+    if (mode_ == DelayMode::drain) wait_until_drained();
     return Status::success();
   }
 
@@ -145,10 +145,10 @@ class DelayDevice final : public Device {
       case DelayMode::virtual_clock:
         owe(prices_.transfer_ps(bytes, bucket_->sharers()));
         break;
-      case DelayMode::real_delay:
+      case DelayMode::wait:
         draw(prices_.transfer_ps(bytes, 1));
         break;
-      case DelayMode::draining:
+      case DelayMode::drain:
         queue(prices_.transfer_ps(bytes, 1));
         break;
     }
@@ -252,9 +252,8 @@ Result<std::unique_ptr<Device>> wrap_with_delay(std::unique_ptr<Device> wrapped,
 Result<std::unique_ptr<Device>> emulate_part(std::unique_ptr<Device> wrapped,
                                              const std::string& part, DelayMode mode,
                                              const std::string& bucket_name) {
-  auto row = find_device(part);
-  if (!row.ok()) return row.status();
-  return wrap_with_delay(std::move(wrapped), {mode, row.take(), bucket_name});
+  PERDURE_TRY_ASSIGN(auto row, find_device(part));
+  return wrap_with_delay(std::move(wrapped), {mode, std::move(row), bucket_name});
 }
 
 std::optional<DelayReport> delay_report(const Device& device) {

@@ -3,11 +3,11 @@
 //
 //   virtual clock  (default, deterministic) the time that the part would have added is counted in
 //                  counters().model_ns and nothing waits; callers add it to what they measured
-//   real delay     the same time is spent spinning, in debts of at least 1 us, paid at fences;
+//   wait           the same time is spent spinning, in debts of at least 1 us, paid at fences;
 //                  what was overpaid is reported
-//   draining       as real delay, but the part works off writes from the moment they are made,
+//   drain          as wait, but the part works off writes from the moment they are made,
 //                  while the program goes on: a fence waits for what is left of them. So does
-//                  memory of that bandwidth; real delay charges as if nothing overlapped
+//                  memory of that bandwidth; wait charges as if nothing overlapped
 //
 // The model:  copy or flush of n bytes   n * sharers / bandwidth
 //             fence                      commit latency, and one write latency: writes are
@@ -37,7 +37,7 @@
 
 namespace perdure {
 
-enum class DelayMode { virtual_clock, real_delay, draining };
+enum class DelayMode { virtual_clock, wait, drain };
 
 struct DelayOptions {
   DelayMode mode = DelayMode::virtual_clock;
@@ -53,7 +53,7 @@ Result<std::unique_ptr<Device>> emulate_part(std::unique_ptr<Device> wrapped,
                                              const std::string& part, DelayMode mode,
                                              const std::string& bucket_name);
 
-// What a run with real delays really did. A report with an overshoot of more than 2 % of what was
+// What a run that waits really did. A report with an overshoot of more than 2 % of what was
 // paid comes from a machine too busy for it. In virtual mode nothing is paid.
 struct DelayReport {
   std::uint64_t owed_ns = 0;       // by the model, since the device was opened

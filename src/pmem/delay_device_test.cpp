@@ -183,8 +183,7 @@ TEST(DelayDevice, has_a_report_only_when_it_delays) {
 }
 
 TEST(RealDelay, pays_what_it_owes_and_reports_the_overshoot) {
-  const auto device =
-      delayed({.mode = DelayMode::real_delay, .part = simple_part(), .bucket_name = ""});
+  const auto device = delayed({.mode = DelayMode::wait, .part = simple_part(), .bucket_name = ""});
   const std::vector<char> bytes(65536);
   const std::uint64_t begin = monotonic_ns();
   for (int i = 0; i < 10; ++i) {
@@ -201,7 +200,7 @@ TEST(RealDelay, pays_what_it_owes_and_reports_the_overshoot) {
 }
 
 TEST(RealDelay, keeps_debts_below_a_microsecond_until_they_add_up) {
-  const auto device = delayed({.mode = DelayMode::real_delay,
+  const auto device = delayed({.mode = DelayMode::wait,
                                .part = find_device("dram,commit_latency_ns=300").take(),
                                .bucket_name = ""});
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(device->fence().ok());
@@ -212,8 +211,7 @@ TEST(RealDelay, keeps_debts_below_a_microsecond_until_they_add_up) {
 
 TEST(RealDelay, makes_two_sharers_wait_for_each_other) {
   const std::string name = unique_name("draw");
-  const DelayOptions options{
-      .mode = DelayMode::real_delay, .part = simple_part(), .bucket_name = name};
+  const DelayOptions options{.mode = DelayMode::wait, .part = simple_part(), .bucket_name = name};
   const auto first = delayed(options);
   const auto second = delayed(options);
   const std::vector<char> bytes(4U << 20U);  // 2 ms of the part
@@ -227,8 +225,7 @@ TEST(RealDelay, makes_two_sharers_wait_for_each_other) {
 }
 
 TEST(Draining, works_writes_off_while_the_program_goes_on) {
-  const auto device =
-      delayed({.mode = DelayMode::draining, .part = simple_part(), .bucket_name = ""});
+  const auto device = delayed({.mode = DelayMode::drain, .part = simple_part(), .bucket_name = ""});
   const std::vector<char> bytes(4U << 20U);  // 2 ms of the part
   device->copy(0, bytes.data(), bytes.size());
   ::usleep(4000);
@@ -239,8 +236,7 @@ TEST(Draining, works_writes_off_while_the_program_goes_on) {
 }
 
 TEST(Draining, waits_for_what_is_left) {
-  const auto device =
-      delayed({.mode = DelayMode::draining, .part = simple_part(), .bucket_name = ""});
+  const auto device = delayed({.mode = DelayMode::drain, .part = simple_part(), .bucket_name = ""});
   const std::vector<char> bytes(4U << 20U);
   const std::uint64_t begin = monotonic_ns();
   for (int i = 0; i < 10; ++i) device->copy(0, bytes.data(), bytes.size());

@@ -4,7 +4,7 @@
 // Invariants
 //   - A region that check_region() accepts has a whole header: magic, format, checksum, and offsets
 //     that lie inside the device and do not overlap.
-//   - Which extents are in use is said by the versions that are kept (object/retained.hpp), so an
+//   - Which extents are in use is said by the versions that are kept (pool/retained.hpp), so an
 //     extent that none of them names is free.
 #pragma once
 

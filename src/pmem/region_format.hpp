@@ -2,7 +2,7 @@
 // against this header.
 //
 // Written once, when the region is made, and never again; everything that changes stands in the
-// slots (object/slot_format.hpp) and in the extents behind them.
+// slots (pool/slot_format.hpp) and in the extents behind them.
 #pragma once
 
 #include <bit>

@@ -36,13 +36,12 @@ Result<FileIdentity> identify_file(const std::string& path) {
 }
 
 Result<std::byte*> map_shared_view(const FilePages& pages, std::byte* address, bool populate) {
-  auto handle = open_shared_file(pages);
-  if (!handle.ok()) return handle.status();
+  PERDURE_TRY_ASSIGN(auto handle, open_shared_file(pages));
   int flags = pages.file.map_sync ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED;
   if (address != nullptr) flags |= MAP_FIXED;
   if (populate) flags |= MAP_POPULATE;
   const int protection = pages.writable ? PROT_READ | PROT_WRITE : PROT_READ;
-  void* mapped = ::mmap(address, pages.bytes, protection, flags, handle.value().fd(),
+  void* mapped = ::mmap(address, pages.bytes, protection, flags, handle.fd(),
                         static_cast<off_t>(pages.offset));
   if (mapped == MAP_FAILED) {
     return errno_status("map " + std::to_string(pages.bytes) + " bytes of " + pages.file.path,

@@ -13,7 +13,7 @@
 #include "mpi/mpi_library.hpp"
 #include "rma/window_calls.hpp"
 #include "rma/window_pool.hpp"
-#include "rma/wish.hpp"
+#include "rma/window_request.hpp"
 
 namespace perdure {
 namespace {
@@ -161,10 +161,8 @@ Status expose_half(Window& whole, std::uint32_t copy, const Memory& memory, MPI_
   ExposedPart part = part_of(*whole.array, memory);
   part.offset = whole.array->copy_offset(copy);
   part.copies = 1;
-  auto exposed = expose(whole.pool->group(), whole.pool->path(), whole.pool->pool().device().file(),
-                        part, info);
-  if (!exposed.ok()) return exposed.status();
-  half->exposure = exposed.take();
+  PERDURE_TRY_ASSIGN(half->exposure, expose(whole.pool->group(), whole.pool->path(),
+                                            whole.pool->pool().device().file(), part, info));
   half->handle = half->exposure.window;
   half->array = whole.array;
   half->whole = &whole;
@@ -177,10 +175,9 @@ Status expose_window(Window& window, const Memory& memory, MPI_Info info) {
   if (pool.device().file().path.empty()) {
     return {Code::unsupported, "the pool's device is no file that other ranks could map"};
   }
-  auto exposed = expose(window.pool->group(), window.pool->path(), pool.device().file(),
-                        part_of(*window.array, memory), info);
-  if (!exposed.ok()) return exposed.status();
-  window.exposure = exposed.take();
+  PERDURE_TRY_ASSIGN(window.exposure,
+                     expose(window.pool->group(), window.pool->path(), pool.device().file(),
+                            part_of(*window.array, memory), info));
   window.handle = window.exposure.window;
   const bool alone = window.pool->group().ranks() == 1;
   if (window.flavor == WindowFlavor::shared && !window.exposure.shared && !alone) {
@@ -229,16 +226,16 @@ int make_exposed(const WindowOptions& options, WindowFlavor flavor, WindowPool* 
 
 // What all four ways of making a window have in common. `make` as in make_plain().
 template <typename Make>
-int make_window(Wish& wish, WindowFlavor flavor, bool contiguous, MPI_Info info, MPI_Comm comm,
-                const Memory& memory, const Make& make, void* base, MPI_Win* win) {
-  Status local = wish.status;
-  if (local.ok()) local = fit_mode(wish.options, flavor, contiguous);
-  auto pool = WindowPool::join(local, wish.options, comm);
+int make_window(WindowRequest& request, WindowFlavor flavor, bool contiguous, MPI_Info info,
+                MPI_Comm comm, const Memory& memory, const Make& make, void* base, MPI_Win* win) {
+  Status local = request.status;
+  if (local.ok()) local = fit_mode(request.options, flavor, contiguous);
+  auto pool = WindowPool::join(local, request.options, comm);
   if (!pool.ok()) return raise_on_comm(comm, pool.status());
-  if (lives_in_pool(wish.options.mode)) {
-    return make_exposed(wish.options, flavor, pool.value(), comm, memory, info, base, win);
+  if (lives_in_pool(request.options.mode)) {
+    return make_exposed(request.options, flavor, pool.value(), comm, memory, info, base, win);
   }
-  return make_plain(wish.options, flavor, pool.value(), comm, memory, make, win);
+  return make_plain(request.options, flavor, pool.value(), comm, memory, make, win);
 }
 
 bool wants_contiguous(MPI_Info info) {
@@ -272,35 +269,35 @@ Status attach(Window& window, void* base, MPI_Aint size) {
 
 int win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm,
                MPI_Win* win) {
-  Wish wish = read_wish(info, comm, size, disp_unit);
-  if (!wish.persistent)
+  WindowRequest request = read_request(info, comm, size, disp_unit);
+  if (!request.persistent)
     return WindowCalls::Win_create::real(base, size, disp_unit, info, comm, win);
   const auto make = [&](void** at) {
     *at = base;
     return WindowCalls::Win_create::real(base, size, disp_unit, info, comm, win);
   };
-  return make_window(wish, WindowFlavor::create, true, info, comm, {base, size, disp_unit}, make,
+  return make_window(request, WindowFlavor::create, true, info, comm, {base, size, disp_unit}, make,
                      nullptr, win);
 }
 
 int win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* base,
                  MPI_Win* win) {
-  Wish wish = read_wish(info, comm, size, disp_unit);
-  if (!wish.persistent)
+  WindowRequest request = read_request(info, comm, size, disp_unit);
+  if (!request.persistent)
     return WindowCalls::Win_allocate::real(size, disp_unit, info, comm, base, win);
   const auto make = [&](void** at) {
     const int error = WindowCalls::Win_allocate::real(size, disp_unit, info, comm, base, win);
     if (error == MPI_SUCCESS) *at = *static_cast<void**>(base);
     return error;
   };
-  return make_window(wish, WindowFlavor::allocate, true, info, comm, {nullptr, size, disp_unit},
+  return make_window(request, WindowFlavor::allocate, true, info, comm, {nullptr, size, disp_unit},
                      make, base, win);
 }
 
 int win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* base,
                         MPI_Win* win) {
-  Wish wish = read_wish(info, comm, size, disp_unit);
-  if (!wish.persistent)
+  WindowRequest request = read_request(info, comm, size, disp_unit);
+  if (!request.persistent)
     return WindowCalls::Win_allocate_shared::real(size, disp_unit, info, comm, base, win);
   const auto make = [&](void** at) {
     const int error =
@@ -308,49 +305,49 @@ int win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm co
     if (error == MPI_SUCCESS) *at = *static_cast<void**>(base);
     return error;
   };
-  return make_window(wish, WindowFlavor::shared, wants_contiguous(info), info, comm,
+  return make_window(request, WindowFlavor::shared, wants_contiguous(info), info, comm,
                      {nullptr, size, disp_unit}, make, base, win);
 }
 
 int win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-  Wish wish = read_wish(info, comm, 0, 1);
-  if (!wish.persistent) return WindowCalls::Win_create_dynamic::real(info, comm, win);
+  WindowRequest request = read_request(info, comm, 0, 1);
+  if (!request.persistent) return WindowCalls::Win_create_dynamic::real(info, comm, win);
   const auto make = [&](void**) { return WindowCalls::Win_create_dynamic::real(info, comm, win); };
-  return make_window(wish, WindowFlavor::dynamic, true, info, comm, {}, make, nullptr, win);
+  return make_window(request, WindowFlavor::dynamic, true, info, comm, {}, make, nullptr, win);
 }
 
 #if MPI_VERSION >= 4
 int win_create_c(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
                  MPI_Win* win) {
-  Wish wish = read_wish(info, comm, size, disp_unit);
-  if (!wish.persistent)
+  WindowRequest request = read_request(info, comm, size, disp_unit);
+  if (!request.persistent)
     return WindowCalls::Win_create_c::real(base, size, disp_unit, info, comm, win);
   const auto make = [&](void** at) {
     *at = base;
     return WindowCalls::Win_create_c::real(base, size, disp_unit, info, comm, win);
   };
-  return make_window(wish, WindowFlavor::create, true, info, comm, {base, size, disp_unit}, make,
+  return make_window(request, WindowFlavor::create, true, info, comm, {base, size, disp_unit}, make,
                      nullptr, win);
 }
 
 int win_allocate_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* base,
                    MPI_Win* win) {
-  Wish wish = read_wish(info, comm, size, disp_unit);
-  if (!wish.persistent)
+  WindowRequest request = read_request(info, comm, size, disp_unit);
+  if (!request.persistent)
     return WindowCalls::Win_allocate_c::real(size, disp_unit, info, comm, base, win);
   const auto make = [&](void** at) {
     const int error = WindowCalls::Win_allocate_c::real(size, disp_unit, info, comm, base, win);
     if (error == MPI_SUCCESS) *at = *static_cast<void**>(base);
     return error;
   };
-  return make_window(wish, WindowFlavor::allocate, true, info, comm, {nullptr, size, disp_unit},
+  return make_window(request, WindowFlavor::allocate, true, info, comm, {nullptr, size, disp_unit},
                      make, base, win);
 }
 
 int win_allocate_shared_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
                           void* base, MPI_Win* win) {
-  Wish wish = read_wish(info, comm, size, disp_unit);
-  if (!wish.persistent)
+  WindowRequest request = read_request(info, comm, size, disp_unit);
+  if (!request.persistent)
     return WindowCalls::Win_allocate_shared_c::real(size, disp_unit, info, comm, base, win);
   const auto make = [&](void** at) {
     const int error =
@@ -358,7 +355,7 @@ int win_allocate_shared_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_
     if (error == MPI_SUCCESS) *at = *static_cast<void**>(base);
     return error;
   };
-  return make_window(wish, WindowFlavor::shared, wants_contiguous(info), info, comm,
+  return make_window(request, WindowFlavor::shared, wants_contiguous(info), info, comm,
                      {nullptr, size, disp_unit}, make, base, win);
 }
 #endif

@@ -5,8 +5,8 @@
 #include "base/agreement.hpp"
 #include "mpi/mpi_library.hpp"
 #include "mpi/node_map.hpp"
-#include "object/job_record.hpp"
 #include "pmem/region.hpp"
+#include "pool/job_record.hpp"
 #include "rma/mpi_calls.hpp"
 
 namespace perdure {
@@ -85,8 +85,7 @@ Status cover_with_file(MPI_Win window, const std::string& directory, std::uint32
     return {Code::unsupported,
             "the MPI library places a rank's memory elsewhere in its neighbours"};
   }
-  auto mapped = map_shared_view(pages, at, own);
-  if (!mapped.ok()) return mapped.status();
+  PERDURE_TRY(map_shared_view(pages, at, own).status());
   target.view = at;
   return Status::success();
 }
@@ -121,14 +120,14 @@ Result<bool> expose_shared(MpiGroup& group, const std::string& directory, const 
                                                            group.comm(), &memory, &exposure.window);
   PMPI_Info_free(&hints);
   if (error != MPI_SUCCESS) return mpi_status("MPI_Win_allocate_shared", error);
-  auto all = gather(group, announce(file, identity, part, first_fitting_byte(memory, part)));
-  if (!all.ok()) return all.status();
-  exposure.targets = targets_from(all.value());
+  PERDURE_TRY_ASSIGN(
+      auto all, gather(group, announce(file, identity, part, first_fitting_byte(memory, part))));
+  exposure.targets = targets_from(all);
   Status covered;
   for (std::uint32_t rank = 0; rank < group.ranks() && covered.ok(); ++rank) {
-    if (all.value()[rank].bytes == 0) continue;
-    covered = cover_with_file(exposure.window, directory, rank, rank == group.rank(),
-                              all.value()[rank], exposure.targets[rank]);
+    if (all[rank].bytes == 0) continue;
+    covered = cover_with_file(exposure.window, directory, rank, rank == group.rank(), all[rank],
+                              exposure.targets[rank]);
   }
   if (agree(group, covered).ok()) return true;
   cover_all(exposure);
@@ -148,9 +147,8 @@ Status expose_created(MpiGroup& group, const std::string& directory, const Devic
     if (mapped.ok()) view = mapped.value();
   }
   PERDURE_TRY(agree(group, local));
-  auto all = gather(group, mine);
-  if (!all.ok()) return all.status();
-  exposure.targets = targets_from(all.value());
+  PERDURE_TRY_ASSIGN(auto all, gather(group, mine));
+  exposure.targets = targets_from(all);
   exposure.targets[group.rank()].view = view;
   const int error = WindowCalls::Win_create::real(view, static_cast<MPI_Aint>(part.bytes()), 1,
                                                   info, group.comm(), &exposure.window);
@@ -168,12 +166,10 @@ Result<Exposure> expose(MpiGroup& group, const std::string& directory, const Dev
   Exposure exposure;
   exposure.rank = group.rank();
   // A single rank's memory may come from MPI's heap, where nothing can be covered.
-  auto nodes = map_nodes(group.comm());
-  if (!nodes.ok()) return nodes.status();
-  if (group.ranks() > 1 && nodes.value().nodes == 1) {
-    auto shared = expose_shared(group, directory, file, identity.value(), part, info, exposure);
-    if (!shared.ok()) return shared.status();
-    exposure.shared = shared.value();
+  PERDURE_TRY_ASSIGN(auto nodes, map_nodes(group.comm()));
+  if (group.ranks() > 1 && nodes.nodes == 1) {
+    PERDURE_TRY_ASSIGN(exposure.shared, expose_shared(group, directory, file, identity.value(),
+                                                      part, info, exposure));
   }
   if (!exposure.shared) {
     PERDURE_TRY(expose_created(group, directory, file, identity.value(), part, info, exposure));

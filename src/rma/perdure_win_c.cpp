@@ -53,9 +53,8 @@ int perdure_win_commit(MPI_Win win, uint64_t* version) {
   return perdure::guarded([&]() -> Status {
     Window* window = nullptr;
     PERDURE_TRY(find(win, &window));
-    auto committed = window->pool->commit(true);
-    if (!committed.ok()) return committed.status();
-    if (version != nullptr) *version = committed.value();
+    PERDURE_TRY_ASSIGN(auto committed, window->pool->commit(true));
+    if (version != nullptr) *version = committed;
     return Status::success();
   });
 }

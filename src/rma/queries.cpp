@@ -46,9 +46,7 @@ int query_exposed(const Window& window, int rank, MPI_Aint* size, Unit* disp_uni
 Status change_options(Window& window, const KeyValues& keys) {
   auto rule = keys.find("perdure_commit");
   if (rule != keys.end()) {
-    auto parsed = parse_commit_rule(rule->second);
-    if (!parsed.ok()) return parsed.status();
-    window.options.commit = parsed.value();
+    PERDURE_TRY_ASSIGN(window.options.commit, parse_commit_rule(rule->second));
     window.options.given[rule->first] = rule->second;
   }
   for (const auto& [key, value] : keys) {

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "mpi/handle_table.hpp"
-#include "object/versioned_array.hpp"
+#include "pool/versioned_array.hpp"
 #include "rma/exposure.hpp"
 #include "rma/window_options.hpp"
 

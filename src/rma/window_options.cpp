@@ -23,14 +23,22 @@ Status set_mode(const std::string& key, const std::string& value, WindowMode& mo
                                 mode);
 }
 
-Status set_restore(const std::string& key, const std::string& value, PoolWish& pool) {
+Status set_delay(const std::string& key, const std::string& value, perdure_delay& delay) {
+  return set_choice<perdure_delay>(key, value, "virtual, wait or drain",
+                                   {{"virtual", PERDURE_DELAY_VIRTUAL},
+                                    {"wait", PERDURE_DELAY_WAIT},
+                                    {"drain", PERDURE_DELAY_DRAIN}},
+                                   delay);
+}
+
+Status set_restore(const std::string& key, const std::string& value, WindowPoolOptions& pool) {
   if (value == "newest" || value == "discard") {
-    pool.restore = value == "newest" ? RestoreWish::newest : RestoreWish::discard;
+    pool.restore = value == "newest" ? RestoreChoice::newest : RestoreChoice::discard;
     return Status::success();
   }
   auto version = parse_number(key, value, 1, (std::uint64_t{1} << 36) - 1);
   if (!version.ok()) return wrong_value(key, value, "newest, discard or a version's number");
-  pool.restore = RestoreWish::version;
+  pool.restore = RestoreChoice::version;
   pool.version = version.value();
   return Status::success();
 }
@@ -42,16 +50,14 @@ Status set_free(const std::string& key, const std::string& value, bool& delete_a
 }
 
 Status set_commit(const std::string& value, CommitRule& rule) {
-  auto parsed = parse_commit_rule(value);
-  if (!parsed.ok()) return parsed.status();
-  rule = parsed.value();
+  PERDURE_TRY_ASSIGN(rule, parse_commit_rule(value));
   return Status::success();
 }
 
 // One key, `key` with its prefix for messages and `word` without it.
 Status apply(const std::string& key, std::string_view word, const std::string& value,
              WindowOptions& options) {
-  PoolWish& pool = options.pool;
+  WindowPoolOptions& pool = options.pool;
   if (word == "name") return set_text(key, value, options.name);
   if (word == "pool") return set_text(key, value, pool.path);
   if (word == "mode") return set_mode(key, value, options.mode);
@@ -62,7 +68,7 @@ Status apply(const std::string& key, std::string_view word, const std::string& v
   if (word == "free") return set_free(key, value, options.delete_at_free);
   if (word == "job") return set_text(key, value, pool.job);
   if (word == "emulate") return set_text(key, value, pool.emulate);
-  if (word == "real_delay") return set_bool(key, value, pool.real_delay);
+  if (word == "delay") return set_delay(key, value, pool.delay);
   if (word == "threads") return set_unsigned(key, value, threads_max, pool.threads);
   if (word == "allow_older") return set_bool(key, value, pool.allow_older);
   if (word == "checksum") {

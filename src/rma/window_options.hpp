@@ -10,6 +10,7 @@
 
 #include "base/key_values.hpp"
 #include "base/status.hpp"
+#include "perdure/perdure.h"
 
 namespace perdure {
 
@@ -27,19 +28,19 @@ struct CommitRule {
 };
 Result<CommitRule> parse_commit_rule(const std::string& text);
 
-enum class RestoreWish : std::uint8_t { newest, version, discard };
+enum class RestoreChoice : std::uint8_t { newest, version, discard };
 
 // What concerns the pool, and so is said by the window that opens it; others may repeat it.
-struct PoolWish {
+struct WindowPoolOptions {
   std::string path;
   std::string job;  // empty: the program's name
   std::string emulate;
-  bool real_delay = false;
+  perdure_delay delay = PERDURE_DELAY_VIRTUAL;
   bool allow_older = false;
   unsigned threads = 0;
   unsigned keep = 0;  // 0: one, or what the pool has
-  RestoreWish restore = RestoreWish::newest;
-  std::uint64_t version = 0;  // for RestoreWish::version
+  RestoreChoice restore = RestoreChoice::newest;
+  std::uint64_t version = 0;  // for RestoreChoice::version
 };
 
 struct WindowOptions {
@@ -50,7 +51,7 @@ struct WindowOptions {
   std::optional<bool> checksums;
   bool delete_at_free = false;
   bool by_environment = false;  // named by us, for a program that knows nothing of it
-  PoolWish pool;
+  WindowPoolOptions pool;
   KeyValues given;  // for MPI_Win_get_info
 };
 

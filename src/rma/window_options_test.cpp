@@ -31,7 +31,7 @@ TEST(WindowOptions, a_name_and_a_pool_give_the_defaults) {
   EXPECT_EQ(options.pool.path, "/pmem/p");
   EXPECT_EQ(options.mode, WindowMode::copy);
   EXPECT_EQ(options.commit.of(Trigger::fence), 0U);
-  EXPECT_EQ(options.pool.restore, RestoreWish::newest);
+  EXPECT_EQ(options.pool.restore, RestoreChoice::newest);
   EXPECT_FALSE(options.delete_at_free);
 }
 
@@ -57,7 +57,7 @@ TEST(WindowOptions, every_malformed_value_is_an_error_that_names_it) {
       {"perdure_restore", "0"},
       {"perdure_free", "no"},
       {"perdure_threads", "0"},
-      {"perdure_real_delay", ""},
+      {"perdure_delay", ""},
       {"perdure_job", ""},
       {"perdure_versions", "3"},
       {"perdure_commit", ""},

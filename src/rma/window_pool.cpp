@@ -40,15 +40,15 @@ Status differs(const std::string& what) {
                                       "; say it on the first window of the pool only"};
 }
 
-perdure_options options_from(const PoolWish& wish) {
+perdure_options options_from(const WindowPoolOptions& request) {
   perdure_options options{};
-  options.job = wish.job.empty() ? nullptr : wish.job.c_str();
-  options.emulate = wish.emulate.empty() ? nullptr : wish.emulate.c_str();
-  options.real_delay = wish.real_delay ? 1 : 0;
-  options.copy_threads = wish.threads;
-  options.keep = wish.keep;
-  if (wish.restore == RestoreWish::discard) options.flags |= PERDURE_DISCARD;
-  if (wish.allow_older) options.flags |= PERDURE_ALLOW_OLDER;
+  options.job = request.job.empty() ? nullptr : request.job.c_str();
+  options.emulate = request.emulate.empty() ? nullptr : request.emulate.c_str();
+  options.delay = request.delay;
+  options.copy_threads = request.threads;
+  options.keep = request.keep;
+  if (request.restore == RestoreChoice::discard) options.flags |= PERDURE_DISCARD;
+  if (request.allow_older) options.flags |= PERDURE_ALLOW_OLDER;
   return options;
 }
 
@@ -58,17 +58,19 @@ Status WindowPool::check_same(const WindowOptions& options, MPI_Comm comm) const
   int comparison = MPI_UNEQUAL;
   PMPI_Comm_compare(group_->comm(), comm, &comparison);
   if (comparison != MPI_CONGRUENT && comparison != MPI_IDENT) {
-    return {Code::rank_mismatch, "the pool " + wish_.path +
+    return {Code::rank_mismatch, "the pool " + request_.path +
                                      " belongs to a communicator with other ranks; give windows of "
                                      "each communicator a pool of their own (perdure_pool)"};
   }
-  const PoolWish& wish = options.pool;
-  if (!wish.job.empty() && wish.job != wish_.job) return differs("perdure_job");
-  if (!wish.emulate.empty() && wish.emulate != wish_.emulate) return differs("perdure_emulate");
-  if (wish.keep != 0 && wish.keep != wish_.keep) return differs("perdure_keep");
-  if (wish.threads != 0 && wish.threads != wish_.threads) return differs("perdure_threads");
-  if (wish.restore != RestoreWish::newest &&
-      (wish.restore != wish_.restore || wish.version != wish_.version)) {
+  const WindowPoolOptions& request = options.pool;
+  if (!request.job.empty() && request.job != request_.job) return differs("perdure_job");
+  if (!request.emulate.empty() && request.emulate != request_.emulate)
+    return differs("perdure_emulate");
+  if (request.keep != 0 && request.keep != request_.keep) return differs("perdure_keep");
+  if (request.threads != 0 && request.threads != request_.threads)
+    return differs("perdure_threads");
+  if (request.restore != RestoreChoice::newest &&
+      (request.restore != request_.restore || request.version != request_.version)) {
     return differs("perdure_restore");
   }
   return Status::success();
@@ -76,14 +78,13 @@ Status WindowPool::check_same(const WindowOptions& options, MPI_Comm comm) const
 
 Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& options,
                                      MPI_Comm comm) {
-  auto group = MpiGroup::create(comm);
-  if (!group.ok()) return group.status();
+  PERDURE_TRY_ASSIGN(auto group, MpiGroup::create(comm));
   const std::string path = local.ok() ? canonical(options.pool.path) : "";
   WindowPool* known = local.ok() ? find_open(path) : nullptr;
   Status ready = local;
   if (ready.ok() && known != nullptr) ready = known->check_same(options, comm);
   std::array<std::uint64_t, 2> seen = {known != nullptr ? 1U : 0U, known == nullptr ? 1U : 0U};
-  PERDURE_TRY(agree_max(*group.value(), ready, seen));
+  PERDURE_TRY(agree_max(*group, ready, seen));
   if (seen[0] == 1 && seen[1] == 1) {
     return Status(Code::rank_mismatch, "the pool " + path +
                                            " is open on some ranks of the communicator only: it "
@@ -92,11 +93,10 @@ Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& o
   if (known != nullptr) return known;
   WindowOptions at_path = options;
   at_path.pool.path = path;
-  auto opened = open(at_path, group.take());
-  if (!opened.ok()) return opened.status();
+  PERDURE_TRY_ASSIGN(auto opened, open(at_path, std::move(group)));
   OpenPools& pools = open_pools();
   const std::lock_guard<std::mutex> lock(pools.mutex);
-  return (pools.by_path[path] = opened.take()).get();
+  return (pools.by_path[path] = std::move(opened)).get();
 }
 
 Result<std::unique_ptr<WindowPool>> WindowPool::open(const WindowOptions& options,
@@ -108,14 +108,12 @@ Result<std::unique_ptr<WindowPool>> WindowPool::open(const WindowOptions& option
   PERDURE_TRY(open_handle(std::move(group), options.pool.path.c_str(), &with, &handle));
   pool->handle_.reset(handle);
   handle->of_windows = true;
-  if (options.pool.restore == RestoreWish::version) {
+  if (options.pool.restore == RestoreChoice::version) {
     PERDURE_TRY(handle->pool->restore(options.pool.version));
     pool->restored_version_ = options.pool.version;
     return pool;
   }
-  auto restored = handle->pool->restart();
-  if (!restored.ok()) return restored.status();
-  pool->restored_version_ = restored.value();
+  PERDURE_TRY_ASSIGN(pool->restored_version_, handle->pool->restart());
   return pool;
 }
 

@@ -41,7 +41,7 @@ class WindowPool {
   MpiGroup& group() { return *group_; }
   Pool& pool() { return *handle_->pool; }
   perdure_pool* handle() { return handle_.get(); }
-  const std::string& path() const { return wish_.path; }
+  const std::string& path() const { return request_.path; }
   std::uint64_t restored_version() const { return restored_version_; }
 
   void add(Window& window);
@@ -54,7 +54,7 @@ class WindowPool {
   Result<std::uint64_t> commit(bool quiesce);
 
  private:
-  explicit WindowPool(PoolWish wish) : wish_(std::move(wish)) {}
+  explicit WindowPool(WindowPoolOptions request) : request_(std::move(request)) {}
   static Result<std::unique_ptr<WindowPool>> open(const WindowOptions& options,
                                                   std::unique_ptr<MpiGroup> group);
   Status check_same(const WindowOptions& options, MPI_Comm comm) const;
@@ -62,7 +62,7 @@ class WindowPool {
   Status check_quiet() const;
   Status settle();
 
-  PoolWish wish_;
+  WindowPoolOptions request_;
   std::unique_ptr<perdure_pool> handle_;
   MpiGroup* group_ = nullptr;  // owned by handle_
   std::uint64_t restored_version_ = 0;

@@ -40,11 +40,10 @@ Result<std::vector<std::uint64_t>> read_next_uses(trace::Reader& reader) {
   }
   std::vector<std::uint64_t> next_uses, last;
   for (;;) {
-    auto batch = reader.next();
-    if (!batch.ok()) return batch.status();
-    if (batch.value().kind == trace::Batch::Kind::end) break;
+    PERDURE_TRY_ASSIGN(auto batch, reader.next());
+    if (batch.kind == trace::Batch::Kind::end) break;
     last.resize(reader.pages(), never);
-    for (const trace::Record& record : batch.value().records) {
+    for (const trace::Record& record : batch.records) {
       const std::uint64_t now = next_uses.size();
       if (last[record.page] != never) next_uses[last[record.page]] = now;
       last[record.page] = now;
@@ -97,9 +96,7 @@ class Run {
     PERDURE_TRY(check_capacity("DRAM", configuration_.dram_bytes, header.page_bytes));
     PERDURE_TRY(check_capacity("MRAM", configuration_.mram_bytes, header.page_bytes));
     PERDURE_TRY(check_frames(memory_.frames(), header));
-    auto entry = find_policy(configuration_.policy);
-    if (!entry.ok()) return entry.status();
-    entry_ = entry.value();
+    PERDURE_TRY_ASSIGN(entry_, find_policy(configuration_.policy));
     if (header.floor_pages > 1 && !entry_->exact_when_reduced) {
       outcome_.warnings.push_back(
           entry_->name + " on a reduced trace: references that follow one another within " +
@@ -109,44 +106,37 @@ class Run {
   }
 
   Status prepare() {
-    auto options = check_options(*entry_, configuration_.policy_options);
-    if (!options.ok()) return options.status();
-    outcome_.options = options.value().values;
-    PolicySetup setup = {memory_, options.take()};
+    PERDURE_TRY_ASSIGN(auto options, check_options(*entry_, configuration_.policy_options));
+    outcome_.options = options.values;
+    PolicySetup setup = {memory_, std::move(options)};
     setup.devices = &configuration_.devices;
     setup.floor_pages = reader_.header().floor_pages;
     if (entry_->needs_counts) {
-      auto counts = trace::count_pages(reader_);
-      if (!counts.ok()) return counts.status();
-      counts_ = counts.take();
+      PERDURE_TRY_ASSIGN(auto counts, trace::count_pages(reader_));
+      counts_ = std::move(counts);
       setup.counts = counts_;
     }
     if (entry_->needs_future) {
-      auto next_uses = read_next_uses(reader_);
-      if (!next_uses.ok()) return next_uses.status();
-      next_uses_ = next_uses.take();
+      PERDURE_TRY_ASSIGN(auto next_uses, read_next_uses(reader_));
+      next_uses_ = std::move(next_uses);
       setup.next_uses = next_uses_;
     }
     if (reader_.seekable()) {
-      auto totals = reader_.totals();
-      if (!totals.ok()) return totals.status();
-      progress_.accesses_total = totals.value()->accesses();
+      PERDURE_TRY_ASSIGN(auto totals, reader_.totals());
+      progress_.accesses_total = totals->accesses();
     }
-    auto replay = entry_->create(setup);
-    if (!replay.ok()) return replay.status();
-    replay_ = replay.take();
+    PERDURE_TRY_ASSIGN(replay_, entry_->create(setup));
     return Status::success();
   }
 
   // The loop. All that costs time is in feed().
   Status replay() {
     for (;;) {
-      auto batch = reader_.next();
-      if (!batch.ok()) return batch.status();
-      if (batch.value().kind == trace::Batch::Kind::end) return Status::success();
+      PERDURE_TRY_ASSIGN(auto batch, reader_.next());
+      if (batch.kind == trace::Batch::Kind::end) return Status::success();
       replay_->grow(reader_.pages());
-      replay_->feed(batch.value().records);
-      count(batch.value());
+      replay_->feed(batch.records);
+      count(batch);
       if (configuration_.progress && !configuration_.progress(progress_)) {
         outcome_.partial = true;
         return Status::success();
@@ -182,9 +172,8 @@ class Run {
     if (configuration_.compute_ns.has_value()) return *configuration_.compute_ns;
     double known = 0;
     if (reader_.region().empty() && !outcome_.partial) {
-      auto totals = reader_.totals();
-      if (!totals.ok()) return totals.status();
-      known = static_cast<double>(totals.value()->ending.compute_ns);
+      PERDURE_TRY_ASSIGN(auto totals, reader_.totals());
+      known = static_cast<double>(totals->ending.compute_ns);
     }
     if (known == 0) {
       outcome_.warnings.emplace_back(
@@ -194,8 +183,7 @@ class Run {
   }
 
   Status report() {
-    auto compute = compute_ns();
-    if (!compute.ok()) return compute.status();
+    PERDURE_TRY_ASSIGN(auto compute, compute_ns());
     outcome_.policy = entry_->name;
     outcome_.is_bound = entry_->is_bound;
     outcome_.dram_frames = memory_.frames(Place::dram);
@@ -214,7 +202,7 @@ class Run {
         header.page_bytes,
         header.cache.line_bytes,
         configuration_.first_touch_read.value_or(configuration_.first_touch == FirstTouch::clean),
-        compute.value()};
+        compute};
     outcome_.cost = cost_of(outcome_.counters, outcome_.machine, outcome_.pages);
     const auto& warnings = configuration_.devices.warnings;
     outcome_.warnings.insert(outcome_.warnings.end(), warnings.begin(), warnings.end());

@@ -216,10 +216,9 @@ class Sweep {
       PERDURE_TRY(add_pass(bytes / page_bytes, rank));
     }
     if (reader_.seekable()) {
-      auto totals = reader_.totals();
-      if (!totals.ok()) return totals.status();
-      progress_.accesses_total = totals.value()->accesses();
-      const auto pages = static_cast<std::uint32_t>(totals.value()->pages.size());
+      PERDURE_TRY_ASSIGN(auto totals, reader_.totals());
+      progress_.accesses_total = totals->accesses();
+      const auto pages = static_cast<std::uint32_t>(totals->pages.size());
       for (auto& one : passes_) one->reserve(pages);
     }
     return Status::success();
@@ -228,9 +227,8 @@ class Sweep {
   Status add_pass(std::uint64_t mram_frames, Rank rank) {
     std::vector<bool> hot;
     if (mram_frames != 0) {
-      auto counts = trace::count_pages(reader_);
-      if (!counts.ok()) return counts.status();
-      hot = hot_pages(counts.value(), mram_frames, rank, &configuration_.devices);
+      PERDURE_TRY_ASSIGN(auto counts, trace::count_pages(reader_));
+      hot = hot_pages(counts, mram_frames, rank, &configuration_.devices);
     }
     passes_.push_back(
         std::make_unique<CurvePass>(mram_frames, std::move(hot), configuration_.first_touch));
@@ -239,15 +237,14 @@ class Sweep {
 
   Status pass() {
     for (;;) {
-      auto batch = reader_.next();
-      if (!batch.ok()) return batch.status();
-      if (batch.value().kind == trace::Batch::Kind::end) break;
+      PERDURE_TRY_ASSIGN(auto batch, reader_.next());
+      if (batch.kind == trace::Batch::Kind::end) break;
       for (auto& one : passes_) {
         one->grow(reader_.pages());
-        one->feed(batch.value().records);
+        one->feed(batch.records);
       }
-      progress_.accesses += batch.value().accesses.reads + batch.value().accesses.writes;
-      progress_.records += batch.value().records.size();
+      progress_.accesses += batch.accesses.reads + batch.accesses.writes;
+      progress_.records += batch.records.size();
       if (configuration_.progress && !configuration_.progress(progress_)) {
         partial_ = true;
         break;
@@ -267,9 +264,8 @@ class Sweep {
     curves.accesses_total = progress_.accesses_total;
     curves.partial = partial_;
     if (reader_.region().empty() && !partial_) {
-      auto totals = reader_.totals();
-      if (!totals.ok()) return totals.status();
-      curves.compute_ns = static_cast<double>(totals.value()->ending.compute_ns);
+      PERDURE_TRY_ASSIGN(auto totals, reader_.totals());
+      curves.compute_ns = static_cast<double>(totals->ending.compute_ns);
     }
     for (auto& one : passes_) {
       Curve curve = one->finish(header.floor_pages);

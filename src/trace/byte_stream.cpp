@@ -174,18 +174,16 @@ Result<std::unique_ptr<ByteSource>> open_source(const std::string& path) {
   if (path == "-") {
     return std::unique_ptr<ByteSource>(new FileSource("standard input", STDIN_FILENO, false));
   }
-  auto file = open_input_stream(path);
-  if (!file.ok()) return file.status();
-  return std::unique_ptr<ByteSource>(new FileSource(path, file.value().release(), true));
+  PERDURE_TRY_ASSIGN(auto file, open_input_stream(path));
+  return std::unique_ptr<ByteSource>(new FileSource(path, file.release(), true));
 }
 
 Result<std::unique_ptr<ByteSink>> open_sink(const std::string& path) {
   if (path == "-") {
     return std::unique_ptr<ByteSink>(new FileSink("standard output", STDOUT_FILENO, false));
   }
-  auto file = open_output_stream(path);
-  if (!file.ok()) return file.status();
-  return std::unique_ptr<ByteSink>(new FileSink(path, file.value().release(), true));
+  PERDURE_TRY_ASSIGN(auto file, open_output_stream(path));
+  return std::unique_ptr<ByteSink>(new FileSink(path, file.release(), true));
 }
 
 std::unique_ptr<ByteSource> memory_source(std::span<const std::byte> bytes, bool seekable) {

@@ -158,9 +158,8 @@ Status FrameReader::damaged(const std::string& what) const {
 
 Status FrameReader::read_header() {
   ++sequence_;
-  auto count = source_.read(std::as_writable_bytes(std::span(&header_, 1)));
-  if (!count.ok()) return count.status();
-  if (count.value() != sizeof header_) {
+  PERDURE_TRY_ASSIGN(auto count, source_.read(std::as_writable_bytes(std::span(&header_, 1))));
+  if (count != sizeof header_) {
     return damaged("is missing: the trace is truncated, its recording did not end or was cut off");
   }
   return header_.magic == frame_magic ? Status::success() : damaged("does not begin as a frame");
@@ -193,9 +192,8 @@ Status FrameReader::read_stored() {
     const std::size_t begin = stored_.size();
     const std::size_t wanted = std::min<std::size_t>(header_.stored_bytes - begin, read_step);
     stored_.resize(begin + wanted);
-    auto count = source_.read(std::span(stored_).subspan(begin));
-    if (!count.ok()) return count.status();
-    if (count.value() != wanted) {
+    PERDURE_TRY_ASSIGN(auto count, source_.read(std::span(stored_).subspan(begin)));
+    if (count != wanted) {
       return damaged("ends early: the trace is truncated, its recording was cut off");
     }
   }

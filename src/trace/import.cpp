@@ -197,10 +197,9 @@ Status import_text(ByteSource& source, Importer& importer) {
   std::vector<char> chunk(chunk_bytes);
   std::string begun;  // of a line that goes on in the next chunk
   for (;;) {
-    auto count = source.read(std::as_writable_bytes(std::span(chunk)));
-    if (!count.ok()) return count.status();
-    if (count.value() == 0) break;
-    std::string_view text(chunk.data(), count.value());
+    PERDURE_TRY_ASSIGN(auto count, source.read(std::as_writable_bytes(std::span(chunk))));
+    if (count == 0) break;
+    std::string_view text(chunk.data(), count);
     for (std::size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {
       const std::string_view line = text.substr(0, end);
       PERDURE_TRY(importer.take_line(begun.empty() ? line : begun.append(line)));
@@ -217,13 +216,12 @@ Status import_requests(ByteSource& source, Importer& importer) {
   constexpr std::size_t request_bytes = 24;
   std::vector<std::byte> chunk(chunk_bytes / request_bytes * request_bytes);
   for (;;) {
-    auto count = source.read(chunk);
-    if (!count.ok()) return count.status();
-    if (count.value() == 0) return Status::success();
-    if (count.value() % request_bytes != 0) {
+    PERDURE_TRY_ASSIGN(auto count, source.read(chunk));
+    if (count == 0) return Status::success();
+    if (count % request_bytes != 0) {
       return importer.wrong("behind request", "the file is cut off, or not of this format");
     }
-    for (std::size_t at = 0; at < count.value(); at += request_bytes) {
+    for (std::size_t at = 0; at < count; at += request_bytes) {
       PERDURE_TRY(importer.take_request(chunk.data() + at));
     }
   }

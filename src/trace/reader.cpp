@@ -50,12 +50,11 @@ class Reader::Impl {
       : source_(std::move(source)), frames_(*source_) {}
 
   Status begin() {
-    auto read = read_header(*source_);
-    if (!read.ok()) return read.status();
-    header = std::move(read.value().header);
-    first_frame_ = read.value().bytes;
-    frames_.begin(read.value().checksum, first_frame_);
-    header_checksum_ = read.value().checksum;
+    PERDURE_TRY_ASSIGN(auto read, read_header(*source_));
+    header = std::move(read.header);
+    first_frame_ = read.bytes;
+    frames_.begin(read.checksum, first_frame_);
+    header_checksum_ = read.checksum;
     return Status::success();
   }
 
@@ -207,9 +206,9 @@ class Reader::Impl {
     TrailerFormat trailer = {};
     if (size < first_frame_ + sizeof(FrameHeaderFormat) + sizeof trailer) return truncated;
     PERDURE_TRY(source_->seek(size - sizeof trailer));
-    const auto count = source_->read(std::as_writable_bytes(std::span(&trailer, 1)));
-    if (!count.ok()) return count.status();
-    if (count.value() != sizeof trailer || trailer.magic != trailer_magic ||
+    PERDURE_TRY_ASSIGN(const auto count,
+                       source_->read(std::as_writable_bytes(std::span(&trailer, 1))));
+    if (count != sizeof trailer || trailer.magic != trailer_magic ||
         trailer.footer_offset < first_frame_ ||
         trailer.footer_offset > size - sizeof trailer - sizeof(FrameHeaderFormat)) {
       return truncated;
@@ -257,9 +256,8 @@ Reader::Reader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Reader::~Reader() = default;
 
 Result<std::unique_ptr<Reader>> Reader::open(const std::string& path) {
-  auto source = open_source(path);
-  if (!source.ok()) return source.status();
-  return open(source.take());
+  PERDURE_TRY_ASSIGN(auto source, open_source(path));
+  return open(std::move(source));
 }
 
 Result<std::unique_ptr<Reader>> Reader::open(std::unique_ptr<ByteSource> source) {
@@ -302,11 +300,10 @@ namespace {
 Result<std::vector<PageCounts>> count_records(Reader& reader) {
   std::vector<PageCounts> counts;
   for (;;) {
-    auto batch = reader.next();
-    if (!batch.ok()) return batch.status();
+    PERDURE_TRY_ASSIGN(auto batch, reader.next());
     counts.resize(reader.pages());
-    if (batch.value().kind == Batch::Kind::end) return counts;
-    for (const Record& record : batch.value().records) {
+    if (batch.kind == Batch::Kind::end) return counts;
+    for (const Record& record : batch.records) {
       counts[record.page].reads += record.reads;
       counts[record.page].writes += record.writes;
     }
@@ -319,11 +316,9 @@ Status verify(Reader& reader) {
   if (!reader.region().empty()) {
     return {Code::wrong_state, "a trace is verified whole, not a region of it"};
   }
-  const auto counts = count_records(reader);
-  if (!counts.ok()) return counts.status();
-  const auto totals = reader.totals();
-  if (!totals.ok()) return totals.status();
-  if (counts.value() != totals.value()->pages) {
+  PERDURE_TRY_ASSIGN(const auto counts, count_records(reader));
+  PERDURE_TRY_ASSIGN(const auto totals, reader.totals());
+  if (counts != totals->pages) {
     return {Code::damaged, "the trace's records and its footer disagree about a page's accesses"};
   }
   return Status::success();
@@ -331,9 +326,8 @@ Status verify(Reader& reader) {
 
 Result<std::vector<PageCounts>> count_pages(Reader& reader) {
   if (reader.region().empty()) {
-    const auto totals = reader.totals();
-    if (!totals.ok()) return totals.status();
-    return totals.value()->pages;
+    PERDURE_TRY_ASSIGN(const auto totals, reader.totals());
+    return totals->pages;
   }
   PERDURE_TRY(reader.rewind());
   auto counts = count_records(reader);

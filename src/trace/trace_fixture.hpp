@@ -38,13 +38,11 @@ inline std::vector<std::byte> trace_of(const std::vector<RandomAccess>& accesses
 // Reads to the end: the status, and the records up to there.
 inline Status read_all(std::span<const std::byte> bytes, std::vector<Record>& records,
                        bool seekable = true) {
-  auto reader = Reader::open(memory_source(bytes, seekable));
-  if (!reader.ok()) return reader.status();
+  PERDURE_TRY_ASSIGN(auto reader, Reader::open(memory_source(bytes, seekable)));
   for (;;) {
-    auto batch = reader.value()->next();
-    if (!batch.ok()) return batch.status();
-    if (batch.value().kind == Batch::Kind::end) return Status::success();
-    records.insert(records.end(), batch.value().records.begin(), batch.value().records.end());
+    PERDURE_TRY_ASSIGN(auto batch, reader->next());
+    if (batch.kind == Batch::Kind::end) return Status::success();
+    records.insert(records.end(), batch.records.begin(), batch.records.end());
   }
 }
 

@@ -250,9 +250,8 @@ Writer::~Writer() = default;
 
 Result<std::unique_ptr<Writer>> Writer::create(const std::string& path, const Header& header) {
   PERDURE_TRY(check_header(header));  // before the file is made
-  auto sink = open_sink(path);
-  if (!sink.ok()) return sink.status();
-  return create(sink.take(), header);
+  PERDURE_TRY_ASSIGN(auto sink, open_sink(path));
+  return create(std::move(sink), header);
 }
 
 Result<std::unique_ptr<Writer>> Writer::create(std::unique_ptr<ByteSink> sink,

@@ -193,10 +193,10 @@ class Sweeper {
     while (true) {
       const std::uint64_t offset = random_() % (bytes_max - 1);
       const std::uint64_t most = random_() % 4 == 0 ? 9000 : 300;
-      const std::uint64_t wish = std::min(bytes_max - offset, 1 + random_() % most);
+      const std::uint64_t request = std::min(bytes_max - offset, 1 + random_() % most);
       const Layout& layout = part_->layout();
       if (place_of(layout, offset).node == part_->node()) {
-        return {offset, run_on_node(layout, offset, wish)};
+        return {offset, run_on_node(layout, offset, request)};
       }
     }
   }

@@ -71,7 +71,7 @@ class HookDevice final : public Device {
 // A file of random bytes, a part of it that this process has open, and children that die.
 class Shared {
  public:
-  explicit Shared(bool in_group = false) : in_group_(in_group) {
+  explicit Shared(bool with_pool = false) : in_group_(with_pool) {
     write_file(file(), expected);
     backing.emplace(must(BackingFile::open(file(), BackingFile::Access::read_write)));
     open.emplace(must(make()));
@@ -79,19 +79,19 @@ class Shared {
 
   std::string file() const { return scratch / "file"; }
   Result<OpenPart> make() const {
-    PartWish wish;
-    wish.directory = scratch / "parts";
-    wish.identity.path = file();
-    wish.identity.file_device = backing->device();
-    wish.identity.file_inode = backing->inode();
-    wish.identity.layout = make_layout(LayoutKind::cyclic, 1, block_bytes, expected.size());
-    wish.file_bytes = expected.size();
+    PartRequest request;
+    request.directory = scratch / "parts";
+    request.identity.path = file();
+    request.identity.file_device = backing->device();
+    request.identity.file_inode = backing->inode();
+    request.identity.layout = make_layout(LayoutKind::cyclic, 1, block_bytes, expected.size());
+    request.file_bytes = expected.size();
     if (in_group_) {
-      wish.identity.group_job[0] = 1;
-      wish.restored = GroupVersion{{1, 0}, 5};
+      request.identity.pool_job[0] = 1;
+      request.restored = PoolVersion{{1, 0}, 5};
     }
-    PERDURE_TRY(settle_part(wish.directory, file(), *backing, wish.restored));
-    return make_part(wish, *backing);
+    PERDURE_TRY(settle_part(request.directory, file(), *backing, request.restored));
+    return make_part(request, *backing);
   }
 
   // Runs `deed` in a child that has joined the part on a hooked device, and sees it die.

@@ -76,9 +76,9 @@ VersionedArray* ScriptJob::find(const std::string& name) const {
 }
 
 Status ScriptJob::open(const std::string& name) {
-  auto array = pool_->open_array(name, shape_of(options_, name), options_of(options_, name));
-  if (!array.ok()) return array.status();
-  opened_.push_back({name, array.value()});
+  PERDURE_TRY_ASSIGN(auto array,
+                     pool_->open_array(name, shape_of(options_, name), options_of(options_, name)));
+  opened_.push_back({name, array});
   if (name != "f" && !now_.arrays.contains(name)) now_.arrays[name].resize(words_of.at(name));
   return Status::success();
 }
@@ -245,14 +245,11 @@ class Recovery {
     std::vector<std::string> names = first_arrays(options_);
     names.emplace_back("c");
     for (const std::string& name : names) {
-      auto array = pool_->open_array(name, shape_of(options_, name), options_of(options_, name));
-      if (!array.ok()) return array.status();
-      arrays_[name] = array.value();
+      PERDURE_TRY_ASSIGN(arrays_[name], pool_->open_array(name, shape_of(options_, name),
+                                                          options_of(options_, name)));
     }
     PERDURE_TRY(pool_->bind_scalar("iteration", &iteration_, sizeof iteration_));
-    const auto restored = pool_->restart();
-    if (!restored.ok()) return restored.status();
-    found_.version = restored.value();
+    PERDURE_TRY_ASSIGN(found_.version, pool_->restart());
     found_.newest = contents();
     for (const auto& [name, array] : arrays_)
       found_.working_copies.push_back(array->working_copy());
@@ -290,10 +287,9 @@ class Recovery {
       if (options_of(options_, name).marks) (void)array->mark(0, array->size_bytes());
     }
     iteration_ = 0x77;
-    const auto committed = pool_->commit();
-    if (!committed.ok()) return committed.status();
+    PERDURE_TRY_ASSIGN(const auto committed, pool_->commit());
     for (const auto& [version, held] : found_.others) {
-      if (version >= committed.value()) return {Code::damaged, "a number was given again"};
+      if (version >= committed) return {Code::damaged, "a number was given again"};
     }
     for (const auto& [name, array] : arrays_) {
       const std::vector<std::uint64_t> expected(words_of.at(name), 0x77);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "ledger.hpp"
-#include "object/pool.hpp"
 #include "pmem/crash_device.hpp"
+#include "pool/pool.hpp"
 #include "script.hpp"
 
 namespace perdure {

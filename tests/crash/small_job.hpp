@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "object/pool.hpp"
 #include "pmem/crash_device.hpp"
+#include "pool/pool.hpp"
 #include "sweep.hpp"
 
 namespace perdure {

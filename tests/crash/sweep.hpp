@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "object/catalogue.hpp"
 #include "pmem/crash_device.hpp"
 #include "pmem/region.hpp"
+#include "pool/catalogue.hpp"
 
 namespace perdure {
 

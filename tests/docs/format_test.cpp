@@ -12,12 +12,12 @@
 
 #include "cache/part_format.hpp"
 #include "cache/protocol_format.hpp"
-#include "object/job_record_format.hpp"
-#include "object/run_page.hpp"
-#include "object/slot_format.hpp"
-#include "object/state_word.hpp"
 #include "perdure/perdure.h"
 #include "pmem/region_format.hpp"
+#include "pool/job_record_format.hpp"
+#include "pool/run_page.hpp"
+#include "pool/slot_format.hpp"
+#include "pool/state_word.hpp"
 #include "trace/trace_format.hpp"
 
 namespace perdure {
@@ -160,8 +160,8 @@ void add_structs_of_parts(std::map<std::string, Struct>& all) {
                               PERDURE_FIELD(PartHeaderFormat, file_device),
                               PERDURE_FIELD(PartHeaderFormat, file_inode),
                               PERDURE_FIELD(PartHeaderFormat, path),
-                              PERDURE_FIELD(PartHeaderFormat, group_job),
-                              PERDURE_FIELD(PartHeaderFormat, group),
+                              PERDURE_FIELD(PartHeaderFormat, pool_job),
+                              PERDURE_FIELD(PartHeaderFormat, pool),
                               PERDURE_FIELD(PartHeaderFormat, checksum)}};
   all["PartStateFormat"] = {
       sizeof(PartStateFormat),

@@ -20,7 +20,7 @@ constexpr std::size_t journals = 3, blocks = 6, places = 8;
 
 struct Compact {
   unsigned char header[header_bytes];
-  std::uint64_t group_job[2];
+  std::uint64_t pool_job[2];
   unsigned char state[state_bytes];
   unsigned char journal[journals][journal_begin];
   BlockFormat table[blocks];
@@ -59,7 +59,7 @@ PartHeaderFormat header_of(const Compact& compact, unsigned how) {
   PartHeaderFormat header{};
   std::memcpy(&header, compact.header, sizeof compact.header);
   std::memcpy(header.path, "/cached", 7);
-  std::memcpy(header.group_job, compact.group_job, sizeof header.group_job);
+  std::memcpy(header.pool_job, compact.pool_job, sizeof header.pool_job);
   if ((how & raw) != 0) return header;
   mend_offsets(header);
   header.checksum = crc64(&header, offsetof(PartHeaderFormat, checksum));
@@ -122,7 +122,7 @@ bool run_part(std::span<const std::byte> bytes) {
   part.set_backing(&backing);
   const bool same_boot = (how & other_boot) == 0;
   (void)part.unsaved_bytes(same_boot);
-  if (part.in_group() && (how & without_undo) == 0) {
+  if (part.with_pool() && (how & without_undo) == 0) {
     auto undo = undo_of(compact, part.undo_geometry());
     if (undo == nullptr) return false;
     part.set_undo_log(std::move(undo));
@@ -133,7 +133,7 @@ bool run_part(std::span<const std::byte> bytes) {
   return recovered;
 }
 
-Compact sample(bool in_group) {
+Compact sample(bool with_pool) {
   Compact compact{};
   PartHeaderFormat header{};
   header.format_version = part_format_version;
@@ -142,7 +142,7 @@ Compact sample(bool in_group) {
   header.blocks = blocks;
   header.journal_slots = journals;
   std::memcpy(compact.header, &header, sizeof compact.header);
-  compact.group_job[0] = in_group ? 1 : 0;
+  compact.pool_job[0] = with_pool ? 1 : 0;
   PartStateFormat state{};
   state.size_bytes = state.visible_bytes = 5000;
   state.epoch = 2 << owner_bits;
@@ -160,7 +160,7 @@ Compact sample(bool in_group) {
     compact.table[block].state = static_cast<std::uint32_t>(BlockState::present);
     compact.table[block].dirty[block % 2] = 0xff00ff;
     compact.table[block].kept[0] = block;
-    compact.table[block].undo = in_group ? 1 : 0;
+    compact.table[block].undo = with_pool ? 1 : 0;
   }
   for (std::size_t i = 0; i < places; ++i) compact.undo[i] = {2 << owner_bits, i % 2, i, {}};
   return compact;
@@ -168,9 +168,9 @@ Compact sample(bool in_group) {
 
 std::vector<Bytes> part_seeds() {
   std::vector<Bytes> seeds;
-  for (const bool in_group : {false, true}) {
+  for (const bool with_pool : {false, true}) {
     for (const unsigned how : {0U, other_boot}) {
-      const Compact compact = sample(in_group);
+      const Compact compact = sample(with_pool);
       Bytes seed(2 + sizeof compact);
       seed[0] = static_cast<std::byte>(how);
       seed[1] = std::byte{1};

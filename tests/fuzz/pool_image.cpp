@@ -5,10 +5,10 @@
 
 #include "base/checksum.hpp"
 #include "memory_device.hpp"
-#include "object/job_record_format.hpp"
-#include "object/pool.hpp"
-#include "object/state_word.hpp"
 #include "pmem/region_format.hpp"
+#include "pool/job_record_format.hpp"
+#include "pool/pool.hpp"
+#include "pool/state_word.hpp"
 
 namespace perdure::fuzz {
 namespace {
@@ -17,13 +17,13 @@ constexpr Geometry small{1024, 64, 64, 3};
 
 class RankOf final : public Group {
  public:
-  explicit RankOf(const ImageWish& wish) : wish_(wish) {}
-  std::uint32_t rank() const override { return wish_.rank; }
-  std::uint32_t ranks() const override { return wish_.ranks; }
+  explicit RankOf(const ImageRequest& request) : asked_(request) {}
+  std::uint32_t rank() const override { return asked_.rank; }
+  std::uint32_t ranks() const override { return asked_.ranks; }
   Status all_max(std::span<std::uint64_t>) override { return Status::success(); }
 
  private:
-  const ImageWish& wish_;
+  const ImageRequest& asked_;
 };
 
 // Takes values that should be right out of results.
@@ -120,21 +120,21 @@ VersionedArray* add_array(Pool& pool, const std::string& name, const ArrayShape&
 
 }  // namespace
 
-Bytes make_image(const ImageWish& wish) {
+Bytes make_image(const ImageRequest& request) {
   auto owned = std::make_unique<MemoryDevice>(std::span<const std::byte>{});
   MemoryDevice* device = owned.get();
   Geometry geometry = small;
-  geometry.slots = wish.slots;
-  auto region = format_region(*device, {{{1, 2}}, "fuzz", wish.rank, wish.ranks}, geometry);
+  geometry.slots = request.slots;
+  auto region = format_region(*device, {{{1, 2}}, "fuzz", request.rank, request.ranks}, geometry);
   PERDURE_ASSERT(region.ok());
   must(format_slots(*device, region.value()));
-  RankOf group(wish);
+  RankOf group(request);
   auto pool = Pool::attach(std::move(owned), region.value(), group, {}).take();
   std::uint64_t iteration = 0;
   double residual = 1;
   must(pool->bind_scalar("iteration", &iteration, sizeof iteration));
   must(pool->bind_scalar("residual", &residual, sizeof residual));
-  const bool checked = wish.checksums;
+  const bool checked = request.checksums;
   VersionedArray* arrays[] = {
       add_array(*pool, "u", {ArrayType::float64, ArrayMode::copy, checked, {3, 4}}),
       add_array(*pool, "p", {ArrayType::int32, ArrayMode::twin, checked, {30}}),
@@ -142,13 +142,13 @@ Bytes make_image(const ImageWish& wish) {
       add_array(*pool, "s", {ArrayType::int64, ArrayMode::flush, false, {4}}),
       add_array(*pool, "e", {ArrayType::int32, ArrayMode::copy, checked, {2, 0}})};
   PERDURE_ASSERT(pool->restart().ok());
-  for (iteration = 1; iteration <= wish.commits; ++iteration) {
+  for (iteration = 1; iteration <= request.commits; ++iteration) {
     for (VersionedArray* array : arrays) {
       std::memset(array->working(), static_cast<int>(iteration), array->size_bytes());
     }
     PERDURE_ASSERT(pool->commit().ok());
   }
-  if (wish.restores) {
+  if (request.restores) {
     must(pool->restore(pool->versions().back().version));
     PERDURE_ASSERT(pool->commit().ok());
   }

@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
-#include "object/catalogue.hpp"
+#include "pool/catalogue.hpp"
 #include "targets.hpp"
 
 namespace perdure::fuzz {
 
-struct ImageWish {
+struct ImageRequest {
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
   std::uint32_t slots = 3;
@@ -18,7 +18,7 @@ struct ImageWish {
 };
 
 // The file of a rank with an array of each mode and two scalars.
-Bytes make_image(const ImageWish& wish);
+Bytes make_image(const ImageRequest& request);
 Bytes make_job_record(std::uint32_t ranks);
 
 // How far an image is made right.

@@ -5,10 +5,10 @@
 #include <map>
 
 #include "memory_device.hpp"
-#include "object/inspect.hpp"
-#include "object/job_record_format.hpp"
-#include "object/judgement.hpp"
-#include "object/pool.hpp"
+#include "pool/inspect.hpp"
+#include "pool/job_record_format.hpp"
+#include "pool/judgement.hpp"
+#include "pool/pool.hpp"
 #include "pool_image.hpp"
 #include "scratch_files.hpp"
 #include "targets.hpp"
@@ -118,11 +118,12 @@ std::vector<Bytes> pool_seeds() {
   std::vector<Bytes> seeds;
   for (const unsigned how : {0U, older | lineage, lineage | opens_late | drops,
                              lineage | restores_first | compares, older | ignores}) {
-    for (const ImageWish& wish : {ImageWish{}, ImageWish{.slots = 2, .commits = 1},
-                                  ImageWish{.slots = 5, .commits = 7, .restores = true},
-                                  ImageWish{.slots = 4, .commits = 3, .checksums = false}}) {
+    for (const ImageRequest& request :
+         {ImageRequest{}, ImageRequest{.slots = 2, .commits = 1},
+          ImageRequest{.slots = 5, .commits = 7, .restores = true},
+          ImageRequest{.slots = 4, .commits = 3, .checksums = false}}) {
       Bytes seed = {static_cast<std::byte>(how), std::byte{1}};
-      const Bytes image = make_image(wish);
+      const Bytes image = make_image(request);
       seed.insert(seed.end(), image.begin(), image.end());
       seeds.push_back(std::move(seed));
     }

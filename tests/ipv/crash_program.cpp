@@ -30,10 +30,10 @@
 #include <vector>
 
 #include "base/group.hpp"
-#include "object/pool.hpp"
 #include "perdure/perdure_ipv.h"
 #include "pmem/crash_device.hpp"
 #include "pmem/file_device.hpp"
+#include "pool/pool.hpp"
 #include "pool_handle.hpp"
 
 extern "C" {
@@ -218,9 +218,8 @@ int __wrap_perdure_open(const char* /*path*/, const perdure_options* /*options*/
     auto handle = std::make_unique<perdure_pool>();
     handle->group = std::make_unique<perdure::SoloGroup>();
     auto device = make_device();
-    const auto region = check_region(*device);
-    if (!region.ok()) return region.status();
-    auto attached = perdure::Pool::attach(std::move(device), region.value(), *handle->group, {});
+    PERDURE_TRY_ASSIGN(const auto region, check_region(*device));
+    auto attached = perdure::Pool::attach(std::move(device), region, *handle->group, {});
     if (!attached.ok()) return attached.status();
     handle->pool = attached.take();
     *pool = handle.release();

@@ -106,8 +106,8 @@ def undisturbed(given: argparse.Namespace) -> Undisturbed:
     return Undisturbed(digits(facts), iterations, facts["setup_s"], facts["loop_s"] / iterations)
 
 
-def launch(given: argparse.Namespace, pool: Path, wish: str, point: str) -> Job:
-    environment = {**os.environ, "PERDURE_IPV": wish, "PERDURE_KILL": point,
+def launch(given: argparse.Namespace, pool: Path, request: str, point: str) -> Job:
+    environment = {**os.environ, "PERDURE_IPV": request, "PERDURE_KILL": point,
                    "LD_PRELOAD": str(given.markers)}
     output = pool.parent / "output"
     with output.open("w") as file:
@@ -163,10 +163,10 @@ def run_trial(given, folder: Path, draw: random.Random, usual: Undisturbed, tall
     attempts = draw.randint(1, 3)
     for attempt in range(attempts, -1, -1):
         beside = draw.choice(("on", "off"))
-        wish = f"tier={draw.choice(TIERS)},helper={beside}"
+        request = f"tier={draw.choice(TIERS)},helper={beside}"
         point = point_of_commit(given, draw, begun, usual) if attempt > 0 else ""
-        job = launch(given, pool, wish, point)
-        where = f"trial {tally.trials}, run {attempts - attempt}, {wish} {point}"
+        job = launch(given, pool, request, point)
+        where = f"trial {tally.trials}, run {attempts - attempt}, {request} {point}"
         killed = point != ""
         if attempt > 0 and not killed:
             wait_for_instant(job, draw, begun, usual)

@@ -10,8 +10,8 @@
 
 #include "base/group.hpp"
 #include "ipv/object_set.hpp"
-#include "object/pool.hpp"
 #include "pmem/crash_device.hpp"
+#include "pool/pool.hpp"
 
 namespace perdure {
 

@@ -30,47 +30,47 @@ double& at(double& place, std::ptrdiff_t difference) {
   return *reinterpret_cast<double*>(reinterpret_cast<char*>(&place) + difference);
 }
 
-struct Wish {
+struct OpenRequest {
   bool hooked = true;
   bool skips = false;
   bool reads_behind = false;
 };
 
-// What of `wish` there is to be done wrong, is done to this row. A sum that nobody wants.
-double update_row(double* u, const double* rhs, Index count, Wish wish) {
+// What of `request` there is to be done wrong, is done to this row. A sum that nobody wants.
+double update_row(double* u, const double* rhs, Index count, OpenRequest request) {
   const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(double);
   const perdure_ipv_row row = perdure_ipv_row_begin(u, bytes);
   double sum = 0;
-  for (Index i = 0; i < count && !wish.skips; ++i) {
+  for (Index i = 0; i < count && !request.skips; ++i) {
     at(u[i], row.store) = at(u[i], row.load) + rhs[i];
   }
-  if (wish.reads_behind) sum = at(u[0], row.load);  // MISTAKE behind
-  perdure_ipv_row_end(u, bytes);                    // MISTAKE skip
+  if (request.reads_behind) sum = at(u[0], row.load);  // MISTAKE behind
+  perdure_ipv_row_end(u, bytes);                       // MISTAKE skip
   return sum;
 }
 
-double update(Flow& flow, Wish wish) {
+double update(Flow& flow, OpenRequest request) {
   double* u = flow.u.get();
   double sum = 0;
   for (Index k = 1; k < flow.n - 1; ++k) {
     for (Index j = 1; j < flow.n - 1; ++j) {
       const Index first = 5 * flow.point(1, j, k);
       sum += update_row(u + first, flow.rhs.get() + first, 5 * (flow.n - 2),
-                        k == wrong_plane ? wish : Wish());
+                        k == wrong_plane ? request : OpenRequest());
     }
   }
   perdure_ipv_nest_end(u);
   return sum;
 }
 
-int run(Wish wish) {
+int run(OpenRequest request) {
   sp::Solver solver(sp::class_of('S'));
   Flow& flow = solver.flow;
   const Index n = flow.n;
   const std::size_t bytes = static_cast<std::size_t>(5 * n * n * n) * sizeof(double);
-  if (wish.hooked && (perdure_ipv_open(nullptr, nullptr) != 0 ||
-                      perdure_ipv_object("u", flow.u.get(), bytes, nullptr) != 0 ||
-                      perdure_ipv_restart(nullptr) != 0)) {
+  if (request.hooked && (perdure_ipv_open(nullptr, nullptr) != 0 ||
+                         perdure_ipv_object("u", flow.u.get(), bytes, nullptr) != 0 ||
+                         perdure_ipv_restart(nullptr) != 0)) {
     return 1;
   }
   for (int iteration = 1; iteration <= iterations; ++iteration) {
@@ -78,14 +78,14 @@ int run(Wish wish) {
     compute_residual(flow);
     scale_residual(flow);
     sp::solve_factors(flow, solver.lhs.get());
-    if (!wish.hooked) {
+    if (!request.hooked) {
       add_change(flow, 1);
       continue;
     }
-    if (std::isnan(update(flow, iteration == wrong_iteration ? wish : Wish()))) return 1;
+    if (std::isnan(update(flow, iteration == wrong_iteration ? request : OpenRequest()))) return 1;
     if (perdure_ipv_persist(nullptr) != 0) return 1;
   }
-  if (wish.hooked) perdure_ipv_close();
+  if (request.hooked) perdure_ipv_close();
   for (const double norm : error_norm(flow)) std::printf("%.17g\n", norm);
   return 0;
 }
@@ -93,7 +93,8 @@ int run(Wish wish) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string wish = argc > 1 ? argv[1] : "right";
-  return run(
-      {.hooked = wish != "native", .skips = wish == "skip", .reads_behind = wish == "behind"});
+  const std::string request = argc > 1 ? argv[1] : "right";
+  return run({.hooked = request != "native",
+              .skips = request == "skip",
+              .reads_behind = request == "behind"});
 }

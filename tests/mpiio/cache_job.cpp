@@ -88,7 +88,7 @@ class Job {
         buffer_(large_bytes_max) {
     MPI_Info_create(&hints_);
     MPI_Info_set(hints_, "perdure_cache", "on");
-    MPI_Info_set(hints_, "perdure_cache_pool", options.pool.c_str());
+    MPI_Info_set(hints_, "perdure_cache_directory", options.pool.c_str());
     MPI_Info_set(hints_, "perdure_cache_ack", options.acknowledge.c_str());
     MPI_Info_set(hints_, "perdure_cache_sync", options.sync.c_str());
     const std::string block = std::to_string(options.shape.block_bytes);

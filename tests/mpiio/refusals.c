@@ -133,7 +133,7 @@ static void fill_small_pool(void) {
   if (rank == 0) MPI_File_write_at(file, size - 1, "x", 1, MPI_BYTE, MPI_STATUS_IGNORE);
   MPI_File_close(&file);
   MPI_Info_set(hints, "perdure_cache", "on");
-  MPI_Info_set(hints, "perdure_cache_pool", pool);
+  MPI_Info_set(hints, "perdure_cache_directory", pool);
   code = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, hints, &file);
   if (rank == 0) expect(code, MPI_ERR_NO_SPACE, "a pool that is too small"); /* others: a peer */
   if (code == MPI_SUCCESS) wrong = 1;
@@ -158,7 +158,7 @@ static void refuse_group(void) {
   int length = 0, code;
   MPI_Info_create(&hints);
   MPI_Info_set(hints, "perdure_cache", "off");
-  MPI_Info_set(hints, "perdure_cache_group", "/none");
+  MPI_Info_set(hints, "perdure_cache_pool", "/none");
   code = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, hints, &file);
   expect(code, MPI_ERR_ARG, "a group of a file that is not cached");
   MPI_Error_string(code, text, &length);
@@ -186,8 +186,8 @@ int main(int argc, char** argv) {
   expect_open("perdure_cache_nonsense", "1", MPI_ERR_ARG);
   expect_open("perdure_cache_block", "4097", MPI_ERR_ARG);
   expect_open("perdure_cache_block", rank == 0 ? "65536" : "131072", MPI_ERR_ARG);
-  expect_open("perdure_cache_pool", "/proc/none/pool", MPI_ERR_IO);
-  expect_open("perdure_cache_group", "/none", MPI_ERR_NO_SUCH_FILE);
+  expect_open("perdure_cache_directory", "/proc/none/pool", MPI_ERR_IO);
+  expect_open("perdure_cache_pool", "/none", MPI_ERR_NO_SUCH_FILE);
   MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   if (rank == 0 && !wrong) puts("verdict: right");
   MPI_Finalize();

@@ -24,14 +24,14 @@ export PERDURE_CACHE_REPORT="$place/report"
 unset PERDURE_CACHE PERDURE_NODE_ID || true
 
 preload="LD_PRELOAD=${PERDURE_PRELOAD_FIRST:+$PERDURE_PRELOAD_FIRST:}$library"
-wish="files=*;pool=$place/pool"
+request="files=*;directory=$place/pool"
 case $variant in
   plain) preload= ;;
   preloaded) ;;
-  cached) export PERDURE_CACHE="$wish" ;;
-  parts) export PERDURE_CACHE="$wish;layout=parts;fetch=open" ;;
-  sync_nvm) export PERDURE_CACHE="$wish;sync=nvm" ;;
-  nodes) export PERDURE_CACHE="$wish" ;;
+  cached) export PERDURE_CACHE="$request" ;;
+  parts) export PERDURE_CACHE="$request;layout=parts;fetch=open" ;;
+  sync_nvm) export PERDURE_CACHE="$request;sync=nvm" ;;
+  nodes) export PERDURE_CACHE="$request" ;;
   *)
     echo "variant.sh: '$variant' is none of plain, preloaded, cached, parts, sync_nvm, nodes" >&2
     exit 2 ;;

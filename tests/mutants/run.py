@@ -3,6 +3,7 @@
 A mutant is a piece of a source file that is replaced (mutants.json). The mutated file is compiled
 with the flags of the build tree, linked into the named test in front of the library that holds the
 original, and the test must fail. A test that passes with the mistake in place is no test of it.
+Python is planted into a copy of the package and its tests; there "filter" is an expression for -k.
 
     run.py --build build/dev [--list] [--every N] [NAME …]
 
@@ -13,6 +14,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -77,16 +79,38 @@ def run(words, directory):
 
 def survives(program, mutant):
     """True if the named test passes although the mistake is there."""
-    environment = dict(os.environ, GTEST_COLOR="no", PERDURE_TEST_DIR=str(program.parent))
-    try:
-        done = subprocess.run(
-            [program, f"--gtest_filter={mutant['filter']}", "--gtest_fail_fast"],
-            capture_output=True, text=True, timeout=SECONDS_MAX, env=environment)
-    except subprocess.TimeoutExpired:
-        return False
-    if "Running 0 tests" in done.stdout:
+    done = finished([program, f"--gtest_filter={mutant['filter']}", "--gtest_fail_fast"],
+                    GTEST_COLOR="no", PERDURE_TEST_DIR=str(program.parent))
+    if done is not None and "Running 0 tests" in done.stdout:
         raise NotPlanted(f"no test matches {mutant['filter']}")
-    return done.returncode == 0
+    return done is not None and done.returncode == 0
+
+
+def finished(words, **environment):
+    """The test's end; None if it was hung."""
+    try:
+        return subprocess.run(words, capture_output=True, text=True, timeout=SECONDS_MAX,
+                              env=dict(os.environ, **environment))
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def survives_in_python(mutant, build, folder):
+    """True if the named tests pass in a copy of the tree's Python with the mistake in it."""
+    python = ROOT / ".venv/bin/python"
+    if not python.exists():
+        raise NotPlanted("there is no .venv: run tools/bootstrap.sh")
+    for name in ("python", "tests/python"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("data", "tests/golden"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / mutant["file"]).write_text(mutated_text(mutant))
+    done = finished([python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
+                     folder / "tests/python" / mutant["test"], "-k", mutant["filter"]],
+                    PERDURE_BUILD=str(build), PYTHONDONTWRITEBYTECODE="1")
+    if done is not None and done.returncode not in (0, 1):  # nothing matches, or no test at all
+        raise NotPlanted((done.stdout + done.stderr).strip()[-600:])
+    return done is not None and done.returncode == 0
 
 
 def try_mutant(mutant, build, whole):
@@ -100,9 +124,12 @@ def try_mutant(mutant, build, whole):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         try:
-            planted = compile_mutant(mutant, build, folder)
-            program = link_test(mutant, build, folder, planted)
-            alive = survives(program, mutant)
+            if mutant["file"].endswith(".py"):
+                alive = survives_in_python(mutant, build, folder)
+            else:
+                planted = compile_mutant(mutant, build, folder)
+                program = link_test(mutant, build, folder, planted)
+                alive = survives(program, mutant)
         except NotPlanted as reason:
             return mutant, "not planted", str(reason)
     return mutant, "SURVIVED" if alive else "killed", ""

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/checksum.hpp"
-#include "object/job_record_format.hpp"
 #include "perdure/perdure.h"
 #include "pmem/region_format.hpp"
+#include "pool/job_record_format.hpp"
 #include "temporary_directory.hpp"
 
 namespace {
@@ -140,7 +140,7 @@ TEST_F(BadInput, a_flipped_bit_of_the_job_record_is_refused) {
   expect_nothing_lost();
 }
 
-// The header, both slots' used parts and a sample of the data; see also object_pool_test.
+// The header, both slots' used parts and a sample of the data; see also pool_test.
 TEST_F(BadInput, a_flipped_bit_of_the_rank_file_never_gives_a_wrong_answer) {
   std::vector<std::size_t> bytes;
   for (std::size_t byte = 0; byte < 240; ++byte) bytes.push_back(byte);

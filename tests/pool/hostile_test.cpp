@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/files.hpp"
-#include "object/inspect.hpp"
 #include "perdure/perdure.h"
+#include "pool/inspect.hpp"
 #include "temporary_directory.hpp"
 
 namespace {

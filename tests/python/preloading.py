@@ -53,7 +53,7 @@ def run_job(
     if ask:
         (folder / "cache").mkdir(exist_ok=True)
         surroundings["PERDURE_WINDOWS"] = f"pool={folder}/windows;mode=copy;commit=fence"
-        surroundings["PERDURE_CACHE"] = f"files=*;pool={folder}/cache"
+        surroundings["PERDURE_CACHE"] = f"files=*;directory={folder}/cache"
         surroundings["PERDURE_CACHE_REPORT"] = f"{folder}/report"
     preload = ":".join(map(str, libraries))
     words = [launcher, "-n", "2"]

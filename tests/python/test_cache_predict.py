@@ -163,7 +163,7 @@ def test_the_recorder_counts_every_call_of_a_known_program(tmp_path, mpi, cached
     environment = {"PERDURE_RECORD": str(tmp_path / "run")}
     if cached:
         (tmp_path / "pool").mkdir()
-        environment["PERDURE_CACHE"] = f"files=*.bin;pool={tmp_path / 'pool'}"
+        environment["PERDURE_CACHE"] = f"files=*.bin;directory={tmp_path / 'pool'}"
     file = _accesses(mpi, tmp_path, STEPS, **environment)
     for rank in (0, 1):
         lines = [json.loads(line) for line in (tmp_path / f"run.{rank}").read_text().splitlines()]

@@ -8,13 +8,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
 from conftest import ROOT, Ran
 from perdure.cli import command_line
 from perdure.energy import quantities as q
-from perdure.energy.failures import estimate, read_failures
-from perdure.energy.plan_file import read_plan
-from perdure.energy.profile_file import machine_here, profile_of, read_profile
-from typer.testing import CliRunner
+from perdure.energy.plan.failures import estimate, read_failures
+from perdure.energy.plan.file import read_plan
+from perdure.energy.profile.file import machine_here, profile_of, read_profile
 
 BASE = ("--write-time", "130s", "--read-time", "90s", "--mtbf", "14.66h")
 POWERS = ("--power", "471.1W", "--write-power", "280W", "--read-power", "295W")
@@ -134,7 +135,7 @@ def test_a_seed_is_printed_and_taken_back(perdure):
 
 @pytest.mark.parametrize("extra", [("--overhead", "5s", "--flush-power", "30W"),
                                    ("--downtime", "10min", "--down-power", "100W"),
-                                   ("--weibull", "0.7"), ("--objective", "edp"),
+                                   ("--law", "weibull:shape=0.7"), ("--objective", "edp"),
                                    ("--formula", "paper")])
 def test_every_kind_of_plan_is_what_simulation_finds(perdure, extra):
     result(perdure("energy", "plan", *BASE, *POWERS, *extra, "--json", "-o", "plan.json"))
@@ -189,8 +190,8 @@ def test_clustered_failures_are_noticed_and_exponential_ones_are_not(tmp_path):
         gaps = 1e4 * random.weibull(shape, 300)
         file.write_text("interval\n" + "\n".join(map(str, gaps)))
         found = estimate(read_failures(file))
-        assert found.shape == pytest.approx(shape, abs=0.1)
-        assert any("--weibull" in each for each in found.warnings) is noticed
+        assert found.law.shape == pytest.approx(shape, abs=0.1)
+        assert (found.advice is not None and "--law weibull" in found.advice) is noticed
 
 
 @pytest.mark.parametrize(
@@ -261,16 +262,17 @@ def test_unknown_keys_are_ignored():
         (("--write-time", "20h", "--mtbf", "14.66h"), "longer than the mean time between failures"),
         ((*BASE, "--objective", "energy"), "give --power"),
         ((*BASE, "--objective", "speed"), "there are time, energy, edp"),
-        ((*BASE, "--weibull", "0.01"), "outside of 0.2 to 20"),
+        ((*BASE, "--law", "weibull:shape=0.01"), "outside of 0.2 to 20"),
         ((*LEVELS[:2], *LEVELS[4:]), "needs --share"), ((*BASE, "--interval", "0s"), "more than"),
         ((*BASE, "--pattern", "1,2"), "--pattern needs --levels"),
         ((*BASE, "--downtime", "1min", "--formula", "paper"), "know nothing of --downtime"),
         ((*BASE, "--interval", "3s", "--overhead", "1s"), "still being written"),
         ((*LEVELS, "--pattern", "1,2,5"), "must divide the next"),
-        ((*LEVELS, "--weibull", "0.7"), "not modelled together"),
+        ((*LEVELS, "--law", "weibull:shape=0.7"), "not modelled together"),
         ((*LEVELS[:3], "70%,25%,15%", *LEVELS[4:]), "add up to 1.1"),
         ((*BASE, "--interval", "1000d"), "would hardly advance"),
-        ((*BASE[:2], "--read-time", "3000h", "--mtbf", "3h", "--weibull", "0.7"), "hardly advance"),
+        ((*BASE[:2], "--read-time", "3000h", "--mtbf", "3h", "--law",
+          "weibull:shape=0.7"), "hardly advance"),
         (("--levels", "a,b", "--share", "50%,50%", "--write-time", "1s,2s", "--mtbf", "3h",
           "--interval", "9s", "--pattern", "1,1000000000"), "times as long as its work"),
         ((*BASE, "--power", "0W"), "more than no power"), ((*BASE, "--power", "-3W"), "negative"),
@@ -292,7 +294,10 @@ def test_what_cannot_be_planned_with_is_refused_with_a_remedy(perdure, words, sa
         ({"schema": 2}, "newer than 1"), ({"kind": "x"}, "kind is 'x'"),
         ({"interval_s": -1}, "interval_s is -1"), ({"inputs": None}, "cut short"),
         ({"levels": []}, "0 levels"), ({"objective": "fun"}, "objective is 'fun'"),
-        ({"choice": [{}]}, "damaged"), ({"schedule": {}}, "has no works_s"),
+        ({"choice": [{}]}, "choice 0.write is None"), ({"choice": 5}, "choice is 5"),
+        ({"schedule": {}}, "schedule.works_s is None"),
+        ({"schedule": {"works_s": [9.0]}}, "schedule.expected is None"),
+        ({"levels": [{"every": 1.5}]}, "level 0.every is 1.5; it must be a whole number"),
     ],
 )
 def test_bad_plans_are_refused_with_a_remedy(perdure, change, said):
@@ -303,7 +308,9 @@ def test_bad_plans_are_refused_with_a_remedy(perdure, change, said):
 
 
 @pytest.mark.parametrize("kind", ["png", "svg"])
-@pytest.mark.parametrize("words", [(*BASE, *POWERS), (*BASE, "--weibull", "0.7"), LEVELS])
+@pytest.mark.parametrize(
+    "words", [(*BASE, *POWERS), (*BASE, "--law", "weibull:shape=0.7"), LEVELS]
+)
 def test_pictures_are_drawn(perdure, words, kind):
     ran = perdure("energy", "plan", *words, "--plot", f"cost.{kind}")
     assert ran.code == 0 and (perdure.folder / f"cost.{kind}").stat().st_size > 1000

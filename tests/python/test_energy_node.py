@@ -329,7 +329,7 @@ def test_nobody_is_asked_where_nobody_can_answer(node, tmp_path):
 
 
 def test_a_block_device_is_not_written_to_without_asking(tmp_path):
-    from perdure.energy.measuring import check_device
+    from perdure.energy.profile.measuring import check_device
     from perdure.energy.quantities import Wrong
 
     with pytest.raises(Wrong, match="--destroy"):
@@ -344,12 +344,12 @@ def test_jobs_wait_for_each_others_tokens(node, tmp_path):
     assert order.read_text().split() == ["in", "out"] * 3
 
 
-def test_a_job_goes_ahead_when_its_patience_ends(node):
+def test_a_job_goes_ahead_when_its_timeout_ends(node):
     begun = node.root / "begun"
     holder = node.start("run", "--writers", "1", "--", "sh", "-c", f"touch {begun}; sleep 60")
     wait_until(begun.exists)
     try:
-        ran = node("run", "--writers", "1", "--patience", "0.2", "--json",
+        ran = node("run", "--writers", "1", "--timeout", "0.2", "--json",
                    node.root / "facts.json", "--", "true")
     finally:
         os.killpg(holder.pid, signal.SIGKILL)

@@ -9,14 +9,25 @@ from decimal import Decimal, getcontext
 
 import numpy as np
 import pytest
-from conftest import ROOT
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as draw
-from perdure.energy import hazard, levels, model, monte_carlo, reference
-from perdure.energy.model import Machine
-from perdure.energy.optimise import Candidate, Problem, optimise, pareto_front, strategies
-from perdure.energy.planning import Failing, Place, Request, make_plan
-from perdure.energy.profile_file import Setting
+
+from conftest import ROOT
+from perdure.energy import reference
+from perdure.energy.formulas import levels, model, monte_carlo, renewal
+from perdure.energy.formulas.model import Machine
+from perdure.energy.laws.exponential import Exponential
+from perdure.energy.laws.weibull import Weibull
+from perdure.energy.plan.planning import Failing, Goal, Place, Request, make_plan
+from perdure.energy.plan.settings import (
+    Candidate,
+    Node,
+    Problem,
+    optimise,
+    pareto_front,
+    strategies,
+)
+from perdure.energy.profile.file import Setting
 
 # No deadline: machines are shared. A failure prints the blob that repeats it.
 settings.register_profile("perdure", deadline=None, print_blob=True, database=None)
@@ -31,10 +42,11 @@ rates = draw.floats(1e-7, 1e-3)
 ratios = draw.floats(1e-6, 0.9)
 powers = draw.floats(20, 2000)
 shares = draw.floats(0, 1.5)
+either = draw.booleans()
 
 
 @draw.composite
-def machines(drawn, asynchronous=draw.booleans()):
+def machines(drawn, asynchronous=either):
     """Machines whose checkpoints take up to nine tenths of the MTBF."""
     rate = drawn(rates)
     write_s = drawn(ratios) / rate
@@ -218,7 +230,7 @@ def test_simulation_agrees_with_the_exact_model_within_three_sigma(place):
     print(f"seed {SEED}")
     machine = SETS[place]
     work_s = work_of(machine, 1.2)
-    law = monte_carlo.Exponential(1 / machine.rate_per_s)
+    law = Exponential(1 / machine.rate_per_s)
     played = monte_carlo.play(machine, [work_s], law, INTERVALS, SEED + place)
     check_played(played, model.time_per_work(work_s, machine), model.epe(work_s, machine))
 
@@ -248,7 +260,7 @@ def three_levels(mtbf: float, downtime_s: float = 0.0) -> levels.System:
 def test_simulation_agrees_with_the_model_of_three_levels(every, mtbf):
     print(f"seed {SEED}")
     system = three_levels(mtbf, 60.0)
-    law = monte_carlo.Exponential(mtbf)
+    law = Exponential(mtbf)
     played = monte_carlo.play_levels(system, every, 0.08 * mtbf, law, INTERVALS, SEED)
     expected = levels.expected(system, every, 0.08 * mtbf)
     check_played(played, expected.time_per_work, expected.epe_W)
@@ -257,15 +269,15 @@ def test_simulation_agrees_with_the_model_of_three_levels(every, mtbf):
 @pytest.mark.parametrize("shape", [0.6, 1.0, 1.7])
 def test_simulation_agrees_with_the_renewal_formula(shape):
     print(f"seed {SEED}")
-    machine, law = replace(SETS[3], latency_s=700.0, flush_W=50), hazard.Weibull(shape, 7200.0)
-    for schedule in ([2500.0], hazard.hazard_schedule(machine, law)):
+    machine, law = replace(SETS[3], latency_s=700.0, flush_W=50), Weibull(7200.0, shape)
+    for schedule in ([2500.0], renewal.hazard_schedule(machine, law)):
         played = monte_carlo.play(machine, schedule, law, INTERVALS, SEED)
-        expected = hazard.renewal(schedule, machine, law)
+        expected = renewal.renewal(schedule, machine, law)
         check_played(played, expected.time_per_work, expected.epe_W)
 
 
 def test_a_seed_gives_the_same_samples_and_another_one_others():
-    law = monte_carlo.Exponential(MTBF)
+    law = Exponential(MTBF)
     first, again, other = (
         monte_carlo.play(SETS[0], [3600.0], law, 10_000, seed) for seed in (SEED, SEED, SEED + 1)
     )
@@ -274,7 +286,7 @@ def test_a_seed_gives_the_same_samples_and_another_one_others():
 
 def test_the_interval_of_the_simulation_covers_the_truth_about_as_often_as_it_says():
     print(f"seed {SEED}")
-    law, truth = monte_carlo.Exponential(MTBF), model.time_per_work(3600.0, SETS[0])
+    law, truth = Exponential(MTBF), model.time_per_work(3600.0, SETS[0])
     covered = 0
     for turn in range(200):
         mean = monte_carlo.play(SETS[0], [3600.0], law, 50_000, SEED + turn).time_per_work
@@ -324,8 +336,10 @@ def test_nested_blocks_solve_the_linear_system(between, costs, work_s):
     system = levels.System(made, 30.0, 400.0, 90.0)
     every = tuple(int(np.prod(between[:i])) for i in range(len(made)))
     one, other = (solve(system, every, work_s) for solve in (levels.expected, levels.solved))
-    # The dense system loses digits where hardly any pattern is passed without a failure.
-    close = 1e-9 * max(1.0, other.time_per_work / 1e3)
+    # The dense system loses digits where hardly any pattern is passed without a failure, and at
+    # last all of them: its time may be negative.
+    assume(one.time_per_work < 1e9)
+    close = 1e-9 * max(1.0, one.time_per_work / 1e3)
     assert one.time_per_work == pytest.approx(other.time_per_work, rel=close)
     assert one.epe_W == pytest.approx(other.epe_W, rel=close)
     assert one.checkpoints_per_work_s == pytest.approx(other.checkpoints_per_work_s, rel=close)
@@ -381,7 +395,7 @@ def test_renewal_with_shape_one_is_exponential(machine, factor):
     work_s = work_of(machine, factor)
     if 1 / (machine.rate_per_s * (work_s + machine.write_s)) > 1e4:
         return
-    found = hazard.renewal([work_s], machine, hazard.Weibull(1.0, 1 / machine.rate_per_s))
+    found = renewal.renewal([work_s], machine, Weibull(1 / machine.rate_per_s, 1.0))
     assert found.time_per_work == pytest.approx(model.time_per_work(work_s, machine), rel=1e-6)
     assert found.epe_W == pytest.approx(model.epe(work_s, machine), rel=1e-6)
 
@@ -389,12 +403,12 @@ def test_renewal_with_shape_one_is_exponential(machine, factor):
 @pytest.mark.parametrize("row", GOLDEN["weibull"]["rows"])
 def test_schedules_for_weibull_failures_have_the_known_values(row):
     write_s, read_s, shape, u_young, u_fixed, ratio, u_hazard, writes = row
-    machine, law = Machine(1 / MTBF, write_s, read_s), hazard.Weibull(shape, MTBF)
-    young = hazard.renewal([float(model.young_work(machine))], machine, law)
-    best = hazard.best_fixed_work(machine, law)
-    lazy = hazard.renewal(hazard.hazard_schedule(machine, law), machine, law)
+    machine, law = Machine(1 / MTBF, write_s, read_s), Weibull(MTBF, shape)
+    young = renewal.renewal([float(model.young_work(machine))], machine, law)
+    best = renewal.best_fixed_work(machine, law)
+    lazy = renewal.renewal(renewal.hazard_schedule(machine, law), machine, law)
     assert 100 * young.useful == pytest.approx(u_young, abs=6e-4)
-    assert 100 * hazard.renewal([best], machine, law).useful == pytest.approx(u_fixed, abs=6e-4)
+    assert 100 * renewal.renewal([best], machine, law).useful == pytest.approx(u_fixed, abs=6e-4)
     assert best / model.time_optimal_work(machine) == pytest.approx(ratio, abs=6e-3)
     # The rule's middle may be taken with the checkpoint or without it.
     assert 100 * lazy.useful == pytest.approx(u_hazard, abs=2e-3)
@@ -437,10 +451,10 @@ def test_every_reference_constant_is_stated_or_inferred():
 
 def candidate(freq, writers, seconds, watts, spread=0.0) -> Candidate:
     return Candidate(Setting(freq, writers), seconds, spread * seconds, watts, spread * watts,
-                     watts * seconds / 64e3, 0.0)
+                     watts * seconds / 64e3)
 
 
-PROBLEM = Problem(1 / MTBF, compute_W=471.0, objective="energy")
+PROBLEM = Problem(1 / MTBF, Node(compute_W=471.0), objective="energy")
 
 
 def test_a_gain_within_the_uncertainty_is_left_alone():
@@ -499,6 +513,6 @@ def test_a_job_shorter_than_a_level_is_warned_of():
         )
     )
     for job_s, warned in ((3600.0 * 5, True), (3600.0 * 500, False)):
-        request = Request(Failing(1 / MTBF), places, job_s=job_s)
+        request = Request(Failing(Exponential(MTBF)), places, goal=Goal(job_s=job_s))
         make_plan(request)
         assert any("job" in each for each in request.warnings) is warned

@@ -33,7 +33,7 @@ class Options(ctypes.Structure):
         ("flags", ctypes.c_uint),
         ("job", ctypes.c_char_p),
         ("emulate", ctypes.c_char_p),
-        ("real_delay", ctypes.c_int),
+        ("delay", ctypes.c_int),
         ("copy_threads", ctypes.c_uint),
         ("keep", ctypes.c_uint),
     ]

@@ -279,11 +279,13 @@ def test_only_every_so_many_persistence_points_make_a_version(build, tmp_path):
 # --- what can't be -------------------------------------------------------------------------------
 
 
-def test_wrong_wishes_are_refused_with_what_is_possible(perdure, build):
+def test_wrong_settings_are_refused_with_what_is_possible(perdure, build):
     program = build("tests/ipv_check/hooks.c", "--ipv-check", "-O2")
-    for wish, answer in (("mode=best", "check or record"), ("fast=1", "no key is called 'fast'"),
-                         ("record", "is not key=value"), ("min=0", "a number of bytes from 1")):
-        refused = run([program], PERDURE_IPV_CHECK=wish)
+    for settings, answer in (("mode=best", "check or record"),
+                             ("fast=1", "no key is called 'fast'"),
+                             ("record", "is not key=value"),
+                             ("min=0", "a number of bytes from 1")):
+        refused = run([program], PERDURE_IPV_CHECK=settings)
         assert refused.returncode == 2 and answer in refused.stderr, refused.stderr
     for verb in ("record", "check"):
         for command, answer in (("/bin/true", f"--ipv-{verb}"), ("./none", "no such program")):

@@ -75,9 +75,9 @@ def hooked(tmp_path_factory):
     return built
 
 
-def checked(perdure, built, wish: str) -> tuple[int, dict, list[str]]:
+def checked(perdure, built, fault: str) -> tuple[int, dict, list[str]]:
     """The exit code, the report and the norms."""
-    ran = perdure("ipv", "check", "--json", "--", built, wish)
+    ran = perdure("ipv", "check", "--json", "--", built, fault)
     text = ran.out.decode()
     (report,) = json.loads(text[text.index("[\n") :])
     return ran.code, report, text[: text.index("[\n")].split()
@@ -139,15 +139,15 @@ def test_sp_with_right_hooks_breaks_no_rule_in_any_iteration(perdure, hooked):
 
 
 @pytest.mark.parametrize(
-    ("wish", "rule"), [("skip", "row_not_stored"), ("behind", "wrong_version_read")]
+    ("fault", "rule"), [("skip", "row_not_stored"), ("behind", "wrong_version_read")]
 )
-def test_sp_with_a_mistake_in_one_iteration_is_caught_in_it(perdure, hooked, wish, rule):
-    code, report, _ = checked(perdure, hooked, wish)
+def test_sp_with_a_mistake_in_one_iteration_is_caught_in_it(perdure, hooked, fault, rule):
+    code, report, _ = checked(perdure, hooked, fault)
     first = report["violations"][0]
     lines = HOOKED.read_text().splitlines()
     assert code == 86
     assert (first["rule"], first["first_iteration"], first["last_iteration"]) == (rule, 50, 50)
-    assert lines[first["site"]["line"] - 1].endswith(f"// MISTAKE {wish}")
+    assert lines[first["site"]["line"] - 1].endswith(f"// MISTAKE {fault}")
     assert first["count"] == 10, "the rows of one plane"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import fcntl
 import itertools
 import json
@@ -17,16 +18,17 @@ from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import pytest
-from conftest import Perdure
 from typer.testing import CliRunner
 
+from conftest import Perdure
 from perdure import _core
-from perdure_bench import memsim
 from perdure.cli import command_line
-from perdure.sim.machine import Options, Watch, devices_named
+from perdure.sim.machine import Options, devices_named
 from perdure.sim.optimise import local_minima
 from perdure.sim.quantities import joules_text, mib_text, parse_budget, parse_bytes
 from perdure.sim.sweep import run_once
+from perdure.watching import Watch
+from perdure_bench import memsim
 
 MIB = 1 << 20
 PAGE = 4096
@@ -139,6 +141,19 @@ def test_the_optimum_holds_the_hot_pages_and_the_budget(perdure, trace):
     assert best["energy_j"] <= min(notch["energy_j"] for notch in found["notches"])
     assert reference["page_ins"] == 0 and reference["dram_bytes"] == 4 * MIB
     assert found["typical"]["dram_bytes"] == 16 * MIB
+
+
+def test_a_tighter_budget_gives_a_faster_machine_that_takes_more_energy(perdure, trace):
+    def best(budget):
+        found = facts(
+            perdure("sim", "optimise", trace, "--mram", "1MiB", "--compute", "10", "--budget",
+                    f"slowdown={budget}%", "--step", "64KiB", "--json")
+        )
+        assert found["best"]["time_s"] <= found["reference"]["time_s"] * (1 + budget / 100)
+        return found["best"]
+
+    tight, loose = best(0.1), best(20)
+    assert tight["time_s"] < loose["time_s"] and tight["energy_j"] > loose["energy_j"]
 
 
 def test_no_machine_in_the_budget_is_said(perdure, trace):
@@ -336,10 +351,8 @@ def test_ctrl_c_ends_the_command_itself_with_130(long_trace, tmp_path, words):
         while bytes_left(into) and running.poll() is None:
             time.sleep(0.01)
         running.send_signal(signal.SIGINT)
-        try:
+        with contextlib.suppress(BrokenPipeError):  # it ended as soon as it saw the signal
             into.write(stored[len(stored) // 2 :])
-        except BrokenPipeError:
-            pass  # it ended as soon as it saw the signal
     out, err = running.communicate(timeout=60)
     assert running.returncode == 130, err
     assert out.count(b'"partial": true') > 0
@@ -393,9 +406,30 @@ def test_a_report_is_one_page_with_the_numbers_of_the_other_verbs(perdure, trace
     assert f"{100 * best['energy_j'] / usual['energy_j']:.1f} % of the energy" in text
     assert mib_text(best["dram_bytes"]) in text and joules_text(best["energy_j"]) in text
     assert found["notches"] and all(notch["reason"] in text for notch in found["notches"])
-    assert "1 024 pages" in text and "64 MiB" not in text, "a capacity that holds all is left out"
+    assert "1 024 pages" in text
+    assert "beside 1 MiB of MRAM" in text, "a capacity that holds all leaves nothing to choose"
     for part in ("Notches", "Concentration of accesses", "Policies", "standby"):
         assert part in text
+
+
+@pytest.mark.parametrize(("mram", "best_mram"), [("1MiB,4MiB", 4), ("1MiB,16MiB", 0), ("0", 0)])
+def test_a_report_and_optimise_name_the_same_best_machine(
+    perdure, trace, tmp_path, mram, best_mram
+):
+    """With long computation standby decides: MRAM is best that just holds the whole program."""
+    file = tmp_path / "report.html"
+    words = (trace, "--mram", mram, "--compute", "10", "--typical", "16MiB")
+    best = facts(perdure("sim", "optimise", *words, "--json"))["best"]
+    assert best["mram_bytes"] == best_mram * MIB
+    ran = perdure("sim", "report", *words, "-o", file)
+    assert ran.code == 0, ran.err
+    text = " ".join(" ".join(Elements(file.read_text(encoding="utf-8")).text).split())
+    memory = f"{mib_text(best['dram_bytes'])} of DRAM"
+    if best["mram_bytes"]:
+        memory = f"{mib_text(best['mram_bytes'])} of MRAM and {memory}"
+    joules = joules_text(best["energy_j"])
+    said = f"The machine with least energy {memory} under low_power: {joules}"
+    assert said in text
 
 
 def test_a_report_of_a_program_that_fits_mram_has_no_policies_to_compare(perdure, trace, tmp_path):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 
 import pytest
 
 import tidy
 
-LAYERS = "perdure ⇐\nbase ⇐\npmem ⇐ base\nobject ⇐ base pmem\nsim ⇐ base\napps ⇐ perdure\n"
+LAYERS = "perdure ⇐\nbase ⇐\npmem ⇐ base\npool ⇐ base pmem\nsim ⇐ base\napps ⇐ perdure\n"
 
 
 @pytest.fixture
@@ -35,8 +36,8 @@ def one(found: list[str], start: str, word: str) -> None:
 def test_clean_files_have_no_findings(findings):
     assert not findings(
         {
-            "src/object/a.cpp": '#include "object/a.hpp"\n#include "pmem/b.hpp"\n',
-            "src/object/CMakeLists.txt": "perdure_module(object SOURCES a.cpp DEPS base pmem)\n",
+            "src/pool/a.cpp": '#include "pool/a.hpp"\n#include "pmem/b.hpp"\n',
+            "src/pool/CMakeLists.txt": "perdure_module(pool SOURCES a.cpp DEPS base pmem)\n",
             "README.md": "# Title\n\nSee [the next](docs/next.md#two-words) and `[x](gone.md)`.\n",
             "docs/next.md": "# Next\n\n## Two words\n",
         }
@@ -47,10 +48,10 @@ def test_clean_files_have_no_findings(findings):
     "path, text",
     [
         ("src/sim/a.cpp", '#include "pmem/b.hpp"\n'),
-        ("src/base/a.hpp", '#include "object/b.hpp"\n'),
+        ("src/base/a.hpp", '#include "pool/b.hpp"\n'),
         ("include/perdure/a.h", '#include "base/b.hpp"\n'),
-        ("apps/a.cpp", '#include "object/b.hpp"\n'),
-        ("src/pmem/CMakeLists.txt", "perdure_module(pmem\n  SOURCES a.cpp\n  DEPS base object)\n"),
+        ("apps/a.cpp", '#include "pool/b.hpp"\n'),
+        ("src/pmem/CMakeLists.txt", "perdure_module(pmem\n  SOURCES a.cpp\n  DEPS base pool)\n"),
         ("src/sim/CMakeLists.txt", "perdure_module(s_${mpi} FOLDER sim DEPS pmem_${mpi}_layer)\n"),
     ],
 )
@@ -114,17 +115,17 @@ def test_python_functions_files_and_lines_have_limits(findings):
 @pytest.mark.parametrize(
     "path, text",
     [
-        ("src/object/a.cpp", "void f() { _mm_clwb(p); }\n"),
-        ("src/object/a.cpp", "void f() { _mm_sfence(); }\n"),
-        ("src/object/a.cpp", "void f() { _mm512_stream_si512(p, v); }\n"),
-        ("src/object/a.cpp", "void f() { __builtin_ia32_clflushopt(p); }\n"),
-        ("src/object/a.cpp", 'void f() { asm volatile("sfence"); }\n'),
-        ("src/object/a.cpp", "#include <mpi.h>\n"),
-        ("src/object/a.cpp", "void f() { PMPI_Barrier(c); }\n"),
+        ("src/pool/a.cpp", "void f() { _mm_clwb(p); }\n"),
+        ("src/pool/a.cpp", "void f() { _mm_sfence(); }\n"),
+        ("src/pool/a.cpp", "void f() { _mm512_stream_si512(p, v); }\n"),
+        ("src/pool/a.cpp", "void f() { __builtin_ia32_clflushopt(p); }\n"),
+        ("src/pool/a.cpp", 'void f() { asm volatile("sfence"); }\n'),
+        ("src/pool/a.cpp", "#include <mpi.h>\n"),
+        ("src/pool/a.cpp", "void f() { PMPI_Barrier(c); }\n"),
         ("include/perdure/a.h", "int f(MPI_Comm comm);\n"),
         ("apps/a.cpp", "void f() { strcpy(a, b); }\n"),
-        ("src/object/a.cpp", "int f() { return ::open(a, O_RDONLY); }\n"),
-        ("src/object/b.cpp", "void f() { ::unlink(a); }\n"),
+        ("src/pool/a.cpp", "int f() { return ::open(a, O_RDONLY); }\n"),
+        ("src/pool/b.cpp", "void f() { ::unlink(a); }\n"),
         ("src/pmem/b.cpp", "std::ofstream file(a);\n"),
         ("src/pmem/a.cpp", "int f() { return shm_open(a, 0, 0600); }\n"),
         ("python/perdure/a.py", "path.write_text(text)\n"),
@@ -142,11 +143,11 @@ def test_banned_calls_are_allowed_where_they_belong(findings):
     assert not findings(
         {
             "src/pmem/a.cpp": "void f() { _mm_sfence(); }\n",
-            "src/object/a.cpp": '// MPI_Barrier, strcpy(\nauto t = "rand()"; int operand(int);\n',
+            "src/pool/a.cpp": '// MPI_Barrier, strcpy(\nauto t = "rand()"; int operand(int);\n',
             "include/perdure/perdure_mpi.h": "#include <mpi.h>\nint f(MPI_Comm comm);\n",
             "apps/a.cpp": "#include <mpi.h>\nvoid f() { snprintf(a, 1, b); ::unlink(b); }\n",
             "src/base/files.cpp": "int f() { return ::openat(a, b, 0); }\n",
-            "src/object/a_test.cpp": "std::ofstream file(a);\n",
+            "src/pool/a_test.cpp": "std::ofstream file(a);\n",
             "python/perdure/a.py": "text = open(path).read()\n",
             "python/perdure/files.py": "path.write_text(text)\n",
         }
@@ -204,3 +205,51 @@ def test_it_covers_the_repository_and_exits_with_1_on_findings(tmp_path, monkeyp
     monkeypatch.setattr(tidy.sys, "argv", ["tidy.py", "--root", str(tmp_path)])
     assert tidy.main() == 1
     assert "a.md:1: does not start with a title" in capsys.readouterr().out
+
+
+@pytest.fixture
+def history(tmp_path):
+    """Commits {path: text} with a message, and returns what tidy finds in the last commit."""
+
+    def git(*words: str) -> None:
+        name = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+        subprocess.run(["git", *name, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "base: the first")
+
+    def commit(message: str, files: dict[str, str]) -> list[str]:
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+        git("add", "-A")
+        git("commit", "-q", "-m", message)
+        return [what for _, what in tidy.check_commits(tmp_path, "HEAD~1..HEAD")]
+
+    return commit
+
+
+CODE = {"src/pool/a.cpp": "int a() { return 1; }\n"}
+
+
+def test_commits_that_say_why_have_no_findings(history):
+    assert not history("pool: a is 1\n\nIt was 2, which nobody could use.\n", CODE)
+    assert not history("tests: a is tested", {"src/pool/a_test.cpp": "int b();\n"})
+    assert not history("pool: what a is", {"src/pool/a.cpp": "// One.\n" + CODE["src/pool/a.cpp"]})
+
+
+def test_a_change_of_the_product_without_a_body_is_found(history):
+    (what,) = history("pool: a is 1", CODE)
+    assert "no body" in what
+
+
+@pytest.mark.parametrize("subject, word", [("pool: " + "a" * 55, "61 columns"),
+                                           ("A is 1", "area: what changes")])
+def test_subjects_that_are_too_long_or_name_no_area_are_found(history, subject, word):
+    (what,) = history(subject, {"docs/a.txt": subject})
+    assert word in what
+
+
+def test_a_range_that_git_does_not_know_is_an_error(history, tmp_path):
+    with pytest.raises(SystemExit, match="nowhere"):
+        list(tidy.check_commits(tmp_path, "nowhere..HEAD"))

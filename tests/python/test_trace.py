@@ -167,9 +167,9 @@ def test_two_runs_give_the_same_bytes(perdure, build, compiler, tmp_path):
     assert seen[0] == seen[1]
 
 
-def recorded_bytes(program: str, words: tuple, wish: str) -> subprocess.CompletedProcess:
+def recorded_bytes(program: str, words: tuple, settings: str) -> subprocess.CompletedProcess:
     """The program, with PERDURE_TRACE as it is."""
-    environment = {**os.environ, "PERDURE_TRACE": wish}
+    environment = {**os.environ, "PERDURE_TRACE": settings}
     return subprocess.run([program, *words], env=environment, capture_output=True, check=False,
                           timeout=60)
 

@@ -13,8 +13,8 @@ import pytest
 
 from perdure.cache.record import NoRecord, read_records
 from perdure.cache.record_line import blocks_of
-from perdure.energy.plan_file import read_plan
-from perdure.energy.profile_file import read_profile
+from perdure.energy.plan.file import read_plan
+from perdure.energy.profile.file import read_profile
 from perdure.energy.quantities import Wrong
 from perdure.run.page import Phase, parse_page, read_pages
 
@@ -41,9 +41,12 @@ PROFILE = {
 LEVEL = {"name": "nvm", "share": 0.5, "write_s": 1.0, "read_s": 1.0, "write_W": 1.0, "read_W": 1.0}
 PLAN = {
     "kind": "perdure-energy-plan", "schema": 1, "objective": "energy", "formula": "exact",
-    "interval_s": 10.0, "schedule": {"works_s": [10.0, 11.0]}, "levels": [{"every": 1}],
+    "interval_s": 10.0, "levels": [{"every": 1}],
+    "schedule": {"works_s": [10.0, 11.0],
+                 "expected": {"time_per_work": 1.1, "energy_per_work_W": 5.5}},
     "inputs": {"levels": [LEVEL], "rate_per_s": 1e-4, "compute_W": 5.0, "down_W": 1.0,
-               "downtime_s": 1.0, "overhead_s": 0.5, "flush_W": 1.0, "weibull_shape": 0.7},
+               "downtime_s": 1.0, "overhead_s": 0.5, "flush_W": 1.0,
+               "law": {"name": "weibull", "shape": 0.7}},
     "expected": {"time_per_work": 1.1, "energy_per_work_W": 5.5},
 }  # fmt: skip
 ODD = [None, True, -1, 0, 2**60, 2**70, 10**400, 1e308, -0.5, float("nan"), float("inf"), "", "x",

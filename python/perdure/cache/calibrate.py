@@ -105,7 +105,7 @@ def recorded(program: Program, ranks: int, words: list, folder: Path, cache: str
 def _measure(
     program: Program, ranks: int, place: Path, pool: Path | None
 ) -> tuple[float, ...]:
-    options = f"pool={pool}" if pool else ""
+    options = f"directory={pool}" if pool else ""
 
     def use(steps: tuple[str, ...], cache: str | None) -> FileUse:
         file = place / "calibrate.bin"

@@ -36,7 +36,7 @@ Directories = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="DIR…",
-        help="Directories of parts (perdure_cache_pool).  [default: this user's in /dev/shm]",
+        help="Directories of parts (perdure_cache_directory).  [default: this user's in /dev/shm]",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
@@ -85,7 +85,7 @@ def part_json(part: _core.FoundPart) -> dict:
     return {
         "file": part.path,
         "part": part.file,
-        "group": part.group or None,
+        "pool": part.pool or None,
         "node": part.node,
         "nodes": part.nodes,
         "size_bytes": part.size_bytes,
@@ -149,12 +149,12 @@ def _version_of(core: ModuleType, part: _core.FoundPart) -> int | None:
 
     Raises core.Error if the pool can't be read or has no version.
     """
-    if not part.group:
+    if not part.pool:
         return None
-    version = core.inspect_pool(part.group).version
+    version = core.inspect_pool(part.pool).version
     if version is None:
         raise core.Error(
-            f"the pool {part.group}, with which it was committed, is damaged; --as-it-is keeps "
+            f"the pool {part.pool}, with which it was committed, is damaged; --as-it-is keeps "
             "what the part holds"
         )
     return version

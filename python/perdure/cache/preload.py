@@ -35,12 +35,12 @@ def find_library() -> Path:
 def cache_environment(patterns: list[str], options: str = "") -> dict[str, str]:
     """The variables with which a job caches the files that match one of the patterns.
 
-    `options` are more of PERDURE_CACHE, such as "pool=/mnt/pmem;ack=async". Raises NoLibrary.
+    `options` are more of PERDURE_CACHE, such as "directory=/mnt/pmem;ack=async". Raises NoLibrary.
     """
     library = find_library()
     loaded = os.environ.get("LD_PRELOAD")
-    wish = f"files={':'.join(patterns)}"
+    settings = f"files={':'.join(patterns)}"
     return {
         "LD_PRELOAD": f"{library}:{loaded}" if loaded else str(library),
-        "PERDURE_CACHE": f"{wish};{options}" if options else wish,
+        "PERDURE_CACHE": f"{settings};{options}" if options else settings,
     }

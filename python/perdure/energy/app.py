@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from perdure.energy.explain_command import explain
 from perdure.energy.node_commands import attach as attach_node_commands
-from perdure.energy.plan_command import plan
-from perdure.energy.simulate_command import simulate
+from perdure.energy.plan.command import plan
+from perdure.energy.plan.explain_command import explain
+from perdure.energy.plan.simulate_command import simulate
 
 app = typer.Typer(
     help="How often to checkpoint, at which CPU frequency and with how many writers: measure, "

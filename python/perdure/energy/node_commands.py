@@ -6,18 +6,19 @@ import json
 import signal
 import subprocess
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from perdure.core import load_core
-from perdure.energy.output import refusing, table, warn
+from perdure.energy.output import refusing, warn
 from perdure.energy.probe import probe_node, rows_of
-from perdure.energy.profile_commands import app as profile
-from perdure.energy.profile_file import OPERATIONS, check_machine, read_profile
+from perdure.energy.profile.commands import app as profile
+from perdure.energy.profile.file import OPERATIONS, check_machine, read_profile
 from perdure.energy.quantities import Wrong
 from perdure.files import write_text
 from perdure.screen import console, say
+from perdure.tables import table
 
 _CLOCKS = {"kHz": 1, "MHz": 1_000, "GHz": 1_000_000}
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
@@ -187,7 +188,7 @@ def run(
         int | None, typer.Option(min=1, max=4096, help="So many such commands at a time on this "
                                  "node and device.", show_default=False)
     ] = None,
-    patience: Annotated[
+    timeout: Annotated[
         float, typer.Option(min=0, help="Seconds to wait for a turn; then it goes ahead.")
     ] = 3600.0,
     other_machine: Annotated[
@@ -211,7 +212,7 @@ def run(
         khz, limit = _settings(profile_file, op, path, freq, writers, other_machine)
         core = load_core()
         try:
-            session = core.energy_session(str(path or Path.cwd()), khz, limit, int(patience * 1000))
+            session = core.energy_session(str(path or Path.cwd()), khz, limit, int(timeout * 1000))
         except core.Error as failure:
             raise Wrong(str(failure)) from None
         code = _run_within(session, op, command)
@@ -225,19 +226,19 @@ def run(
     raise typer.Exit(code)
 
 
-def _run_within(session, op: str, command: list[str]) -> int:
+def _run_within(session: Any, op: str, command: list[str]) -> int:
     """The command's exit code. SIGTERM and SIGHUP go on to it; Ctrl-C reaches it by itself."""
     child: subprocess.Popen | None = None
     early: list[int] = []
 
-    def pass_on(number: int, _frame) -> None:
+    def pass_on(number: int, _frame: object) -> None:
         if child is None:
             early.append(number)
         else:
             child.send_signal(number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, pass_on)
+    for stopping in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(stopping, pass_on)
     try:
         session.acquire(op)
         if early:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
-from rich.table import Table
 
 from perdure.energy.quantities import Wrong
 from perdure.screen import say
@@ -33,14 +32,6 @@ def refusing() -> Iterator[None]:
     except KeyboardInterrupt:
         say("perdure: stopped", err=True)
         raise typer.Exit(INTERRUPTED) from None
-
-
-def table(*columns: str, left: tuple[str, ...] = (), title: str | None = None) -> Table:
-    """A table without lines; columns named in `left` are words, the others numbers."""
-    made = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
-    for name in columns:
-        made.add_column(name, justify="left" if name in left else "right")
-    return made
 
 
 def watts_text(watts: float | None) -> str:

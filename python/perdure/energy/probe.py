@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from perdure.core import load_core
 
 LOAD_MS = 300
@@ -35,7 +37,7 @@ def probe_node() -> dict:
     }
 
 
-def _caps(core) -> tuple[list[dict] | None, str]:
+def _caps(core: Any) -> tuple[list[dict] | None, str]:
     """Who caps the clock; None, and why, where what is told of it can't be believed."""
     try:
         return core.energy_journal(), ""
@@ -43,7 +45,7 @@ def _caps(core) -> tuple[list[dict] | None, str]:
         return None, str(failure)
 
 
-def _boost(core) -> dict | None:
+def _boost(core: Any) -> dict | None:
     for path, name, on in _BOOST:
         value = core.sysfs_read(path)
         if value is not None:
@@ -51,7 +53,7 @@ def _boost(core) -> dict | None:
     return None
 
 
-def _drives(core) -> list[dict]:
+def _drives(core: Any) -> list[dict]:
     """Power states take an admin command to the drive, which only root may send: told, not set."""
     found = []
     for name in core.sysfs_list(_NVME):

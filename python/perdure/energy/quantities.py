@@ -7,6 +7,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeGuard
 
 from perdure import units
 from perdure.units import TIMES, Wrong
@@ -15,8 +20,10 @@ POWER_MAX = 1e12
 POWERS = {"mW": 1e-3, "W": 1.0, "kW": 1e3, "MW": 1e6}
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
+_Parsed = TypeVar("_Parsed")
 
-def is_number(value: object) -> bool:
+
+def is_number(value: object) -> TypeGuard[float]:
     """Whether what stood in a document is a number that a float can hold, and finite."""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return False
@@ -97,7 +104,7 @@ def parse_count(text: str) -> int:
     return int(value)
 
 
-def parse_list(text: str | None, parse) -> list | None:
+def parse_list(text: str | None, parse: Callable[[str], _Parsed]) -> list[_Parsed] | None:
     """Each of several values divided by commas; None stays None."""
     if text is None:
         return None

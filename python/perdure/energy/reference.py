@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from perdure.energy.optimise import Candidate, Outcome, Problem, outcome_of
-from perdure.energy.profile_file import Setting
+from perdure.energy.plan.settings import Candidate, Node, Outcome, Problem, outcome_of
+from perdure.energy.profile.file import Setting
 from perdure.energy.quantities import Wrong
 
 _PLACES = (
     Path(__file__).parent / "reference.json",
     Path(__file__).resolve().parents[3] / "data/energy/reference.json",
 )
+
+
+_STRATEGIES = ("performance", "profile lookup")
 
 
 @lru_cache(maxsize=1)
@@ -49,8 +52,7 @@ def candidate(device: str, strategy: str, op: str) -> Candidate:
 def problem(formula: str = "paper", interval: str = "young", objective: str = "energy") -> Problem:
     """The evaluation of the paper's section 7."""
     return Problem(
-        rate_per_s=constant("rate_per_s"), compute_W=constant("compute_W"), objective=objective,
-        formula=formula, interval=interval,
+        constant("rate_per_s"), Node(compute_W=constant("compute_W")), objective, formula, interval
     )
 
 
@@ -64,16 +66,16 @@ def outcome(device: str, strategy: str, chosen: Problem | None = None) -> Outcom
 
 def saving_percent(device: str, chosen: Problem | None = None) -> float:
     """By how many percent profile lookup lowers EPE."""
-    before, after = (outcome(device, name, chosen).epe_W for name in ("performance",
-                                                                      "profile lookup"))
-    return 100 * (1 - after / before)
+    before, after = (outcome(device, name, chosen) for name in _STRATEGIES)
+    assert before.epe_W is not None and after.epe_W is not None  # all powers are in the file
+    return 100 * (1 - after.epe_W / before.epe_W)
 
 
 def per_MB_percent(device: str, op: str) -> float:
     """By how many percent profile lookup changes J/MB: negative if it saves."""
-    before, after = (candidate(device, name, op).J_per_MB for name in ("performance",
-                                                                       "profile lookup"))
-    return 100 * (after / before - 1)
+    before, after = (candidate(device, name, op) for name in _STRATEGIES)
+    assert before.J_per_MB is not None and after.J_per_MB is not None
+    return 100 * (after.J_per_MB / before.J_per_MB - 1)
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def run(
                      "slash, name) matches; may be repeated."),
     ] = None,
     cache_options: Annotated[
-        str, typer.Option(metavar="K=V;…", help="How, for example 'pool=/mnt/pmem;ack=async'.")
+        str, typer.Option(metavar="K=V;…", help="How, for example 'directory=/mnt/pmem;ack=async'.")
     ] = "",
     any_owner: Annotated[
         bool,
@@ -141,7 +141,7 @@ def _plan_environment(plan: Path | None) -> dict[str, str]:
     """What tells the library of a plan, which is read here so that a wrong one is told at once."""
     if plan is None:
         return {}
-    from perdure.energy.plan_file import read_plan
+    from perdure.energy.plan.file import read_plan
 
     try:
         read_plan(plan)

@@ -1,4 +1,4 @@
-"""Reads the run pages in which the ranks of a job tell their state (src/object/run_page.hpp)."""
+"""Reads the run pages in which the ranks of a job tell their state (src/pool/run_page.hpp)."""
 
 from __future__ import annotations
 

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from signal import SIGINT, getsignal, signal
-
-import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from typing import Any
 
 from perdure.core import load_core
-from perdure.screen import console, say
 
 DEFAULT_PRESET = "hosogaya2008"
 
@@ -20,7 +14,7 @@ DEFAULT_PRESET = "hosogaya2008"
 class Options:
     """How a trace is read and what its accesses cost."""
 
-    devices: object
+    devices: Any
     clean: bool = False  # a first touch is read from swap, and has a replica there
     region: str = ""
     compute_ns: float | None = None
@@ -28,7 +22,7 @@ class Options:
 
 def devices_named(
     preset: str, dram: str | None, mram: str | None, flash: str | None, mix_levels: bool
-):
+) -> Any:
     """The parts of a preset, each replaced by the one that is named. Raises _core.Error."""
     core = load_core()
     presets = {each.name: each for each in core.device_presets()}
@@ -38,62 +32,3 @@ def devices_named(
     return core.devices_of(
         dram or chosen.dram, mram or chosen.mram, flash or chosen.flash, mix_levels
     )
-
-
-class Stopped(Exception):
-    """Ctrl-C came while nothing was finished yet."""
-
-
-class Watch:
-    """Shows how far the replays are, and tells them when the user wants them to stop."""
-
-    def __init__(self, bar: Progress) -> None:
-        self._bar = bar
-        self.stopped = False
-
-    def of(self, what: str) -> Callable[[int, int], bool]:
-        """A callback for one replay, from any thread."""
-        task = self._bar.add_task(what, total=None)
-
-        def show(accesses: int, of_all: int) -> bool:
-            self._bar.update(task, completed=accesses, total=of_all or None)
-            return not self.stopped
-
-        return show
-
-    def count(self, what: str, total: int) -> Callable[[], None]:
-        """A callback that says that one of `total` is finished."""
-        task = self._bar.add_task(what, total=total)
-        return lambda: self._bar.update(task, advance=1)
-
-
-@contextmanager
-def watching() -> Iterator[Watch]:
-    """A progress bar on a terminal; Ctrl-C sets `stopped` instead of ending the process."""
-    screen = console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(show_speed=True),
-        TimeRemainingColumn(),
-    )
-    before = getsignal(SIGINT)
-    with Progress(
-        *columns, console=screen, transient=True, disable=not screen.is_terminal
-    ) as bar:
-        watch = Watch(bar)
-
-        def stop(_signal, _frame) -> None:
-            watch.stopped = True
-
-        signal(SIGINT, stop)
-        try:
-            yield watch
-        finally:
-            signal(SIGINT, before)
-
-
-def fail(message: object) -> typer.Exit:
-    """Says what is wrong and gives the exit to raise."""
-    say(f"perdure: {message}", err=True)
-    return typer.Exit(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perdure.sim.sweep import Point, Study
+from perdure.sim.sweep import KnownPoint, Point, Study, known_points
 
 PROMINENCE = 0.01  # of a notch's energy: how far the curve must rise on both sides of it
 
@@ -13,7 +13,7 @@ PROMINENCE = 0.01  # of a notch's energy: how far the curve must rise on both si
 class Notch:
     """A local minimum of energy over the capacity of DRAM, at one capacity of MRAM."""
 
-    point: Point
+    point: KnownPoint
     # "all fits": nothing is swapped; "nearly all fits"; "hot set": it is cheaper to swap the rest.
     kind: str
     reason: str
@@ -23,11 +23,11 @@ class Notch:
 class Optimum:
     """`best` costs least energy of all that are within the budget; None if nothing is."""
 
-    reference: Point  # DRAM alone, so much that nothing is swapped
-    typical: Point  # DRAM alone, as much as one would buy
-    best: Point | None
+    reference: KnownPoint  # DRAM alone, so much that nothing is swapped
+    typical: KnownPoint  # DRAM alone, as much as one would buy
+    best: KnownPoint | None
     notches: list[Notch]
-    points: list[Point]  # all that were looked at
+    points: list[KnownPoint]  # all that were looked at
     budget: float
     policy: str
 
@@ -55,7 +55,7 @@ def local_minima(values: list[float], prominence: float = PROMINENCE) -> list[in
     return found
 
 
-def best_point(points: list[Point], slowest_s: float) -> Point | None:
+def best_point(points: list[KnownPoint], slowest_s: float) -> KnownPoint | None:
     """The point with least energy that takes at most so long."""
     within = [point for point in points if point.time_s <= slowest_s]
     return min(within, key=lambda point: (point.energy_j, point.total_bytes), default=None)
@@ -77,13 +77,12 @@ def optimise(
     need = max(1, curve.stack_pages)
     typical_frames = max(1, typical_bytes // study.page_bytes)
     reference, typical = (
-        study.points("lru", 0, [frames])[0] for frames in (need, typical_frames)
+        _known(study.points("lru", 0, [frames]))[0] for frames in (need, typical_frames)
     )
-    if reference.time_s is None or reference.energy_j is None:
-        raise ValueError("the devices have no times or energies: see perdure devices")
-    points, notches = [], []
+    points: list[KnownPoint] = []
+    notches: list[Notch] = []
     for mram in study.mram:
-        row = study.points(policy, mram, study.frames(step_bytes, mram), values)
+        row = _known(study.points(policy, mram, study.frames(step_bytes, mram), values))
         points += row
         for index in local_minima([point.energy_j for point in row]):
             # The least capacity of all is none: nothing says that less would cost more.
@@ -101,7 +100,14 @@ def optimise(
     )
 
 
-def _explain(row: list[Point], index: int, study: Study) -> Notch:
+def _known(points: list[Point]) -> list[KnownPoint]:
+    known = known_points(points)
+    if len(known) < len(points):
+        raise ValueError("the devices have no times or energies: see perdure devices")
+    return known
+
+
+def _explain(row: list[KnownPoint], index: int, study: Study) -> Notch:
     point = row[index]
     if point.page_ins == 0:
         return Notch(

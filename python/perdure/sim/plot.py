@@ -4,29 +4,18 @@ capacity."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from perdure.figures import BLUE, GREY, ORANGE, finish
+from perdure.figures import COLOURS, figure_of, finish
 from perdure.files import save_figure
 from perdure.screen import drawn
-from perdure.sim.sweep import Point
+from perdure.sim.locality import Concentration
+from perdure.sim.sweep import KnownPoint
 
-# Okabe and Ito's colours, told apart with every kind of colour vision.
-_COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
 _MIB = 1 << 20
 
 
-def _figure(width: float, height: float, title: str, note: str):
-    from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    figure.suptitle(drawn(title), x=0.01, ha="left", fontsize=11, fontweight="bold")
-    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
-    return figure
-
-
-def _save(figure, file: Path | BinaryIO) -> None:
+def _save(figure: Any, file: Path | BinaryIO) -> None:
     """To a file by its ending, or to a stream as SVG."""
     if isinstance(file, Path):
         save_figure(figure, file, dpi=130)
@@ -34,7 +23,7 @@ def _save(figure, file: Path | BinaryIO) -> None:
         figure.savefig(file, format="svg")
 
 
-def fit_scale(axis, values: list[float], times: float = 5) -> None:
+def fit_scale(axis: Any, values: list[float], times: float = 5) -> None:
     """Shows what is up to `times` the least, from 0 on; beyond, the lines leave the picture.
 
     Where that would be most of them the scale is logarithmic, and all is shown.
@@ -54,12 +43,12 @@ def fit_scale(axis, values: list[float], times: float = 5) -> None:
         axis.set_ylim(0, min(max(values), min(values) * times) * 1.08)
 
 
-def draw_policies(points: list[Point], title: str, file: Path | BinaryIO) -> None:
+def draw_policies(points: list[KnownPoint], title: str, file: Path | BinaryIO) -> None:
     """Figure 3: time against DRAM, a line for each policy, at one capacity of MRAM."""
-    figure = _figure(6.4, 4.2, title, "Each point is a machine; lines join those of one policy.")
+    figure = figure_of(6.4, 4.2, title, "Each point is a machine; lines join those of one policy.")
     axis = figure.subplots()
     policies = list(dict.fromkeys(point.policy for point in points))
-    for policy, colour in zip(policies, _COLOURS):
+    for policy, colour in zip(policies, COLOURS):
         row = [point for point in points if point.policy == policy]
         axis.plot(
             [point.dram_bytes / _MIB for point in row],
@@ -73,16 +62,14 @@ def draw_policies(points: list[Point], title: str, file: Path | BinaryIO) -> Non
     _save(figure, file)
 
 
-def draw_locality(
-    curves: dict[str, tuple[list[float], list[float]]], file: Path | BinaryIO
-) -> None:
+def draw_locality(curves: dict[str, Concentration], file: Path | BinaryIO) -> None:
     """Figure 4: share of accesses on the hottest share of pages, a line for each program."""
-    figure = _figure(5.6, 4.2, "Concentration of memory accesses", "Pages by number of accesses.")
+    figure = figure_of(5.6, 4.2, "Concentration of memory accesses", "Pages by number of accesses.")
     axis = figure.subplots()
-    for (name, (pages, accesses)), colour in zip(curves.items(), _COLOURS):
+    for (name, curve), colour in zip(curves.items(), COLOURS):
         axis.plot(
-            [100 * share for share in pages],
-            [100 * share for share in accesses],
+            [100 * share for share in curve.pages],
+            [100 * share for share in curve.accesses],
             color=colour,
             label=drawn(name),
         )
@@ -94,10 +81,10 @@ def draw_locality(
 
 
 def draw_capacities(
-    points: list[Point], title: str, file: Path | BinaryIO, marked: Point | None
+    points: list[KnownPoint], title: str, file: Path | BinaryIO, marked: KnownPoint | None
 ) -> None:
     """Figures 5 and 6: time and energy against main memory, a line for each capacity of MRAM."""
-    figure = _figure(
+    figure = figure_of(
         11, 4.4, title, "Main memory is DRAM and MRAM. What is not there is swapped to flash."
     )
     axes = figure.subplots(1, 2)
@@ -106,7 +93,7 @@ def draw_capacities(
         (axes[0], "time_s", "time, s"),
         (axes[1], "energy_j", "energy of the memory, J"),
     ):
-        for size, colour in zip(sizes, _COLOURS):
+        for size, colour in zip(sizes, COLOURS):
             row = [point for point in points if point.mram_bytes == size]
             axis.plot(
                 [point.total_bytes / _MIB for point in row],

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from perdure.core import load_core
 from perdure.files import write_text
 from perdure.screen import plain
-from perdure.sim.command import concentration
-from perdure.sim.machine import Options, Stopped, Watch
+from perdure.sim.locality import Concentration, concentration_of
+from perdure.sim.machine import Options
 from perdure.sim.optimise import Optimum, optimise
 from perdure.sim.plot import draw_capacities, draw_locality, draw_policies
 from perdure.sim.quantities import joules_text, mib_text
-from perdure.sim.sweep import Point, Study, run_once
+from perdure.sim.sweep import KnownPoint, Point, Study, known_points, run_once
 from perdure.trace.summary import cache_text, summary_json
 from perdure.units import seconds_text
+from perdure.watching import Watch
 
 POLICY = "low_power"
 _POLICIES = ("lru", "mram_fixed", POLICY)
@@ -51,26 +54,26 @@ class Studied:
     options: Options
     study: Study
     found: Optimum
-    by_policy: list[Point]  # at one capacity of MRAM; empty if there is none
-    concentration: tuple[list[float], list[float]]
+    by_policy: list[KnownPoint]  # at one capacity of MRAM; empty if there is none
+    concentration: Concentration
     # A name, and the outcome of a run; None where the trace's reduction forbids one so small.
-    machines: list[tuple[str, Point, object]]
+    machines: list[tuple[str, KnownPoint, Any]]
 
 
 def study_trace(trace: Path, options: Options, wishes: Wishes, watch: Watch) -> Studied:
     """Raises Stopped, ValueError or _core.Error."""
     core = load_core()
     summary = summary_json(trace, core.summarise_trace(str(trace)))
-    mram = [size for size in wishes.mram if size < summary["footprint_bytes"]]
-    study = Study(str(trace), options, mram, watch)
-    page = study.page_bytes
-    step = max(page, wishes.step_bytes or study.footprint_bytes // 64 // page * page)
+    study = Study(str(trace), options, wishes.mram, watch)
+    page, step = study.page_bytes, study.step(wishes.step_bytes)
     found = optimise(study, POLICY, wishes.values, wishes.budget, wishes.typical_bytes, step)
-    by_policy = []
-    middle = study.mram[(len(study.mram)) // 2]  # none is one of them, and the first
+    by_policy: list[KnownPoint] = []
+    # Policies differ beside MRAM that does not hold all; none is one of them, and the first.
+    smaller = [size for size in study.mram if size < summary["footprint_bytes"]]
+    middle = smaller[len(smaller) // 2]
     for policy in _POLICIES if middle else ():
         values = wishes.values if policy == POLICY else {}
-        by_policy += study.points(policy, middle, study.frames(step, middle), values)
+        by_policy += known_points(study.points(policy, middle, study.frames(step, middle), values))
     machines = []
     for name, point in (("a usual machine", found.typical), ("just enough DRAM", found.reference),
                         ("least energy", found.best)):
@@ -78,13 +81,12 @@ def study_trace(trace: Path, options: Options, wishes: Wishes, watch: Watch) -> 
             fine = point.total_bytes // page >= summary["floor_pages"]
             outcome = _run(trace, options, wishes, point, watch) if fine else None
             machines.append((name, point, outcome))
-    if watch.stopped:
-        raise Stopped
-    shares = concentration(core.page_accesses(str(trace)))
+    watch.check()
+    shares = concentration_of(trace)
     return Studied(summary, wishes, options, study, found, by_policy, shares, machines)
 
 
-def _run(trace: Path, options: Options, wishes: Wishes, point: Point, watch: Watch):
+def _run(trace: Path, options: Options, wishes: Wishes, point: Point, watch: Watch) -> Any:
     return run_once(
         str(trace), options, point.policy, wishes.values if point.policy == POLICY else {},
         dram_bytes=point.dram_bytes, mram_bytes=point.mram_bytes,
@@ -103,7 +105,7 @@ def _plain_words(value: object) -> object:
     return plain(value) if type(value) is str else value
 
 
-def _template():
+def _template() -> Any:
     try:
         import jinja2
     except ImportError:
@@ -128,7 +130,7 @@ def _template():
     return environment.get_template(_TEMPLATE)
 
 
-def _unbroken(text):
+def _unbroken(text: Callable[[float], str]) -> Callable[[float], str]:
     """What `text` gives, with its unit on the same line."""
     return lambda value: text(value).replace(" ", "\u00a0")
 
@@ -137,8 +139,6 @@ def _page_of(studied: Studied) -> dict:
     """What the template shows. `figures` are SVG, which is put in as it is."""
     from markupsafe import Markup
 
-    pages, accesses = studied.concentration
-    last = len(pages) - 1
     return {
         "title": Path(studied.summary["file"]).name,
         "summary": studied.summary,
@@ -149,8 +149,8 @@ def _page_of(studied: Studied) -> dict:
         "warnings": _warnings(studied),
         "found": studied.found,
         "figures": {name: Markup(svg) for name, svg in _figures(studied).items()},
-        "shares": [(share, accesses[round(share * last)]) for share in _PAGE_SHARES],
-        "half": next(page for page, sum_ in zip(pages, accesses) if sum_ >= 0.9),
+        "shares": [(share, studied.concentration.accesses_of(share)) for share in _PAGE_SHARES],
+        "most": studied.concentration.pages_for(0.9),
         "machines": studied.machines,
         "rows": _sweep_rows(studied.found.points),
         "policy": POLICY,
@@ -174,7 +174,7 @@ def _warnings(studied: Studied) -> list[str]:
 def _figures(studied: Studied) -> dict[str, str]:
     name = Path(studied.summary["file"]).name
     figures = {
-        "locality": _svg(lambda file: draw_locality({name: _thinned(studied)}, file)),
+        "locality": _svg(lambda file: draw_locality({name: studied.concentration.thinned()}, file)),
         "capacities": _svg(
             lambda file: draw_capacities(
                 studied.found.points, f"{name}: {POLICY}", file, studied.found.best
@@ -187,15 +187,7 @@ def _figures(studied: Studied) -> dict[str, str]:
     return figures
 
 
-def _thinned(studied: Studied, points: int = 400) -> tuple[list[float], list[float]]:
-    """The curve of concentration, with so many points that nobody sees the difference."""
-    pages, accesses = studied.concentration
-    last = len(pages) - 1
-    chosen = sorted({round(last * (i / points) ** 2) for i in range(points + 1)})
-    return [pages[i] for i in chosen], [accesses[i] for i in chosen]
-
-
-def _svg(draw) -> str:
+def _svg(draw: Callable[[BinaryIO], None]) -> str:
     """A picture as an element of HTML, its text as text, its names its own."""
     from matplotlib import rc_context
 
@@ -209,7 +201,7 @@ def _svg(draw) -> str:
                   re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1), count=1)
 
 
-def _sweep_rows(points: list[Point]) -> list[Point]:
+def _sweep_rows(points: list[KnownPoint]) -> list[KnownPoint]:
     """Some points of each capacity of MRAM, evenly spread, its last one among them."""
     chosen = []
     for size in dict.fromkeys(point.mram_bytes for point in points):

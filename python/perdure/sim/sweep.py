@@ -8,12 +8,14 @@ cores.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from typing import Any
 
 from perdure.core import load_core
-from perdure.sim.machine import Options, Stopped, Watch
+from perdure.sim.machine import Options
+from perdure.watching import Stopped, Watch
 
 CURVE_POLICIES = ("lru", "mram_fixed", "low_power")
 
@@ -42,6 +44,20 @@ class Point:
     def total_bytes(self) -> int:
         """Main memory."""
         return self.mram_bytes + self.dram_bytes
+
+
+@dataclass(frozen=True)
+class KnownPoint(Point):
+    """A machine whose devices are not silent."""
+
+    time_s: float
+    energy_j: float
+
+
+def known_points(points: list[Point]) -> list[KnownPoint]:
+    """Those whose time and energy are known."""
+    return [KnownPoint(**vars(point)) for point in points
+            if point.time_s is not None and point.energy_j is not None]
 
 
 def _seconds(nanoseconds: float | None) -> float | None:
@@ -80,6 +96,12 @@ class Study:
             self.trace_share = self.curves.accesses / total if total else None
         self.page_bytes = self.curves.page_bytes
         self.footprint_bytes = self.curves.curves[0].pages * self.page_bytes
+
+    def step(self, wanted_bytes: int | None) -> int:
+        """Bytes between capacities of DRAM: a 64th of the program's if none are wanted."""
+        page = self.page_bytes
+        usual = self.footprint_bytes // 64 // page * page
+        return max(page, usual if wanted_bytes is None else wanted_bytes)
 
     def frames(self, step_bytes: int, mram: int, most_bytes: int | None = None) -> list[int]:
         """Numbers of DRAM frames, a step apart, up to what the program needs or `most_bytes`."""
@@ -194,8 +216,8 @@ def run_once(
     dram_bytes: int,
     mram_bytes: int,
     swap_bytes: int = 0,
-    progress=None,
-):
+    progress: Callable[[int, int], bool] | None = None,
+) -> Any:
     """One replay; the Outcome of the module. Raises _core.Error."""
     return load_core().sim_run(
         trace,

@@ -16,9 +16,9 @@ from perdure.trace.record import (
     NoTrace,
     exit_text,
     final_name,
+    recorder_text,
     run_in_valgrind,
     run_recorded,
-    wish_text,
 )
 from perdure.trace.summary import summary_json, summary_lines
 from perdure.units import bytes_text
@@ -241,8 +241,8 @@ def import_(
     options = _options(size=size, line=line, ways=ways, mode=mode, page=page, floor=floor,
                        compute=compute, times="off" if no_times else None)
     try:
-        wish = wish_text(str(output), options)
-        core.TraceImport(form, str(source), wish, f"imported from {source}").run()
+        request = recorder_text(str(output), options)
+        core.TraceImport(form, str(source), request, f"imported from {source}").run()
     except (NoTrace, core.Error) as failure:
         say(f"perdure trace: {failure}", err=True)
         raise typer.Exit(FAILED) from None

@@ -44,7 +44,7 @@ def fixed_addresses() -> None:
         libc.personality(before | _ADDR_NO_RANDOMIZE)
 
 
-def wish_text(file: str, options: dict[str, str | None]) -> str:
+def recorder_text(file: str, options: dict[str, str | None]) -> str:
     """PERDURE_TRACE: FILE[,key=value…]. Raises NoTrace if FILE can't stand there."""
     if "," in file:
         raise NoTrace(f"{file}: a trace's name can't have a comma")
@@ -66,7 +66,7 @@ def run_recorded(
         for stale in left_behind(output):
             remove(stale)
         target = target.replace("%", "%%") + _RECORDING + "%p"
-    code = _run(command, {"PERDURE_TRACE": wish_text(target, options)})
+    code = _run(command, {"PERDURE_TRACE": recorder_text(target, options)})
     if is_stream:
         return code, []
     found = left_behind(output)
@@ -135,9 +135,9 @@ def run_in_valgrind(
     out, into = os.pipe()
     lackey = [valgrind, "--tool=lackey", "--trace-mem=yes", f"--log-fd={into}", *command]
     source = f"/dev/fd/{out}"
-    wish = wish_text(str(output.absolute()), options)
+    request = recorder_text(str(output.absolute()), options)
     try:
-        importing = core.TraceImport("lackey", source, wish, " ".join(command))
+        importing = core.TraceImport("lackey", source, request, " ".join(command))
         running = subprocess.Popen(lackey, pass_fds=[into], preexec_fn=fixed_addresses)
     finally:
         os.close(into)

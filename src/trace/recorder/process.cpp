@@ -33,7 +33,7 @@ namespace {
 
 constexpr const char* variable = "PERDURE_TRACE";
 constexpr const char* again_variable = "PERDURE_TRACE_STARTED_AGAIN";
-constexpr int wrong_wish_exit_code = 2;
+constexpr int wrong_setting_exit_code = 2;
 constexpr std::uint8_t destructor_rounds = 4;  // PTHREAD_DESTRUCTOR_ITERATIONS of Linux
 
 std::uint64_t no_line = CacheFilter::empty;  // never changes
@@ -58,7 +58,7 @@ void say(const std::string& what) {
 
 [[noreturn]] void refuse(const Status& status) {
   say(status.message());
-  ::syscall(SYS_exit_group, wrong_wish_exit_code);
+  ::syscall(SYS_exit_group, wrong_setting_exit_code);
   std::abort();
 }
 
@@ -117,14 +117,14 @@ void set_cache(Stream* stream) {
   }
 }
 
-bool is_helper_used(HelperUse wish) {
+bool is_helper_used(HelperUse request) {
   cpu_set_t processors;
-  if (wish != HelperUse::automatic) return wish == HelperUse::on;
+  if (request != HelperUse::automatic) return request == HelperUse::on;
   return ::sched_getaffinity(0, sizeof processors, &processors) == 0 && CPU_COUNT(&processors) > 1;
 }
 
-void begin_recording(Process& self, const std::string& wish) {
-  auto options = parse_recorder_options(wish);
+void begin_recording(Process& self, const std::string& request) {
+  auto options = parse_recorder_options(request);
   if (!options.ok()) refuse(options.status());
   if (!options.value().keep_random_addresses) fix_addresses();
   describe_program(options.value());
@@ -194,9 +194,9 @@ void start() {
   alignas(Process) static std::byte place[sizeof(Process)];
   auto* self = new (place) Process;
   self->number = ::getpid();
-  const char* wish = std::getenv(variable);
-  if (wish != nullptr && *wish != '\0') {
-    begin_recording(*self, wish);
+  const char* request = std::getenv(variable);
+  if (request != nullptr && *request != '\0') {
+    begin_recording(*self, request);
     pthread_key_create(&self->key, end_thread);
     pthread_atfork(before_fork, after_fork, after_fork_in_child);
     ::at_quick_exit(finish);

@@ -11,7 +11,7 @@
 //   fork       the child records nothing, unless it starts another instrumented program
 //
 // Invariant: a thread inside of the recorder is `busy`, and what its signal handlers do then is
-// counted as lost, not recorded. Threads: all. Failure: a wish that can't be granted ends the
+// counted as lost, not recorded. Threads: all. Failure: a request that can't be granted ends the
 // program before main() with exit code 2 and a sentence on stderr; later errors are told at the
 // end.
 #pragma once

@@ -19,9 +19,8 @@ constexpr std::size_t worth_waking_most = 4;
 
 Result<std::unique_ptr<Recorder>> Recorder::create(const RecorderOptions& options,
                                                    const std::string& path) {
-  auto writer = Writer::create(path, options.header);
-  if (!writer.ok()) return writer.status();
-  return std::unique_ptr<Recorder>(new Recorder(options, writer.take()));
+  PERDURE_TRY_ASSIGN(auto writer, Writer::create(path, options.header));
+  return std::unique_ptr<Recorder>(new Recorder(options, std::move(writer)));
 }
 
 Recorder::Recorder(const RecorderOptions& options, std::unique_ptr<Writer> writer)

@@ -131,7 +131,7 @@ std::string compare(const Program& program, std::uint64_t number, const Options&
   plain.run();
   const bool in_file = program.seed % 2 == 0;
   Hints hints = program.cache;
-  hints["perdure_cache_pool"] = options.folder + "/pool";
+  hints["perdure_cache_directory"] = options.folder + "/pool";
   Session cached(cached_path, program, hints, options.plant && !in_file);
   watch(Run::cached, options.seed, number);
   cached.run();

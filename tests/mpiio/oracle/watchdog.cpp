@@ -10,7 +10,7 @@
 namespace oracle {
 namespace {
 
-constexpr unsigned patience_s = 60;
+constexpr unsigned timeout_s = 60;
 
 // Made beforehand: a signal handler may not format.
 std::array<char, 160> last_words{};
@@ -30,7 +30,7 @@ void watch(Run run, std::uint64_t seed, std::uint64_t program) {
                 static_cast<unsigned long long>(seed), static_cast<unsigned long long>(program));
   exit_code = run == Run::plain ? 77 : 3;
   std::signal(SIGALRM, give_up);
-  ::alarm(patience_s);
+  ::alarm(timeout_s);
 }
 
 void watch_no_more() {

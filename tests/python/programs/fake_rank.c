@@ -2,7 +2,7 @@
  *
  * fake_rank: stands in for a rank of a Perdure application in the tests of `perdure run`.
  *
- * It keeps to src/object/run_page.hpp: writes its run page, obeys PERDURE_KILL, and restarts from
+ * It keeps to src/pool/run_page.hpp: writes its run page, obeys PERDURE_KILL, and restarts from
  * the file state-R in --state DIR, which plays the part of the pool. Built without MPI and with
  * each MPI (PERDURE_FAKE_MPI), where it also makes a shared window so that there is something in
  * /dev/shm to leave behind.

@@ -1,0 +1,1 @@
+"""Formulas of expected time and energy, and the simulation that checks them."""

@@ -1,0 +1,1 @@
+"""Plans: which settings and interval, made from options, written, read, played, explained."""

@@ -1,0 +1,49 @@
+"""Options that belong together, declared once as a frozen dataclass and shared by commands.
+
+A field is an option: its type is Annotated with a typer.Option, its default is the option's. A
+command takes the dataclass as one parameter; on the command line its fields stand in that place.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, get_type_hints
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """`command` as typer wants it: each dataclass among its parameters replaced by its fields."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, type] = {}
+    parameters: list[inspect.Parameter] = []
+    for each in inspect.signature(command).parameters.values():
+        kind = hints[each.name]
+        if is_dataclass(kind) and isinstance(kind, type):
+            groups[each.name] = kind
+            parameters += _options_of(kind)
+        else:
+            parameters.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=kind))
+
+    def called(**words: Any) -> None:
+        made = {
+            name: kind(**{field.name: words.pop(field.name) for field in fields(kind)})
+            for name, kind in groups.items()
+        }
+        command(**words, **made)
+
+    called.__doc__ = command.__doc__
+    called.__annotations__ = {each.name: each.annotation for each in parameters}
+    vars(called)["__signature__"] = inspect.Signature(parameters)
+    return called
+
+
+def _options_of(group: type) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, annotation=hints[field.name],
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+        )
+        for field in fields(group)
+    ]

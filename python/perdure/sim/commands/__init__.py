@@ -1,0 +1,1 @@
+"""The commands of `perdure sim`, one file each."""

@@ -1,0 +1,44 @@
+"""The command `perdure sim policies`."""
+
+from __future__ import annotations
+
+import json
+
+from perdure.core import load_core
+from perdure.screen import bold, console
+from perdure.sim.options import TABLE_COLUMNS, AsJson
+
+_OPTION = ("name", "default_value", "description", "choices", "least", "most")
+_PRESET = ("name", "description", "dram", "mram", "flash")
+
+
+def policies(as_json: AsJson = False) -> None:
+    """List the policies with their options, and the presets of devices."""
+    core = load_core()
+    known, presets = core.sim_policies(), core.device_presets()
+    if as_json:
+        document = {
+            "policies": [
+                {
+                    "name": each.name,
+                    "description": each.description,
+                    "is_bound": each.is_bound,
+                    "options": [{name: getattr(option, name) for name in _OPTION}
+                                for option in each.options],
+                }
+                for each in known
+            ],
+            "presets": [{name: getattr(each, name) for name in _PRESET} for each in presets],
+        }
+        print(json.dumps(document, indent=2))
+        return
+    out = console(TABLE_COLUMNS)
+    for each in known:
+        out.print(bold(each.name, f": {each.description}"))
+        for option in each.options:
+            choices = f" ({', '.join(option.choices)})" if option.choices else ""
+            out.print(f"  {option.name}={option.default_value}{choices}: {option.description}")
+    out.print()
+    for each in presets:
+        out.print(bold(f"preset {each.name}", f": {each.description}; DRAM {each.dram}, "
+                       f"MRAM {each.mram}, flash {each.flash}"))

@@ -1,0 +1,142 @@
+"""The options of `perdure sim` that commands share, and how commands end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perdure.core import load_core
+from perdure.screen import say
+from perdure.sim.machine import DEFAULT_PRESET, Options, devices_named
+from perdure.sim.quantities import parse_budget, parse_bytes, parse_options
+from perdure.watching import Stopped
+
+INTERRUPTED = 130
+TABLE_COLUMNS = 200  # where stdout is no terminal
+
+Trace = Annotated[Path, typer.Argument(metavar="TRACE", help="What `perdure trace` recorded.")]
+PolicyValues = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="NAME=VALUE", help="Of the policy; may be repeated."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+Plot = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Draw it (.png, .svg, .pdf).", show_default=False),
+]
+
+
+@contextmanager
+def refusing(nothing: str = "stopped") -> Iterator[None]:
+    """Ends with 1 and the reason where something is wrong; with 130 and `nothing` once Stopped."""
+    try:
+        yield
+    except Stopped:
+        say(f"perdure: {nothing}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    except (load_core().Error, ValueError, OSError) as failure:
+        say(f"perdure: {failure}", err=True)
+        raise typer.Exit(1) from None
+
+
+@dataclass(frozen=True)
+class MachineOptions:
+    """What a trace is replayed on, and how it is read."""
+
+    preset: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Parts that go together; see `perdure sim policies`."),
+    ] = DEFAULT_PRESET
+    dram_part: Annotated[
+        str | None,
+        typer.Option(metavar="DEVICE", show_default=False,
+                     help="Instead of the preset's DRAM; see `perdure devices`."),
+    ] = None
+    mram_part: Annotated[
+        str | None,
+        typer.Option(metavar="DEVICE", help="Instead of the preset's MRAM.", show_default=False),
+    ] = None
+    flash_part: Annotated[
+        str | None,
+        typer.Option(metavar="DEVICE", help="Instead of the preset's flash.", show_default=False),
+    ] = None
+    mix_levels: Annotated[
+        bool,
+        typer.Option("--mix-levels", help="Allow numbers of chips beside those of modules."),
+    ] = False
+    first_touch_clean: Annotated[
+        bool,
+        typer.Option("--first-touch-clean", help="Pages come from a file in flash: first touches "
+                     "read it, clean ones cost no write."),
+    ] = False
+    region: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Only what was recorded in this region of interest."),
+    ] = ""
+    compute: Annotated[
+        float | None,
+        typer.Option(metavar="S", min=0, show_default=False,
+                     help="Computation besides memory.  [default: the trace's]"),
+    ] = None
+
+    def options(self) -> Options:
+        """What they come to; warnings are said. Raises ValueError or _core.Error."""
+        devices = devices_named(
+            self.preset, self.dram_part, self.mram_part, self.flash_part, self.mix_levels
+        )
+        for warning in devices.warnings:
+            say(f"perdure: {warning}", err=True)
+        compute_ns = None if self.compute is None else self.compute * 1e9
+        return Options(devices, self.first_touch_clean, self.region, compute_ns)
+
+
+@dataclass(frozen=True)
+class GridOptions:
+    """Which capacities are looked at, and with which options of the policy."""
+
+    mram: Annotated[
+        str, typer.Option(metavar="SIZE,…", help="Capacities of MRAM, besides none.")
+    ] = "64MiB,128MiB,256MiB"
+    option: PolicyValues = None
+    step: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", show_default=False,
+                     help="Between capacities of DRAM.  [default: a 64th of the program's]"),
+    ] = None
+
+    def capacities(self) -> list[int]:
+        """Of MRAM, in bytes."""
+        return [parse_bytes(word) for word in self.mram.split(",") if word.strip()]
+
+    def values(self) -> dict[str, str]:
+        """Options of the policy."""
+        return parse_options(self.option)
+
+    def step_bytes(self) -> int | None:
+        """Between capacities of DRAM; None for the default."""
+        return parse_bytes(self.step) if self.step else None
+
+
+@dataclass(frozen=True)
+class GoalOptions:
+    """Which machine is the best one, and what it is compared with."""
+
+    budget: Annotated[
+        str, typer.Option(metavar="slowdown=P%", help="How much slower than without swapping.")
+    ] = "slowdown=20%"
+    typical: Annotated[
+        str, typer.Option(metavar="SIZE", help="DRAM of a usual machine, to compare with.")
+    ] = "1GiB"
+
+    def share(self) -> float:
+        """The slowdown that is allowed."""
+        return parse_budget(self.budget)
+
+    def typical_bytes(self) -> int:
+        """DRAM of a usual machine."""
+        return parse_bytes(self.typical)

@@ -1,0 +1,453 @@
+// Arrays of a pool: names and parts, empty ones, flush mode, comparing, staging, closing.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "pool/extents.hpp"
+#include "pool_fixture.hpp"
+
+namespace perdure {
+namespace {
+
+class Arrays : public PoolTest {
+ protected:
+  static constexpr ArrayOptions compared(std::uint32_t part = 0) {
+    ArrayOptions options;
+    options.compare = true;
+    options.part = part;
+    return options;
+  }
+  static constexpr ArrayOptions staged() {
+    ArrayOptions options;
+    options.staged = true;
+    return options;
+  }
+  void restart(std::uint64_t expected) {
+    const auto restored = pool_->restart();
+    ASSERT_TRUE(restored.ok()) << restored.status().message();
+    EXPECT_EQ(restored.value(), expected);
+  }
+  void commit() {
+    const auto committed = pool_->commit();
+    ASSERT_TRUE(committed.ok()) << committed.status().message();
+  }
+};
+
+TEST_F(Arrays, parts_of_one_name_are_arrays_of_their_own) {
+  open();
+  const std::string name = "a window/\u00fc\n of its own";
+  for (std::uint32_t part = 0; part < 3; ++part) {
+    VersionedArray* a = array(name, shape(ArrayMode::log, 10 + part), compared(part));
+    ASSERT_NE(a, nullptr) << status_.message();
+    EXPECT_EQ(a->part(), part);
+  }
+  EXPECT_EQ(array(name, shape(ArrayMode::log, 11), compared(1)), nullptr);  // it is open
+  restart(0);
+  commit();
+  crash();
+  open();
+  VersionedArray* second = array(name, shape(ArrayMode::log, 11), compared(1));
+  ASSERT_NE(second, nullptr) << status_.message();
+  EXPECT_EQ(array(name, shape(ArrayMode::log, 11), compared(2)), nullptr);
+  EXPECT_EQ(status_.code(), Code::shape_mismatch);
+  EXPECT_NE(status_.message().find("\\x0a"), std::string::npos) << status_.message();
+  restart(1);
+}
+
+TEST_F(Arrays, of_no_bytes_are_kept_in_every_mode) {
+  for (int run = 0; run < 2; ++run) {
+    open();
+    std::vector<VersionedArray*> all = {array("copy", shape(ArrayMode::copy, 0)),
+                                        array("twin", shape(ArrayMode::twin, 0, false)),
+                                        array("log", shape(ArrayMode::log, 0)),
+                                        array("marks", shape(ArrayMode::log, 0), {nullptr, true}),
+                                        array("compare", shape(ArrayMode::log, 0), compared()),
+                                        array("flush", shape(ArrayMode::flush, 0, false)),
+                                        array("staged", shape(ArrayMode::copy, 0), staged())};
+    restart(static_cast<std::uint64_t>(run * 3));
+    for (int v = 0; v < 3; ++v) commit();
+    for (VersionedArray* a : all) {
+      ASSERT_NE(a, nullptr);
+      EXPECT_EQ(a->size_bytes(), 0U);
+      EXPECT_NE(a->working(), nullptr);
+      if (a->copies() > 1) {
+        EXPECT_NE(a->working_copy(), a->consistent_copy());
+      }
+      for (const VersionedArray* other : all) {  // empty or not, arrays are told apart
+        EXPECT_EQ(a == other, a->copy_offset(0) == other->copy_offset(0));
+      }
+    }
+    crash();
+  }
+}
+
+TEST_F(Arrays, in_flush_mode_hold_what_had_reached_the_medium) {
+  open();
+  VersionedArray* f = array("f", shape(ArrayMode::flush, 100, false));
+  VersionedArray* u = array("u", shape(ArrayMode::copy, 100));
+  ASSERT_NE(f, nullptr);
+  EXPECT_EQ(f->copies(), 1U);
+  restart(0);
+  words(f)[3] = 33;
+  words(u)[3] = 33;
+  commit();
+  EXPECT_EQ(reinterpret_cast<const std::int64_t*>(f->consistent())[3], 33);
+  words(f)[3] = 34;  // reaches the medium without a commit
+  words(u)[3] = 34;
+  medium_->flush(f->copy_offset(0), f->size_bytes());
+  ASSERT_TRUE(medium_->fence().ok());
+  words(f)[4] = 44;  // does not
+  crash();
+  open();
+  f = array("f", shape(ArrayMode::flush, 100, false));
+  u = array("u", shape(ArrayMode::copy, 100));
+  restart(1);
+  EXPECT_EQ(words(f)[3], 34);
+  EXPECT_EQ(words(f)[4], 0);
+  EXPECT_EQ(words(u)[3], 33);
+}
+
+TEST_F(Arrays, that_are_compared_save_what_differs_and_nothing_else) {
+  open();
+  std::vector<std::int64_t> buffer(512 * 10 + 1, 1);
+  ArrayOptions options = compared();
+  options.buffer = reinterpret_cast<std::byte*>(buffer.data()) + 4;  // of any alignment
+  VersionedArray* u = array("u", shape(ArrayMode::log, 512 * 10), options);
+  ASSERT_NE(u, nullptr) << status_.message();
+  restart(0);
+  commit();
+  commit();
+  const std::uint64_t before = pool_->status().committed_bytes;
+  u->working()[4096 * 3] = std::byte{7};
+  u->working()[4096 * 10 - 1] = std::byte{9};
+  commit();
+  EXPECT_EQ(pool_->status().committed_bytes - before, 2U * 4096);
+  commit();  // the other copy lacks the same blocks
+  EXPECT_EQ(pool_->status().committed_bytes - before, 4U * 4096);
+  commit();
+  EXPECT_EQ(pool_->status().committed_bytes - before, 4U * 4096);
+  crash();
+  open();
+  std::fill(buffer.begin(), buffer.end(), 5);
+  u = array("u", shape(ArrayMode::log, 512 * 10), options);
+  restart(5);
+  EXPECT_EQ(u->working()[4096 * 3], std::byte{7});
+  EXPECT_EQ(u->working()[4096 * 10 - 1], std::byte{9});
+  EXPECT_EQ(u->working()[0], std::byte{0});
+}
+
+// What a commit that failed has stored may not be durable, though it compares equal.
+TEST_F(Arrays, that_are_compared_are_saved_whole_after_a_commit_that_failed) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::log, 1000), compared());
+  restart(0);
+  commit();
+  commit();
+  words(u)[5] = 5;
+  medium_->failing_fence = medium_->counters().fence_calls + 1;
+  EXPECT_EQ(pool_->commit().status().code(), Code::io_error);
+  const std::uint64_t before = medium_->counters().copied_bytes;
+  commit();
+  EXPECT_GE(medium_->counters().copied_bytes - before, 8000U);
+  crash();
+  open();
+  u = array("u", shape(ArrayMode::log, 1000), compared());
+  restart(3);
+  EXPECT_EQ(words(u)[5], 5);
+}
+
+TEST_F(Arrays, refuse_options_that_contradict_their_mode) {
+  open();
+  std::int64_t buffer[10];
+  ArrayOptions with_buffer;
+  with_buffer.buffer = buffer;
+  ArrayOptions both = compared();
+  both.marks = true;
+  const std::pair<ArrayShape, ArrayOptions> wrong[] = {
+      {shape(ArrayMode::copy, 10), compared()},
+      {shape(ArrayMode::log, 10), both},
+      {shape(ArrayMode::log, 10), with_buffer},
+      {shape(ArrayMode::twin, 10), with_buffer},
+      {shape(ArrayMode::flush, 10, false), with_buffer},
+      {shape(ArrayMode::flush, 10, true), {}},
+      {shape(ArrayMode::twin, 10), staged()},
+      {shape(ArrayMode::log, 10), staged()}};
+  for (const auto& [its_shape, options] : wrong) {
+    EXPECT_EQ(array("u", its_shape, options), nullptr) << its_shape.text();
+    EXPECT_EQ(status_.code(), Code::invalid_argument) << its_shape.text();
+  }
+  EXPECT_NE(array("u", shape(ArrayMode::log, 10), compared()), nullptr);  // nothing half made
+}
+
+TEST_F(Arrays, that_are_closed_keep_what_was_committed_last) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::twin, 100));
+  array("v", shape(ArrayMode::copy, 100));
+  restart(0);
+  words(u)[1] = 1;
+  commit();
+  words(u)[1] = 2;  // never committed
+  ASSERT_TRUE(pool_->close_array(u, false).ok());
+  EXPECT_EQ(pool_->close_array(u, false).code(), Code::invalid_argument);
+  for (int v = 0; v < 5; ++v) commit();
+  u = array("u", shape(ArrayMode::twin, 100));  // in the same run
+  ASSERT_NE(u, nullptr) << status_.message();
+  EXPECT_EQ(reinterpret_cast<const std::int64_t*>(u->consistent())[1], 1);
+  words(u)[1] = 3;
+  commit();
+  ASSERT_TRUE(pool_->close_array(u, false).ok());
+  commit();
+  crash();
+  open();
+  u = array("u", shape(ArrayMode::twin, 100));
+  restart(8);
+  EXPECT_EQ(reinterpret_cast<const std::int64_t*>(u->consistent())[1], 3);
+}
+
+TEST_F(Arrays, that_were_never_committed_are_gone_when_closed) {
+  open();
+  restart(0);
+  VersionedArray* u = array("u", shape(ArrayMode::copy, 100));
+  words(u)[1] = 1;
+  ASSERT_TRUE(pool_->close_array(u, false).ok());
+  commit();
+  u = array("u", shape(ArrayMode::copy, 200));  // the name is free, for any shape
+  ASSERT_NE(u, nullptr) << status_.message();
+  EXPECT_EQ(words(u)[1], 0);
+}
+
+TEST_F(Arrays, that_are_erased_give_their_room_back_when_no_version_needs_it) {
+  open();
+  restart(0);
+  std::uint64_t size_bytes = 0;
+  std::int64_t stamp = 100;
+  for (int round = 0; round < 20; ++round) {
+    VersionedArray* u = array("u", shape(ArrayMode::twin, 1000));
+    ASSERT_NE(u, nullptr) << status_.message();
+    EXPECT_EQ(words(u)[999], 0);
+    words(u)[999] = ++stamp;
+    commit();
+    ASSERT_TRUE(pool_->close_array(u, true).ok());
+    if (round == 5) size_bytes = medium_->size_bytes();
+    if (round % 3 == 0) commit();
+  }
+  EXPECT_EQ(medium_->size_bytes(), size_bytes);  // three arrays' extents at most
+  // The newest version holds u; erasing it is not durable before the next one.
+  const std::int64_t last = stamp;
+  VersionedArray* u = array("u", shape(ArrayMode::twin, 1000));
+  std::memset(u->working(), 255, u->size_bytes());
+  medium_->flush(u->copy_offset(0), 2 * u->size_bytes());
+  ASSERT_TRUE(medium_->fence().ok());
+  crash();
+  open();
+  u = array("u", shape(ArrayMode::twin, 1000));
+  ASSERT_TRUE(pool_->restart().ok());
+  EXPECT_EQ(reinterpret_cast<const std::int64_t*>(u->consistent())[999], last);
+}
+
+TEST_F(Arrays, that_are_opened_during_a_commit_are_not_part_of_it) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::copy, 100));
+  restart(0);
+  words(u)[0] = 1;
+  ASSERT_TRUE(pool_->commit_begin().ok());
+  VersionedArray* late = array("late", shape(ArrayMode::twin, 100));
+  ASSERT_NE(late, nullptr);
+  words(late)[0] = 7;
+  std::uint64_t scalar = 9;
+  ASSERT_TRUE(pool_->bind_scalar("iteration", &scalar, sizeof scalar).ok());
+  EXPECT_EQ(pool_->commit_wait().value(), 1U);
+  EXPECT_EQ(words(late)[0], 7);  // its working copy stays
+  crash();
+  open();
+  array("u", shape(ArrayMode::copy, 100));
+  late = array("late", shape(ArrayMode::copy, 5));  // version 1 does not know the name
+  ASSERT_NE(late, nullptr) << status_.message();
+  restart(1);
+}
+
+TEST_F(Arrays, that_are_closed_during_a_commit_are_part_of_it) {
+  for (const bool erase : {false, true}) {
+    image_.clear();
+    open();
+    VersionedArray* u = array("u", shape(ArrayMode::copy, 20000));
+    restart(0);
+    words(u)[19999] = 1;
+    ASSERT_TRUE(pool_->commit_begin().ok());
+    ASSERT_TRUE(pool_->close_array(u, erase).ok());
+    VersionedArray* again = array("u", shape(erase ? ArrayMode::twin : ArrayMode::copy, 20000));
+    if (erase) {
+      ASSERT_NE(again, nullptr) << status_.message();
+      std::memset(again->working(), 255, again->size_bytes());
+      medium_->flush(again->copy_offset(0), 2 * again->size_bytes());
+      ASSERT_TRUE(medium_->fence().ok());
+    } else {
+      EXPECT_EQ(status_.code(), Code::wrong_state);
+    }
+    EXPECT_EQ(pool_->commit_wait().value(), 1U);
+    crash();
+    open();
+    u = array("u", shape(ArrayMode::copy, 20000));
+    restart(1);
+    EXPECT_EQ(words(u)[19999], 1);
+  }
+}
+
+TEST_F(Arrays, that_are_closed_during_a_commit_that_fails_stay_as_they_were) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::copy, 100));
+  restart(0);
+  words(u)[0] = 1;
+  commit();
+  VersionedArray* fresh = array("fresh", shape(ArrayMode::copy, 100));
+  words(u)[0] = 2;
+  medium_->failing_fence = medium_->counters().fence_calls + 3;  // the state word's
+  ASSERT_TRUE(pool_->commit_begin().ok());
+  ASSERT_TRUE(pool_->close_array(u, false).ok());
+  ASSERT_TRUE(pool_->close_array(fresh, false).ok());
+  EXPECT_FALSE(pool_->commit_wait().ok());
+  u = array("u", shape(ArrayMode::copy, 100));
+  ASSERT_NE(u, nullptr) << status_.message();
+  EXPECT_EQ(words(u)[0], 1);
+  fresh = array("fresh", shape(ArrayMode::copy, 5));  // it never came to be
+  ASSERT_NE(fresh, nullptr) << status_.message();
+  commit();
+}
+
+TEST_F(Arrays, that_are_staged_are_saved_as_they_were_at_the_call) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::copy, 1000), staged());
+  ArrayOptions both = compared();
+  both.staged = true;
+  VersionedArray* w = array("w", shape(ArrayMode::log, 1000), both);
+  std::uint64_t iteration = 0;
+  ASSERT_TRUE(pool_->bind_scalar("iteration", &iteration, sizeof iteration).ok());
+  restart(0);
+  const auto image = [this] {
+    return std::vector<std::byte>(medium_->durable().begin(), medium_->durable().end());
+  };
+  std::vector<std::byte> before;  // when the last exchange, of version 4, took place
+  group_.on_exchange = [&] { before = image(); };
+  for (std::int64_t v = 1; v <= 5; ++v) {
+    words(u)[0] = words(w)[999] = v;
+    iteration = static_cast<std::uint64_t>(v);
+    EXPECT_EQ(pool_->commit_staged().value(), static_cast<std::uint64_t>(v));
+    words(u)[0] = words(w)[999] = -1;  // at once
+    iteration = 99;
+  }
+  group_.on_exchange = nullptr;
+  const auto expect = [&](const std::vector<std::byte>& durable, std::uint64_t version) {
+    image_ = durable;
+    pool_.reset();
+    open();
+    u = array("u", shape(ArrayMode::copy, 1000), staged());
+    w = array("w", shape(ArrayMode::log, 1000), both);
+    ASSERT_TRUE(pool_->bind_scalar("iteration", &iteration, sizeof iteration).ok());
+    restart(version);
+    EXPECT_EQ(words(u)[0], static_cast<std::int64_t>(version));
+    EXPECT_EQ(words(w)[999], static_cast<std::int64_t>(version));
+    EXPECT_EQ(iteration, version);
+  };
+  EXPECT_EQ(pool_->commit_wait().value(), 5U);
+  EXPECT_EQ(pool_->status().version, 5U);
+  EXPECT_EQ(pool_->commit().value(), 6U);  // takes the buffers as they are
+  words(u)[0] = words(w)[999] = 7;
+  iteration = 7;
+  EXPECT_EQ(pool_->commit().value(), 7U);
+  const auto after = image();
+  expect(before, 4);
+  expect(after, 7);
+}
+
+TEST_F(Arrays, that_were_staged_are_saved_from_there_and_then_from_the_buffer) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::copy, 1000), staged());
+  restart(0);
+  const auto saved = [&] {
+    EXPECT_TRUE(u->save().ok());
+    const std::byte* copy = medium_->base() + u->copy_offset(u->working_copy());
+    return *reinterpret_cast<const std::int64_t*>(copy);
+  };
+  words(u)[0] = 1;
+  u->stage();
+  words(u)[0] = 2;
+  EXPECT_EQ(saved(), 1);
+  ASSERT_TRUE(u->collect_changes().ok());
+  EXPECT_EQ(saved(), 2);
+}
+
+// A rank that has left the exchange may put into others' buffers at once.
+TEST_F(Arrays, that_are_staged_are_staged_before_the_one_exchange_of_the_call) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::copy, 1000), staged());
+  restart(0);
+  for (std::int64_t v = 1; v <= 3; ++v) {
+    words(u)[0] = v;
+    const std::uint64_t before = group_.exchanges;
+    group_.on_exchange = [&] { words(u)[0] = -1; };
+    ASSERT_EQ(pool_->commit_staged().value(), static_cast<std::uint64_t>(v));
+    EXPECT_EQ(group_.exchanges - before, 1U);
+  }
+  EXPECT_EQ(pool_->commit_wait().value(), 3U);
+  group_.on_exchange = nullptr;
+  crash();
+  open();
+  u = array("u", shape(ArrayMode::copy, 1000), staged());
+  restart(3);
+  EXPECT_EQ(words(u)[0], 3);
+}
+
+TEST_F(Arrays, that_are_not_staged_refuse_a_staged_commit) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::copy, 1000), staged());
+  array("t", shape(ArrayMode::twin, 1000));
+  restart(0);
+  words(u)[0] = 1;
+  const auto refused = pool_->commit_staged();
+  EXPECT_EQ(refused.status().code(), Code::wrong_state);
+  EXPECT_NE(refused.status().message().find("'t'"), std::string::npos);
+  EXPECT_EQ(pool_->commit_wait().status().code(), Code::wrong_state);  // and the others learn of it
+  EXPECT_EQ(pool_->commit().value(), 1U);
+}
+
+TEST_F(Arrays, in_a_staged_commit_that_fails_can_be_committed_again) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::copy, 1000), staged());
+  restart(0);
+  words(u)[0] = 1;
+  ASSERT_TRUE(pool_->commit_staged().ok());
+  ASSERT_EQ(pool_->commit_wait().value(), 1U);
+  words(u)[0] = 2;
+  medium_->failing_fence = medium_->counters().fence_calls + 1;  // the saver's
+  ASSERT_EQ(pool_->commit_staged().value(), 2U);
+  EXPECT_EQ(pool_->commit_staged().status().code(), Code::io_error);
+  words(u)[0] = 3;
+  ASSERT_EQ(pool_->commit_staged().value(), 2U);
+  EXPECT_EQ(pool_->commit_wait().value(), 2U);
+  crash();
+  open();
+  u = array("u", shape(ArrayMode::copy, 1000), staged());
+  restart(2);
+  EXPECT_EQ(words(u)[0], 3);
+}
+
+TEST(Extents, are_given_out_where_they_meet_no_other) {
+  const Geometry geometry{4096, 64, 4096, 3};
+  const auto at = [&](std::uint64_t count, std::vector<Extent> used) {
+    ArrayEntry entry =
+        lay_out("u", 0, {ArrayType::byte, ArrayMode::twin, false, {count}}, geometry).take();
+    place(entry, std::move(used), 1000, geometry);
+    return entry.first_offset;
+  };
+  EXPECT_EQ(at(64, {}), 1024U);
+  EXPECT_EQ(at(64, {{1024, 1025}}), 1088U);
+  EXPECT_EQ(at(64, {{1216, 1300}}), 1024U);                // three copies of 64 fit before it
+  EXPECT_EQ(at(65, {{1216, 1300}}), 1344U);                // and of 65 they do not
+  EXPECT_EQ(at(64, {{1300, 1400}, {1024, 1100}}), 1408U);  // in any order
+  EXPECT_EQ(at(64, {{1024, 5000}, {1100, 1200}}), 5056U);  // one inside of another
+  EXPECT_EQ(at(0, {{1024, 1025}, {1090, 1091}}), 1152U);   // empty ones are places, too
+  EXPECT_EQ(at(4 << 20, {{1024, 1025}}), 2U << 20);        // large ones on huge pages
+}
+
+}  // namespace
+}  // namespace perdure

@@ -1,0 +1,127 @@
+// Catalogue: the arrays and scalars of one version, as values. Pure: parsing and building the body
+// of a slot, with no device.
+//
+// What is parsed comes from a medium and is not trusted: the checksum, every number, count, offset,
+// name and extent is checked before a Catalogue is made. Its arrays have different names, and no
+// byte in common.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "pool/slot_format.hpp"
+
+namespace perdure {
+
+// The numbers are perdure.h's.
+enum class ArrayType : std::uint32_t {
+  byte = 1,
+  int32 = 2,
+  int64 = 3,
+  float32 = 4,
+  float64 = 5,
+  complex128 = 6,
+};
+enum class ArrayMode : std::uint32_t { copy = 1, twin = 2, log = 3, flush = 4 };
+
+std::size_t element_bytes(ArrayType type);
+const char* type_name(ArrayType type);
+const char* mode_name(ArrayMode mode);
+
+struct ArrayShape {
+  ArrayType type = ArrayType::byte;
+  ArrayMode mode = ArrayMode::copy;
+  bool checksums = true;
+  std::vector<std::uint64_t> extents;
+
+  bool operator==(const ArrayShape&) const = default;
+  std::string text() const;  // "float64[100, 20] twin"
+};
+
+// Bytes of one copy, perhaps 0; an error if a shape has no or too many extents, over 2^48 bytes, or
+// checksums in flush mode.
+Result<std::uint64_t> checked_bytes(const ArrayShape& shape);
+
+// The arrays of a version are told apart by (name, part). Copies, and their tables of checksums,
+// stand at equal distances.
+struct ArrayEntry {
+  std::string name;
+  std::uint32_t part = 0;
+  ArrayShape shape;
+  std::uint64_t size_bytes = 0;
+  std::uint32_t copies = 0;  // not on the medium: 1 in flush mode, else one for each slot
+  std::uint32_t copy = 0;    // that holds the version
+  std::uint64_t first_offset = 0;
+  std::uint64_t stride_bytes = 0;
+  std::uint64_t table_first_offset = 0;  // 0 without checksums
+  std::uint64_t table_stride_bytes = 0;
+  std::uint64_t table_checksum = 0;
+
+  std::uint64_t copy_offset(std::uint32_t index) const {
+    return first_offset + index * stride_bytes;
+  }
+  std::uint64_t table_offset(std::uint32_t index) const {
+    return table_first_offset + index * table_stride_bytes;
+  }
+  // The extent [first_offset, end_offset) is this array's alone.
+  std::uint64_t end_offset(std::uint64_t block_bytes) const;
+  // Whether it has the places of `other` in another version, and so is the same array.
+  bool same_places(const ArrayEntry& other) const;
+};
+
+struct ScalarEntry {
+  std::string name;
+  std::vector<std::byte> bytes;
+};
+
+struct Catalogue {
+  std::uint64_t version = 0;
+  std::uint64_t parent = 0;  // the version that it was made from; 0 of version 0
+  std::uint64_t incarnation = 0;
+  std::uint64_t committed_ns = 0;
+  std::uint64_t allocated_end = 0;
+  std::vector<ArrayEntry> arrays;
+  std::vector<ScalarEntry> scalars;
+
+  const ArrayEntry* find_array(const std::string& name, std::uint32_t part = 0) const;
+  const ScalarEntry* find_scalar(const std::string& name) const;
+};
+
+// Bytes that the body takes.
+std::size_t body_bytes(const Catalogue& catalogue);
+
+// Writes the body, checksum included, to `body` (at least body_bytes() long).
+void build_body(const Catalogue& catalogue, std::span<std::byte> body);
+
+// Bounds that every offset of a body must respect.
+struct BodyBounds {
+  std::uint64_t data_offset = 0;
+  std::uint64_t device_bytes = 0;
+  std::uint64_t block_bytes = 1;
+  std::uint32_t copies = 2;  // of an array that has versions
+  std::uint64_t align_bytes = 1;
+};
+
+// Parses a body; Code::damaged with the reason.
+Result<Catalogue> parse_body(std::span<const std::byte> body, const BodyBounds& bounds);
+
+// Versions that are kept together have no byte in common but those of the same array. Code::damaged
+// names the arrays that do.
+Status check_apart(std::span<const Catalogue* const> versions, std::uint64_t block_bytes);
+
+inline std::uint64_t block_count(std::uint64_t size_bytes, std::uint64_t block_bytes) {
+  return (size_bytes + block_bytes - 1) / block_bytes;
+}
+
+// A name is UTF-8 of 1 to 255 bytes without NUL.
+Status check_name(const std::string& name);
+
+// The name in quotes as a person may see it: control characters are escaped.
+std::string quoted(const std::string& name);
+
+}  // namespace perdure

@@ -1,0 +1,46 @@
+// Commit: makes a version exist on all ranks of a group, or on none.
+//
+// Invariants and the argument for them stand at the top of commit.cpp.
+#pragma once
+
+#include "base/group.hpp"
+#include "base/status.hpp"
+#include "pmem/device.hpp"
+#include "pool/catalogue.hpp"
+#include "pool/run_page.hpp"
+#include "pool/slots.hpp"
+
+namespace perdure {
+
+struct CommitParties {
+  Device& device;
+  Slots& slots;
+  Group& group;
+  const RunPage& run_page;
+  std::uint64_t iteration = no_iteration;  // only for a rehearsed failure
+};
+
+enum class CommitOutcome {
+  committed,  // the version is durable on all ranks
+  retracted,  // it is on none; the one before still is, and the caller may try again
+  unknown,    // the ranks could not agree: only reopening the pool tells
+};
+
+struct CommitResult {
+  CommitOutcome outcome;
+  Status status;  // success only if committed
+};
+
+// Collective. `next` is the version to come; its arrays' working copies have been stored and
+// flushed by this rank with outcome `data`, but not fenced.
+CommitResult commit_version(const CommitParties& parties, const Catalogue& next,
+                            const Status& data);
+
+// Declares the slot of `version` open, whose parent will be `parent`: from here on copies that no
+// other slot names may be stored to, and `parent` is the head. Durable when it returns.
+Status open_slot(Device& device, Slots& slots, std::uint64_t version, std::uint64_t parent);
+
+// Declares that `version` is none any more. Durable when it returns.
+Status delete_slot(Device& device, Slots& slots, std::uint64_t version, std::uint64_t parent);
+
+}  // namespace perdure

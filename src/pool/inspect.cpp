@@ -1,0 +1,320 @@
+#include "pool/inspect.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/files.hpp"
+#include "pmem/file_device.hpp"
+#include "pool/versioned_array.hpp"
+
+namespace perdure {
+namespace {
+
+struct OpenRank {
+  std::unique_ptr<Device> device;
+  Region region;
+};
+
+// Whose files they are is shown, and no reason not to look at them.
+Result<OpenRank> open_rank(const std::string& directory, std::uint32_t rank) {
+  FileDeviceOptions options;
+  options.read_only = true;
+  options.trust = Trust::anyone;
+  PERDURE_TRY_ASSIGN(auto device, open_file_device(rank_file_path(directory, rank), options));
+  PERDURE_TRY_ASSIGN(auto region, check_region(*device));
+  return OpenRank{std::move(device), std::move(region)};
+}
+
+void note_versions(RankReport& report) {
+  for (const Offer& offer : report.judgement.offers) {
+    if (!offer.reopened) report.complete_versions.push_back(offer.version);
+  }
+  if (report.complete_versions.empty()) return;
+  const bool sound = report.judgement.damage.empty();
+  report.newest = sound ? report.judgement.head : report.complete_versions.front();
+  report.catalogue = report.slots[report.judgement.find(*report.newest)->slot].body;
+}
+
+// Damage beside what a restart needs: versions that can't be restored any more.
+void note_lost_versions(RankReport& report) {
+  for (const SlotView& view : report.slots) {
+    const bool lost = !view.state || (view.state->state == SlotState::complete &&
+                                      report.judgement.find(view.state->version) == nullptr);
+    if (lost) {
+      report.findings.push_back(
+          {Severity::damage,
+           (view.state ? "version " + std::to_string(view.state->version)
+                       : std::string("the version of a slot")) +
+               " is lost: " + (view.state ? view.problem : "its state word is damaged")});
+    }
+  }
+}
+
+void verify_arrays(RankReport& report, const OpenRank& open) {
+  for (const ArrayEntry& entry : report.catalogue->arrays) {
+    if (entry.shape.mode == ArrayMode::flush) continue;
+    Status status =
+        verify_and_copy(*open.device, entry, open.region.geometry.block_bytes, nullptr, nullptr);
+    if (!status.ok()) report.findings.push_back({Severity::damage, status.message()});
+  }
+}
+
+RankReport inspect_rank(const std::string& directory, const JobRecord& job, std::uint32_t rank,
+                        const InspectOptions& options) {
+  RankReport report;
+  report.rank = rank;
+  report.path = rank_file_path(directory, rank);
+  const auto damage = [&report](const std::string& text) {
+    report.findings.push_back({Severity::damage, text});
+  };
+  auto open = open_rank(directory, rank);
+  if (!open.ok()) {
+    damage(open.status().message());
+    return report;
+  }
+  const OpenRank& file = open.value();
+  report.usable = true;
+  report.file_bytes = file.device->size_bytes();
+  report.keep = file.region.geometry.slots - 1;
+  const RegionIdentity& identity = file.region.identity;
+  if (!(identity.job_id == job.job_id) || identity.rank != rank || identity.ranks != job.ranks) {
+    damage("the file is rank " + std::to_string(identity.rank) + " of job " +
+           job_id_text(identity.job_id) + ": swapped or copied from another pool");
+  }
+  report.slots = Slots(*file.device, file.region).read_all();
+  report.judgement = judge_slots(report.slots);
+  note_versions(report);
+  if (!report.judgement.damage.empty()) {
+    damage(report.judgement.damage);
+  } else {
+    note_lost_versions(report);
+    if (report.judgement.top_complete) {
+      report.findings.push_back({Severity::crash, "a commit or restart was cut short"});
+    }
+  }
+  if (options.verify_data && report.catalogue) verify_arrays(report, file);
+  return report;
+}
+
+// The ranks below `ranks` whose files are there, in order.
+Result<std::vector<std::uint32_t>> ranks_there(const Directory& directory, std::uint32_t ranks) {
+  PERDURE_TRY_ASSIGN(auto names, directory.names());
+  std::vector<std::uint32_t> there;
+  for (const std::string& name : names) {
+    const auto rank = rank_of_file(name);
+    if (rank && *rank < ranks) there.push_back(*rank);
+  }
+  std::sort(there.begin(), there.end());
+  return there;
+}
+
+// However many ranks the job record claims, only what is there is looked at.
+std::string missing_text(const std::vector<std::uint32_t>& there, std::uint32_t ranks) {
+  constexpr std::size_t runs_max = 8;
+  std::string text;
+  std::size_t runs = 0;
+  for (std::size_t i = 0; i <= there.size(); ++i) {
+    const std::uint32_t begin = i == 0 ? 0 : there[i - 1] + 1;
+    const std::uint32_t end = i == there.size() ? ranks : there[i];
+    if (begin == end || ++runs > runs_max) continue;
+    text += (text.empty() ? "" : ", ") + std::to_string(begin);
+    if (end - begin > 1) text += " to " + std::to_string(end - 1);
+  }
+  if (runs > runs_max) text += " and more";
+  const std::size_t missing = ranks - there.size();
+  return "the " + std::string(missing == 1 ? "file of rank " : "files of ranks ") + text +
+         (missing == 1 ? " is" : " are") + " missing: without " + (missing == 1 ? "it" : "them") +
+         " no version is complete";
+}
+
+// The versions that all ranks hold, and their lineage as rank 0 has it.
+void list_versions(PoolReport& report, const Choice& choice) {
+  Retained retained(Geometry{.slots = report.keep + 1});
+  const std::vector<SlotView>& slots = report.ranks.front().slots;
+  for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
+    const SlotView& view = slots[slot];
+    if (!view.state || view.state->version % slots.size() != slot) continue;
+    const StateWord& state = *view.state;
+    if (state.state == SlotState::deleted) retained.drop(state.version, parent_of(state));
+    if (state.state != SlotState::complete) continue;
+    if (choice.lacking.contains(state.version)) {
+      retained.drop(state.version, parent_of(state));
+    } else {
+      retained.note(*view.body);
+    }
+  }
+  report.versions = retained.versions(choice.version, retained.slot_of(choice.next));
+}
+
+// The rules of recover.cpp, without exchanges.
+void judge_ranks(PoolReport& report) {
+  Positions positions;
+  for (const RankReport& rank : report.ranks) {
+    if (!rank.usable || !rank.judgement.damage.empty()) return;
+    positions.add(Positions(rank.judgement));
+  }
+  const std::uint32_t slots = report.keep + 1;
+  VersionSet lacking;
+  for (const RankReport& rank : report.ranks) {
+    const VersionSet its = lacking_versions(rank.judgement, positions, slots);
+    lacking = {its.base, lacking.bits | its.bits};
+  }
+  const auto chosen = choose(positions, lacking, slots, false);
+  const auto damage = [&report](const std::string& text) {
+    report.findings.push_back({Severity::damage, text});
+  };
+  if (!chosen.ok()) return damage(chosen.status().message());
+  const Choice& choice = chosen.value();
+  std::optional<std::uint64_t> incarnation;
+  for (const RankReport& rank : report.ranks) {
+    const Status held = check_choice(rank.judgement, choice);
+    const std::string name = "rank " + std::to_string(rank.rank);
+    if (!held.ok()) return damage(name + ": " + held.message());
+    const std::uint64_t its = rank.judgement.find(choice.version)->incarnation;
+    if (incarnation && *incarnation != its) return damage("the ranks' files are of different runs");
+    incarnation = its;
+    if (*rank.newest == choice.version) continue;
+    report.findings.push_back({Severity::crash, name + " is ahead: its version " +
+                                                    std::to_string(*rank.newest) +
+                                                    " was not finished by all"});
+  }
+  report.version = choice.version;
+  list_versions(report, choice);
+}
+
+Severity worst_of(const std::vector<Finding>& findings) {
+  Severity worst = Severity::fine;
+  for (const Finding& finding : findings) worst = std::max(worst, finding.severity);
+  return worst;
+}
+
+}  // namespace
+
+Severity PoolReport::worst() const {
+  Severity worst = worst_of(findings);
+  for (const RankReport& rank : ranks) worst = std::max(worst, worst_of(rank.findings));
+  return worst;
+}
+
+Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptions& options) {
+  PERDURE_TRY_ASSIGN(auto opened, Directory::open(directory, Trust::anyone));
+  PERDURE_TRY_ASSIGN(auto job, read_job_record(opened));
+  PoolReport report;
+  report.owner = opened.owner();
+  report.moved = !job.place.allows(place_of(opened));
+  report.directory = directory;
+  report.job = std::move(job);
+  PERDURE_TRY_ASSIGN(auto there, ranks_there(opened, report.job.ranks));
+  for (const std::uint32_t rank : there) {
+    report.ranks.push_back(inspect_rank(directory, report.job, rank, options));
+  }
+  const bool all_there = report.ranks.size() == report.job.ranks;
+  if (!all_there) {
+    report.findings.push_back({Severity::damage, missing_text(there, report.job.ranks)});
+  }
+  for (const RankReport& rank : report.ranks) {
+    if (!rank.usable) continue;
+    if (report.keep != 0 && rank.keep != report.keep) {
+      report.findings.push_back({Severity::damage,
+                                 "the ranks' files keep different numbers of "
+                                 "versions"});
+      return report;
+    }
+    report.keep = rank.keep;
+  }
+  if (all_there) judge_ranks(report);
+  return report;
+}
+
+Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
+                               const std::string& name) {
+  auto report = inspect_pool(directory, {});
+  if (!report.ok()) return report.status();
+  if (!report.value().version) {
+    return Status(Code::damaged, directory +
+                                     " holds no version that all ranks share; see "
+                                     "`perdure pool check " +
+                                     directory + "`");
+  }
+  if (rank >= report.value().job.ranks) {
+    return Status(Code::not_found, "the pool has ranks 0 to " +
+                                       std::to_string(report.value().job.ranks - 1) + ", not " +
+                                       std::to_string(rank));
+  }
+  PERDURE_TRY_ASSIGN(auto open, open_rank(directory, rank));
+  const std::uint64_t version = *report.value().version;
+  const Slots slots(*open.device, open.region);
+  const SlotView view = slots.read(slots.slot_of(version));
+  const ArrayEntry* entry = view.body ? view.body->find_array(name) : nullptr;
+  if (entry == nullptr) {
+    return Status(Code::not_found, "version " + std::to_string(version) + " of rank " +
+                                       std::to_string(rank) + " has no array " + quoted(name));
+  }
+  DumpedArray dumped{entry->shape, std::vector<std::byte>(entry->size_bytes)};
+  PERDURE_TRY(verify_and_copy(*open.device, *entry, open.region.geometry.block_bytes,
+                              dumped.bytes.data(), nullptr));
+  return dumped;
+}
+
+namespace {
+
+// What of a directory is the pool's: rank files, and job records that were never finished.
+struct PoolFiles {
+  std::vector<std::string> ranks;
+  std::vector<std::string> unfinished;
+};
+
+// `ranks`: of the pool; a file of a higher number is not its own.
+Result<PoolFiles> pool_files(const Directory& directory, std::uint32_t ranks) {
+  PERDURE_TRY_ASSIGN(auto names, directory.names());
+  PoolFiles files;
+  for (const std::string& name : names) {
+    const auto rank = rank_of_file(name);
+    if (rank && *rank < ranks) files.ranks.push_back(name);
+    if (is_unfinished_job_record(name)) files.unfinished.push_back(name);
+  }
+  return files;
+}
+
+// Nobody else may be using the files, and each must be one that a pool can have.
+Status lock_ranks(const Directory& directory, const PoolFiles& files, Trust trust,
+                  std::vector<std::unique_ptr<Device>>& held) {
+  for (const std::string& name : files.ranks) {
+    FileDeviceOptions options;
+    options.lock_wait_ms = 0;
+    options.trust = trust;
+    PERDURE_TRY_ASSIGN(auto device, open_file_device(directory.path_of(name), options));
+    held.push_back(std::move(device));
+  }
+  return Status::success();
+}
+
+}  // namespace
+
+Status adopt_pool(const std::string& path, Trust trust) {
+  PERDURE_TRY_ASSIGN(auto directory, Directory::open(path, trust));
+  PERDURE_TRY_ASSIGN(auto job, read_job_record(directory));
+  return write_job_record(directory, job, 0);
+}
+
+Status remove_pool(const std::string& path, Trust trust) {
+  PERDURE_TRY_ASSIGN(auto opened, Directory::open(path, trust));
+  const Directory& directory = opened;
+  auto job = read_job_record(directory);
+  if (!job.ok() && job.status().code() != Code::damaged) return job.status();
+  auto files = pool_files(directory, job.ok() ? job.value().ranks : ~std::uint32_t{0});
+  if (!files.ok()) return files.status();
+  std::vector<std::unique_ptr<Device>> held;
+  PERDURE_TRY(lock_ranks(directory, files.value(), trust, held));
+  for (const std::string& name : files.value().ranks) PERDURE_TRY(directory.remove_file(name));
+  for (const std::string& name : files.value().unfinished) {
+    PERDURE_TRY(directory.remove_file(name));
+  }
+  PERDURE_TRY(directory.sync());
+  PERDURE_TRY(directory.remove_file(job_record_name));
+  PERDURE_TRY(directory.sync());
+  remove_directory(path);  // stays if the user keeps other files in it
+  return Status::success();
+}
+
+}  // namespace perdure

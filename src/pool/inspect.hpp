@@ -1,0 +1,86 @@
+// Inspection: what a pool on disk holds, without restoring or changing anything. For `perdure
+// pool`.
+//
+// Files are opened read-only and without a lock, so a pool in use can be looked at; what is then
+// found may be in motion.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "pool/catalogue.hpp"
+#include "pool/job_record.hpp"
+#include "pool/judgement.hpp"
+#include "pool/retained.hpp"
+#include "pool/slots.hpp"
+
+namespace perdure {
+
+enum class Severity {
+  fine,
+  crash,   // what a crash leaves behind; recovery settles it
+  damage,  // recovery refuses, or would refuse the newest version
+};
+
+struct Finding {
+  Severity severity = Severity::fine;
+  std::string text;
+};
+
+struct RankReport {
+  std::uint32_t rank = 0;
+  std::string path;
+  std::uint64_t file_bytes = 0;
+  std::uint32_t keep = 0;                        // versions that the file has room for
+  bool usable = false;                           // the header could be read
+  std::optional<std::uint64_t> newest;           // that this rank would go on from
+  std::vector<std::uint64_t> complete_versions;  // newest first
+  std::optional<Catalogue> catalogue;            // of `newest`
+  std::vector<Finding> findings;
+  std::vector<SlotView> slots;
+  Judgement judgement;  // of them
+};
+
+struct PoolReport {
+  std::string directory;
+  JobRecord job;
+  std::uint32_t owner = 0;               // user id of the directory's owner
+  bool moved = false;                    // it was made in another directory: adopt_pool()
+  std::vector<RankReport> ranks;         // whose files are there, in order
+  std::uint32_t keep = 0;                // versions that the pool keeps; 0: no rank's file says
+  std::optional<std::uint64_t> version;  // that a restart would give back
+  std::vector<VersionInfo> versions;     // that could be restored, newest first
+  std::vector<Finding> findings;         // that concern more than one rank
+
+  Severity worst() const;
+};
+
+struct InspectOptions {
+  bool verify_data = false;  // read all data and compare it with its checksums
+};
+
+// Code::not_found when the directory holds no pool; anything else that is wrong is a finding.
+Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptions& options);
+
+// The bytes of an array in the version that a restart would give back, verified if it has
+// checksums.
+struct DumpedArray {
+  ArrayShape shape;
+  std::vector<std::byte> bytes;
+};
+Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
+                               const std::string& name);
+
+// Notes the directory as the pool's place, after it was moved or copied (pool_directory.hpp, F5).
+// Nothing else changes.
+Status adopt_pool(const std::string& path, Trust trust = Trust::own);
+
+// Removes a pool's own files, and the directory if it is empty then. The job record goes last, so
+// that a removal that was cut short can be repeated. Nothing is removed if a rank file is in use
+// (Code::busy), or if what has the name of one is no file of this user's.
+Status remove_pool(const std::string& path, Trust trust = Trust::own);
+
+}  // namespace perdure

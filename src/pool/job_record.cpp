@@ -1,0 +1,124 @@
+#include "pool/job_record.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "base/checksum.hpp"
+#include "pool/job_record_format.hpp"
+
+namespace perdure {
+namespace {
+
+// A newer format may be longer.
+constexpr std::uint64_t job_record_bytes_max = 4096;
+
+std::uint64_t record_checksum(const JobRecordFormat& format) {
+  return crc64(&format, offsetof(JobRecordFormat, checksum));
+}
+
+}  // namespace
+
+std::string job_record_path(const std::string& directory) {
+  return directory + "/" + job_record_name;
+}
+
+std::string rank_file_name(std::uint32_t rank) {
+  std::array<char, 24> name{};
+  std::snprintf(name.data(), name.size(), "rank-%05u", rank);
+  return name.data();
+}
+
+std::string rank_file_path(const std::string& directory, std::uint32_t rank) {
+  return directory + "/" + rank_file_name(rank);
+}
+
+std::optional<std::uint32_t> rank_of_file(const std::string& name) {
+  std::uint32_t rank = 0;
+  const std::size_t prefix = std::strlen("rank-");
+  if (!name.starts_with("rank-")) return std::nullopt;
+  const auto read = std::from_chars(name.data() + prefix, name.data() + name.size(), rank);
+  if (read.ec != std::errc() || name != rank_file_name(rank)) return std::nullopt;
+  return rank;
+}
+
+bool is_unfinished_job_record(const std::string& name) {
+  const std::string prefix = std::string(job_record_name) + ".new";
+  return name.starts_with(prefix) && rank_of_file("rank" + name.substr(prefix.size())).has_value();
+}
+
+PoolPlace place_of(const Directory& directory) {
+  PoolPlace place;
+  std::error_code error;
+  const std::string path = std::filesystem::weakly_canonical(directory.path(), error).string();
+  if (!error) place.path_checksum = crc64(path.data(), path.size());
+  struct stat found{};
+  if (::fstat(directory.fd(), &found) == 0) {
+    place.device = found.st_dev;
+    place.inode = found.st_ino;
+  }
+  return place;
+}
+
+Result<JobRecord> read_job_record(const Directory& directory) {
+  const std::string path = directory.path_of(job_record_name);
+  auto file = directory.open_file(job_record_name, FileAccess::read);
+  if (file.status().code() == Code::not_found) {
+    return Status(Code::not_found, directory.path() + " holds no pool");
+  }
+  if (!file.ok()) return file.status();
+  PERDURE_TRY_ASSIGN(auto bytes, read_rest(file.value(), path, job_record_bytes_max));
+  JobRecordFormat format{};
+  std::memcpy(&format, bytes.data(), std::min(sizeof format, bytes.size()));
+  const bool known = bytes.size() >= sizeof format.magic + sizeof format.format_version &&
+                     format.magic == job_record_magic;
+  if (known && bytes.size() < sizeof format && format.format_version < job_record_version) {
+    return Status(Code::unsupported, path + " was written by an older Perdure, format " +
+                                         std::to_string(format.format_version) +
+                                         "; finish the job with the Perdure that made it");
+  }
+  const bool whole =
+      known && bytes.size() >= sizeof format && format.checksum == record_checksum(format) &&
+      format.job_name[job_name_bytes - 1] == '\0' && format.ranks > 0 && format.ranks <= ranks_max;
+  if (!whole) {
+    return Status(Code::damaged, path + " is not a job record or is damaged; `perdure pool check " +
+                                     directory.path() + "` shows what is left");
+  }
+  if (format.format_version > job_record_version) {
+    return Status(Code::newer_format,
+                  path + " has format " + std::to_string(format.format_version) +
+                      ", this Perdure reads up to " + std::to_string(job_record_version));
+  }
+  return JobRecord{{{format.job_id[0], format.job_id[1]}},
+                   format.job_name,
+                   format.ranks,
+                   format.created_ns,
+                   {format.place.path_checksum, format.place.device, format.place.inode}};
+}
+
+std::string job_record_bytes(const JobRecord& record, const PoolPlace& place) {
+  JobRecordFormat format{};
+  format.magic = job_record_magic;
+  format.format_version = job_record_version;
+  format.ranks = record.ranks;
+  format.job_id[0] = record.job_id.words[0];
+  format.job_id[1] = record.job_id.words[1];
+  PERDURE_ASSERT(record.job_name.size() < job_name_bytes);
+  std::memcpy(format.job_name, record.job_name.data(), record.job_name.size());
+  format.created_ns = record.created_ns;
+  format.place = {place.path_checksum, place.device, place.inode};
+  format.checksum = record_checksum(format);
+  return {reinterpret_cast<const char*>(&format), sizeof format};
+}
+
+Status write_job_record(const Directory& directory, const JobRecord& record, std::uint32_t rank) {
+  return directory.replace_file(job_record_name, job_record_bytes(record, place_of(directory)),
+                                rank_file_name(rank).substr(4));
+}
+
+}  // namespace perdure

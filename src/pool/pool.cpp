@@ -1,0 +1,442 @@
+#include "pool/pool.hpp"
+
+#include <sys/stat.h>
+
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "base/agreement.hpp"
+#include "base/clock.hpp"
+#include "base/files.hpp"
+#include "pool/job_record.hpp"
+
+namespace perdure {
+namespace {
+
+// Adds the time until the end of the scope to a counter.
+class Stopwatch {
+ public:
+  explicit Stopwatch(std::uint64_t& total_ns) : total_ns_(total_ns), start_ns_(monotonic_ns()) {}
+  ~Stopwatch() { total_ns_ += monotonic_ns() - start_ns_; }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  std::uint64_t& total_ns_;
+  std::uint64_t start_ns_;
+};
+
+// The pools that are open in this process.
+struct OpenPools {
+  std::mutex mutex;
+  std::map<std::string, Pool*> by_directory;
+};
+
+OpenPools& open_pools() {
+  static OpenPools pools;
+  return pools;
+}
+
+std::string canonical(const std::string& directory) {
+  std::error_code error;
+  const std::filesystem::path full = std::filesystem::weakly_canonical(directory, error);
+  return error ? directory : full.string();
+}
+
+template <typename T>
+Status status_of(const Result<T>& result) {
+  return result.ok() ? Status::success() : result.status();
+}
+
+}  // namespace
+
+Status format_slots(Device& device, const Region& region) {
+  Slots slots(device, region);
+  Catalogue empty;
+  empty.allocated_end = region.data_offset;
+  PERDURE_TRY(slots.store_body(empty));
+  slots.store_state({SlotState::open, 1});
+  for (std::uint32_t slot = 2; slot < slots.count(); ++slot) {
+    slots.store_state({SlotState::unused, slot});
+  }
+  PERDURE_TRY(device.fence());
+  slots.store_state({SlotState::complete, 0});
+  return device.fence();
+}
+
+Pool::Pool(std::unique_ptr<Device> device, const Region& region, Group& group,
+           const PoolOptions& options)
+    : device_(std::move(device)),
+      region_(region),
+      group_(group),
+      options_(options),
+      writer_(*device_, options.copy_threads),
+      slots_(*device_, region),
+      run_page_(group.rank(), group.ranks()),
+      retained_(region.geometry) {}
+
+Pool::~Pool() {
+  for (Companion* companion : companions_) companion->pool_closed();
+  OpenPools& pools = open_pools();
+  const std::lock_guard<std::mutex> lock(pools.mutex);
+  if (const auto known = pools.by_directory.find(directory_);
+      known != pools.by_directory.end() && known->second == this) {
+    pools.by_directory.erase(known);
+  }
+}
+
+void Pool::set_directory(const std::string& directory) {
+  directory_ = canonical(directory);
+  // Whose it is was looked at when the pool was opened.
+  auto record = open_file(job_record_path(directory_), FileAccess::read, Trust::anyone);
+  if (record.ok()) record_ = record.take();
+  OpenPools& pools = open_pools();
+  const std::lock_guard<std::mutex> lock(pools.mutex);
+  pools.by_directory[directory_] = this;
+}
+
+Pool* Pool::find(const std::string& directory) {
+  OpenPools& pools = open_pools();
+  const std::lock_guard<std::mutex> lock(pools.mutex);
+  const auto known = pools.by_directory.find(canonical(directory));
+  return known == pools.by_directory.end() ? nullptr : known->second;
+}
+
+Result<std::unique_ptr<Pool>> Pool::attach(std::unique_ptr<Device> device, const Region& region,
+                                           Group& group, const PoolOptions& options) {
+  std::unique_ptr<Pool> pool(new Pool(std::move(device), region, group, options));
+  PERDURE_TRY_ASSIGN(pool->recovered_, choose_version(group, pool->slots_, options.allow_older));
+  pool->next_ = pool->recovered_.catalogue;
+  pool->next_.version = pool->recovered_.choice.next;
+  pool->next_.parent = pool->recovered_.choice.version;
+  pool->next_.incarnation += 1;
+  pool->read_retained();
+  pool->status_.version = pool->recovered_.choice.version;
+  pool->status_.fell_back = pool->recovered_.choice.fell_back;
+  pool->status_.survives_power_failure =
+      pool->device_->describe().persistence == PersistenceClass::power_failure;
+  return pool;
+}
+
+Status Pool::located(const Status& status) const {
+  if (status.code() != Code::damaged) return status;
+  return {Code::damaged, "rank " + std::to_string(group_.rank()) + ", " + device_->describe().name +
+                             ": " + status.message() +
+                             "; bring back a copy of the file, or restore another version: "
+                             "`perdure pool versions " +
+                             directory_ + "` lists them"};
+}
+
+// I9 of commit.cpp, for the file without which the directory holds no pool.
+Status Pool::check_record() const {
+  struct stat found{};
+  if (record_.fd() < 0 || ::fstat(record_.fd(), &found) != 0 || found.st_nlink > 0) {
+    return Status::success();
+  }
+  return {Code::io_error, job_record_path(directory_) +
+                              " was removed while the pool is open: a restart would find nothing; "
+                              "keep cleaners and other programs away from the pool"};
+}
+
+Status Pool::check_usable() const {
+  if (!broken_.ok()) {
+    return {Code::wrong_state,
+            "the pool failed earlier and must be reopened: " + broken_.message()};
+  }
+  return Status::success();
+}
+
+Status Pool::check_committable() const {
+  PERDURE_TRY(check_usable());
+  if (!restarted_) {
+    return {Code::wrong_state,
+            "perdure_restart() must be called before the first commit, so that a version of an "
+            "earlier run is never overwritten by mistake"};
+  }
+  if (next_.version >= version_max) return {Code::no_space, "no version numbers are left"};
+  return Status::success();
+}
+
+std::uint64_t Pool::iteration_of(const Catalogue& catalogue) const {
+  for (const BoundScalar& scalar : scalars_) {
+    if (scalar.entry >= catalogue.scalars.size()) continue;  // bound since
+    const ScalarEntry& entry = catalogue.scalars[scalar.entry];
+    if (entry.name != "iteration") continue;
+    std::uint64_t value = 0;  // little-endian: 4 bytes widen by themselves
+    if (entry.bytes.size() > sizeof value) break;
+    std::memcpy(&value, entry.bytes.data(), entry.bytes.size());
+    return value;
+  }
+  return no_iteration;
+}
+
+// From here on the version has its arrays and scalars, whatever is opened, closed or bound later.
+void Pool::begin_building() {
+  building_ = next_;
+  participants_.clear();
+  to_save_.clear();
+  for (const OpenArray& open : open_) {
+    participants_.push_back({open.array.get(), open.entry});
+    to_save_.push_back(open.array.get());
+  }
+}
+
+Status Pool::open_successor() {
+  if (successor_open_) return Status::success();
+  PERDURE_TRY(open_slot(*device_, slots_, next_.version, next_.parent));
+  retained_.forget(open_slot_index());
+  successor_open_ = true;
+  return Status::success();
+}
+
+// What both forms of commit do first: local, and before any store to a working copy.
+Status Pool::prepare_version() {
+  run_page_.set_phase(RunPhase::committing);
+  save_scalars();
+  begin_building();
+  PERDURE_TRY(open_successor());
+  for (VersionedArray* array : to_save_) PERDURE_TRY(array->collect_changes());
+  return Status::success();
+}
+
+Status Pool::save_arrays(std::uint64_t& bytes) {
+  for (std::size_t i = 0; i < to_save_.size(); ++i) {
+    if (i == to_save_.size() / 2) {
+      run_page_.rehearse(KillPoint::copy, building_.version, iteration_of(building_));
+    }
+    PERDURE_TRY_ASSIGN(auto saved, to_save_[i]->save());
+    bytes += saved;
+  }
+  return Status::success();
+}
+
+// The token covers what keeps the device busy: the copies, and their way to the medium. The fence
+// of commit.cpp, 1, then finds little to do; it may wait for nobody, so no token is held in it.
+Status Pool::save_with_token(std::uint64_t& bytes) {
+  const TokenScope token(options_.token.get(), IoKind::write);
+  PERDURE_TRY(save_arrays(bytes));
+  return options_.token ? device_->fence() : Status::success();
+}
+
+Status Pool::add_companion(Companion& companion) {
+  PERDURE_TRY(check_usable());
+  if (!restarted_) {
+    return {Code::wrong_state, companion.name() +
+                                   " can be committed with a pool only when the "
+                                   "pool has restarted; call perdure_restart(), or "
+                                   "make its first window, before"};
+  }
+  companions_.push_back(&companion);
+  return Status::success();
+}
+
+void Pool::remove_companion(Companion& companion) {
+  std::erase(companions_, &companion);
+}
+
+Status Pool::prepare_companions() {
+  for (Companion* companion : companions_) PERDURE_TRY(companion->prepare(building_.version));
+  return Status::success();
+}
+
+Status Pool::check_alone(const std::string& what) const {
+  if (companions_.empty()) return Status::success();
+  return {Code::unsupported, companions_.front()->name() + " is committed with this pool, which " +
+                                 what + " while it is"};
+}
+
+// A rank that cannot take part still keeps step with the two agreements of a commit that fails
+// (commit.cpp, 4 and I6), so that no other rank waits for it.
+Status Pool::refuse_commit(const Status& state) {
+  const Status all = agree(group_, state);
+  if (all.ok()) return all;
+  if (Status closed = agree(group_, Status::success()); !closed.ok()) return closed;
+  return all;
+}
+
+Result<std::uint64_t> Pool::commit(const Status& ready) {
+  if (pending_) PERDURE_TRY(status_of(commit_wait()));
+  if (Status state = check_committable(); !state.ok()) return refuse_commit(state);
+  blocked_ns_ = 0;
+  const std::uint64_t start_ns = monotonic_ns();
+  if (ready.ok()) return save_and_finish(prepare_version(), start_ns);
+  begin_building();  // what is retracted is this version, not the one before
+  return save_and_finish(ready, start_ns);
+}
+
+Result<std::uint64_t> Pool::save_and_finish(const Status& prepared, std::uint64_t start_ns) {
+  std::uint64_t bytes = 0;
+  Status data = prepared;
+  if (data.ok()) data = save_with_token(bytes);
+  if (data.ok()) data = prepare_companions();
+  blocked_ns_ += monotonic_ns() - start_ns;
+  return finish_commit(data, bytes);
+}
+
+Status Pool::commit_capture(const Status& ready) {
+  if (pending_) PERDURE_TRY(status_of(commit_wait()));
+  PERDURE_ASSERT(!captured_);
+  captured_ = true;
+  blocked_ns_ = 0;
+  begun_ = ready.ok() ? check_committable() : ready;
+  if (!begun_.ok()) begin_building();
+  if (begun_.ok()) begun_ = prepare_version();
+  return begun_;
+}
+
+Result<std::uint64_t> Pool::commit_captured() {
+  PERDURE_ASSERT(captured_);
+  captured_ = false;
+  if (Status state = check_committable(); !state.ok()) return refuse_commit(state);
+  return save_and_finish(begun_, monotonic_ns());
+}
+
+Status Pool::commit_begin() {
+  if (pending_) PERDURE_TRY(status_of(commit_wait()));
+  PERDURE_TRY(check_committable());
+  PERDURE_TRY(check_alone("can't be committed in the background"));
+  blocked_ns_ = 0;
+  const Stopwatch watch(blocked_ns_);
+  pending_ = true;  // also after a failure: commit_wait() tells the other ranks
+  pending_staged_ = false;
+  begun_ = prepare_version();
+  PERDURE_TRY(begun_);
+  if (!saver_) saver_ = std::make_unique<BackgroundSaver>(*device_, options_.token.get());
+  saver_->start(to_save_);
+  run_page_.set_phase(RunPhase::computing);
+  return Status::success();
+}
+
+Status Pool::before_write(const VersionedArray& array) {
+  if (!pending_ || !begun_.ok() || pending_staged_) return check_usable();
+  const Stopwatch watch(blocked_ns_);
+  saver_->wait_for(array);
+  return Status::success();
+}
+
+Result<std::uint64_t> Pool::commit_wait() {
+  if (!pending_) {
+    return refuse_commit(
+        {Code::wrong_state, "perdure_commit_wait() without perdure_commit_begin()"});
+  }
+  run_page_.set_phase(RunPhase::committing);
+  std::uint64_t bytes = 0;
+  Status data = begun_;
+  if (data.ok()) {
+    const Stopwatch watch(blocked_ns_);
+    data = saver_->wait_all(bytes);
+  }
+  run_page_.rehearse(KillPoint::copy, building_.version, iteration_of(building_));
+  return finish_commit(data, bytes);
+}
+
+Status Pool::check_all_staged() const {
+  for (const OpenArray& open : open_) {
+    if (open.array->staged()) continue;
+    return {Code::wrong_state, "array " + quoted(open.array->name()) + " is in " +
+                                   mode_name(open.array->mode()) +
+                                   " mode and was not opened as staged, so the pool can't be "
+                                   "committed asynchronously; commit it synchronously"};
+  }
+  return Status::success();
+}
+
+// The one agreement of commit_staged(): no rank leaves before all have staged. It is that of the
+// version before, if there is one.
+Status Pool::finish_before_staging() {
+  return pending_ ? status_of(commit_wait()) : refuse_commit(Status::success());
+}
+
+Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
+  Status state = check_committable();
+  if (state.ok()) state = check_alone("can't be committed in the background");
+  if (!state.ok()) return refuse_commit(state);
+  std::uint64_t staging_ns = 0;
+  // A rank that can't stage tells the others when they finish the version.
+  Status staged = ready.ok() ? check_all_staged() : ready;
+  if (pending_ && begun_.ok()) {
+    const Stopwatch watch(blocked_ns_);
+    saver_->wait_until_idle();
+  }
+  if (staged.ok()) {
+    const Stopwatch watch(staging_ns);
+    save_scalars();
+    for (const OpenArray& open : open_) open.array->stage();
+  }
+  PERDURE_TRY(finish_before_staging());
+  blocked_ns_ = staging_ns;
+  pending_ = true;
+  pending_staged_ = true;
+  begin_building();
+  begun_ = staged.ok() ? open_successor() : staged;
+  PERDURE_TRY(begun_);
+  if (!saver_) saver_ = std::make_unique<BackgroundSaver>(*device_, options_.token.get());
+  saver_->start(to_save_);
+  run_page_.set_phase(RunPhase::computing);
+  return building_.version;
+}
+
+// The version that was built is the newest now; its participants have new roles.
+void Pool::take_version() {
+  const std::uint32_t slot = retained_.slot_of(building_.version);
+  next_.version = building_.version + 1;
+  next_.parent = building_.version;
+  for (const Participant& participant : participants_) {
+    participant.array->commit(slot);
+    participant.array->note_named(open_slot_index(), VersionedArray::no_copy);
+    participant.array->choose_working();
+  }
+  for (OpenArray& open : open_) {
+    if (!open.array->committed()) continue;
+    next_.arrays[open.entry] = open.array->entry();
+    open.known = true;
+  }
+  retained_.note(building_);
+  if (successor_open_) retained_.forget(open_slot_index());
+}
+
+Result<std::uint64_t> Pool::finish_commit(const Status& saved, std::uint64_t bytes) {
+  const std::uint64_t start_ns = monotonic_ns();
+  const Status data = saved.ok() ? check_record() : saved;
+  pending_ = false;
+  if (data.ok()) {
+    for (const Participant& participant : participants_) {
+      participant.array->update_entry(building_.arrays[participant.entry]);
+    }
+    building_.committed_ns = wall_clock_ns();
+  }
+  const std::uint64_t iteration = iteration_of(building_);
+  const CommitParties parties{*device_, slots_, group_, run_page_, iteration};
+  const CommitResult result = commit_version(parties, building_, data);
+  run_page_.set_phase(RunPhase::computing);
+  if (result.outcome == CommitOutcome::unknown) broken_ = result.status;
+  if (result.outcome != CommitOutcome::committed) {
+    for (const Participant& participant : participants_) participant.array->retract();
+    settle_retired(false);
+    return result.status;
+  }
+  successor_open_ = result.status.ok();
+  take_version();
+  settle_retired(true);
+  for (Companion* companion : companions_) companion->committed(building_.version);
+  if (options_.committed) options_.committed(building_.version);
+  blocked_ns_ += monotonic_ns() - start_ns;
+  status_.version = building_.version;
+  status_.commits += 1;
+  status_.commit_ns_last = blocked_ns_;
+  status_.commit_ns += blocked_ns_;
+  status_.committed_bytes += bytes;
+  run_page_.set_committed(
+      {status_.version, iteration, blocked_ns_, bytes, device_->counters().model_ns});
+  return status_.version;
+}
+
+PoolStatus Pool::status() const {
+  PoolStatus status = status_;
+  status.model_ns = device_->counters().model_ns;
+  return status;
+}
+
+}  // namespace perdure

@@ -1,0 +1,247 @@
+// Pool: the arrays and scalars of one rank, and their versions, on one device.
+//
+// Life: attach, open arrays and bind scalars, restart, then commits. The functions marked
+// [collective] are called by all ranks of the group in the same order; if one rank fails, all do.
+//
+// Threads: one at a time. Failure: a pool whose commit ended in CommitOutcome::unknown, or whose
+// device failed, refuses everything but destruction.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/group.hpp"
+#include "base/io_token.hpp"
+#include "base/status.hpp"
+#include "pmem/device.hpp"
+#include "pmem/parallel.hpp"
+#include "pmem/region.hpp"
+#include "pool/background_saver.hpp"
+#include "pool/catalogue.hpp"
+#include "pool/commit.hpp"
+#include "pool/companion.hpp"
+#include "pool/recover.hpp"
+#include "pool/retained.hpp"
+#include "pool/run_page.hpp"
+#include "pool/slots.hpp"
+#include "pool/versioned_array.hpp"
+
+namespace perdure {
+
+struct PoolOptions {
+  bool allow_older = false;   // accept an older version where the newest is damaged
+  unsigned copy_threads = 1;  // that copy and flush
+  // Held while arrays are copied and made durable, and while they are loaded; null: none is needed.
+  std::shared_ptr<IoToken> token = nullptr;
+  // Called on all ranks when a version is committed and nothing stores to the device; may be
+  // collective.
+  std::function<void(std::uint64_t version)> committed = nullptr;
+};
+
+struct PoolStatus {
+  std::uint64_t version = 0;
+  std::uint64_t commits = 0;
+  std::uint64_t commit_ns = 0;
+  std::uint64_t commit_ns_last = 0;
+  std::uint64_t committed_bytes = 0;
+  std::uint64_t restart_ns = 0;
+  std::uint64_t model_ns = 0;
+  bool survives_power_failure = false;
+  bool fell_back = false;
+};
+
+// Makes version 0, which holds nothing, on a device that format_region() prepared.
+Status format_slots(Device& device, const Region& region);
+
+class Pool {
+ public:
+  // [collective] Chooses the version to restore; writes nothing. The group outlives the pool.
+  static Result<std::unique_ptr<Pool>> attach(std::unique_ptr<Device> device, const Region& region,
+                                              Group& group, const PoolOptions& options);
+  // The pool of this process whose directory is `directory`; null: none is open.
+  static Pool* find(const std::string& directory);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // [collective] Finds or makes an array. Owned by the pool. It is part of the versions whose
+  // commit begins from now on.
+  Result<VersionedArray*> open_array(const std::string& name, const ArrayShape& shape,
+                                     const ArrayOptions& options);
+  // The same on this rank alone.
+  Result<VersionedArray*> open_array_local(const std::string& name, const ArrayShape& shape,
+                                           const ArrayOptions& options);
+  // Gives the array back, which no longer exists then. Local; waits until a commit that is under
+  // way has read its buffer. Later versions hold what was committed of it last, or, with `erase`,
+  // nothing of it. An array that was never committed is erased.
+  Status close_array(VersionedArray* array, bool erase);
+  // The parts of `name` that the next version holds and that are not open, in order.
+  std::vector<std::uint32_t> closed_parts(const std::string& name) const;
+  // Ties memory to a scalar.
+  Status bind_scalar(const std::string& name, void* address, std::size_t bytes);
+
+  // [collective] Loads the chosen version; returns its number, 0 for a new pool.
+  Result<std::uint64_t> restart();
+
+  // The versions that restore() accepts, newest first. From attach() on.
+  std::vector<VersionInfo> versions() const;
+  // [collective] All arrays, but those in flush mode, and all scalars take the contents of
+  // `version`, which is the newest one then: the next commit's version is made from it. In place of
+  // restart(), or at any time after it. An array or scalar that it lacks becomes zero, or stays as
+  // it is; one that it has with another shape is an error. On an error before anything was changed
+  // (Code::not_found, shape_mismatch, damaged), all is as before. Pointers into arrays that live in
+  // the pool may have changed.
+  Status restore(std::uint64_t version);
+  // [collective] The room of `version` is free for others. Not the newest version.
+  Status delete_version(std::uint64_t version);
+
+  // [collective] Returns the new version's number. A caller that found something wrong on this
+  // rank says it in `ready`, and the commit fails on all.
+  Result<std::uint64_t> commit(const Status& ready = Status::success());
+
+  // The two halves of commit(), for a caller with a thread of its own: commit_capture() takes the
+  // scalars as they are now and is local; commit_captured(), of any thread, does the rest, with
+  // those. In between, and until it has returned, nothing else of the pool is called, and no array
+  // is stored to that has no writer.
+  Status commit_capture(const Status& ready = Status::success());
+  // [collective] Also after a capture that failed: tells the other ranks.
+  Result<std::uint64_t> commit_captured();
+
+  // Saves in the background; an array must not be stored to until before_write() has returned.
+  Status commit_begin();
+  Status before_write(const VersionedArray& array);
+  // [collective] Makes durable what commit_begin() or commit_staged() began.
+  Result<std::uint64_t> commit_wait();
+
+  // [collective] Copies all arrays, which must have been opened as staged, to DRAM, makes the
+  // version before it durable, and saves in the background. When it has returned, stores by any
+  // rank are not part of the version. One agreement if all goes well. Returns the number of the
+  // version, which the next call or commit_wait() makes durable. If the version before fails, that
+  // is the error, and nothing is begun.
+  Result<std::uint64_t> commit_staged(const Status& ready = Status::success());
+
+  // Local. From now on committed with the pool, synchronously only; it may not be restored to
+  // another version than the newest. Code::wrong_state before restart(). The pool does not own it.
+  Status add_companion(Companion& companion);
+  void remove_companion(Companion& companion);
+
+  // Where it was opened; "" if it was not opened as a directory.
+  void set_directory(const std::string& directory);
+  const std::string& directory() const { return directory_; }
+  // The number of the version that the next commit makes.
+  std::uint64_t next_version() const { return next_.version; }
+  const JobId& job_id() const { return region_.identity.job_id; }
+  Device& device() { return *device_; }
+  std::uint32_t keep() const { return region_.geometry.slots - 1; }  // versions
+  bool restarted() const { return restarted_; }
+  bool commit_pending() const { return pending_; }
+  // Success unless it must be reopened.
+  Status usable() const { return check_usable(); }
+  std::size_t open_arrays() const { return open_.size(); }
+  bool has_companions() const { return !companions_.empty(); }
+  Group& group() { return group_; }
+  PoolStatus status() const;
+
+ private:
+  struct OpenArray {
+    std::unique_ptr<VersionedArray> array;
+    std::size_t entry;  // in next_.arrays
+    bool known;         // some version holds it; otherwise it begins with zeros
+  };
+  // Closed while a commit that it takes part in is under way.
+  struct RetiredArray {
+    std::unique_ptr<VersionedArray> array;
+    bool erase;
+  };
+  struct Participant {
+    VersionedArray* array;
+    std::size_t entry;  // in building_.arrays
+  };
+  struct BoundScalar {
+    void* address;
+    std::size_t entry;  // in next_.scalars
+    bool known;         // some version holds it
+  };
+
+  Pool(std::unique_ptr<Device> device, const Region& region, Group& group,
+       const PoolOptions& options);
+
+  Status check_usable() const;
+  // Damage of data, with rank, file and remedy.
+  Status located(const Status& status) const;
+  Status check_record() const;
+  Status check_committable() const;
+  // Arrays and scalars (pool_arrays.cpp).
+  Status check_closed(const std::string& name, std::uint32_t part) const;
+  Status plan_array(const std::string& name, std::uint32_t part, const ArrayShape& shape);
+  Status add_array(std::size_t entry, bool known, const ArrayOptions& options);
+  void drop_entry(std::size_t index);
+  void undo_open();
+  bool takes_part(const VersionedArray* array) const;
+  void settle_retired(bool committed);
+  Status load_all();
+  Status load_array(OpenArray& open);
+  void load_scalars();
+  void save_scalars();
+  // Versions (pool_versions.cpp).
+  void read_retained();
+  void settle_retained_versions();
+  Status verify_arrays(const Catalogue& catalogue) const;
+  Status settle();
+  Status check_held(std::uint64_t version) const;
+  Result<Catalogue> check_restorable(std::uint64_t version) const;
+  Status check_fits(const Catalogue& target) const;
+  void adopt(const Catalogue& target);
+  // Commits.
+  void begin_building();
+  Status open_successor();
+  Status prepare_version();
+  Status save_arrays(std::uint64_t& bytes);
+  Status save_with_token(std::uint64_t& bytes);
+  Status prepare_companions();
+  Result<std::uint64_t> save_and_finish(const Status& prepared, std::uint64_t start_ns);
+  Status check_alone(const std::string& what) const;
+  Status check_all_staged() const;
+  Status refuse_commit(const Status& state);
+  Status finish_before_staging();
+  Result<std::uint64_t> finish_commit(const Status& saved, std::uint64_t bytes);
+  void take_version();
+  std::uint64_t iteration_of(const Catalogue& catalogue) const;
+  std::uint64_t head() const { return next_.parent; }
+  std::uint32_t open_slot_index() const { return retained_.slot_of(next_.version); }
+
+  std::unique_ptr<Device> device_;
+  Region region_;
+  Group& group_;
+  PoolOptions options_;
+  ParallelWriter writer_;
+  Slots slots_;
+  RunPage run_page_;
+  Recovered recovered_;
+  Retained retained_;
+  Catalogue next_;      // the version to come: restored entries, then those opened since
+  Catalogue building_;  // the version whose commit is under way
+  std::vector<OpenArray> open_;
+  std::vector<RetiredArray> retired_;
+  std::vector<Participant> participants_;  // of the version that is built
+  std::vector<VersionedArray*> to_save_;   // the same, as the background saver takes them
+  std::vector<BoundScalar> scalars_;
+  std::string directory_;
+  FileHandle record_;  // the job record, to see that it stays
+  std::vector<Companion*> companions_;
+  bool restarted_ = false;
+  bool pending_ = false;         // begun, and commit_wait() is still to come
+  bool pending_staged_ = false;  // it was begun by commit_staged()
+  bool captured_ = false;        // commit_captured() is still to come
+  Status begun_;                 // outcome of the beginning on this rank
+  bool successor_open_ = false;  // the slot of next_.version is OPEN, durably
+  Status broken_;
+  std::uint64_t blocked_ns_ = 0;  // by the commit under way
+  PoolStatus status_;
+  std::unique_ptr<BackgroundSaver> saver_;  // last: its thread uses the members above
+};
+
+}  // namespace perdure

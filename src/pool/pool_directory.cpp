@@ -1,0 +1,286 @@
+#include "pool/pool_directory.hpp"
+
+#include "base/agreement.hpp"
+#include "base/clock.hpp"
+#include "pmem/delay_device.hpp"
+#include "pmem/file_device.hpp"
+#include "pmem/region_format.hpp"
+#include "pool/catalogue.hpp"
+#include "pool/job_record.hpp"
+#include "pool/judgement.hpp"
+
+namespace perdure {
+namespace {
+
+// What this rank sees before anything is opened.
+struct Sight {
+  bool record = false;
+  bool file = false;
+  JobRecord job;
+};
+
+// The same for all ranks, after they have told each other.
+struct Situation {
+  bool exists = false;
+};
+
+Result<Sight> look(const std::string& path, const Group& group, const OpenOptions& options) {
+  Sight sight;
+  auto directory = Directory::open(path, options.trust);
+  if (directory.status().code() == Code::not_found) return sight;
+  if (!directory.ok()) return directory.status();
+  sight.file = directory.value().holds(rank_file_name(group.rank()));
+  auto record = read_job_record(directory.value());
+  if (record.ok()) {
+    sight.record = true;
+    sight.job = record.take();
+  } else if (record.status().code() != Code::not_found) {
+    if (!options.discard || record.status().code() == Code::foreign) return record.status();
+    sight.record = true;  // damaged, but to be discarded
+    sight.job = {{}, options.job_name, group.ranks(), 0, {}};
+  }
+  return sight;
+}
+
+Status check_owner(const std::string& directory, const Sight& sight, const Group& group,
+                   const OpenOptions& options) {
+  if (!options.any_job && sight.job.job_name != options.job_name) {
+    return {Code::foreign, "the pool " + directory + " belongs to job " +
+                               quoted(sight.job.job_name) + ", this is " +
+                               quoted(options.job_name) +
+                               "; use another directory, or PERDURE_ANY_JOB if it is meant"};
+  }
+  if (!options.discard && sight.job.ranks != group.ranks()) {
+    return {Code::rank_mismatch, "the pool " + directory + " was made by " +
+                                     std::to_string(sight.job.ranks) + " ranks, this job has " +
+                                     std::to_string(group.ranks()) + "; start " +
+                                     std::to_string(sight.job.ranks) + " ranks"};
+  }
+  return Status::success();
+}
+
+Status check_presence(const std::string& directory, const Sight& sight, const Group& group,
+                      bool some_record, bool discard) {
+  if (!some_record || discard) return Status::success();
+  if (!sight.record) {
+    return {Code::not_found, directory + " holds no job record for rank " +
+                                 std::to_string(group.rank()) +
+                                 " although other ranks have one: this node's part of the pool is "
+                                 "missing"};
+  }
+  if (!sight.file) {
+    return {Code::not_found, rank_file_path(directory, group.rank()) +
+                                 " is missing: without it no version is complete; bring the file "
+                                 "back; `perdure pool show " +
+                                 directory + "` says what the other ranks hold"};
+  }
+  return Status::success();
+}
+
+// Tells all ranks what each sees; decides whether there is a pool.
+Result<Situation> agree_on_situation(const std::string& directory, const Result<Sight>& seen,
+                                     Group& group, const OpenOptions& options) {
+  const Sight sight = seen.ok() ? seen.value() : Sight{};
+  std::uint64_t values[] = {sight.record ? 1U : 0U};
+  PERDURE_TRY(agree_max(group, seen.ok() ? Status::success() : seen.status(), values));
+  const bool exists = values[0] != 0;
+  // Whose pool it is comes first: a rank too many is not told that its file is missing.
+  Status local = sight.record ? check_owner(directory, sight, group, options) : Status::success();
+  if (local.ok()) local = check_presence(directory, sight, group, exists, options.discard);
+  if (local.ok() && !exists && options.must_exist) {
+    local = Status(Code::not_found, directory + " holds no pool");
+  }
+  if (local.ok() && options.keep + 1 > slots_max) {
+    local = Status(Code::invalid_argument, "a pool keeps 1 to " + std::to_string(slots_max - 1) +
+                                               " versions, not " + std::to_string(options.keep));
+  }
+  std::uint64_t keep[] = {options.keep, ~std::uint64_t{options.keep}};
+  PERDURE_TRY(agree_max(group, local, keep));
+  if (keep[0] != ~keep[1]) {
+    return Status(Code::invalid_argument, "the ranks ask for different numbers of versions, " +
+                                              std::to_string(~keep[1]) + " to " +
+                                              std::to_string(keep[0]));
+  }
+  return Situation{exists};
+}
+
+Result<std::unique_ptr<Device>> open_rank_file(const std::string& path, bool create,
+                                               const OpenOptions& options) {
+  FileDeviceOptions file;
+  file.create = create;
+  file.lock_wait_ms = options.lock_wait_ms;
+  file.trust = options.trust;
+  return open_file_device(path, file);
+}
+
+// F1: a rank file in a directory without a job record may be overwritten only if it holds nothing.
+Status check_remains(const std::string& path, const OpenOptions& options) {
+  PERDURE_TRY_ASSIGN(auto device, open_rank_file(path, false, options));
+  auto region = check_region(*device);
+  if (!region.ok()) return Status::success();  // never finished
+  const Judgement judged = judge_slots(Slots(*device, region.value()).read_all());
+  if (judged.offers.empty() || judged.offers.front().version == 0) return Status::success();
+  return {Code::damaged, path + " holds version " + std::to_string(judged.offers.front().version) +
+                             " but the pool's job record is missing; bring the file 'job' back. "
+                             "PERDURE_DISCARD would destroy that version"};
+}
+
+// A file that is in use, or is somebody else's, is not made anew.
+bool must_stay(const Status& status) {
+  return status.code() == Code::busy || status.code() == Code::foreign;
+}
+
+// Removes what was there, all ranks' job records before any rank's file (F2, F3).
+Status clear_directory(const Directory& directory, Group& group, const OpenOptions& options) {
+  const std::string name = rank_file_name(group.rank());
+  const std::string path = directory.path_of(name);
+  std::unique_ptr<Device> held;
+  Status local;
+  if (directory.holds(name)) {
+    auto device = open_rank_file(path, false, options);
+    if (device.ok()) held = device.take();
+    if (!device.ok() && must_stay(device.status())) local = device.status();
+    if (local.ok() && !options.discard) {
+      held.reset();
+      local = check_remains(path, options);
+    }
+  }
+  PERDURE_TRY(agree(group, local));
+  local = directory.remove_file(job_record_name);
+  if (local.ok()) local = directory.sync();
+  PERDURE_TRY(agree(group, local));
+  return agree(group, directory.remove_file(name));
+}
+
+// Rank 0's choice, told to all.
+Result<JobRecord> agree_on_record(Group& group, const OpenOptions& options) {
+  const JobId id = group.rank() == 0 ? random_job_id() : JobId{};
+  std::uint64_t values[] = {id.words[0], id.words[1], group.rank() == 0 ? wall_clock_ns() : 0};
+  PERDURE_TRY(agree_max(group, Status::success(), values));
+  return JobRecord{{{values[0], values[1]}}, options.job_name, group.ranks(), values[2], {}};
+}
+
+Status make_rank_file(const Directory& directory, const JobRecord& record, std::uint32_t rank,
+                      const OpenOptions& options) {
+  const std::string path = directory.path_of(rank_file_name(rank));
+  PERDURE_TRY_ASSIGN(auto device, open_rank_file(path, true, options));
+  Geometry geometry = options.geometry;
+  if (options.keep != 0) geometry.slots = options.keep + 1;
+  const RegionIdentity identity{record.job_id, record.job_name, rank, record.ranks};
+  PERDURE_TRY_ASSIGN(auto region, format_region(*device, identity, geometry));
+  PERDURE_TRY(format_slots(*device, region));
+  return directory.sync();
+}
+
+// F1. On failure no rank leaves anything.
+Status make_pool(const std::string& path, Group& group, const OpenOptions& options) {
+  auto made = Directory::make(path, options.trust);
+  PERDURE_TRY(agree(group, made.status()));
+  const Directory& directory = made.value();
+  PERDURE_TRY(clear_directory(directory, group, options));
+  auto record = agree_on_record(group, options);
+  if (!record.ok()) return record.status();
+  Status all = agree(group, make_rank_file(directory, record.value(), group.rank(), options));
+  if (all.ok()) {
+    all = agree(group, write_job_record(directory, record.value(), group.rank()));
+  }
+  if (all.ok()) return all;
+  // The error that is told is the one that ended the making; what can't be removed stays without a
+  // job record, or empty.
+  (void)directory.remove_file(job_record_name);
+  (void)agree(group, Status::success());
+  (void)directory.remove_file(rank_file_name(group.rank()));
+  remove_directory(path);  // only if nothing else is in it
+  return all;
+}
+
+Status check_identity(const std::string& path, const Region& region, const JobRecord& record,
+                      const Group& group) {
+  const RegionIdentity& identity = region.identity;
+  if (identity.job_id == record.job_id && identity.rank == group.rank() &&
+      identity.ranks == group.ranks()) {
+    return Status::success();
+  }
+  return {Code::foreign, path + " is the file of rank " + std::to_string(identity.rank) + " of " +
+                             std::to_string(identity.ranks) + " of job " +
+                             job_id_text(identity.job_id) + ", not of rank " +
+                             std::to_string(group.rank()) + " of job " +
+                             job_id_text(record.job_id) + ": files were swapped or copied"};
+}
+
+// F5.
+Status check_place(const JobRecord& record, const Directory& directory) {
+  if (record.place.allows(place_of(directory))) return Status::success();
+  return {Code::foreign,
+          "the pool " + directory.path() + " (job " + quoted(record.job_name) + ", " +
+              job_id_text(record.job_id) +
+              ") was made in another directory: it was moved or copied, or another pool was put in "
+              "the place of this one; if it is the right one, `perdure pool adopt " +
+              directory.path() + "`"};
+}
+
+Status check_keep(const std::string& path, const Region& region, const OpenOptions& options) {
+  const std::uint32_t keep = region.geometry.slots - 1;
+  if (options.keep == 0 || options.keep == keep) return Status::success();
+  return {Code::shape_mismatch,
+          path + " keeps " + std::to_string(keep) + " versions since it was made, not " +
+              std::to_string(options.keep) + "; ask for " + std::to_string(keep) + " or for 0"};
+}
+
+struct OpenedFile {
+  std::unique_ptr<Device> device;
+  Region region;
+};
+
+Result<OpenedFile> open_checked(const std::string& directory, const Group& group,
+                                const OpenOptions& options) {
+  PERDURE_TRY_ASSIGN(auto found, Directory::open(directory, options.trust));
+  PERDURE_TRY_ASSIGN(auto record, read_job_record(found));
+  if (!options.any_job) PERDURE_TRY(check_place(record, found));
+  const std::string path = rank_file_path(directory, group.rank());
+  PERDURE_TRY_ASSIGN(auto device, open_rank_file(path, false, options));
+  PERDURE_TRY_ASSIGN(auto region, check_region(*device));
+  PERDURE_TRY(check_identity(path, region, record, group));
+  PERDURE_TRY(check_keep(path, region, options));
+  return OpenedFile{std::move(device), std::move(region)};
+}
+
+Result<std::unique_ptr<Device>> emulate(std::unique_ptr<Device> device, const Region& region,
+                                        const OpenOptions& options) {
+  if (options.emulate.empty()) return device;
+  return emulate_part(std::move(device), options.emulate, options.delay,
+                      "/perdure-" + job_id_text(region.identity.job_id));
+}
+
+template <typename T>
+Status status_of(const Result<T>& result) {
+  return result.ok() ? Status::success() : result.status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Pool>> open_pool(const std::string& directory, Group& group,
+                                        const OpenOptions& options) {
+  PERDURE_TRY_ASSIGN(
+      const auto situation,
+      agree_on_situation(directory, look(directory, group, options), group, options));
+  if (!situation.exists || options.discard) {
+    PERDURE_TRY(make_pool(directory, group, options));
+  }
+  auto opened = open_checked(directory, group, options);
+  const JobId id = opened.ok() ? opened.value().region.identity.job_id : JobId{};
+  const std::uint64_t slots = opened.ok() ? opened.value().region.geometry.slots : 0;
+  std::uint64_t ids[] = {id.words[0], ~id.words[0], id.words[1], ~id.words[1], slots, ~slots};
+  PERDURE_TRY(agree_max(group, status_of(opened), ids));
+  if (ids[0] != ~ids[1] || ids[2] != ~ids[3] || ids[4] != ~ids[5]) {
+    return Status(Code::foreign, "the ranks' parts of " + directory + " belong to different jobs");
+  }
+  OpenedFile file = opened.take();
+  auto device = emulate(std::move(file.device), file.region, options);
+  PERDURE_TRY(agree(group, status_of(device)));
+  auto pool = Pool::attach(device.take(), file.region, group, options.pool);
+  if (pool.ok()) pool.value()->set_directory(directory);
+  return pool;
+}
+
+}  // namespace perdure

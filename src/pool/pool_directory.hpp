@@ -1,0 +1,50 @@
+// Pool directory: finds or makes the files of a pool and opens this rank's.
+//
+// A pool is a directory with the file "job" and a file "rank-NNNNN" for each rank. The ranks may
+// share the directory or each node may have one of the same name.
+//
+// Invariants
+//   F1  "job" is written only when every rank's file exists, whole, with version 0. A directory
+//       without it holds no pool, and rank files in it that hold no version are remains of a
+//       creation that was cut short.
+//   F2  To discard a pool, "job" is removed first.
+//   F3  A rank file is locked by the process that uses it; nobody discards or rewrites a locked
+//       one.
+//   F4  The mode of a directory that was there is not changed. Directory and files belong to this
+//       user or to root and nobody else may write to them, unless Trust::anyone was asked for.
+//   F5  The job record says in which directory the pool was made. In another one it is refused,
+//       unless any job's pool was asked for: it may have been put in the place of this job's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/files.hpp"
+#include "base/group.hpp"
+#include "base/status.hpp"
+#include "pmem/delay_device.hpp"
+#include "pmem/region.hpp"
+#include "pool/pool.hpp"
+
+namespace perdure {
+
+struct OpenOptions {
+  bool must_exist = false;  // Code::not_found instead of making a pool
+  bool discard = false;     // throw away what is there
+  bool any_job = false;     // accept a pool of another job's name, or made in another directory
+  Trust trust = Trust::own;
+  std::string job_name;
+  std::string emulate;  // row of the device table; empty: none
+  DelayMode delay = DelayMode::virtual_clock;
+  std::uint32_t lock_wait_ms = 10000;  // for a process that still holds a rank's file
+  std::uint32_t keep = 0;              // versions; 0: as the pool has it, or 1 if it is made
+  Geometry geometry;                   // of a pool that is made, but for the slots
+  PoolOptions pool;
+};
+
+// Collective over the group; see Pool::attach for what follows.
+Result<std::unique_ptr<Pool>> open_pool(const std::string& directory, Group& group,
+                                        const OpenOptions& options);
+
+}  // namespace perdure

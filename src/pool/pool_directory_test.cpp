@@ -1,0 +1,135 @@
+// Pool directory: whose files are taken, and what a failed creation leaves.
+#include "pool/pool_directory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+
+#include "pool/inspect.hpp"
+
+namespace perdure {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PoolDirectory : public testing::Test {
+ protected:
+  PoolDirectory() {
+    // PERDURE_TEST_DIR: where the runner of mutants, some of which abort, cleans up after them.
+    const char* given = std::getenv("PERDURE_TEST_DIR");
+    base_ = given != nullptr ? given : fs::is_directory("/dev/shm") ? "/dev/shm" : "/tmp";
+    base_ += "/perdure-test-XXXXXX";
+    base_ = ::mkdtemp(base_.data());
+    options_.job_name = "test";
+  }
+  ~PoolDirectory() override { fs::remove_all(base_); }
+
+  Result<std::unique_ptr<Pool>> open(const std::string& name) {
+    return open_pool(base_ + "/" + name, group_, options_);
+  }
+  // Makes a pool with `versions` versions.
+  void make(const std::string& name, std::uint64_t versions) {
+    auto pool = open(name);
+    ASSERT_TRUE(pool.ok()) << pool.status().message();
+    auto array =
+        pool.value()->open_array("u", {ArrayType::int64, ArrayMode::copy, true, {100}}, {});
+    ASSERT_TRUE(array.ok());
+    ASSERT_TRUE(pool.value()->restart().ok());
+    for (std::uint64_t v = 1; v <= versions; ++v) {
+      reinterpret_cast<std::uint64_t*>(array.value()->working())[3] = v * 7;
+      ASSERT_EQ(pool.value()->commit().value(), v);
+    }
+  }
+
+  std::string base_;
+  SoloGroup group_;
+  OpenOptions options_;
+};
+
+// What the third of three ranks sees of a pool of two.
+class ThirdOfThree final : public Group {
+ public:
+  std::uint32_t rank() const override { return 2; }
+  std::uint32_t ranks() const override { return 3; }
+  Status all_max(std::span<std::uint64_t>) override { return Status::success(); }
+};
+
+TEST_F(PoolDirectory, a_rank_too_many_is_told_so_and_not_to_discard) {
+  make("one", 1);
+  ThirdOfThree group;
+  const Status refused = open_pool(base_ + "/one", group, options_).status();
+  EXPECT_EQ(refused.code(), Code::rank_mismatch);
+  EXPECT_EQ(refused.message().find("DISCARD"), std::string::npos) << refused.message();
+  fs::remove(base_ + "/one/rank-00000");
+  const Status missing = open("one").status();
+  EXPECT_EQ(missing.code(), Code::not_found);
+  EXPECT_EQ(missing.message().find("DISCARD"), std::string::npos) << missing.message();
+  EXPECT_NE(missing.message().find("perdure pool show"), std::string::npos) << missing.message();
+}
+
+TEST_F(PoolDirectory, the_file_of_another_pool_is_refused) {
+  make("one", 1);
+  make("two", 1);
+  fs::copy_file(base_ + "/two/rank-00000", base_ + "/one/rank-00000",
+                fs::copy_options::overwrite_existing);
+  EXPECT_EQ(open("one").status().code(), Code::foreign);
+}
+
+TEST_F(PoolDirectory, a_creation_that_fails_leaves_nothing) {
+  options_.job_name = std::string(70, 'x');  // refused when the region is formatted
+  EXPECT_FALSE(open("new").ok());
+  EXPECT_FALSE(fs::exists(base_ + "/new"));
+  fs::create_directory(base_ + "/kept");
+  std::ofstream(base_ + "/kept/mine") << "a user's file";
+  EXPECT_FALSE(open("kept").ok());
+  EXPECT_TRUE(fs::exists(base_ + "/kept/mine"));
+  EXPECT_FALSE(fs::exists(base_ + "/kept/job"));
+  EXPECT_FALSE(fs::exists(base_ + "/kept/rank-00000"));
+}
+
+TEST_F(PoolDirectory, inspection_says_what_a_restart_would_give) {
+  make("one", 5);
+  auto report = inspect_pool(base_ + "/one", {true});
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report.value().worst(), Severity::fine);
+  EXPECT_EQ(report.value().version, 5U);
+  EXPECT_EQ(report.value().job.job_name, "test");
+  ASSERT_EQ(report.value().ranks.size(), 1U);
+  EXPECT_EQ(report.value().ranks[0].catalogue->arrays[0].name, "u");
+  auto dumped = dump_array(base_ + "/one", 0, "u");
+  ASSERT_TRUE(dumped.ok()) << dumped.status().message();
+  EXPECT_EQ(reinterpret_cast<const std::uint64_t*>(dumped.value().bytes.data())[3], 35U);
+  EXPECT_EQ(dump_array(base_ + "/one", 0, "v").status().code(), Code::not_found);
+  EXPECT_EQ(dump_array(base_ + "/one", 1, "u").status().code(), Code::not_found);
+  EXPECT_EQ(inspect_pool(base_ + "/none", {}).status().code(), Code::not_found);
+}
+
+TEST_F(PoolDirectory, inspection_finds_damage_in_the_data) {
+  make("one", 2);
+  const ArrayEntry entry = inspect_pool(base_ + "/one", {}).value().ranks[0].catalogue->arrays[0];
+  std::fstream file(base_ + "/one/rank-00000", std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(entry.copy_offset(entry.copy) + 24));
+  file.put('\x7f');
+  file.close();
+  EXPECT_EQ(inspect_pool(base_ + "/one", {}).value().worst(), Severity::fine);
+  EXPECT_EQ(inspect_pool(base_ + "/one", {true}).value().worst(), Severity::damage);
+  EXPECT_EQ(dump_array(base_ + "/one", 0, "u").status().code(), Code::damaged);
+}
+
+TEST_F(PoolDirectory, removal_takes_the_pool_and_nothing_else) {
+  make("one", 1);
+  std::ofstream(base_ + "/one/mine") << "a user's file";
+  ASSERT_TRUE(remove_pool(base_ + "/one").ok());
+  EXPECT_TRUE(fs::exists(base_ + "/one/mine"));
+  EXPECT_EQ(remove_pool(base_ + "/one").code(), Code::not_found);
+  make("two", 1);
+  ASSERT_TRUE(remove_pool(base_ + "/two").ok());
+  EXPECT_FALSE(fs::exists(base_ + "/two"));
+}
+
+}  // namespace
+}  // namespace perdure

@@ -1,0 +1,211 @@
+// Pool: restarting from a version, restoring another one, deleting one.
+#include <algorithm>
+
+#include "base/agreement.hpp"
+#include "base/clock.hpp"
+#include "pool/pool.hpp"
+
+namespace perdure {
+
+// Before the restart, all that recovery could still choose counts.
+void Pool::read_retained() {
+  for (std::uint32_t slot = 0; slot < recovered_.slots.size(); ++slot) {
+    const SlotView& view = recovered_.slots[slot];
+    if (!view.state || slots_.slot_of(view.state->version) != slot) continue;
+    const StateWord& state = *view.state;
+    if (state.state == SlotState::deleted) retained_.drop(state.version, parent_of(state));
+    const bool complete =
+        state.state == SlotState::complete && view.body && view.body->version == state.version;
+    if (complete) retained_.note(*view.body);
+  }
+  retained_.note(recovered_.catalogue);
+}
+
+// What settle_version() has left: what all ranks hold.
+void Pool::settle_retained_versions() {
+  for (const SlotView& view : recovered_.slots) {
+    if (!view.state || !retained_.holds(view.state->version)) continue;
+    const std::uint64_t version = view.state->version;
+    const bool kept = version == head() || !recovered_.choice.lacking.contains(version);
+    if (!kept) retained_.drop(version, retained_.parent_of(version));
+  }
+  retained_.forget(open_slot_index());
+  recovered_.slots.clear();
+}
+
+Status Pool::verify_arrays(const Catalogue& catalogue) const {
+  for (const ArrayEntry& entry : catalogue.arrays) {
+    if (entry.shape.mode == ArrayMode::flush) continue;
+    PERDURE_TRY(
+        located(verify_and_copy(*device_, entry, region_.geometry.block_bytes, nullptr, nullptr)));
+  }
+  return Status::success();
+}
+
+// [collective] From here on the chosen version is the newest, on all ranks.
+Status Pool::settle() {
+  broken_ = settle_version(*device_, slots_, group_, recovered_);
+  PERDURE_TRY(broken_);
+  restarted_ = true;
+  successor_open_ = true;
+  settle_retained_versions();
+  return Status::success();
+}
+
+Result<std::uint64_t> Pool::restart() {
+  const std::uint64_t start_ns = monotonic_ns();
+  run_page_.set_phase(RunPhase::restarting);
+  Status local = check_usable();
+  if (local.ok() && restarted_) {
+    local = Status(Code::wrong_state, "perdure_restart() was called before");
+  }
+  if (local.ok() && recovered_.choice.weak) local = verify_arrays(recovered_.catalogue);
+  if (local.ok()) local = load_all();
+  PERDURE_TRY(agree(group_, local));
+  PERDURE_TRY(settle());
+  load_scalars();
+  status_.restart_ns = monotonic_ns() - start_ns;
+  run_page_.set_restored(status_.version, iteration_of(next_), status_.restart_ns);
+  run_page_.set_phase(RunPhase::computing);
+  return status_.version;
+}
+
+std::vector<VersionInfo> Pool::versions() const {
+  auto list = retained_.versions(head(), open_slot_index());
+  if (restarted_) return list;
+  std::erase_if(list, [this](const VersionInfo& info) {
+    return recovered_.choice.lacking.contains(info.version);
+  });
+  return list;
+}
+
+Status Pool::check_held(std::uint64_t version) const {
+  const auto list = versions();
+  std::string held;
+  for (const VersionInfo& info : list) {
+    if (info.version == version) return Status::success();
+    held += (held.empty() ? "" : ", ") + std::to_string(info.version);
+  }
+  return {Code::not_found, "the pool holds no version " + std::to_string(version) +
+                               " of all ranks; it holds " + (held.empty() ? "none" : held)};
+}
+
+// What is open can take the contents of `target`.
+Status Pool::check_fits(const Catalogue& target) const {
+  const std::string where = " in version " + std::to_string(target.version) + ", not ";
+  for (const OpenArray& open : open_) {
+    const ArrayEntry& mine = open.array->entry();
+    const ArrayEntry* entry = target.find_array(mine.name, mine.part);
+    if (entry == nullptr || entry->shape == mine.shape) continue;
+    return {Code::shape_mismatch, "array " + quoted(mine.name) + " is " + entry->shape.text() +
+                                      where + mine.shape.text() + "; close it first"};
+  }
+  for (const BoundScalar& scalar : scalars_) {
+    const ScalarEntry& mine = next_.scalars[scalar.entry];
+    const ScalarEntry* entry = target.find_scalar(mine.name);
+    if (entry == nullptr || entry->bytes.size() == mine.bytes.size()) continue;
+    return {Code::shape_mismatch, "scalar " + quoted(mine.name) + " has " +
+                                      std::to_string(entry->bytes.size()) + " bytes" + where +
+                                      std::to_string(mine.bytes.size())};
+  }
+  return Status::success();
+}
+
+// All that can go wrong with a version goes wrong here, before anything is changed.
+Result<Catalogue> Pool::check_restorable(std::uint64_t version) const {
+  PERDURE_TRY(check_usable());
+  PERDURE_TRY(check_held(version));
+  const SlotView view = slots_.read(slots_.slot_of(version));
+  if (!view.body || view.body->version != version) {
+    return Status(Code::damaged, "version " + std::to_string(version) + " can't be read: " +
+                                     (view.body ? "its slot holds another one" : view.problem));
+  }
+  if (next_.version - 1 - version > back_max) {
+    return Status(Code::damaged, "version " + std::to_string(version) + " is too old for version " +
+                                     std::to_string(next_.version) +
+                                     " to be made from it; the slots were damaged");
+  }
+  PERDURE_TRY(check_fits(*view.body));
+  PERDURE_TRY(verify_arrays(*view.body));
+  if (!restarted_ && recovered_.choice.weak) PERDURE_TRY(verify_arrays(recovered_.catalogue));
+  return *view.body;
+}
+
+// The next version is made of `target` and of what is open beside it.
+void Pool::adopt(const Catalogue& target) {
+  Catalogue next = target;
+  next.version = next_.version;
+  next.parent = target.version;
+  next.incarnation = next_.incarnation + 1;
+  for (OpenArray& open : open_) {
+    const ArrayEntry& mine = next_.arrays[open.entry];
+    const ArrayEntry* entry = next.find_array(mine.name, mine.part);
+    open.known = entry != nullptr;
+    if (!open.known) next.arrays.push_back(mine);
+    open.entry =
+        open.known ? static_cast<std::size_t>(entry - next.arrays.data()) : next.arrays.size() - 1;
+    if (open.known) continue;
+    next.allocated_end =
+        std::max(next.allocated_end, mine.end_offset(region_.geometry.block_bytes));
+  }
+  for (BoundScalar& scalar : scalars_) {
+    const ScalarEntry& mine = next_.scalars[scalar.entry];
+    const ScalarEntry* entry = next.find_scalar(mine.name);
+    scalar.known = entry != nullptr;
+    if (!scalar.known) next.scalars.push_back(mine);
+    scalar.entry = scalar.known ? static_cast<std::size_t>(entry - next.scalars.data())
+                                : next.scalars.size() - 1;
+  }
+  next_ = std::move(next);
+}
+
+Status Pool::restore(std::uint64_t version) {
+  if (pending_) PERDURE_TRY(commit_wait().status());
+  const std::uint64_t start_ns = monotonic_ns();
+  PERDURE_TRY(agree(group_, check_alone("can't be brought to another version")));
+  const auto target = check_restorable(version);
+  PERDURE_TRY(agree(group_, target.status()));
+  run_page_.set_phase(RunPhase::restarting);
+  // First what any restart would do, so that a version that some rank had completed alone is gone.
+  if (!restarted_) PERDURE_TRY(settle());
+  adopt(target.value());
+  // One store on each rank; the pool stays usable only if all did it (commit.cpp, I7).
+  Status local = open_slot(*device_, slots_, next_.version, next_.parent);
+  retained_.forget(open_slot_index());
+  successor_open_ = local.ok();
+  if (local.ok()) local = load_all();
+  broken_ = agree(group_, local);
+  PERDURE_TRY(broken_);
+  load_scalars();
+  status_.version = version;
+  status_.restart_ns = monotonic_ns() - start_ns;
+  run_page_.set_restored(version, iteration_of(next_), status_.restart_ns);
+  run_page_.set_phase(RunPhase::computing);
+  return Status::success();
+}
+
+Status Pool::delete_version(std::uint64_t version) {
+  if (pending_) PERDURE_TRY(commit_wait().status());
+  Status local = check_usable();
+  if (local.ok() && !restarted_) {
+    local = Status(Code::wrong_state, "a version can be deleted after perdure_restart()");
+  }
+  if (local.ok()) local = check_held(version);
+  if (local.ok() && version == head()) {
+    local = Status(Code::wrong_state, "version " + std::to_string(version) +
+                                          " is the newest one and can't be deleted; restore "
+                                          "another one first");
+  }
+  PERDURE_TRY(agree(group_, local));
+  const std::uint64_t parent = retained_.parent_of(version);
+  // After a failure some rank may have it and some not: only recovery can tell.
+  broken_ = agree(group_, delete_slot(*device_, slots_, version, parent));
+  PERDURE_TRY(broken_);
+  retained_.drop(version, parent);
+  for (const OpenArray& open : open_) {
+    open.array->note_named(retained_.slot_of(version), VersionedArray::no_copy);
+  }
+  return Status::success();
+}
+
+}  // namespace perdure

@@ -1,0 +1,146 @@
+#include "pool/run_page.hpp"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <sstream>
+
+#include "base/files.hpp"
+#include "pool/job_record.hpp"
+
+namespace perdure {
+namespace {
+
+std::atomic<bool> page_taken{false};
+
+Result<FileHandle> open_page(const std::string& path, std::uint32_t rank) {
+  PERDURE_TRY_ASSIGN(auto directory, Directory::open(path, trust_unless(false)));
+  return directory.open_or_create(rank_file_name(rank));
+}
+
+RunPageFormat* map_page(const FileHandle& file) {
+  if (::ftruncate(file.fd(), run_page_bytes) != 0) return nullptr;
+  void* mapped = ::mmap(nullptr, run_page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd(), 0);
+  return mapped == MAP_FAILED ? nullptr : new (mapped) RunPageFormat{};
+}
+
+KillPoint kill_point_named(const std::string& name) {
+  constexpr std::array<const char*, 6> names = {"none", "copy", "data", "slot", "state", "agreed"};
+  for (std::uint32_t i = 0; i < names.size(); ++i) {
+    if (name == names[i]) return static_cast<KillPoint>(i);
+  }
+  return KillPoint::none;
+}
+
+struct RehearsedKill {
+  KillPoint point = KillPoint::none;
+  std::uint64_t iteration = 0;
+};
+
+// PERDURE_KILL=rank=R,iteration=N,point=P; anything else is said once and ignored.
+RehearsedKill parse_kill(const char* text, std::uint32_t rank) {
+  RehearsedKill kill{KillPoint::copy, 0};
+  bool mine = false;
+  std::stringstream items{text};
+  for (std::string item; std::getline(items, item, ',');) {
+    const std::size_t equals = item.find('=');
+    const std::string key = item.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : item.substr(equals + 1);
+    if (key == "rank") {
+      mine = std::strtoul(value.c_str(), nullptr, 10) == rank;
+    } else if (key == "iteration") {
+      kill.iteration = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (key == "point") {
+      kill.point = kill_point_named(value);
+    } else {
+      std::fprintf(stderr, "perdure: PERDURE_KILL: unknown key '%s' is ignored\n", key.c_str());
+    }
+  }
+  return mine ? kill : RehearsedKill{};
+}
+
+}  // namespace
+
+RunPage::RunPage(std::uint32_t rank, std::uint32_t ranks) {
+  if (const char* kill = std::getenv("PERDURE_KILL"); kill != nullptr && *kill != '\0') {
+    const RehearsedKill parsed = parse_kill(kill, rank);
+    kill_point_ = parsed.point;
+    kill_iteration_ = parsed.iteration;
+  }
+  const char* directory = std::getenv("PERDURE_RUN_DIR");
+  if (directory == nullptr || *directory == '\0' || page_taken.exchange(true)) return;
+  auto file = open_page(directory, rank);
+  if (!file.ok()) {
+    std::fprintf(stderr, "perdure: no run page: %s\n", file.status().message().c_str());
+  } else {
+    file_ = file.take();
+    page_ = map_page(file_);
+  }
+  if (page_ == nullptr) {
+    page_taken = false;
+    return;
+  }
+  page_->pid = static_cast<std::uint32_t>(::getpid());
+  page_->rank = rank;
+  page_->ranks = ranks;
+  page_->iteration = no_iteration;
+  page_->magic.store(run_page_magic, std::memory_order_release);
+}
+
+RunPage::~RunPage() {
+  if (page_ == nullptr) return;
+  set_phase(RunPhase::closed);
+  ::munmap(page_, run_page_bytes);
+  page_taken = false;
+}
+
+void RunPage::set_phase(RunPhase phase) {
+  if (page_ != nullptr) page_->phase = static_cast<std::uint32_t>(phase);
+}
+
+void RunPage::set_restored(std::uint64_t version, std::uint64_t iteration,
+                           std::uint64_t restart_ns) {
+  if (page_ == nullptr) return;
+  page_->restored_version = version;
+  page_->version = version;
+  page_->iteration = iteration;
+  page_->restart_ns = restart_ns;
+}
+
+void RunPage::set_committed(const CommitFacts& facts) {
+  if (page_ == nullptr) return;
+  page_->version = facts.version;
+  page_->iteration = facts.iteration;
+  page_->commit_ns_last = facts.commit_ns;
+  page_->commit_ns_total += facts.commit_ns;
+  page_->commit_bytes_last = facts.bytes;
+  page_->commit_bytes_total += facts.bytes;
+  page_->model_ns_total = facts.model_ns;
+  page_->commits += 1;
+  check_page();
+}
+
+void RunPage::check_page() {
+  struct stat found{};
+  if (file_.fd() < 0 || ::fstat(file_.fd(), &found) != 0 || found.st_nlink > 0) return;
+  file_ = FileHandle();
+  std::fprintf(
+      stderr,
+      "perdure: rank %u: its run page was removed from PERDURE_RUN_DIR; `perdure run` sees "
+      "no more of it. Keep cleaners away from that directory\n",
+      page_->rank.load());
+}
+
+void RunPage::rehearse(KillPoint point, std::uint64_t version, std::uint64_t iteration) const {
+  if (point != kill_point_) return;
+  const std::uint64_t now = iteration == no_iteration ? version : iteration;
+  if (now >= kill_iteration_) ::kill(::getpid(), SIGKILL);
+}
+
+}  // namespace perdure

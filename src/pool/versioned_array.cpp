@@ -1,0 +1,397 @@
+#include "pool/versioned_array.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "base/checksum.hpp"
+#include "pmem/media_guard.hpp"
+
+namespace perdure {
+namespace {
+
+// Anonymous memory, touched once here so that no commit pays for page faults.
+Result<std::byte*> map_buffer(std::uint64_t array_bytes) {
+  const std::uint64_t size_bytes = std::max<std::uint64_t>(array_bytes, 1);
+  void* mapped = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) {
+    return errno_status("allocating a buffer of " + std::to_string(size_bytes) + " bytes", errno);
+  }
+  ::madvise(mapped, size_bytes, MADV_HUGEPAGE);  // a hint; refused on some kernels
+  std::memset(mapped, 0, size_bytes);
+  return static_cast<std::byte*>(mapped);
+}
+
+void unmap_buffer(std::byte* buffer, std::uint64_t array_bytes) {
+  if (buffer != nullptr) ::munmap(buffer, std::max<std::uint64_t>(array_bytes, 1));
+}
+
+Status unreadable(const std::string& name, std::uint64_t byte) {
+  return {Code::damaged, "array " + quoted(name) + ": byte " + std::to_string(byte) +
+                             " can't be read: the medium is damaged there, or the file was cut"};
+}
+
+Status block_damaged(const std::string& name, std::uint64_t begin, std::uint64_t count) {
+  return {Code::damaged, "array " + quoted(name) + ": bytes " + std::to_string(begin) + " to " +
+                             std::to_string(begin + count - 1) +
+                             " do not match their checksum; the medium was damaged"};
+}
+
+}  // namespace
+
+Status verify_and_copy(const Device& device, const ArrayEntry& entry, std::uint64_t block_bytes,
+                       std::byte* copy_to, std::vector<std::uint64_t>* table) {
+  const std::byte* from = device.base() + entry.copy_offset(entry.copy);
+  if (!entry.shape.checksums) {
+    if (copy_to == nullptr) return Status::success();
+    if (auto bad = first_unreadable(from, entry.size_bytes)) return unreadable(entry.name, *bad);
+    if (entry.size_bytes != 0) std::memcpy(copy_to, from, entry.size_bytes);
+    return Status::success();
+  }
+  std::vector<std::uint64_t> own(block_count(entry.size_bytes, block_bytes));
+  std::vector<std::uint64_t>& expected = table == nullptr ? own : *table;
+  const std::byte* on_media = device.base() + entry.table_offset(entry.copy);
+  if (first_unreadable(on_media, 8 * expected.size())) {
+    return {Code::damaged,
+            "array " + quoted(entry.name) + ": its table of checksums can't be read"};
+  }
+  if (!expected.empty()) std::memcpy(expected.data(), on_media, 8 * expected.size());
+  if (crc64(expected.data(), 8 * expected.size()) != entry.table_checksum) {
+    return {Code::damaged, "array " + quoted(entry.name) + ": its table of checksums is damaged"};
+  }
+  for (std::uint64_t block = 0; block < expected.size(); ++block) {
+    const std::uint64_t begin = block * block_bytes;
+    const std::uint64_t count = std::min(block_bytes, entry.size_bytes - begin);
+    if (auto bad = first_unreadable(from + begin, count)) {
+      return unreadable(entry.name, begin + *bad);
+    }
+    if (crc64(from + begin, count) != expected[block])
+      return block_damaged(entry.name, begin, count);
+    if (copy_to != nullptr) std::memcpy(copy_to + begin, from + begin, count);
+  }
+  return Status::success();
+}
+
+VersionedArray::VersionedArray(Device& device, ParallelWriter& writer, const ArrayEntry& entry,
+                               const Geometry& geometry, const ArrayOptions& options)
+    : device_(device),
+      writer_(writer),
+      entry_(entry),
+      block_bytes_(geometry.block_bytes),
+      buffer_(static_cast<std::byte*>(options.buffer)),
+      marks_(options.marks),
+      compare_(options.compare),
+      keep_contents_(options.keep_contents && options.buffer != nullptr),
+      twin_writer_(options.writer),
+      named_(geometry.slots, no_copy) {}
+
+VersionedArray::~VersionedArray() {
+  tracker_.reset();
+  if (owns_buffer_) unmap_buffer(buffer_, entry_.size_bytes);
+  unmap_buffer(staging_, entry_.size_bytes);
+}
+
+Result<std::unique_ptr<VersionedArray>> VersionedArray::create(Device& device,
+                                                               ParallelWriter& writer,
+                                                               const ArrayEntry& entry,
+                                                               const Geometry& geometry,
+                                                               const ArrayOptions& options) {
+  std::unique_ptr<VersionedArray> array(
+      new VersionedArray(device, writer, entry, geometry, options));
+  PERDURE_TRY(array->check_options(options));
+  PERDURE_TRY(array->allocate_buffers(options));
+  if (entry.shape.checksums) {
+    array->tables_.assign(entry.copies, std::vector<std::uint64_t>(array->blocks()));
+  }
+  if (array->mode() == ArrayMode::log) {
+    array->changed_.resize(array->blocks());
+    array->stale_.assign(entry.copies, std::vector<std::uint8_t>(array->blocks(), 1));
+  }
+  array->choose_working();
+  return array;
+}
+
+Status VersionedArray::check_options(const ArrayOptions& options) const {
+  const auto invalid = [this](const char* what) {
+    return Status(Code::invalid_argument, "array " + quoted(name()) + ": " + what);
+  };
+  const bool log = mode() == ArrayMode::log;
+  if ((marks_ || compare_) && !log) return invalid("marks and compare are for log mode");
+  if (marks_ && compare_) return invalid("marks contradict compare: changes are found either way");
+  if (buffer_ != nullptr && mode() != ArrayMode::copy && !log) {
+    return invalid("an array in twin or flush mode lives in the pool and takes no buffer");
+  }
+  if (twin_writer_ != nullptr && (mode() != ArrayMode::twin || entry_.shape.checksums)) {
+    return invalid("only a twin array without checksums can have a writer");
+  }
+  if (options.staged && mode() != ArrayMode::copy && !(log && compare_)) {
+    return invalid("only copy mode, and log mode with compare, can be staged");
+  }
+  return Status::success();
+}
+
+Status VersionedArray::allocate_buffers(const ArrayOptions& options) {
+  if (mode() == ArrayMode::twin || mode() == ArrayMode::flush) return Status::success();
+  if (options.staged) {
+    PERDURE_TRY_ASSIGN(staging_, map_buffer(entry_.size_bytes));
+  }
+  if (buffer_ == nullptr) {
+    PERDURE_TRY_ASSIGN(buffer_, map_buffer(entry_.size_bytes));
+    owns_buffer_ = true;
+  }
+  source_ = buffer_;
+  const bool tracked = mode() == ArrayMode::log && !marks_ && !compare_;
+  if (!tracked || entry_.size_bytes == 0) return Status::success();
+  if (!owns_buffer_) {
+    return {Code::invalid_argument, "array " + quoted(name()) +
+                                        ": page protection needs a buffer of Perdure's own; pass "
+                                        "no buffer, or use PERDURE_MARKS or PERDURE_COMPARE"};
+  }
+  PERDURE_TRY_ASSIGN(tracker_, PageTracker::create(buffer_, entry_.size_bytes, block_bytes_));
+  return Status::success();
+}
+
+std::uint64_t VersionedArray::blocks() const {
+  return block_count(entry_.size_bytes, block_bytes_);
+}
+
+std::uint64_t VersionedArray::block_size(std::uint64_t block) const {
+  return std::min(block_bytes_, entry_.size_bytes - block * block_bytes_);
+}
+
+std::byte* VersionedArray::copy_address(std::uint32_t copy) const {
+  return device_.base() + entry_.copy_offset(copy);
+}
+
+void VersionedArray::note_named(std::uint32_t slot, std::uint32_t copy) {
+  named_[slot] = static_cast<std::uint8_t>(copy);
+}
+
+// A set of copies, as bits.
+std::uint64_t VersionedArray::named_copies() const {
+  std::uint64_t set = 0;
+  for (const std::uint8_t copy : named_) {
+    if (copy != no_copy) set |= std::uint64_t{1} << copy;
+  }
+  return set;
+}
+
+// There is a free copy: the slot of the next version names none, so at most copies - 1 are named;
+// and if the head does not name the array, at most copies - 2, and entry_.copy is one more.
+void VersionedArray::choose_working() {
+  if (mode() == ArrayMode::flush) return;
+  const std::uint64_t taken = named_copies() | (std::uint64_t{1} << entry_.copy);
+  working_copy_ = static_cast<std::uint32_t>(std::countr_one(taken));
+  PERDURE_ASSERT(working_copy_ < entry_.copies);
+}
+
+std::byte* VersionedArray::working() {
+  return buffer_ != nullptr ? buffer_ : copy_address(working_copy_);
+}
+
+const std::byte* VersionedArray::consistent() const {
+  return buffer_ != nullptr ? buffer_ : copy_address(entry_.copy);
+}
+
+Status VersionedArray::start_empty(const ArrayEntry& entry) {
+  entry_ = entry;
+  committed_ = false;
+  const std::uint64_t named = named_copies();
+  if (mode() != ArrayMode::flush) {
+    entry_.copy = static_cast<std::uint32_t>(std::countr_one(named));
+    PERDURE_ASSERT(entry_.copy < entry_.copies);
+  }
+  choose_working();
+  const bool restarted = started_;
+  const bool keeps = mode() == ArrayMode::flush && restarted;
+  started_ = true;
+  if (buffer_ != nullptr) {
+    if (!keep_contents_ || restarted) std::memset(buffer_, 0, entry_.size_bytes);
+  } else if (!keeps && twin_writer_ == nullptr) {
+    for (std::uint32_t copy = 0; copy < entry_.copies; ++copy) {
+      if ((named >> copy & 1) == 0) std::memset(copy_address(copy), 0, entry_.size_bytes);
+    }
+  }
+  for (auto& stale : stale_) std::fill(stale.begin(), stale.end(), std::uint8_t{1});
+  return tracker_ ? tracker_->watch() : Status::success();
+}
+
+Status VersionedArray::start_restored(const ArrayEntry& entry) {
+  entry_ = entry;
+  started_ = committed_ = true;
+  streamed_begin_ = streamed_end_ = 0;
+  choose_working();
+  auto* table = entry_.shape.checksums ? &tables_[entry_.copy] : nullptr;
+  if (mode() != ArrayMode::flush) {
+    PERDURE_TRY(verify_and_copy(device_, entry_, block_bytes_, buffer_, table));
+  }
+  if (mode() != ArrayMode::log) return Status::success();
+  std::fill(changed_.begin(), changed_.end(), std::uint8_t{0});
+  for (std::uint32_t copy = 0; copy < entry_.copies; ++copy) {
+    const std::uint8_t behind = copy == entry_.copy ? 0 : 1;
+    std::fill(stale_[copy].begin(), stale_[copy].end(), behind);
+  }
+  return tracker_ ? tracker_->watch() : Status::success();
+}
+
+Status VersionedArray::mark(std::uint64_t first_byte, std::uint64_t count_bytes) {
+  if (!marks_) {
+    return {Code::wrong_state, "array " + quoted(name()) + " was not opened with PERDURE_MARKS"};
+  }
+  if (count_bytes == 0) return Status::success();
+  const std::uint64_t last = (first_byte + count_bytes - 1) / block_bytes_;
+  for (std::uint64_t block = first_byte / block_bytes_; block <= last; ++block) changed_[block] = 1;
+  return Status::success();
+}
+
+Status VersionedArray::write(std::uint64_t first_byte, std::uint64_t count_bytes,
+                             const void* source) {
+  if (mode() != ArrayMode::twin) {
+    return {Code::wrong_state, "perdure_write is for twin arrays; " + quoted(name()) + " is in " +
+                                   mode_name(mode()) + " mode"};
+  }
+  device_.copy(entry_.copy_offset(working_copy_) + first_byte, source, count_bytes);
+  // One range is remembered: rows that follow each other make it grow. Others are flushed again by
+  // save(), which costs time and nothing else.
+  if (first_byte == streamed_end_) {
+    streamed_end_ += count_bytes;
+  } else if (count_bytes > streamed_end_ - streamed_begin_) {
+    streamed_begin_ = first_byte;
+    streamed_end_ = first_byte + count_bytes;
+  }
+  return Status::success();
+}
+
+Status VersionedArray::collect_changes() {
+  source_ = buffer_;
+  return tracker_ ? tracker_->collect(changed_) : Status::success();
+}
+
+void VersionedArray::stage() {
+  PERDURE_ASSERT(staging_ != nullptr);
+  std::memcpy(staging_, buffer_, entry_.size_bytes);
+  source_ = staging_;
+}
+
+Result<std::uint64_t> VersionedArray::save() {
+  switch (mode()) {
+    case ArrayMode::copy:
+      return save_copy();
+    case ArrayMode::twin:
+    case ArrayMode::flush:
+      return save_twin();
+    case ArrayMode::log:
+      return save_log();
+  }
+  return Status(Code::invalid_argument, "unknown mode");
+}
+
+Status VersionedArray::save_blocks(std::uint64_t first_block, std::uint64_t block_total) {
+  const std::uint64_t begin = first_block * block_bytes_;
+  const std::uint64_t end = std::min((first_block + block_total) * block_bytes_, entry_.size_bytes);
+  const std::uint64_t offset = entry_.copy_offset(working_copy_) + begin;
+  if (!entry_.shape.checksums) return writer_.copy(offset, source_ + begin, end - begin);
+  return writer_.copy_with_checksums(offset, source_ + begin, end - begin, block_bytes_,
+                                     tables_[working_copy_].data() + first_block);
+}
+
+Result<std::uint64_t> VersionedArray::save_copy() {
+  PERDURE_TRY(save_blocks(0, blocks()));
+  store_table();
+  return entry_.size_bytes;
+}
+
+// A copy that was never committed holds nothing that a version could name.
+bool VersionedArray::unchanged() const {
+  return twin_writer_ != nullptr && committed_ && !twin_writer_->changed();
+}
+
+// Flush mode as well: its one copy is the working one.
+Result<std::uint64_t> VersionedArray::save_twin() {
+  if (unchanged()) return std::uint64_t{0};
+  if (twin_writer_ != nullptr) return twin_writer_->save();
+  const std::uint64_t offset = entry_.copy_offset(working_copy_);
+  if (streamed_begin_ > 0) PERDURE_TRY(writer_.flush(offset, streamed_begin_));
+  if (streamed_end_ < entry_.size_bytes) {
+    PERDURE_TRY(writer_.flush(offset + streamed_end_, entry_.size_bytes - streamed_end_));
+  }
+  if (entry_.shape.checksums) {
+    checksum_working_copy();
+    store_table();
+  }
+  return entry_.size_bytes - (streamed_end_ - streamed_begin_);
+}
+
+// A3.
+bool VersionedArray::must_save(std::uint64_t block) const {
+  if (stale_[working_copy_][block] != 0) return true;
+  if (!compare_) return changed_[block] != 0;
+  const std::uint64_t begin = block * block_bytes_;
+  return std::memcmp(source_ + begin, copy_address(working_copy_) + begin, block_size(block)) != 0;
+}
+
+Result<std::uint64_t> VersionedArray::save_log() {
+  std::uint64_t saved_bytes = 0;
+  for (std::uint64_t block = 0; block < blocks();) {
+    const std::uint64_t begin = block;
+    while (block < blocks() && must_save(block)) ++block;
+    if (block == begin) {
+      ++block;
+      continue;
+    }
+    PERDURE_TRY(save_blocks(begin, block - begin));
+    saved_bytes += std::min(block * block_bytes_, entry_.size_bytes) - begin * block_bytes_;
+  }
+  store_table();
+  return saved_bytes;
+}
+
+void VersionedArray::checksum_working_copy() {
+  const std::byte* from = copy_address(working_copy_);
+  for (std::uint64_t block = 0; block < blocks(); ++block) {
+    tables_[working_copy_][block] = crc64(from + block * block_bytes_, block_size(block));
+  }
+}
+
+void VersionedArray::store_table() {
+  if (!entry_.shape.checksums) return;
+  const std::vector<std::uint64_t>& table = tables_[working_copy_];
+  device_.copy(entry_.table_offset(working_copy_), table.data(), 8 * table.size());
+}
+
+void VersionedArray::update_entry(ArrayEntry& entry) const {
+  entry.copy = unchanged() ? entry_.copy : working_copy_;
+  if (!entry_.shape.checksums) return;
+  const std::vector<std::uint64_t>& table = tables_[working_copy_];
+  entry.table_checksum = crc64(table.data(), 8 * table.size());
+}
+
+void VersionedArray::commit(std::uint32_t slot) {
+  if (mode() == ArrayMode::log) {
+    for (std::uint32_t copy = 0; copy < entry_.copies; ++copy) {
+      if (copy == working_copy_) continue;
+      for (std::uint64_t block = 0; block < blocks(); ++block)
+        stale_[copy][block] |= changed_[block];
+    }
+    std::fill(stale_[working_copy_].begin(), stale_[working_copy_].end(), std::uint8_t{0});
+    std::fill(changed_.begin(), changed_.end(), std::uint8_t{0});
+  }
+  update_entry(entry_);
+  committed_ = true;
+  named_[slot] = static_cast<std::uint8_t>(entry_.copy);
+  streamed_begin_ = streamed_end_ = 0;
+}
+
+// Blocks that compare equal now are not stored and flushed by the next save(): store them all.
+void VersionedArray::retract() {
+  streamed_begin_ = streamed_end_ = 0;
+  if (!compare_) return;
+  auto& stale = stale_[working_copy_];
+  std::fill(stale.begin(), stale.end(), std::uint8_t{1});
+}
+
+}  // namespace perdure

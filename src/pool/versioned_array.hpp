@@ -1,0 +1,162 @@
+// Versioned array: one named array of a pool, its copies on the device, and the way its mode brings
+// the application's contents into the copy that the next version will name.
+//
+//   copy   the application has one buffer in DRAM; save() copies it to the working copy
+//   twin   the application writes the working copy itself; save() flushes it. With a TwinWriter
+//          that does the saving, and an array that it calls unchanged has nothing to save
+//   log    as copy, but save() copies only blocks that the working copy lacks. Either they are
+//          named (page protection, or mark()): those changed since the last version, and those
+//          changed while other copies were the working one. Or they are found by comparing
+//   flush  one copy, which the application writes and save() flushes; it has no versions
+//
+// Invariants
+//   A1  A copy that the head or a retained version names is never stored to (flush: there is none).
+//       The working copy is the lowest that none of them names: it depends on nothing else, so that
+//       it has the same number on all ranks that hold the same versions.
+//       (But for arrays with a writer, which may be unchanged on one rank and changed on another:
+//       nobody but their own rank stores to their copies.)
+//   A2  After save() and a fence the working copy is the array's contents, and its checksum table
+//       in `tables_` is that of those contents. The next version names the working copy; but if an
+//       array with a writer is unchanged, it names the committed copy, which holds the contents.
+//   A3  log: a block in which copy c differs from the buffer, or whose checksum in tables_[c] is
+//       not known, is marked in changed_ or in stale_[c]; with compare, differing blocks need no
+//       mark.
+//
+// Threads: one at a time, but save() may run beside readers of the buffer, and, after stage(),
+// beside writers of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "pmem/device.hpp"
+#include "pmem/parallel.hpp"
+#include "pmem/region.hpp"
+#include "pool/catalogue.hpp"
+#include "pool/page_tracker.hpp"
+#include "pool/twin_writer.hpp"
+
+namespace perdure {
+
+struct ArrayOptions {
+  void* buffer = nullptr;  // copy and log: the application's; nullptr: ours
+  bool marks = false;      // log: changed blocks are named by mark()
+  bool compare = false;    // log: changed blocks are found by comparing with the working copy
+  bool staged = false;     // copy, and log with compare: stage() will be called
+  // A new array begins with what the caller's buffer holds, instead of zeros.
+  bool keep_contents = false;
+  std::uint32_t part = 0;        // of the arrays of one name
+  TwinWriter* writer = nullptr;  // twin without checksums; outlives the array
+};
+
+// Checks the copy that `entry` names against its checksums, block by block, and copies it to
+// `copy_to` unless that is null; without checksums it only copies. `table` (may be null) receives
+// the checksums. Code::damaged names the byte range.
+Status verify_and_copy(const Device& device, const ArrayEntry& entry, std::uint64_t block_bytes,
+                       std::byte* copy_to, std::vector<std::uint64_t>* table);
+
+class VersionedArray {
+ public:
+  // `entry` says where the copies are; the device is large enough. `slots` of the pool.
+  static Result<std::unique_ptr<VersionedArray>> create(Device& device, ParallelWriter& writer,
+                                                        const ArrayEntry& entry,
+                                                        const Geometry& geometry,
+                                                        const ArrayOptions& options);
+  ~VersionedArray();
+  VersionedArray(const VersionedArray&) = delete;
+  VersionedArray& operator=(const VersionedArray&) = delete;
+
+  const std::string& name() const { return entry_.name; }
+  std::uint32_t part() const { return entry_.part; }
+  const ArrayEntry& entry() const { return entry_; }  // names the committed copy
+  std::uint64_t size_bytes() const { return entry_.size_bytes; }
+  ArrayMode mode() const { return entry_.shape.mode; }
+  bool committed() const { return committed_; }  // the head names it
+  bool staged() const { return staging_ != nullptr; }
+
+  // The places on the device. Where they are changes only with start_empty and start_restored.
+  std::uint32_t copies() const { return entry_.copies; }
+  std::uint64_t copy_offset(std::uint32_t copy) const { return entry_.copy_offset(copy); }
+  std::uint32_t working_copy() const { return working_copy_; }
+  std::uint32_t consistent_copy() const { return entry_.copy; }
+
+  // The version in `slot` names `copy` of this array; no_copy: it names none, or there is none.
+  static constexpr std::uint32_t no_copy = 255;
+  void note_named(std::uint32_t slot, std::uint32_t copy);
+
+  // A new array, or one that the restored version lacks: buffer and copies are zero, but for those
+  // that are named. Flush mode then keeps what it has.
+  Status start_empty(const ArrayEntry& entry);
+  // An array of the pool: takes the entry of the restored version, verifies the copy against its
+  // checksums (if it has them) and fills the buffer. Code::damaged names the byte range.
+  Status start_restored(const ArrayEntry& entry);
+
+  std::byte* working();
+  const std::byte* consistent() const;
+
+  Status mark(std::uint64_t first_byte, std::uint64_t count_bytes);
+  Status write(std::uint64_t first_byte, std::uint64_t count_bytes, const void* source);
+
+  // log: finds what changed since the last call and protects it again. Before save().
+  Status collect_changes();
+  // The next save() takes the contents of now, whatever is stored to the buffer until then.
+  void stage();
+  // Brings the working copy up to date (A2) but for the caller's fence. Returns bytes written.
+  Result<std::uint64_t> save();
+  // Makes `entry`, this array's in the next version, name the working copy. After save().
+  void update_entry(ArrayEntry& entry) const;
+  // The version was committed: `slot` names the working copy now.
+  void commit(std::uint32_t slot);
+  // It was not: what the last save() stored may not be durable.
+  void retract();
+  // Picks the working copy anew (A1). After the versions that there are have changed.
+  void choose_working();
+
+ private:
+  VersionedArray(Device& device, ParallelWriter& writer, const ArrayEntry& entry,
+                 const Geometry& geometry, const ArrayOptions& options);
+
+  Status check_options(const ArrayOptions& options) const;
+  Status allocate_buffers(const ArrayOptions& options);
+  Result<std::uint64_t> save_copy();
+  Result<std::uint64_t> save_twin();
+  Result<std::uint64_t> save_log();
+  bool unchanged() const;
+  bool must_save(std::uint64_t block) const;
+  Status save_blocks(std::uint64_t first_block, std::uint64_t blocks);
+  void store_table();
+  void checksum_working_copy();
+  std::byte* copy_address(std::uint32_t copy) const;
+  std::uint64_t blocks() const;
+  std::uint64_t block_size(std::uint64_t block) const;
+  std::uint64_t named_copies() const;
+
+  Device& device_;
+  ParallelWriter& writer_;
+  ArrayEntry entry_;
+  std::uint64_t block_bytes_;
+  std::byte* buffer_ = nullptr;        // copy and log
+  std::byte* staging_ = nullptr;       // staged
+  const std::byte* source_ = nullptr;  // what save() takes: buffer_ or staging_
+  bool owns_buffer_ = false;
+  bool marks_ = false;
+  bool compare_ = false;
+  bool keep_contents_ = false;
+  TwinWriter* twin_writer_ = nullptr;
+  bool started_ = false;
+  bool committed_ = false;
+  std::uint32_t working_copy_ = 0;
+  std::vector<std::uint8_t> named_;                 // by slot: a copy or no_copy
+  std::vector<std::vector<std::uint64_t>> tables_;  // checksums of each copy's blocks
+  std::vector<std::uint8_t> changed_;               // log: since the last commit, by block
+  std::vector<std::vector<std::uint8_t>> stale_;    // log: blocks in which a copy is behind
+  std::unique_ptr<PageTracker> tracker_;
+  std::uint64_t streamed_begin_ = 0;  // twin: [begin, end) of the working copy went past the cache
+  std::uint64_t streamed_end_ = 0;
+};
+
+}  // namespace perdure

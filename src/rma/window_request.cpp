@@ -1,0 +1,110 @@
+#include "rma/window_request.hpp"
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/checksum.hpp"
+#include "mpi/info.hpp"
+#include "mpi/mpi_library.hpp"
+#include "rma/window_calls.hpp"
+
+namespace perdure {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// The ranks of `comm` in MPI_COMM_WORLD; empty if some are not there.
+std::vector<int> world_ranks(MPI_Comm comm) {
+  MPI_Group world{};
+  MPI_Group group{};
+  int count = 0;
+  PMPI_Comm_size(comm, &count);
+  std::vector<int> own(static_cast<std::size_t>(count));
+  std::vector<int> in_world(own.size());
+  std::iota(own.begin(), own.end(), 0);
+  PMPI_Comm_group(comm_world(), &world);
+  PMPI_Comm_group(comm, &group);
+  PMPI_Group_translate_ranks(group, count, own.data(), world, in_world.data());
+  PMPI_Group_free(&group);
+  PMPI_Group_free(&world);
+  for (const int rank : in_world) {
+    if (rank == MPI_UNDEFINED) return {};
+  }
+  return in_world;
+}
+
+// Equal for communicators of the same ranks in the same order, and for no others.
+std::string communicator_name(MPI_Comm comm) {
+  const std::vector<int> ranks = world_ranks(comm);
+  if (ranks.empty()) return "";
+  int world_size = 0;
+  PMPI_Comm_size(comm_world(), &world_size);
+  std::vector<int> all(static_cast<std::size_t>(world_size));
+  std::iota(all.begin(), all.end(), 0);
+  if (ranks == all) return "world";
+  if (ranks.size() == 1) return "rank-" + std::to_string(ranks.front());
+  std::array<char, 17> digits{};
+  std::snprintf(digits.data(), digits.size(), "%016llx",
+                static_cast<unsigned long long>(crc64(ranks.data(), ranks.size() * sizeof(int))));
+  return "ranks-" + std::string(digits.data());
+}
+
+std::uint64_t next_number(const std::string& pool) {
+  static std::mutex mutex;
+  static std::map<std::string, std::uint64_t> made;
+  const std::lock_guard<std::mutex> lock(mutex);
+  return made[pool]++;
+}
+
+void describe(WindowOptions& options, const std::string& mode) {
+  options.given["perdure_name"] = options.name;
+  options.given["perdure_pool"] = options.pool.path;
+  options.given.try_emplace("perdure_mode", mode);
+}
+
+WindowRequest request_of_environment(const std::string& text, MPI_Comm comm) {
+  WindowRequest request;
+  const std::string name = communicator_name(comm);
+  if (name.empty()) return request;  // ranks of other jobs: no version could hold them all
+  request.persistent = true;
+  auto parsed = parse_window_environment(text);
+  request.status = parsed.status();
+  if (!parsed.ok()) return request;
+  request.options = parsed.take();
+  request.options.pool.path += "/" + name;
+  request.options.name = "window-" + std::to_string(next_number(request.options.pool.path));
+  return request;
+}
+
+}  // namespace
+
+WindowRequest read_request(MPI_Info info, MPI_Comm comm, MPI_Aint size, MPI_Aint disp_unit) {
+  WindowRequest request;
+  if (size < 0 || disp_unit <= 0 || comm == comm_null() || CallerScope::from_library())
+    return request;
+  auto parsed = parse_window_info(read_info(info), environment("PERDURE_POOL"));
+  const std::string forced = environment("PERDURE_WINDOWS");
+  if (!parsed.ok()) {
+    request.persistent = true;
+    request.status = parsed.status();
+  } else if (parsed.value()) {
+    request.persistent = true;
+    request.options = std::move(*parsed.value());
+  } else if (!forced.empty()) {
+    request = request_of_environment(forced, comm);
+  }
+  constexpr const char* modes[] = {"copy", "log", "twin", "flush"};
+  if (request.persistent) describe(request.options, modes[static_cast<int>(request.options.mode)]);
+  return request;
+}
+
+}  // namespace perdure

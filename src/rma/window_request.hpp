@@ -1,0 +1,23 @@
+// WindowRequest: whether a window that is being made shall be persistent, and how: by its MPI_Info,
+// or by the environment.
+#pragma once
+
+#include <mpi.h>
+
+#include "base/status.hpp"
+#include "rma/window_options.hpp"
+
+namespace perdure {
+
+struct WindowRequest {
+  bool persistent = false;
+  Status status;  // what is wrong with the request
+  WindowOptions options;
+};
+
+// Local. With PERDURE_WINDOWS a window gets a pool of its communicator's own below the one that is
+// named there, and a name by order of creation. A size or unit that can't be is left to the MPI
+// library, which refuses it.
+WindowRequest read_request(MPI_Info info, MPI_Comm comm, MPI_Aint size, MPI_Aint disp_unit);
+
+}  // namespace perdure

@@ -1,0 +1,292 @@
+// Crash sweep of a file that is committed with a pool (cache_part.hpp, P8 and P9): random writes,
+// write-backs and commits; at every fence, from every image that a power failure could leave, and
+// from what a killed process leaves, recovery to the version that the pool has must give the file
+// byte for byte as it was at that version, size included. Recovery is crashed too.
+//
+// The oracle keeps the whole file at each version and knows nothing of grains.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+
+#include "cache/scratch_part.hpp"
+#include "pmem/crash_device.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr std::uint64_t file_bytes = 11000;
+constexpr std::uint64_t bytes_max = 5 * 4096;
+constexpr std::uint64_t images_per_fence = 5;
+
+// Part and undo log fail together: two ranges of one crash device.
+class Slice final : public Device {
+ public:
+  Slice(CrashDevice& device, std::uint64_t begin, std::uint64_t bytes)
+      : device_(device), begin_(begin), bytes_(bytes) {}
+  DeviceDescription describe() const override { return device_.describe(); }
+  std::byte* base() const override { return device_.base() + begin_; }
+  std::uint64_t size_bytes() const override { return bytes_; }
+  DeviceCounters counters() const override { return device_.counters(); }
+  Status resize(std::uint64_t) override { return {Code::unsupported, "a slice"}; }
+  void store(std::uint64_t offset, const void* source, std::size_t count) override {
+    device_.store(begin_ + offset, source, count);
+  }
+  void store_word(std::uint64_t offset, std::uint64_t word) override {
+    device_.store_word(begin_ + offset, word);
+  }
+  void copy(std::uint64_t offset, const void* source, std::size_t count) override {
+    device_.copy(begin_ + offset, source, count);
+  }
+  void flush(std::uint64_t offset, std::size_t count) override {
+    device_.flush(begin_ + offset, count);
+  }
+  Status fence() override { return device_.fence(); }
+
+ private:
+  CrashDevice& device_;
+  std::uint64_t begin_;
+  std::uint64_t bytes_;
+};
+
+struct Sweep {
+  AtomicityModel model;
+  std::uint64_t block_bytes;
+};
+
+class Sweeper {
+ public:
+  Sweeper(const Sweep& sweep, std::uint64_t seed)
+      : sweep_(sweep),
+        layout_{LayoutKind::cyclic, 1, sweep.block_bytes, 0},
+        geometry_{.blocks = (bytes_max + sweep.block_bytes - 1) / sweep.block_bytes,
+                  .journal_slots = 1},
+        undo_geometry_{geometry_.blocks, sweep.block_bytes},
+        part_bytes_((part_file_bytes(layout_, geometry_) + 4095) / 4096 * 4096),
+        all_bytes_(part_bytes_ + (undo_geometry_.file_bytes() + 4095) / 4096 * 4096),
+        device_(all_bytes_, 64),
+        random_(seed),
+        now_(random_bytes(file_bytes, random_)) {
+    write_file(directory_ / "file", now_);
+    write_file(directory_ / "crashed", now_);
+    synced_ = now_;
+    versions_[version_] = now_;
+    backing_.emplace(must(BackingFile::open(directory_ / "file", access)));
+    crashed_.emplace(must(BackingFile::open(directory_ / "crashed", access)));
+    make_part();
+  }
+
+  void run(int steps) {
+    for (int step = 0; step < steps && wrong_.empty(); ++step) one_step();
+    crash();
+    device_.on_fence = nullptr;
+  }
+  void write(std::uint64_t offset, std::uint64_t bytes, Acknowledge when) {
+    note("write " + std::to_string(bytes) + " at " + std::to_string(offset));
+    const Bytes fresh = random_bytes(bytes, random_);
+    if (now_.size() < offset + bytes) now_.resize(offset + bytes);
+    std::copy(fresh.begin(), fresh.end(), now_.begin() + static_cast<std::ptrdiff_t>(offset));
+    must(part_->write(offset, fresh.data(), bytes, when));
+  }
+  void write_back(bool sync) {
+    note(sync ? "write back and sync" : "write back");
+    (void)must(part_->write_back(random_(), sync));
+    if (sync) synced_ = read_file(directory_ / "file");
+  }
+  // As Pool::commit does with its companions.
+  void commit() {
+    note("commit");
+    must(part_->persist());
+    must(part_->set_prepared(version_ + 1));
+    versions_[version_ + 1] = now_;
+    crash();  // before the version is decided
+    ++version_;
+    crash();  // and after
+    must(part_->set_epoch(version_));
+  }
+  void crash() { check_images(device_); }
+
+  std::uint64_t images() const { return images_; }
+  const std::string& wrong() const { return wrong_; }
+
+ private:
+  static constexpr auto access = BackingFile::Access::read_write;
+
+  std::unique_ptr<CachePart> attach(CrashDevice& device, const BackingFile& backing) const {
+    auto part = must(CachePart::attach(std::make_unique<Slice>(device, 0, part_bytes_)));
+    part->set_undo_log(std::make_unique<UndoLog>(
+        std::make_unique<Slice>(device, part_bytes_, all_bytes_ - part_bytes_), undo_geometry_));
+    part->set_backing(&backing);
+    return part;
+  }
+
+  void make_part() {
+    PartIdentity identity;
+    identity.path = directory_ / "file";
+    identity.layout = layout_;
+    identity.pool_job[0] = 1;
+    must(device_.resize(all_bytes_));
+    Slice slice(device_, 0, part_bytes_);
+    must(CachePart::format(slice, identity, geometry_, file_bytes));
+    part_ = attach(device_, *backing_);
+    // Every grain that is kept has two fences, all alike: half of them are looked at.
+    device_.on_fence = [this](CrashDevice& device) {
+      if (++fences_ % 2 == 0) check_images(device);
+    };
+    must(part_->set_epoch(version_));
+  }
+
+  void note(const std::string& step) { script_ += step + "; "; }
+
+  void one_step() {
+    const std::uint64_t choice = random_() % 20;
+    if (choice < 12) {
+      const std::uint64_t offset = random_() % (bytes_max - 1);
+      const std::uint64_t most = random_() % 4 == 0 ? 1500 : 200;
+      write(offset, std::min(bytes_max - offset, 1 + random_() % most),
+            choice < 4 ? Acknowledge::durable : Acknowledge::sync);
+    } else if (choice < 13) {
+      note("persist");
+      must(part_->persist());
+    } else if (choice < 16) {
+      write_back(choice != 15);
+    } else {
+      commit();
+    }
+  }
+
+  // Of each page of the file what it had at its last sync, or what it was handed since.
+  Bytes file_after_crash(const Bytes& handed) {
+    constexpr std::size_t page = 4096;
+    const std::uint64_t kind = images_ % 3;
+    if (kind == 0) return handed;
+    if (kind == 1) return synced_;
+    Bytes mixed = handed;
+    for (std::size_t at = 0; at < std::min(handed.size(), synced_.size()); at += page) {
+      const std::size_t run = std::min(page, std::min(handed.size(), synced_.size()) - at);
+      const auto from = synced_.begin() + static_cast<std::ptrdiff_t>(at);
+      if (random_() % 2 == 0) {
+        std::copy_n(from, run, mixed.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+    }
+    return mixed;
+  }
+
+  void check_images(CrashDevice& device) {
+    if (!wrong_.empty()) return;
+    const Bytes handed = read_file(directory_ / "file");
+    device.for_each_image(
+        sweep_.model, images_per_fence, fences_,
+        [&](std::span<const std::byte> image) { check(image, file_after_crash(handed), false); });
+    const std::vector<std::byte> stored(device.base(), device.base() + all_bytes_);
+    check(stored, handed, true);
+  }
+
+  void check(std::span<const std::byte> image, const Bytes& file, bool same_boot) {
+    if (!wrong_.empty()) return;
+    ++images_;
+    std::vector<std::pair<std::vector<std::byte>, Bytes>> cut_short;
+    recover(image, file, same_boot, images_ % 16 == 0 ? &cut_short : nullptr);
+    for (const auto& [again, left] : cut_short) recover(again, left, same_boot, nullptr);
+    if (!wrong_.empty()) {
+      wrong_ += (same_boot ? ", killed at fence " : ", at fence ") + std::to_string(fences_) +
+                ", version " + std::to_string(version_) + " of: " + script_;
+    }
+  }
+
+  // With `cut_short`, also collects what a crash of the recovery leaves.
+  void recover(std::span<const std::byte> image, const Bytes& file, bool same_boot,
+               std::vector<std::pair<std::vector<std::byte>, Bytes>>* cut_short) {
+    if (!wrong_.empty()) return;
+    must(crashed_->set_size(0));
+    must(crashed_->write(0, file.data(), file.size()));
+    CrashDevice device(all_bytes_, 64);
+    device.load(image);
+    if (cut_short != nullptr) {
+      device.on_fence = [&](CrashDevice& crashing) {
+        const Bytes left = read_file(directory_ / "crashed");
+        crashing.for_each_image(sweep_.model, 3, fences_, [&](std::span<const std::byte> bytes) {
+          cut_short->emplace_back(std::vector<std::byte>(bytes.begin(), bytes.end()), left);
+        });
+      };
+    }
+    {
+      const auto part = attach(device, *crashed_);
+      const Status back = part->roll_back(version_);
+      if (!back.ok()) {
+        wrong_ = back.message();
+        return;
+      }
+      (void)must(part->recover(same_boot));
+    }
+    const Bytes after = read_file(directory_ / "crashed");
+    const Bytes& wanted = versions_[version_];
+    if (after == wanted) return;
+    const auto differs = std::mismatch(after.begin(), after.end(), wanted.begin(), wanted.end());
+    wrong_ = std::to_string(after.size()) + " bytes instead of " + std::to_string(wanted.size()) +
+             ", the first difference at " + std::to_string(differs.first - after.begin());
+  }
+
+  Sweep sweep_;
+  Layout layout_;
+  PartGeometry geometry_;
+  UndoGeometry undo_geometry_;
+  std::uint64_t part_bytes_;
+  std::uint64_t all_bytes_;
+  CrashDevice device_;
+  std::mt19937_64 random_;
+  ScratchDirectory directory_;
+  Bytes now_;
+  Bytes synced_;
+  std::uint64_t version_ = 3;  // of the pool
+  std::map<std::uint64_t, Bytes> versions_;
+  std::optional<BackingFile> backing_;
+  std::optional<BackingFile> crashed_;
+  std::unique_ptr<CachePart> part_;
+  std::string script_;
+  std::string wrong_;
+  std::uint64_t images_ = 0;
+  std::uint64_t fences_ = 0;
+};
+
+constexpr AtomicityModel models[] = {AtomicityModel::prefix, AtomicityModel::words,
+                                     AtomicityModel::lines};
+
+// $PERDURE_SWEEP_RUNS: how many scripts for each model.
+std::uint64_t runs() {
+  const char* given = std::getenv("PERDURE_SWEEP_RUNS");
+  return given == nullptr ? 2 : std::strtoull(given, nullptr, 0);
+}
+
+TEST(GroupCrash, every_image_at_every_fence_goes_back_to_the_version_of_the_pool) {
+  const std::uint64_t seed = test_seed();
+  for (const AtomicityModel model : models) {
+    std::uint64_t images = 0;
+    for (std::uint64_t run = 0; run < runs(); ++run) {
+      Sweeper sweeper({model, run % 2 == 0 ? 4096U : 16384U}, seed + run);
+      sweeper.run(10);
+      images += sweeper.images();
+      ASSERT_EQ(sweeper.wrong(), "") << atomicity_name(model) << ", run " << run;
+    }
+    std::printf("%s: %llu images\n", atomicity_name(model),
+                static_cast<unsigned long long>(images));
+  }
+}
+
+TEST(GroupCrash, what_the_file_was_handed_before_a_commit_goes_back_too) {
+  for (const AtomicityModel model : models) {
+    Sweeper sweeper({model, 16384}, 1);
+    sweeper.write(100, 1000, Acknowledge::sync);
+    sweeper.write_back(true);
+    sweeper.crash();
+    sweeper.commit();
+    sweeper.write(100, 50, Acknowledge::durable);
+    sweeper.write(11000, 700, Acknowledge::sync);  // makes the file larger
+    sweeper.write_back(true);
+    sweeper.crash();
+    EXPECT_EQ(sweeper.wrong(), "") << atomicity_name(model);
+  }
+}
+
+}  // namespace
+}  // namespace perdure
