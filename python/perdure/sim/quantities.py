@@ -1,12 +1,8 @@
-"""Capacities and shares as people write them."""
+"""Capacities, budgets and options as people write them."""
 
 from __future__ import annotations
 
 import re
-
-from perdure.units import parse_size
-
-parse_bytes = parse_size  # of a capacity: "128MiB", "1.5 GiB", "4096"
 
 
 def mib_text(size: float) -> str:
