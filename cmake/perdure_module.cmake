@@ -24,6 +24,7 @@ function(perdure_test_program target)
   target_compile_options(${target} PRIVATE
     $<$<CONFIG:RelWithDebInfo>:-O1> $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds>
     $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/seed)
 endfunction()
 
 # What tests include of GoogleTest and the standard library takes a compiler longer than what they

@@ -9,16 +9,10 @@
 
 #include "line_cache.hpp"
 #include "page_map.hpp"
+#include "test_seed.hpp"
 
 namespace perdure::cache_model {
 namespace {
-
-std::mt19937_64 seeded() {
-  const char* given = std::getenv("PERDURE_TEST_SEED");
-  const std::uint64_t seed = given == nullptr ? std::random_device{}() : std::stoull(given);
-  std::printf("PERDURE_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return std::mt19937_64(seed);
-}
 
 // Each set is a list, the newest line first.
 class SlowCache {
@@ -40,7 +34,7 @@ class SlowCache {
 };
 
 TEST(LineCache, hits_and_misses_as_a_list_of_each_set_does) {
-  auto random = seeded();
+  auto random = std::mt19937_64(test_seed());
   for (const std::uint64_t ways : {1U, 2U, 3U, 8U, 20U}) {
     const std::uint64_t sets = std::uint64_t{1} << random() % 4U;
     LineCache cache(sets * ways * 64, ways);
@@ -72,7 +66,7 @@ TEST(LineCache, has_sets_that_are_a_power_of_two) {
 }
 
 TEST(PageMap, shows_at_each_address_what_was_mapped_there_last) {
-  auto random = seeded();
+  auto random = std::mt19937_64(test_seed());
   constexpr std::uint64_t pages = 64;
   PageMap map;
   std::map<std::uint64_t, std::uint64_t> slow;  // page → memory

@@ -1,18 +1,69 @@
-"""Writes quantities for people: three digits and a unit."""
+"""Sizes and times as people write them (docs/cli.md, "Sizes and times"), and writes them."""
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Mapping
+from fractions import Fraction
 
-_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
-_SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+_SHOWN_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+_SHOWN_SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+SIZES: dict[str, Fraction | float] = {"B": 1, "kB": 10**3}
+for _power, _letter in enumerate("KMGTP", 1):
+    SIZES |= dict.fromkeys((_letter.lower(), _letter, f"{_letter}iB"), 1024**_power)
+    SIZES[f"{_letter}B"] = 1000**_power
+TIMES: dict[str, Fraction | float] = {
+    "ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "ms": Fraction(1, 1000),
+    "s": 1, "min": 60, "h": 3600, "d": 86400, "y": 31557600,
+}  # fmt: skip
+_NUMBER = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
+
+
+class Wrong(ValueError):
+    """What a user gave cannot be used; the text says why, and the remedy."""
+
+
+def parse_quantity(
+    text: str, what: str, units: Mapping[str, Fraction | float], example: str, unit: str = ""
+) -> Fraction:
+    """A number and its unit. `unit`: of a number without one, which is refused if this is empty."""
+    match = re.fullmatch(rf" *({_NUMBER}) *([A-Za-z]*) *", text)
+    if match is None:
+        raise Wrong(f"'{text}' is no {what}; write it as {example}")
+    unit = match[2] or unit
+    if not unit:
+        raise Wrong(f"'{text}' has no unit; write the {what} as {example}")
+    if unit not in units:
+        raise Wrong(f"'{text}': '{unit}' is no unit of a {what}; there are {', '.join(units)}")
+    value = Fraction(match[1]) * Fraction(units[unit])
+    if value < 0:
+        raise Wrong(f"'{text}' is negative; a {what} cannot be")
+    if value >= 2**64:
+        raise Wrong(f"'{text}' is too large for a {what}")
+    return value
+
+
+def parse_size(text: str, unit: str = "B") -> int:
+    """Bytes of "4096", "64k" and "64KiB" (65536), "64kB" (64000). Raises Wrong."""
+    size = parse_quantity(text, "size", SIZES, "64GB or 128MiB", unit)
+    if size.denominator != 1:
+        raise Wrong(f"'{text}' is not a whole number of bytes")
+    return int(size)
+
+
+def parse_time(text: str, unit: str = "s") -> float:
+    """Seconds of "130", "130s", "250ms", "14.66h". Raises Wrong."""
+    return float(parse_quantity(text, "time", TIMES, "130s, 5min or 14.66h", unit))
 
 
 def seconds_text(seconds: float) -> str:
     """A duration in seconds as "2.5 ms", "13.2 s" or "3 min 20 s"."""
     if seconds >= 120:
         return f"{int(seconds // 60)} min {int(seconds % 60)} s"
-    for scale, unit in _TIMES:
+    for scale, unit in _SHOWN_TIMES:
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"
     return "0 s"
@@ -20,7 +71,7 @@ def seconds_text(seconds: float) -> str:
 
 def bytes_text(size: float) -> str:
     """A size in bytes as "64 MB"; decimal units."""
-    for scale, unit in _SIZES:
+    for scale, unit in _SHOWN_SIZES:
         if size >= scale:
             return f"{size / scale:.3g} {unit}"
     return f"{size:.0f} B"

@@ -70,6 +70,12 @@ def _fact(case: str, metric: str, value: float, unit: str, **more: Any) -> Fact:
     return Fact("energy", case, metric, value, unit, **known, more=more)
 
 
+def _known(value: float | None) -> float:
+    if value is None:
+        raise Wrong("data/energy/reference.json lacks a power or a time: take a copy")
+    return value
+
+
 def paper_facts() -> Iterable[Fact]:
     """The paper's four claims from the constants, then with its mistakes taken out."""
     claims = reference.reference()["claims"]
@@ -94,13 +100,14 @@ def figure_facts() -> Iterable[Fact]:
     """The bars of Figures 7 and 8 that the constants reach."""
     for device, strategies in reference.reference()["devices"].items():
         for strategy in strategies:
-            yield _fact(bar_case(f"figure7-{device}", strategy), "epe_W",
-                        reference.outcome(device, strategy).epe_W, "W", modelled="inferred powers")
+            epe_W = _known(reference.outcome(device, strategy).epe_W)
+            yield _fact(bar_case(f"figure7-{device}", strategy), "epe_W", epe_W, "W",
+                        modelled="inferred powers")  # fmt: skip
             for op in ("write", "read"):
                 point = strategies[strategy][op]
-                candidate = reference.candidate(device, strategy, op)
+                J_per_MB = _known(reference.candidate(device, strategy, op).J_per_MB)
                 yield _fact(
-                    bar_case(f"figure8-{device}", strategy, op), "J_per_MB", candidate.J_per_MB,
+                    bar_case(f"figure8-{device}", strategy, op), "J_per_MB", J_per_MB,
                     "J/MB", modelled="inferred powers",
                     bandwidth=point["bandwidth_MBps"]["status"],
                     power=point["power_W"]["status"],
@@ -123,9 +130,10 @@ def full_profile() -> Profile:
                 crowd = (16 / writers) ** 0.8 if writers > 16 else 1.0
                 speed = peak * crowd * (0.8 if writers == 1 else 1.0) / (1 + 0.35e6 / freq)
                 watts = 200 * (1 + 0.3 * (freq / 2.1e6) ** 2) + 2.6 * writers
-                quantities = [Quantity(value, 0.98 * value, 1.02 * value, 3)
-                              for value in (speed, watts, watts / speed)]
-                points.append(Point(op, Setting(freq, writers), *quantities))
+                measured = (Quantity(value, 0.98 * value, 1.02 * value, 3)
+                            for value in (speed, watts, watts / speed))
+                bandwidth, power, energy = measured
+                points.append(Point(op, Setting(freq, writers), bandwidth, power, energy))
     return Profile(tuple(points), {}, "a full grid")
 
 
@@ -174,7 +182,9 @@ def _levels_fact(quick: bool) -> Iterable[Fact]:
     yield _seconds_fact("plan-three-level", levels_request, 3 if quick else 11, LEVELS_S)
 
 
-def _played(case: str, play: Callable[[int, int], object], expected: float, quick: bool):
+def _played(
+    case: str, play: Callable[[int, int], monte_carlo.Played], expected: float, quick: bool
+) -> Iterable[Fact]:
     """Rate and distance from the model; each round has a seed of its own."""
     rates, sigmas, rounds = [], [], 3 if quick else 5
     count = 10**6 if quick else 10**7
@@ -205,9 +215,10 @@ def _simulate_levels_facts(quick: bool) -> Iterable[Fact]:
     request = levels_request()
     rate = request.failing.rate_per_s
     system = levels.System(
-        tuple(levels.Level(place.name, rate * place.share, place.write_s, place.read_s,
-                           place.write_W, place.read_W) for place in request.places),
-        compute_W=request.node.compute_W,
+        tuple(levels.Level(place.name, rate * place.share, *map(_known, (
+            place.write_s, place.read_s, place.write_W, place.read_W,
+        ))) for place in request.places),
+        compute_W=_known(request.node.compute_W),
     )
     every, work_s = (1, 2, 10), 4068.0
     law = Exponential(1 / rate)

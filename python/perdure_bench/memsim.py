@@ -41,8 +41,13 @@ import resource
 import shutil
 import subprocess
 import tempfile
+<<<<<<< HEAD
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+=======
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+>>>>>>> py
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +57,9 @@ from perdure.progress import progress
 from perdure.sim.locality import concentration_of
 from perdure.sim.machine import DEFAULT_PRESET, Options, devices_named
 from perdure.sim.optimise import Optimum, local_minima, optimise
-from perdure.sim.sweep import Point, Study
+from perdure.sim.sweep import KnownPoint, Study, known_points
 from perdure.trace.record import NoTrace, run_recorded
-from perdure.watching import watching
+from perdure.watching import Watch, watching
 from perdure_bench import record
 from perdure_bench.facts import Fact, read_facts
 
@@ -241,7 +246,9 @@ def _fact(case: str, metric: str, value: float, unit: str = "", **more: Any) -> 
     return Fact("memsim", case, metric, value, unit, more=more)
 
 
-def subject_facts(subject: Subject, quick: bool, trace: Path, compute_ns: float):
+def subject_facts(
+    subject: Subject, quick: bool, trace: Path, compute_ns: float
+) -> Iterator[Fact]:
     """Everything that one trace says."""
     core = load_core()
     summary = core.summarise_trace(str(trace))
@@ -264,7 +271,9 @@ def subject_facts(subject: Subject, quick: bool, trace: Path, compute_ns: float)
         yield from _machine_facts(subject, quick, trace, options, footprint, suffix)
 
 
-def _machine_facts(subject, quick, trace, options, footprint, suffix):
+def _machine_facts(
+    subject: Subject, quick: bool, trace: Path, options: Options, footprint: int, suffix: str
+) -> Iterator[Fact]:
     case = subject.case + suffix
     page = 4096
     # In a quick run the machines are smaller in proportion.
@@ -278,7 +287,7 @@ def _machine_facts(subject, quick, trace, options, footprint, suffix):
         yield from _points(case, found.reference, "fits")
         frames = study.frames(step, 0)
         alone = study.at(0, frames)
-        minima = local_minima([energy for _, energy in alone])
+        minima = local_minima([energy for _, energy in alone if energy is not None])
         kept = [i for i in minima if i > 0 or frames[i] * page >= footprint]
         yield _fact(case, "notches", len(kept), "", at_mib=json.dumps(
             [round(frames[i] * page / MIB, 1) for i in kept]))
@@ -286,12 +295,19 @@ def _machine_facts(subject, quick, trace, options, footprint, suffix):
             yield _fact(case, "notch_energy_ratio", alone[kept[0]][1] / alone[kept[-1]][1])
         if not suffix:
             for size in study.mram:
+<<<<<<< HEAD
                 for each in study.points("mram_fixed", size, _wide(study, step, size, unit)):
+=======
+                row = study.points("mram_fixed", size, study.frames(step, size))
+                for each in known_points(row):
+>>>>>>> py
                     yield _fact(case, "sweep_energy_j", each.energy_j, "J", time_s=each.time_s,
                                 mram_bytes=size, total_bytes=each.total_bytes)
         enough = study.curves.curves[0].floor_pages * page <= 192 * unit
         if 128 * unit in mram and enough:
-            paper = study.points("low_power", 128 * unit, [64 * unit // page], _ALPHA)
+            paper = known_points(
+                study.points("low_power", 128 * unit, [64 * unit // page], _ALPHA)
+            )
             if paper:
                 yield from _points(case, paper[0], "paper")
                 yield from _ratios(case, paper[0], found.typical, "paper")
@@ -306,10 +322,11 @@ def _machine_facts(subject, quick, trace, options, footprint, suffix):
         if watch.stopped:
             raise KeyboardInterrupt
         if found.best is not None:
-            yield from _points(case, found.best, "best", why=_why(found))
+            yield from _points(case, found.best, "best", why=_why(found, found.best))
             yield from _ratios(case, found.best, found.typical, "best")
 
 
+<<<<<<< HEAD
 def _claim_facts(study: Study, small: list[int], typical: list[int]):
     """What the paper says of CG asks for three different times of computation.
 
@@ -349,8 +366,10 @@ def _wide(study: Study, step: int, mram: int, unit: int) -> list[int]:
 
 
 def _why(found: Optimum) -> str:
+=======
+def _why(found: Optimum, best: KnownPoint) -> str:
+>>>>>>> py
     """The notch at the best point; or what lies beyond it, where it is none."""
-    best = found.best
     for notch in found.notches:
         if notch.point == best:
             return f"{notch.kind}: {notch.reason}"
@@ -363,22 +382,24 @@ def _why(found: Optimum) -> str:
     return "no notch: the energy of its neighbours is within 1 %"
 
 
-def _points(case: str, point: Point, name: str, **more: Any):
+def _points(case: str, point: KnownPoint, name: str, **more: Any) -> Iterator[Fact]:
     where = {"mram_mib": point.mram_bytes / MIB, "dram_mib": point.dram_bytes / MIB, **more}
     yield _fact(f"{case}-{name}", "time_s", point.time_s, "s", **where)
     yield _fact(f"{case}-{name}", "energy_j", point.energy_j, "J", **where)
 
 
-def _ratios(case: str, point: Point, typical: Point, name: str):
+def _ratios(case: str, point: KnownPoint, typical: KnownPoint, name: str) -> Iterator[Fact]:
     yield _fact(f"{case}-{name}", "energy_ratio", point.energy_j / typical.energy_j)
     yield _fact(f"{case}-{name}", "time_ratio", point.time_s / typical.time_s)
 
 
-def _worst_facts(case, trace, options, sizes, step, watch):
+def _worst_facts(
+    case: str, trace: Path, options: Options, sizes: list[int], step: int, watch: Watch
+) -> Iterator[Fact]:
     study = Study(str(trace), options, sizes, watch)
     for mram in sizes:
         rows = {
-            policy: study.points(policy, mram, study.frames(2 * step, mram), values)
+            policy: known_points(study.points(policy, mram, study.frames(2 * step, mram), values))
             for policy, values in (("lru", {}), ("mram_fixed", {}), ("low_power", _ALPHA))
         }
         for policy in ("mram_fixed", "low_power"):
@@ -389,10 +410,10 @@ def _worst_facts(case, trace, options, sizes, step, watch):
                         dram_mib=worst[1], best=best[0], best_dram_mib=best[1])
 
 
-def _policy_facts(case: str, study: Study, mram: int, step: int):
+def _policy_facts(case: str, study: Study, mram: int, step: int) -> Iterator[Fact]:
     frames = study.frames(2 * step, mram)
     rows = {
-        policy: study.points(policy, mram, frames, values)
+        policy: known_points(study.points(policy, mram, frames, values))
         for policy, values in (("lru", {}), ("mram_fixed", {}), ("low_power", _ALPHA))
     }
     for policy, row in rows.items():

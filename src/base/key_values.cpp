@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/quantity.hpp"
+
 namespace perdure {
 
 Status wrong_value(const std::string& key, const std::string& value, const std::string& allowed) {
@@ -24,19 +26,8 @@ Result<std::uint64_t> parse_number(const std::string& key, const std::string& va
 
 Result<std::uint64_t> parse_bytes(const std::string& key, const std::string& value,
                                   std::uint64_t least, std::uint64_t most) {
-  constexpr std::string_view units = "kmgt";
-  std::uint64_t number = 0;
-  const char* end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, number);
-  unsigned shift = 0;
-  bool good = error == std::errc{};
-  if (good && stop != end) {
-    const std::size_t unit = units.find(static_cast<char>(*stop | 0x20));
-    good = unit != std::string_view::npos && stop + 1 == end;
-    shift = good ? static_cast<unsigned>(10 * (unit + 1)) : 0;
-  }
-  good = good && number <= (most >> shift) && (number << shift) >= least;
-  if (good) return number << shift;
+  const std::optional<std::uint64_t> bytes = parse_size(value);
+  if (bytes.has_value() && *bytes >= least && *bytes <= most) return *bytes;
   return wrong_value(key, value,
                      "a number of bytes from " + std::to_string(least) + " to " +
                          std::to_string(most) + ", such as 64k or 1m");

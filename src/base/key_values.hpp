@@ -20,7 +20,7 @@ using KeyValues = std::map<std::string, std::string>;
 Status wrong_value(const std::string& key, const std::string& value, const std::string& allowed);
 Result<std::uint64_t> parse_number(const std::string& key, const std::string& value,
                                    std::uint64_t least, std::uint64_t most);
-// A number of bytes, with k, m, g or t for powers of 1024.
+// A size (base/quantity.hpp).
 Result<std::uint64_t> parse_bytes(const std::string& key, const std::string& value,
                                   std::uint64_t least, std::uint64_t most);
 

@@ -16,6 +16,7 @@
 #include "energy/fake/hostile.hpp"
 #include "energy/frequency.hpp"
 #include "energy/state_directory.hpp"
+#include "test_seed.hpp"
 
 namespace perdure::energy {
 namespace {
@@ -208,11 +209,7 @@ TEST_F(HostileJournal, that_is_huge_or_deep_is_refused) {
 }
 
 TEST_F(HostileJournal, whatever_its_bytes_are_only_sets_limits_that_the_machine_offers) {
-  const char* given = std::getenv("PERDURE_TEST_SEED");
-  const std::uint64_t seed =
-      given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device{}();
-  std::printf("PERDURE_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test_seed());
   const std::string good = journal("policy0", limit(1'000'000, before_[1]), limit(900'000, 1));
   const std::uint64_t least = offered("cpuinfo_min_freq");
   const std::uint64_t most = offered("cpuinfo_max_freq");

@@ -38,6 +38,12 @@ double number(const Json& json, const char* key) {
   return *found;
 }
 
+double positive(const Json& json, const char* key) {
+  const double found = number(json, key);
+  if (found <= 0) throw Wrong(std::string(key) + " is not more than 0");
+  return found;
+}
+
 unsigned whole(const Json& json, const char* key, unsigned least, unsigned most) {
   const double value = number(json, key);
   if (value < least || value > most || value != std::floor(value)) {
@@ -48,10 +54,8 @@ unsigned whole(const Json& json, const char* key, unsigned least, unsigned most)
 }
 
 std::optional<std::uint64_t> frequency(const Json& json) {
-  const auto khz = number_or_null(json, "freq_kHz");
-  if (!khz) return std::nullopt;
-  if (*khz < 1000 || *khz > 1e8) throw Wrong("freq_kHz is not from 1000 to 100000000");
-  return static_cast<std::uint64_t>(*khz);
+  if (!number_or_null(json, "freq_kHz")) return std::nullopt;
+  return whole(json, "freq_kHz", 1000, 100'000'000);
 }
 
 Settings settings_of(const Json& level, const char* key) {
@@ -81,19 +85,17 @@ ProfilePoint point_of(const Json& json) {
   point.freq_khz = frequency(json);
   point.writers = whole(json, "writers", 1, writers_max);
   const Json& bandwidth = json.at("bandwidth_MBps");
-  point.bandwidth = number(bandwidth, "mean");
+  point.bandwidth = positive(bandwidth, "mean");
   point.bandwidth_low = interval_end(bandwidth, "low").value_or(point.bandwidth);
   point.bandwidth_high = interval_end(bandwidth, "high").value_or(point.bandwidth);
   check_interval(point.bandwidth_low, point.bandwidth_high);
-  if (json.contains("energy_J_per_MB")) {
+  if (json.contains("energy_J_per_MB") && !json["energy_J_per_MB"].is_null()) {
     const Json& energy = json["energy_J_per_MB"];
-    point.energy = number_or_null(energy, "mean");
+    point.energy = positive(energy, "mean");
     point.energy_low = interval_end(energy, "low");
     point.energy_high = interval_end(energy, "high");
-    if (point.energy) {
-      check_interval(point.energy_low.value_or(*point.energy),
-                     point.energy_high.value_or(*point.energy));
-    }
+    check_interval(point.energy_low.value_or(*point.energy),
+                   point.energy_high.value_or(*point.energy));
   }
   return point;
 }
@@ -113,6 +115,7 @@ auto parse(const std::string& text, const std::string& name, const std::string& 
       return Status(Code::newer_format, name + " has schema " + json["schema"].dump() +
                                             ", and this Perdure knows 1; use a newer one");
     }
+    whole(json, "schema", schema, schema);
     return read(json);
   } catch (const std::exception& error) {  // of the parser, of a type, or Wrong
     return Status(Code::invalid_argument, name + " is no " + kind + ": " + error.what());
@@ -164,7 +167,7 @@ Result<Profile> parse_profile(const std::string& text, const std::string& name) 
 Result<Plan> parse_plan(const std::string& text, const std::string& name) {
   return parse(text, name, "perdure-energy-plan", [](const Json& json) {
     Plan plan;
-    plan.interval_s = number(json, "interval_s");
+    plan.interval_s = positive(json, "interval_s");
     if (json.contains("schedule") && !json["schedule"].is_null()) {
       plan.works_s = json["schedule"].at("works_s").get<std::vector<double>>();
     }

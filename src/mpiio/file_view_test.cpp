@@ -13,22 +13,12 @@
 #include "mpiio/access_plan.hpp"
 #include "mpiio/grid.hpp"
 #include "mpiio/run_list.hpp"
+#include "test_seed.hpp"
 
 namespace perdure {
 namespace {
 
 using Generator = std::mt19937_64;
-
-std::uint64_t seed_of_run() {
-  static const std::uint64_t seed = [] {
-    const char* given = std::getenv("PERDURE_SEED");
-    const std::uint64_t drawn =
-        given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    std::printf("PERDURE_SEED=%llu\n", static_cast<unsigned long long>(drawn));
-    return drawn;
-  }();
-  return seed;
-}
 
 std::int64_t between(Generator& draw, std::int64_t first, std::int64_t last) {
   return first + static_cast<std::int64_t>(draw() % static_cast<std::uint64_t>(last - first + 1));
@@ -89,9 +79,9 @@ class Views : public testing::Test {
  protected:
   template <typename Check>
   void with_random_views(Check&& check) {
-    Generator draw(seed_of_run());
+    Generator draw(test_seed());
     for (int round = 0; round < 500 && !HasFailure(); ++round) {
-      SCOPED_TRACE("PERDURE_SEED=" + std::to_string(seed_of_run()) + " round " +
+      SCOPED_TRACE("PERDURE_TEST_SEED=" + std::to_string(test_seed()) + " round " +
                    std::to_string(round));
       const DatatypeMap filetype = draw_filetype(draw);
       const FileView view = make_view(between(draw, 0, 1) * between(draw, 0, 30), 1, filetype);

@@ -93,9 +93,9 @@ TEST_P(Fuzz, survives_what_was_found_before) {
 }
 
 TEST_P(Fuzz, no_mutated_input_breaks_it) {
-  const std::uint64_t seed = from_environment("PERDURE_FUZZ_SEED", wall_clock_ns());
+  const std::uint64_t seed = from_environment("PERDURE_TEST_SEED", wall_clock_ns());
   const std::uint64_t most = from_environment("PERDURE_FUZZ_INPUTS", 3000);
-  std::printf("PERDURE_FUZZ_SEED=%ju\n", static_cast<std::uintmax_t>(seed));
+  std::printf("PERDURE_TEST_SEED=%ju\n", static_cast<std::uintmax_t>(seed));
   std::fflush(stdout);
   Mutator mutator(seed);
   const std::vector<Bytes> seeds = GetParam().seeds();

@@ -1,6 +1,6 @@
 // Random histories of an object against plain bytes: rows in any order and overlapping, boxes,
 // unannounced stores, early flushes, pins, versions that fail, crashes. PERDURE_IPV_HISTORIES and
-// PERDURE_IPV_SEED say how many and which.
+// PERDURE_TEST_SEED say how many and which.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -251,13 +251,13 @@ class History {
 };
 
 TEST(IpvModel, random_histories_load_and_recover_what_plain_bytes_would) {
-  const std::uint64_t seed = number_from("PERDURE_IPV_SEED", 1);
+  const std::uint64_t seed = number_from("PERDURE_TEST_SEED", 1);
   const std::uint64_t histories = number_from("PERDURE_IPV_HISTORIES", histories_default);
   RecordProperty("seed", std::to_string(seed));
   for (std::uint64_t i = 0; i < histories; ++i) {
     History history(seed + i);
     const std::string wrong = history.run();
-    ASSERT_EQ(wrong, "") << "PERDURE_IPV_SEED=" << seed + i
+    ASSERT_EQ(wrong, "") << "PERDURE_TEST_SEED=" << seed + i
                          << " PERDURE_IPV_HISTORIES=1: " << history.describe();
   }
   std::printf("%llu histories from seed %llu\n", static_cast<unsigned long long>(histories),

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "random_type.hpp"
+#include "test_seed.hpp"
 
 namespace perdure {
 namespace {
@@ -23,17 +24,6 @@ namespace {
 using mpiio_test::Draw;
 using mpiio_test::draw_type;
 using mpiio_test::DrawnType;
-
-std::uint64_t seed_of_run() {
-  static const std::uint64_t seed = [] {
-    const char* given = std::getenv("PERDURE_SEED");
-    const std::uint64_t drawn =
-        given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    std::printf("PERDURE_SEED=%llu\n", static_cast<unsigned long long>(drawn));
-    return drawn;
-  }();
-  return seed;
-}
 
 // Where `count` items reach, from the address of the first.
 struct Reach {
@@ -143,11 +133,11 @@ void expect_unpacked(const DatatypeMap& map, MPI_Datatype type, int count,
 }
 
 TEST(DatatypeMap, random_types_pack_as_mpi_packs_them) {
-  Draw draw(seed_of_run(), true);
+  Draw draw(test_seed(), true);
   const char* rounds = std::getenv("PERDURE_ROUNDS");
   for (int round = 0; round < (rounds != nullptr ? std::atoi(rounds) : 3000); ++round) {
     DrawnType drawn = draw_type(draw, round % 5);
-    SCOPED_TRACE("PERDURE_SEED=" + std::to_string(seed_of_run()) + " round " +
+    SCOPED_TRACE("PERDURE_TEST_SEED=" + std::to_string(test_seed()) + " round " +
                  std::to_string(round) + ": " + drawn.text);
     const auto found = map_of(drawn.type);
     ASSERT_TRUE(found.ok()) << found.status().message();

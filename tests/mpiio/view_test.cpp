@@ -17,6 +17,7 @@
 #include "mpiio/datatype_map.hpp"
 #include "mpiio/file_view.hpp"
 #include "random_type.hpp"
+#include "test_seed.hpp"
 
 namespace perdure {
 namespace {
@@ -101,14 +102,11 @@ class RandomViews : public testing::Test {
  protected:
   template <typename Check>
   void with_random_views(int rounds, Check&& check) {
-    const char* given = std::getenv("PERDURE_SEED");
-    const std::uint64_t seed =
-        given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    std::printf("PERDURE_SEED=%llu\n", static_cast<unsigned long long>(seed));
+    const std::uint64_t seed = test_seed();
     Draw draw(seed);
     for (int round = 0; round < rounds && !HasFailure(); ++round) {
       Viewed viewed(draw, file_name());
-      SCOPED_TRACE("PERDURE_SEED=" + std::to_string(seed) + " round " + std::to_string(round) +
+      SCOPED_TRACE("PERDURE_TEST_SEED=" + std::to_string(seed) + " round " + std::to_string(round) +
                    ": " + viewed.text);
       check(draw, viewed);
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from conftest import BUILD, ROOT
+
+SOURCES = {".c", ".cpp", ".h", ".hpp", ".py", ".txt"}
 
 
 @pytest.mark.parametrize(
@@ -48,3 +51,10 @@ def test_stub_of_the_compiled_module_is_what_the_module_has(tmp_path):
     assert made.read_text() == stub.read_text(), (
         f"write it anew: PYTHONPATH={paths} {' '.join(command)} {stub}"
     )
+
+
+def test_one_variable_seeds_every_random_test():
+    code = [ROOT / folder for folder in ("src", "tests", "apps", "bench", "python")]
+    files = [path for folder in code for path in folder.rglob("*") if path.suffix in SOURCES]
+    named = {name for path in files for name in re.findall(r"PERDURE_\w*SEED\b", path.read_text())}
+    assert named == {"PERDURE_TEST_SEED"}

@@ -25,8 +25,9 @@ from perdure import _core
 from perdure.cli import command_line
 from perdure.sim.machine import Options, devices_named
 from perdure.sim.optimise import local_minima
-from perdure.sim.quantities import joules_text, mib_text, parse_budget, parse_bytes
+from perdure.sim.quantities import joules_text, mib_text, parse_budget
 from perdure.sim.sweep import run_once
+from perdure.units import parse_size
 from perdure.watching import Watch
 from perdure_bench import memsim
 
@@ -271,11 +272,11 @@ def test_minima_are_those_that_both_sides_rise_from():
 
 
 def test_capacities_and_budgets_as_people_write_them():
-    assert parse_bytes("1.5 GiB") == 3 << 29 and parse_bytes("64MB") == 64 * 10**6
+    assert parse_size("1.5 GiB") == 3 << 29 and parse_size("64MB") == 64 * 10**6
     assert parse_budget("slowdown=20%") == 0.2 and parse_budget("slowdown = 0.2") == 0.2
     for wrong in ("", "12 parsecs", "-1MiB", "1.5"):
         with pytest.raises(ValueError):
-            parse_bytes(wrong)
+            parse_size(wrong)
 
 
 @pytest.fixture

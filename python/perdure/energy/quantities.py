@@ -7,30 +7,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from typing_extensions import TypeGuard
 
-SIZES = {
-    "B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15,
-    "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50,
-}  # fmt: skip
-TIMES = {
-    "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0,
-    "y": 365.25 * 86400,
-}  # fmt: skip
+from perdure import units
+from perdure.units import TIMES, Wrong
+
 POWER_MAX = 1e12
 POWERS = {"mW": 1e-3, "W": 1.0, "kW": 1e3, "MW": 1e6}
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
-
 _Parsed = TypeVar("_Parsed")
-
-
-class Wrong(ValueError):
-    """What a user gave cannot be used; the text says why, and the remedy."""
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -43,27 +33,9 @@ def is_number(value: object) -> TypeGuard[float]:
         return False
 
 
-def _parsed(text: str, what: str, units: Mapping[str, float], example: str) -> float:
-    match = re.fullmatch(rf"\s*({_NUMBER})\s*([A-Za-z]*)\s*", text)
-    if match is None:
-        raise Wrong(f"'{text}' is no {what}; write it as {example}")
-    unit = match.group(2)
-    if not unit:
-        raise Wrong(f"'{text}' has no unit; write the {what} as {example}")
-    if unit not in units:
-        known = ", ".join(units)
-        raise Wrong(f"'{text}': '{unit}' is no unit of a {what}; there are {known}")
-    value = float(match.group(1)) * units[unit]
-    if not math.isfinite(value):
-        raise Wrong(f"'{text}' is too large for a {what}")
-    if value < 0:
-        raise Wrong(f"'{text}' is negative; a {what} cannot be")
-    return value
-
-
 def parse_size(text: str) -> float:
     """Bytes of "64GB" (10^9) or "64GiB" (2^30); more than none."""
-    size = _parsed(text, "size", SIZES, "64GB or 64GiB")
+    size = float(units.parse_size(text, unit=""))
     if size <= 0:
         raise Wrong(f"'{text}': a size must be more than nothing")
     return size
@@ -71,12 +43,12 @@ def parse_size(text: str) -> float:
 
 def parse_time(text: str) -> float:
     """Seconds of "130s", "14.66h", "5min"; 0 needs its unit as well."""
-    return _parsed(text, "time", TIMES, "130s, 5min or 14.66h")
+    return units.parse_time(text, unit="")
 
 
 def parse_power(text: str) -> float:
     """Watts of "471.1W"; at most POWER_MAX."""
-    watts = _parsed(text, "power", POWERS, "471.1W")
+    watts = float(units.parse_quantity(text, "power", POWERS, "471.1W"))
     if watts > POWER_MAX:
         raise Wrong(f"'{text}' is more power than any machine takes; write it as 471.1W")
     return watts
@@ -106,7 +78,7 @@ def parse_rate(text: str) -> float:
     match = re.fullmatch(rf"\s*({_NUMBER})\s*/\s*([A-Za-z]+)\s*", text)
     if match is None or match.group(2) not in TIMES:
         raise Wrong(f"'{text}' is no failure rate; write it as 1.9e-5/s, 0.07/h or 2/d")
-    rate = float(match.group(1)) / TIMES[match.group(2)]
+    rate = float(match.group(1)) / float(TIMES[match.group(2)])
     if rate <= 0 or not math.isfinite(rate):
         raise Wrong(f"'{text}': a failure rate must be more than nothing")
     return rate
@@ -148,7 +120,7 @@ def duration_text(seconds: float) -> str:
         return "never"
     for unit, least in (("d", 2 * 86400), ("h", 2 * 3600), ("min", 600), ("s", 1), ("ms", 1e-3)):
         if seconds >= least:
-            return f"{seconds / TIMES[unit]:.4g} {unit}"
+            return f"{seconds / float(TIMES[unit]):.4g} {unit}"
     return f"{seconds / 1e-6:.4g} us" if seconds > 0 else "0 s"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -17,18 +18,19 @@ from perdure.run.live import make_live
 from perdure.run.rehearsal import POINTS, parse_rehearsal
 from perdure.run.report import job_json, print_report
 from perdure.screen import bad_parameter, console, say
+from perdure.units import Wrong, parse_time
 
 _REPORT_COLUMNS = 1000  # where stderr is no terminal: nothing is cut
 
 HangTimeout = Annotated[
-    float,
-    typer.Option(min=0, help="End an attempt whose launcher still runs this many seconds after a "
-                 "rank was lost, or after all ranks ended."),
+    str,
+    typer.Option(metavar="TIME", help="End an attempt whose launcher still runs so long after a "
+                 "rank was lost, or after all ranks ended; inf: never."),
 ]
 StallTimeout = Annotated[
-    float | None,
-    typer.Option(min=0, help="End an attempt in which no rank has progressed for this many "
-                 "seconds: no version, no commit, no other phase. Default: only warn.",
+    str | None,
+    typer.Option(metavar="TIME", help="End an attempt in which no rank has progressed for so long: "
+                 "no version, no commit, no other phase. Default: only warn.",
                  show_default=False),
 ]
 CommitPlan = Annotated[
@@ -49,8 +51,8 @@ def run(
     ] = None,
     kill_at: Annotated[
         str | None,
-        typer.Option(metavar="N|Ts", help="Rehearse a failure: kill one rank at iteration N, or "
-                     "after T seconds of computing, in the first attempt."),
+        typer.Option(metavar="N|TIME", help="Rehearse a failure: kill one rank at iteration N, "
+                     "or after 3.5s of computing, in the first attempt."),
     ] = None,
     kill_rank: Annotated[
         int | None,
@@ -61,9 +63,9 @@ def run(
         str, typer.Option(metavar="|".join(POINTS), help="Where in the commit of iteration N.")
     ] = "copy",
     timeout: Annotated[
-        float | None, typer.Option(min=0, help="End an attempt that lasts longer (seconds).")
+        str | None, typer.Option(metavar="TIME", help="End an attempt that lasts longer: 90s, 2h.")
     ] = None,
-    hang_timeout: HangTimeout = 30.0,
+    hang_timeout: HangTimeout = "30s",
     stall_timeout: StallTimeout = None,
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE|-", help="Write statistics.")
@@ -90,7 +92,7 @@ def run(
 
     Example: perdure run --cache '*.dat' -- mpiexec -n 4 ./solver
 
-    Example: perdure run --restarts 5 --stall-timeout 3600 -- mpiexec -n 4 ./solver
+    Example: perdure run --restarts 5 --stall-timeout 1h -- mpiexec -n 4 ./solver
     """
     try:
         rehearsal = kill_at and parse_rehearsal(kill_at, kill_rank, kill_point, command)
@@ -101,13 +103,24 @@ def run(
         command,
         restarts,
         rehearsal or None,
-        Limits(timeout, hang_timeout, stall_timeout),
+        _limits(timeout, hang_timeout, stall_timeout),
         _cache_environment(cache, cache_options) | _plan_environment(commit_plan)
         | ({"PERDURE_ANY_OWNER": "1"} if any_owner else {}),
     )
     result = run_job(request, make_live(quiet))
     _report(result, quiet, json_file)
     raise typer.Exit(result.exit_code)
+
+
+def _limits(timeout: str | None, hang: str, stall: str | None) -> Limits:
+    def read(text: str | None, option: str) -> float | None:
+        try:
+            return text if text is None else math.inf if text == "inf" else parse_time(text)
+        except Wrong as wrong:
+            raise bad_parameter(str(wrong), param_hint=option) from None
+
+    hang_s = read(hang, "--hang-timeout") or 0.0
+    return Limits(read(timeout, "--timeout"), hang_s, read(stall, "--stall-timeout"))
 
 
 def _cache_environment(patterns: list[str] | None, options: str) -> dict[str, str]:
@@ -129,7 +142,6 @@ def _plan_environment(plan: Path | None) -> dict[str, str]:
     if plan is None:
         return {}
     from perdure.energy.plan.file import read_plan
-    from perdure.energy.quantities import Wrong
 
     try:
         read_plan(plan)

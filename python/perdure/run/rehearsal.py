@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from perdure.run.launchers import is_launcher
+from perdure.units import Wrong, parse_time
 
 POINTS = ("copy", "data", "slot", "state", "agreed")
 _COUNT_OPTIONS = ("-n", "-np", "--n", "--np", "-c", "--ntasks")
@@ -45,12 +46,12 @@ def parse_rehearsal(at: str, rank: int | None, point: str, command: list[str]) -
     if rank is None:
         rank = min(1, ranks_of_command(command) - 1)
     try:
-        if at.endswith("s"):
-            _check(seconds := float(at[:-1]))
-            return Rehearsal(rank, point, seconds=seconds)
-        _check(iteration := int(at))
-        return Rehearsal(rank, point, iteration=iteration)
-    except ValueError:
+        if not at.isdigit():
+            return Rehearsal(rank, point, seconds=parse_time(at, unit=""))
+        if int(at) < 2**64:
+            return Rehearsal(rank, point, iteration=int(at))
+        raise Wrong
+    except Wrong:
         raise ValueError(
             f"'{at}' is neither an iteration such as 200 nor a time such as 3.5s"
         ) from None
@@ -72,8 +73,3 @@ def _count_after(words: list[str]) -> int:
         if option in _COUNT_OPTIONS and value.isdigit():
             return max(1, int(value))
     return 2
-
-
-def _check(number: float) -> None:
-    if not 0 <= number < 2**64:
-        raise ValueError

@@ -13,7 +13,8 @@ import typer
 from perdure.core import load_core
 from perdure.screen import say
 from perdure.sim.machine import DEFAULT_PRESET, Options, devices_named
-from perdure.sim.quantities import parse_budget, parse_bytes, parse_options
+from perdure.sim.quantities import parse_budget, parse_options
+from perdure.units import parse_size
 from perdure.watching import Stopped
 
 INTERRUPTED = 130
@@ -111,7 +112,7 @@ class GridOptions:
 
     def capacities(self) -> list[int]:
         """Of MRAM, in bytes."""
-        return [parse_bytes(word) for word in self.mram.split(",") if word.strip()]
+        return [parse_size(word) for word in self.mram.split(",") if word.strip()]
 
     def values(self) -> dict[str, str]:
         """Options of the policy."""
@@ -119,7 +120,7 @@ class GridOptions:
 
     def step_bytes(self) -> int | None:
         """Between capacities of DRAM; None for the default."""
-        return parse_bytes(self.step) if self.step else None
+        return parse_size(self.step) if self.step else None
 
 
 @dataclass(frozen=True)
@@ -139,4 +140,4 @@ class GoalOptions:
 
     def typical_bytes(self) -> int:
         """DRAM of a usual machine."""
-        return parse_bytes(self.typical)
+        return parse_size(self.typical)

@@ -1,32 +1,8 @@
-"""Capacities and shares as people write them."""
+"""Capacities, budgets and options as people write them."""
 
 from __future__ import annotations
 
 import re
-
-_UNITS = {
-    "B": 1,
-    "KIB": 1 << 10,
-    "MIB": 1 << 20,
-    "GIB": 1 << 30,
-    "TIB": 1 << 40,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-}
-
-
-def parse_bytes(text: str) -> int:
-    """A capacity in bytes: "128MiB", "1.5 GiB", "4096". Raises ValueError with a remedy."""
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
-    unit = _UNITS.get((match.group(2) or "B").upper()) if match else None
-    if match is None or unit is None:
-        raise ValueError(f"'{text}' is no capacity; write it as 128MiB, 1GiB or a number of bytes")
-    size = float(match.group(1)) * unit
-    if size != int(size):
-        raise ValueError(f"'{text}' is not a whole number of bytes")
-    return int(size)
 
 
 def mib_text(size: float) -> str:

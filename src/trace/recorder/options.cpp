@@ -1,10 +1,8 @@
 #include "trace/recorder/options.hpp"
 
-#include <charconv>
-#include <cmath>
-#include <cstdlib>
 #include <limits>
 
+#include "base/quantity.hpp"
 #include "trace/cache_filter.hpp"
 
 namespace perdure::trace {
@@ -21,10 +19,9 @@ bool parse_small(const std::string& text, std::uint32_t& value) {
   return true;
 }
 
-bool parse_bytes(const std::string& text, std::uint64_t& value) {
-  const std::optional<std::uint64_t> size = parse_size(text);
-  value = size.value_or(0);
-  return size.has_value();
+bool take(const std::optional<std::uint64_t>& parsed, std::uint64_t& value) {
+  value = parsed.value_or(0);
+  return parsed.has_value();
 }
 
 bool parse_mode(const std::string& text, FilterMode& mode) {
@@ -48,19 +45,11 @@ bool parse_helper(const std::string& text, HelperUse& use) {
   return text == "auto" || text == "on" || text == "off";
 }
 
-bool parse_seconds(const std::string& text, std::uint64_t& ns) {
-  char* end = nullptr;
-  const double seconds = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !(seconds >= 0) || seconds > 1e9) return false;
-  ns = static_cast<std::uint64_t>(std::llround(seconds * 1e9));
-  return true;
-}
-
 Status take_option(const std::string& key, const std::string& value, RecorderOptions& options) {
   CacheShape& cache = options.header.cache;
   bool good = false;
   if (key == "size") {
-    good = parse_bytes(value, cache.size_bytes);
+    good = take(parse_size(value), cache.size_bytes);
   } else if (key == "line") {
     good = parse_small(value, cache.line_bytes);
   } else if (key == "ways") {
@@ -74,7 +63,7 @@ Status take_option(const std::string& key, const std::string& value, RecorderOpt
   } else if (key == "region") {
     good = parse_word(value, "all", "marked", options.marked_only);
   } else if (key == "compute") {
-    good = parse_seconds(value, options.compute_ns);
+    good = take(parse_time_ns(value), options.compute_ns);
   } else if (key == "times") {
     good = parse_word(value, "off", "on", options.times);
   } else if (key == "aslr") {
@@ -82,7 +71,7 @@ Status take_option(const std::string& key, const std::string& value, RecorderOpt
   } else if (key == "helper") {
     good = parse_helper(value, options.helper);
   } else if (key == "buffer") {
-    good = parse_bytes(value, options.buffer_bytes);
+    good = take(parse_size(value), options.buffer_bytes);
   } else {
     return invalid("no option is called '" + key +
                    "'; there are size, line, ways, mode, page, "
@@ -92,19 +81,6 @@ Status take_option(const std::string& key, const std::string& value, RecorderOpt
 }
 
 }  // namespace
-
-std::optional<std::uint64_t> parse_size(const std::string& text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc()) return std::nullopt;
-  const std::string unit(end, text.data() + text.size());
-  unsigned shift = 0;
-  if (unit == "K" || unit == "KiB") shift = 10;
-  if (unit == "M" || unit == "MiB") shift = 20;
-  if (unit == "G" || unit == "GiB") shift = 30;
-  if ((shift == 0 && !unit.empty()) || number > (~std::uint64_t{0} >> shift)) return std::nullopt;
-  return number << shift;
-}
 
 Result<RecorderOptions> parse_recorder_options(const std::string& text) {
   RecorderOptions options;

@@ -3,7 +3,7 @@
 //   size=1M line=64 ways=1 mode=paper    the cache (CacheShape) and the FilterMode
 //   page=4K floor=256                    of the trace: Header::page_bytes, floor_pages
 //   region=all|marked                    everything, or what is inside of perdure_trace_begin/end
-//   compute=SECONDS                      Ending::compute_ns: measured without recording
+//   compute=TIME                         Ending::compute_ns: measured without recording
 //   times=on|off                         off: no time of day and no duration, so that two runs give
 //                                        the same bytes
 //   aslr=off|keep                        off: the program is started again without randomised
@@ -39,8 +39,5 @@ struct RecorderOptions {
 };
 
 Result<RecorderOptions> parse_recorder_options(const std::string& text);
-
-// A number of bytes: "64", "32K", "1M", "2MiB", "1G"; units are powers of 1024.
-std::optional<std::uint64_t> parse_size(const std::string& text);
 
 }  // namespace perdure::trace

@@ -49,7 +49,7 @@ TEST(RecorderOptions, are_read_with_their_units) {
 }
 
 TEST(RecorderOptions, that_cannot_be_are_refused_by_name) {
-  for (const char* text : {"", ",size=1M", "f,size", "f,size=", "f,size=x", "f,size=1T", "f,ways=0",
+  for (const char* text : {"", ",size=1M", "f,size", "f,size=", "f,size=x", "f,size=1X", "f,ways=0",
                            "f,line=48", "f,mode=best", "f,region=some", "f,compute=-1",
                            "f,compute=nan", "f,times=maybe", "f,speed=11", "f,size=3M",
                            "f,helper=yes", "f,buffer=much", "f,", "f,size=18446744073709551615G"}) {

@@ -43,8 +43,8 @@ int world_rank() {
 }
 
 bool parse(int argc, char** argv, Options& options) {
-  const char* seed = std::getenv("PERDURE_SEED");
-  options.seed = seed != nullptr ? std::strtoull(seed, nullptr, 10) : std::random_device{}();
+  const char* seed = std::getenv("PERDURE_TEST_SEED");
+  options.seed = seed != nullptr ? std::strtoull(seed, nullptr, 0) : std::random_device{}();
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const std::string value = i + 1 < argc ? argv[i + 1] : "";

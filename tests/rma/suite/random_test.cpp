@@ -23,8 +23,8 @@ struct Operation {
 
 std::uint64_t seed_of_run() {
   std::uint64_t seed = std::random_device{}();
-  if (const char* given = std::getenv("PERDURE_SUITE_SEED")) {
-    seed = std::strtoull(given, nullptr, 10);
+  if (const char* given = std::getenv("PERDURE_TEST_SEED")) {
+    seed = std::strtoull(given, nullptr, 0);
   }
   MPI_Bcast(&seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
   return seed;
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Windows, Random,
 
 TEST_P(Random, epochs_of_all_kinds_leave_what_the_model_says) {
   const std::uint64_t seed = seed_of_run();
-  SCOPED_TRACE("PERDURE_SUITE_SEED=" + std::to_string(seed));
+  SCOPED_TRACE("PERDURE_TEST_SEED=" + std::to_string(seed));
   if (rank() == 0) std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   Model model(seed);
   std::mt19937_64 kinds(seed + 1);
@@ -128,7 +128,7 @@ TEST_P(Random, epochs_of_all_kinds_leave_what_the_model_says) {
       EXPECT_EQ(cells[cell], model.at(rank(), cell)) << "cell " << cell << ", epoch " << round;
     }
     if (HasFailure())
-      std::printf("rank %d: PERDURE_SUITE_SEED=%llu\n", rank(),
+      std::printf("rank %d: PERDURE_TEST_SEED=%llu\n", rank(),
                   static_cast<unsigned long long>(seed));
     barrier();
   }

@@ -20,10 +20,10 @@ from perdure.sim.options import (
     Trace,
     refusing,
 )
-from perdure.sim.quantities import joules_text, parse_bytes, parse_options
+from perdure.sim.quantities import joules_text, parse_options
 from perdure.sim.sweep import run_once
 from perdure.tables import table
-from perdure.units import seconds_text
+from perdure.units import parse_size, seconds_text
 from perdure.watching import watching
 
 _COUNTERS = (
@@ -62,9 +62,9 @@ def run(
                 options,
                 policy,
                 parse_options(option),
-                dram_bytes=parse_bytes(dram),
-                mram_bytes=parse_bytes(mram),
-                swap_bytes=parse_bytes(swap),
+                dram_bytes=parse_size(dram),
+                mram_bytes=parse_size(mram),
+                swap_bytes=parse_size(swap),
                 progress=watch.of("replaying"),
             )
     if as_json:

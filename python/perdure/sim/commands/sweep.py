@@ -22,10 +22,10 @@ from perdure.sim.options import (
     Trace,
     refusing,
 )
-from perdure.sim.quantities import joules_text, mib_text, parse_bytes
+from perdure.sim.quantities import joules_text, mib_text
 from perdure.sim.sweep import Point, Study, known_points
 from perdure.tables import table
-from perdure.units import seconds_text
+from perdure.units import parse_size, seconds_text
 from perdure.watching import watching
 
 
@@ -64,7 +64,7 @@ def sweep(
         with watching() as watch:
             study = Study(str(trace), machine.options(), grid.capacities(), watch,
                           keep_partial=True)
-            step, most = study.step(grid.step_bytes()), parse_bytes(up_to) if up_to else None
+            step, most = study.step(grid.step_bytes()), parse_size(up_to) if up_to else None
             several = len(policies) > 1
             for each in policies:
                 for size in [study.mram[-1]] if several else study.mram:
