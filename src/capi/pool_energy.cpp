@@ -77,9 +77,9 @@ Status PoolEnergy::set_pool(Pool& pool) {
 
 // L3 of level_copy.hpp, for the version that the pool makes next.
 Status PoolEnergy::check_level(const Level& level, std::uint64_t next_version) const {
-  PERDURE_TRY_ASSIGN(const auto found, energy::newest_copy(level.plan.path, files_.pool));
+  PERDURE_TRY_ASSIGN(const auto found, newest_copy(level.plan.path, files_.pool));
   if (!found) return Status::success();
-  const energy::LevelCopy& copy = *found;
+  const LevelCopy& copy = *found;
   const auto directory = Directory::open(copy.path, trust_unless(false));
   if (!directory.ok()) return directory.status();
   PERDURE_TRY_ASSIGN(const auto record, read_job_record(directory.value()));
@@ -118,8 +118,8 @@ Result<int> PoolEnergy::commit_due() {
 void PoolEnergy::committed(std::uint64_t version) {
   for (const Level& level : levels_) {
     if (version % level.plan.every != 0) continue;
-    const Status copied = energy::copy_to_level(group_, files_, level.plan.path, version,
-                                                check_level(level, version), level.session.get());
+    const Status copied = copy_to_level(group_, files_, level.plan.path, version,
+                                        check_level(level, version), level.session.get());
     if (!copied.ok() && copied.code() != Code::peer_failed) {
       tell("level " + level.plan.name + " has no copy of version " + std::to_string(version) +
            ": " + copied.message());

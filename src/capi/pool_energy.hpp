@@ -13,8 +13,8 @@
 
 #include "base/group.hpp"
 #include "base/status.hpp"
-#include "energy/level_copy.hpp"
 #include "energy/session.hpp"
+#include "levels/directory_level.hpp"
 #include "pool/pool.hpp"
 
 namespace perdure {
@@ -51,7 +51,7 @@ class PoolEnergy {
   std::shared_ptr<energy::EnergySession> session_;
   std::optional<energy::Plan> plan_;
   std::vector<Level> levels_;  // above the pool
-  energy::LevelFiles files_;
+  LevelFiles files_;
   JobId job_id_;
   std::uint64_t committed_ns_ = 0;
   std::uint64_t commits_ = 0;  // since the pool was opened

@@ -1,16 +1,16 @@
-#include "energy/level_copy.hpp"
+#include "levels/directory_level.hpp"
 
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <vector>
 
 #include "base/agreement.hpp"
 #include "base/files.hpp"
-#include "energy/sysfs.hpp"
 
-namespace perdure::energy {
+namespace perdure {
 namespace {
 
 namespace fs = std::filesystem;
@@ -28,7 +28,11 @@ std::string writer_text() {
 // The version of a copy by its name.
 std::optional<std::uint64_t> version_of(const std::string& name) {
   if (!name.starts_with(copy_prefix)) return std::nullopt;
-  return number_of(name.substr(std::char_traits<char>::length(copy_prefix)));
+  const char* const digits = name.data() + std::char_traits<char>::length(copy_prefix);
+  std::uint64_t version = 0;
+  const auto [end, error] = std::from_chars(digits, name.data() + name.size(), version);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return version;
 }
 
 // Durable under a name that others see only when it is whole.
@@ -122,4 +126,4 @@ Status copy_to_level(Group& group, const LevelFiles& files, const std::string& l
   return Status::success();
 }
 
-}  // namespace perdure::energy
+}  // namespace perdure

@@ -27,7 +27,7 @@
 #include "base/io_token.hpp"
 #include "base/status.hpp"
 
-namespace perdure::energy {
+namespace perdure {
 
 struct LevelFiles {
   std::string pool;        // the directory
@@ -46,4 +46,4 @@ Result<std::optional<LevelCopy>> newest_copy(const std::string& level, const std
 Status copy_to_level(Group& group, const LevelFiles& files, const std::string& level,
                      std::uint64_t version, const Status& ready, IoToken* token);
 
-}  // namespace perdure::energy
+}  // namespace perdure
