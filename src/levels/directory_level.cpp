@@ -18,8 +18,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t chunk_bytes = std::size_t{4} << 20U;
 constexpr const char* link_name = "current";
 constexpr const char* copy_prefix = "version-";
-constexpr const char* record_name = "job";
-constexpr const char* rank_prefix = "rank-";
 
 std::string writer_text() {
   return "-" + std::to_string(::getpid());
@@ -35,7 +33,7 @@ std::optional<std::uint64_t> version_of(const std::string& name) {
   return version;
 }
 
-// Durable under a name that others see only when it is whole.
+// Durable, under a name that others see only when it is whole.
 Status copy_file(const std::string& from, const Directory& to, const std::string& name) {
   const std::string fresh = name + ".new" + writer_text();
   PERDURE_TRY_ASSIGN(const auto source, open_file(from, FileAccess::read, trust_unless(false)));
@@ -54,13 +52,6 @@ Status copy_file(const std::string& from, const Directory& to, const std::string
   return to.rename_file(fresh, name);
 }
 
-Status copy_files(const LevelFiles& files, const std::string& copy, IoToken* token) {
-  const TokenScope scope(token, IoKind::write);
-  PERDURE_TRY_ASSIGN(const auto directory, Directory::make(copy, trust_unless(false)));
-  PERDURE_TRY(copy_file(files.rank_file, directory, fs::path(files.rank_file).filename()));
-  return directory.replace_file(record_name, files.job_record, writer_text());
-}
-
 Status point_to(const std::string& place, const std::string& copy_name) {
   PERDURE_TRY_ASSIGN(const auto directory, Directory::open(place, trust_unless(false)));
   return directory.replace_link(link_name, copy_name, writer_text());
@@ -73,8 +64,9 @@ void remove_copy(const Directory& place, const std::string& name) {
   const auto files = copy.value().names();
   if (!files.ok()) return;
   for (const std::string& file : files.value()) {
-    const bool record = file == record_name || file.starts_with(std::string(record_name) + ".new");
-    if (record || file.starts_with(rank_prefix)) (void)copy.value().remove_file(file);
+    const bool record =
+        file == job_record_name || file.starts_with(job_record_name + std::string(".new"));
+    if (record || file.starts_with("rank-")) (void)copy.value().remove_file(file);
   }
   (void)place.remove_directory(name);
 }
@@ -92,15 +84,15 @@ void remove_older(const std::string& place, std::uint64_t version) {
   }
 }
 
-std::string place_in(const std::string& level, const std::string& pool) {
-  return level + "/" + fs::path(pool).filename().string();
-}
-
 }  // namespace
 
-Result<std::optional<LevelCopy>> newest_copy(const std::string& level, const std::string& pool) {
-  const std::optional<LevelCopy> none;
-  const auto place = Directory::open(place_in(level, pool), trust_unless(false));
+std::string DirectoryLevel::path_of(std::uint64_t version) const {
+  return place_ + "/" + copy_prefix + std::to_string(version);
+}
+
+Result<std::optional<LevelVersion>> DirectoryLevel::newest() const {
+  const std::optional<LevelVersion> none;
+  const auto place = Directory::open(place_, trust_unless(false));
   if (place.status().code() == Code::not_found) return none;
   if (!place.ok()) return place.status();
   const auto target = place.value().read_link(link_name);
@@ -112,18 +104,56 @@ Result<std::optional<LevelCopy>> newest_copy(const std::string& level, const std
                                      " does not lead to a copy that Perdure made; choose another "
                                      "directory for the level");
   }
-  return std::optional<LevelCopy>({place.value().path_of(target.value()), *version});
+  PERDURE_TRY_ASSIGN(auto newest, held(*version));
+  return std::optional<LevelVersion>(std::move(newest));
 }
 
-Status copy_to_level(Group& group, const LevelFiles& files, const std::string& level,
-                     std::uint64_t version, const Status& ready, IoToken* token) {
-  const std::string place = place_in(level, files.pool);
-  const std::string copy_name = copy_prefix + std::to_string(version);
-  PERDURE_TRY(agree(group, ready));
-  PERDURE_TRY(agree(group, copy_files(files, place + "/" + copy_name, token)));
-  PERDURE_TRY(agree(group, point_to(place, copy_name)));
-  remove_older(place, version);
+Result<LevelVersion> DirectoryLevel::held(std::uint64_t version) const {
+  PERDURE_TRY_ASSIGN(const auto copy, Directory::open(path_of(version), trust_unless(false)));
+  PERDURE_TRY_ASSIGN(auto job, read_job_record(copy));
+  return LevelVersion{copy.path(), version, std::move(job)};
+}
+
+// What it makes is a pool, which may be opened where it is or anywhere else.
+Status DirectoryLevel::copy_pool(const std::string& rank_file, const JobRecord& job,
+                                 const std::string& to, IoKind kind) const {
+  const TokenScope scope(token_, kind);
+  PERDURE_TRY_ASSIGN(const auto directory, Directory::make(to, trust_unless(false)));
+  PERDURE_TRY(copy_file(rank_file, directory, rank_file_name(group_.rank())));
+  return directory.replace_file(job_record_name, job_record_bytes(job, {}), writer_text());
+}
+
+Status DirectoryLevel::keep(const KeptPool& pool, std::uint64_t version) {
+  const std::string copy = path_of(version);
+  PERDURE_TRY(agree(group_, check_free(pool, version)));
+  PERDURE_TRY(agree(group_, copy_pool(pool.rank_file, pool.job, copy, IoKind::write)));
+  PERDURE_TRY(agree(group_, point_to(place_, fs::path(copy).filename())));
+  remove_older(place_, version);
   return Status::success();
+}
+
+Result<LevelVersion> DirectoryLevel::check_fetch(std::uint64_t version,
+                                                 const std::string& directory) const {
+  const auto to = Directory::open(directory, trust_unless(false));
+  if (!to.ok() && to.status().code() != Code::not_found) return to.status();
+  if (to.ok() && to.value().holds(job_record_name)) {
+    return Status(Code::wrong_state, directory + " holds a pool; move it away, or fetch version " +
+                                         std::to_string(version) + " to another directory");
+  }
+  PERDURE_TRY_ASSIGN(const auto last, newest());
+  if (last && version <= last->version) {
+    if (auto found = held(version); found.status().code() != Code::not_found) return found;
+  }
+  return Status(Code::not_found, place_ + " holds no version " + std::to_string(version) +
+                                     "; its newest is " +
+                                     (last ? std::to_string(last->version) : "none"));
+}
+
+Status DirectoryLevel::fetch(std::uint64_t version, const std::string& directory) {
+  const auto from = check_fetch(version, directory);
+  PERDURE_TRY(agree(group_, from.status()));
+  const std::string rank_file = rank_file_path(from.value().place, group_.rank());
+  return agree(group_, copy_pool(rank_file, from.value().job, directory, IoKind::read));
 }
 
 }  // namespace perdure

@@ -1,4 +1,5 @@
-// Level copy: a copy of a pool's newest version at a place that survives more than the pool does.
+// Directory level: copies of versions in a directory, usually of a file system that several nodes
+// share.
 //
 //   LEVEL/POOL/version-N/    the files of the pool, as they were when version N was committed
 //   LEVEL/POOL/current       a link to the one that is whole
@@ -6,44 +7,43 @@
 // POOL is the name of the pool's directory. A program restarts from a copy by opening
 // LEVEL/POOL/current as its pool, or after it was copied back to where the pool was.
 //
-// Invariants
+// Invariants, of level.hpp
 //   L1  `current` leads to a directory that holds the files of all ranks, durable: it is changed
 //       by a rename, after all ranks have agreed that theirs are.
-//   L2  The copy that it led to before is removed only after all ranks have changed it. So where
-//       levels are directories of several nodes, a crash may leave `current` at N on one and at the
-//       copy before on another: both have both, and the older one is whole.
-//   L3  What a level holds of another job, or of a newer version, is never written to or removed:
-//       the caller looks with newest_copy() first. Numbers of versions are never given twice, so a
-//       job that finds a newer one lost its pool, or has an older copy of it.
-//
-// Threads: as the pool. Failure: as agree(); what was there stays.
+//   L2  The copy that it led to before is removed only after all ranks have changed it. Levels may
+//       be directories of several nodes: then a crash leaves `current` at N on one and at the copy
+//       before on another, and both hold both.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 
 #include "base/group.hpp"
 #include "base/io_token.hpp"
-#include "base/status.hpp"
+#include "levels/level.hpp"
 
 namespace perdure {
 
-struct LevelFiles {
-  std::string pool;        // the directory
-  std::string rank_file;   // this rank's, in it
-  std::string job_record;  // the bytes of the copy's
-};
+class DirectoryLevel final : public Level {
+ public:
+  // `place` is LEVEL/POOL. The token is held while files are copied; null: none is needed. It and
+  // the group outlive the level.
+  DirectoryLevel(Group& group, std::string place, IoToken* token)
+      : group_(group), place_(std::move(place)), token_(token) {}
 
-// What `current` leads to.
-struct LevelCopy {
-  std::string path;
-  std::uint64_t version = 0;
-};
-Result<std::optional<LevelCopy>> newest_copy(const std::string& level, const std::string& pool);
+  Status keep(const KeptPool& pool, std::uint64_t version) override;
+  Status fetch(std::uint64_t version, const std::string& directory) override;
+  Result<std::optional<LevelVersion>> newest() const override;
 
-// Collective; nothing stores to the files meanwhile. `ready` is why this rank can't take part (L3).
-Status copy_to_level(Group& group, const LevelFiles& files, const std::string& level,
-                     std::uint64_t version, const Status& ready, IoToken* token);
+ private:
+  Status copy_pool(const std::string& rank_file, const JobRecord& job, const std::string& to,
+                   IoKind kind) const;
+  Result<LevelVersion> held(std::uint64_t version) const;
+  Result<LevelVersion> check_fetch(std::uint64_t version, const std::string& directory) const;
+  std::string path_of(std::uint64_t version) const;
+
+  Group& group_;
+  std::string place_;
+  IoToken* token_;
+};
 
 }  // namespace perdure
