@@ -160,7 +160,7 @@ void Pool::adopt(const Catalogue& target) {
 }
 
 Status Pool::restore(std::uint64_t version) {
-  if (pending_) PERDURE_TRY(commit_wait().status());
+  if (commit_pending()) PERDURE_TRY(commit_wait().status());
   const std::uint64_t start_ns = monotonic_ns();
   PERDURE_TRY(agree(group_, check_alone("can't be brought to another version")));
   const auto target = check_restorable(version);
@@ -185,7 +185,7 @@ Status Pool::restore(std::uint64_t version) {
 }
 
 Status Pool::delete_version(std::uint64_t version) {
-  if (pending_) PERDURE_TRY(commit_wait().status());
+  if (commit_pending()) PERDURE_TRY(commit_wait().status());
   Status local = check_usable();
   if (local.ok() && !restarted_) {
     local = Status(Code::wrong_state, "a version can be deleted after perdure_restart()");
