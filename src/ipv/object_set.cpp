@@ -200,7 +200,7 @@ Result<std::uint64_t> ObjectSet::persist() {
   if (!failed.ok()) return failed;  // on all ranks: none goes on to another agreement
   if (calls_ % options_.every != 0) return durable_version_.load();
   const std::uint64_t now_ns = monotonic_ns();
-  surroundings_.epoch_ns = now_ns - std::exchange(persisted_ns_, now_ns);
+  surroundings_.iteration_ns = now_ns - std::exchange(persisted_ns_, now_ns);
   const bool beside = commits_beside();
   surroundings_.beside = beside;
   surroundings_.committing = this_thread();

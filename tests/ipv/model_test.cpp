@@ -79,8 +79,9 @@ class History {
     if (version.value() != version_ || !(job.now == base_)) {
       complain("it restarted with other contents than version " + std::to_string(version_));
     }
-    const std::uint64_t epochs = 1 + below(random_, shape_.tier == PERDURE_IPV_AUTO ? 12 : 6);
-    for (std::uint64_t epoch = 0; epoch < epochs && wrong_.empty(); ++epoch) run_epoch(job);
+    const std::uint64_t iterations = 1 + below(random_, shape_.tier == PERDURE_IPV_AUTO ? 12 : 6);
+    for (std::uint64_t iteration = 0; iteration < iterations && wrong_.empty(); ++iteration)
+      run_iteration(job);
     if (below(random_, 2) == 0) store_something(job);  // part of no version
     complain_of_loads(job);
     const bool durable = job.set().wait().ok();
@@ -91,7 +92,7 @@ class History {
     return image;
   }
 
-  void run_epoch(ModelJob& job) {
+  void run_iteration(ModelJob& job) {
     const std::uint64_t actions = below(random_, 4) + (below(random_, 5) == 0 ? 5 : 0);
     for (std::uint64_t i = 0; i < actions; ++i) act(job);
     if (below(random_, 5) == 0) job.object().use_tier(random_tier());
