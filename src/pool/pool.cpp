@@ -3,14 +3,12 @@
 #include <sys/stat.h>
 
 #include <cstring>
-#include <filesystem>
-#include <map>
-#include <mutex>
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "pool/job_record.hpp"
+#include "pool/open_pools.hpp"
 
 namespace perdure {
 namespace {
@@ -28,21 +26,9 @@ class Stopwatch {
   std::uint64_t start_ns_;
 };
 
-// The pools that are open in this process.
-struct OpenPools {
-  std::mutex mutex;
-  std::map<std::string, Pool*> by_directory;
-};
-
-OpenPools& open_pools() {
-  static OpenPools pools;
+OpenPools<Pool*>& open_pools() {
+  static OpenPools<Pool*> pools;
   return pools;
-}
-
-std::string canonical(const std::string& directory) {
-  std::error_code error;
-  const std::filesystem::path full = std::filesystem::weakly_canonical(directory, error);
-  return error ? directory : full.string();
 }
 
 }  // namespace
@@ -74,12 +60,7 @@ Pool::Pool(std::unique_ptr<Device> device, const Region& region, Group& group,
 
 Pool::~Pool() {
   for (Companion* companion : companions_) companion->pool_closed();
-  OpenPools& pools = open_pools();
-  const std::lock_guard<std::mutex> lock(pools.mutex);
-  if (const auto known = pools.by_directory.find(directory_);
-      known != pools.by_directory.end() && known->second == this) {
-    pools.by_directory.erase(known);
-  }
+  open_pools().remove(directory_, this);
 }
 
 void Pool::set_directory(const std::string& directory) {
@@ -87,16 +68,11 @@ void Pool::set_directory(const std::string& directory) {
   // Whose it is was looked at when the pool was opened.
   auto record = open_file(job_record_path(directory_), FileAccess::read, Trust::anyone);
   if (record.ok()) record_ = record.take();
-  OpenPools& pools = open_pools();
-  const std::lock_guard<std::mutex> lock(pools.mutex);
-  pools.by_directory[directory_] = this;
+  open_pools().add(directory_, this);
 }
 
 Pool* Pool::find(const std::string& directory) {
-  OpenPools& pools = open_pools();
-  const std::lock_guard<std::mutex> lock(pools.mutex);
-  const auto known = pools.by_directory.find(canonical(directory));
-  return known == pools.by_directory.end() ? nullptr : known->second;
+  return open_pools().find(canonical(directory));
 }
 
 Result<std::unique_ptr<Pool>> Pool::attach(std::unique_ptr<Device> device, const Region& region,
