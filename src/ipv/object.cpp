@@ -79,7 +79,7 @@ void ObjectSurroundings::end_wait() noexcept {
   under_way.notify_all();
 }
 
-void ObjectSurroundings::wait_until_settled() const noexcept {
+void ObjectSurroundings::wait_for_version() const noexcept {
   while (under_way.load(std::memory_order_acquire) != 0) under_way.wait(1);
 }
 
@@ -240,7 +240,7 @@ bool InPlaceObject::show_first() {
 }
 
 void InPlaceObject::leave() {
-  surroundings_.wait_until_settled();
+  surroundings_.wait_for_version();
   const std::lock_guard<FaultLock> lock(lock_);
   if (phase_ == Phase::off) return;
   stop_early_flush();
@@ -300,7 +300,7 @@ void InPlaceObject::lock_for_stores() {
             "is pending across perdure_ipv_persist(); use another buffer or perdure_ipv_pin()\n");
       }
       const std::uint64_t start_ns = monotonic_ns();
-      surroundings_.wait_until_settled();
+      surroundings_.wait_for_version();
       waited_ns += monotonic_ns() - start_ns;
     }
     lock_.lock();

@@ -2,7 +2,7 @@
 // where it is. The invariants, and why they are enough, stand at the top of object.cpp.
 //
 // Threads: the row hooks, hand_over() and what stands below it are called by the thread that
-// started the object; plain() and fault() by any, at the same time; save() and settle() by the
+// started the object; plain() and fault() by any, at the same time; save() and end_version() by the
 // thread that commits; flush_early() by the flushing thread. Failure: if the kernel refuses to move
 // a view the process ends with a sentence, as there is nowhere to go on storing.
 #pragma once
@@ -26,6 +26,7 @@
 #include "perdure/perdure_ipv_abi.h"
 #include "pmem/device.hpp"
 #include "pmem/parallel.hpp"
+#include "pool/commit.hpp"
 #include "pool/twin_writer.hpp"
 #include "pool/versioned_array.hpp"
 
@@ -41,16 +42,9 @@ struct ObjectSurroundings {
   std::atomic<bool> beside{false};            // by another thread than the program's
   std::atomic<std::uintptr_t> committing{0};  // this_thread() of the one that makes it
   std::uint64_t iteration_ns = 0;  // from the persistence point before to this one, of the program
-  std::atomic<std::uint32_t> unfenced{0};    // the program's thread copied and did not fence (D4)
-  void wait_until_settled() const noexcept;  // also in a fault handler
+  std::atomic<std::uint32_t> unfenced{0};  // the program's thread copied and did not fence (D4)
+  void wait_for_version() const noexcept;  // also in a fault handler
   void end_wait() noexcept;
-};
-
-// How the making of a version ended.
-enum class Settled : std::uint8_t {
-  committed,
-  retracted,  // the version before is the newest on all ranks
-  unknown,    // either may come back: neither may be stored to
 };
 
 class InPlaceObject final : public TwinWriter {
@@ -105,7 +99,7 @@ class InPlaceObject final : public TwinWriter {
   Status hand_over(bool beside);
   bool changed() const override;
   Result<std::uint64_t> save() override;
-  void settle(Settled outcome);
+  void end_version(CommitOutcome outcome);
 
   // From the next persistence point on, if the tier is possible. For measurements.
   void use_tier(Tier tier);
@@ -169,7 +163,7 @@ class InPlaceObject final : public TwinWriter {
   Status choose_tier();
   Status save_dirty();
   Status save_pending();
-  void settle_committed();
+  void take_committed();
 
   ObjectSurroundings& surroundings_;
   Device& device_;

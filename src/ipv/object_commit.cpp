@@ -118,7 +118,7 @@ Result<std::uint64_t> InPlaceObject::save() {
   return counts_.flushed_bytes.get() + counts_.streamed_bytes.get() - before;
 }
 
-void InPlaceObject::settle_committed() {
+void InPlaceObject::take_committed() {
   const std::uint32_t committed = array_->consistent_copy();
   for (std::uint32_t copy = 0; copy < array_->copies(); ++copy) {
     if (copy != committed) lacking_[copy].add(changed_);
@@ -132,18 +132,18 @@ void InPlaceObject::settle_committed() {
   phase_ = Phase::clean;
 }
 
-void InPlaceObject::settle(Settled outcome) {
+void InPlaceObject::end_version(CommitOutcome outcome) {
   const std::lock_guard<FaultLock> lock(lock_);
   if (phase_ != Phase::handed) return;
   switch (outcome) {
-    case Settled::committed:
-      settle_committed();
+    case CommitOutcome::committed:
+      take_committed();
       break;
-    case Settled::retracted:  // P7
+    case CommitOutcome::retracted:  // P7
       note_all_changed();
       phase_ = Phase::sealed;
       break;
-    case Settled::unknown:
+    case CommitOutcome::unknown:
       phase_ = Phase::lost;
       break;
   }

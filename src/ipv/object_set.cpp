@@ -211,15 +211,15 @@ Result<std::uint64_t> ObjectSet::persist() {
   return beside ? commit_beside(ready) : commit_here(ready);
 }
 
-Settled ObjectSet::outcome_of(const Result<std::uint64_t>& committed) const {
-  if (committed.ok()) return Settled::committed;
-  return pool_.usable().ok() ? Settled::retracted : Settled::unknown;
+CommitOutcome ObjectSet::outcome_of(const Result<std::uint64_t>& committed) const {
+  if (committed.ok()) return CommitOutcome::committed;
+  return pool_.usable().ok() ? CommitOutcome::retracted : CommitOutcome::unknown;
 }
 
 // By the committing thread.
-void ObjectSet::settle(const Result<std::uint64_t>& committed) {
-  const Settled outcome = outcome_of(committed);
-  for (const auto& object : objects_) object->settle(outcome);
+void ObjectSet::end_version(const Result<std::uint64_t>& committed) {
+  const CommitOutcome outcome = outcome_of(committed);
+  for (const auto& object : objects_) object->end_version(outcome);
   if (committed.ok()) durable_version_ = committed.value();
   surroundings_.end_wait();
 }
@@ -227,7 +227,7 @@ void ObjectSet::settle(const Result<std::uint64_t>& committed) {
 Result<std::uint64_t> ObjectSet::commit_here(const Status& ready) {
   surroundings_.unfenced = 0;  // the commit fences for this thread
   auto committed = pool_.commit(ready);
-  settle(committed);
+  end_version(committed);
   return committed;
 }
 
@@ -243,7 +243,7 @@ Result<std::uint64_t> ObjectSet::commit_beside(const Status& ready) {
     surroundings_.committing = this_thread();
     const auto committed = pool_.commit_captured();
     if (!committed.ok()) commit_failure_ = committed.status();
-    settle(committed);
+    end_version(committed);
     return Status::success();
   });
   return durable_version_.load();

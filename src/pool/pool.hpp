@@ -179,9 +179,9 @@ class Pool {
   void save_scalars();
   // Versions (pool_versions.cpp).
   void read_retained();
-  void settle_retained_versions();
+  void drop_lacking_versions();
   Status verify_arrays(const Catalogue& catalogue) const;
-  Status settle();
+  Status make_recovered_newest();
   Status check_held(std::uint64_t version) const;
   Result<Catalogue> check_restorable(std::uint64_t version) const;
   Status check_fits(const Catalogue& target) const;

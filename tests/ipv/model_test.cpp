@@ -203,7 +203,7 @@ class History {
   }
 
   void check_durable(ModelJob& job) {
-    if (const Status settled = job.set().wait(); !settled.ok()) complain(settled.message());
+    if (const Status waited = job.set().wait(); !waited.ok()) complain(waited.message());
     const ModelRecovery found = recover_model(shape_, job.device().durable());
     if (!found.status.ok()) return complain("recovery: " + found.status.message());
     if (found.version != version_) {
@@ -219,8 +219,8 @@ class History {
     (void)job.set().wait();
     job.device().failing_fence = job.device().counters().fence_calls + 1 + below(random_, 2);
     auto tried = job.persist();
-    const Status settled = job.set().wait();
-    const bool failed = !tried.ok() || !settled.ok();
+    const Status waited = job.set().wait();
+    const bool failed = !tried.ok() || !waited.ok();
     job.device().failing_fence = 0;
     if (!failed) {  // the fence was an early flush's, or came behind the version
       base_ = job.now;
