@@ -41,13 +41,8 @@ import resource
 import shutil
 import subprocess
 import tempfile
-<<<<<<< HEAD
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-=======
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
->>>>>>> py
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -286,21 +281,18 @@ def _machine_facts(
         yield from _points(case, found.typical, "typical")
         yield from _points(case, found.reference, "fits")
         frames = study.frames(step, 0)
-        alone = study.at(0, frames)
-        minima = local_minima([energy for _, energy in alone if energy is not None])
-        kept = [i for i in minima if i > 0 or frames[i] * page >= footprint]
-        yield _fact(case, "notches", len(kept), "", at_mib=json.dumps(
-            [round(frames[i] * page / MIB, 1) for i in kept]))
-        if len(kept) > 1:
-            yield _fact(case, "notch_energy_ratio", alone[kept[0]][1] / alone[kept[-1]][1])
+        alone = [(frame * page, energy) for frame, (_, energy)
+                 in zip(frames, study.at(0, frames), strict=True) if energy is not None]
+        minima = [alone[i] for i in local_minima([energy for _, energy in alone])
+                  if i > 0 or alone[i][0] >= footprint]
+        yield _fact(case, "notches", len(minima), "", at_mib=json.dumps(
+            [round(size / MIB, 1) for size, _ in minima]))
+        if len(minima) > 1:
+            yield _fact(case, "notch_energy_ratio", minima[0][1] / minima[-1][1])
         if not suffix:
             for size in study.mram:
-<<<<<<< HEAD
-                for each in study.points("mram_fixed", size, _wide(study, step, size, unit)):
-=======
-                row = study.points("mram_fixed", size, study.frames(step, size))
+                row = study.points("mram_fixed", size, _wide(study, step, size, unit))
                 for each in known_points(row):
->>>>>>> py
                     yield _fact(case, "sweep_energy_j", each.energy_j, "J", time_s=each.time_s,
                                 mram_bytes=size, total_bytes=each.total_bytes)
         enough = study.curves.curves[0].floor_pages * page <= 192 * unit
@@ -326,18 +318,17 @@ def _machine_facts(
             yield from _ratios(case, found.best, found.typical, "best")
 
 
-<<<<<<< HEAD
-def _claim_facts(study: Study, small: list[int], typical: list[int]):
+def _claim_facts(study: Study, small: list[int], typical: list[int]) -> Iterator[Fact]:
     """What the paper says of CG asks for three different times of computation.
 
     Time and energy grow by a constant with each second of it, so two seconds give all of them.
     """
     measured = study.options
 
-    def at(seconds: float) -> tuple[Point, Point]:
+    def at(seconds: float) -> tuple[KnownPoint, KnownPoint]:
         study.options = replace(measured, compute_ns=seconds * 1e9)
-        return (study.points("low_power", 128 * MIB, small, _ALPHA)[0],
-                study.points("lru", 0, typical)[0])
+        return (known_points(study.points("low_power", 128 * MIB, small, _ALPHA))[0],
+                known_points(study.points("lru", 0, typical))[0])
 
     (here, there), (here_later, there_later) = at(0), at(1)
 
@@ -365,10 +356,7 @@ def _wide(study: Study, step: int, mram: int, unit: int) -> list[int]:
     return sorted({*study.frames(step, mram), *more})
 
 
-def _why(found: Optimum) -> str:
-=======
 def _why(found: Optimum, best: KnownPoint) -> str:
->>>>>>> py
     """The notch at the best point; or what lies beyond it, where it is none."""
     for notch in found.notches:
         if notch.point == best:
