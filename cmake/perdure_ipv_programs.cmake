@@ -70,7 +70,8 @@ function(perdure_ipv_crash_program name library)
   add_executable(${name}_crash $<TARGET_OBJECTS:ipv_crash_program>)
   add_dependencies(${name}_crash build_${name}_ipv)
   set_target_properties(${name}_crash PROPERTIES LINK_DEPENDS "${objects}")
-  target_link_libraries(${name}_crash PRIVATE ${objects} ${library} npb_state perdure_capi)
+  target_link_libraries(${name}_crash PRIVATE ${objects} ${library} npb_state perdure_capi
+                                              perdure_crash_device)
   target_link_options(${name}_crash PRIVATE
                       LINKER:--wrap=main,--wrap=perdure_open,--wrap=perdure_ipv_persist)
   add_test(NAME ipv_crash.${name}

@@ -64,8 +64,9 @@ function(perdure_test name)
 endfunction()
 
 # perdure_mpi_test(NAME SOURCES … RANKS 1 2 4 [LIBS …] [TIMEOUT s] [VARIANTS …])
-#   One program per MPI flavour, run at every rank count; ctest name NAME.FLAVOUR.nRANKS. With
-#   VARIANTS it is run with each of these words as its argument: NAME.FLAVOUR.VARIANT.nRANKS.
+#   One program per MPI flavour, which stands for @ in LIBS, run at every rank count; ctest name
+#   NAME.FLAVOUR.nRANKS. With VARIANTS it is run with each of these words as its argument:
+#   NAME.FLAVOUR.VARIANT.nRANKS.
 #   More than two ranks are left to `make soak` with an MPI whose ranks spin while they wait, where
 #   there is one whose ranks yield.
 function(perdure_mpi_test name)
@@ -79,7 +80,8 @@ function(perdure_mpi_test name)
   foreach(mpi IN LISTS PERDURE_MPI_NAMES)
     set(program ${name}.${mpi})
     add_executable(${program} ${arg_SOURCES})
-    target_link_libraries(${program} PRIVATE ${arg_LIBS} perdure_mpi_shared_${mpi}
+    string(REPLACE "@" "${mpi}" libs "${arg_LIBS}")
+    target_link_libraries(${program} PRIVATE ${libs} perdure_mpi_shared_${mpi}
                           perdure_mpi_${mpi} GTest::gtest perdure_build_flags)
     perdure_test_program(${program})
     perdure_test_headers(${program})

@@ -135,13 +135,13 @@ void fill_velocity_ghosts(const Grid& grid, State& state) {
 }  // namespace
 
 State::State(const Grid& grid)
-    : vx(make_field(grid)),
-      vy(make_field(grid)),
-      pr(make_field(grid)),
-      vx_before(make_field(grid)),
-      vy_before(make_field(grid)),
-      cx_before(make_field(grid)),
-      cy_before(make_field(grid)) {}
+    : vx(make_field(grid, npb::Use::object)),
+      vy(make_field(grid, npb::Use::object)),
+      pr(make_field(grid, npb::Use::object)),
+      vx_before(make_field(grid, npb::Use::object)),
+      vy_before(make_field(grid, npb::Use::object)),
+      cx_before(make_field(grid, npb::Use::object)),
+      cy_before(make_field(grid, npb::Use::object)) {}
 
 std::vector<npb::Carried> State::carried(const Grid& grid) {
   const Index size = grid.size();
@@ -155,7 +155,10 @@ std::vector<npb::Carried> State::carried(const Grid& grid) {
 }
 
 Work::Work(const Grid& grid)
-    : vx(make_field(grid)), vy(make_field(grid)), potential(make_field(grid)), elliptic(grid) {}
+    : vx(make_field(grid, npb::Use::other)),
+      vy(make_field(grid, npb::Use::other)),
+      potential(make_field(grid, npb::Use::other)),
+      elliptic(grid) {}
 
 void set_initial(const Grid& grid, double dt, State& state) {
   double *vx = state.vx.get(), *vy = state.vy.get();

@@ -32,8 +32,8 @@ void fill_ghosts(const Grid& grid, double* field) {
   ranks::swap_with_neighbours(first, last, first - grid.row(), last + grid.row(), grid.row());
 }
 
-Array<double> make_field(const Grid& grid) {
-  Array<double> field(grid.size());
+Array<double> make_field(const Grid& grid, npb::Use use) {
+  Array<double> field(grid.size(), use);
   std::fill(field.get(), field.get() + grid.size(), 0.0);
   return field;
 }

@@ -33,6 +33,6 @@ Grid make_grid(Index n);
 void fill_ghosts(const Grid& grid, double* field);
 
 // All 0.
-Array<double> make_field(const Grid& grid);
+Array<double> make_field(const Grid& grid, npb::Use use);
 
 }  // namespace eddy

@@ -2,8 +2,7 @@
 //
 //   none    it does not
 //   disk    after each iteration, one of two files takes all of it, and is synced: a checkpoint on
-//   a
-//           block device; a directory of tmpfs is the block device of emulated NVM
+//           a block device; a directory of tmpfs is the block device of emulated NVM
 //   flush   after each iteration it is copied, by ordinary stores, to the pool, and flushed there;
 //           PERDURE_FLUSH names the instruction
 //   ipv     in-place versioning (perdure_ipv.h), or the tier of it that the options name; tier copy

@@ -41,6 +41,8 @@ void add_state_options(CLI::App& app, StateOptions& options) {
   app.add_option("--threads", options.threads, "threads that copy and flush")
       ->check(CLI::Range(1, 256));
   app.add_option("--ipv-report", options.report, "ipv: write there what was done, as JSON");
+  app.parse_complete_callback(
+      [&options] { objects_on_huge_pages = options.protection == Protection::ipv; });
 }
 
 }  // namespace npb

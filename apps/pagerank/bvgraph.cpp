@@ -64,7 +64,7 @@ class Offsets {
       const std::uint64_t gap = gap_of(node, reader);
       if (gap > bits_ - offset) {
         throw InputError(path_ + ": the list of node " + std::to_string(node) +
-                         " would begin behind the end of the graph file (" + std::to_string(bits_) +
+                         " would begin after the end of the graph file (" + std::to_string(bits_) +
                          " bits); are both files whole and of one graph?");
       }
       offset += gap;
@@ -208,7 +208,7 @@ class Lists {
         fail(node, "its intervals have more successors than it has");
       }
       const std::uint64_t length = properties_.min_interval + gap;
-      if (length > properties_.nodes - left) fail(node, "an interval ends behind the last node");
+      if (length > properties_.nodes - left) fail(node, "an interval ends after the last node");
       for (std::uint64_t j = 0; j < length; ++j) {
         intervals_.push_back(static_cast<std::uint32_t>(left + j));
       }
@@ -231,7 +231,7 @@ class Lists {
 
   std::uint64_t after(std::uint64_t node, std::uint64_t successor, std::uint64_t code) const {
     if (properties_.nodes - successor < 2 || code > properties_.nodes - successor - 2) {
-      fail(node, "a successor lies behind the last node");
+      fail(node, "a successor lies after the last node");
     }
     return successor + code + 1;
   }

@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <set>
 
-#include "bvgraph_writer.hpp"
 #include "input_file.hpp"
 #include "test_folder.hpp"
+#include "testing/bvgraph_writer.hpp"
 
 namespace pagerank {
 namespace {

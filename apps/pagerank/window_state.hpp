@@ -1,14 +1,12 @@
 // Window state: the shares lie in a persistent window; copy, twin and log. The program makes the
 // standard calls of MPI and says in the info of the window how it is protected.
 //
-//   copy, log   the iterate lies in the window, and the next one is made beside it, as all shares
-//   of
-//               this one are read meanwhile; advance() copies it into the window.
+//   copy, log   the iterate lies in the window, and the next one is made beside it, because all
+//               shares of this one are read meanwhile; advance() copies it into the window.
 //   twin        the double buffering of the paper: the next iterate is made in the working half
-//   from
-//               the committed one, the ghosts are put into the working half, a commit swaps them
-//               and copies nothing. If several iterations go by between two commits, the later ones
-//               are made beside the window too, as the committed half must not be written.
+//               from the committed one, the ghosts are put into the working half, a commit swaps
+//               them and copies nothing. If several iterations go by between two commits, the later
+//               ones are made beside the window too: the committed half must not be written.
 #pragma once
 
 #include "perdure/perdure_mpi.h"

@@ -9,12 +9,12 @@
  *     perdure_pool *pool;  perdure_array *u;  uint64_t step = 0, version;
  *     perdure_open("/mnt/pmem/heat", NULL, &pool);
  *     perdure_array_open(pool, "u", PERDURE_DOUBLE, 1, &cells, PERDURE_TWIN, NULL, &u);
- *     perdure_scalar(pool, "step", &step, sizeof step);
+ *     perdure_scalar(pool, "iteration", &step, sizeof step);
  *     perdure_restart(pool, &version);                  // 0: nothing was committed yet
  *     for (; step < steps; ) {
  *       heat_step(perdure_consistent(u), perdure_working(u), cells);
  *       step++;
- *       perdure_commit(pool, &version);                 // the copies change their roles
+ *       perdure_commit(pool, &version);                 // the two copies swap roles
  *     }
  *     perdure_close(pool);
  *
@@ -87,7 +87,8 @@ enum perdure_mode {
    * the pool. */
   PERDURE_COPY = 1,
   /* keep + 1 copies in the pool. The application reads perdure_consistent() and writes all of
-   * perdure_working(); commit flushes the working copy and the roles change. Nothing is copied. */
+   * perdure_working(); commit flushes the working copy, and the two swap roles. Nothing is
+   * copied. */
   PERDURE_TWIN = 2,
   /* As copy, but only the blocks that changed are copied: found by page protection, or, with
    * PERDURE_MARKS, named by the application through perdure_mark(), or, with PERDURE_COMPARE, found
@@ -119,7 +120,7 @@ enum perdure_open_flags {
                               $PERDURE_ANY_OWNER=1 */
 };
 
-/* How an emulated part's time passes. */
+/* How the time of emulated memory passes. */
 enum perdure_delay {
   PERDURE_DELAY_VIRTUAL = 0, /* it is counted, and nothing waits */
   PERDURE_DELAY_WAIT = 1,    /* all of it is waited for */
@@ -130,7 +131,7 @@ enum perdure_delay {
 typedef struct perdure_options {
   unsigned flags;        /* enum perdure_open_flags */
   const char* job;       /* name of the job that owns the pool; default: the program's name */
-  const char* emulate;   /* row of `perdure devices`, e.g. "paper-nvm"; default $PERDURE_EMULATE */
+  const char* emulate;   /* one of `perdure devices`, e.g. "paper-nvm"; default $PERDURE_EMULATE */
   int delay;             /* enum perdure_delay */
   unsigned copy_threads; /* threads that copy and flush; default 1 */
   unsigned keep;         /* versions that can be restored, 1 to 63. Each one more costs the size of
@@ -154,7 +155,7 @@ typedef struct perdure_pool_status {
   uint64_t committed_bytes;   /* copied or flushed by all commits */
   uint64_t restart_ns;        /* of perdure_restart */
   uint64_t model_ns;          /* time an emulated device would have added (virtual clock) */
-  int survives_power_failure; /* 0: the pool survives only the death of processes */
+  int survives_power_failure; /* 0: the pool survives the death of processes only */
   int fell_back;              /* 1: an older version was restored (PERDURE_ALLOW_OLDER) */
 } perdure_pool_status;
 
@@ -190,7 +191,7 @@ typedef struct perdure_version_info {
   uint64_t parent;       /* the version that it was made from: version - 1, or an older one that had
                             been restored */
   uint64_t committed_ns; /* since 1970 */
-  int abandoned;         /* 1: an older version was restored and the newest not made from this */
+  int abandoned;         /* 1: the newest was not made from it, but from an older one */
 } perdure_version_info;
 
 /* Stores up to `capacity` of the versions that all ranks hold, newest first, and how many there are
@@ -236,9 +237,9 @@ PERDURE_API int perdure_commit(perdure_pool* pool, uint64_t* version);
  * themselves. Collective. */
 PERDURE_API int perdure_commit_due(perdure_pool* pool, int* due);
 
-/* The same in two steps: the copies go on in another thread while the application computes. Until
- * perdure_before_write(array) has returned, or commit_wait, the application must not write to that
- * array. Scalars are saved by commit_begin. commit_wait is collective and makes the version
+/* A commit in two steps: the copies are made by another thread while the application computes.
+ * Until perdure_before_write(array) or commit_wait has returned, the application must not write to
+ * that array. Scalars are saved by commit_begin. commit_wait is collective and makes the version
  * durable; commit_begin and commit wait for an earlier one themselves. */
 PERDURE_API int perdure_commit_begin(perdure_pool* pool);
 PERDURE_API int perdure_before_write(perdure_array* array);

@@ -10,7 +10,7 @@
 //     pool.restart();                              // 0: nothing was committed yet
 //     while (step < steps) {
 //       heat_step(u.consistent(), u.working(), ++step);
-//       pool.commit();                             // the copies change their roles
+//       pool.commit();                             // the two copies swap roles
 //     }
 //
 // Conventions
@@ -61,7 +61,7 @@ enum class Mode {
   flush = PERDURE_FLUSH
 };
 
-// How the time of an emulated part passes: see perdure.h.
+// How the time of emulated memory passes: see perdure.h.
 enum class Delay : int {
   virtual_clock = PERDURE_DELAY_VIRTUAL,
   wait = PERDURE_DELAY_WAIT,
@@ -79,8 +79,8 @@ struct Options {
   bool any_job = false;      // accept a pool of another job name, or made in another directory
   bool any_owner = false;    // accept what another user owns or may write to
   std::string job = {};      // name of the job; empty: the program's name
-  std::string emulate = {};  // row of `perdure devices`; empty: $PERDURE_EMULATE
-  Delay delay = Delay::virtual_clock;  // how the time of an emulated part passes
+  std::string emulate = {};  // one of `perdure devices`; empty: $PERDURE_EMULATE
+  Delay delay = Delay::virtual_clock;  // how the time of emulated memory passes
   unsigned copy_threads = 1;           // threads that copy and flush
   unsigned keep = 0;                   // versions that can be restored; 0: as the pool has it, or 1
 
@@ -265,7 +265,7 @@ class Pool {
     return due != 0;
   }
 
-  // The same in two steps, both collective; in between, Array::before_write() before writing.
+  // A commit in two steps, both collective; in between, Array::before_write() before writing.
   void commit_begin() { check(perdure_commit_begin(handle_)); }
   std::uint64_t commit_wait() { return version_by(perdure_commit_wait); }
 

@@ -5,7 +5,7 @@
  *
  *     perdure_pool *pool;  uint64_t version, step = 0;
  *     perdure_open("/mnt/pmem/heat", NULL, &pool);           // or perdure_open_mpi()
- *     perdure_scalar(pool, "step", &step, sizeof step);
+ *     perdure_scalar(pool, "iteration", &step, sizeof step);
  *     perdure_ipv_open(pool, NULL);
  *     perdure_ipv_object("u", u, cells * sizeof *u, NULL);   // contents as they are: version 0
  *     perdure_ipv_restart(&version);                         // u and step of the newest version
@@ -26,7 +26,7 @@
  *
  * Conventions of perdure.h. One set of objects at a time in a process. Calls come from one thread;
  * stores to objects from any, but the first one after a persistence point must not race with
- * another thread's access to the same object (a serial part, or one region of OpenMP, is fine).
+ * another thread's access to the same object (serial code, or one region of OpenMP, is fine).
  *
  * Caveats
  *   - The kernel can't store to a write-protected object. Before read() and the like, and before a

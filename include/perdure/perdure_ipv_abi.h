@@ -16,13 +16,13 @@
  *
  * Obligations of the code that calls them, from the first row of a nest to nest_end
  *   R1  Between row_begin and row_end every byte of the row is stored to.
- *   R2  A load of a byte of the row that stands before the store to it has `load` added to its
- *       address; a load behind it, and the stores, have `store` added.
+ *   R2  A load of a byte of the row that comes before the store to it has `load` added to its
+ *       address; a load after it, and the stores, have `store` added.
  *   R3  Nothing else loads from or stores to the object. Other rows may follow, in any order, and
  *       overlap; rows that are open at the same time are disjoint.
  *   R4  nest_end is called on every way out, before the object is accessed in another way.
- * Between nests loads and stores are ordinary ones, and no hook is needed: the write protection of
- * the committed copy tells the runtime. perdure_ipv_plain() spares it a fault.
+ * Between nests loads and stores are ordinary ones, and no hook is needed: the runtime notices them
+ * by the write protection of the committed copy. perdure_ipv_plain() spares it a fault.
  */
 #ifndef PERDURE_PERDURE_IPV_ABI_H
 #define PERDURE_PERDURE_IPV_ABI_H
@@ -60,9 +60,9 @@ PERDURE_API void perdure_ipv_nest_end(void* address);
 /* Stores to the object of `address` follow that no row announces. */
 PERDURE_API void perdure_ipv_plain(void* address);
 
-/* The object that holds `address`, as its first byte and the one behind its last; both are 0 if
- * there is none, or if rows can't be announced in it by the caller: another thread than that which
- * opened the objects, or a parallel region of OpenMP. Valid until the next persistence point. Rows
+/* The object that holds `address`, as its first byte and the one after its last; both are 0 if
+ * there is none, or if the caller can't announce rows in it: it is not the thread that opened the
+ * objects, or it is in a parallel region of OpenMP. Valid until the next persistence point. Rows
  * that code from perdure-clang announces lie in one such range. */
 struct perdure_ipv_range {
   uintptr_t low;

@@ -53,7 +53,7 @@ void perdure_ipv_check_copy(uint64_t to, uint64_t from, uint64_t bytes,
 /* Flang's assignment of whole arrays: both are its descriptors (ISO_Fortran_binding.h). */
 void perdure_ipv_check_assign(const void* to, const void* from, struct perdure_ipv_site* site);
 
-/* The call of a function of perdure_ipv.h or perdure_ipv_abi.h that follows stands at `site`. */
+/* The call of a function of perdure_ipv.h or perdure_ipv_abi.h that follows is at `site`. */
 void perdure_ipv_check_here(struct perdure_ipv_site* site);
 
 /* When a module begins. */

@@ -4,7 +4,7 @@
  * the ranks of a communicator.
  *
  * Programs call standard MPI with standard MPI_Win handles. libperdure_mpi_<flavour>, built for
- * your MPI, stands before the MPI library (linked before it, or LD_PRELOAD) and takes the calls
+ * your MPI, comes before the MPI library (linked before it, or LD_PRELOAD) and takes the calls
  * that make, synchronise and free windows. A window is persistent when the MPI_Info of its creation
  * has the key "perdure_name", or when the environment says so; all others are left alone.
  *
@@ -12,7 +12,7 @@
  *     MPI_Info_set(info, "perdure_pool", "/mnt/pmem/pagerank");
  *     MPI_Info_set(info, "perdure_commit", "fence/2");       // every second fence commits
  *     MPI_Win_allocate(bytes, 8, info, comm, &base, &win);   // filled from the newest version
- *     perdure_win_restart(win, &version);                    // which one; 0: none was there
+ *     perdure_win_restart(win, &version);                    // which one; 0: there was none
  *
  * Info keys (a value that is not listed is an error, through the error handler of the communicator
  * or window)
@@ -62,7 +62,7 @@
 extern "C" {
 #endif
 
-/* An assertion of MPI_Win_fence: this fence commits. Or-ed to MPI's own. */
+/* An assertion of MPI_Win_fence: this fence commits. OR it with MPI's own. */
 #define PERDURE_MODE_COMMIT (1 << 28)
 
 /* These return 0 or a PERDURE_E code; PERDURE_E_INVALID for a window that is not persistent. */
@@ -77,7 +77,7 @@ PERDURE_API int perdure_win_commit(MPI_Win win, uint64_t* version);
 PERDURE_API int perdure_win_restart(MPI_Win win, uint64_t* version);
 
 /* Mode twin: windows on the half of the last committed version and on the half that the next commit
- * will make the newest. They change roles with every commit. MPI_WIN_BASE of each is its memory.
+ * will make the newest. They swap roles with every commit. MPI_WIN_BASE of each is its memory.
  * Each has epochs of its own; they are freed with `win`. Local. */
 PERDURE_API int perdure_win_halves(MPI_Win win, MPI_Win* consistent, MPI_Win* working);
 

@@ -8,13 +8,13 @@
  *
  * Link with -lperdure_trace_rt (perdure-clang --trace and the other wrappers do). Without the
  * environment variable PERDURE_TRACE both calls do nothing. With region=marked in it, only what
- * happens inside of regions is stored; the CPU cache that stands before the memory goes on outside
+ * happens inside of regions is stored; the CPU cache in front of the memory goes on outside
  * of them, so that a region begins with a warm cache and holds the same accesses either way.
  *
- * Threads: call them where no other thread of the process runs recorded code, as a call out of a
- * parallel part would put accesses of the other threads on either side. Regions do not nest and do
- * not overlap; a call that would is ignored, and the recorder says so on stderr. A region that is
- * open when the program ends, ends there.
+ * Threads: call them where no other thread of the process runs recorded code: a call out of a
+ * parallel region would put accesses of the other threads on either side. Regions neither nest
+ * nor overlap; a call that would make them is ignored, and the recorder says so on stderr. A
+ * region that is open when the program ends, ends there.
  */
 #ifndef PERDURE_PERDURE_TRACE_H
 #define PERDURE_PERDURE_TRACE_H

@@ -5,6 +5,8 @@ CG (class B), MG (class A) and SP (class B) of the NAS benchmarks with five iter
 direct-mapped), and replayed on its devices (preset hosogaya2008). --quick has classes S and W.
 
     footprint_mb      pages that the program touched, in 10^6 bytes; `paper_mb` is the paper's
+    misses            of the cache: the accesses of the memory
+    compute_s         the CPU time of the program
     hot_share         of the accesses, on the hottest `pages_share` of the pages (Figure 4)
     time_s, energy_j  PROGRAM-typical: 1 GiB of DRAM; PROGRAM-fits: DRAM that just holds it;
                       PROGRAM-paper: 128 MiB of MRAM and 64 MiB of DRAM, low_power
@@ -16,6 +18,9 @@ direct-mapped), and replayed on its devices (preset hosogaya2008). --quick has c
                       has the small scratch memory of NPB 3.3, cg-1 and cg-20 run 1 and 20
                       iterations instead of five, hpl-256 has panels of 256 columns instead of 128;
                       -ddr4 has the DRAM of today
+    notch_energy_ratio  energy at the least of them over that at the largest
+    cg-for-CLAIM      the computation that gives what the paper says of CG, each alone: 33 J with
+                      1 GiB, 25 % of the energy, 117 % of the time; and the others then
     worst_time_ratio  of a policy over lru, over all capacities of DRAM beside `mram_mib` of MRAM
                       (Figure 3; paper: MRAM-fixed 1.6 on MG), and at which, `dram_mib`
     accesses_per_s, records_per_s, bytes_per_page   of the simulator (bench/memsim.cpp)
@@ -37,7 +42,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +128,7 @@ def measure(quick: bool, each: Callable[[Fact], None], directory: Path | None = 
                 trace = (directory or Path(folder)) / name
                 compute_ns = _computation_ns(subject, quick)
                 if not trace.exists():
-                    _record(subject, quick, trace)
+                    record_trace(subject, quick, trace)
                 advance()
                 for fact in subject_facts(subject, quick, trace, compute_ns):
                     each(fact)
@@ -157,24 +162,27 @@ def _simulator_facts(quick: bool, trace: Path | None) -> list[Fact]:
 def program_of(subject: Subject, traced: bool) -> Path:
     """The program of a subject, for recording or as it is; built once for each build tree."""
     compiler = find_program("perdure-clang++", "trace/bin")
+    build = compiler.parents[2]
     apps = CLONE / "apps"
     if not apps.exists():
         raise ProgramFailed(f"{apps} is not there: this benchmark needs a clone")
-    files: list[Path] = []
-    for name in subject.sources:
-        place = apps / name
-        found = sorted(place.glob("*.cpp")) if place.is_dir() else [place]
-        files += [path for path in found if "test" not in path.name and "planted" not in path.name]
     name = "-".join(subject.sources[0].split("/")) + ("" if traced else "-plain")
     program = compiler.parents[1] / "programs" / name
     program.parent.mkdir(exist_ok=True)
+    files = _sources(subject, apps)
+    libraries = [build / f"apps/npb/libnpb_{part}.a" for part in ("program", "state")
+                 if name.startswith("npb")]  # what the programs of NAS share
+    for library in libraries:
+        if not library.exists():
+            raise ProgramFailed(f"there is no {library}: build npb_program first")
     tools = (compiler.parents[1] / "lib").glob("Perdure*.so")
-    newest = max(path.stat().st_mtime for path in [*files, compiler, *tools])
+    made_of = [*files, *apps.rglob("*.hpp"), *libraries, compiler, *tools]
+    newest = max(path.stat().st_mtime for path in made_of)
     if program.exists() and program.stat().st_mtime > newest:
         return program
     words = ["--trace"] if traced else []
     command = [compiler, *words, "-O3", "-std=c++20", f"-I{apps}", f"-I{apps.parent / 'include'}",
-               *files, *(_libraries(compiler.parents[2]) if "npb" in name else []), "-o", program]
+               *files, *libraries, *(_shared(build) if libraries else []), "-o", program]
     done = subprocess.run(
         [str(word) for word in command], capture_output=True, text=True, check=False
     )
@@ -183,11 +191,20 @@ def program_of(subject: Subject, traced: bool) -> Path:
     return program
 
 
-def _libraries(build: Path) -> list:
-    """What the NAS programs share, beside their loops."""
+def _sources(subject: Subject, apps: Path) -> list[Path]:
+    """The files of a subject, without tests."""
+    files: list[Path] = []
+    for name in subject.sources:
+        place = apps / name
+        found = sorted(place.glob("*.cpp")) if place.is_dir() else [place]
+        files += [path for path in found if "test" not in path.name and "planted" not in path.name]
+    return files
+
+
+def _shared(build: Path) -> list[str]:
+    """Perdure's library, as words of a link command."""
     capi = build / "src/capi"
-    return [*(build / f"apps/npb/libnpb_{part}.a" for part in ("program", "state")),
-            f"-L{capi}", f"-Wl,-rpath,{capi}", "-lperdure"]
+    return [f"-L{capi}", f"-Wl,-rpath,{capi}", "-lperdure"]
 
 
 def _command(subject: Subject, quick: bool, traced: bool) -> list[str]:
@@ -205,8 +222,8 @@ def _computation_ns(subject: Subject, quick: bool) -> float:
     return (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before) * 1e9
 
 
-def _record(subject: Subject, quick: bool, trace: Path) -> None:
-    """Records a trace."""
+def record_trace(subject: Subject, quick: bool, trace: Path) -> None:
+    """Records what a program accesses."""
     command = _command(subject, quick, True)
     quiet = [shutil.which("sh") or "/bin/sh", "-c", 'exec "$@" >/dev/null', "sh", *command]
     try:
@@ -233,6 +250,8 @@ def subject_facts(
     footprint = summary.pages * summary.page_bytes
     more = {"paper_mb": subject.paper_mb} if subject.paper_mb else {}
     yield _fact(subject.case, "footprint_mb", footprint / 1e6, "MB", **more)
+    yield _fact(subject.case, "misses", summary.reads + summary.writes)
+    yield _fact(subject.case, "compute_s", compute_ns / 1e9, "s")
     curve = concentration_of(trace)
     stride = max(1, len(curve.pages) // 100)
     yield _fact(
@@ -254,7 +273,7 @@ def _machine_facts(
     page = 4096
     # In a quick run the machines are smaller in proportion.
     unit = MIB if not quick else max(page, footprint // 400 // page * page)
-    mram = [size for size in (64 * unit, 128 * unit, 256 * unit) if size < footprint]
+    mram = [64 * unit, 128 * unit, 256 * unit]
     step = max(page, footprint // 64 // page * page)
     with watching() as watch:
         study = Study(str(trace), options, mram, watch)
@@ -262,14 +281,16 @@ def _machine_facts(
         yield from _points(case, found.typical, "typical")
         yield from _points(case, found.reference, "fits")
         frames = study.frames(step, 0)
-        alone = study.at(0, frames)
-        minima = local_minima([energy for _, energy in alone if energy is not None])
+        alone = [energy for _, energy in study.at(0, frames) if energy is not None]
+        minima = local_minima(alone)
         kept = [i for i in minima if i > 0 or frames[i] * page >= footprint]
         yield _fact(case, "notches", len(kept), "", at_mib=json.dumps(
             [round(frames[i] * page / MIB, 1) for i in kept]))
+        if len(kept) > 1:
+            yield _fact(case, "notch_energy_ratio", alone[kept[0]] / alone[kept[-1]])
         if not suffix:
             for size in study.mram:
-                row = study.points("mram_fixed", size, study.frames(step, size))
+                row = study.points("mram_fixed", size, _wide(study, step, size, unit))
                 for each in known_points(row):
                     yield _fact(case, "sweep_energy_j", each.energy_j, "J", time_s=each.time_s,
                                 mram_bytes=size, total_bytes=each.total_bytes)
@@ -281,6 +302,8 @@ def _machine_facts(
             if paper:
                 yield from _points(case, paper[0], "paper")
                 yield from _ratios(case, paper[0], found.typical, "paper")
+                if case == "cg" and not quick:
+                    yield from _claim_facts(study, [64 * unit // page], [1024 * unit // page])
         if not suffix and case in _COMPARED and mram:
             wide = (unit * each for each in (16, 32, 64, 128, 256, 320))
             sizes = [size for size in wide if size < footprint]
@@ -292,6 +315,44 @@ def _machine_facts(
         if found.best is not None:
             yield from _points(case, found.best, "best", why=_why(found, found.best))
             yield from _ratios(case, found.best, found.typical, "best")
+
+
+def _claim_facts(study: Study, small: list[int], typical: list[int]) -> Iterator[Fact]:
+    """What the paper says of CG asks for three different times of computation.
+
+    Time and energy grow by a constant with each second of it, so two seconds give all of them.
+    """
+    measured = study.options
+
+    def at(seconds: float) -> tuple[KnownPoint, KnownPoint]:
+        study.options = replace(measured, compute_ns=seconds * 1e9)
+        return (known_points(study.points("low_power", 128 * MIB, small, _ALPHA))[0],
+                known_points(study.points("lru", 0, typical))[0])
+
+    (here, there), (here_later, there_later) = at(0), at(1)
+
+    def seconds_for(ratio: float, name: str) -> float:
+        of, over = getattr(here, name), getattr(there, name)
+        return (of - ratio * over) / (
+            ratio * (getattr(there_later, name) - over) - (getattr(here_later, name) - of))
+
+    for claim, seconds in (
+        ("33j", (33 - there.energy_j) / (there_later.energy_j - there.energy_j)),
+        ("energy", seconds_for(0.25, "energy_j")),
+        ("time", seconds_for(1.17, "time_s")),
+    ):
+        paper, full = at(seconds)
+        case = f"cg-for-{claim}"
+        yield _fact(case, "compute_s", seconds, "s")
+        yield _fact(case, "typical_energy_j", full.energy_j, "J")
+        yield from _ratios(case, paper, full, "paper")
+    study.options = measured
+
+
+def _wide(study: Study, step: int, mram: int, unit: int) -> list[int]:
+    """Frames of DRAM up to what the program needs, and on to the paper's 1 GiB of memory."""
+    more = study.frames(step, mram, 1024 * unit)
+    return sorted({*study.frames(step, mram), *more})
 
 
 def _why(found: Optimum, best: KnownPoint) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,21 +23,36 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
     from matplotlib.figure import Figure
 
-    if not any(fact.metric == "sweep_energy_j" for fact in facts):
+    programs = _with(facts, "sweep_energy_j", _PROGRAMS)
+    if not programs:
         raise ValueError("there are no sweeps to draw")
-    figure = Figure(figsize=(15, 11), layout="constrained")
+    compared = [name for name in ("cg", "mg")
+                if _with(facts, "policy_time_s", [f"{name}-lru"])]
+    concentrated = _with(facts, "hot_share", _PROGRAMS)
+    first = [*compared, *(["locality"] if concentrated else [])]
+    columns = max(len(programs), len(first))
+    figure = Figure(figsize=(3.75 * columns, 11), layout="constrained")
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     note = "Modelled: the paging paper's devices and cache. Lines end where they are off the scale."
     figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
-    axes = figure.subplots(3, 4)
-    for axis, program in zip(axes[0], ("cg", "mg")):
-        _draw_policies(axis, program, facts)
-    _draw_locality(axes[0][2], facts)
-    axes[0][3].set_axis_off()
-    for column, program in enumerate(_PROGRAMS):
-        _draw_sweep(axes[1][column], program, facts, lambda fact: fact.more["time_s"], "time, s")
-        _draw_sweep(axes[2][column], program, facts, lambda fact: fact.value, "energy, J")
-    figure.savefig(file, dpi=110)
+    grid = figure.add_gridspec(3, columns)
+    for column, name in enumerate(first):
+        axis = figure.add_subplot(grid[0, column])
+        if name == "locality":
+            _draw_locality(axis, facts)
+        else:
+            _draw_policies(axis, name, facts)
+    for column, program in enumerate(programs):
+        time, energy = (figure.add_subplot(grid[row, column]) for row in (1, 2))
+        _draw_sweep(time, program, facts, lambda fact: fact.more["time_s"], "time, s")
+        _draw_sweep(energy, program, facts, lambda fact: fact.value, "energy, J")
+    figure.savefig(file, dpi=90)
+
+
+def _with(facts: list[Fact], metric: str, cases: Iterable[str]) -> list[str]:
+    """The cases that have such facts: what was not run gets no panel."""
+    found = {fact.case for fact in facts if fact.metric == metric}
+    return [case for case in cases if case in found]
 
 
 def _finish(axis: Axes, title: str, x_label: str, y_label: str) -> None:
@@ -80,5 +95,5 @@ def _draw_sweep(
         name = f"{size / _MIB:.3g} MiB MRAM" if size else "no MRAM"
         axis.plot([f.more["total_bytes"] / _MIB for f in row], [value(f) for f in row],
                   color=colour, label=name)
-    fit_scale(axis, [value(fact) for row in rows.values() for fact in row])
+    fit_scale(axis, [value(fact) for row in rows.values() for fact in row], times=7)
     _finish(axis, program, "DRAM and MRAM, MiB", label)

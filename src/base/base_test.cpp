@@ -5,12 +5,14 @@
 #include <immintrin.h>
 #endif
 
+#include <array>
 #include <cerrno>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/checksum.hpp"
+#include "base/group.hpp"
 #include "base/status.hpp"
 
 namespace perdure {
@@ -58,6 +60,18 @@ TEST(Checksum, sees_every_flipped_bit) {
     EXPECT_NE(crc64(text.data(), text.size()), good) << bit;
     text[bit / 8] = static_cast<char>(text[bit / 8] ^ (1 << (bit % 8)));
   }
+}
+
+TEST(SoloGroup, has_nobody_to_send_to_and_is_its_own_only_part) {
+  SoloGroup group;
+  std::array<std::byte, 4> bytes{};
+  for (const std::uint32_t other : {0U, 1U}) {
+    EXPECT_EQ(group.send(other, bytes).code(), Code::invalid_argument) << other;
+    EXPECT_EQ(group.receive(other, bytes).code(), Code::invalid_argument) << other;
+  }
+  const auto part = group.split(7);
+  ASSERT_TRUE(part.ok()) << part.status().message();
+  EXPECT_EQ(part.value()->ranks(), 1U);
 }
 
 #if defined(__x86_64__)

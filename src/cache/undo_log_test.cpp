@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "cache/scratch_part.hpp"
-#include "pmem/crash_device.hpp"
+#include "pmem/testing/crash_device.hpp"
 
 namespace perdure {
 namespace {

@@ -1,9 +1,10 @@
-// What energy-aware commits add to a pool: settings of the device while it is written to and read
-// from (energy/session.hpp), the interval of a plan, and the copies of its upper levels.
+// What a plan adds to a pool: settings of the device while it is written to and read from
+// (energy/session.hpp), when a version is due, and the copies on its upper levels
+// (levels/level.hpp).
 //
 // Threads: as the pool. Failure: configure() fails where the environment names a file that can't be
 // used, set_pool() where a level holds something else. Later nothing fails a commit: a level that
-// could not be written is told on stderr, and its older copy stays.
+// could not be written is reported on stderr, and its older copy stays.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@
 
 #include "base/group.hpp"
 #include "base/status.hpp"
-#include "energy/level_copy.hpp"
 #include "energy/session.hpp"
+#include "levels/level.hpp"
 #include "pool/pool.hpp"
 
 namespace perdure {
@@ -27,21 +28,21 @@ class PoolEnergy {
   static void attach(const std::shared_ptr<PoolEnergy>& energy, PoolOptions& options);
   ~PoolEnergy();
 
-  // [collective] Code::foreign if a level holds what this pool must not write to (level_copy.hpp,
+  // [collective] Code::foreign if a level holds what this pool must not write to (levels/level.hpp,
   // L3): another job's copies, or a newer version than the pool ever had.
   Status set_pool(Pool& pool);
   // Collective.
   Result<int> commit_due();
 
  private:
-  struct Level {
+  struct PlannedLevel {
     energy::PlanLevel plan;
     std::unique_ptr<energy::EnergySession> session;
+    std::unique_ptr<Level> copies = nullptr;  // from set_pool() on
   };
   PoolEnergy(std::string path, Group& group) : path_(std::move(path)), group_(group) {}
   Status open_levels();
-  Status check_level(const Level& level, std::uint64_t next_version) const;
-  void tell(const std::string& sentence) const;
+  void warn(const std::string& sentence) const;
   void report(const energy::EnergySession& session, const std::string& path) const;
   void committed(std::uint64_t version);
   double interval_s() const;
@@ -50,9 +51,8 @@ class PoolEnergy {
   Group& group_;
   std::shared_ptr<energy::EnergySession> session_;
   std::optional<energy::Plan> plan_;
-  std::vector<Level> levels_;  // above the pool
-  energy::LevelFiles files_;
-  JobId job_id_;
+  std::vector<PlannedLevel> levels_;  // above the pool
+  KeptPool pool_;
   std::uint64_t committed_ns_ = 0;
   std::uint64_t commits_ = 0;  // since the pool was opened
 };

@@ -1,11 +1,11 @@
-// The order of writes in settle():
+// The order of writes in apply():
 //
 //   1  the journal: owners, originals, and every value that is about to be written (J1)
 //   2  the values, policy by policy; min before max where max is lowered, after it elsewhere (F3)
 //   3  what the kernel says they are now; then the journal without the policies that are done (J2)
 //
-// Killed before 1 is durable, nothing has changed. Killed later, whoever settles the same journal
-// again finds each limit at the value from before, or at one of `ours`, and continues.
+// Killed before 1 is durable, nothing has changed. Killed later, a process that applies the same
+// journal again finds each limit at the value from before, or at one of `ours`, and continues.
 #include "energy/frequency.hpp"
 
 #include <algorithm>
@@ -163,7 +163,7 @@ void plan_policy(Sysfs& sysfs, PolicyRecord& policy, PolicyReport& report,
 }
 
 // True when nothing of ours is left in the policy (J2).
-bool is_settled(Sysfs& sysfs, const PolicyRecord& policy) {
+bool is_restored(Sysfs& sysfs, const PolicyRecord& policy) {
   if (!policy.owners.empty()) return false;
   const auto is_back = [&](const Limit& limit, const char* file) {
     const auto now = read_number(sysfs, path_of(policy.name, file));
@@ -286,8 +286,8 @@ void FrequencyControl::add_owner(FrequencyJournal& journal, const Owner& owner, 
   }
 }
 
-Status FrequencyControl::settle(const Directory& directory, FrequencyJournal& journal,
-                                FrequencyReport& report) {
+Status FrequencyControl::apply(const Directory& directory, FrequencyJournal& journal,
+                               FrequencyReport& report) {
   std::vector<Write> writes;
   for (const PolicyRecord& policy : journal.policies) report_of(report, policy.name);
   for (PolicyRecord& policy : journal.policies) {
@@ -300,7 +300,7 @@ Status FrequencyControl::settle(const Directory& directory, FrequencyJournal& jo
   }
   check_boost(journal, report);
   std::erase_if(journal.policies,
-                [&](const PolicyRecord& policy) { return is_settled(sysfs_, policy); });
+                [&](const PolicyRecord& policy) { return is_restored(sysfs_, policy); });
   return store_journal(directory, journal);  // 3
 }
 
@@ -330,8 +330,8 @@ FrequencyReport FrequencyControl::change(const Change& change_owners) {
   if (journal.value().policies.empty()) journal.value().boost = find_boost(sysfs_);
   drop_dead_owners(journal.value());
   change_owners(journal.value(), report);
-  const Status settled = settle(directory, journal.value(), report);
-  if (!settled.ok()) report.reason = settled.message();
+  const Status applied = apply(directory, journal.value(), report);
+  if (!applied.ok()) report.reason = applied.message();
   return report;
 }
 

@@ -92,7 +92,7 @@ class FrequencyControl {
   FrequencyReport change(const Change& change_owners);
   void add_owner(FrequencyJournal& journal, const Owner& owner, std::uint64_t khz,
                  FrequencyReport& report);
-  Status settle(const Directory& directory, FrequencyJournal& journal, FrequencyReport& report);
+  Status apply(const Directory& directory, FrequencyJournal& journal, FrequencyReport& report);
   void check_boost(const FrequencyJournal& journal, FrequencyReport& report);
   std::string boot_id();
   bool has_state() const;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "energy/fake/fake_tree.hpp"
+#include "energy/testing/fake_tree.hpp"
 
 namespace perdure::energy {
 namespace {

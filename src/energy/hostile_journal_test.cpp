@@ -12,10 +12,10 @@
 #include <random>
 #include <sstream>
 
-#include "energy/fake/fake_tree.hpp"
-#include "energy/fake/hostile.hpp"
 #include "energy/frequency.hpp"
 #include "energy/state_directory.hpp"
+#include "energy/testing/fake_tree.hpp"
+#include "energy/testing/hostile.hpp"
 #include "test_seed.hpp"
 
 namespace perdure::energy {

@@ -9,11 +9,11 @@
 #include <fstream>
 #include <sstream>
 
-#include "energy/fake/fake_tree.hpp"
-#include "energy/fake/hostile.hpp"
 #include "energy/io_worker.hpp"
 #include "energy/session.hpp"
 #include "energy/settings.hpp"
+#include "energy/testing/fake_tree.hpp"
+#include "energy/testing/hostile.hpp"
 #include "energy/tokens.hpp"
 
 namespace perdure::energy {

@@ -3,7 +3,7 @@
 // It has a session of its own, so that SIGKILL to the owner's process group spares it, and reads a
 // pipe whose other end only the owner holds: when that is closed, for whatever reason, it releases
 // the cap and ends. What kills the keeper as well (a control group that is ended) leaves the
-// journal, which the next one who caps, or `perdure energy restore --stale`, settles.
+// journal, which the next process that caps, or `perdure energy restore --stale`, applies.
 //
 // It is the program perdure-keeper: $PERDURE_KEEPER ("off": none), or beside the library or
 // module that holds this code, or in its ../libexec/perdure.

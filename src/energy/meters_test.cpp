@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <map>
 
-#include "energy/fake/fake_tree.hpp"
+#include "energy/testing/fake_tree.hpp"
 
 namespace perdure::energy {
 namespace {

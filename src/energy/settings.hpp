@@ -46,6 +46,8 @@ struct PlanLevel {
   std::string path;    // "": the pool's own
   Settings write;
   Settings read;
+  // A version whose copy this level is to have.
+  bool due(std::uint64_t version) const { return version % every == 0; }
 };
 
 struct Plan {

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "energy/fake/fake_tree.hpp"
 #include "energy/session.hpp"
 #include "energy/storage.hpp"
+#include "energy/testing/fake_tree.hpp"
 
 namespace perdure::energy {
 namespace {

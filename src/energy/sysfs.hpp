@@ -2,7 +2,7 @@
 //
 // The seam of everything in energy/ that touches the machine. Paths are without a leading slash,
 // "sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq". The root is $PERDURE_SYSFS_ROOT, or
-// "/"; tests give a tree that behaves as the kernel does (tests/energy/fake_tree.hpp).
+// "/"; tests give a tree that behaves as the kernel does (testing/fake_tree.hpp).
 //
 // Threads: any. Failure: the errno of the kernel decides what a caller says, so it is kept.
 #pragma once

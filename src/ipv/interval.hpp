@@ -1,5 +1,5 @@
-// Interval: the bytes of an object that are current in its new copy, in one epoch. All others are
-// current in the old copy and were not stored to since the copies changed roles. Pure.
+// Interval: the bytes of an object that are current in its new copy, in one iteration. All others
+// are current in the old copy and were not stored to since the copies swapped roles. Pure.
 //
 // A row is about to be overwritten whole. Disjoint from the interval, its old values can be loaded
 // from the old copy; what lies between it and the interval is copied, and the interval grows over
@@ -17,8 +17,7 @@
 namespace perdure {
 
 struct RowPlan {
-  std::array<ByteRange, 2>
-      copies;  // from the old copy to the new one, before the row; may be empty
+  std::array<ByteRange, 2> copies;  // from the old copy to the new one, before the row; or empty
   bool loads_from_old = false;
 };
 

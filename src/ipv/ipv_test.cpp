@@ -162,7 +162,7 @@ TEST(FaultLock, lets_one_thread_in) {
   EXPECT_EQ(counted, own + 2 * 20000);
 }
 
-// Epochs of a choice until it is decided, by tier; the first of a turn and `disturbed` ones are
+// Iterations of a choice until it is decided, by tier; the first of a turn and `disturbed` ones are
 // long.
 std::vector<Tier> tried(TierChoice& choice, const std::map<Tier, std::uint64_t>& cost,
                         std::size_t disturbed) {
@@ -171,27 +171,30 @@ std::vector<Tier> tried(TierChoice& choice, const std::map<Tier, std::uint64_t>&
     const Tier tier = choice.next();
     if (choice.decided()) return all;
     all.push_back(tier);
-    const bool first = all.size() % TierChoice::turn_epochs == 1;
+    const bool first = all.size() % TierChoice::turn_iterations == 1;
     choice.record(first ? 1 : all.size() == disturbed ? 1000 : cost.at(tier));
   }
 }
 
 TEST(TierChoice, gives_a_second_turn_to_what_takes_little_longer) {
   TierChoice choice({PERDURE_IPV_VERSION, PERDURE_IPV_SWAP, PERDURE_IPV_COPY});
-  const auto epochs = tried(
+  const auto iterations = tried(
       choice, {{PERDURE_IPV_VERSION, 109}, {PERDURE_IPV_SWAP, 112}, {PERDURE_IPV_COPY, 100}}, 0);
-  EXPECT_EQ(epochs, (std::vector<Tier>{PERDURE_IPV_VERSION, PERDURE_IPV_VERSION, PERDURE_IPV_SWAP,
-                                       PERDURE_IPV_SWAP, PERDURE_IPV_COPY, PERDURE_IPV_COPY,
-                                       PERDURE_IPV_VERSION, PERDURE_IPV_VERSION, PERDURE_IPV_COPY,
-                                       PERDURE_IPV_COPY}));
+  EXPECT_EQ(
+      iterations,
+      (std::vector<Tier>{PERDURE_IPV_VERSION, PERDURE_IPV_VERSION, PERDURE_IPV_SWAP,
+                         PERDURE_IPV_SWAP, PERDURE_IPV_COPY, PERDURE_IPV_COPY, PERDURE_IPV_VERSION,
+                         PERDURE_IPV_VERSION, PERDURE_IPV_COPY, PERDURE_IPV_COPY}));
 }
 
-TEST(TierChoice, keeps_the_tier_of_the_shortest_epoch) {
+TEST(TierChoice, keeps_the_tier_of_the_shortest_iteration) {
   TierChoice choice({PERDURE_IPV_VERSION, PERDURE_IPV_COPY, PERDURE_IPV_FUSED});
   const std::map<Tier, std::uint64_t> cost{
       {PERDURE_IPV_VERSION, 100}, {PERDURE_IPV_COPY, 95}, {PERDURE_IPV_FUSED, 101}};
   (void)tried(choice, cost, 10);  // COPY's second turn: its first counts
-  for (unsigned i = 1; i < TierChoice::kept_epochs; ++i) EXPECT_EQ(choice.next(), PERDURE_IPV_COPY);
+  for (unsigned i = 1; i < TierChoice::kept_iterations; ++i) {
+    EXPECT_EQ(choice.next(), PERDURE_IPV_COPY);
+  }
   EXPECT_EQ(choice.next(), PERDURE_IPV_VERSION);  // the machine may have changed
   EXPECT_FALSE(choice.decided());
 }

@@ -1,6 +1,6 @@
-// Line set: some of an object's cache lines, one bit each. What an epoch changed, what of a copy is
-// behind, and what must still be flushed are such sets. Nothing is allocated after construction, so
-// that a fault handler may use one.
+// Line set: some of an object's cache lines, one bit each. What an iteration changed, what of a
+// copy is out of date, and what must still be flushed are such sets. Nothing is allocated after
+// construction, so that a fault handler may use one.
 //
 // Threads: one at a time.
 #pragma once

@@ -2,19 +2,18 @@
 //
 // An object is a twin array of the pool. In the tiers VERSION, STREAM and SWAP it lives in the
 // pool: its address shows a view of one of the copies. In COPY and FUSED it lives in memory beside,
-// and its lines are copied to the working copy. An epoch reaches from its first store after a
-// persistence point to the next one. old is the committed copy, new the working one
-// (versioned_array.hpp, A1).
+// and its lines are copied to the working copy. old is the committed copy, new the working one
+// (versioned_array.hpp, A1; iteration.hpp).
 //
 // Invariants
 //   P1  Nothing stores to a copy that a version names, or that the version under way will name: an
-//       epoch begins, and a sealed or handed object is stored to again, only when no version is
+//       iteration begins, and a sealed or handed object is stored to again, only when no version is
 //       under way on any rank. Recovery can then choose only versions that name neither new nor
 //       what the lines below call new. (The paper waits before the first *read*. Reading harms
 //       nothing; an object that is written without being read would be stored to too early.)
-//   P2  In an epoch in the pool, the bytes in interval_ are current in new. All others are current
-//       in old and were not stored to since the copies changed roles. Where the lines of lacking_
-//       [new] are not, old and new are equal, so these bytes need not be copied.
+//   P2  In an iteration in the pool, the bytes of its interval are current in new. All others are
+//       current in old and were not stored to since the copies changed roles. Where the lines of
+//       lacking_[new] are not, old and new are equal, so these bytes need not be copied.
 //   P3  Outside of nests (perdure_ipv_abi.h, R3) all of the object is current where the address
 //       shows it: nest_end() and plain() complete new before they return.
 //   P4  While the address can be stored to and no row is announced, every line counts as changed,
@@ -80,7 +79,7 @@ void ObjectSurroundings::end_wait() noexcept {
   under_way.notify_all();
 }
 
-void ObjectSurroundings::wait_until_settled() const noexcept {
+void ObjectSurroundings::wait_for_version() const noexcept {
   while (under_way.load(std::memory_order_acquire) != 0) under_way.wait(1);
 }
 
@@ -94,6 +93,7 @@ InPlaceObject::InPlaceObject(ObjectSurroundings& surroundings, std::string name,
       asked_(asked),
       whole_pages_(whole_pages),
       tier_(asked),
+      iteration_(surroundings.device, bytes),
       changed_(bytes),
       dirty_(bytes),
       pending_(bytes) {}
@@ -156,7 +156,7 @@ Status InPlaceObject::ensure_memory_place() {
 void InPlaceObject::show(unsigned place, ViewAccess access) {
   const std::uint64_t start_ns = monotonic_ns();
   if (!views_->show(place, access)) end_without_view();
-  swap_ns_.add(monotonic_ns() - start_ns);
+  counts_.swap_ns.add(monotonic_ns() - start_ns);
 }
 
 // As it is between a persistence point and the next store.
@@ -223,10 +223,10 @@ Status InPlaceObject::take_contents() {
     return verify_and_copy(device_, array_->entry(), bytes_, memory(), nullptr);
   }
   // Its own contents are what the first version will hold: all of them are still to be saved.
-  new_offset_ = array_->copy_offset(array_->working_copy());
-  if (placed()) device_.store(new_offset_, address_, bytes_);
+  const std::uint32_t copy = array_->working_copy();
+  iteration_.begin_whole(array_->copy_offset(copy), lacking_[copy]);
+  if (placed()) device_.store(iteration_.new_offset(), address_, bytes_);
   if (!placed() && memory_ != nullptr) std::memcpy(memory_, address_, bytes_);
-  (void)interval_.complete(bytes_);
   note_all_changed();
   phase_ = Phase::sealed;
   return Status::success();
@@ -240,13 +240,11 @@ bool InPlaceObject::show_first() {
 }
 
 void InPlaceObject::leave() {
-  surroundings_.wait_until_settled();
+  surroundings_.wait_for_version();
   const std::lock_guard<FaultLock> lock(lock_);
   if (phase_ == Phase::off) return;
   stop_early_flush();
-  if (phase_ == Phase::writing && placed()) {
-    for (const ByteRange& range : interval_.complete(bytes_)) store_old(range);
-  }
+  if (phase_ == Phase::writing) complete_for_stores();
   if (views_ != nullptr && !views_->leave()) end_without_view();
   phase_ = Phase::off;
 }
@@ -259,14 +257,12 @@ void InPlaceObject::note_all_changed() {
 }
 
 // P1 holds: the caller has waited.
-void InPlaceObject::begin_epoch() {
+void InPlaceObject::begin_iteration() {
   const std::uint32_t copy = array_->working_copy();
-  new_offset_ = array_->copy_offset(copy);
-  old_offset_ = array_->copy_offset(array_->consistent_copy());
-  interval_.reset();
-  nests_ = 0;
+  iteration_.begin(array_->copy_offset(array_->consistent_copy()), array_->copy_offset(copy),
+                   lacking_[copy]);
   if (placed()) {
-    swaps_.add(1);
+    counts_.swaps.add(1);
   } else {
     pending_.assign(lacking_[copy]);
   }
@@ -278,14 +274,16 @@ void InPlaceObject::enter_writing() {
   phase_ = Phase::writing;
 }
 
+void InPlaceObject::complete_for_stores() {
+  if (placed()) counts_.copied_bytes.add(iteration_.complete_in_cache());
+}
+
 // P5: new is completed before it can be stored to.
 void InPlaceObject::plain_locked() {
   if (phase_ == Phase::writing && all_changed_) return;
-  if (phase_ == Phase::clean) begin_epoch();
+  if (phase_ == Phase::clean) begin_iteration();
   stop_early_flush();
-  if (placed()) {
-    for (const ByteRange& range : interval_.complete(bytes_)) store_old(range);
-  }
+  complete_for_stores();
   note_all_changed();
   if (phase_ != Phase::writing) enter_writing();
 }
@@ -302,14 +300,14 @@ void InPlaceObject::lock_for_stores() {
             "is pending across perdure_ipv_persist(); use another buffer or perdure_ipv_pin()\n");
       }
       const std::uint64_t start_ns = monotonic_ns();
-      surroundings_.wait_until_settled();
+      surroundings_.wait_for_version();
       waited_ns += monotonic_ns() - start_ns;
     }
     lock_.lock();
     if (surroundings_.under_way.load(std::memory_order_acquire) == 0) break;
     lock_.unlock();
   }
-  if (waited_ns != 0) waited_ns_.add(waited_ns);
+  if (waited_ns != 0) counts_.waited_ns.add(waited_ns);
   if (phase_ != Phase::lost) return;
   if (views_ != nullptr && !views_->leave()) end_without_view();  // P7
   phase_ = Phase::off;
@@ -325,7 +323,7 @@ bool InPlaceObject::fault() {
   if (phase_ == Phase::off) return false;
   lock_for_stores();
   if (phase_ == Phase::clean || phase_ == Phase::sealed) {
-    guard_faults_.add(1);
+    counts_.guard_faults.add(1);
     plain_locked();
   }
   lock_.unlock();
@@ -335,20 +333,20 @@ bool InPlaceObject::fault() {
 perdure_ipv_object_status InPlaceObject::status() const {
   perdure_ipv_object_status status{};
   status.tier = tier_;
-  status.versions = versions_.get();
-  status.rows = rows_.get();
-  status.fresh_row_bytes = fresh_row_bytes_.get();
-  status.copied_bytes = copied_bytes_.get();
-  status.flushed_bytes = flushed_bytes_.get();
-  status.streamed_bytes = streamed_bytes_.get();
-  status.swaps = swaps_.get();
-  status.swap_ns = swap_ns_.get();
-  status.guard_faults = guard_faults_.get();
-  status.persist_ns = waited_ns_.get();
+  status.versions = counts_.versions.get();
+  status.rows = counts_.rows.get();
+  status.fresh_row_bytes = counts_.fresh_row_bytes.get();
+  status.copied_bytes = counts_.copied_bytes.get();
+  status.flushed_bytes = counts_.flushed_bytes.get();
+  status.streamed_bytes = counts_.streamed_bytes.get();
+  status.swaps = counts_.swaps.get();
+  status.swap_ns = counts_.swap_ns.get();
+  status.guard_faults = counts_.guard_faults.get();
+  status.persist_ns = counts_.waited_ns.get();
   if (array_ != nullptr) status.pool_bytes = array_->copies() * array_->entry().stride_bytes;
   status.dram_bytes = memory_ == nullptr ? 0 : views_->bytes();
   if (!placed() && memory_ == nullptr) status.dram_bytes = bytes_;
-  status.dram_bytes += row_room_;
+  status.dram_bytes += open_rows_.room();
   return status;
 }
 

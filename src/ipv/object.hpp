@@ -2,7 +2,7 @@
 // where it is. The invariants, and why they are enough, stand at the top of object.cpp.
 //
 // Threads: the row hooks, hand_over() and what stands below it are called by the thread that
-// started the object; plain() and fault() by any, at the same time; save() and settle() by the
+// started the object; plain() and fault() by any, at the same time; save() and end_version() by the
 // thread that commits; flush_early() by the flushing thread. Failure: if the kernel refuses to move
 // a view the process ends with a sentence, as there is nowhere to go on storing.
 #pragma once
@@ -18,13 +18,15 @@
 #include "base/status.hpp"
 #include "ipv/address_views.hpp"
 #include "ipv/fault_lock.hpp"
-#include "ipv/interval.hpp"
+#include "ipv/iteration.hpp"
 #include "ipv/line_set.hpp"
+#include "ipv/open_rows.hpp"
 #include "ipv/tier_choice.hpp"
 #include "perdure/perdure_ipv.h"
 #include "perdure/perdure_ipv_abi.h"
 #include "pmem/device.hpp"
 #include "pmem/parallel.hpp"
+#include "pool/commit.hpp"
 #include "pool/twin_writer.hpp"
 #include "pool/versioned_array.hpp"
 
@@ -39,17 +41,10 @@ struct ObjectSurroundings {
   std::atomic<std::uint32_t> under_way{0};    // 1: a version is being made
   std::atomic<bool> beside{false};            // by another thread than the program's
   std::atomic<std::uintptr_t> committing{0};  // this_thread() of the one that makes it
-  std::uint64_t epoch_ns = 0;  // from the persistence point before to this one, of the program
-  std::atomic<std::uint32_t> unfenced{0};    // the program's thread copied and did not fence (D4)
-  void wait_until_settled() const noexcept;  // also in a fault handler
+  std::uint64_t iteration_ns = 0;  // from the persistence point before to this one, of the program
+  std::atomic<std::uint32_t> unfenced{0};  // the program's thread copied and did not fence (D4)
+  void wait_for_version() const noexcept;  // also in a fault handler
   void end_wait() noexcept;
-};
-
-// How the making of a version ended.
-enum class Settled : std::uint8_t {
-  committed,
-  retracted,  // the version before is the newest on all ranks
-  unknown,    // either may come back: neither may be stored to
 };
 
 class InPlaceObject final : public TwinWriter {
@@ -104,7 +99,7 @@ class InPlaceObject final : public TwinWriter {
   Status hand_over(bool beside);
   bool changed() const override;
   Result<std::uint64_t> save() override;
-  void settle(Settled outcome);
+  void end_version(CommitOutcome outcome);
 
   // From the next persistence point on, if the tier is possible. For measurements.
   void use_tier(Tier tier);
@@ -145,7 +140,7 @@ class InPlaceObject final : public TwinWriter {
   unsigned home_place() const;  // of the contents, while they are stored to
   std::byte* memory() const { return memory_ == nullptr ? address_ : memory_; }
   void note_all_changed();
-  void begin_epoch();
+  void begin_iteration();
   void enter_writing();
   void plain_locked();
 
@@ -153,10 +148,9 @@ class InPlaceObject final : public TwinWriter {
   void lock_for_stores();
   bool own_thread() const;
   bool takes_rows(ByteRange row);
-  bool nest_is_last() const;
   void enter_nest();
-  void copy_old(ByteRange range);
-  void store_old(ByteRange range);
+  void count_streamed(std::uint64_t bytes);
+  void complete_for_stores();
   ptrdiff_t place_row(ByteRange row, std::uint64_t row_bytes);
   ptrdiff_t take_row_buffer(ByteRange row);
   void stream_row(ByteRange row);
@@ -169,7 +163,7 @@ class InPlaceObject final : public TwinWriter {
   Status choose_tier();
   Status save_dirty();
   Status save_pending();
-  void settle_committed();
+  void take_committed();
 
   ObjectSurroundings& surroundings_;
   Device& device_;
@@ -192,22 +186,13 @@ class InPlaceObject final : public TwinWriter {
   Tier tier_;
   Tier usual_tier_ = PERDURE_IPV_COPY;  // but for pins and choices
   std::atomic<Phase> phase_{Phase::off};
-  std::uint64_t old_offset_ = 0;  // of the committed copy, in an epoch
-  std::uint64_t new_offset_ = 0;  // of the working copy
-  Interval interval_;
+  Iteration iteration_;
+  OpenRows open_rows_;
   LineSet changed_;               // since the version before
   LineSet dirty_;                 // of the working copy, stored to and not flushed
   LineSet pending_;               // of the memory, not in the working copy
   std::vector<LineSet> lacking_;  // by copy: where it may differ from the committed one
   bool all_changed_ = false;
-  unsigned nests_ = 0;          // that were sealed in this epoch
-  unsigned usual_nests_ = 0;    // in the epoch before
-  bool usually_plain_ = false;  // it ended with stores that no row announced
-  unsigned open_rows_ = 0;      // between their begin and end
-  std::optional<ByteRange> buffered_row_;
-  std::byte* row_buffer_ = nullptr;
-  std::unique_ptr<std::byte[]> row_memory_;
-  std::uint64_t row_room_ = 0;
   bool in_nest_ = false;  // rows were announced, and no nest_end() yet
   int pins_ = 0;
   std::atomic<std::uint32_t> early_{0};  // flush_early(): 0 no, 1 queued, 2 runs
@@ -218,8 +203,11 @@ class InPlaceObject final : public TwinWriter {
     void add(std::uint64_t more) { value.store(get() + more, std::memory_order_relaxed); }
     std::uint64_t get() const { return value.load(std::memory_order_relaxed); }
   };
-  Counter versions_, rows_, fresh_row_bytes_, copied_bytes_, flushed_bytes_, streamed_bytes_;
-  Counter swaps_, swap_ns_, guard_faults_, waited_ns_;
+  struct Counters {
+    Counter versions, rows, fresh_row_bytes, copied_bytes, flushed_bytes, streamed_bytes;
+    Counter swaps, swap_ns, guard_faults, waited_ns;
+  };
+  Counters counts_;
 };
 
 }  // namespace perdure

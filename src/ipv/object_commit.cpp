@@ -14,15 +14,12 @@ Status InPlaceObject::hand_over(bool beside) {
   const std::lock_guard<FaultLock> lock(lock_);
   if (phase_ == Phase::off || phase_ == Phase::lost) return Status::success();
   if (always_changed()) {
-    if (phase_ == Phase::clean) begin_epoch();
+    if (phase_ == Phase::clean) begin_iteration();
     phase_ = Phase::writing;
     all_changed_ = false;
     note_all_changed();
   }
-  if (phase_ != Phase::clean) {
-    usual_nests_ = nests_;
-    usually_plain_ = all_changed_;
-  }
+  if (phase_ != Phase::clean) iteration_.end(all_changed_);
   if (phase_ == Phase::writing) {
     complete_in_nest();
     in_nest_ = false;
@@ -39,7 +36,7 @@ Status InPlaceObject::hand_over(bool beside) {
     phase_ = Phase::handed;
   }
   const std::uint64_t spent_ns = monotonic_ns() - start_ns;
-  waited_ns_.add(spent_ns);
+  counts_.waited_ns.add(spent_ns);
   return status;
 }
 
@@ -47,7 +44,7 @@ Status InPlaceObject::choose_tier() {
   if (pins_ > 0 || views_ == nullptr) return Status::success();
   if (!choice_) return switch_tier(usual_tier_);
   if (phase_ != Phase::sealed) return Status::success();
-  choice_->record(surroundings_.epoch_ns);
+  choice_->record(surroundings_.iteration_ns);
   return switch_tier(choice_->next());
 }
 
@@ -77,7 +74,7 @@ Status InPlaceObject::switch_tier(Tier tier) {
       PERDURE_TRY(save_pending());
       pending_.clear();
       surroundings_.unfenced = 1;
-      (void)interval_.complete(bytes_);
+      iteration_.note_complete();
     }
     show_idle(pool_places_[clean ? array_->consistent_copy() : array_->working_copy()]);
   }
@@ -93,8 +90,8 @@ Status InPlaceObject::save_dirty() {
   Status status;
   dirty_.for_each_run(all(), [&](ByteRange run) {
     if (!status.ok()) return;
-    status = surroundings_.writer.flush(new_offset_ + run.begin, run.end - run.begin);
-    flushed_bytes_.add(run.end - run.begin);
+    status = surroundings_.writer.flush(iteration_.new_offset() + run.begin, run.end - run.begin);
+    counts_.flushed_bytes.add(run.end - run.begin);
   });
   return status;
 }
@@ -103,10 +100,10 @@ Status InPlaceObject::save_pending() {
   Status status;
   pending_.for_each_run(all(), [&](ByteRange run) {
     if (!status.ok()) return;
-    status = surroundings_.writer.copy(new_offset_ + run.begin, memory() + run.begin,
+    status = surroundings_.writer.copy(iteration_.new_offset() + run.begin, memory() + run.begin,
                                        run.end - run.begin);
-    copied_bytes_.add(run.end - run.begin);
-    streamed_bytes_.add(run.end - run.begin);
+    counts_.copied_bytes.add(run.end - run.begin);
+    counts_.streamed_bytes.add(run.end - run.begin);
   });
   return status;
 }
@@ -114,14 +111,14 @@ Status InPlaceObject::save_pending() {
 // P6.
 Result<std::uint64_t> InPlaceObject::save() {
   const std::uint64_t start_ns = monotonic_ns();
-  const std::uint64_t before = flushed_bytes_.get() + streamed_bytes_.get();
+  const std::uint64_t before = counts_.flushed_bytes.get() + counts_.streamed_bytes.get();
   PERDURE_TRY(save_dirty());
   PERDURE_TRY(save_pending());
-  if (!surroundings_.beside) waited_ns_.add(monotonic_ns() - start_ns);
-  return flushed_bytes_.get() + streamed_bytes_.get() - before;
+  if (!surroundings_.beside) counts_.waited_ns.add(monotonic_ns() - start_ns);
+  return counts_.flushed_bytes.get() + counts_.streamed_bytes.get() - before;
 }
 
-void InPlaceObject::settle_committed() {
+void InPlaceObject::take_committed() {
   const std::uint32_t committed = array_->consistent_copy();
   for (std::uint32_t copy = 0; copy < array_->copies(); ++copy) {
     if (copy != committed) lacking_[copy].add(changed_);
@@ -131,22 +128,22 @@ void InPlaceObject::settle_committed() {
   dirty_.clear();
   pending_.clear();
   all_changed_ = false;
-  versions_.add(1);
+  counts_.versions.add(1);
   phase_ = Phase::clean;
 }
 
-void InPlaceObject::settle(Settled outcome) {
+void InPlaceObject::end_version(CommitOutcome outcome) {
   const std::lock_guard<FaultLock> lock(lock_);
   if (phase_ != Phase::handed) return;
   switch (outcome) {
-    case Settled::committed:
-      settle_committed();
+    case CommitOutcome::committed:
+      take_committed();
       break;
-    case Settled::retracted:  // P7
+    case CommitOutcome::retracted:  // P7
       note_all_changed();
       phase_ = Phase::sealed;
       break;
-    case Settled::unknown:
+    case CommitOutcome::unknown:
       phase_ = Phase::lost;
       break;
   }
@@ -166,12 +163,10 @@ Status InPlaceObject::pin() {
   }
   PERDURE_TRY(ensure_memory_place());
   if (pins_++ > 0) return Status::success();
-  if (phase_ == Phase::clean) begin_epoch();
+  if (phase_ == Phase::clean) begin_iteration();
   stop_early_flush();
-  if (placed()) {
-    for (const ByteRange& range : interval_.complete(bytes_)) store_old(range);
-    std::memcpy(memory_, device_.base() + new_offset_, bytes_);
-  }
+  complete_for_stores();
+  if (placed()) std::memcpy(memory_, iteration_.new_contents(), bytes_);
   tier_ = PERDURE_IPV_COPY;
   show(*memory_place_, ViewAccess::write);
   phase_ = Phase::writing;
@@ -188,7 +183,7 @@ Status InPlaceObject::unpin() {
     return {Code::wrong_state, "object " + quoted(name_) + " is not pinned"};
   }
   if (--pins_ > 0 || phase_ == Phase::off || views_ == nullptr) return Status::success();
-  if (phase_ == Phase::clean) begin_epoch();
+  if (phase_ == Phase::clean) begin_iteration();
   phase_ = Phase::writing;
   all_changed_ = false;
   note_all_changed();

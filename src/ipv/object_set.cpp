@@ -200,7 +200,7 @@ Result<std::uint64_t> ObjectSet::persist() {
   if (!failed.ok()) return failed;  // on all ranks: none goes on to another agreement
   if (calls_ % options_.every != 0) return durable_version_.load();
   const std::uint64_t now_ns = monotonic_ns();
-  surroundings_.epoch_ns = now_ns - std::exchange(persisted_ns_, now_ns);
+  surroundings_.iteration_ns = now_ns - std::exchange(persisted_ns_, now_ns);
   const bool beside = commits_beside();
   surroundings_.beside = beside;
   surroundings_.committing = this_thread();
@@ -211,15 +211,15 @@ Result<std::uint64_t> ObjectSet::persist() {
   return beside ? commit_beside(ready) : commit_here(ready);
 }
 
-Settled ObjectSet::outcome_of(const Result<std::uint64_t>& committed) const {
-  if (committed.ok()) return Settled::committed;
-  return pool_.usable().ok() ? Settled::retracted : Settled::unknown;
+CommitOutcome ObjectSet::outcome_of(const Result<std::uint64_t>& committed) const {
+  if (committed.ok()) return CommitOutcome::committed;
+  return pool_.usable().ok() ? CommitOutcome::retracted : CommitOutcome::unknown;
 }
 
 // By the committing thread.
-void ObjectSet::settle(const Result<std::uint64_t>& committed) {
-  const Settled outcome = outcome_of(committed);
-  for (const auto& object : objects_) object->settle(outcome);
+void ObjectSet::end_version(const Result<std::uint64_t>& committed) {
+  const CommitOutcome outcome = outcome_of(committed);
+  for (const auto& object : objects_) object->end_version(outcome);
   if (committed.ok()) durable_version_ = committed.value();
   surroundings_.end_wait();
 }
@@ -227,7 +227,7 @@ void ObjectSet::settle(const Result<std::uint64_t>& committed) {
 Result<std::uint64_t> ObjectSet::commit_here(const Status& ready) {
   surroundings_.unfenced = 0;  // the commit fences for this thread
   auto committed = pool_.commit(ready);
-  settle(committed);
+  end_version(committed);
   return committed;
 }
 
@@ -243,7 +243,7 @@ Result<std::uint64_t> ObjectSet::commit_beside(const Status& ready) {
     surroundings_.committing = this_thread();
     const auto committed = pool_.commit_captured();
     if (!committed.ok()) commit_failure_ = committed.status();
-    settle(committed);
+    end_version(committed);
     return Status::success();
   });
   return durable_version_.load();

@@ -71,8 +71,8 @@ class ObjectSet {
   Status start_objects();
   bool commits_beside() const;
   Status hand_over(bool beside);
-  Settled outcome_of(const Result<std::uint64_t>& committed) const;
-  void settle(const Result<std::uint64_t>& committed);
+  CommitOutcome outcome_of(const Result<std::uint64_t>& committed) const;
+  void end_version(const Result<std::uint64_t>& committed);
   Result<std::uint64_t> commit_here(const Status& ready);
   Result<std::uint64_t> commit_beside(const Status& ready);
   void publish();

@@ -36,7 +36,7 @@ Json object_report(const InPlaceObject& object) {
             {"pool_bytes", status.pool_bytes},
             {"dram_bytes", status.dram_bytes}};
   if (!object.why_copy().empty()) json["why_copy"] = object.why_copy();
-  if (object.choice()) json["epoch_ns_by_tier"] = trials_of(*object.choice());
+  if (object.choice()) json["iteration_ns_by_tier"] = trials_of(*object.choice());
   return json;
 }
 

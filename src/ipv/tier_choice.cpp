@@ -39,13 +39,13 @@ bool TierChoice::worth_a_turn() const {
 
 Tier TierChoice::next() {
   if (possible_.size() == 1) return possible_.front();
-  if (handed_ == turn_epochs && !decided()) {
+  if (handed_ == turn_iterations && !decided()) {
     handed_ = 0;
     do {
       ++turn_;
     } while (!decided() && !worth_a_turn());
   }
-  if (decided() && ++kept_ > kept_epochs) {
+  if (decided() && ++kept_ > kept_iterations) {
     kept_ = handed_ = 0;
     turn_ = 0;
     std::fill(least_.begin(), least_.end(), unknown);
@@ -58,10 +58,10 @@ Tier TierChoice::next() {
   return possible_[static_cast<std::size_t>(best - least_.begin())];
 }
 
-void TierChoice::record(std::uint64_t epoch_ns) {
-  if (decided() || handed_ != turn_epochs) return;
+void TierChoice::record(std::uint64_t iteration_ns) {
+  if (decided() || handed_ != turn_iterations) return;
   std::uint64_t& least = least_[turn_ % possible_.size()];
-  least = std::min(least, epoch_ns);
+  least = std::min(least, iteration_ns);
 }
 
 }  // namespace perdure

@@ -1,10 +1,10 @@
-// Tier choice: which tier an object in tier AUTO uses in its next epoch. Each possible one has a
-// turn of a few epochs, those that took little longer than the shortest another one; then the one
-// of the shortest epoch is kept, and rarely all are tried again. An epoch is compared as a whole,
-// from persistence point to persistence point: a tier also costs where the program finds its values
-// in memory instead of a cache, or shares the memory with a thread beside. The first epoch of a
-// turn does not count: it pays for the version that the tier before began, and for the switch.
-// Pure.
+// Tier choice: which tier an object in tier AUTO uses in its next iteration. Each possible one has
+// a turn of a few iterations, and those that took little longer than the shortest have another one;
+// then the tier of the shortest iteration is kept, and rarely all are tried again. An iteration is
+// compared as a whole, from persistence point to persistence point: a tier also costs where the
+// program finds its values in memory instead of a cache, or shares the memory with a thread beside.
+// The first iteration of a turn does not count: it pays for the version that the tier before began,
+// and for the switch. Pure.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ const char* tier_name(Tier tier);
 
 class TierChoice {
  public:
-  static constexpr unsigned rounds = 2;         // turns of each tier, at most
-  static constexpr unsigned turn_epochs = 2;    // of which the last one counts
-  static constexpr unsigned kept_epochs = 500;  // until all are tried again
+  static constexpr unsigned rounds = 2;             // turns of each tier, at most
+  static constexpr unsigned turn_iterations = 2;    // of which the last one counts
+  static constexpr unsigned kept_iterations = 500;  // until all are tried again
   static constexpr std::uint64_t unknown = ~std::uint64_t{0};
 
   explicit TierChoice(std::vector<Tier> possible);
 
-  // For the next epoch; called once for each.
+  // For the next iteration; called once for each.
   Tier next();
-  // How long the epoch took whose tier next() said last.
-  void record(std::uint64_t epoch_ns);
-  // The shortest epoch of each, in the order of `possible`; unknown: none counted.
+  // How long the iteration took whose tier next() said last.
+  void record(std::uint64_t iteration_ns);
+  // The shortest iteration of each, in the order of `possible`; unknown: none counted.
   const std::vector<std::uint64_t>& least() const { return least_; }
   const std::vector<Tier>& possible() const { return possible_; }
   bool decided() const { return turn_ >= rounds * possible_.size(); }
@@ -42,8 +42,8 @@ class TierChoice {
   std::vector<Tier> possible_;
   std::vector<std::uint64_t> least_;
   std::size_t turn_ = 0;
-  unsigned handed_ = 0;  // epochs of this turn
-  unsigned kept_ = 0;    // epochs since it was decided
+  unsigned handed_ = 0;  // iterations of this turn
+  unsigned kept_ = 0;    // iterations since it was decided
 };
 
 }  // namespace perdure

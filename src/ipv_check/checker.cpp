@@ -31,7 +31,7 @@ std::string what_broke(const Breach& breach) {
     case Rule::stale_read:
       return "the load finds a stale value";
     case Rule::wrong_version_read:
-      return "the load goes to the old copy, behind the store to the new one";
+      return "the load goes to the old copy, after the store to the new one";
     case Rule::row_not_stored:
       return "a row ends that was not wholly stored to";
     case Rule::read_outside_row:
@@ -93,7 +93,7 @@ Status Checker::add(const std::string& name, void* address, std::size_t bytes) {
 
 Status Checker::restart() {
   if (!is_open_ || is_active_) {
-    return {Code::wrong_state, "perdure_ipv_restart: once, behind perdure_ipv_open()"};
+    return {Code::wrong_state, "perdure_ipv_restart: once, after perdure_ipv_open()"};
   }
   is_active_ = true;
   return Status::success();

@@ -107,7 +107,7 @@ void after_fork_in_child() {
 
 void tell(const std::string& sentence) {
   Process& self = *process.load();
-  if (self.told == self.options.show) say("more violations are counted, and not told here");
+  if (self.told == self.options.show) say("more violations are counted, and not shown here");
   if (self.told++ < self.options.show) say(sentence);
 }
 

@@ -33,17 +33,20 @@ class MpiGroup final : public Group {
   std::uint32_t rank() const override { return rank_; }
   std::uint32_t ranks() const override { return ranks_; }
   Status all_max(std::span<std::uint64_t> values) override;
+  Status send(std::uint32_t to, std::span<const std::byte> bytes) override;
+  Status receive(std::uint32_t from, std::span<std::byte> bytes) override;
+  Result<std::unique_ptr<Group>> split(std::uint32_t part) override;
   bool may_be_used_beside() const override { return beside_; }
 
   // The duplicate, for collective calls of its own kind; errors are returned.
   MPI_Comm comm() const { return comm_; }
 
  private:
-  MpiGroup(MPI_Comm comm, std::uint32_t rank, std::uint32_t ranks, bool beside);
+  explicit MpiGroup(MPI_Comm own);
   MPI_Comm comm_;
-  std::uint32_t rank_;
-  std::uint32_t ranks_;
-  bool beside_;
+  std::uint32_t rank_ = 0;
+  std::uint32_t ranks_ = 1;
+  bool beside_ = false;
 };
 
 }  // namespace perdure

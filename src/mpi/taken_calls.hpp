@@ -1,32 +1,48 @@
 // The names that Perdure takes: PERDURE_…_CALLS(F) calls F(X) for each; X completes MPI_X.
 //
 // This is the one table: the jumps, the variables, what finds the MPI library's functions, and the
-// types of calls are made from it.
+// types, declarations and directions of calls are made from it.
 #pragma once
 
 // clang-format off
 // With which MPI begins: there it's told whether the process has an MPI that this library serves.
 #define PERDURE_INIT_CALLS(F) F(Init) F(Init_thread) F(Session_init)
 
-#define PERDURE_WINDOW_CALLS(F) \
-  F(Win_create) F(Win_allocate) F(Win_allocate_shared) F(Win_create_dynamic) \
-  F(Win_shared_query) F(Win_attach) F(Win_detach) F(Win_free) F(Win_get_attr) F(Win_get_info) \
-  F(Win_set_info) F(Win_fence) F(Win_complete) F(Win_wait) F(Win_test) F(Win_lock) \
-  F(Win_lock_all) F(Win_unlock) F(Win_unlock_all) F(Win_flush_all) F(Win_sync) \
-  F(Put) F(Get) F(Accumulate) F(Get_accumulate) F(Fetch_and_op) F(Compare_and_swap) \
-  F(Rput) F(Rget) F(Raccumulate) F(Rget_accumulate)
-// The large-count forms of MPI 4.0: F(X_c, X, those of its arguments that are int in X).
+// F(X, Perdure's function). Those that make windows, and the others.
+#define PERDURE_CREATION_CALLS(F) \
+  F(Win_create, win_create) F(Win_allocate, win_allocate) \
+  F(Win_allocate_shared, win_allocate_shared) F(Win_create_dynamic, win_create_dynamic)
+#define PERDURE_FENCE_CALL(F) F(Win_fence, win_fence)
+#define PERDURE_OPEN_WINDOW_CALLS(F) \
+  F(Win_shared_query, win_shared_query) F(Win_attach, win_attach) F(Win_detach, win_detach) \
+  F(Win_free, win_free) F(Win_get_attr, win_get_attr) F(Win_get_info, win_get_info) \
+  F(Win_set_info, win_set_info) F(Win_complete, win_complete) F(Win_wait, win_wait) \
+  F(Win_test, win_test) F(Win_lock, win_lock) F(Win_lock_all, win_lock_all) \
+  F(Win_unlock, win_unlock) F(Win_unlock_all, win_unlock_all) F(Win_flush_all, win_flush_all) \
+  F(Put, put) F(Get, get) F(Accumulate, accumulate) \
+  F(Get_accumulate, get_accumulate) F(Fetch_and_op, fetch_and_op) \
+  F(Compare_and_swap, compare_and_swap) F(Rput, rput) F(Rget, rget) \
+  F(Raccumulate, raccumulate) F(Rget_accumulate, rget_accumulate)
+#define PERDURE_TAKEN_WINDOW_CALLS(F) \
+  PERDURE_CREATION_CALLS(F) PERDURE_FENCE_CALL(F) PERDURE_OPEN_WINDOW_CALLS(F)
+// Perdure makes MPI_Win_sync itself, and leaves the program's to the MPI library.
+#define PERDURE_WINDOW_CALLS(F) PERDURE_TAKEN_WINDOW_CALLS(F) F(Win_sync)
+// The large-count forms of MPI 4.0: F(X_c, Perdure's function, X, those of its arguments that are
+// int in X).
+#define PERDURE_WIDE_CREATION_CALLS(F) \
+  F(Win_create_c, win_create_c, Win_create, counts({2})) \
+  F(Win_allocate_c, win_allocate_c, Win_allocate, counts({1})) \
+  F(Win_allocate_shared_c, win_allocate_shared_c, Win_allocate_shared, counts({1}))
+#define PERDURE_WIDE_OPEN_WINDOW_CALLS(F) \
+  F(Win_shared_query_c, win_shared_query_c, Win_shared_query, counts({}, 3)) \
+  F(Put_c, put_c, Put, counts({1, 5})) F(Get_c, get_c, Get, counts({1, 5})) \
+  F(Accumulate_c, accumulate_c, Accumulate, counts({1, 5})) \
+  F(Get_accumulate_c, get_accumulate_c, Get_accumulate, counts({1, 4, 8})) \
+  F(Rput_c, rput_c, Rput, counts({1, 5})) F(Rget_c, rget_c, Rget, counts({1, 5})) \
+  F(Raccumulate_c, raccumulate_c, Raccumulate, counts({1, 5})) \
+  F(Rget_accumulate_c, rget_accumulate_c, Rget_accumulate, counts({1, 4, 8}))
 #define PERDURE_WIDE_WINDOW_CALLS(F) \
-  F(Win_create_c, Win_create, counts({2})) \
-  F(Win_allocate_c, Win_allocate, counts({1})) \
-  F(Win_allocate_shared_c, Win_allocate_shared, counts({1})) \
-  F(Win_shared_query_c, Win_shared_query, counts({}, 3)) \
-  F(Put_c, Put, counts({1, 5})) F(Get_c, Get, counts({1, 5})) \
-  F(Accumulate_c, Accumulate, counts({1, 5})) \
-  F(Get_accumulate_c, Get_accumulate, counts({1, 4, 8})) \
-  F(Rput_c, Rput, counts({1, 5})) F(Rget_c, Rget, counts({1, 5})) \
-  F(Raccumulate_c, Raccumulate, counts({1, 5})) \
-  F(Rget_accumulate_c, Rget_accumulate, counts({1, 4, 8}))
+  PERDURE_WIDE_CREATION_CALLS(F) PERDURE_WIDE_OPEN_WINDOW_CALLS(F)
 
 // Calls on files; here X completes MPI_File_X. Those of each shape that transfer bytes:
 //   AT       file, offset, buffer, count, type, status
@@ -53,9 +69,11 @@
 #define PERDURE_CALLS_COUNT_2(F) \
   PERDURE_CALLS_HERE(F) PERDURE_CALLS_IHERE(F) PERDURE_CALLS_HERE_BEGIN(F)
 #define PERDURE_CALLS_COUNTED(F) PERDURE_CALLS_COUNT_3(F) PERDURE_CALLS_COUNT_2(F)
-// Those that don't transfer bytes, but for MPI_File_delete, whose name is a word of C++.
-#define PERDURE_CALLS_OTHER(F) \
-  F(open) F(close) F(set_size) F(preallocate) F(get_size) F(set_info) F(get_info) \
+// Those that don't transfer bytes, except MPI_File_delete, whose name is a word of C++; Perdure's
+// function is file_X.
+#define PERDURE_CALLS_OTHER(F) F(open) PERDURE_CALLS_OPEN_FILE(F)
+#define PERDURE_CALLS_OPEN_FILE(F) \
+  F(close) F(set_size) F(preallocate) F(get_size) F(set_info) F(get_info) \
   F(set_view) F(seek) F(get_position) F(seek_shared) F(get_position_shared) F(set_atomicity) \
   F(get_atomicity) F(sync)
 #define PERDURE_FILE_CALLS(F) \

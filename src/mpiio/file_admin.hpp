@@ -13,26 +13,12 @@
 
 namespace perdure {
 
-// opening.cpp
-decltype(MPI_File_open) file_open;
-decltype(MPI_File_close) file_close;
+// opening.cpp and file_admin.cpp
+#define PERDURE_DECLARE_OURS(x) decltype(MPI_File_##x) file_##x;
+PERDURE_CALLS_OTHER(PERDURE_DECLARE_OURS)
+#undef PERDURE_DECLARE_OURS
 decltype(MPI_File_delete) file_delete;
 // Writes back and gives up the cache of a handle, which is the MPI library's alone from then on.
 int leave_cache(OpenFile& open);
-
-// file_admin.cpp
-decltype(MPI_File_set_size) file_set_size;
-decltype(MPI_File_preallocate) file_preallocate;
-decltype(MPI_File_get_size) file_get_size;
-decltype(MPI_File_set_info) file_set_info;
-decltype(MPI_File_get_info) file_get_info;
-decltype(MPI_File_set_view) file_set_view;
-decltype(MPI_File_seek) file_seek;
-decltype(MPI_File_get_position) file_get_position;
-decltype(MPI_File_seek_shared) file_seek_shared;
-decltype(MPI_File_get_position_shared) file_get_position_shared;
-decltype(MPI_File_set_atomicity) file_set_atomicity;
-decltype(MPI_File_get_atomicity) file_get_atomicity;
-decltype(MPI_File_sync) file_sync;
 
 }  // namespace perdure

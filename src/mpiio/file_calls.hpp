@@ -22,6 +22,7 @@ PERDURE_TEXT_CALLS(PERDURE_DECLARE_TAKEN)
 
 namespace perdure {
 
+// taking.cpp, which knows where the calls go:
 // Finds the MPI library's functions on files and directs them. Idempotent.
 void bind_file_calls();
 // Directs the calls on open files to here (true), or to the MPI library.

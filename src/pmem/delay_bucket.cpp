@@ -68,7 +68,7 @@ struct DelayBucket::Shared {
   Entry entries[most_entries];
 
   // Drops the dead and counts the living.
-  void settle() {
+  void drop_dead() {
     std::uint32_t living = 0;
     for (Entry& entry : entries) {
       if (entry.pid == 0) continue;
@@ -89,7 +89,7 @@ struct DelayBucket::Shared {
   }
 
   bool add(int pid) {
-    settle();
+    drop_dead();
     Entry* entry = entry_of(pid);
     if (entry == nullptr) {
       entry = entry_of(0);
@@ -97,14 +97,14 @@ struct DelayBucket::Shared {
       *entry = Entry{pid, 0, start_of(pid)};
     }
     ++entry->opens;
-    settle();
+    drop_dead();
     return true;
   }
 
   void remove(int pid) {
     Entry* entry = entry_of(pid);
     if (entry != nullptr && --entry->opens == 0) *entry = Entry{};
-    settle();
+    drop_dead();
   }
 };
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "pool/extents.hpp"
-#include "pool_fixture.hpp"
+#include "pool/testing/pool_fixture.hpp"
 
 namespace perdure {
 namespace {

@@ -13,7 +13,7 @@
 #include "pool/job_record_format.hpp"
 #include "pool/slot_format.hpp"
 #include "pool/state_word.hpp"
-#include "pool_fixture.hpp"
+#include "pool/testing/pool_fixture.hpp"
 
 namespace perdure {
 namespace {

@@ -21,7 +21,7 @@ namespace perdure {
 
 enum class Severity {
   fine,
-  crash,   // what a crash leaves behind; recovery settles it
+  crash,   // what a crash leaves behind; recovery removes it
   damage,  // recovery refuses, or would refuse the newest version
 };
 

@@ -204,7 +204,7 @@ Result<Choice> choose(const Positions& positions, const VersionSet& lacking, std
   auto choice = choose_any(positions, lacking, slots, allow_older);
   if (!choice.ok() || choice.value().next <= version_max) return choice;
   return Status(Code::damaged, "the slots name version " + std::to_string(version_max) +
-                                   ", behind which there is no number: they were damaged, or the "
+                                   ", after which there is no number: they were damaged, or the "
                                    "file was not written by Perdure");
 }
 

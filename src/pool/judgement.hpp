@@ -101,8 +101,8 @@ Result<Choice> choose(const Positions& positions, const VersionSet& lacking, std
 // Errors of this rank: R is not on all, or it is not what this rank's unfinished top was made from.
 Status check_choice(const Judgement& judgement, const Choice& choice);
 
-// What the state word of `slot` becomes once R is settled; absent: it stays. A version that some
-// rank lacks is deleted.
+// What the state word of `slot` becomes once R is the newest version; absent: it stays. A version
+// that some rank lacks is deleted.
 std::optional<StateWord> word_without_version(const std::vector<SlotView>& slots,
                                               std::uint32_t slot, const Choice& choice);
 

@@ -163,7 +163,7 @@ std::set<std::uint64_t> allowed(const Job& job) {
 }
 
 // Settles on one rank, as recover.cpp does: the successor first, then the rest.
-void settle(Ring& ring, const Choice& choice) {
+void apply(Ring& ring, const Choice& choice) {
   const auto views = views_of(ring);
   put(ring, state_of(SlotState::open, choice.next, choice.version));
   for (std::uint32_t slot = 0; slot < ring.size(); ++slot) {
@@ -231,21 +231,21 @@ void crash(const Job& job, EveryJob& jobs) {
     ASSERT_TRUE(job.kept.contains(version) || choice.lacking.contains(version))
         << version << " of " << text(job);
   }
-  Job settled = job;
-  settle(settled.rings[0], choice);
-  const auto again = recover({views_of(settled.rings[0]), views_of(settled.rings[1])}, false);
-  ASSERT_TRUE(again.choice.ok()) << again.choice.status().message() << "\n" << text(settled);
-  ASSERT_EQ(again.choice.value().version, choice.version) << text(settled);
-  ASSERT_EQ(again.choice.value().next, choice.next) << text(settled);
-  settle(settled.rings[1], choice);
-  settled.step = Job::Step::idle;
-  settled.done = {};
-  settled.target = 0;
-  settled.head = choice.version;
-  settled.next = choice.next;
-  std::erase_if(settled.kept, [&](std::uint64_t v) { return choice.lacking.contains(v); });
-  ASSERT_EQ(settled.rings[0], settled.rings[1]) << text(settled);
-  jobs.add(settled);
+  Job recovered = job;
+  apply(recovered.rings[0], choice);
+  const auto again = recover({views_of(recovered.rings[0]), views_of(recovered.rings[1])}, false);
+  ASSERT_TRUE(again.choice.ok()) << again.choice.status().message() << "\n" << text(recovered);
+  ASSERT_EQ(again.choice.value().version, choice.version) << text(recovered);
+  ASSERT_EQ(again.choice.value().next, choice.next) << text(recovered);
+  apply(recovered.rings[1], choice);
+  recovered.step = Job::Step::idle;
+  recovered.done = {};
+  recovered.target = 0;
+  recovered.head = choice.version;
+  recovered.next = choice.next;
+  std::erase_if(recovered.kept, [&](std::uint64_t v) { return choice.lacking.contains(v); });
+  ASSERT_EQ(recovered.rings[0], recovered.rings[1]) << text(recovered);
+  jobs.add(recovered);
 }
 
 class OfRings : public testing::TestWithParam<std::uint32_t> {};

@@ -3,14 +3,12 @@
 #include <sys/stat.h>
 
 #include <cstring>
-#include <filesystem>
-#include <map>
-#include <mutex>
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "pool/job_record.hpp"
+#include "pool/open_pools.hpp"
 
 namespace perdure {
 namespace {
@@ -28,26 +26,9 @@ class Stopwatch {
   std::uint64_t start_ns_;
 };
 
-// The pools that are open in this process.
-struct OpenPools {
-  std::mutex mutex;
-  std::map<std::string, Pool*> by_directory;
-};
-
-OpenPools& open_pools() {
-  static OpenPools pools;
+OpenPools<Pool*>& open_pools() {
+  static OpenPools<Pool*> pools;
   return pools;
-}
-
-std::string canonical(const std::string& directory) {
-  std::error_code error;
-  const std::filesystem::path full = std::filesystem::weakly_canonical(directory, error);
-  return error ? directory : full.string();
-}
-
-template <typename T>
-Status status_of(const Result<T>& result) {
-  return result.ok() ? Status::success() : result.status();
 }
 
 }  // namespace
@@ -79,12 +60,7 @@ Pool::Pool(std::unique_ptr<Device> device, const Region& region, Group& group,
 
 Pool::~Pool() {
   for (Companion* companion : companions_) companion->pool_closed();
-  OpenPools& pools = open_pools();
-  const std::lock_guard<std::mutex> lock(pools.mutex);
-  if (const auto known = pools.by_directory.find(directory_);
-      known != pools.by_directory.end() && known->second == this) {
-    pools.by_directory.erase(known);
-  }
+  open_pools().remove(directory_, this);
 }
 
 void Pool::set_directory(const std::string& directory) {
@@ -92,16 +68,11 @@ void Pool::set_directory(const std::string& directory) {
   // Whose it is was looked at when the pool was opened.
   auto record = open_file(job_record_path(directory_), FileAccess::read, Trust::anyone);
   if (record.ok()) record_ = record.take();
-  OpenPools& pools = open_pools();
-  const std::lock_guard<std::mutex> lock(pools.mutex);
-  pools.by_directory[directory_] = this;
+  open_pools().add(directory_, this);
 }
 
 Pool* Pool::find(const std::string& directory) {
-  OpenPools& pools = open_pools();
-  const std::lock_guard<std::mutex> lock(pools.mutex);
-  const auto known = pools.by_directory.find(canonical(directory));
-  return known == pools.by_directory.end() ? nullptr : known->second;
+  return open_pools().find(canonical(directory));
 }
 
 Result<std::unique_ptr<Pool>> Pool::attach(std::unique_ptr<Device> device, const Region& region,
@@ -173,14 +144,14 @@ std::uint64_t Pool::iteration_of(const Catalogue& catalogue) const {
 }
 
 // From here on the version has its arrays and scalars, whatever is opened, closed or bound later.
-void Pool::begin_building() {
-  building_ = next_;
-  participants_.clear();
-  to_save_.clear();
+VersionUnderWay Pool::next_under_way() const {
+  VersionUnderWay version;
+  version.catalogue = next_;
+  version.iteration = iteration_of(next_);
   for (const OpenArray& open : open_) {
-    participants_.push_back({open.array.get(), open.entry});
-    to_save_.push_back(open.array.get());
+    version.participants.push_back({open.array.get(), open.entry});
   }
+  return version;
 }
 
 Status Pool::open_successor() {
@@ -191,32 +162,25 @@ Status Pool::open_successor() {
   return Status::success();
 }
 
-// What both forms of commit do first: local, and before any store to a working copy.
-Status Pool::prepare_version() {
-  run_page_.set_phase(RunPhase::committing);
-  save_scalars();
-  begin_building();
-  PERDURE_TRY(open_successor());
-  for (VersionedArray* array : to_save_) PERDURE_TRY(array->collect_changes());
-  return Status::success();
-}
-
-Status Pool::save_arrays(std::uint64_t& bytes) {
-  for (std::size_t i = 0; i < to_save_.size(); ++i) {
-    if (i == to_save_.size() / 2) {
-      run_page_.rehearse(KillPoint::copy, building_.version, iteration_of(building_));
-    }
-    PERDURE_TRY_ASSIGN(auto saved, to_save_[i]->save());
-    bytes += saved;
+// What all forms of commit but the staged one do first: local, and before any store to a working
+// copy. A version that is not `ready` is still the one that is retracted, not the one before.
+VersionUnderWay Pool::begin_version(const Status& ready) {
+  if (ready.ok()) {
+    run_page_.set_phase(RunPhase::committing);
+    save_scalars();
   }
-  return Status::success();
+  VersionUnderWay version = next_under_way();
+  version.begun = ready;
+  if (version.begun.ok()) version.begun = open_successor();
+  if (version.begun.ok()) version.begun = version.collect_changes();
+  return version;
 }
 
 // The token covers what keeps the device busy: the copies, and their way to the medium. The fence
 // of commit.cpp, 1, then finds little to do; it may wait for nobody, so no token is held in it.
-Status Pool::save_with_token(std::uint64_t& bytes) {
+Status Pool::save_with_token(const VersionUnderWay& version, std::uint64_t& bytes) {
   const TokenScope token(options_.token.get(), IoKind::write);
-  PERDURE_TRY(save_arrays(bytes));
+  PERDURE_TRY(version.save(run_page_, bytes));
   return options_.token ? device_->fence() : Status::success();
 }
 
@@ -236,8 +200,8 @@ void Pool::remove_companion(Companion& companion) {
   std::erase(companions_, &companion);
 }
 
-Status Pool::prepare_companions() {
-  for (Companion* companion : companions_) PERDURE_TRY(companion->prepare(building_.version));
+Status Pool::prepare_companions(std::uint64_t version) {
+  for (Companion* companion : companions_) PERDURE_TRY(companion->prepare(version));
   return Status::success();
 }
 
@@ -257,79 +221,82 @@ Status Pool::refuse_commit(const Status& state) {
 }
 
 Result<std::uint64_t> Pool::commit(const Status& ready) {
-  if (pending_) PERDURE_TRY(status_of(commit_wait()));
+  if (commit_pending()) PERDURE_TRY(commit_wait().status());
   if (Status state = check_committable(); !state.ok()) return refuse_commit(state);
-  blocked_ns_ = 0;
   const std::uint64_t start_ns = monotonic_ns();
-  if (ready.ok()) return save_and_finish(prepare_version(), start_ns);
-  begin_building();  // what is retracted is this version, not the one before
-  return save_and_finish(ready, start_ns);
+  return save_and_finish(begin_version(ready), start_ns);
 }
 
-Result<std::uint64_t> Pool::save_and_finish(const Status& prepared, std::uint64_t start_ns) {
+Result<std::uint64_t> Pool::save_and_finish(VersionUnderWay version, std::uint64_t start_ns) {
   std::uint64_t bytes = 0;
-  Status data = prepared;
-  if (data.ok()) data = save_with_token(bytes);
-  if (data.ok()) data = prepare_companions();
-  blocked_ns_ += monotonic_ns() - start_ns;
-  return finish_commit(data, bytes);
+  Status data = version.begun;
+  if (data.ok()) data = save_with_token(version, bytes);
+  if (data.ok()) data = prepare_companions(version.catalogue.version);
+  version.blocked_ns += monotonic_ns() - start_ns;
+  return finish_commit(std::move(version), data, bytes);
 }
 
 Status Pool::commit_capture(const Status& ready) {
-  if (pending_) PERDURE_TRY(status_of(commit_wait()));
-  PERDURE_ASSERT(!captured_);
-  captured_ = true;
-  blocked_ns_ = 0;
-  begun_ = ready.ok() ? check_committable() : ready;
-  if (!begun_.ok()) begin_building();
-  if (begun_.ok()) begun_ = prepare_version();
-  return begun_;
+  if (commit_pending()) PERDURE_TRY(commit_wait().status());
+  VersionUnderWay version = begin_version(ready.ok() ? check_committable() : ready);
+  const Status begun = version.begun;
+  under_way_.capture(std::move(version));
+  return begun;
 }
 
 Result<std::uint64_t> Pool::commit_captured() {
-  PERDURE_ASSERT(captured_);
-  captured_ = false;
+  VersionUnderWay version = under_way_.take_captured();
   if (Status state = check_committable(); !state.ok()) return refuse_commit(state);
-  return save_and_finish(begun_, monotonic_ns());
+  return save_and_finish(std::move(version), monotonic_ns());
+}
+
+BackgroundSaver& Pool::saver() {
+  if (!saver_) saver_ = std::make_unique<BackgroundSaver>(*device_, options_.token.get());
+  return *saver_;
 }
 
 Status Pool::commit_begin() {
-  if (pending_) PERDURE_TRY(status_of(commit_wait()));
+  if (commit_pending()) PERDURE_TRY(commit_wait().status());
   PERDURE_TRY(check_committable());
   PERDURE_TRY(check_alone("can't be committed in the background"));
-  blocked_ns_ = 0;
-  const Stopwatch watch(blocked_ns_);
-  pending_ = true;  // also after a failure: commit_wait() tells the other ranks
-  pending_staged_ = false;
-  begun_ = prepare_version();
-  PERDURE_TRY(begun_);
-  if (!saver_) saver_ = std::make_unique<BackgroundSaver>(*device_, options_.token.get());
-  saver_->start(to_save_);
-  run_page_.set_phase(RunPhase::computing);
-  return Status::success();
+  const std::uint64_t start_ns = monotonic_ns();
+  VersionUnderWay version = begin_version(Status::success());
+  const Status begun = version.begun;
+  if (begun.ok()) {
+    saver().start(version.arrays());
+    run_page_.set_phase(RunPhase::computing);
+  }
+  version.blocked_ns = monotonic_ns() - start_ns;
+  if (begun.ok()) {
+    under_way_.save(std::move(version));
+  } else {
+    under_way_.fail(std::move(version));  // commit_wait() reports it to the other ranks
+  }
+  return begun;
 }
 
 Status Pool::before_write(const VersionedArray& array) {
-  if (!pending_ || !begun_.ok() || pending_staged_) return check_usable();
-  const Stopwatch watch(blocked_ns_);
+  if (!under_way_.saving_buffers()) return check_usable();
+  const Stopwatch watch(under_way_.pending_version()->blocked_ns);
   saver_->wait_for(array);
   return Status::success();
 }
 
 Result<std::uint64_t> Pool::commit_wait() {
-  if (!pending_) {
+  if (!commit_pending()) {
     return refuse_commit(
         {Code::wrong_state, "perdure_commit_wait() without perdure_commit_begin()"});
   }
+  VersionUnderWay version = under_way_.take_pending();
   run_page_.set_phase(RunPhase::committing);
   std::uint64_t bytes = 0;
-  Status data = begun_;
+  Status data = version.begun;
   if (data.ok()) {
-    const Stopwatch watch(blocked_ns_);
+    const Stopwatch watch(version.blocked_ns);
     data = saver_->wait_all(bytes);
   }
-  run_page_.rehearse(KillPoint::copy, building_.version, iteration_of(building_));
-  return finish_commit(data, bytes);
+  run_page_.rehearse(KillPoint::copy, version.catalogue.version, version.iteration);
+  return finish_commit(std::move(version), data, bytes);
 }
 
 Status Pool::check_all_staged() const {
@@ -346,7 +313,7 @@ Status Pool::check_all_staged() const {
 // The one agreement of commit_staged(): no rank leaves before all have staged. It is that of the
 // version before, if there is one.
 Status Pool::finish_before_staging() {
-  return pending_ ? status_of(commit_wait()) : refuse_commit(Status::success());
+  return commit_pending() ? commit_wait().status() : refuse_commit(Status::success());
 }
 
 Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
@@ -356,8 +323,8 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
   std::uint64_t staging_ns = 0;
   // A rank that can't stage tells the others when they finish the version.
   Status staged = ready.ok() ? check_all_staged() : ready;
-  if (pending_ && begun_.ok()) {
-    const Stopwatch watch(blocked_ns_);
+  if (under_way_.saving()) {
+    const Stopwatch watch(under_way_.pending_version()->blocked_ns);
     saver_->wait_until_idle();
   }
   if (staged.ok()) {
@@ -366,71 +333,68 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
     for (const OpenArray& open : open_) open.array->stage();
   }
   PERDURE_TRY(finish_before_staging());
-  blocked_ns_ = staging_ns;
-  pending_ = true;
-  pending_staged_ = true;
-  begin_building();
-  begun_ = staged.ok() ? open_successor() : staged;
-  PERDURE_TRY(begun_);
-  if (!saver_) saver_ = std::make_unique<BackgroundSaver>(*device_, options_.token.get());
-  saver_->start(to_save_);
+  VersionUnderWay version = next_under_way();
+  version.blocked_ns = staging_ns;
+  version.begun = staged.ok() ? open_successor() : staged;
+  if (!version.begun.ok()) {
+    under_way_.fail(std::move(version));
+    return under_way_.pending_version()->begun;
+  }
+  saver().start(version.arrays());
   run_page_.set_phase(RunPhase::computing);
-  return building_.version;
+  under_way_.save_staged(std::move(version));
+  return under_way_.pending_version()->catalogue.version;
 }
 
-// The version that was built is the newest now; its participants have new roles.
-void Pool::take_version() {
-  const std::uint32_t slot = retained_.slot_of(building_.version);
-  next_.version = building_.version + 1;
-  next_.parent = building_.version;
-  for (const Participant& participant : participants_) {
-    participant.array->commit(slot);
-    participant.array->note_named(open_slot_index(), VersionedArray::no_copy);
-    participant.array->choose_working();
-  }
+// The version exists: it is the newest, and its participants have new roles.
+void Pool::take_version(const VersionUnderWay& version) {
+  next_.version = version.catalogue.version + 1;
+  next_.parent = version.catalogue.version;
+  version.take_roles(retained_.slot_of(version.catalogue.version), open_slot_index());
   for (OpenArray& open : open_) {
     if (!open.array->committed()) continue;
     next_.arrays[open.entry] = open.array->entry();
     open.known = true;
   }
-  retained_.note(building_);
+  retained_.note(version.catalogue);
   if (successor_open_) retained_.forget(open_slot_index());
+  drop_retired(version, true);
+  for (Companion* companion : companions_) companion->committed(version.catalogue.version);
+  if (options_.committed) options_.committed(version.catalogue.version);
 }
 
-Result<std::uint64_t> Pool::finish_commit(const Status& saved, std::uint64_t bytes) {
+Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status& saved,
+                                          std::uint64_t bytes) {
   const std::uint64_t start_ns = monotonic_ns();
   const Status data = saved.ok() ? check_record() : saved;
-  pending_ = false;
   if (data.ok()) {
-    for (const Participant& participant : participants_) {
-      participant.array->update_entry(building_.arrays[participant.entry]);
-    }
-    building_.committed_ns = wall_clock_ns();
+    version.name_copies();
+    version.catalogue.committed_ns = wall_clock_ns();
   }
-  const std::uint64_t iteration = iteration_of(building_);
-  const CommitParties parties{*device_, slots_, group_, run_page_, iteration};
-  const CommitResult result = commit_version(parties, building_, data);
+  const CommitParties parties{*device_, slots_, group_, run_page_, version.iteration};
+  const CommitResult result = commit_version(parties, version.catalogue, data);
   run_page_.set_phase(RunPhase::computing);
   if (result.outcome == CommitOutcome::unknown) broken_ = result.status;
   if (result.outcome != CommitOutcome::committed) {
-    for (const Participant& participant : participants_) participant.array->retract();
-    settle_retired(false);
+    version.retract();
+    drop_retired(version, false);
     return result.status;
   }
   successor_open_ = result.status.ok();
-  take_version();
-  settle_retired(true);
-  for (Companion* companion : companions_) companion->committed(building_.version);
-  if (options_.committed) options_.committed(building_.version);
-  blocked_ns_ += monotonic_ns() - start_ns;
-  status_.version = building_.version;
+  take_version(version);
+  note_commit(version, version.blocked_ns + monotonic_ns() - start_ns, bytes);
+  return status_.version;
+}
+
+void Pool::note_commit(const VersionUnderWay& version, std::uint64_t blocked_ns,
+                       std::uint64_t bytes) {
+  status_.version = version.catalogue.version;
   status_.commits += 1;
-  status_.commit_ns_last = blocked_ns_;
-  status_.commit_ns += blocked_ns_;
+  status_.commit_ns_last = blocked_ns;
+  status_.commit_ns += blocked_ns;
   status_.committed_bytes += bytes;
   run_page_.set_committed(
-      {status_.version, iteration, blocked_ns_, bytes, device_->counters().model_ns});
-  return status_.version;
+      {status_.version, version.iteration, blocked_ns, bytes, device_->counters().model_ns});
 }
 
 PoolStatus Pool::status() const {

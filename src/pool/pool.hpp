@@ -22,6 +22,7 @@
 #include "pool/background_saver.hpp"
 #include "pool/catalogue.hpp"
 #include "pool/commit.hpp"
+#include "pool/commit_under_way.hpp"
 #include "pool/companion.hpp"
 #include "pool/recover.hpp"
 #include "pool/retained.hpp"
@@ -137,7 +138,7 @@ class Pool {
   Device& device() { return *device_; }
   std::uint32_t keep() const { return region_.geometry.slots - 1; }  // versions
   bool restarted() const { return restarted_; }
-  bool commit_pending() const { return pending_; }
+  bool commit_pending() const { return under_way_.pending(); }
   // Success unless it must be reopened.
   Status usable() const { return check_usable(); }
   std::size_t open_arrays() const { return open_.size(); }
@@ -150,15 +151,6 @@ class Pool {
     std::unique_ptr<VersionedArray> array;
     std::size_t entry;  // in next_.arrays
     bool known;         // some version holds it; otherwise it begins with zeros
-  };
-  // Closed while a commit that it takes part in is under way.
-  struct RetiredArray {
-    std::unique_ptr<VersionedArray> array;
-    bool erase;
-  };
-  struct Participant {
-    VersionedArray* array;
-    std::size_t entry;  // in building_.arrays
   };
   struct BoundScalar {
     void* address;
@@ -180,35 +172,36 @@ class Pool {
   Status add_array(std::size_t entry, bool known, const ArrayOptions& options);
   void drop_entry(std::size_t index);
   void undo_open();
-  bool takes_part(const VersionedArray* array) const;
-  void settle_retired(bool committed);
+  void drop_retired(const VersionUnderWay& version, bool committed);
   Status load_all();
   Status load_array(OpenArray& open);
   void load_scalars();
   void save_scalars();
   // Versions (pool_versions.cpp).
   void read_retained();
-  void settle_retained_versions();
+  void drop_lacking_versions();
   Status verify_arrays(const Catalogue& catalogue) const;
-  Status settle();
+  Status make_recovered_newest();
   Status check_held(std::uint64_t version) const;
   Result<Catalogue> check_restorable(std::uint64_t version) const;
   Status check_fits(const Catalogue& target) const;
   void adopt(const Catalogue& target);
   // Commits.
-  void begin_building();
+  VersionUnderWay next_under_way() const;
   Status open_successor();
-  Status prepare_version();
-  Status save_arrays(std::uint64_t& bytes);
-  Status save_with_token(std::uint64_t& bytes);
-  Status prepare_companions();
-  Result<std::uint64_t> save_and_finish(const Status& prepared, std::uint64_t start_ns);
+  VersionUnderWay begin_version(const Status& ready);
+  Status save_with_token(const VersionUnderWay& version, std::uint64_t& bytes);
+  Status prepare_companions(std::uint64_t version);
+  Result<std::uint64_t> save_and_finish(VersionUnderWay version, std::uint64_t start_ns);
   Status check_alone(const std::string& what) const;
   Status check_all_staged() const;
   Status refuse_commit(const Status& state);
   Status finish_before_staging();
-  Result<std::uint64_t> finish_commit(const Status& saved, std::uint64_t bytes);
-  void take_version();
+  Result<std::uint64_t> finish_commit(VersionUnderWay version, const Status& saved,
+                                      std::uint64_t bytes);
+  void take_version(const VersionUnderWay& version);
+  void note_commit(const VersionUnderWay& version, std::uint64_t blocked_ns, std::uint64_t bytes);
+  BackgroundSaver& saver();
   std::uint64_t iteration_of(const Catalogue& catalogue) const;
   std::uint64_t head() const { return next_.parent; }
   std::uint32_t open_slot_index() const { return retained_.slot_of(next_.version); }
@@ -222,24 +215,16 @@ class Pool {
   RunPage run_page_;
   Recovered recovered_;
   Retained retained_;
-  Catalogue next_;      // the version to come: restored entries, then those opened since
-  Catalogue building_;  // the version whose commit is under way
+  Catalogue next_;  // the version to come: restored entries, then those opened since
   std::vector<OpenArray> open_;
-  std::vector<RetiredArray> retired_;
-  std::vector<Participant> participants_;  // of the version that is built
-  std::vector<VersionedArray*> to_save_;   // the same, as the background saver takes them
   std::vector<BoundScalar> scalars_;
   std::string directory_;
   FileHandle record_;  // the job record, to see that it stays
   std::vector<Companion*> companions_;
   bool restarted_ = false;
-  bool pending_ = false;         // begun, and commit_wait() is still to come
-  bool pending_staged_ = false;  // it was begun by commit_staged()
-  bool captured_ = false;        // commit_captured() is still to come
-  Status begun_;                 // outcome of the beginning on this rank
+  CommitUnderWay under_way_;
   bool successor_open_ = false;  // the slot of next_.version is OPEN, durably
   Status broken_;
-  std::uint64_t blocked_ns_ = 0;  // by the commit under way
   PoolStatus status_;
   std::unique_ptr<BackgroundSaver> saver_;  // last: its thread uses the members above
 };

@@ -15,8 +15,11 @@ Status Pool::check_closed(const std::string& name, std::uint32_t part) const {
   if (std::any_of(open_.begin(), open_.end(), same)) {
     return {Code::invalid_argument, "array " + quoted(name) + " is open"};
   }
-  const auto kept = [&](const RetiredArray& held) { return !held.erase && same(held); };
-  if (std::any_of(retired_.begin(), retired_.end(), kept)) {
+  const auto kept = [&](const VersionUnderWay::RetiredArray& held) {
+    return !held.erase && same(held);
+  };
+  const VersionUnderWay* version = under_way_.pending_version();
+  if (version != nullptr && std::any_of(version->retired.begin(), version->retired.end(), kept)) {
     return {Code::wrong_state, "array " + quoted(name) +
                                    " was closed during a commit; call perdure_commit_wait() "
                                    "before opening it again"};
@@ -31,11 +34,13 @@ Status Pool::plan_array(const std::string& name, std::uint32_t part, const Array
   std::vector<Extent> used;
   retained_.add_extents(used);
   add_extents(next_, region_.geometry.block_bytes, used);
-  if (pending_) add_extents(building_, region_.geometry.block_bytes, used);
+  if (const VersionUnderWay* version = under_way_.pending_version(); version != nullptr) {
+    add_extents(version->catalogue, region_.geometry.block_bytes, used);
+  }
   place(entry, std::move(used), region_.data_offset, region_.geometry);
   const std::uint64_t end = entry.end_offset(region_.geometry.block_bytes);
   if (end > device_->size_bytes()) {
-    if (pending_ && begun_.ok()) saver_->wait_until_idle();  // it uses the device meanwhile
+    if (under_way_.saving()) saver_->wait_until_idle();  // it uses the device meanwhile
     PERDURE_TRY(device_->resize(end));
   }
   next_.arrays.push_back(std::move(entry));
@@ -104,12 +109,6 @@ void Pool::drop_entry(std::size_t index) {
   }
 }
 
-bool Pool::takes_part(const VersionedArray* array) const {
-  if (!pending_) return false;
-  return std::any_of(participants_.begin(), participants_.end(),
-                     [array](const Participant& p) { return p.array == array; });
-}
-
 Status Pool::close_array(VersionedArray* array, bool erase) {
   const auto found = std::find_if(open_.begin(), open_.end(), [array](const OpenArray& open) {
     return open.array.get() == array;
@@ -117,19 +116,20 @@ Status Pool::close_array(VersionedArray* array, bool erase) {
   if (found == open_.end()) {
     return {Code::invalid_argument, "this is not an open array of the pool"};
   }
-  const bool part_of_commit = takes_part(array);
+  VersionUnderWay* version = under_way_.pending_version();
+  const bool part_of_commit = version != nullptr && version->has(array);
   if (part_of_commit) PERDURE_TRY(before_write(*array));
   const std::size_t entry = found->entry;
   const bool keep = !erase && (found->known || array->committed() || part_of_commit);
-  if (part_of_commit) retired_.push_back({std::move(found->array), !keep});
+  if (part_of_commit) version->retired.push_back({std::move(found->array), !keep});
   open_.erase(found);
   if (!keep) drop_entry(entry);
   return Status::success();
 }
 
-// The commit that retired arrays took part in has ended.
-void Pool::settle_retired(bool committed) {
-  for (const RetiredArray& retired : retired_) {
+// The commit that they took part in has ended.
+void Pool::drop_retired(const VersionUnderWay& version, bool committed) {
+  for (const VersionUnderWay::RetiredArray& retired : version.retired) {
     if (retired.erase) continue;
     const ArrayEntry& entry = retired.array->entry();
     const ArrayEntry* kept = next_.find_array(entry.name, entry.part);
@@ -141,7 +141,6 @@ void Pool::settle_retired(bool committed) {
       drop_entry(index);
     }
   }
-  retired_.clear();
 }
 
 Status Pool::load_array(OpenArray& open) {

@@ -51,11 +51,10 @@ class PoolDirectory : public testing::Test {
 };
 
 // What the third of three ranks sees of a pool of two.
-class ThirdOfThree final : public Group {
+class ThirdOfThree final : public SoloGroup {
  public:
   std::uint32_t rank() const override { return 2; }
   std::uint32_t ranks() const override { return 3; }
-  Status all_max(std::span<std::uint64_t>) override { return Status::success(); }
 };
 
 TEST_F(PoolDirectory, a_rank_too_many_is_told_so_and_not_to_discard) {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <thread>
 
-#include "pool_fixture.hpp"
+#include "pool/testing/pool_fixture.hpp"
 
 namespace perdure {
 namespace {

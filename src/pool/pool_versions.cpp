@@ -21,8 +21,8 @@ void Pool::read_retained() {
   retained_.note(recovered_.catalogue);
 }
 
-// What settle_version() has left: what all ranks hold.
-void Pool::settle_retained_versions() {
+// What finish_recovery() has left: what all ranks hold.
+void Pool::drop_lacking_versions() {
   for (const SlotView& view : recovered_.slots) {
     if (!view.state || !retained_.holds(view.state->version)) continue;
     const std::uint64_t version = view.state->version;
@@ -43,12 +43,12 @@ Status Pool::verify_arrays(const Catalogue& catalogue) const {
 }
 
 // [collective] From here on the chosen version is the newest, on all ranks.
-Status Pool::settle() {
-  broken_ = settle_version(*device_, slots_, group_, recovered_);
+Status Pool::make_recovered_newest() {
+  broken_ = finish_recovery(*device_, slots_, group_, recovered_);
   PERDURE_TRY(broken_);
   restarted_ = true;
   successor_open_ = true;
-  settle_retained_versions();
+  drop_lacking_versions();
   return Status::success();
 }
 
@@ -62,7 +62,7 @@ Result<std::uint64_t> Pool::restart() {
   if (local.ok() && recovered_.choice.weak) local = verify_arrays(recovered_.catalogue);
   if (local.ok()) local = load_all();
   PERDURE_TRY(agree(group_, local));
-  PERDURE_TRY(settle());
+  PERDURE_TRY(make_recovered_newest());
   load_scalars();
   status_.restart_ns = monotonic_ns() - start_ns;
   run_page_.set_restored(status_.version, iteration_of(next_), status_.restart_ns);
@@ -160,14 +160,14 @@ void Pool::adopt(const Catalogue& target) {
 }
 
 Status Pool::restore(std::uint64_t version) {
-  if (pending_) PERDURE_TRY(commit_wait().status());
+  if (commit_pending()) PERDURE_TRY(commit_wait().status());
   const std::uint64_t start_ns = monotonic_ns();
   PERDURE_TRY(agree(group_, check_alone("can't be brought to another version")));
   const auto target = check_restorable(version);
   PERDURE_TRY(agree(group_, target.status()));
   run_page_.set_phase(RunPhase::restarting);
   // First what any restart would do, so that a version that some rank had completed alone is gone.
-  if (!restarted_) PERDURE_TRY(settle());
+  if (!restarted_) PERDURE_TRY(make_recovered_newest());
   adopt(target.value());
   // One store on each rank; the pool stays usable only if all did it (commit.cpp, I7).
   Status local = open_slot(*device_, slots_, next_.version, next_.parent);
@@ -185,7 +185,7 @@ Status Pool::restore(std::uint64_t version) {
 }
 
 Status Pool::delete_version(std::uint64_t version) {
-  if (pending_) PERDURE_TRY(commit_wait().status());
+  if (commit_pending()) PERDURE_TRY(commit_wait().status());
   Status local = check_usable();
   if (local.ok() && !restarted_) {
     local = Status(Code::wrong_state, "a version can be deleted after perdure_restart()");

@@ -8,7 +8,7 @@
 //   step 4 of v      each rank COMPLETE(v), and some OPEN(v + 1, v) beside it; all heads v
 //   restore of r     each rank OPEN(t, p) or OPEN(t, r); heads p or r; or, where step 4 failed,
 //                    COMPLETE(p) instead of OPEN(t, p)
-//   settling R       each rank as in one of the situations above, or OPEN(next, R)
+//   finishing at R   each rank as in one of the situations above, or OPEN(next, R)
 //
 // Choice
 //   C1  R is the minimum of the heads. A commit counts when all ranks completed it: in its
@@ -99,7 +99,7 @@ Result<Recovered> choose_version(Group& group, const Slots& slots, bool allow_ol
   return recovered;
 }
 
-Status settle_version(Device& device, Slots& slots, Group& group, const Recovered& recovered) {
+Status finish_recovery(Device& device, Slots& slots, Group& group, const Recovered& recovered) {
   const Choice& choice = recovered.choice;
   if (choice.fell_back) {
     // Before any slot that could still offer a newer version is given up, R is complete everywhere.

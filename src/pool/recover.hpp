@@ -30,6 +30,6 @@ Result<Recovered> choose_version(Group& group, const Slots& slots, bool allow_ol
 // Collective: makes R the newest version on every rank, and its successor's slot open; versions
 // that some rank lacks are deleted. All data of R have been verified if the choice is weak.
 // Idempotent: a crash in here leads back to the same R.
-Status settle_version(Device& device, Slots& slots, Group& group, const Recovered& recovered);
+Status finish_recovery(Device& device, Slots& slots, Group& group, const Recovered& recovered);
 
 }  // namespace perdure

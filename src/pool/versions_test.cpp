@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "pool_fixture.hpp"
+#include "pool/testing/pool_fixture.hpp"
 #include "test_seed.hpp"
 
 namespace perdure {

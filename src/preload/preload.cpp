@@ -23,6 +23,7 @@
 
 #define PERDURE_EXPORTED [[gnu::visibility("default"), gnu::used]]
 #define PERDURE_NARROW_3(x) PERDURE_NARROW_IF_ABSENT(File_##x##_c, File_##x, counts({3}))
+#define PERDURE_NARROW_WINDOW(x, ours, narrow, ...) PERDURE_NARROW_IF_ABSENT(x, narrow, __VA_ARGS__)
 #define PERDURE_NARROW_2(x) PERDURE_NARROW_IF_ABSENT(File_##x##_c, File_##x, counts({2}))
 #define PERDURE_DECLARE_FILE_CALL(x) PERDURE_DECLARE_TAKEN(File_##x)
 #define PERDURE_DECLARE_WIDE_FILE_CALL(x) PERDURE_DECLARE_TAKEN(File_##x##_c)
@@ -116,7 +117,7 @@ void bind_all() {
       if (library != nullptr) lead_to(library, *taken);
       if (taken->to.load() == nullptr) pass_on(*taken);
     }
-    PERDURE_WIDE_WINDOW_CALLS(PERDURE_NARROW_IF_ABSENT)
+    PERDURE_WIDE_WINDOW_CALLS(PERDURE_NARROW_WINDOW)
     PERDURE_CALLS_COUNT_3(PERDURE_NARROW_3)
     PERDURE_CALLS_COUNT_2(PERDURE_NARROW_2)
   });

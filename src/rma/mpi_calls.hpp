@@ -16,8 +16,11 @@ PERDURE_WIDE_WINDOW_CALLS(PERDURE_DECLARE_TAKEN)
 
 namespace perdure {
 
+// taking.cpp, which knows where the calls go:
 // Finds the MPI library's functions on windows and directs them. Idempotent.
 void bind_window_calls();
+// Directs the calls on windows to Perdure's functions (true), or to the MPI library.
+void take_window_calls(bool take);
 
 // WindowCalls::Win_create and so on.
 struct WindowCalls {

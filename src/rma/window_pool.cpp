@@ -2,37 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
-#include <map>
 
 #include "base/agreement.hpp"
+#include "pool/open_pools.hpp"
 #include "rma/mpi_calls.hpp"
 
 namespace perdure {
 namespace {
 
-// The pools that are open in this process, by path.
-struct OpenPools {
-  std::mutex mutex;
-  std::map<std::string, std::unique_ptr<WindowPool>> by_path;
-};
-
-OpenPools& open_pools() {
-  static OpenPools pools;
+OpenPools<std::unique_ptr<WindowPool>>& open_pools() {
+  static OpenPools<std::unique_ptr<WindowPool>> pools;
   return pools;
-}
-
-std::string canonical(const std::string& path) {
-  std::error_code error;
-  std::filesystem::path full = std::filesystem::weakly_canonical(path, error);
-  return error ? path : full.string();
-}
-
-WindowPool* find_open(const std::string& path) {
-  OpenPools& pools = open_pools();
-  const std::lock_guard<std::mutex> lock(pools.mutex);
-  const auto found = pools.by_path.find(path);
-  return found == pools.by_path.end() ? nullptr : found->second.get();
 }
 
 Status differs(const std::string& what) {
@@ -80,7 +60,7 @@ Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& o
                                      MPI_Comm comm) {
   PERDURE_TRY_ASSIGN(auto group, MpiGroup::create(comm));
   const std::string path = local.ok() ? canonical(options.pool.path) : "";
-  WindowPool* known = local.ok() ? find_open(path) : nullptr;
+  WindowPool* known = local.ok() ? open_pools().find(path) : nullptr;
   Status ready = local;
   if (ready.ok() && known != nullptr) ready = known->check_same(options, comm);
   std::array<std::uint64_t, 2> seen = {known != nullptr ? 1U : 0U, known == nullptr ? 1U : 0U};
@@ -94,9 +74,7 @@ Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& o
   WindowOptions at_path = options;
   at_path.pool.path = path;
   PERDURE_TRY_ASSIGN(auto opened, open(at_path, std::move(group)));
-  OpenPools& pools = open_pools();
-  const std::lock_guard<std::mutex> lock(pools.mutex);
-  return (pools.by_path[path] = std::move(opened)).get();
+  return open_pools().add(path, std::move(opened));
 }
 
 Result<std::unique_ptr<WindowPool>> WindowPool::open(const WindowOptions& options,
@@ -120,9 +98,7 @@ Result<std::unique_ptr<WindowPool>> WindowPool::open(const WindowOptions& option
 Status WindowPool::leave(WindowPool* pool) {
   if (!pool->windows_.empty()) return Status::success();
   const Status settled = pool->settle();
-  OpenPools& pools = open_pools();
-  const std::lock_guard<std::mutex> lock(pools.mutex);
-  pools.by_path.erase(pool->path());
+  open_pools().remove(pool->path(), pool);
   return settled;
 }
 

@@ -2,8 +2,8 @@
 //
 //   time    computation + Σ accesses · delay + flash reads · delay + flash writes · delay
 //           (moving lines between memory and swap is hidden behind the swap's delay)
-//   energy  Σ accesses · energy + flash reads · (energy + lines of a page · write energy of the
-//   memory)
+//   energy  Σ accesses · energy
+//           + flash reads · (energy + lines of a page · write energy of the memory)
 //           + flash writes · (energy + lines of a page · read energy) + time · Σ capacity · standby
 //
 // A first touch is read from swap only if `first_touch_read`; otherwise the page is new and costs

@@ -4,9 +4,8 @@
 //   explicit P(const PolicySetup& setup)     setup.memory lives as long as the policy
 //   void grow(std::uint32_t pages)           ids below `pages` may come from now on
 //   void hit(PageId page)                    `page` is referenced and resident
-//   Place miss(PageId page)                  it is not: make room with memory.evict() if need be,
-//   and
-//                                            say in which memory, that has a free frame, it goes
+//   Place miss(PageId page)                  it is not: make room with memory.evict() if needed,
+//                                            and say to which memory with a free frame it goes
 // and, where it can't work with every machine,
 //   static Status check(const PolicySetup& setup)
 // and, where miss() asks memory.counters(), whose accesses are otherwise added later,

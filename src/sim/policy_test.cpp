@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/plain_policies.hpp"
-#include "sim/sim_fixture.hpp"
+#include "sim/testing/plain_policies.hpp"
+#include "sim/testing/sim_fixture.hpp"
 
 namespace perdure::sim {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/sim_fixture.hpp"
+#include "sim/testing/sim_fixture.hpp"
 
 namespace perdure::sim {
 namespace {

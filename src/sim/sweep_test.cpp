@@ -7,8 +7,8 @@
 #include <deque>
 #include <random>
 
-#include "sim/sim_fixture.hpp"
 #include "sim/stack_distance.hpp"
+#include "sim/testing/sim_fixture.hpp"
 
 namespace perdure::sim {
 namespace {

@@ -2,11 +2,10 @@
 // comparison inline; everything else is out of line.
 //
 //   CacheFilter filter(shape, FilterMode::paper, record_miss, &recorder);
-//   filter.access(address, bytes, is_write);      // calls record_miss for each access of the
-//   memory
+//   filter.access(address, bytes, is_write);  // calls record_miss for each access of the memory
 //
 // Invariant: `first_` holds the most recently used line of each set, so a hit there changes nothing
-// in the order of replacement. A set of more ways keeps the others, in LRU order, behind it.
+// in the order of replacement. A set of more ways keeps the others, in LRU order, after it.
 // Modes: see FilterMode. In mode paper the cache allocates on reads and writes alike. In mode
 // modern a miss reports a read, and then a write if it evicted a dirty line; lines that are dirty
 // at the end are reported by write_back(), which a recorder may leave out. Threads: one filter for

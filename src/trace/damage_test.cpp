@@ -5,7 +5,7 @@
 
 #include "base/checksum.hpp"
 #include "trace/frame.hpp"
-#include "trace/trace_fixture.hpp"
+#include "trace/testing/trace_fixture.hpp"
 #include "trace/trace_format.hpp"
 
 namespace perdure::trace {

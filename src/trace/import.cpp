@@ -207,7 +207,7 @@ Status import_text(ByteSource& source, Importer& importer) {
       text.remove_prefix(end + 1);
     }
     begun += text;
-    if (begun.size() > line_bytes_max) return importer.wrong("behind line", "comes no end of line");
+    if (begun.size() > line_bytes_max) return importer.wrong("after line", "comes no end of line");
   }
   return begun.empty() ? Status::success() : importer.take_line(begun);
 }
@@ -219,7 +219,7 @@ Status import_requests(ByteSource& source, Importer& importer) {
     PERDURE_TRY_ASSIGN(auto count, source.read(chunk));
     if (count == 0) return Status::success();
     if (count % request_bytes != 0) {
-      return importer.wrong("behind request", "the file is cut off, or not of this format");
+      return importer.wrong("after request", "the file is cut off, or not of this format");
     }
     for (std::size_t at = 0; at < count; at += request_bytes) {
       PERDURE_TRY(importer.take_request(chunk.data() + at));
@@ -246,7 +246,7 @@ Result<Imported> import_accesses(ImportFormat format, ByteSource& source, const 
                                  Writer& writer) {
   if (is_filtered(format) && header.mode != FilterMode::none) {
     return Status(Code::invalid_argument,
-                  "this format holds accesses behind the caches: import it with the filter 'none'");
+                  "this format holds misses of caches: import it with the filter 'none'");
   }
   PERDURE_TRY(writer.status());
   Importer importer(format, source, header, writer);

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "trace/trace_fixture.hpp"
+#include "trace/testing/trace_fixture.hpp"
 
 namespace perdure::trace {
 namespace {

@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "trace/random_trace.hpp"
+#include "trace/testing/random_trace.hpp"
 
 namespace perdure::trace {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "trace/record_codec.hpp"
-#include "trace/trace_fixture.hpp"
+#include "trace/testing/trace_fixture.hpp"
 #include "trace/trace_format.hpp"
 
 namespace perdure::trace {

@@ -11,7 +11,7 @@
 #include <set>
 
 #include "cache/scratch_part.hpp"
-#include "pmem/crash_device.hpp"
+#include "pmem/testing/crash_device.hpp"
 
 namespace perdure {
 namespace {

@@ -10,7 +10,7 @@
 #include <map>
 
 #include "cache/scratch_part.hpp"
-#include "pmem/crash_device.hpp"
+#include "pmem/testing/crash_device.hpp"
 
 namespace perdure {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ledger.hpp"
-#include "pmem/crash_device.hpp"
+#include "pmem/testing/crash_device.hpp"
 #include "pool/pool.hpp"
 #include "script.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "pmem/crash_device.hpp"
+#include "pmem/testing/crash_device.hpp"
 #include "pool/pool.hpp"
 #include "sweep.hpp"
 

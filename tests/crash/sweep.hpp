@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "pmem/crash_device.hpp"
 #include "pmem/region.hpp"
+#include "pmem/testing/crash_device.hpp"
 #include "pool/catalogue.hpp"
 
 namespace perdure {

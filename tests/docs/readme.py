@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Takes the programs out of README.md, and runs what was compiled from them.
+"""Takes the program out of README.md; runs what was compiled from it and from examples/.
 
     readme.py extract LANGUAGE FILE    writes the first block ```LANGUAGE of README.md to FILE
     readme.py run PROGRAM…             each program is killed in a commit and started again
@@ -68,7 +68,7 @@ def main() -> None:
             answers.add(answer_of(program, Path(folder)))
     print("\n".join(sorted(answers)))
     if len(answers) != 1:
-        sys.exit("the programs of README.md differ in their answers")
+        sys.exit("the programs differ in their answers")
 
 
 if __name__ == "__main__":

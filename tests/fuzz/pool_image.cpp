@@ -15,12 +15,11 @@ namespace {
 
 constexpr Geometry small{1024, 64, 64, 3};
 
-class RankOf final : public Group {
+class RankOf final : public SoloGroup {
  public:
   explicit RankOf(const ImageRequest& request) : asked_(request) {}
   std::uint32_t rank() const override { return asked_.rank; }
   std::uint32_t ranks() const override { return asked_.ranks; }
-  Status all_max(std::span<std::uint64_t>) override { return Status::success(); }
 
  private:
   const ImageRequest& asked_;

@@ -8,8 +8,8 @@
 #include "targets.hpp"
 #include "trace/frame.hpp"
 #include "trace/import.hpp"
-#include "trace/random_trace.hpp"
 #include "trace/reader.hpp"
+#include "trace/testing/random_trace.hpp"
 #include "trace/trace_format.hpp"
 #include "trace/writer.hpp"
 

@@ -31,8 +31,8 @@
 
 #include "base/group.hpp"
 #include "perdure/perdure_ipv.h"
-#include "pmem/crash_device.hpp"
 #include "pmem/file_device.hpp"
+#include "pmem/testing/crash_device.hpp"
 #include "pool/pool.hpp"
 #include "pool_handle.hpp"
 

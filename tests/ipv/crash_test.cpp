@@ -10,7 +10,7 @@
 namespace perdure {
 namespace {
 
-constexpr std::uint64_t epochs = 8;
+constexpr std::uint64_t iterations = 8;
 constexpr std::uint64_t images_per_fence = 300;
 constexpr std::uint64_t continue_every = 23;
 
@@ -25,11 +25,11 @@ std::string name_of(const testing::TestParamInfo<SweepCase>& info) {
          atomicity_name(info.param.model);
 }
 
-// What each epoch does: every way in which an object changes, or does not.
-void run_epoch(ModelJob& job, std::uint64_t epoch, Random& random) {
+// What each iteration does: every way in which an object changes, or does not.
+void run_iteration(ModelJob& job, std::uint64_t iteration, Random& random) {
   const std::uint64_t bytes = job.now.bytes.size();
   std::vector<ByteRange> rows;
-  switch (epoch % 6) {
+  switch (iteration % 6) {
     case 0:  // all, row after row, with ragged lines
       for (std::uint64_t at = 0; at < bytes; at += 700) {
         rows.push_back({at, std::min(at + 700, bytes)});
@@ -68,9 +68,9 @@ class IpvCrash : public testing::TestWithParam<SweepCase> {
     history_.push_back({std::vector<std::uint8_t>(shape_.bytes), 0});
     job.device().on_fence = [this](CrashDevice& device) { crash_here(device); };
     ASSERT_TRUE(job.start(fresh_).ok());
-    for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
-      run_epoch(job, epoch, random);
-      if (epoch == 3) {
+    for (std::uint64_t iteration = 0; iteration < iterations; ++iteration) {
+      run_iteration(job, iteration, random);
+      if (iteration == 3) {
         ASSERT_TRUE(job.set().flush_early(job.object().address(), shape_.bytes).ok());
       }
       {
@@ -132,7 +132,7 @@ class IpvCrash : public testing::TestWithParam<SweepCase> {
       const std::uint64_t version = restarted.value();
       const ModelVersion& expected = version == 0 ? fresh_ : history_[version];
       ASSERT_EQ(job.now.bytes, expected.bytes) << "version " << version;
-      run_epoch(job, continued_, random);
+      run_iteration(job, continued_, random);
       const auto persisted = job.persist();
       ASSERT_TRUE(persisted.ok() && job.set().wait().ok());
       const ModelRecovery found = recover_model(shape_, job.device().durable());
@@ -153,7 +153,7 @@ class IpvCrash : public testing::TestWithParam<SweepCase> {
 TEST_P(IpvCrash, every_image_recovers_to_the_version_before_or_after) {
   run();
   EXPECT_EQ(wrong_, "");
-  EXPECT_GE(fences_, 2 * epochs);
+  EXPECT_GE(fences_, 2 * iterations);
   EXPECT_GT(images_, fences_);
   go_on();
   EXPECT_GT(continued_, shape_.helper ? 0U : 10U);

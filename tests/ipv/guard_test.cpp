@@ -89,36 +89,36 @@ class IpvGuard : public testing::TestWithParam<int> {
 
 TEST_P(IpvGuard, stores_of_several_threads_at_once_are_part_of_the_version) {
   constexpr std::size_t threads = 6;
-  constexpr int epochs = 30;
+  constexpr int iterations = 30;
   persist();
   std::barrier<> begin(threads + 1);
   std::barrier<> end(threads + 1);
   std::vector<std::thread> all;
   for (std::size_t t = 0; t < threads; ++t) {
     all.emplace_back([&, t] {
-      for (int epoch = 1; epoch <= epochs; ++epoch) {
+      for (int iteration = 1; iteration <= iterations; ++iteration) {
         begin.arrive_and_wait();
         for (std::size_t i = t; i < object_bytes; i += threads * 61) {
-          memory_[i] = static_cast<unsigned char>(epoch + static_cast<int>(t));
+          memory_[i] = static_cast<unsigned char>(iteration + static_cast<int>(t));
         }
         end.arrive_and_wait();
       }
     });
   }
   std::vector<unsigned char> expected(memory_, memory_ + object_bytes);
-  for (int epoch = 1; epoch <= epochs; ++epoch) {
+  for (int iteration = 1; iteration <= iterations; ++iteration) {
     begin.arrive_and_wait();
     end.arrive_and_wait();
     for (std::size_t t = 0; t < threads; ++t) {
       for (std::size_t i = t; i < object_bytes; i += threads * 61) {
-        expected[i] = static_cast<unsigned char>(epoch + static_cast<int>(t));
+        expected[i] = static_cast<unsigned char>(iteration + static_cast<int>(t));
       }
     }
-    ASSERT_EQ(std::memcmp(memory_, expected.data(), object_bytes), 0) << "epoch " << epoch;
+    ASSERT_EQ(std::memcmp(memory_, expected.data(), object_bytes), 0) << "iteration " << iteration;
     persist();
   }
   for (std::thread& thread : all) thread.join();
-  EXPECT_GE(status().guard_faults, static_cast<std::uint64_t>(epochs));
+  EXPECT_GE(status().guard_faults, static_cast<std::uint64_t>(iterations));
   (void)restarted();
   EXPECT_EQ(std::memcmp(memory_, expected.data(), object_bytes), 0);
 }
@@ -138,7 +138,7 @@ TEST_P(IpvGuard, reads_never_fail_while_the_address_shows_another_copy) {
   std::atomic<bool> stop{false};
   std::atomic<int> torn{0};
   std::memset(memory_, 1, object_bytes);
-  // A byte that no epoch changes must always be read as it is.
+  // A byte that no iteration changes must always be read as it is.
   std::thread reader([&] {
     const volatile unsigned char* at = memory_;
     while (!stop) {
@@ -147,8 +147,8 @@ TEST_P(IpvGuard, reads_never_fail_while_the_address_shows_another_copy) {
       }
     }
   });
-  for (int epoch = 0; epoch < 200; ++epoch) {
-    memory_[static_cast<std::size_t>(epoch)] = static_cast<unsigned char>(epoch);
+  for (int iteration = 0; iteration < 200; ++iteration) {
+    memory_[static_cast<std::size_t>(iteration)] = static_cast<unsigned char>(iteration);
     persist();
   }
   stop = true;
@@ -189,8 +189,8 @@ TEST_P(IpvGuard, a_pinned_object_takes_stores_of_the_kernel_at_any_time) {
   EXPECT_EQ(status().tier, PERDURE_IPV_COPY);
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
-  for (char epoch = 'a'; epoch < 'f'; ++epoch) {
-    ASSERT_EQ(::write(ends[1], &epoch, 1), 1);
+  for (char iteration = 'a'; iteration < 'f'; ++iteration) {
+    ASSERT_EQ(::write(ends[1], &iteration, 1), 1);
     ASSERT_EQ(::read(ends[0], memory_ + 77, 1), 1);
     persist();
   }

@@ -10,7 +10,7 @@
 
 #include "base/group.hpp"
 #include "ipv/object_set.hpp"
-#include "pmem/crash_device.hpp"
+#include "pmem/testing/crash_device.hpp"
 #include "pool/pool.hpp"
 
 namespace perdure {

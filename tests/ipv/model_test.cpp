@@ -79,8 +79,9 @@ class History {
     if (version.value() != version_ || !(job.now == base_)) {
       complain("it restarted with other contents than version " + std::to_string(version_));
     }
-    const std::uint64_t epochs = 1 + below(random_, shape_.tier == PERDURE_IPV_AUTO ? 12 : 6);
-    for (std::uint64_t epoch = 0; epoch < epochs && wrong_.empty(); ++epoch) run_epoch(job);
+    const std::uint64_t iterations = 1 + below(random_, shape_.tier == PERDURE_IPV_AUTO ? 12 : 6);
+    for (std::uint64_t iteration = 0; iteration < iterations && wrong_.empty(); ++iteration)
+      run_iteration(job);
     if (below(random_, 2) == 0) store_something(job);  // part of no version
     complain_of_loads(job);
     const bool durable = job.set().wait().ok();
@@ -91,7 +92,7 @@ class History {
     return image;
   }
 
-  void run_epoch(ModelJob& job) {
+  void run_iteration(ModelJob& job) {
     const std::uint64_t actions = below(random_, 4) + (below(random_, 5) == 0 ? 5 : 0);
     for (std::uint64_t i = 0; i < actions; ++i) act(job);
     if (below(random_, 5) == 0) job.object().use_tier(random_tier());
@@ -202,7 +203,7 @@ class History {
   }
 
   void check_durable(ModelJob& job) {
-    if (const Status settled = job.set().wait(); !settled.ok()) complain(settled.message());
+    if (const Status waited = job.set().wait(); !waited.ok()) complain(waited.message());
     const ModelRecovery found = recover_model(shape_, job.device().durable());
     if (!found.status.ok()) return complain("recovery: " + found.status.message());
     if (found.version != version_) {
@@ -218,8 +219,8 @@ class History {
     (void)job.set().wait();
     job.device().failing_fence = job.device().counters().fence_calls + 1 + below(random_, 2);
     auto tried = job.persist();
-    const Status settled = job.set().wait();
-    const bool failed = !tried.ok() || !settled.ok();
+    const Status waited = job.set().wait();
+    const bool failed = !tried.ok() || !waited.ok();
     job.device().failing_fence = 0;
     if (!failed) {  // the fence was an early flush's, or came behind the version
       base_ = job.now;

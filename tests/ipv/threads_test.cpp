@@ -12,7 +12,7 @@
 namespace perdure {
 namespace {
 
-constexpr int epochs = 30;
+constexpr int iterations = 30;
 
 // The kernel's stores are refused, instead of faulting, until the address can be stored to. So this
 // one comes at the first moment at which a store is possible, and it must stay.
@@ -27,8 +27,8 @@ TEST(IpvThreads, a_store_behind_the_switch_is_not_overwritten_by_old_contents) {
     ASSERT_TRUE(job.start(fresh).ok());
     ASSERT_TRUE(job.persist().ok());
     const int source = ::memfd_create("stores", 0);
-    for (int epoch = 1; epoch <= epochs; ++epoch) {
-      const auto value = static_cast<std::uint8_t>(epoch);
+    for (int iteration = 1; iteration <= iterations; ++iteration) {
+      const auto value = static_cast<std::uint8_t>(iteration);
       ASSERT_EQ(::pwrite(source, &value, 1, 0), 1);
       std::atomic<bool> tries{false};
       const std::size_t last = shape.bytes - 1;  // what is copied last
@@ -40,7 +40,7 @@ TEST(IpvThreads, a_store_behind_the_switch_is_not_overwritten_by_old_contents) {
       while (!tries) std::this_thread::yield();
       job.address()[0] = value;  // this thread's fault
       other.join();
-      ASSERT_EQ(job.address()[last], value) << tier_name(tier) << ", epoch " << epoch;
+      ASSERT_EQ(job.address()[last], value) << tier_name(tier) << ", iteration " << iteration;
       ASSERT_TRUE(job.persist().ok());
     }
     ::close(source);

@@ -8,11 +8,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from conftest import BUILD
-from perdure.programs import ProgramFailed, find_program
+from perdure.programs import ProgramFailed, find_program, make_program
 from perdure_bench import ipv, ipv_misses, ipv_programs
 from perdure_bench.ipv_misses import FULL, NONE, QUICK, WAYS, Case, Counts, counts_of
 from perdure_bench.ipv_plot import draw
@@ -167,9 +169,9 @@ def pools():
         yield path
 
 
-def program(name: str) -> str:
+def program(name: str, find: Callable[..., Path] = find_program) -> str:
     try:
-        return str(find_program(name, "apps"))
+        return str(find(name, "apps"))
     except ProgramFailed as missing:
         pytest.skip(str(missing))
 
@@ -186,9 +188,9 @@ def cachegrind(iterations: int) -> tuple[int, int]:
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 def test_model_counts_what_cachegrind_does_where_there_are_no_versions(pools):
-    program("npb_mg_misses")
+    made = Path(program("npb_mg_misses", make_program))
     (case,) = ipv_misses.cases(True, ("mg",))
-    counts = ipv_misses._run(case, NONE, QUICK, pools)
+    counts = ipv_misses._run(made, case, NONE, QUICK, pools)
     # cachegrind counts the whole program: the difference of two runs is two iterations.
     short, long = cachegrind(2), cachegrind(4)
     assert counts.first_misses == pytest.approx((long[0] - short[0]) / 2, rel=0.05)
@@ -196,13 +198,13 @@ def test_model_counts_what_cachegrind_does_where_there_are_no_versions(pools):
 
 
 def test_model_tells_versions_apart_and_leaves_the_program_its_answer(pools):
-    program("npb_sp_misses")
+    made = program("npb_sp_misses", make_program)
     (case,) = ipv_misses.cases(True, ("sp",))
-    counts = {way.name: ipv_misses._run(case, way, QUICK, pools) for way in WAYS}
+    counts = {way.name: ipv_misses._run(Path(made), case, way, QUICK, pools) for way in WAYS}
     assert counts["version"].last_misses > counts["none"].last_misses
     assert counts["version-evicted"].last_misses > counts["version"].last_misses
     assert counts["none"].runtime_last_misses == 0 < counts["copy"].runtime_last_misses
-    whole = [program("npb_sp_misses"), "--class", "S", "--protect", "ipv", "--tier", "version"]
+    whole = [made, "--class", "S", "--protect", "ipv", "--tier", "version"]
     pool = ["--pool", str(pools / "pool")]
     done = subprocess.run([*whole, *pool], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0 and "verified" in done.stdout, done.stderr

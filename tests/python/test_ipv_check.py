@@ -61,7 +61,7 @@ def test_a_loop_is_told_what_it_carries(perdure, build, level):
     found = {thing["name"].split(" ")[0]: thing for thing in report["objects"]}
     assert {name: thing["verdict"] for name, thing in found.items()} == {
         "u": "carried", "half": "carried", "late": "carried", "first": "carried",
-        "heap": "carried", "total": "carried", "result": "read behind the loop",
+        "heap": "carried", "total": "carried", "result": "read after the loop",
         "rewritten": "rewritten before use", "once": "rewritten before use",
         "buffer": "rewritten before use", "norm": "rewritten before use", "waste": "never read",
         "table": "read only",
@@ -107,7 +107,7 @@ def test_the_table_says_what_to_save(perdure, build):
     assert re.fullmatch(r"save u, late, half, first, heap \(record.c:\d+\), total", advice) or (
         set(re.findall(r"\w+", advice)) >= {"u", "late", "half", "first", "heap", "total"}
     )
-    assert "read behind the loop" in told and "warning: late" in told
+    assert "read after the loop" in told and "warning: late" in told
     assert "\ntable " not in told, "what is only read is shown by --all"
     assert "\ntable " in perdure("ipv", "record", "--all", "--", program).out.decode()
 
@@ -253,7 +253,7 @@ def test_violations_change_the_exit_code_only_of_what_ended_well(build):
     told = run([program, "skip"]).stderr
     assert "102 violations at 3 places in 60 iterations" in told
     few = run([program, "skip"], PERDURE_IPV_CHECK="show=1").stderr
-    assert few.count("there is the value of iteration") == 1 and "not told here" in few
+    assert few.count("there is the value of iteration") == 1 and "not shown here" in few
 
 
 def test_the_checker_takes_the_place_of_libperdure(perdure, build, tmp_path):

@@ -235,6 +235,34 @@ def test_the_benchmark_says_where_a_policy_is_worst_and_why_a_machine_is_best(tr
         assert fact.value == pytest.approx(seconds[0] / seconds[1])
 
 
+def test_the_best_machine_may_be_mram_alone_if_it_holds_the_program(tmp_path):
+    pages = 60 * MIB // PAGE
+    lines = [f"0 {PAGE * (turn % pages) + 64 * (turn % 64):x}" for turn in range(4 * pages)]
+    (tmp_path / "it.din").write_text("\n".join(lines) + "\n")
+    place = tmp_path / "it.ptrace"
+    _core.TraceImport("din", str(tmp_path / "it.din"), str(place), "it").run()
+    subject = memsim.Subject("small", (), (), ())
+    found = {(fact.case, fact.metric): fact
+             for fact in memsim.subject_facts(subject, False, place, 1e9)}
+    best = found["small-best", "energy_j"]
+    assert (best.more["mram_mib"], best.more["dram_mib"]) == (64, 0)
+
+
+def test_a_picture_has_what_was_run_and_goes_on_to_the_typical_memory(trace, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        "matplotlib.figure.Figure.savefig", lambda figure, *_, **__: drawn.append(figure)
+    )
+    found = list(memsim.subject_facts(memsim.Subject("cg", (), (), (), 4.2), True, trace, 1e9))
+    memsim.draw(found, "it", "it.png")
+    titles = [axis.get_title() for axis in drawn[0].axes]
+    assert titles == ["cg: policies beside MRAM", "concentration of accesses", "cg", "cg"]
+    typical = next(fact for fact in found if fact.case == "cg-typical")
+    for line in drawn[0].axes[-1].get_lines():
+        assert max(line.get_xdata()) == pytest.approx(typical.more["dram_mib"])
+        assert min(line.get_ydata()) < line.get_ydata()[-1]
+
+
 def test_minima_are_those_that_both_sides_rise_from():
     assert local_minima([5, 3, 4, 1, 2]) == [1, 3]
     assert local_minima([1, 2, 3]) == [0]

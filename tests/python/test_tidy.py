@@ -175,6 +175,28 @@ def test_paths_and_words_that_only_look_alike_are_left_alone(findings):
     assert not findings({"notes.txt": fine})
 
 
+@pytest.mark.parametrize(
+    ("path", "text", "word"),
+    [
+        ("docs/a.md", "# A\n\nWhat can not be read.\n", "cannot"),
+        ("docs/a.md", "# A\n\nAll files but for one.\n", "except for"),
+        ("docs/a.md", "# A\n\nThe pass runs behind the others.\n", "after"),
+        ("docs/a.md", "# A\n\nRanks that have it open yet.\n", "still"),
+        ("docs/a.md", "# A\n\nWho waits longer goes ahead.\n", "a rank that"),
+        ("include/perdure/a.h", "/* It is told on stderr. */\n", "reported"),
+        ("src/base/a.cpp", 'const char* a = "a file that is none";\n', "is not one"),
+    ],
+)
+def test_english_that_is_translated_is_found(findings, path, text, word):
+    one(findings({path: text}), f"{path}:", word)
+
+
+def test_english_that_only_looks_alike_is_left_alone(findings):
+    text = "# A\n\nNothing was committed yet. It cannot only fail. What a crash left behind.\n"
+    assert not findings({"docs/a.md": text + "\n## Who is trusted\n\nWho waits?\n"})
+    assert not findings({"src/base/a.cpp": "int behind;  // told\n"})
+
+
 @pytest.mark.parametrize("path", ["src/base/string_utils.hpp", "tools/common/a.txt"])
 def test_names_that_say_nothing_are_found(findings, path):
     one(findings({path: "\n"}), f"{path}:0:", "says nothing")

@@ -18,7 +18,7 @@ namespace {
 // those of its rows.
 struct Vectors {
   explicit Vectors(const Matrix& matrix)
-      : x(matrix.rows), q(matrix.rows), r(matrix.rows), p(matrix.n), z(matrix.n) {}
+      : x(matrix.rows, Use::object), q(matrix.rows), r(matrix.rows), p(matrix.n), z(matrix.n) {}
   Array<double> x, q, r, p, z;
 };
 

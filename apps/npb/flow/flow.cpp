@@ -110,7 +110,8 @@ Flow allocate(const ProblemClass& problem, Speed speed) {
   flow.base = flow.first - ghosts;
   flow.planes = flow.last - flow.first + 2 * ghosts;
   const Index points = flow.points();
-  for (Array<double>* five : {&flow.u, &flow.rhs, &flow.forcing}) *five = Array<double>(5 * points);
+  flow.u = Array<double>(5 * points, Use::object);
+  for (Array<double>* five : {&flow.rhs, &flow.forcing}) *five = Array<double>(5 * points);
   for (Array<double>* one :
        {&flow.rho_inverse, &flow.us, &flow.vs, &flow.ws, &flow.square, &flow.qs}) {
     *one = Array<double>(points);

@@ -79,7 +79,7 @@ Decay::Decay(const Transform& grid) : x(2 * grid.nx), y(grid.ny), z(grid.nz) {
 Solver::Solver(const ProblemClass& problem)
     : transform(problem),
       decay(transform),
-      spectrum(2 * transform.spectrum_size()),
+      spectrum(2 * transform.spectrum_size(), Use::object),
       solution(2 * std::max(transform.space_size(), transform.spectrum_size())) {
   set_initial(*this);
 }

@@ -82,7 +82,8 @@ Result solve(const Options& options) {
                 .iterations = options.iterations > 0 ? options.iterations : published_iterations,
                 .published_iterations = published_iterations,
                 .loop = {}};
-  Array<double> u_array(levels.size), r_array(levels.size), v_array(finest.size());
+  Array<double> u_array(levels.size, Use::object);
+  Array<double> r_array(levels.size), v_array(finest.size());
   double* u = u_array.get();
   double* r = r_array.get();
   double* v = v_array.get();

@@ -6,7 +6,7 @@ from perdure.ipv.symbols import name_heap_objects
 from perdure.ipv.watched import place_text
 
 CARRIED, RESULT, REWRITTEN, UNREAD, READ_ONLY = (
-    "carried", "read behind the loop", "rewritten before use", "never read", "read only",
+    "carried", "read after the loop", "rewritten before use", "never read", "read only",
 )  # fmt: skip
 _ORDER = (CARRIED, RESULT, REWRITTEN, UNREAD, READ_ONLY)
 UNSEEN = (

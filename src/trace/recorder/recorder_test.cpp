@@ -15,10 +15,10 @@
 #include <thread>
 #include <vector>
 
-#include "trace/random_trace.hpp"
 #include "trace/reader.hpp"
 #include "trace/recorder/options.hpp"
 #include "trace/recorder/window.hpp"
+#include "trace/testing/random_trace.hpp"
 
 namespace perdure::trace {
 namespace {

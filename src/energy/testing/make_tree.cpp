@@ -1,7 +1,7 @@
 // fake_sysfs_tree ROOT KIND [BEHAVIOUR…]: makes a fake tree for tests of programs.
 #include <cstdio>
 
-#include "energy/fake/fake_tree.hpp"
+#include "energy/testing/fake_tree.hpp"
 
 int main(int argc, char** argv) {
   if (argc < 3) {

@@ -1,5 +1,4 @@
-#include "mpiio/file_calls.hpp"
-
+// Where the calls on files lead: to Perdure's functions, or to the MPI library.
 #include <mutex>
 
 #include "base/fork_guard.hpp"
@@ -8,6 +7,7 @@
 #include "mpi/served_mpi.hpp"
 #include "mpiio/data_access.hpp"
 #include "mpiio/file_admin.hpp"
+#include "mpiio/file_calls.hpp"
 #include "mpiio/open_file.hpp"
 #include "mpiio/recorder.hpp"
 
@@ -92,20 +92,9 @@ void bind_file_calls() {
 void take_file_calls(bool take) {
   if (take) in_forked_children(refuse_all_in_child);
   take_data_access(take);
-  direct<FileCalls::close>(take, file_close);
-  direct<FileCalls::set_size>(take, file_set_size);
-  direct<FileCalls::preallocate>(take, file_preallocate);
-  direct<FileCalls::get_size>(take, file_get_size);
-  direct<FileCalls::set_info>(take, file_set_info);
-  direct<FileCalls::get_info>(take, file_get_info);
-  direct<FileCalls::set_view>(take, file_set_view);
-  direct<FileCalls::seek>(take, file_seek);
-  direct<FileCalls::get_position>(take, file_get_position);
-  direct<FileCalls::seek_shared>(take, file_seek_shared);
-  direct<FileCalls::get_position_shared>(take, file_get_position_shared);
-  direct<FileCalls::set_atomicity>(take, file_set_atomicity);
-  direct<FileCalls::get_atomicity>(take, file_get_atomicity);
-  direct<FileCalls::sync>(take, file_sync);
+#define PERDURE_TAKE(x) direct<FileCalls::x>(take, file_##x);
+  PERDURE_CALLS_OPEN_FILE(PERDURE_TAKE)
+#undef PERDURE_TAKE
 }
 
 }  // namespace perdure

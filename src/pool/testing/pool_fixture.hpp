@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "pmem/crash_device.hpp"
 #include "pmem/region.hpp"
+#include "pmem/testing/crash_device.hpp"
 #include "pool/pool.hpp"
 
 namespace perdure {
@@ -19,10 +19,9 @@ inline constexpr Geometry pool_test_geometry{4096, 64, 4096};
 inline constexpr std::uint64_t device_max = 1 << 20;
 
 // A group of one that counts its exchanges.
-class CountingGroup final : public Group {
+class CountingGroup final : public SoloGroup {
  public:
-  std::uint32_t rank() const override { return 0; }
-  std::uint32_t ranks() const override { return 1; }
+  bool may_be_used_beside() const override { return false; }
   Status all_max(std::span<std::uint64_t>) override {
     ++exchanges;
     if (on_exchange) on_exchange();

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <map>
 
-#include "energy/fake/fake_tree.hpp"
+#include "energy/testing/fake_tree.hpp"
 
 namespace perdure::energy::fake {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "sim/run.hpp"
-#include "trace/random_trace.hpp"
 #include "trace/reader.hpp"
+#include "trace/testing/random_trace.hpp"
 #include "trace/writer.hpp"
 
 namespace perdure::sim {

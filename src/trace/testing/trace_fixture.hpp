@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "trace/random_trace.hpp"
 #include "trace/reader.hpp"
+#include "trace/testing/random_trace.hpp"
 #include "trace/writer.hpp"
 
 namespace perdure::trace {

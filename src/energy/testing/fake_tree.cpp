@@ -1,4 +1,4 @@
-#include "energy/fake/fake_tree.hpp"
+#include "energy/testing/fake_tree.hpp"
 
 #include <fnmatch.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "pmem/crash_device.hpp"
+#include "pmem/testing/crash_device.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>

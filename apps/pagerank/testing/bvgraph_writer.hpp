@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bvgraph.hpp"
+#include "../bvgraph.hpp"
 
 namespace pagerank {
 

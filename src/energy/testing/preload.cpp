@@ -25,7 +25,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "energy/fake/fake_tree.hpp"
+#include "energy/testing/fake_tree.hpp"
 
 namespace {
 

@@ -1,0 +1,69 @@
+// Iteration: an object from its first store after a persistence point to the next one. Where its
+// two copies are, which bytes are current in which (P2 of object.cpp), and how many nests of rows
+// there were. old is the committed copy, new the working one.
+//
+// Threads: under the object's lock. No function fences; those that store return how many bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ipv/interval.hpp"
+#include "ipv/line_set.hpp"
+#include "pmem/device.hpp"
+
+namespace perdure {
+
+class Iteration {
+ public:
+  Iteration(Device& device, std::uint64_t object_bytes) : device_(device), bytes_(object_bytes) {}
+
+  // The caller has waited (P1). old and new are equal but for the lines of `lacking`, which stays
+  // as it is until the next begin.
+  void begin(std::uint64_t old_offset, std::uint64_t new_offset, const LineSet& lacking);
+  // Before there is a version: all of the object is in new.
+  void begin_whole(std::uint64_t new_offset, const LineSet& lacking);
+  // Also the next one's guess how many nests there will be; `plain`: stores that no row announced
+  // came after them.
+  void end(bool plain);
+
+  std::uint64_t new_offset() const { return new_offset_; }
+  const std::byte* old_contents() const { return device_.base() + old_offset_; }
+  const std::byte* new_contents() const { return device_.base() + new_offset_; }
+
+  // A row is about to be overwritten whole.
+  struct Placed {
+    bool loads_from_old;
+    bool fresh;  // nothing of the row itself was copied
+    std::uint64_t copied_bytes;
+  };
+  Placed place(ByteRange row);
+  // Past the cache: in a nest nothing but rows is stored, and rows are counted as dirty themselves.
+  std::uint64_t copy_old(ByteRange range);
+
+  // From here on all of the object is current in new. In a nest, past the cache; before stores that
+  // no row announces, through it: the program is about to store there, and all will be flushed.
+  std::uint64_t complete_past_cache();
+  std::uint64_t complete_in_cache();
+  // The same, without copying: somebody else wrote all of new.
+  void note_complete() { (void)interval_.complete(bytes_); }
+
+  // What later nests store to is saved after the last of them only, if this iteration goes as the
+  // one before went.
+  bool nest_is_last() const { return nests_ + 1 >= usual_nests_ && !usually_plain_; }
+  // One more nest ended; false if there were so many that to seal it costs more than it saves.
+  bool seal_nest();
+
+ private:
+  Device& device_;
+  std::uint64_t bytes_;
+  std::uint64_t old_offset_ = 0;
+  std::uint64_t new_offset_ = 0;
+  const LineSet* lacking_ = nullptr;
+  Interval interval_;
+  unsigned nests_ = 0;          // that were sealed
+  unsigned usual_nests_ = 0;    // in the iteration before
+  bool usually_plain_ = false;  // it ended with stores that no row announced
+};
+
+}  // namespace perdure

@@ -1,0 +1,106 @@
+// Commit under way: the version that is being made, from the moment in which its contents are fixed
+// until commit.cpp has made it exist or not.
+//
+// VersionUnderWay is the version. A synchronous commit has it on its stack. One whose end is
+// another call leaves it in CommitUnderWay, which holds at most one, and by its type knows which
+// call that is. To finish a commit takes a version out of it, so what was not begun can't be waited
+// for, and nothing is finished twice.
+//
+// Threads: as the pool. Failure: a step that failed on this rank is kept as `begun`, and the call
+// that ends the commit reports it to the other ranks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/assert.hpp"
+#include "base/status.hpp"
+#include "pool/catalogue.hpp"
+#include "pool/run_page.hpp"
+#include "pool/versioned_array.hpp"
+
+namespace perdure {
+
+struct VersionUnderWay {
+  struct Participant {
+    VersionedArray* array;
+    std::size_t entry;  // in catalogue.arrays
+  };
+  // Closed while it takes part.
+  struct RetiredArray {
+    std::unique_ptr<VersionedArray> array;
+    bool erase;
+  };
+
+  Catalogue catalogue;
+  std::vector<Participant> participants;
+  std::vector<RetiredArray> retired;
+  std::uint64_t iteration = no_iteration;
+  Status begun;                  // what this rank did of it so far
+  std::uint64_t blocked_ns = 0;  // how long the application has waited for it
+
+  bool has(const VersionedArray* array) const;
+  std::vector<VersionedArray*> arrays() const;
+  // Local, before any store to a working copy.
+  Status collect_changes() const;
+  // Brings the working copies up to date, but for the fence; adds to `bytes`.
+  Status save(const RunPage& run_page, std::uint64_t& bytes) const;
+  // The copies that were saved are those of the version.
+  void name_copies();
+  // It exists: its copies, in `slot`, are the committed ones, and `open_slot` names none.
+  void take_roles(std::uint32_t slot, std::uint32_t open_slot) const;
+  // It does not exist.
+  void retract() const;
+};
+
+class CommitUnderWay {
+ public:
+  // Of commit_capture(): commit_captured() saves the arrays and ends it.
+  void capture(VersionUnderWay version) { put<Captured>(std::move(version)); }
+  // Of commit_begin() and commit_staged(): the background saver has the arrays, unless the version
+  // could not be begun here; commit_wait() ends it.
+  void save(VersionUnderWay version) { put<Saving>(std::move(version)); }
+  void save_staged(VersionUnderWay version) { put<SavingStaged>(std::move(version)); }
+  void fail(VersionUnderWay version) { put<Failed>(std::move(version)); }
+
+  // commit_wait() is to be called.
+  bool pending() const { return pending_version() != nullptr; }
+  const VersionUnderWay* pending_version() const;
+  VersionUnderWay* pending_version();
+  // The saver has its arrays: their buffers themselves, or what was staged of them.
+  bool saving() const { return saving_buffers() || std::holds_alternative<SavingStaged>(state_); }
+  bool saving_buffers() const { return std::holds_alternative<Saving>(state_); }
+
+  // Nothing is under way then. There must be a version of that kind.
+  VersionUnderWay take_captured();
+  VersionUnderWay take_pending();
+
+ private:
+  struct None {};
+  struct Captured {
+    VersionUnderWay version;
+  };
+  struct Saving {
+    VersionUnderWay version;
+  };
+  struct SavingStaged {
+    VersionUnderWay version;
+  };
+  struct Failed {
+    VersionUnderWay version;
+  };
+
+  template <typename State>
+  void put(VersionUnderWay version) {
+    PERDURE_ASSERT(std::holds_alternative<None>(state_));
+    state_ = State{std::move(version)};
+  }
+  VersionUnderWay take(VersionUnderWay* version);
+
+  std::variant<None, Captured, Saving, SavingStaged, Failed> state_;
+};
+
+}  // namespace perdure

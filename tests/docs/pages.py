@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""What the documents name, held against the tree and the command.
+
+    pages.py --write      writes the table of options in docs/cli.md anew
+
+Each check takes the text of a page and returns what is wrong with it, one sentence each.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("PERDURE_BUILD", ROOT / "build/dev"))
+
+_FOLDERS = "src|include|python|apps|bench|pass|tests|tools|docs|examples|data|cmake|fortran"
+_SUFFIXES = r"[ch](?:pp)?|S|in|py|sh|txt|md|json|cmake|f90"
+_PATH = re.compile(rf"`((?:{_FOLDERS})/[\w./+-]+\.(?:{_SUFFIXES})|pyproject\.toml)`")
+_FUNCTION = re.compile(r"`((?:\w+::)*\w+)\(\)`")
+
+
+@cache
+def tracked() -> tuple[str, ...]:
+    """What git tracks or would: there may be rests of other branches beside it."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    return tuple(name for name in listed.split("\0") if name and (ROOT / name).is_file())
+
+
+@cache
+def text_of(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8", errors="replace")
+
+
+# --- paths and functions -------------------------------------------------------------------------
+
+
+def wrong_paths(page: str) -> Iterator[str]:
+    """Each path in backquotes exists; capitals such as NAME stand for any name."""
+    for path in _PATH.findall(page):
+        if "NAME" not in path and path not in tracked():
+            yield f"there is no {path}"
+
+
+def wrong_functions(page: str) -> Iterator[str]:
+    """Each `name()` occurs in the last file that its paragraph or item named before it."""
+    for paragraph in re.split(r"\n\s*\n|\n(?=\d+\. |\| )", page):
+        path = None
+        for token in re.finditer(rf"{_PATH.pattern}|{_FUNCTION.pattern}", paragraph):
+            if token.group(1):
+                path = token.group(1)
+            elif path is None:
+                yield f"{token.group(2)}() is named without its file"
+            elif path in tracked() and not has_function(text_of(path), token.group(2)):
+                yield f"{path} has no {token.group(2)}()"
+
+
+def has_function(code: str, name: str) -> bool:
+    """`name` is called, declared or defined in `code`; of A::b also that A is there."""
+    *outer, last = name.split("::")
+    called = re.search(rf"\b{last}\b\s*[(;]|\({last}\)|\b{last}\b\)\(", code) is not None
+    return called and all(re.search(rf"\b{each}\b", code) for each in outer)
+
+
+def functions_by_walk(page: str) -> dict[str, int]:
+    """How many functions each section "## Walk …" names."""
+    sections = re.split(r"^## ", page, flags=re.M)[1:]
+    return {
+        section.splitlines()[0]: len(_FUNCTION.findall(section))
+        for section in sections
+        if section.startswith("Walk ")
+    }
+
+
+# --- recipes -------------------------------------------------------------------------------------
+
+
+# A mode reaches from the header to the medium; nothing gathers its rules in one file.
+_FILES_MAX = {"A mode of an array": 4}
+
+
+def wrong_recipes(page: str) -> Iterator[str]:
+    """Each recipe of CONTRIBUTING names its files, and what finds a forgotten one.
+
+    Beside the new file, whose name has NAME in it, at most three are touched.
+    """
+    for recipe in re.split(r"^### ", recipes_part(page), flags=re.M)[1:]:
+        name = recipe.splitlines()[0]
+        files = re.search(r"^Files: (.*?)\n\n", recipe, re.M | re.S)
+        named = set() if files is None else set(_PATH.findall(files.group(1)))
+        touched = {path for path in named if "NAME" not in path}
+        if not named or len(touched) > _FILES_MAX.get(name, 3):
+            yield f"recipe '{name}' does not name one to three files"
+        if re.search(r"^Forgotten: ", recipe, re.M) is None:
+            yield f"recipe '{name}' does not say what finds a forgotten file"
+
+
+def recipes_of(page: str) -> list[str]:
+    return re.findall(r"^### (.*)$", recipes_part(page), re.M)
+
+
+def recipes_part(page: str) -> str:
+    return page.partition("\n## Recipes")[2].partition("\n## ")[0]
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def first_cells(page: str, heading: str) -> list[str]:
+    """The first column of the tables below a heading, without their own headings."""
+    section = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", page, re.M | re.S)
+    rows = re.findall(r"^\| (.*?) \|", section.group(1) if section else "", re.M)
+    return [row for row in rows if "`" in row]
+
+
+def difference(documented: set[str], real: set[str], what: str) -> list[str]:
+    """Both ways."""
+    return [f"{what} {name} is not documented" for name in sorted(real - documented)] + [
+        f"there is no {what} {name}" for name in sorted(documented - real)
+    ]
+
+
+def wrong_variables(page: str) -> list[str]:
+    cells = "\n".join(re.findall(r"^\| (.*?) \|", page, re.M))
+    documented = set(re.findall(r"`(PERDURE_\w+)`", cells))
+    return difference(documented, variables_read(), "variable")
+
+
+@cache
+def variables_read() -> set[str]:
+    """Quoted names in programs, and names that scripts expand; not those of enumerations."""
+    found: set[str] = set()
+    for name in tracked():
+        path = Path(name)
+        if path.suffix == ".md" or name.startswith(("docs/", "tests/docs/", "data/")):
+            continue
+        if path.suffix in {".c", ".h", ".cpp", ".hpp", ".py"}:
+            found.update(re.findall(r"[\"'](PERDURE_[A-Z0-9_]+)[\"'{]", text_of(name)))
+        elif path.suffix in {".sh", ".in"} or name == "perdure":
+            found.update(re.findall(r"\$\{?(PERDURE_[A-Z0-9_]+)", text_of(name)))
+    asked = " ".join(text_of(name) for name in tracked() if name.endswith((".cpp", ".c")))
+    headers = " ".join(text_of(name) for name in tracked() if name.startswith("include/"))
+    constant = r"^(?:#define)?\s+(PERDURE_[A-Z0-9_]+)(?: =|,|$| \()"
+    constants = set(re.findall(constant, headers, re.M))
+    constants -= set(re.findall(r'getenv\("(PERDURE_\w+)"\)', asked))
+    return {f"{name}NAME" if name.endswith("_") else name for name in found - constants}
+
+
+def wrong_layers(page: str) -> list[str]:
+    """The table of docs/design.md says what tools/layers.txt allows."""
+    documented = {}
+    for module, uses in re.findall(r"^\| `([\w/]+)` \| (.*?) \|", page, re.M):
+        documented[module.removeprefix("include/")] = " ".join(sorted(re.findall(r"`(\w+)`", uses)))
+    real = {
+        module.strip(): " ".join(sorted(set(uses.split())))
+        for module, _, uses in (
+            line.partition("⇐") for line in text_of("tools/layers.txt").splitlines() if "⇐" in line
+        )
+        if not module.startswith("#")
+    }
+    named = {f"{module} ⇐ {uses}" for module, uses in documented.items() if module in real}
+    missing = [f"layer {module} has no row" for module in real if module not in documented]
+    return missing + difference(named, {f"{module} ⇐ {uses}" for module, uses in real.items()
+                                        if module in documented}, "layer")
+
+
+def wrong_policies(page: str) -> list[str]:
+    """The files of src/sim/policies are in the list of its CMakeLists.txt, and in the page."""
+    listed = re.search(r"set\(policies ([\w\s]+)\)", text_of("src/sim/CMakeLists.txt"))
+    files = {Path(name).stem for name in tracked() if re.match(r"src/sim/policies/\w+\.cpp", name)}
+    documented = set(re.findall(r"`(\w+)`", " ".join(first_cells(page, "Policies"))))
+    named = set(listed.group(1).split() if listed else ())
+    return difference(documented, files, "policy") + difference(named, files, "listed policy")
+
+
+def wrong_glossary(page: str) -> list[str]:
+    """No word is explained twice in the sections of the components."""
+    words = re.findall(r"^\| \*\*(.*?)\*\*", page.partition("\n## Pool\n")[2], re.M)
+    meant_twice = {"region"}  # of a rank file, and of a trace
+    return [f"'{word}' is explained twice" for word in sorted(set(words)) if words.count(word) > 1
+            and word not in meant_twice]
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+@cache
+def command():
+    """The command of a clone, with the verbs that measure."""
+    sys.path[:0] = [str(ROOT / "python"), str(BUILD / "python")]
+    from typer.main import get_command
+
+    from perdure.cli import command_line
+    from perdure_bench.cli import VERBS
+
+    return get_command(command_line("", VERBS))
+
+
+@cache
+def verbs() -> dict[str, tuple[str, ...]]:
+    """Every verb of `perdure`, such as "pool ls", with its options."""
+    return dict(_verbs_below(command(), ""))
+
+
+def _verbs_below(verb, name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    below = getattr(verb, "commands", None)
+    if below is None:
+        options = [each for each in verb.params if each.param_type_name == "option"]
+        yield name, tuple("/".join([*each.opts, *each.secondary_opts]) for each in options)
+    else:
+        for word, each in below.items():
+            yield from _verbs_below(each, f"{name} {word}".strip())
+
+
+def benchmarks() -> set[str]:
+    """The names that `perdure bench` takes, as its help lists them."""
+    bench = command().commands["bench"]
+    (names,) = (each for each in bench.params if each.param_type_name == "argument")
+    return set(names.help.removeprefix("all, ").split(", "))
+
+
+def wrong_verbs(page: str) -> list[str]:
+    """The table of verbs has each of them."""
+    documented = set()
+    for cell in first_cells(page, "Verbs"):
+        for usage in re.findall(r"`perdure ([^`]*)`", cell):
+            words = re.match(r"[a-z ]*[a-z]\b", usage)
+            documented.add(words.group() if words else usage)
+    shortened = {"trace": "trace record", "energy profile": "energy profile run"}
+    return difference({shortened.get(name, name) for name in documented}, set(verbs()), "verb")
+
+
+def wrong_benchmarks(page: str) -> list[str]:
+    documented = {cell.strip("`") for cell in first_cells(page, "Benchmarks")}
+    return difference(documented, benchmarks(), "benchmark")
+
+
+_BEGIN, _END = "<!-- options: begin; tests/docs/pages.py --write -->\n", "<!-- options: end -->\n"
+
+
+def options_table() -> str:
+    rows = [
+        f"| `perdure {verb}` | {' '.join(f'`{option}`' for option in options)} |\n"
+        for verb, options in verbs().items()
+    ]
+    return "| verb | options |\n|---|---|\n" + "".join(rows)
+
+
+def with_options(page: str) -> str:
+    """The page with a table of options as the command has them."""
+    before, begin, rest = page.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not begin or not end:
+        raise ValueError("docs/cli.md has no marks around its table of options")
+    return before + begin + options_table() + end + after
+
+
+def wrong_options(page: str) -> list[str]:
+    """The table of options is that of the command, word for word."""
+    new, old = with_options(page).splitlines(), page.splitlines()
+    return [f"pages.py --write adds: {row}" for row in new if row not in old] + [
+        f"pages.py --write removes: {row}" for row in old if row not in new
+    ]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        sys.exit(__doc__)
+    cli = ROOT / "docs/cli.md"
+    cli.write_text(with_options(cli.read_text(encoding="utf-8")), encoding="utf-8")

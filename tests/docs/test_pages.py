@@ -1,0 +1,125 @@
+"""The documents name what there is: paths, functions, variables, verbs, options, layers.
+
+Each test also spoils its page and wants that to be found.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pages
+import pytest
+from pages import ROOT
+
+DOCUMENTS = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("apps/*/README.md"))
+    if path.name != "CHANGELOG.md"
+)
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def spoilt(text: str, old: str, new: str) -> str:
+    assert old in text, f"'{old}' is gone: spoil the page by another word"
+    return text.replace(old, new)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_path_that_a_document_names_exists(name):
+    assert list(pages.wrong_paths(page(name))) == []
+
+
+def test_a_wrong_path_is_found():
+    found = list(pages.wrong_paths("see `src/pool/nothing.cpp`"))
+    assert found == ["there is no src/pool/nothing.cpp"]
+
+
+def test_every_function_of_the_walks_is_in_its_file():
+    walks = page("docs/walks.md")
+    assert list(pages.wrong_functions(walks)) == []
+    counts = pages.functions_by_walk(walks)
+    assert len(counts) == 5 and min(counts.values()) >= 5, counts
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "finding"),
+    [
+        ("`commit_version()`", "`comit_version()`", "src/pool/commit.cpp has no comit_version()"),
+        ("`ReplayOf::feed()`", "`Replay2::feed()`", "src/sim/policy.hpp has no Replay2::feed()"),
+        ("**`src/sim/account.cpp`**, ", "", "cost_of() is named without its file"),
+        ("`src/rma/operations.cpp`", "`src/rma/window.cpp`", "src/rma/window.cpp has no put()"),
+    ],
+)
+def test_a_wrong_function_of_a_walk_is_found(old, new, finding):
+    assert finding in list(pages.wrong_functions(spoilt(page("docs/walks.md"), old, new)))
+
+
+def test_every_recipe_names_at_most_three_files():
+    contributing = page("CONTRIBUTING.md")
+    assert list(pages.wrong_recipes(contributing)) == []
+    assert len(pages.recipes_of(contributing)) >= 7
+    more = ", ".join(f"`docs/{name}.md`" for name in "abcd")
+    many = spoilt(contributing, "Files: ", f"Files: {more}, ")
+    assert len(list(pages.wrong_recipes(many))) >= 7
+    assert list(pages.wrong_recipes(spoilt(contributing, "Forgotten: ", "")))
+
+
+def test_the_variables_are_those_that_the_code_reads():
+    environment = page("docs/environment.md")
+    assert pages.wrong_variables(environment) == []
+    assert len(pages.variables_read()) > 50
+    wrong = pages.wrong_variables(spoilt(environment, "`PERDURE_POOL`", "`PERDURE_POND`"))
+    assert wrong == ["variable PERDURE_POOL is not documented", "there is no variable PERDURE_POND"]
+
+
+def test_the_layers_are_those_of_the_layer_file():
+    design = page("docs/design.md")
+    assert pages.wrong_layers(design) == []
+    assert pages.wrong_layers(spoilt(design, "| `model` | `base` |", "| `model` | `base` `pmem` |"))
+    assert pages.wrong_layers(spoilt(design, "| `sim` |", "| `simulator` |"))
+
+
+def test_the_policies_are_those_of_the_simulator():
+    simulator = page("docs/simulator.md")
+    assert pages.wrong_policies(simulator) == []
+    assert pages.wrong_policies(spoilt(simulator, "| `lru` |", "| `mru` |")) == [
+        "policy lru is not documented", "there is no policy mru"]  # fmt: skip
+
+
+def test_the_verbs_are_those_of_the_command():
+    cli = page("docs/cli.md")
+    assert pages.wrong_verbs(cli) == []
+    assert pages.wrong_verbs(spoilt(cli, "`perdure sim report", "`perdure sim reports")) == [
+        "verb sim report is not documented", "there is no verb sim reports"]  # fmt: skip
+
+
+def test_the_benchmarks_are_those_of_the_command():
+    cli = page("docs/cli.md")
+    assert pages.wrong_benchmarks(cli) == []
+    assert pages.wrong_benchmarks(spoilt(cli, "| `memsim` |", "| `memsin` |")) == [
+        "benchmark memsim is not documented", "there is no benchmark memsin"]  # fmt: skip
+
+
+def test_the_options_are_those_of_the_command():
+    cli = page("docs/cli.md")
+    assert pages.wrong_options(cli) == []
+    assert len(pages.wrong_options(spoilt(cli, "`--kill-rank`", "`--kill-ranks`"))) == 2
+
+
+def test_the_glossary_explains_a_word_once():
+    glossary = page("docs/glossary.md")
+    assert pages.wrong_glossary(glossary) == []
+    assert pages.wrong_glossary(spoilt(glossary, "| **law** |", "| **pool** |"))
+
+
+def test_the_picture_is_what_its_script_draws():
+    script = [sys.executable, str(ROOT / "docs/pictures/draw_parts.py"), "--check"]
+    assert subprocess.run(script, check=False).returncode == 0
+
+
+def test_the_readme_is_short():
+    assert len(page("README.md").splitlines()) <= 180
