@@ -281,14 +281,13 @@ def _machine_facts(
         yield from _points(case, found.typical, "typical")
         yield from _points(case, found.reference, "fits")
         frames = study.frames(step, 0)
-        alone = [(frame * page, energy) for frame, (_, energy)
-                 in zip(frames, study.at(0, frames), strict=True) if energy is not None]
-        minima = [alone[i] for i in local_minima([energy for _, energy in alone])
-                  if i > 0 or alone[i][0] >= footprint]
-        yield _fact(case, "notches", len(minima), "", at_mib=json.dumps(
-            [round(size / MIB, 1) for size, _ in minima]))
-        if len(minima) > 1:
-            yield _fact(case, "notch_energy_ratio", minima[0][1] / minima[-1][1])
+        alone = [energy for _, energy in study.at(0, frames) if energy is not None]
+        minima = local_minima(alone)
+        kept = [i for i in minima if i > 0 or frames[i] * page >= footprint]
+        yield _fact(case, "notches", len(kept), "", at_mib=json.dumps(
+            [round(frames[i] * page / MIB, 1) for i in kept]))
+        if len(kept) > 1:
+            yield _fact(case, "notch_energy_ratio", alone[kept[0]] / alone[kept[-1]])
         if not suffix:
             for size in study.mram:
                 row = study.points("mram_fixed", size, _wide(study, step, size, unit))
