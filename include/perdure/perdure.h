@@ -6,14 +6,14 @@
  * directory on persistent memory, on tmpfs or on a disk. A commit makes all of them durable as one
  * version; after a crash, restart gives every rank the bytes of one committed version.
  *
- *     perdure_pool *pool;  perdure_array *u;  uint64_t step = 0, version;
+ *     perdure_pool *pool;  perdure_array *u;  uint64_t iteration = 0, version;
  *     perdure_open("/mnt/pmem/heat", NULL, &pool);
  *     perdure_array_open(pool, "u", PERDURE_DOUBLE, 1, &cells, PERDURE_TWIN, NULL, &u);
- *     perdure_scalar(pool, "iteration", &step, sizeof step);
+ *     perdure_scalar(pool, "iteration", &iteration, sizeof iteration);
  *     perdure_restart(pool, &version);                  // 0: nothing was committed yet
- *     for (; step < steps; ) {
+ *     while (iteration < iterations) {
  *       heat_step(perdure_consistent(u), perdure_working(u), cells);
- *       step++;
+ *       iteration++;
  *       perdure_commit(pool, &version);                 // the two copies swap roles
  *     }
  *     perdure_close(pool);
@@ -87,8 +87,7 @@ enum perdure_mode {
    * the pool. */
   PERDURE_COPY = 1,
   /* keep + 1 copies in the pool. The application reads perdure_consistent() and writes all of
-   * perdure_working(); commit flushes the working copy, and the two swap roles. Nothing is
-   * copied. */
+   * perdure_working(); commit flushes the working copy and they swap roles. Nothing is copied. */
   PERDURE_TWIN = 2,
   /* As copy, but only the blocks that changed are copied: found by page protection, or, with
    * PERDURE_MARKS, named by the application through perdure_mark(), or, with PERDURE_COMPARE, found
@@ -179,7 +178,7 @@ PERDURE_API int perdure_array_open(perdure_pool* pool, const char* name, int typ
  * `perdure run`. Local. `address` must stay valid until close. */
 PERDURE_API int perdure_scalar(perdure_pool* pool, const char* name, void* address, size_t bytes);
 
-/* Gives every array and scalar that was opened the contents of the newest version that all ranks
+/* Gives every open array and scalar the contents of the newest version that all ranks
  * hold, and stores its number in *version; 0 means a new pool: arrays are zero, but the buffers
  * that the application gave and its scalars stay as they were. Collective; once, after the arrays
  * and scalars are opened and before the first commit. */
@@ -200,13 +199,13 @@ PERDURE_API int perdure_versions(const perdure_pool* pool, perdure_version_info*
                                  size_t capacity, size_t* count);
 
 /* As perdure_restart, of `version`, and in its place; or at any time after it. The next commit goes
- * on from there under a new number; newer versions are kept as abandoned until their room is
- * needed, and can be restored as well. Arrays and scalars that `version` lacks: arrays become zero,
- * scalars stay. Flush arrays stay. Pointers to twin arrays change. Collective. Errors that leave
- * all as it was: NOT_FOUND, SHAPE (of an array that is open), DAMAGED. */
+ * on from there under a new number; newer versions are kept as abandoned until their space
+ * is needed, and can be restored as well. Arrays and scalars that `version` lacks: arrays become
+ * zero, scalars stay. Flush arrays stay. Pointers to twin arrays change. Collective. Errors that
+ * leave all as it was: NOT_FOUND, SHAPE (of an array that is open), DAMAGED. */
 PERDURE_API int perdure_restore(perdure_pool* pool, uint64_t version);
 
-/* Frees the room of `version`, which can't be the newest. Collective. NOT_FOUND, STATE. */
+/* Frees the space of `version`, which can't be the newest. Collective. NOT_FOUND, STATE. */
 PERDURE_API int perdure_delete_version(perdure_pool* pool, uint64_t version);
 
 /* Where the application writes: the buffer (copy, log) or the working copy (twin). Changes with
@@ -231,19 +230,19 @@ PERDURE_API int perdure_write(perdure_array* array, uint64_t first, uint64_t cou
  * contents, and the caller may commit again. */
 PERDURE_API int perdure_commit(perdure_pool* pool, uint64_t* version);
 
+/* A commit in two steps: another thread copies while the application computes. The application must
+ * not write to an array until perdure_before_write(array), or commit_wait, has returned. Scalars
+ * are saved by commit_begin. commit_wait is collective and makes the version durable; commit_begin
+ * and commit wait for an earlier one themselves. */
+PERDURE_API int perdure_commit_begin(perdure_pool* pool);
+PERDURE_API int perdure_before_write(perdure_array* array);
+PERDURE_API int perdure_commit_wait(perdure_pool* pool, uint64_t* version);
+
 /* Whether a version is due: *due becomes 1 if the interval of the plan $PERDURE_ENERGY_PLAN
  * (`perdure energy plan`) has passed since the last commit or the opening, else 0; without a plan
  * always 1. Rank 0's clock decides. The plan's upper levels get their copies from the commits
  * themselves. Collective. */
 PERDURE_API int perdure_commit_due(perdure_pool* pool, int* due);
-
-/* A commit in two steps: the copies are made by another thread while the application computes.
- * Until perdure_before_write(array) or commit_wait has returned, the application must not write to
- * that array. Scalars are saved by commit_begin. commit_wait is collective and makes the version
- * durable; commit_begin and commit wait for an earlier one themselves. */
-PERDURE_API int perdure_commit_begin(perdure_pool* pool);
-PERDURE_API int perdure_before_write(perdure_array* array);
-PERDURE_API int perdure_commit_wait(perdure_pool* pool, uint64_t* version);
 
 PERDURE_API int perdure_status(const perdure_pool* pool, perdure_pool_status* status);
 

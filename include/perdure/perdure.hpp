@@ -3,13 +3,13 @@
 // perdure.hpp: perdure.h for C++20. Header only; link libperdure, or libperdure_mpi_<flavour>
 // together with perdure_mpi.hpp.
 //
-//     std::uint64_t step = 0;
+//     std::uint64_t iteration = 0;
 //     perdure::Pool pool("/mnt/pmem/heat");
 //     auto u = pool.array<double>("u", {rows, columns}, perdure::Mode::twin);
-//     pool.scalar("iteration", step);
+//     pool.scalar("iteration", iteration);
 //     pool.restart();                              // 0: nothing was committed yet
-//     while (step < steps) {
-//       heat_step(u.consistent(), u.working(), ++step);
+//     while (iteration < iterations) {
+//       heat_step(u.consistent(), u.working(), ++iteration);
 //       pool.commit();                             // the two copies swap roles
 //     }
 //
@@ -250,12 +250,16 @@ class Pool {
   // Gives all arrays and scalars the contents of `version`, in place of restart() or after it. The
   // next commit goes on from there. Collective. Errors: NOT_FOUND, SHAPE, DAMAGED.
   void restore(std::uint64_t version) { check(perdure_restore(handle_, version)); }
-  // Frees the room of a version that is not the newest. Collective. Errors: NOT_FOUND, STATE.
+  // Frees the space of a version that is not the newest. Collective. Errors: NOT_FOUND, STATE.
   void delete_version(std::uint64_t version) { check(perdure_delete_version(handle_, version)); }
 
   // Makes the contents of all arrays and scalars durable as one version, on all ranks, and returns
   // its number. Collective. If it throws, the version before stays the newest.
   std::uint64_t commit() { return version_by(perdure_commit); }
+
+  // A commit in two steps, both collective; in between, Array::before_write() before writing.
+  void commit_begin() { check(perdure_commit_begin(handle_)); }
+  std::uint64_t commit_wait() { return version_by(perdure_commit_wait); }
 
   // Whether the interval of the plan $PERDURE_ENERGY_PLAN has passed since the last commit; true
   // without a plan. Collective.
@@ -264,10 +268,6 @@ class Pool {
     check(perdure_commit_due(handle_, &due));
     return due != 0;
   }
-
-  // A commit in two steps, both collective; in between, Array::before_write() before writing.
-  void commit_begin() { check(perdure_commit_begin(handle_)); }
-  std::uint64_t commit_wait() { return version_by(perdure_commit_wait); }
 
   // Counters since the pool was opened, and what it survives. Local.
   perdure_pool_status status() const {

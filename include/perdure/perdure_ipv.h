@@ -3,15 +3,15 @@
  * perdure_ipv.h: in-place versioning. A loop's arrays get a persistent version at every iteration,
  * at the addresses where they are, and nearly without copying.
  *
- *     perdure_pool *pool;  uint64_t version, step = 0;
+ *     perdure_pool *pool;  uint64_t version, iteration = 0;
  *     perdure_open("/mnt/pmem/heat", NULL, &pool);           // or perdure_open_mpi()
- *     perdure_scalar(pool, "iteration", &step, sizeof step);
+ *     perdure_scalar(pool, "iteration", &iteration, sizeof iteration);
  *     perdure_ipv_open(pool, NULL);
  *     perdure_ipv_object("u", u, cells * sizeof *u, NULL);   // contents as they are: version 0
- *     perdure_ipv_restart(&version);                         // u and step of the newest version
- *     while (step < steps) {
+ *     perdure_ipv_restart(&version);                         // takes the newest version
+ *     while (iteration < iterations) {
  *       heat_step(u, cells);                                 // unchanged
- *       step++;
+ *       iteration++;
  *       perdure_ipv_persist(&version);                       // the persistence point
  *     }
  *     perdure_ipv_close();
@@ -21,8 +21,8 @@
  * copy, write-protected. The first store of an iteration makes the address show the other copy;
  * what the iteration does not overwrite is copied there. Compiled with perdure-clang --ipv, loops
  * that overwrite whole rows say so, and then nothing of these rows is copied. A program compiled
- * without it is right as well: all is copied. (D. Li et al., in-place versioning; docs/ipv.md says
- * what differs from it.)
+ * without it is correct as well: everything is copied. (D. Li et al., in-place versioning;
+ * docs/ipv.md says what differs from it.)
  *
  * Conventions of perdure.h. One set of objects at a time in a process. Calls come from one thread;
  * stores to objects from any, but the first one after a persistence point must not race with
@@ -50,7 +50,7 @@ extern "C" {
 /* How the contents of an object come into its next version. */
 enum perdure_ipv_tier {
   PERDURE_IPV_AUTO = 0,    /* tries those that are possible and takes the fastest */
-  PERDURE_IPV_VERSION = 1, /* two copies change roles; rows are written in place, then flushed */
+  PERDURE_IPV_VERSION = 1, /* two copies swap roles; rows are written in place, then flushed */
   PERDURE_IPV_STREAM = 2,  /* the same; rows are written past the cache by way of a row buffer */
   PERDURE_IPV_SWAP = 3,    /* the same; at the first store all is copied, rows do not count */
   PERDURE_IPV_COPY = 4,    /* stays in DRAM; copied past the cache at the persistence point */
@@ -132,12 +132,12 @@ PERDURE_API int perdure_ipv_persist(uint64_t* version);
 PERDURE_API int perdure_ipv_close(void);
 
 /* Before something stores to `bytes` bytes at `address` that can't be write-protected: the kernel,
- * a device. Until the next persistence point. Not an object's: nothing happens. */
+ * a device. Until the next persistence point. Elsewhere it does nothing. */
 PERDURE_API void perdure_ipv_touch(void* address, size_t bytes);
 
-/* The pages of the object that holds `address` must not change until it was unpinned as often: they
- * are registered with a network, a window, or a pending receive. The object is then in tier COPY.
- * NOT_FOUND: not an object's. */
+/* The pages of the object that holds `address` must not change until it has been unpinned as
+ * often: they are registered with a network, a window, or a pending receive. The object is then in
+ * tier COPY. NOT_FOUND: no object holds `address`. */
 PERDURE_API int perdure_ipv_pin(const void* address);
 PERDURE_API int perdure_ipv_unpin(const void* address);
 

@@ -50,7 +50,7 @@ void perdure_trace_thread_start(void);
 void perdure_trace_read(uint64_t address, uint64_t bytes);
 void perdure_trace_write(uint64_t address, uint64_t bytes);
 
-/* The same for an access in one line, by who has looked at its `entry` already. */
+/* The same for an access in one line, for callers that have looked at its `entry` already. */
 void perdure_trace_read_miss(uint64_t* entry, uint64_t address);
 void perdure_trace_write_miss(uint64_t* entry, uint64_t address);
 

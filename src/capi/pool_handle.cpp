@@ -71,7 +71,7 @@ PoolCall::PoolCall(const perdure_pool* pool) : pool_(pool) {
 }
 
 void quiesce(const perdure_pool* pool) {
-  if (pool->objects != nullptr) (void)pool->objects->wait();  // told by perdure_ipv_persist()
+  if (pool->objects != nullptr) (void)pool->objects->wait();  // reported by perdure_ipv_persist()
 }
 
 Status check_no_objects(const perdure_pool* pool) {

@@ -1,4 +1,4 @@
-// What stands behind the handles of perdure.h.
+// What the handles of perdure.h refer to.
 #pragma once
 
 #include <atomic>
@@ -87,7 +87,7 @@ int guarded_on(const perdure_pool* pool, const Body& body) noexcept {
 
 // Nothing of the pool runs beside the program when it returns.
 void quiesce(const perdure_pool* pool);
-// The call would make, take back or leave a version behind the back of the pool's objects.
+// The call would make, restore or leave a version without the knowledge of the pool's objects.
 Status check_no_objects(const perdure_pool* pool);
 
 // perdure_options with its defaults and the environment filled in.

@@ -21,7 +21,7 @@ class BoxRows {
     for (unsigned d = 0; valid_ && d < dimensions; ++d) add_dimension(counts[d], strides[d]);
   }
 
-  // False: rows would overlap, or the description is none.
+  // False: rows would overlap, or the description is not valid.
   bool valid() const { return valid_; }
   bool empty() const { return row_bytes_ == 0; }
   ByteRange hull() const { return {first_, first_ + extent_}; }

@@ -2,7 +2,7 @@
 // the helper thread of the in-place-versioning paper (section 4.2).
 //
 // Threads: add() and drain() are called by the program's thread. The work runs in the order in
-// which it was added, and fences what it wrote (device.hpp, D4). Failure: drain() tells the first
+// which it was added, and fences what it wrote (device.hpp, D4). Failure: drain() reports the first
 // one since the last drain().
 #pragma once
 

@@ -18,7 +18,7 @@ class Iteration {
  public:
   Iteration(Device& device, std::uint64_t object_bytes) : device_(device), bytes_(object_bytes) {}
 
-  // The caller has waited (P1). old and new are equal but for the lines of `lacking`, which stays
+  // The caller has waited (P1). old and new are equal except in the lines of `lacking`, which stays
   // as it is until the next begin.
   void begin(std::uint64_t old_offset, std::uint64_t new_offset, const LineSet& lacking);
   // Before there is a version: all of the object is in new.

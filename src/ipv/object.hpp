@@ -184,7 +184,7 @@ class InPlaceObject final : public TwinWriter {
 
   mutable FaultLock lock_;  // what stands below
   Tier tier_;
-  Tier usual_tier_ = PERDURE_IPV_COPY;  // but for pins and choices
+  Tier usual_tier_ = PERDURE_IPV_COPY;  // without pins and choices
   std::atomic<Phase> phase_{Phase::off};
   Iteration iteration_;
   OpenRows open_rows_;
@@ -193,7 +193,7 @@ class InPlaceObject final : public TwinWriter {
   LineSet pending_;               // of the memory, not in the working copy
   std::vector<LineSet> lacking_;  // by copy: where it may differ from the committed one
   bool all_changed_ = false;
-  bool in_nest_ = false;  // rows were announced, and no nest_end() yet
+  bool in_nest_ = false;  // rows were announced, and nest_end() is to come
   int pins_ = 0;
   std::atomic<std::uint32_t> early_{0};  // flush_early(): 0 no, 1 queued, 2 runs
 

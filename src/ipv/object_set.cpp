@@ -231,8 +231,8 @@ Result<std::uint64_t> ObjectSet::commit_here(const Status& ready) {
   return committed;
 }
 
-// Copies that this thread made are fenced by it (P6). A failure of the beginning is told to the
-// other ranks by the thread, and to the program when it waits.
+// Copies that this thread made are fenced by it (P6). A failure of the beginning is reported to
+// the other ranks by the thread, and to the program when it waits.
 Result<std::uint64_t> ObjectSet::commit_beside(const Status& ready) {
   Status begun = ready;
   if (surroundings_.unfenced.exchange(0) != 0 && begun.ok()) begun = pool_.device().fence();

@@ -4,7 +4,7 @@
 // Life: open, add objects, restart, then persist() at every persistence point. The functions marked
 // [collective] are called by all ranks of the pool's group in the same order.
 //
-// Threads: one at a time, but for find() and what the objects themselves allow. Failure: a version
+// Threads: one at a time, except find() and what the objects themselves allow. Failure: a version
 // that failed leaves the objects as they are; the error is returned by the persist() that made it,
 // or, when it was made beside the program, by the next call that waits for it.
 #pragma once
@@ -43,7 +43,8 @@ class ObjectSet {
   // Makes an unfinished version durable, writes the report, and gives the objects back.
   Status close();
 
-  // Waits for what runs beside the program. A failure there is told until persist() tells it.
+  // Waits for what runs beside the program. A failure there is returned until persist() has
+  // reported it.
   Status wait();
   // From here on early flushes, and, unless the options refuse a thread, versions are made beside
   // the program.

@@ -3,7 +3,7 @@
 // directory_level.hpp is one, in a directory of any file system. A copy in the memory or on the
 // disk of another node would be partner_level.hpp beside it: rank r sends its rank file to its
 // partner and receives the partner's (Group::send, receive, after split() by node), and fetch()
-// sends it back. Who makes a level from a plan is capi/pool_energy.cpp, and nobody else knows which
+// sends it back. Levels are made from a plan in capi/pool_energy.cpp; nothing else knows which
 // kinds there are.
 //
 // Invariants

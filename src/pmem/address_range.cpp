@@ -61,7 +61,7 @@ int AddressRange::map(int fd, std::uint64_t begin, std::uint64_t end, int protec
 }
 
 void AddressRange::unmap(std::uint64_t begin, std::uint64_t end) {
-  // If even this fails the old mapping stays: addresses that nobody is told about.
+  // If even this fails the old mapping stays: addresses that nobody hears of.
   [[maybe_unused]] void* ignored =
       ::mmap(base_ + begin, end - begin, PROT_NONE, untouchable | MAP_FIXED, -1, 0);
 }

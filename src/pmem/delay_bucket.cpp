@@ -26,7 +26,7 @@ struct Entry {
 };
 
 // The start time of a living process, or 0. Fields 3 (state) and 22 (start) of /proc/PID/stat,
-// counted behind the last ')' because the name before it may contain anything.
+// counted after the last ')' because the name before it may contain anything.
 std::uint64_t start_of(int pid) {
   const std::string text = read_kernel_text("/proc/" + std::to_string(pid) + "/stat");
   const std::size_t name_end = text.rfind(')');

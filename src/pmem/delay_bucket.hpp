@@ -29,7 +29,7 @@ class DelayBucket {
   std::uint32_t sharers() const;
 
   // Takes the part for `busy_ns` from `from_ns` (monotonic) on, or from when it is free; returns
-  // when that ends. Lock-free: a rank killed here leaves nothing behind but its share of time.
+  // when that ends. Lock-free: a rank killed here leaves nothing but its share of time.
   std::uint64_t draw(std::uint64_t from_ns, std::uint64_t busy_ns);
 
  private:

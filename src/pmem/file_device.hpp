@@ -41,7 +41,7 @@ struct FileDeviceOptions {
 };
 
 // Opens or creates `path`; a new file has size 0 until resize(). resize() allocates blocks
-// (posix_fallocate), maps them at a fixed place behind the old ones and, on DAX and tmpfs, touches
+// (posix_fallocate), maps them at a fixed place after the old ones and, on DAX and tmpfs, touches
 // every page once. A file that another program cuts short while it is open raises SIGBUS at the
 // next access; resize(), and the fences of ordinary files, report it where they come first.
 Result<std::unique_ptr<Device>> open_file_device(const std::string& path,

@@ -41,7 +41,7 @@ void flush_with_cvac(const void* address, std::size_t count) {
   }
 }
 
-// stnp is only a hint: a processor may keep the line in its cache. The flush behind it is what
+// stnp is only a hint: a processor may keep the line in its cache. The flush after it is what
 // makes the copy durable; the hint saves it work where it is taken.
 template <auto flush>
 void copy_with_stnp(std::byte* to, const std::byte* from, std::size_t lines) {

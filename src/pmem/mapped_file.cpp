@@ -27,7 +27,8 @@ int protection(bool read_only) {
   return read_only ? PROT_READ : PROT_READ | PROT_WRITE;
 }
 
-// Writes each page's own byte back to it: for kernels before 5.14. Nobody else sees the pages yet.
+// Writes each page's own byte back to it: for kernels before 5.14. So far nobody else sees the
+// pages.
 void touch_pages(std::byte* begin, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; i += page_bytes()) {
     auto* byte = reinterpret_cast<volatile unsigned char*>(begin + i);
@@ -145,7 +146,7 @@ Status MappedFile::grow(std::uint64_t size_bytes) {
   Status status = allocate(size_, grown - size_);
   // The last old page is mapped already, even where the old size ended within it.
   if (status.ok() && grown > round_up(size_)) status = map_pages(round_up(size_), grown);
-  // The new size itself must be durable before anything is stored behind the old one.
+  // The new size itself must be durable before anything is stored beyond the old one.
   if (status.ok() && ::fsync(file_.handle.fd()) != 0) {
     status = errno_status("fsync " + file_.path, errno);
   }

@@ -37,7 +37,7 @@ ParallelWriter::ParallelWriter(Device& device, unsigned threads) : device_(devic
   try {
     for (unsigned i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
   } catch (const std::system_error&) {
-    // The limit of threads is reached: those that there are do the work, and threads() tells.
+    // The limit of threads is reached: those that exist do the work, and threads() says how many.
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

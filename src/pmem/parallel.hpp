@@ -65,7 +65,7 @@ class ParallelWriter {
   Job job_;
   std::atomic<std::size_t> next_chunk_{0};
   std::atomic<std::uint32_t> generation_{0};  // a job was published; workers wait for its change
-  std::atomic<std::uint32_t> working_{0};     // workers that have not reported this job yet
+  std::atomic<std::uint32_t> working_{0};     // workers that have still to report this job
   std::atomic<bool> stopping_{false};
   std::mutex failure_mutex_;
   Status failure_;

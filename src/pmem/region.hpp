@@ -1,5 +1,5 @@
 // Region: a device with a header that says whose bytes these are and where things stand, and the
-// extents that are handed out behind it.
+// extents that are handed out after it.
 //
 // Invariants
 //   - A region that check_region() accepts has a whole header: magic, format, checksum, and offsets

@@ -39,7 +39,7 @@ Result<FileHandle> open_shared_file(const FilePages& pages);
 // `address` null the kernel chooses. `populate` touches them all now.
 Result<std::byte*> map_shared_view(const FilePages& pages, std::byte* address, bool populate);
 
-// Puts empty memory in the place of a view, for an owner of the addresses who will use them again.
+// Puts empty memory in the place of a view, for an owner of the addresses that will use them again.
 Status cover_shared_view(std::byte* address, std::uint64_t bytes);
 // Gives the addresses back.
 void unmap_shared_view(std::byte* address, std::uint64_t bytes);

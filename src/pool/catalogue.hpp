@@ -47,7 +47,7 @@ struct ArrayShape {
 // checksums in flush mode.
 Result<std::uint64_t> checked_bytes(const ArrayShape& shape);
 
-// The arrays of a version are told apart by (name, part). Copies, and their tables of checksums,
+// The arrays of a version are distinguished by (name, part). Copies, and their tables of checksums,
 // stand at equal distances.
 struct ArrayEntry {
   std::string name;

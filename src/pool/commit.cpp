@@ -38,13 +38,15 @@
 //       nothing else writes COMPLETE.
 //       But a rank may be between 3 and 4, with COMPLETE(v + 1 - N) still in the slot that it is
 //       about to open, while another rank whose commit returned already puts data of v + 1 into
-//       this rank's copies of v + 1 - N. R is right, as it is v on all. Only who falls back below v
-//       because v is damaged may meet that version: whatever is as old as (newest number that any
-//       rank may have begun) - N is then weak, whatever its slot says (judgement.hpp).
-//   I6  If a rank fails in 1 or 2, 3 tells all; those that had completed v open it again before any
-//       rank returns, so that a second try for v does not meet the first one's remains (as I4).
+//       this rank's copies of v + 1 - N. R is right: it is v on all. Only a recovery that falls
+//       back past v because v is damaged can encounter that version: whatever is as old as (newest
+//       number that any rank may have begun) - N is then weak, whatever its slot says
+//       (judgement.hpp).
+//   I6  If a rank fails in 1 or 2, 3 reports it to all; those that had completed v open it again
+//       before any rank returns, so that a second try for v does not meet the first one's remains
+//       (as I4).
 //   I7  Lineage is in the state word, so that a restore is one 8-byte store on each rank, and no
-//       version that it abandoned is ever newest again: not after a crash right behind it (heads
+//       version that it abandoned is ever newest again: not after a crash right after it (heads
 //       are r), nor between its ranks (recover.cpp, C1), nor later (only r's descendants follow).
 //   I8  All ranks have the same retained versions: commits, restores and deletions are agreed, and
 //       recovery drops what some rank lacks. So the same array has the same working copy on all
@@ -78,7 +80,7 @@ Status complete_locally(const CommitParties& parties, const Catalogue& next, con
   return parties.device.check();  // I9
 }
 
-// I6: leaves no COMPLETE of `next` behind on any rank.
+// I6: leaves no COMPLETE of `next` on any rank.
 CommitResult retract(const CommitParties& parties, const Catalogue& next, const Status& cause) {
   const Status opened =
       agree(parties.group, open_slot(parties.device, parties.slots, next.version, next.parent));
@@ -107,7 +109,8 @@ CommitResult commit_version(const CommitParties& parties, const Catalogue& next,
     return agreed ? retract(parties, next, all) : CommitResult{CommitOutcome::unknown, all};
   }
   parties.run_page.rehearse(KillPoint::agreed, next.version, parties.iteration);
-  // 4. A failure here does not undo v; the next commit would find its slot not open, so it is told.
+  // 4. A failure here does not undo v; the next commit would find its slot not open, so it is
+  // reported.
   Status opened = open_slot(parties.device, parties.slots, next.version + 1, next.version);
   return {CommitOutcome::committed, opened};
 }

@@ -23,7 +23,7 @@ struct CommitParties {
 enum class CommitOutcome {
   committed,  // the version is durable on all ranks
   retracted,  // it is on none; the one before still is, and the caller may try again
-  unknown,    // the ranks could not agree: only reopening the pool tells
+  unknown,    // the ranks could not agree: only reopening the pool shows
 };
 
 struct CommitResult {
@@ -40,7 +40,7 @@ CommitResult commit_version(const CommitParties& parties, const Catalogue& next,
 // other slot names may be stored to, and `parent` is the head. Durable when it returns.
 Status open_slot(Device& device, Slots& slots, std::uint64_t version, std::uint64_t parent);
 
-// Declares that `version` is none any more. Durable when it returns.
+// Declares that `version` no longer exists. Durable when it returns.
 Status delete_slot(Device& device, Slots& slots, std::uint64_t version, std::uint64_t parent);
 
 }  // namespace perdure

@@ -46,7 +46,7 @@ struct VersionUnderWay {
   std::vector<VersionedArray*> arrays() const;
   // Local, before any store to a working copy.
   Status collect_changes() const;
-  // Brings the working copies up to date, but for the fence; adds to `bytes`.
+  // Brings the working copies up to date, except for the fence; adds to `bytes`.
   Status save(const RunPage& run_page, std::uint64_t& bytes) const;
   // The copies that were saved are those of the version.
   void name_copies();

@@ -24,8 +24,8 @@ class Companion {
   // the version before. Every rank has done so before the version is decided.
   virtual Status prepare(std::uint64_t version) = 0;
   // The version is decided, and durable; what changes from now on belongs to the next one. Called
-  // before any rank that has returned from the commit can change anything. A failure is told by
-  // the next prepare().
+  // before any rank that has returned from the commit can change anything. A failure is reported
+  // by the next prepare().
   virtual void committed(std::uint64_t version) = 0;
   // The pool is closed and not to be called any more; what it was committed with last stays what
   // the companion goes back to.

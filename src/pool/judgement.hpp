@@ -80,7 +80,7 @@ struct VersionSet {
   bool contains(std::uint64_t version) const;
 };
 
-// The versions that this rank can not give back; or-ed over the ranks, those that the job has not.
+// The versions that this rank cannot give back; OR over all ranks gives those that the job lacks.
 VersionSet lacking_versions(const Judgement& judgement, const Positions& positions,
                             std::uint32_t slots);
 

@@ -321,7 +321,7 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
   if (state.ok()) state = check_alone("can't be committed in the background");
   if (!state.ok()) return refuse_commit(state);
   std::uint64_t staging_ns = 0;
-  // A rank that can't stage tells the others when they finish the version.
+  // A rank that can't stage reports it when all finish the version.
   Status staged = ready.ok() ? check_all_staged() : ready;
   if (under_way_.saving()) {
     const Stopwatch watch(under_way_.pending_version()->blocked_ns);

@@ -108,7 +108,7 @@ class Pool {
   // those. In between, and until it has returned, nothing else of the pool is called, and no array
   // is stored to that has no writer.
   Status commit_capture(const Status& ready = Status::success());
-  // [collective] Also after a capture that failed: tells the other ranks.
+  // [collective] Also after a capture that failed, which it reports to the other ranks.
   Result<std::uint64_t> commit_captured();
 
   // Saves in the background; an array must not be stored to until before_write() has returned.

@@ -19,7 +19,7 @@ struct Sight {
   JobRecord job;
 };
 
-// The same for all ranks, after they have told each other.
+// The same for all ranks, after they have exchanged it.
 struct Situation {
   bool exists = false;
 };
@@ -84,7 +84,7 @@ Result<Situation> agree_on_situation(const std::string& directory, const Result<
   std::uint64_t values[] = {sight.record ? 1U : 0U};
   PERDURE_TRY(agree_max(group, seen.ok() ? Status::success() : seen.status(), values));
   const bool exists = values[0] != 0;
-  // Whose pool it is comes first: a rank too many is not told that its file is missing.
+  // Whose pool it is comes first: a rank too many does not hear that its file is missing.
   Status local = sight.record ? check_owner(directory, sight, group, options) : Status::success();
   if (local.ok()) local = check_presence(directory, sight, group, exists, options.discard);
   if (local.ok() && !exists && options.must_exist) {
@@ -152,7 +152,7 @@ Status clear_directory(const Directory& directory, Group& group, const OpenOptio
   return agree(group, directory.remove_file(name));
 }
 
-// Rank 0's choice, told to all.
+// Rank 0's choice, sent to all.
 Result<JobRecord> agree_on_record(Group& group, const OpenOptions& options) {
   const JobId id = group.rank() == 0 ? random_job_id() : JobId{};
   std::uint64_t values[] = {id.words[0], id.words[1], group.rank() == 0 ? wall_clock_ns() : 0};
@@ -185,8 +185,8 @@ Status make_pool(const std::string& path, Group& group, const OpenOptions& optio
     all = agree(group, write_job_record(directory, record.value(), group.rank()));
   }
   if (all.ok()) return all;
-  // The error that is told is the one that ended the making; what can't be removed stays without a
-  // job record, or empty.
+  // The error that is reported is the one that ended the making; what can't be removed stays
+  // without a job record, or empty.
   (void)directory.remove_file(job_record_name);
   (void)agree(group, Status::success());
   (void)directory.remove_file(rank_file_name(group.rank()));

@@ -39,7 +39,7 @@ struct OpenOptions {
   DelayMode delay = DelayMode::virtual_clock;
   std::uint32_t lock_wait_ms = 10000;  // for a process that still holds a rank's file
   std::uint32_t keep = 0;              // versions; 0: as the pool has it, or 1 if it is made
-  Geometry geometry;                   // of a pool that is made, but for the slots
+  Geometry geometry;                   // of a pool that is made, except the slots
   PoolOptions pool;
 };
 

@@ -24,8 +24,8 @@
 //       that others lack, v = next: its slot is opened again, so that no COMPLETE(next) of before
 //       the crash can meet one of after it (I4). No two versions that were ever committed have one
 //       number, as a number below next is never given again.
-//   C4  A top above next can not be: a rank writes OPEN(t) only after all have completed t - 1, and
-//       COMPLETE(t) only after all could write OPEN(t). So some rank lost what it had.
+//   C4  A top above next is impossible: a rank writes OPEN(t) only after all have completed t - 1,
+//       and COMPLETE(t) only after all could write OPEN(t). So some rank lost what it had.
 //   C5  A rank with COMPLETE(next) had every other rank's OPEN(next, p) before it with the same p
 //       (I4, I7). If p is not R, some rank's file is from before that restore.
 //

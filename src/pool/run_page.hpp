@@ -1,5 +1,5 @@
-// Run page: what a rank tells the launcher (`perdure run`) while it runs, and the rehearsed failure
-// that the launcher may ask for.
+// Run page: what a rank reports to the launcher (`perdure run`) while it runs, and the rehearsed
+// failure that the launcher may ask for.
 //
 // The launcher sets PERDURE_RUN_DIR to a directory of its own; each rank maps the file
 // rank-NNNNN there (4096 bytes) and stores this struct into it. Single fields are atomic; the

@@ -1,5 +1,5 @@
-// Twin writer: somebody outside `object` who brings a twin array's contents into its working copy,
-// and who knows what of it is durable and whether it changed at all (in-place versioning, ipv/).
+// Twin writer: something outside `pool` that brings a twin array's contents into its working copy,
+// and that knows what of it is durable and whether it changed at all (in-place versioning, ipv/).
 //
 // Threads: called by the thread that commits.
 #pragma once
@@ -20,7 +20,7 @@ class TwinWriter {
   // The contents differ from the committed copy. If not, the next version names that copy, and
   // save() is not called. Does not change between a commit's beginning and its end.
   virtual bool changed() const = 0;
-  // Brings the working copy up to date (versioned_array.hpp, A2) but for the caller's fence; other
+  // Brings the working copy up to date (versioned_array.hpp, A2) except the caller's fence; other
   // threads that took part have fenced. Returns bytes written.
   virtual Result<std::uint64_t> save() = 0;
 };

@@ -105,7 +105,7 @@ class VersionedArray {
   Status collect_changes();
   // The next save() takes the contents of now, whatever is stored to the buffer until then.
   void stage();
-  // Brings the working copy up to date (A2) but for the caller's fence. Returns bytes written.
+  // Brings the working copy up to date (A2) except for the caller's fence. Returns bytes written.
   Result<std::uint64_t> save();
   // Makes `entry`, this array's in the next version, name the working copy. After save().
   void update_entry(ArrayEntry& entry) const;
@@ -153,7 +153,7 @@ class VersionedArray {
   std::vector<std::uint8_t> named_;                 // by slot: a copy or no_copy
   std::vector<std::vector<std::uint64_t>> tables_;  // checksums of each copy's blocks
   std::vector<std::uint8_t> changed_;               // log: since the last commit, by block
-  std::vector<std::vector<std::uint8_t>> stale_;    // log: blocks in which a copy is behind
+  std::vector<std::vector<std::uint8_t>> stale_;    // log: blocks in which a copy is out of date
   std::unique_ptr<PageTracker> tracker_;
   std::uint64_t streamed_begin_ = 0;  // twin: [begin, end) of the working copy went past the cache
   std::uint64_t streamed_end_ = 0;
