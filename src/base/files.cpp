@@ -316,7 +316,7 @@ Status Directory::replace_file(const std::string& name, std::string_view bytes,
     status = errno_status("fsync " + path_of(fresh), errno);
   }
   if (status.ok()) status = rename_file(fresh, name);
-  if (!status.ok()) (void)remove_file(fresh);  // the first failure is the one to tell
+  if (!status.ok()) (void)remove_file(fresh);  // report the first failure
   return status;
 }
 

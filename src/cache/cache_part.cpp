@@ -1,156 +1,19 @@
 #include "cache/cache_part.hpp"
 
-#include <sched.h>
-#include <unistd.h>
-
-#include <array>
+#include <algorithm>
+#include <bit>
 #include <cstring>
-#include <map>
 
-#include "base/checksum.hpp"
-#include "base/clock.hpp"
 #include "base/process_barrier.hpp"
 #include "cache/backoff.hpp"
 
 namespace perdure {
-namespace {
-
-std::atomic<std::uint64_t> parts_made{0};
-
-constexpr std::uint64_t header_room = 12288;
-constexpr std::uint64_t state_room = 12288;
-static_assert(sizeof(PartStateFormat) <= state_room);
-constexpr std::uint64_t part_bytes_max = std::uint64_t{1} << 48;  // no sum of offsets overflows
-constexpr std::uint64_t block_alignment = std::uint64_t{1} << 20;
-
-std::uint64_t align_to(std::uint64_t value, std::uint64_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
-}
-
-struct PartOffsets {
-  std::uint64_t state = header_room;
-  std::uint64_t journal = header_room + state_room;
-  std::uint64_t table = 0;
-  std::uint64_t blocks = 0;
-  std::uint64_t end = 0;
-};
-
-PartOffsets offsets_of(const Layout& layout, const PartGeometry& geometry) {
-  PartOffsets at;
-  at.table = align_to(at.journal + geometry.journal_slots * sizeof(JournalFormat), 4096);
-  // Blocks begin at a page, large ones at a large one.
-  const std::uint64_t alignment =
-      std::min(block_alignment, std::max<std::uint64_t>(layout.block_bytes, 4096));
-  at.blocks = align_to(at.table + geometry.blocks * sizeof(BlockFormat), alignment);
-  at.end = at.blocks + geometry.blocks * layout.block_bytes;
-  return at;
-}
-
-Status damaged(const Device& device, const std::string& what) {
-  return {Code::damaged, device.describe().name + ": " + what +
-                             "; it is no part of a cached file, or was damaged"};
-}
-
-Status check_header(const Device& device, const PartHeaderFormat& header) {
-  if (header.magic != part_magic) return damaged(device, "no magic number");
-  const bool whole = header.checksum == crc64(&header, offsetof(PartHeaderFormat, checksum));
-  if (header.format_version > part_format_version && whole) {
-    return {Code::newer_format,
-            device.describe().name + ": format " + std::to_string(header.format_version) +
-                ", this Perdure reads up to " + std::to_string(part_format_version) +
-                "; use the version that wrote it, or a newer one"};
-  }
-  if (!whole) return damaged(device, "the header's checksum is wrong");
-  const bool sane =
-      std::has_single_bit(header.block_bytes) && header.block_bytes >= grains_per_block &&
-      header.block_bytes <= part_bytes_max &&
-      header.blocks <= part_bytes_max / header.block_bytes &&
-      header.journal_slots <= journal_slots_max &&
-      header.layout <= static_cast<std::uint32_t>(LayoutKind::parts) && header.nodes > 0 &&
-      header.node < header.nodes && header.path[part_path_bytes - 1] == '\0' &&
-      header.pool[part_path_bytes - 1] == '\0';
-  if (!sane) return damaged(device, "the header's numbers can't be right");
-  const Layout layout{LayoutKind{header.layout}, header.nodes, header.block_bytes,
-                      header.part_blocks};
-  const PartOffsets at = offsets_of(layout, {header.blocks, header.journal_slots});
-  if (at.state != header.state_offset || at.journal != header.journal_offset ||
-      at.table != header.table_offset || at.blocks != header.block_offset) {
-    return damaged(device, "the header's offsets can't be right");
-  }
-  if (device.size_bytes() < at.end) {
-    return damaged(device, "the file ends at byte " + std::to_string(device.size_bytes()) + " of " +
-                               std::to_string(at.end) + ": truncated");
-  }
-  return Status::success();
-}
-
-PartHeaderFormat make_header(const PartIdentity& identity, const PartGeometry& geometry) {
-  const PartOffsets at = offsets_of(identity.layout, geometry);
-  PartHeaderFormat header{};
-  header.magic = part_magic;
-  header.format_version = part_format_version;
-  header.node = identity.node;
-  header.nodes = identity.layout.nodes;
-  header.layout = static_cast<std::uint32_t>(identity.layout.kind);
-  std::memcpy(header.instance, identity.instance, sizeof header.instance);
-  std::memcpy(header.boot, identity.boot, sizeof header.boot);
-  header.block_bytes = identity.layout.block_bytes;
-  header.part_blocks = identity.layout.part_blocks;
-  header.blocks = geometry.blocks;
-  header.state_offset = at.state;
-  header.journal_offset = at.journal;
-  header.journal_slots = geometry.journal_slots;
-  header.table_offset = at.table;
-  header.block_offset = at.blocks;
-  header.created_ns = wall_clock_ns();
-  header.file_device = identity.file_device;
-  header.file_inode = identity.file_inode;
-  std::memcpy(header.path, identity.path.data(), identity.path.size());
-  std::memcpy(header.pool_job, identity.pool_job, sizeof header.pool_job);
-  std::memcpy(header.pool, identity.pool.data(), identity.pool.size());
-  header.checksum = crc64(&header, offsetof(PartHeaderFormat, checksum));
-  return header;
-}
-
-}  // namespace
-
-namespace {
-
-// The slots that a thread has at hand, of a few parts: of one whose number leaves the same rest.
-struct ThreadSlot {
-  std::uint64_t part = 0;
-  JournalFormat* slot = nullptr;
-};
-constexpr std::size_t thread_slots = 16;
-[[gnu::tls_model(
-    "initial-exec")]] thread_local constinit std::array<ThreadSlot, thread_slots> slots_at_hand;
-
-// The parts of this process by their numbers, for threads that end after a part was closed.
-struct LivingParts {
-  std::mutex mutex;
-  std::map<std::uint64_t, CachePart*> by_number;
-};
-LivingParts& living_parts() {
-  static LivingParts& parts = *new LivingParts;  // threads may end after static objects have gone
-  return parts;
-}
-
-}  // namespace
-
-std::uint64_t part_file_bytes(const Layout& layout, const PartGeometry& geometry) {
-  return offsets_of(layout, geometry).end;
-}
 
 // The magic number comes last, in one store: a part whose making was cut short has none, and is
 // known by that.
 Status CachePart::format(Device& device, const PartIdentity& identity, const PartGeometry& geometry,
                          std::uint64_t file_bytes) {
-  for (const std::string* path : {&identity.path, &identity.pool}) {
-    if (path->size() < part_path_bytes) continue;
-    return {Code::invalid_argument, "the path " + *path + " is longer than " +
-                                        std::to_string(part_path_bytes - 1) + " bytes"};
-  }
-  PartHeaderFormat header = make_header(identity, geometry);
+  PERDURE_TRY_ASSIGN(PartHeaderFormat header, make_part_header(identity, geometry));
   PERDURE_TRY(device.allocate(0, header.block_offset));
   PartStateFormat state{};
   state.size_bytes = file_bytes;
@@ -170,12 +33,7 @@ Status CachePart::format(Device& device, const PartIdentity& identity, const Par
 }
 
 Result<std::unique_ptr<CachePart>> CachePart::attach(std::unique_ptr<Device> device) {
-  if (device->size_bytes() < sizeof(PartHeaderFormat)) {
-    return damaged(*device, "only " + std::to_string(device->size_bytes()) + " bytes long");
-  }
-  PartHeaderFormat header;
-  std::memcpy(&header, device->base(), sizeof header);
-  PERDURE_TRY(check_header(*device, header));
+  PERDURE_TRY_ASSIGN(const PartHeaderFormat header, read_part_header(*device));
   const std::string name = device->describe().name;
   std::unique_ptr<CachePart> part(new CachePart(std::move(device), header));
   if (part->barriers_ && !join_process_barriers()) {
@@ -193,23 +51,17 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
       layout_{LayoutKind{header.layout}, header.nodes, header.block_bytes, header.part_blocks},
       shift_(layout_.block_shift()),
       grain_shift_(shift_ - static_cast<unsigned>(std::countr_zero(grains_per_block))),
-      number_(++parts_made) {
+      journal_(*device_, {reinterpret_cast<JournalFormat*>(device_->base() + header.journal_offset),
+                          header.journal_entries}) {
   std::byte* base = device_->base();
   state_ = reinterpret_cast<PartStateFormat*>(base + header_.state_offset);
-  journal_ = reinterpret_cast<JournalFormat*>(base + header_.journal_offset);
   table_ = reinterpret_cast<BlockFormat*>(base + header_.table_offset);
   blocks_ = base + header_.block_offset;
   barriers_ = state_->barriers != 0;
   sparse_ = device_->allocated_bytes() < header_.block_offset;
-  live();
 }
 
 CachePart::~CachePart() {
-  {
-    LivingParts& parts = living_parts();
-    const std::lock_guard<std::mutex> lock(parts.mutex);
-    parts.by_number.erase(number_);
-  }
   leave_owners();
 }
 
@@ -217,16 +69,13 @@ Status CachePart::join_owners(FileHandle file) {
   auto owners = std::make_unique<PartOwners>(std::move(file), state_->owners);
   PERDURE_TRY(owners->join());
   owners_ = std::move(owners);
+  journal_.set_owner(owners_->number());
   return Status::success();
 }
 
 // O1: what is marked with the number first.
 void CachePart::leave_owners() {
-  {
-    const std::lock_guard<std::mutex> lock(slots_mutex_);
-    for (JournalFormat* slot : slots_) word(slot->owner).store(0, std::memory_order_release);
-    slots_.clear();
-  }
+  journal_.leave();
   if (owners_ != nullptr) owners_->leave();
 }
 
@@ -263,7 +112,7 @@ Status CachePart::fill_claimed(std::uint64_t block) {
   return read;
 }
 
-// Before it is marked: whoever settles what a dead process left finds it.
+// Before it is marked: whoever cleans up what a dead process left finds it.
 void CachePart::touch(std::uint64_t block) {
   auto touched = word(state_->touched_blocks);
   std::uint64_t seen = touched.load(std::memory_order_relaxed);
@@ -287,7 +136,7 @@ Status CachePart::await_present(std::uint64_t block) {
       return filled;
     }
     if (seen == static_cast<std::uint32_t>(BlockState::present)) return Status::success();
-    if (backoff.wait()) PERDURE_TRY(settle_if_dead(seen >> 2));
+    if (backoff.wait()) PERDURE_TRY(clean_up_if_dead(seen >> 2));
   }
 }
 
@@ -401,119 +250,12 @@ Status CachePart::write_block(std::uint64_t block, std::uint64_t within, const s
   return Status::success();
 }
 
-std::uint64_t CachePart::checksum_of(const JournalFormat& slot, std::uint64_t length) {
-  const std::uint64_t seed = crc64(&slot.offset, sizeof slot.offset, length);
-  return crc64(slot.bytes, length, seed) | 1;
+// Null: too many threads write.
+JournalFormat* CachePart::journal_entry() {
+  JournalFormat* entry = journal_.entry_of_thread();
+  if (entry == nullptr && clean_up_after_dead().ok()) entry = journal_.entry_of_thread();
+  return entry;
 }
-
-// A slot that no process uses.
-JournalFormat* CachePart::claim_slot() {
-  const std::lock_guard<std::mutex> lock(slots_mutex_);
-  for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
-    std::uint64_t nobody = 0;
-    if (word(journal_[i].owner).compare_exchange_strong(nobody, owner())) {
-      slots_.push_back(&journal_[i]);
-      return slots_.back();
-    }
-  }
-  return nullptr;
-}
-
-void CachePart::live() {
-  LivingParts& parts = living_parts();
-  const std::lock_guard<std::mutex> lock(parts.mutex);
-  parts.by_number[number_] = this;
-}
-
-void CachePart::give_slot(std::uint64_t part, JournalFormat* slot) {
-  if (slot == nullptr) return;
-  LivingParts& parts = living_parts();
-  const std::lock_guard<std::mutex> lock(parts.mutex);
-  const auto found = parts.by_number.find(part);
-  if (found == parts.by_number.end()) return;
-  const std::lock_guard<std::mutex> slots(found->second->slots_mutex_);
-  // The part may have been left, and the slot be another's.
-  if (std::erase(found->second->slots_, slot) == 0) return;
-  word(slot->owner).store(0, std::memory_order_release);
-}
-
-// Called when a thread needs a slot for the first time, and gives them all back when it ends.
-void CachePart::watch_thread() {
-  struct End {
-    ~End() {
-      for (const ThreadSlot& held : slots_at_hand) give_slot(held.part, held.slot);
-    }
-  };
-  static thread_local End end;
-  (void)end;
-}
-
-void CachePart::give_slot_of_thread() {
-  ThreadSlot& mine = slots_at_hand[number_ % thread_slots];
-  if (mine.part != number_) return;
-  give_slot(number_, mine.slot);
-  mine = {};
-}
-
-JournalFormat* CachePart::slot_of_thread() {
-  ThreadSlot& mine = slots_at_hand[number_ % thread_slots];
-  if (mine.part == number_ && mine.slot != nullptr) return mine.slot;
-  watch_thread();
-  give_slot(mine.part, mine.slot);
-  JournalFormat* slot = claim_slot();
-  if (slot == nullptr && settle_dead().ok())
-    slot = claim_slot();  // else there are too many threads
-  mine = {number_, slot};
-  return mine.slot;
-}
-
-// P3.
-class CachePart::Intention {
- public:
-  Intention(CachePart& part, std::uint64_t offset, const std::byte* from, std::uint64_t bytes)
-      : part_(part), slot_(part.slot_of_thread()) {
-    if (slot_ == nullptr) return;
-    // A process dies between two stores of its program; the compiler keeps them in order here.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    slot_->offset = offset;
-    slot_->checksum = 0;
-    std::memcpy(slot_->bytes, from, bytes);
-    bytes_ = bytes;
-  }
-  ~Intention() {
-    if (slot_ == nullptr) return;
-    word(slot_->length).store(0, std::memory_order_release);
-  }
-  Intention(const Intention&) = delete;
-  Intention& operator=(const Intention&) = delete;
-
-  bool possible() const { return slot_ != nullptr; }
-  void declare() {
-    word(slot_->length).store(bytes_, std::memory_order_release);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
-
-  // P6 (1).
-  Status declare_durably() {
-    slot_->checksum = CachePart::checksum_of(*slot_, bytes_);
-    declare();
-    Device& device = *part_.device_;
-    device.flush(part_.device_offset(slot_), offsetof(JournalFormat, bytes) + bytes_);
-    return device.fence();
-  }
-  // P6 (4).
-  Status retract_durably() {
-    word(slot_->length).store(0, std::memory_order_release);
-    Device& device = *part_.device_;
-    device.flush(part_.device_offset(&slot_->length), sizeof slot_->length);
-    return device.fence();
-  }
-
- private:
-  CachePart& part_;
-  JournalFormat* slot_;
-  std::uint64_t bytes_ = 0;
-};
 
 Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::uint64_t bytes,
                               Acknowledge when) {
@@ -523,12 +265,13 @@ Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::
   const std::uint64_t next = first == bytes ? block : place_of(layout_, offset + first).block;
   PERDURE_TRY(make_present(block));
   if (first != bytes) PERDURE_TRY(make_present(next));
-  Intention intention(*this, offset, from, bytes);
-  if (!intention.possible()) {
+  JournalFormat* entry = journal_entry();
+  if (entry == nullptr) {
     return {Code::no_space, std::string(header_.path) + ": more than " +
-                                std::to_string(header_.journal_slots) + " threads of node " +
+                                std::to_string(header_.journal_entries) + " threads of node " +
                                 std::to_string(header_.node) + " write at once"};
   }
+  PartJournal::Intention intention(journal_, *entry, offset, from, bytes);
   if (when == Acknowledge::durable) {
     PERDURE_TRY(intention.declare_durably());
   } else {
@@ -563,16 +306,12 @@ bool CachePart::try_write(std::uint64_t offset, const void* from, std::uint64_t 
   if (bytes - 1 >= journal_bytes || within + bytes > layout_.block_bytes) return false;
   std::byte* to = bytes_of(place.block) + within;
   if (!store_whole(to, from, bytes)) {
-    JournalFormat* slot = slot_of_thread();
-    if (slot == nullptr) return false;
-    slot->offset = offset;
-    slot->checksum = 0;
-    std::memcpy(slot->bytes, from, bytes);
-    word(slot->length).store(bytes, std::memory_order_release);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    std::memcpy(to, slot->bytes, bytes);
+    JournalFormat* entry = journal_entry();
+    if (entry == nullptr) return false;
+    PartJournal::Intention intention(journal_, *entry, offset, from, bytes);
+    intention.declare();
+    std::memcpy(to, intention.bytes(), bytes);
     finish_write(place.block, within, bytes);
-    word(slot->length).store(0, std::memory_order_release);
     return true;
   }
   finish_write(place.block, within, bytes);
@@ -612,7 +351,8 @@ Status CachePart::keep(std::uint64_t block, std::uint64_t within, std::uint64_t 
   if (flushed_whole) {
     const std::uint64_t grain = std::uint64_t{1} << grain_shift_;
     const std::uint64_t begin = within / grain * grain;
-    device_->flush(device_offset(bytes_of(block)) + begin, align_to(within + bytes, grain) - begin);
+    const std::uint64_t end = (within + bytes + grain - 1) / grain * grain;
+    device_->flush(device_offset(bytes_of(block)) + begin, end - begin);
   } else {
     device_->flush(device_offset(bytes_of(block)) + within, bytes);
   }
@@ -637,7 +377,7 @@ Status CachePart::persist() {
   const std::uint64_t blocks = blocks_in_use();
   std::uint64_t version = 0;
   if (undo_ != nullptr) {
-    PERDURE_TRY_ASSIGN(version, epoch());
+    PERDURE_TRY_ASSIGN(version, base_version());
   }
   std::vector<std::pair<std::uint64_t, Grains>> found;
   for (std::uint64_t block = 0; block < blocks; ++block) {
@@ -712,8 +452,8 @@ bool CachePart::try_lock(std::uint64_t owner) {
   std::uint64_t nobody = 0;
   const std::uint64_t mark = owner << owner_bits | this->owner();
   if (word(state_->lock).compare_exchange_strong(nobody, mark)) return true;
-  // Whoever asks, asks again; an error of settling comes to light where the part is used.
-  if (owner_of(nobody) != this->owner()) (void)settle_if_dead(owner_of(nobody));
+  // Whoever asks, asks again; an error of cleaning up comes to light where the part is used.
+  if (owner_of(nobody) != this->owner()) (void)clean_up_if_dead(owner_of(nobody));
   return false;
 }
 

@@ -9,9 +9,7 @@
 //       absent to recovery; nobody but its filler stores to it.
 //   P2  A write stores (a) the bytes, (b) the size, (c) the grains' dirty bits, and is then
 //       acknowledged. So every grain of an acknowledged write is dirty, or was handed on by P4.
-//   P3  A small write is first intended: its bytes, then its length, go to this process's journal
-//       slot; after P2 the length is set to 0. Recovery does intended writes again, whole. So a
-//       small write is whole or absent.
+//   P3  A small write is intended first, in the journal (part_journal.hpp): it is whole or absent.
 //   P4  Whoever writes a block back claims it, moves its dirty bits to `leaving` (set there before
 //       they are cleared here), hands the grains to the cached file, and clears `leaving` after
 //       fsync, unless another claimed the block since, who does it then. The dirty bits are cleared
@@ -23,33 +21,34 @@
 // What was only stored does not survive a power failure. For that:
 //   P6  A durable write flushes (1) its intention, fence, (2) bytes, and the whole of each grain
 //       that is not kept yet, fence, (3) the size and the grains' `kept` bits, fence, (4) that
-//       nothing is intended any more, fence: an intention that outlived its write would undo the
-//       writes after it. persist() does (2) and (3) for all dirty grains at once. Kept bits are
-//       cleared only with what set_size() cuts off. So a kept grain must never be durably older
-//       than the cached file: what is kept and leaving is flushed, with a fence, before fsync.
+//       nothing is intended any more, fence. persist() does (2) and (3) for all dirty grains at
+//       once. Kept bits are cleared only with what set_size() cuts off. So a kept grain must never
+//       be durably older than the cached file: what is kept and leaving is flushed, with a fence,
+//       before fsync.
 //   P7  Recovery after another boot writes back the kept grains, then the intentions whose checksum
 //       holds. A kept grain that was written later and not flushed holds words of both: as a page
 //       cache would have left it.
 //
 // A file may be committed with a pool, and go back to its newest version.
 //   P8  A grain is changed only when its contents at that version are in the undo log (U1). Which
-//       version that is, the epoch says, which every process sets, on all nodes it writes to,
-//       between the commit and its next write; as the version is durable on all ranks by then, and
-//       no rank writes before it has left the commit, none is lost.
+//       version that is, the base version says. Every process sets it, on all nodes that it writes
+//       to, between the commit and its next write; because the version is durable on all ranks by
+//       then, and no rank writes before it has left the commit, none is lost.
 //   P9  Recovery puts back what changed after the version that the pool has recovered to, size
 //       included, and forgets intentions; then it writes back as in P5 and P7.
 //
 // A process may die while others go on using the part.
-//   P10 What one process has alone (a block that it fills, a claim, a journal slot, a grain that it
-//       keeps, the epoch, the lock) is marked with its number (part_owners.hpp), in the store that
-//       takes it. Whoever is in the way of a mark, joins, or leaves last asks the kernel whether
-//       its process can still store. If it can't, and holding its number, settle() first gives up
-//       or undoes what was half done: the block is absent and zeros, what the claim handed on is
-//       dirty again, the grain is kept anew, as it has not changed. Then it does the intended
-//       writes, which were under way until now, and so concurrent with all that others wrote.
-//       Each step may be done twice, so settling may be cut short and begun anew.
-//   P11 The last process that leaves settles what others left before the part is removed, and hands
-//       over what they made dirty; or leaves all to recovery.
+//   P10 What one process has alone (a block that it fills, a claim, a journal entry, a grain that
+//       it keeps, the base version, the lock) is marked with its number (part_owners.hpp), in the
+//       store that takes it. A process that is in the way of a mark, joins, or leaves last asks the
+//       kernel whether the marked one can still store. If it cannot, clean_up_after(), which holds
+//       its number, first gives up or undoes what was half done: the block is absent and zeros,
+//       what the claim handed on is dirty again, the grain is kept anew, because it has not
+//       changed. Then it does the intended writes, which were under way until now, and so
+//       concurrent with all that others wrote. Each step may be done twice, so all of it may be cut
+//       short and begun anew.
+//   P11 The last process that leaves cleans up what others left before the part is removed, and
+//       hands over what they made dirty; or leaves all to recovery.
 //
 // Threads: read, write, fill, write_back and the words: any number, in any number of processes;
 // what MPI calls conflicting accesses may tear each other, not the part. Failure: nothing is
@@ -61,7 +60,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -69,6 +67,8 @@
 #include "cache/backing_file.hpp"
 #include "cache/ownership.hpp"
 #include "cache/part_format.hpp"
+#include "cache/part_journal.hpp"
+#include "cache/part_layout.hpp"
 #include "cache/part_owners.hpp"
 #include "cache/undo_log.hpp"
 #include "pmem/device.hpp"
@@ -81,26 +81,6 @@ enum class Acknowledge : std::uint8_t {
   sync,     // stored in the part of its node: survives the death of processes
   durable,  // flushed as well: survives power failure, where the device does
 };
-
-struct PartIdentity {
-  std::string path;  // of the cached file
-  std::uint64_t file_device = 0;
-  std::uint64_t file_inode = 0;
-  std::uint32_t node = 0;
-  Layout layout;
-  std::uint64_t instance[2] = {0, 0};
-  std::uint64_t boot[2] = {0, 0};
-  std::uint64_t pool_job[2] = {0, 0};  // of the pool with which the file is committed
-  std::string pool;                    // its directory
-};
-
-struct PartGeometry {
-  std::uint64_t blocks = 0;  // that the part has room for
-  std::uint64_t journal_slots = 256;
-};
-
-// Bytes of a part's file of this geometry, holes included.
-std::uint64_t part_file_bytes(const Layout& layout, const PartGeometry& geometry);
 
 struct WriteBackTally {
   std::uint64_t bytes = 0;
@@ -133,10 +113,10 @@ class CachePart {
   Status join_owners(FileHandle file);
   // After the last access; the destructor does it too.
   void leave_owners();
-  // Settles what all that have died left behind. Needs the backing.
-  Status settle_dead();
+  // Cleans up what all that have died left behind. Needs the backing.
+  Status clean_up_after_dead();
   // The same, of one process if it has died.
-  Status settle_if_dead(std::uint32_t number);
+  Status clean_up_if_dead(std::uint32_t number);
   bool any_left_behind() { return owners_ != nullptr && owners_->any_left_behind(); }
   OwnersLife owners_life(const FileHandle& file) const {
     return PartOwners::life_of(file, state_->owners);
@@ -157,9 +137,7 @@ class CachePart {
     return true;
   }
   bool try_write(std::uint64_t offset, const void* from, std::uint64_t bytes);
-  // Threads that write keep a journal slot until they end; one that may not write again for long,
-  // and of which there are many, gives it back.
-  void give_slot_of_thread();
+  PartJournal& journal() { return journal_; }
 
   // Makes the blocks of a range present, where this node keeps them.
   Status fill(std::uint64_t offset, std::uint64_t bytes);
@@ -196,7 +174,7 @@ class CachePart {
   // After persist(), by each process before `version` is decided: all of it is durable here.
   Status set_prepared(std::uint64_t version);
   // From now on what changes comes after `version`.
-  Status set_epoch(std::uint64_t version);
+  Status set_base_version(std::uint64_t version);
   // P9: before recover(), if the file is in a group.
   Status roll_back(std::uint64_t version);
 
@@ -215,15 +193,8 @@ class CachePart {
     bool none() const { return (bits[0] | bits[1]) == 0; }
     bool has(unsigned grain) const { return ((bits[grain / 64] >> (grain % 64)) & 1) != 0; }
   };
-  class Intention;
 
   CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& header);
-  static std::atomic_ref<std::uint64_t> word(std::uint64_t& at) {
-    return std::atomic_ref<std::uint64_t>(at);
-  }
-  static std::atomic_ref<std::uint32_t> word(std::uint32_t& at) {
-    return std::atomic_ref<std::uint32_t>(at);
-  }
   bool is_present(std::uint64_t block) const {
     return block < header_.blocks && word(table_[block].state).load(std::memory_order_acquire) ==
                                          static_cast<std::uint32_t>(BlockState::present);
@@ -240,22 +211,21 @@ class CachePart {
   std::uint32_t filling() const {
     return static_cast<std::uint32_t>(BlockState::filling) | owner() << 2;
   }
-  Status settle(std::uint32_t number);
-  Status settle_block_of_dead(std::uint64_t block, std::uint32_t number);
-  Status redo_in_part(JournalFormat& slot);
+  Status clean_up_after(std::uint32_t number);
+  Status clean_up_block(std::uint64_t block, std::uint32_t number);
+  Status redo(JournalFormat& entry);
   Status fill_claimed(std::uint64_t block);
   std::uint64_t visible_in(std::uint64_t block) const;
 
   Status write_small(std::uint64_t offset, const std::byte* from, std::uint64_t bytes,
                      Acknowledge when);
-  Result<std::uint64_t> epoch();
+  Result<std::uint64_t> base_version();
   Status before_change(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
   void drop_unchanged(std::uint64_t block, std::uint64_t version, Grains& grains) const;
   Status check_goes_back(std::uint64_t version) const;
   Status keep_grain(std::uint64_t block, unsigned grain, std::uint64_t version);
   Status note_size(std::uint64_t version);
   Status roll_back_block(std::uint64_t block, std::uint64_t version);
-  static std::uint64_t checksum_of(const JournalFormat& slot, std::uint64_t length);
   Status write_into(std::uint64_t block, std::uint64_t within, const std::byte* from,
                     std::uint64_t bytes);
   Status write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
@@ -272,18 +242,12 @@ class CachePart {
   void flush_grains(std::uint64_t block, const Grains& grains);
   Status flush_kept(const std::vector<HandedBlock>& handed);
   Status sync_handed(const std::vector<HandedBlock>& handed);
-  void settle_block(std::uint64_t block, std::uint64_t claim);
+  void clear_leaving(std::uint64_t block, std::uint64_t claim);
   std::uint64_t blocks_in_use() const;
   // From `block` on, the first one that recovery must look at.
   std::uint64_t next_block(std::uint64_t block) const;
   Grains unsaved(std::uint64_t block, bool same_boot) const;
-  bool holds(const JournalFormat& slot, bool same_boot) const;
-  Status redo(const JournalFormat& slot);
-  JournalFormat* claim_slot();
-  JournalFormat* slot_of_thread();
-  static void watch_thread();
-  static void give_slot(std::uint64_t part, JournalFormat* slot);
-  void live();
+  JournalFormat* journal_entry();
 
   std::unique_ptr<Device> device_;
   PartHeaderFormat header_;
@@ -291,7 +255,6 @@ class CachePart {
   unsigned shift_ = 0;        // of a block
   unsigned grain_shift_ = 0;  // of a grain
   PartStateFormat* state_ = nullptr;
-  JournalFormat* journal_ = nullptr;
   BlockFormat* table_ = nullptr;
   std::byte* blocks_ = nullptr;
   bool sparse_ = false;    // the table has holes: whoever made the file did not format() it
@@ -299,10 +262,7 @@ class CachePart {
   const BackingFile* backing_ = nullptr;
   std::unique_ptr<UndoLog> undo_;
   std::unique_ptr<PartOwners> owners_;
-  // This process's journal slots, one for each thread that ever wrote.
-  std::mutex slots_mutex_;
-  std::vector<JournalFormat*> slots_;
-  std::uint64_t number_;  // no other part of this process has or had it
+  PartJournal journal_;
   std::atomic<std::uint64_t> filled_bytes_{0};
 };
 

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/checksum.hpp"
-#include "cache/scratch_part.hpp"
+#include "cache/testing/scratch_part.hpp"
 
 namespace perdure {
 namespace {
@@ -28,7 +28,7 @@ struct Shape {
 class Cached {
  public:
   Cached(const Shape& shape, Bytes bytes,
-         const PartGeometry& geometry = {.blocks = 64, .journal_slots = 16})
+         const PartGeometry& geometry = {.blocks = 64, .journal_entries = 16})
       : expected(std::move(bytes)) {
     write_file(directory / "file", expected);
     backing = std::make_unique<BackingFile>(

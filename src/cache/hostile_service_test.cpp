@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "cache/served_parts.hpp"
+#include "cache/testing/served_parts.hpp"
 
 namespace perdure {
 namespace {

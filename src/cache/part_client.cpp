@@ -258,8 +258,8 @@ Status PartClient::persist() {
   return ask(request_of(Verb::persist)).status;
 }
 
-Status PartClient::set_epoch(std::uint64_t version) {
-  RequestFormat request = request_of(Verb::set_epoch);
+Status PartClient::set_base_version(std::uint64_t version) {
+  RequestFormat request = request_of(Verb::set_base_version);
   request.value = version;
   return ask(request).status;
 }

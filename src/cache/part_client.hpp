@@ -15,6 +15,8 @@
 // server; asynchronous writes that were not answered may or may not have been done.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -22,44 +24,42 @@
 #include <string>
 
 #include "base/status.hpp"
-#include "cache/cache_part.hpp"
+#include "cache/part_access.hpp"
 #include "cache/part_server.hpp"
 #include "cache/protocol_format.hpp"
 #include "cache/tcp.hpp"
 
 namespace perdure {
 
-class PartClient {
+class PartClient final : public PartAccess {
  public:
   static Result<std::unique_ptr<PartClient>> connect(const ServerAddress& address,
                                                      const ServiceToken& token);
-  ~PartClient();  // after a drain(), whose error nobody hears
-  PartClient(const PartClient&) = delete;
-  PartClient& operator=(const PartClient&) = delete;
+  ~PartClient() override;  // after a drain(), whose error nobody hears
 
   // As those of CachePart. An async write returns when the kernel has its bytes, and its error
   // comes with the next drain(); others return when the server has done them.
-  Status read(std::uint64_t offset, void* to, std::uint64_t bytes);
-  Status write(std::uint64_t offset, const void* from, std::uint64_t bytes, Acknowledge when);
+  Status read(std::uint64_t offset, void* to, std::uint64_t bytes) override;
+  Status write(std::uint64_t offset, const void* from, std::uint64_t bytes,
+               Acknowledge when) override;
   // Waits until all async writes are done: the first error of those since the last drain.
   Status drain();
 
-  Result<std::uint64_t> size();
-  Status grow_size(std::uint64_t bytes);
-  Status set_size(std::uint64_t bytes);
+  Result<std::uint64_t> size() override;
+  Status grow_size(std::uint64_t bytes) override;
+  Status set_size(std::uint64_t bytes) override;
   Result<WriteBackTally> write_back(std::uint64_t turn, bool sync);
   Status persist();
-  Status set_epoch(std::uint64_t version);
+  Status set_base_version(std::uint64_t version);
 
-  Result<int> take_pointer();  // -1: none is free
-  Status give_pointer(int slot);
-  // Returns what it was.
-  Result<std::uint64_t> add_to_pointer(int slot, std::int64_t add);
-  Status store_pointer(int slot, std::uint64_t value);
-  Result<std::uint64_t> load_pointer(int slot);
-  // Of CachePart::lock(); `owner` is not 0.
-  Result<bool> try_lock(std::uint64_t owner);
-  Status unlock(std::uint64_t owner);
+  Result<int> take_pointer() override;
+  Status give_pointer(int slot) override;
+  Result<std::uint64_t> add_to_pointer(int slot, std::int64_t add) override;
+  Status store_pointer(int slot, std::uint64_t value) override;
+  Result<std::uint64_t> load_pointer(int slot) override;
+  Result<bool> try_lock(std::uint64_t owner) override;
+  Status unlock(std::uint64_t owner) override;
+  void give_way() const override { ::usleep(20); }
 
  private:
   // What became of a request, for whoever waits for it.

@@ -168,8 +168,8 @@ void tidy_directory(const std::string& directory) {
 }
 
 // C2, for a part that nobody uses.
-Status settle_leftover(const std::string& file, const BackingFile& backing,
-                       const std::optional<PoolVersion>& restored) {
+Status recover_leftover(const std::string& file, const BackingFile& backing,
+                        const std::optional<PoolVersion>& restored) {
   if (is_unborn(file)) return remove_part(file);
   auto part = attach(file);
   if (!part.ok()) {
@@ -261,13 +261,13 @@ Result<OpenPart> create_part(const PartRequest& request, const std::string& file
     made = CachePart::format(*device, identity, geometry, request.file_bytes);
   }
   if (!made.ok()) {
-    (void)remove_part(file);  // the first failure is the one to tell
+    (void)remove_part(file);  // report the first failure
     return made;
   }
   auto open = open_locked(request.directory, file, false);
   if (open.ok()) open.value().part->set_backing(&backing);
   if (open.ok() && request.restored) {
-    PERDURE_TRY(open.value().part->set_epoch(request.restored->version));
+    PERDURE_TRY(open.value().part->set_base_version(request.restored->version));
   }
   return open;
 }
@@ -304,8 +304,9 @@ std::string part_file_path(const std::string& directory, const std::string& path
   return directory + "/" + name;
 }
 
-Status settle_part(const std::string& directory, const std::string& path,
-                   const BackingFile& backing, const std::optional<PoolVersion>& restored) {
+Status recover_leftover_part(const std::string& directory, const std::string& path,
+                             const BackingFile& backing,
+                             const std::optional<PoolVersion>& restored) {
   auto locked = lock_directory(directory, false);
   if (locked.status().code() == Code::not_found) return Status::success();
   if (!locked.ok()) return locked.status();
@@ -314,15 +315,15 @@ Status settle_part(const std::string& directory, const std::string& path,
   if (there.status().code() == Code::not_found) return Status::success();
   if (!there.ok()) return there.status();
   PERDURE_TRY_ASSIGN(auto alone, lock_alone(there.value(), file));
-  return alone ? settle_leftover(file, backing, restored) : Status::success();
+  return alone ? recover_leftover(file, backing, restored) : Status::success();
 }
 
 namespace {
 
 // P10.
-Status settle_joined(OpenPart& open, const PartRequest& request) {
+Status check_joined(OpenPart& open, const PartRequest& request) {
   PERDURE_TRY(can_join(*open.part, request));
-  return open.part->settle_dead();
+  return open.part->clean_up_after_dead();
 }
 
 // P11, of a part that nobody uses any more: what others left behind goes to the cached file. False:
@@ -352,7 +353,7 @@ Result<OpenPart> make_part(const PartRequest& request, const BackingFile& backin
   auto open = open_locked(request.directory, file, true);
   if (!open.ok()) return open;
   open.value().part->set_backing(&backing);
-  PERDURE_TRY(settle_joined(open.value(), request));
+  PERDURE_TRY(check_joined(open.value(), request));
   return open;
 }
 

@@ -8,7 +8,7 @@
 //       it, durably, or when a user discards it.
 //   C3  Parts are made, joined, recovered and removed under the lock of the directory.
 //   C4  A part of which all processes are being killed is waited for, at most 30 s, and then left
-//       behind. Of one that others use too, those settle what the dead have left (P10).
+//       behind. Of one that others use too, those clean up what the dead have left (P10).
 //
 // Threads: any. Failure: what can't be recovered stays, and the error says where.
 #pragma once
@@ -50,8 +50,9 @@ struct PartRequest {
 // left behind of it. `restored` is the version to which the pool has recovered with which the file
 // is committed, if it is. Code::foreign if what is there belongs to another file of the same path,
 // Code::wrong_state if it needs a version and none is given.
-Status settle_part(const std::string& directory, const std::string& path,
-                   const BackingFile& backing, const std::optional<PoolVersion>& restored);
+Status recover_leftover_part(const std::string& directory, const std::string& path,
+                             const BackingFile& backing,
+                             const std::optional<PoolVersion>& restored);
 
 // The first process of the node: joins the part that other processes use if it is the whole file's
 // and the request is for the whole file too (one node), else makes one. Code::busy if it can't be

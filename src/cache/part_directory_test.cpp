@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "base/checksum.hpp"
-#include "cache/scratch_part.hpp"
+#include "cache/testing/scratch_part.hpp"
 
 namespace perdure {
 namespace {
@@ -38,7 +38,7 @@ class Node {
     return request;
   }
   Result<OpenPart> make(std::uint32_t nodes = 1) const {
-    PERDURE_TRY(settle_part(parts(), file(), *backing, std::nullopt));
+    PERDURE_TRY(recover_leftover_part(parts(), file(), *backing, std::nullopt));
     return make_part(request(nodes), *backing);
   }
   // A part with a write that the file lacks, of a process that died.
@@ -173,12 +173,12 @@ TEST(PartDirectory, a_header_that_is_whole_but_can_not_be_right_is_refused) {
       [](PartHeaderFormat& h) { h.block_bytes = 3000; },
       [](PartHeaderFormat& h) { h.block_bytes = std::uint64_t{1} << 63U; },
       [](PartHeaderFormat& h) { h.blocks = ~std::uint64_t{0} / 64; },
-      [](PartHeaderFormat& h) { h.journal_slots = ~std::uint64_t{0} / 64; },
+      [](PartHeaderFormat& h) { h.journal_entries = ~std::uint64_t{0} / 64; },
       [](PartHeaderFormat& h) { h.nodes = 0; },
       [](PartHeaderFormat& h) { h.node = 1; },
       [](PartHeaderFormat& h) { h.layout = 7; },
       [](PartHeaderFormat& h) { h.table_offset += 4096; },
-      [](PartHeaderFormat& h) { h.journal_slots = journal_slots_max + 1; },
+      [](PartHeaderFormat& h) { h.journal_entries = journal_entries_max + 1; },
       [](PartHeaderFormat& h) { std::memset(h.path, 'a', sizeof h.path); },
       [](PartHeaderFormat& h) { std::memset(h.pool, 'a', sizeof h.pool); }};
   for (const auto& change : changes) {
@@ -250,24 +250,24 @@ PartRequest pool_request(const Node& node, std::uint64_t job = 1, std::uint64_t 
 
 TEST(PartDirectory, a_file_of_a_group_goes_back_to_the_version_of_its_pool_and_no_other) {
   const Node node;
-  const auto settle = [&](std::optional<PoolVersion> version) {
-    return settle_part(node.parts(), node.file(), *node.backing, version);
+  const auto recover = [&](std::optional<PoolVersion> version) {
+    return recover_leftover_part(node.parts(), node.file(), *node.backing, version);
   };
   OpenPart open = must(make_part(pool_request(node), *node.backing));
   must(open.part->write(5000, Bytes(9000, 9).data(), 9000, Acknowledge::sync));
   (void)must(open.part->write_back(0, true));
   must(leave_part(std::move(open), true));
   EXPECT_NE(read_file(node.file()), node.expected);
-  const Status alone = settle(std::nullopt);
+  const Status alone = recover(std::nullopt);
   EXPECT_EQ(alone.code(), Code::wrong_state);
   EXPECT_TRUE(says(alone, "open it with perdure_cache_pool of that pool")) << alone.message();
-  EXPECT_EQ(settle(PoolVersion{{2, 0}, 5}).code(), Code::wrong_state);
+  EXPECT_EQ(recover(PoolVersion{{2, 0}, 5}).code(), Code::wrong_state);
   for (const std::uint64_t version : {4U, 6U}) {
-    const Status other = settle(PoolVersion{{1, 0}, version});
+    const Status other = recover(PoolVersion{{1, 0}, version});
     EXPECT_EQ(other.code(), Code::wrong_state);
     EXPECT_TRUE(says(other, "first commit after a restart")) << other.message();
   }
-  must(settle(PoolVersion{{1, 0}, 5}));
+  must(recover(PoolVersion{{1, 0}, 5}));
   EXPECT_EQ(read_file(node.file()), node.expected);
   EXPECT_FALSE(exists(node.part_file()));
   EXPECT_FALSE(exists(node.part_file() + ".undo"));
@@ -280,8 +280,8 @@ TEST(PartDirectory, a_file_of_a_group_keeps_what_was_prepared_for_the_version_th
   must(open.part->write(5000, Bytes(9000, 9).data(), 9000, Acknowledge::sync));
   must(open.part->persist());
   must(open.part->set_prepared(6));
-  must(leave_part(std::move(open), true));  // it did not come to set_epoch(6)
-  must(settle_part(node.parts(), node.file(), *node.backing, PoolVersion{{1, 0}, 6}));
+  must(leave_part(std::move(open), true));  // it did not come to set_base_version(6)
+  must(recover_leftover_part(node.parts(), node.file(), *node.backing, PoolVersion{{1, 0}, 6}));
   EXPECT_EQ(read_file(node.file()), node.expected);
 }
 

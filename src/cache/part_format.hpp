@@ -7,6 +7,7 @@
 // node (cache_part.hpp says in which order).
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "parts are little-endi
 constexpr std::uint64_t part_magic = 0x0054524150445250U;  // "PRDPART\0"
 constexpr std::uint32_t part_format_version = 1;
 constexpr std::size_t part_path_bytes = 4096;
-constexpr std::uint64_t journal_slots_max = 65536;
+constexpr std::uint64_t journal_entries_max = 65536;
 
 struct PartHeaderFormat {
   std::uint64_t magic;           // part_magic
@@ -33,7 +34,7 @@ struct PartHeaderFormat {
   std::uint64_t blocks;        // that the part has room for
   std::uint64_t state_offset;  // PartStateFormat
   std::uint64_t journal_offset;
-  std::uint64_t journal_slots;
+  std::uint64_t journal_entries;
   std::uint64_t table_offset;  // of the first BlockFormat
   std::uint64_t block_offset;  // of the first block's bytes
   std::uint64_t created_ns;    // since 1970
@@ -76,9 +77,9 @@ struct PartStateFormat {
   std::uint64_t pointers_used;  // a bit for each of the following that is in use
   std::uint64_t pointers[shared_pointers_max];  // shared file pointers, in bytes of the view
   // Of a file that is committed with a pool.
-  std::uint64_t epoch;            // (v + 1) << 10: what changes comes after version v; low bits:
-                                  // the owner that sets it
-  std::uint64_t sized_epochs[2];  // versions + 1, and how large the file was then; 0: none
+  std::uint64_t base_version;       // (v + 1) << 10: what changes comes after version v; low bits:
+                                    // the owner that sets it
+  std::uint64_t sized_versions[2];  // versions + 1, and how large the file was then; 0: none
   std::uint64_t sizes[2];
   std::uint64_t prepared;  // the version for which all was made durable last
   // 1: every process of the part takes part in process barriers; 0: whoever made it could not.
@@ -124,6 +125,14 @@ struct UndoFormat {
   std::uint64_t reserved[5];
 };
 static_assert(sizeof(UndoFormat) == 64);
+
+// A word that several processes use at once.
+inline std::atomic_ref<std::uint64_t> word(std::uint64_t& at) {
+  return std::atomic_ref<std::uint64_t>(at);
+}
+inline std::atomic_ref<std::uint32_t> word(std::uint32_t& at) {
+  return std::atomic_ref<std::uint32_t>(at);
+}
 
 enum class BlockState : std::uint32_t {
   absent = 0,   // the cached file has the bytes

@@ -146,8 +146,8 @@ bool PartOwners::take_over(std::uint32_t number) {
   return false;
 }
 
-void PartOwners::give_back(std::uint32_t number, bool settled) {
-  if (settled) {
+void PartOwners::give_back(std::uint32_t number, bool clean) {
+  if (clean) {
     std::atomic_ref<std::uint64_t>(table_[number - 1].process).store(0, std::memory_order_release);
   }
   unlock(file_, number);

@@ -10,8 +10,8 @@
 //   O1  A process has its number's lock from before its first store to the part until after its
 //       last one.
 //   O2  An entry of the table that is not 0 while nobody has its lock was left by a dead process.
-//       It is 0 again only when what that process left has been settled (cache_part.hpp, P10), by
-//       somebody who holds the lock meanwhile.
+//       It is 0 again only when what that process left has been cleaned up (cache_part.hpp, P10),
+//       by a process that holds the lock meanwhile.
 //
 // Threads: any. Failure: join() when all numbers are in use.
 #pragma once
@@ -50,7 +50,7 @@ class PartOwners {
   // The lock of a number whose process has died leaving something behind; false: it lives, or has
   // left nothing. To be given back by the same thread, with what became of the entry.
   bool take_over(std::uint32_t number);
-  void give_back(std::uint32_t number, bool settled);
+  void give_back(std::uint32_t number, bool clean);
   // Whether anybody has died and left something.
   bool any_left_behind();
 

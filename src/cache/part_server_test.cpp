@@ -11,7 +11,7 @@
 #include <numeric>
 #include <thread>
 
-#include "cache/served_parts.hpp"
+#include "cache/testing/served_parts.hpp"
 
 namespace perdure {
 namespace {

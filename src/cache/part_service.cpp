@@ -23,7 +23,7 @@ Status check_size(std::uint64_t bytes) {
 
 Status PartService::check_shape(const RequestFormat& request) {
   if (request.verb < static_cast<std::uint32_t>(Verb::read) ||
-      request.verb > static_cast<std::uint32_t>(Verb::set_epoch)) {
+      request.verb > static_cast<std::uint32_t>(Verb::set_base_version)) {
     return refuse("there is no request " + std::to_string(request.verb));
   }
   const bool carries = Verb{request.verb} == Verb::read || Verb{request.verb} == Verb::write;
@@ -61,7 +61,7 @@ Status PartService::write(const RequestFormat& request, const void* payload) {
   PERDURE_TRY(check_range(request.offset, request.bytes));
   const Status written =
       part_.write(request.offset, payload, request.bytes, static_cast<Acknowledge>(request.option));
-  part_.give_slot_of_thread();  // there may be more connections than slots
+  part_.journal().give_entry_of_thread();  // more connections than entries are possible
   return written;
 }
 
@@ -124,8 +124,8 @@ Status PartService::perform(const RequestFormat& request, std::uint64_t (&values
       return Status::success();
     case Verb::unlock:
       return unlock(request.value);
-    case Verb::set_epoch:
-      return part_.set_epoch(request.value);
+    case Verb::set_base_version:
+      return part_.set_base_version(request.value);
     default:
       return perform_pointer(request, values);
   }

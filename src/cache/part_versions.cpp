@@ -8,46 +8,46 @@
 namespace perdure {
 
 // The version after which what changes now comes.
-Result<std::uint64_t> CachePart::epoch() {
+Result<std::uint64_t> CachePart::base_version() {
   Backoff backoff;
   while (true) {
-    const std::uint64_t seen = word(state_->epoch).load(std::memory_order_acquire);
+    const std::uint64_t seen = word(state_->base_version).load(std::memory_order_acquire);
     if (owner_of(seen) == 0) return (seen >> owner_bits) - 1;
-    if (backoff.wait()) PERDURE_TRY(settle_if_dead(owner_of(seen)));
+    if (backoff.wait()) PERDURE_TRY(clean_up_if_dead(owner_of(seen)));
   }
 }
 
 // The first process that comes with a version notes how large the file was; the others wait until
 // it has, as they may make it larger.
-Status CachePart::set_epoch(std::uint64_t version) {
-  auto epoch = word(state_->epoch);
+Status CachePart::set_base_version(std::uint64_t version) {
+  auto base = word(state_->base_version);
   const std::uint64_t wanted = (version + 1) << owner_bits;
   Backoff backoff;
-  std::uint64_t seen = epoch.load(std::memory_order_acquire);
+  std::uint64_t seen = base.load(std::memory_order_acquire);
   while (true) {
     if (owner_of(seen) == 0 && seen >= wanted) return Status::success();
-    if (owner_of(seen) == 0 && epoch.compare_exchange_strong(seen, seen | owner())) break;
-    if (owner_of(seen) != 0 && backoff.wait()) PERDURE_TRY(settle_if_dead(owner_of(seen)));
-    seen = epoch.load(std::memory_order_acquire);
+    if (owner_of(seen) == 0 && base.compare_exchange_strong(seen, seen | owner())) break;
+    if (owner_of(seen) != 0 && backoff.wait()) PERDURE_TRY(clean_up_if_dead(owner_of(seen)));
+    seen = base.load(std::memory_order_acquire);
   }
   const Status noted = note_size(version);
   // After a failure the next that comes tries again.
-  epoch.store(noted.ok() ? wanted : seen, std::memory_order_release);
+  base.store(noted.ok() ? wanted : seen, std::memory_order_release);
   return noted;
 }
 
 // In the place of the older of the two that are noted. The size is there before the version says
 // what it is the size of, also after a power failure.
 Status CachePart::note_size(std::uint64_t version) {
-  const unsigned place = state_->sized_epochs[0] <= state_->sized_epochs[1] ? 0 : 1;
+  const unsigned place = state_->sized_versions[0] <= state_->sized_versions[1] ? 0 : 1;
   const std::uint64_t size_at = device_offset(&state_->sizes[place]);
-  const std::uint64_t version_at = device_offset(&state_->sized_epochs[place]);
+  const std::uint64_t version_at = device_offset(&state_->sized_versions[place]);
   device_->store_word(size_at, size_bytes());
   device_->flush(size_at, sizeof(std::uint64_t));
   PERDURE_TRY(device_->fence());
   device_->store_word(version_at, version + 1);
   device_->flush(version_at, sizeof(std::uint64_t));
-  device_->flush(device_offset(&state_->epoch), sizeof(std::uint64_t));
+  device_->flush(device_offset(&state_->base_version), sizeof(std::uint64_t));
   return device_->fence();
 }
 
@@ -68,7 +68,7 @@ Status CachePart::before_change(std::uint64_t block, std::uint64_t within, std::
     device_->flush(device_offset(&entry), sizeof entry);
     PERDURE_TRY(device_->fence());
   }
-  PERDURE_TRY_ASSIGN(auto version, epoch());
+  PERDURE_TRY_ASSIGN(auto version, base_version());
   const std::uint64_t last = (within + bytes - 1) >> grain_shift_;
   for (std::uint64_t grain = within >> grain_shift_; grain <= last; ++grain) {
     PERDURE_TRY(keep_grain(block, static_cast<unsigned>(grain), version));
@@ -82,7 +82,7 @@ Status CachePart::keep_grain(std::uint64_t block, unsigned grain, std::uint64_t 
   while (true) {
     PERDURE_TRY_ASSIGN(auto keeper, undo_->keep(block, grain, version, bytes, owner()));
     if (keeper == 0) return Status::success();
-    if (backoff.wait()) PERDURE_TRY(settle_if_dead(keeper));
+    if (backoff.wait()) PERDURE_TRY(clean_up_if_dead(keeper));
   }
 }
 
@@ -116,7 +116,7 @@ Status CachePart::roll_back_block(std::uint64_t block, std::uint64_t version) {
 // all was durable here when it was committed (P8). Anything else is a version that knows nothing of
 // what the part holds.
 Status CachePart::check_goes_back(std::uint64_t version) const {
-  const std::uint64_t noted = std::max(state_->sized_epochs[0], state_->sized_epochs[1]);
+  const std::uint64_t noted = std::max(state_->sized_versions[0], state_->sized_versions[1]);
   if (noted == 0) return Status::success();  // its making was cut short: nobody has used it
   const std::uint64_t newest = noted - 1;
   if (version == newest || (version > newest && state_->prepared == version)) {
@@ -135,17 +135,13 @@ Status CachePart::check_goes_back(std::uint64_t version) const {
 // what was appended since.
 Status CachePart::roll_back(std::uint64_t version) {
   PERDURE_TRY(check_goes_back(version));
-  for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
-    if (journal_[i].length == 0) continue;
-    device_->store_word(device_offset(&journal_[i].length), 0);
-    device_->flush(device_offset(&journal_[i].length), sizeof(std::uint64_t));
-  }
+  journal_.forget_all();
   for (std::uint64_t block = next_block(0); block < header_.blocks; block = next_block(block + 1)) {
     if (table_[block].undo != 0) PERDURE_TRY(roll_back_block(block, version));
   }
   PERDURE_TRY(device_->fence());
   for (unsigned place = 0; place < 2; ++place) {
-    if (state_->sized_epochs[place] != version + 1) continue;
+    if (state_->sized_versions[place] != version + 1) continue;
     device_->store_word(device_offset(&state_->size_bytes), state_->sizes[place]);
     device_->flush(header_.state_offset, sizeof(std::uint64_t));
     PERDURE_TRY(device_->fence());

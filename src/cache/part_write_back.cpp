@@ -49,7 +49,7 @@ Status CachePart::write_back_block(std::uint64_t block, WriteBackTally& tally,
   Backoff backoff;
   std::uint64_t free = claim.load(std::memory_order_acquire);
   while (owner_of(free) != 0 || !claim.compare_exchange_strong(free, free | owner())) {
-    if (owner_of(free) != 0 && backoff.wait()) PERDURE_TRY(settle_if_dead(owner_of(free)));
+    if (owner_of(free) != 0 && backoff.wait()) PERDURE_TRY(clean_up_if_dead(owner_of(free)));
     free = claim.load(std::memory_order_acquire);
   }
   const std::uint64_t next = free + (std::uint64_t{1} << owner_bits);
@@ -73,7 +73,7 @@ Status CachePart::write_back_block(std::uint64_t block, WriteBackTally& tally,
 }
 
 // P4 after fsync, which covered what anyone handed over before.
-void CachePart::settle_block(std::uint64_t block, std::uint64_t claim) {
+void CachePart::clear_leaving(std::uint64_t block, std::uint64_t claim) {
   BlockFormat& entry = table_[block];
   if (!word(entry.claim).compare_exchange_strong(claim, claim | owner())) return;
   for (std::uint64_t& bits : entry.leaving) word(bits).store(0);
@@ -103,7 +103,7 @@ Status CachePart::sync_handed(const std::vector<HandedBlock>& handed) {
   const Status synced = backing_->sync();
   for (const auto& [block, claim] : handed) {
     if (synced.ok()) {
-      settle_block(block, claim);
+      clear_leaving(block, claim);
       continue;
     }
     BlockFormat& entry = table_[block];
@@ -153,12 +153,6 @@ CachePart::Grains CachePart::unsaved(std::uint64_t block, bool same_boot) const 
   return grains;
 }
 
-bool CachePart::holds(const JournalFormat& slot, bool same_boot) const {
-  if (slot.length == 0 || slot.length > journal_bytes) return false;
-  if (slot.checksum == 0) return same_boot;
-  return slot.checksum == checksum_of(slot, slot.length);
-}
-
 std::uint64_t CachePart::unsaved_bytes(bool same_boot) const {
   std::uint64_t bytes = 0;
   const std::uint64_t blocks = blocks_in_use();
@@ -168,15 +162,8 @@ std::uint64_t CachePart::unsaved_bytes(bool same_boot) const {
         static_cast<std::uint64_t>(std::popcount(grains.bits[0]) + std::popcount(grains.bits[1]))
         << grain_shift_;
   }
-  for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
-    if (holds(journal_[i], same_boot)) bytes += journal_[i].length;
-  }
+  for (const JournalFormat* entry : journal_.intended(same_boot)) bytes += entry->length;
   return bytes;
-}
-
-// P3: an intended write, straight to the cached file, after the blocks.
-Status CachePart::redo(const JournalFormat& slot) {
-  return backing_->write(slot.offset, slot.bytes, slot.length);
 }
 
 // Changes nothing in the part, so that it may be cut short and begun anew.
@@ -187,10 +174,9 @@ Result<WriteBackTally> CachePart::recover(bool same_boot) {
     const Grains grains = unsaved(block, same_boot);
     if (!grains.none()) PERDURE_TRY(write_grains(block, grains, tally));
   }
-  for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
-    if (!holds(journal_[i], same_boot)) continue;
-    PERDURE_TRY(redo(journal_[i]));
-    tally.bytes += journal_[i].length;
+  for (const JournalFormat* entry : journal_.intended(same_boot)) {  // P3: after the blocks
+    PERDURE_TRY(backing_->write(entry->offset, entry->bytes, entry->length));
+    tally.bytes += entry->length;
     ++tally.writes;
   }
   PERDURE_TRY(backing_->sync());

@@ -51,21 +51,21 @@ struct WelcomeFormat {
 static_assert(sizeof(WelcomeFormat) == 32);
 
 enum class Verb : std::uint32_t {
-  read = 1,             // bytes from offset on; the payload has them
-  write = 2,            // option: Acknowledge; the payload follows the request
-  size = 3,             // values[0]
-  grow_size = 4,        // to `value`
-  set_size = 5,         // to `value`
-  write_back = 6,       // value: the turn, option: whether to sync; values: bytes, writes
-  persist = 7,          //
-  take_pointer = 8,     // values[0]: its slot, or all ones: none is free
-  give_pointer = 9,     // option: the slot, here and below
-  add_to_pointer = 10,  // value: what to add; values[0]: what it was
-  store_pointer = 11,   // value
-  load_pointer = 12,    // values[0]
-  try_lock = 13,        // value: the owner; values[0]: whether it was free
-  unlock = 14,          // value: the owner
-  set_epoch = 15,       // value: the version
+  read = 1,               // bytes from offset on; the payload has them
+  write = 2,              // option: Acknowledge; the payload follows the request
+  size = 3,               // values[0]
+  grow_size = 4,          // to `value`
+  set_size = 5,           // to `value`
+  write_back = 6,         // value: the turn, option: whether to sync; values: bytes, writes
+  persist = 7,            //
+  take_pointer = 8,       // values[0]: its slot, or all ones: none is free
+  give_pointer = 9,       // option: the slot, here and below
+  add_to_pointer = 10,    // value: what to add; values[0]: what it was
+  store_pointer = 11,     // value
+  load_pointer = 12,      // values[0]
+  try_lock = 13,          // value: the owner; values[0]: whether it was free
+  unlock = 14,            // value: the owner
+  set_base_version = 15,  // value: the version
 };
 
 struct RequestFormat {

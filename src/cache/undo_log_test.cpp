@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cache/scratch_part.hpp"
+#include "cache/testing/scratch_part.hpp"
 #include "pmem/testing/crash_device.hpp"
 
 namespace perdure {

@@ -4,7 +4,6 @@
 // them to other nodes, if there are any.
 #include "mpiio/cached_file.hpp"
 
-#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,7 +29,7 @@ struct OpenFiles {
   std::mutex mutex;
   std::map<FileKey, std::shared_ptr<CachedFile>> by_key;
   std::map<const CachedFile*, FileKey> keys;
-  std::vector<std::shared_ptr<CachedFile>> forgotten;  // other processes may still need them
+  std::vector<std::shared_ptr<CachedFile>> still_served;  // closed here, but not by all
 };
 
 OpenFiles& open_files() {
@@ -104,17 +103,17 @@ Status CachedFile::draw(Founding& founding) {
   return token.status();
 }
 
-// Collective: gives up what close() could not, as ranks that are in the group had the file open
-// yet.
-Status CachedFile::bury(MpiGroup& group, const std::string& path) {
+// Collective: releases what close() could not, because ranks that are in this group still had the
+// file open.
+Status CachedFile::release_served(MpiGroup& group, const std::string& path) {
   std::shared_ptr<CachedFile> old;
   OpenFiles& files = open_files();
   {
     const std::lock_guard<std::mutex> lock(files.mutex);
     const auto found =
-        std::find_if(files.forgotten.begin(), files.forgotten.end(),
+        std::find_if(files.still_served.begin(), files.still_served.end(),
                      [&](const auto& file) { return file->backing_.path() == path; });
-    if (found != files.forgotten.end()) old = *found;
+    if (found != files.still_served.end()) old = *found;
   }
   const bool whole = old != nullptr && old->ranks_ == group.ranks();
   const std::uint64_t instance = whole ? old->part().header().instance[0] : 0;
@@ -123,7 +122,7 @@ Status CachedFile::bury(MpiGroup& group, const std::string& path) {
   if (!whole || seen[0] != instance || seen[1] != ~instance) return Status::success();
   {
     const std::lock_guard<std::mutex> lock(files.mutex);
-    std::erase(files.forgotten, old);
+    std::erase(files.still_served, old);
   }
   return agree(group, old->tear_down(false));
 }
@@ -147,7 +146,7 @@ Result<std::shared_ptr<CachedFile>> CachedFile::open(MpiGroup& group, const std:
   if (all_know) {
     file = known;
   } else {
-    if (seen[0] == 0) PERDURE_TRY(bury(group, path));
+    if (seen[0] == 0) PERDURE_TRY(release_served(group, path));
     PERDURE_TRY_ASSIGN(file, make(group, backing.take(), known, options));
   }
   OpenFiles& files = open_files();
@@ -158,14 +157,14 @@ Result<std::shared_ptr<CachedFile>> CachedFile::open(MpiGroup& group, const std:
   return file;
 }
 
-Result<CachedFile::Founding> CachedFile::found(MpiGroup& group, const NodeMap& map,
-                                               const BackingFile& backing,
-                                               const std::string& directory, const Pool* pool) {
-  Status settled;
+Result<CachedFile::Founding> CachedFile::establish(MpiGroup& group, const NodeMap& map,
+                                                   const BackingFile& backing,
+                                                   const std::string& directory, const Pool* pool) {
+  Status recovered;
   if (map.leads()) {
-    settled = settle_part(directory, backing.path(), backing, version_of(pool));
+    recovered = recover_leftover_part(directory, backing.path(), backing, version_of(pool));
   }
-  PERDURE_TRY(agree(group, settled));
+  PERDURE_TRY(agree(group, recovered));
   Founding founding{};
   Status sized;
   if (group.rank() == 0) {
@@ -207,6 +206,7 @@ Status CachedFile::join_parts(MpiGroup& group, const NodeMap& map, const Foundin
     status = joined.status();
     if (joined.ok()) part_ = joined.take();
   }
+  if (part_.part != nullptr) own_.emplace(*part_.part);
   return agree(group, status);
 }
 
@@ -257,7 +257,8 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   const std::string directory = directory_for(options, map.value());
   auto pool = find_pool(options);
   PERDURE_TRY(agree(group, pool.status()));
-  PERDURE_TRY_ASSIGN(auto founding, found(group, map.value(), backing, directory, pool.value()));
+  PERDURE_TRY_ASSIGN(auto founding,
+                     establish(group, map.value(), backing, directory, pool.value()));
   std::shared_ptr<CachedFile> file = known;
   if (file == nullptr) file.reset(new CachedFile(std::move(backing)));
   const Layout layout =
@@ -272,7 +273,7 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   if (known == nullptr) file->layout_ = layout;
   const Status joined = file->join_parts(group, map.value(), founding, directory, pool.value());
   if (!joined.ok()) {
-    if (known == nullptr) (void)file->tear_down(false);  // the first failure is the one to tell
+    if (known == nullptr) (void)file->tear_down(false);  // report the first failure
     return joined;
   }
   if (known) return file;
@@ -307,7 +308,7 @@ CachedFile::~CachedFile() {
 Status CachedFile::join_pool(MpiGroup& group, Pool* pool) {
   Status joined;
   if (pool != nullptr) {
-    epoch_ = pool->status().version;
+    base_version_ = pool->status().version;
     joined = pool->add_companion(*this);
     if (joined.ok()) pool_ = pool;
   }
@@ -316,17 +317,17 @@ Status CachedFile::join_pool(MpiGroup& group, Pool* pool) {
 
 // What this rank wrote, and others of the nodes it wrote to, is durable there.
 Status CachedFile::prepare(std::uint64_t version) {
-  PERDURE_TRY(epoch_failure_);
+  PERDURE_TRY(base_failure_);
   PERDURE_TRY(sync(SyncTarget::nvm));
   return part().set_prepared(version);
 }
 
 void CachedFile::committed(std::uint64_t version) {
-  epoch_ = version;
-  epoch_failure_ = part().set_epoch(version);
+  base_version_ = version;
+  base_failure_ = part().set_base_version(version);
   for (std::atomic<PartClient*>& client : connected_) {
     PartClient* at = client.load(std::memory_order_acquire);
-    if (at != nullptr && epoch_failure_.ok()) epoch_failure_ = at->set_epoch(version);
+    if (at != nullptr && base_failure_.ok()) base_failure_ = at->set_base_version(version);
   }
 }
 
@@ -373,7 +374,7 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
   // Who has it open yet, in the group or not, needs what this node keeps.
   if (file->nodes() > 1 && (others[0] != 0 || !whole)) {
     const std::lock_guard<std::mutex> lock(files.mutex);
-    files.forgotten.push_back(std::move(file));
+    files.still_served.push_back(std::move(file));
     return status;
   }
   const Status left = file->tear_down(keep);
@@ -383,21 +384,22 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
 void CachedFile::close_forgotten() {
   OpenFiles& files = open_files();
   const std::lock_guard<std::mutex> lock(files.mutex);
-  for (const auto& file : files.forgotten) (void)file->tear_down(false);  // all was written back
-  files.forgotten.clear();
+  for (const auto& file : files.still_served) (void)file->tear_down(false);  // all was written back
+  files.still_served.clear();
 }
 
-Result<PartClient*> CachedFile::remote(std::uint32_t node) {
+Result<PartAccess*> CachedFile::at(std::uint32_t node) {
+  if (node == node_) return static_cast<PartAccess*>(&*own_);
   PartClient* known = connected_[node].load(std::memory_order_acquire);
-  if (known != nullptr) return known;
+  if (known != nullptr) return static_cast<PartAccess*>(known);
   const std::lock_guard<std::mutex> lock(remotes_mutex_);
   if (remotes_[node] == nullptr) {
     PERDURE_TRY_ASSIGN(auto client, PartClient::connect(servers_[node], token_));
-    if (part().with_pool()) PERDURE_TRY(client->set_epoch(epoch_));
+    if (part().with_pool()) PERDURE_TRY(client->set_base_version(base_version_));
     remotes_[node] = std::move(client);
     connected_[node].store(remotes_[node].get(), std::memory_order_release);
   }
-  return remotes_[node].get();
+  return static_cast<PartAccess*>(remotes_[node].get());
 }
 
 Status CachedFile::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
@@ -406,13 +408,9 @@ Status CachedFile::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
   while (bytes != 0) {
     const std::uint64_t run = run_on_node(layout_, offset, bytes);
     const std::uint32_t node = place_of(layout_, offset).node;
-    if (own(node)) {
-      PERDURE_TRY(part().read(offset, place, run));
-    } else {
-      PERDURE_TRY_ASSIGN(auto client, remote(node));
-      PERDURE_TRY(client->read(offset, place, run));
-      tally_.remote_bytes.fetch_add(run, std::memory_order_relaxed);
-    }
+    PERDURE_TRY_ASSIGN(auto part_there, at(node));
+    PERDURE_TRY(part_there->read(offset, place, run));
+    if (node != node_) tally_.remote_bytes.fetch_add(run, std::memory_order_relaxed);
     place += run;
     offset += run;
     bytes -= run;
@@ -422,20 +420,16 @@ Status CachedFile::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
 
 Status CachedFile::write(std::uint64_t offset, const void* from, std::uint64_t bytes,
                          Acknowledge when) {
-  PERDURE_TRY(epoch_failure_);  // what it would change could not be undone
+  PERDURE_TRY(base_failure_);  // what it would change could not be undone
   if (layout_.nodes == 1) return part().write(offset, from, bytes, when);
   const std::uint64_t end = offset + bytes;
   const auto* place = static_cast<const char*>(from);
   while (bytes != 0) {
     const std::uint64_t run = run_on_node(layout_, offset, bytes);
     const std::uint32_t node = place_of(layout_, offset).node;
-    if (own(node)) {
-      PERDURE_TRY(part().write(offset, place, run, when));
-    } else {
-      PERDURE_TRY_ASSIGN(auto client, remote(node));
-      PERDURE_TRY(client->write(offset, place, run, when));
-      tally_.remote_bytes.fetch_add(run, std::memory_order_relaxed);
-    }
+    PERDURE_TRY_ASSIGN(auto part_there, at(node));
+    PERDURE_TRY(part_there->write(offset, place, run, when));
+    if (node != node_) tally_.remote_bytes.fetch_add(run, std::memory_order_relaxed);
     place += run;
     offset += run;
     bytes -= run;
@@ -447,25 +441,16 @@ Result<std::uint64_t> CachedFile::size_bytes(std::uint64_t enough) {
   if (layout_.nodes == 1) return part().size_bytes();
   const std::uint64_t known = known_size_.load(std::memory_order_relaxed);
   if (known >= enough && enough != 0) return known;
-  std::uint64_t size = 0;
-  if (own(0)) {
-    size = part().size_bytes();
-  } else {
-    PERDURE_TRY_ASSIGN(auto client, remote(0));
-    PERDURE_TRY_ASSIGN(size, client->size());
-  }
+  PERDURE_TRY_ASSIGN(auto first, at(0));
+  PERDURE_TRY_ASSIGN(auto size, first->size());
   known_size_.store(size, std::memory_order_relaxed);
   return size;
 }
 
 // Node 0 says how large the file is.
 Status CachedFile::grow_size(std::uint64_t bytes) {
-  if (own(0)) {
-    part().grow_size(bytes);
-  } else {
-    PERDURE_TRY_ASSIGN(auto client, remote(0));
-    PERDURE_TRY(client->grow_size(bytes));
-  }
+  PERDURE_TRY_ASSIGN(auto first, at(0));
+  PERDURE_TRY(first->grow_size(bytes));
   std::uint64_t known = known_size_.load(std::memory_order_relaxed);
   while (known < bytes && !known_size_.compare_exchange_weak(known, bytes)) {
   }
@@ -476,12 +461,8 @@ Status CachedFile::set_size(MpiGroup& group, std::uint64_t bytes) {
   PERDURE_TRY(agree(group, drain()));  // and all have ended what came before
   Status status;
   for (std::uint32_t node = 0; group.rank() == 0 && node < nodes() && status.ok(); ++node) {
-    if (own(node)) {
-      status = part().set_size(bytes);
-      continue;
-    }
-    auto client = remote(node);
-    status = client.ok() ? client.value()->set_size(bytes) : client.status();
+    auto part_there = at(node);
+    status = part_there.ok() ? part_there.value()->set_size(bytes) : part_there.status();
   }
   known_size_.store(0, std::memory_order_relaxed);
   return agree(group, status);
@@ -530,80 +511,50 @@ Status CachedFile::sync(SyncTarget request) {
 }
 
 Result<int> CachedFile::take_pointer() {
-  int slot = -1;
-  if (own(0)) {
-    slot = part().take_pointer();
-  } else {
-    PERDURE_TRY_ASSIGN(auto client, remote(0));
-    PERDURE_TRY_ASSIGN(slot, client->take_pointer());
-  }
+  PERDURE_TRY_ASSIGN(auto first, at(0));
+  PERDURE_TRY_ASSIGN(auto slot, first->take_pointer());
   if (slot >= 0) return slot;
   return Status(Code::no_space, path() + " is open " + std::to_string(shared_pointers_max) +
                                     " times already; close some handles of it");
 }
 
 Status CachedFile::give_pointer(int slot) {
-  if (own(0)) {
-    part().give_pointer(slot);
-    return Status::success();
-  }
-  auto client = remote(0);
-  return client.ok() ? client.value()->give_pointer(slot) : client.status();
+  PERDURE_TRY_ASSIGN(auto first, at(0));
+  return first->give_pointer(slot);
 }
 
 Result<std::uint64_t> CachedFile::add_to_pointer(int slot, std::int64_t bytes) {
-  if (own(0)) return part().pointer(slot).fetch_add(static_cast<std::uint64_t>(bytes));
-  PERDURE_TRY_ASSIGN(auto client, remote(0));
-  return client->add_to_pointer(slot, bytes);
+  PERDURE_TRY_ASSIGN(auto first, at(0));
+  return first->add_to_pointer(slot, bytes);
 }
 
 Status CachedFile::store_pointer(int slot, std::uint64_t bytes) {
-  if (own(0)) {
-    part().pointer(slot).store(bytes);
-    return Status::success();
-  }
-  auto client = remote(0);
-  return client.ok() ? client.value()->store_pointer(slot, bytes) : client.status();
+  PERDURE_TRY_ASSIGN(auto first, at(0));
+  return first->store_pointer(slot, bytes);
 }
 
 Result<std::uint64_t> CachedFile::load_pointer(int slot) {
-  if (own(0)) return part().pointer(slot).load();
-  PERDURE_TRY_ASSIGN(auto client, remote(0));
-  return client->load_pointer(slot);
+  PERDURE_TRY_ASSIGN(auto first, at(0));
+  return first->load_pointer(slot);
 }
 
 // Between the threads of a process first, then between processes. Whoever waits gives way.
 Status CachedFile::lock() {
-  lock_mutex_.lock();
+  std::unique_lock<std::mutex> mine(lock_mutex_);
+  PERDURE_TRY_ASSIGN(auto first, at(0));
   while (true) {
-    bool granted = false;
-    if (own(0)) {
-      granted = part().try_lock(0);
-    } else {
-      auto client = remote(0);
-      auto asked =
-          client.ok() ? client.value()->try_lock(lock_owner_) : Result<bool>(client.status());
-      if (!asked.ok()) {
-        lock_mutex_.unlock();
-        return asked.status();
-      }
-      granted = asked.value();
-    }
-    if (granted) return Status::success();
-    own(0) ? static_cast<void>(::sched_yield()) : static_cast<void>(::usleep(20));
+    PERDURE_TRY_ASSIGN(auto granted, first->try_lock(lock_owner_));
+    if (granted) break;
+    first->give_way();
   }
+  mine.release();  // unlock() does that
+  return Status::success();
 }
 
 Status CachedFile::unlock() {
-  Status status;
-  if (own(0)) {
-    (void)part().unlock(0);  // it was locked by this process
-  } else {
-    auto client = remote(0);
-    status = client.ok() ? client.value()->unlock(lock_owner_) : client.status();
-  }
-  lock_mutex_.unlock();
-  return status;
+  const std::unique_lock<std::mutex> mine(lock_mutex_, std::adopt_lock);
+  PERDURE_TRY_ASSIGN(auto first, at(0));
+  return first->unlock(lock_owner_);
 }
 
 }  // namespace perdure

@@ -93,14 +93,14 @@ class CachedFile final : public Companion {
 
  private:
   struct Founding;  // what rank 0 decides for all
-  static Status bury(MpiGroup& group, const std::string& path);
+  static Status release_served(MpiGroup& group, const std::string& path);
   explicit CachedFile(BackingFile backing) : backing_(std::move(backing)) {}
   static Result<std::shared_ptr<CachedFile>> make(MpiGroup& group, BackingFile backing,
                                                   std::shared_ptr<CachedFile> known,
                                                   const CacheOptions& options);
   static Status draw(Founding& founding);
-  static Result<Founding> found(MpiGroup& group, const NodeMap& map, const BackingFile& backing,
-                                const std::string& directory, const Pool* pool);
+  static Result<Founding> establish(MpiGroup& group, const NodeMap& map, const BackingFile& backing,
+                                    const std::string& directory, const Pool* pool);
   Status join_parts(MpiGroup& group, const NodeMap& map, const Founding& founding,
                     const std::string& directory, const Pool* pool);
   Status join_pool(MpiGroup& group, Pool* pool);
@@ -110,12 +110,13 @@ class CachedFile final : public Companion {
   Status tear_down(bool keep);
 
   CachePart& part() { return *part_.part; }
-  bool own(std::uint32_t node) const { return node == node_; }
-  Result<PartClient*> remote(std::uint32_t node);
+  // The part of a node: this one's, or another's, to which this connects when it is first needed.
+  Result<PartAccess*> at(std::uint32_t node);
   Status drain();
 
   BackingFile backing_;
   OpenPart part_;
+  std::optional<OwnPart> own_;
   Layout layout_;
   std::uint32_t node_ = 0;
   std::uint32_t ranks_ = 1;  // that opened it together
@@ -129,10 +130,10 @@ class CachedFile final : public Companion {
   std::vector<std::atomic<PartClient*>> connected_;   // the same, without the lock
   std::atomic<std::uint64_t> known_size_{0};          // the file has at least so many bytes
   std::uint64_t lock_owner_ = 0;
-  std::mutex lock_mutex_;    // between threads of this process
-  Pool* pool_ = nullptr;     // with which it is committed
-  std::uint64_t epoch_ = 0;  // the pool's newest version
-  Status epoch_failure_;
+  std::mutex lock_mutex_;           // between threads of this process
+  Pool* pool_ = nullptr;            // with which it is committed
+  std::uint64_t base_version_ = 0;  // the pool's newest version
+  Status base_failure_;
   int handles_ = 0;
   CacheTally tally_;
 };

@@ -212,7 +212,7 @@ Result<std::unique_ptr<OpenFile>> open_cached(std::unique_ptr<MpiGroup> group,
   if (ready.ok() && (amode & MPI_MODE_APPEND) != 0) ready = append(*open);
   find_short_cut(*open);
   if (ready.ok()) return open;
-  (void)CachedFile::close(open->file, *open->group, true);  // the first failure is the one to tell
+  (void)CachedFile::close(open->file, *open->group, true);  // report the first failure
   return ready;
 }
 

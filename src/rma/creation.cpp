@@ -108,7 +108,7 @@ std::unique_ptr<Window> new_window(const WindowOptions& options, WindowFlavor fl
 
 // Collective.
 int fail(MPI_Comm comm, WindowPool* pool, const Status& status) {
-  if (pool != nullptr) (void)WindowPool::leave(pool);  // the first failure is the one to tell
+  if (pool != nullptr) (void)WindowPool::leave(pool);  // report the first failure
   return raise_on_comm(comm, status);
 }
 

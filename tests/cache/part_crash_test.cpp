@@ -10,7 +10,7 @@
 #include <functional>
 #include <set>
 
-#include "cache/scratch_part.hpp"
+#include "cache/testing/scratch_part.hpp"
 #include "pmem/testing/crash_device.hpp"
 
 namespace perdure {
@@ -172,7 +172,7 @@ class Sweeper {
     identity.path = directory_ / "file";
     identity.node = sweep_.nodes - 1;
     identity.layout = make_layout(LayoutKind::cyclic, sweep_.nodes, sweep_.block_bytes, file_bytes);
-    const PartGeometry geometry{.blocks = bytes_max / sweep_.block_bytes, .journal_slots = 2};
+    const PartGeometry geometry{.blocks = bytes_max / sweep_.block_bytes, .journal_entries = 2};
     const std::uint64_t bytes = part_file_bytes(identity.layout, geometry);
     auto device = std::make_unique<CrashDevice>(bytes, 64);
     device_ = device.get();
@@ -339,7 +339,7 @@ TEST(PartCrash, a_part_whose_making_was_cut_short_is_whole_or_has_no_magic_numbe
   for (const AtomicityModel model : models) {
     PartIdentity identity;
     identity.path = "/some/file";
-    const PartGeometry geometry{.blocks = 1, .journal_slots = 1};
+    const PartGeometry geometry{.blocks = 1, .journal_entries = 1};
     const std::uint64_t bytes = part_file_bytes(identity.layout, geometry);
     CrashDevice device(bytes, 64);
     must(device.resize(bytes));
@@ -367,7 +367,7 @@ TEST(PartCrash, a_fence_that_fails_is_told_and_nothing_is_acknowledged_by_it) {
   for (std::uint64_t failing = 3;; ++failing) {
     PartIdentity identity;
     identity.layout.block_bytes = 4096;
-    const PartGeometry geometry{.blocks = 4, .journal_slots = 1};
+    const PartGeometry geometry{.blocks = 4, .journal_entries = 1};
     const std::uint64_t bytes = part_file_bytes(identity.layout, geometry);
     auto device = std::make_unique<CrashDevice>(bytes, 64);
     must(device->resize(bytes));

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "cache/part_directory.hpp"
-#include "cache/scratch_part.hpp"
+#include "cache/testing/scratch_part.hpp"
 
 namespace perdure {
 namespace {
@@ -90,7 +90,7 @@ class Shared {
       request.identity.pool_job[0] = 1;
       request.restored = PoolVersion{{1, 0}, 5};
     }
-    PERDURE_TRY(settle_part(request.directory, file(), *backing, request.restored));
+    PERDURE_TRY(recover_leftover_part(request.directory, file(), *backing, request.restored));
     return make_part(request, *backing);
   }
 
@@ -225,7 +225,7 @@ TEST(PartDead, a_small_write_of_a_dead_process_is_not_done_over_what_was_written
   const Bytes torn(300, 4);
   shared.die_in(
       [&](CachePart& part, HookDevice& device) { die_amid_small_write(part, device, torn); });
-  OpenPart second = must(shared.make());  // joins, and settles
+  OpenPart second = must(shared.make());  // joins, and cleans up
   EXPECT_TRUE(second.joined);
   shared.expect(1000, torn);
   EXPECT_EQ(shared.read(1000, 300), torn);
@@ -263,7 +263,7 @@ TEST(PartDead, who_only_reads_leaves_what_the_dead_wrote_to_recovery) {
   shared.close();
 }
 
-TEST(PartDead, journal_slots_of_dead_processes_are_used_again) {
+TEST(PartDead, journal_entries_of_dead_processes_are_used_again) {
   Shared shared;
   (void)shared.read(0, 1);
   for (int times = 0; times < 3; ++times) {
@@ -297,13 +297,13 @@ TEST(PartDead, the_lock_of_a_dead_process_is_free) {
   shared.close();
 }
 
-TEST(PartDead, an_epoch_that_a_dead_process_was_setting_is_set_by_another) {
+TEST(PartDead, a_base_version_that_a_dead_process_was_setting_is_set_by_another) {
   Shared shared(true);
   shared.die_in([](CachePart& part, HookDevice& device) {
     device.on_fence = [](int) { die(); };
-    (void)part.set_epoch(6);
+    (void)part.set_base_version(6);
   });
-  must(shared.open->part->set_epoch(6));
+  must(shared.open->part->set_base_version(6));
   shared.write(0, Bytes(100, 1));
   shared.close();
 }
@@ -311,7 +311,7 @@ TEST(PartDead, an_epoch_that_a_dead_process_was_setting_is_set_by_another) {
 TEST(PartDead, a_grain_that_a_dead_process_was_keeping_is_kept_by_another) {
   Shared shared(true);
   const Bytes before = shared.read(0, 100);
-  must(shared.open->part->set_epoch(6));
+  must(shared.open->part->set_base_version(6));
   shared.die_in([](CachePart& part, HookDevice&) {
     (void)part.write(0, "abc", 3, Acknowledge::sync);  // dies at the undo log's fence
   });

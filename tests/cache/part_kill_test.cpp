@@ -7,7 +7,7 @@
 
 #include <csignal>
 
-#include "cache/scratch_part.hpp"
+#include "cache/testing/scratch_part.hpp"
 
 namespace perdure {
 namespace {
@@ -86,7 +86,7 @@ class Campaign {
     write_file(directory / "file", first);
     const auto backing = open(directory);
     new_part(directory / "part", backing, 0, {LayoutKind::cyclic, 1, block_bytes, 0}, file_bytes,
-             {.blocks = 16, .journal_slots = 8});
+             {.blocks = 16, .journal_entries = 8});
     const std::uint64_t seed = random_();
     std::vector<Child> children;
     for (unsigned writer = 0; writer < writers; ++writer) {
@@ -156,7 +156,7 @@ class Campaign {
         std::fill_n(place(expected, step.offset), step.bytes, step.value);
       }
       acknowledged += done[writer];
-      settle(next_step(random, writer), expected, file);
+      allow_for(next_step(random, writer), expected, file);
     }
     const auto differs = std::mismatch(file.begin(), file.end(), expected.begin());
     EXPECT_EQ(differs.first - file.begin(), file.end() - file.begin())
@@ -164,7 +164,7 @@ class Campaign {
   }
 
   // The write that was under way: takes from the file what that may have of it.
-  void settle(const Step& step, Bytes& expected, const Bytes& file) {
+  void allow_for(const Step& step, Bytes& expected, const Bytes& file) {
     const auto from = place(expected, step.offset);
     if (!step.small()) {
       for (std::uint64_t i = 0; i < step.bytes; ++i) {

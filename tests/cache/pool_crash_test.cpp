@@ -9,7 +9,7 @@
 #include <functional>
 #include <map>
 
-#include "cache/scratch_part.hpp"
+#include "cache/testing/scratch_part.hpp"
 #include "pmem/testing/crash_device.hpp"
 
 namespace perdure {
@@ -60,7 +60,7 @@ class Sweeper {
       : sweep_(sweep),
         layout_{LayoutKind::cyclic, 1, sweep.block_bytes, 0},
         geometry_{.blocks = (bytes_max + sweep.block_bytes - 1) / sweep.block_bytes,
-                  .journal_slots = 1},
+                  .journal_entries = 1},
         undo_geometry_{geometry_.blocks, sweep.block_bytes},
         part_bytes_((part_file_bytes(layout_, geometry_) + 4095) / 4096 * 4096),
         all_bytes_(part_bytes_ + (undo_geometry_.file_bytes() + 4095) / 4096 * 4096),
@@ -102,7 +102,7 @@ class Sweeper {
     crash();  // before the version is decided
     ++version_;
     crash();  // and after
-    must(part_->set_epoch(version_));
+    must(part_->set_base_version(version_));
   }
   void crash() { check_images(device_); }
 
@@ -133,7 +133,7 @@ class Sweeper {
     device_.on_fence = [this](CrashDevice& device) {
       if (++fences_ % 2 == 0) check_images(device);
     };
-    must(part_->set_epoch(version_));
+    must(part_->set_base_version(version_));
   }
 
   void note(const std::string& step) { script_ += step + "; "; }

@@ -10,7 +10,7 @@
 #include <csignal>
 
 #include "cache/part_directory.hpp"
-#include "cache/scratch_part.hpp"
+#include "cache/testing/scratch_part.hpp"
 
 namespace perdure {
 namespace {
@@ -84,8 +84,9 @@ class Campaign {
     const PoolVersion version{{1, 0}, job.version};
     versions += version.version - first_version;
     kill_recovery(directory, version);
-    const Status settled = settle_part(directory / "parts", directory / "file", backing, version);
-    EXPECT_TRUE(settled.ok()) << settled.message();
+    const Status recovered =
+        recover_leftover_part(directory / "parts", directory / "file", backing, version);
+    EXPECT_TRUE(recovered.ok()) << recovered.message();
     EXPECT_TRUE(read_file(directory / "file") == contents(first, seed, version.version))
         << "at version " << version.version << ", seed " << seed;
     ::munmap(&job, sizeof job);
@@ -126,7 +127,7 @@ class Campaign {
       ::pthread_barrier_wait(&job.barrier);
       job.version = version;  // both say the same
       ::pthread_barrier_wait(&job.barrier);
-      must(part.set_epoch(version));
+      must(part.set_base_version(version));
     }
   }
 
@@ -135,7 +136,7 @@ class Campaign {
     const pid_t child = ::fork();
     if (child == 0) {
       const auto backing = must(open_backing(directory));
-      (void)settle_part(directory / "parts", directory / "file", backing, version);
+      (void)recover_leftover_part(directory / "parts", directory / "file", backing, version);
       ::_exit(0);
     }
     ::usleep(static_cast<useconds_t>(random_() % 1500));

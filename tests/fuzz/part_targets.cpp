@@ -39,7 +39,7 @@ void mend_offsets(PartHeaderFormat& header) {
   header.state_offset = 12288;
   header.journal_offset = 24576;
   header.table_offset =
-      align_to(24576 + std::min(header.journal_slots, bounded) * sizeof(JournalFormat), 4096);
+      align_to(24576 + std::min(header.journal_entries, bounded) * sizeof(JournalFormat), 4096);
   header.block_offset =
       align_to(header.table_offset + std::min(header.blocks, bounded) * sizeof(BlockFormat), block);
 }
@@ -72,7 +72,7 @@ Bytes image_of(const Compact& compact, const PartHeaderFormat& header, unsigned 
   Bytes image(std::min(end, MemoryDevice::bytes_max));
   put(image, 0, header);
   put(image, header.state_offset, compact.state);
-  for (std::size_t i = 0; i < std::min<std::uint64_t>(journals, header.journal_slots); ++i) {
+  for (std::size_t i = 0; i < std::min<std::uint64_t>(journals, header.journal_entries); ++i) {
     JournalFormat slot{};
     std::memcpy(&slot, compact.journal[i], sizeof compact.journal[i]);
     if ((how & raw) == 0) mend_journal(slot);
@@ -140,13 +140,13 @@ Compact sample(bool with_pool) {
   header.nodes = 1;
   header.block_bytes = 1024;
   header.blocks = blocks;
-  header.journal_slots = journals;
+  header.journal_entries = journals;
   std::memcpy(compact.header, &header, sizeof compact.header);
   compact.pool_job[0] = with_pool ? 1 : 0;
   PartStateFormat state{};
   state.size_bytes = state.visible_bytes = 5000;
-  state.epoch = 2 << owner_bits;
-  state.sized_epochs[0] = 2;
+  state.base_version = 2 << owner_bits;
+  state.sized_versions[0] = 2;
   state.sizes[0] = 4000;
   state.touched_blocks = 4;
   std::memcpy(compact.state, &state, sizeof compact.state);

@@ -11,7 +11,7 @@
 #include "cache/handshake.hpp"
 #include "cache/part_client.hpp"
 #include "cache/part_server.hpp"
-#include "cache/scratch_part.hpp"
+#include "cache/testing/scratch_part.hpp"
 
 namespace perdure {
 

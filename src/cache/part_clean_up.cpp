@@ -5,40 +5,40 @@
 
 namespace perdure {
 
-Status CachePart::settle_if_dead(std::uint32_t number) {
+Status CachePart::clean_up_if_dead(std::uint32_t number) {
   if (owners_ == nullptr || !owners_->take_over(number)) return Status::success();
-  const Status settled = settle(number);
-  owners_->give_back(number, settled.ok());
-  return settled;
+  const Status clean = clean_up_after(number);
+  owners_->give_back(number, clean.ok());
+  return clean;
 }
 
-Status CachePart::settle_dead() {
+Status CachePart::clean_up_after_dead() {
   for (std::uint32_t number = 1; number <= owners_max; ++number) {
-    PERDURE_TRY(settle_if_dead(number));
+    PERDURE_TRY(clean_up_if_dead(number));
   }
   return Status::success();
 }
 
 // What others may wait for comes first; a redone write may have to wait for others itself.
-Status CachePart::settle(std::uint32_t number) {
-  auto epoch = word(state_->epoch);
-  const std::uint64_t set = epoch.load(std::memory_order_acquire);
-  if (owner_of(set) == number) epoch.store(set & ~std::uint64_t{owner_unknown});
+Status CachePart::clean_up_after(std::uint32_t number) {
+  auto base = word(state_->base_version);
+  const std::uint64_t set = base.load(std::memory_order_acquire);
+  if (owner_of(set) == number) base.store(set & ~std::uint64_t{owner_unknown});
   std::uint64_t lock = word(state_->lock).load(std::memory_order_acquire);
   if (owner_of(lock) == number) word(state_->lock).compare_exchange_strong(lock, 0);
   const std::uint64_t touched = word(state_->touched_blocks).load(std::memory_order_acquire);
   for (std::uint64_t block = 0; block < std::min(touched, header_.blocks); ++block) {
-    PERDURE_TRY(settle_block_of_dead(block, number));
+    PERDURE_TRY(clean_up_block(block, number));
   }
-  for (std::uint64_t i = 0; i < header_.journal_slots; ++i) {
-    if (word(journal_[i].owner).load(std::memory_order_acquire) != number) continue;
-    if (holds(journal_[i], true)) PERDURE_TRY(redo_in_part(journal_[i]));
-    word(journal_[i].owner).store(0, std::memory_order_release);
+  for (JournalFormat& entry : journal_.entries()) {
+    if (word(entry.owner).load(std::memory_order_acquire) != number) continue;
+    if (PartJournal::is_intended(entry, true)) PERDURE_TRY(redo(entry));
+    word(entry.owner).store(0, std::memory_order_release);
   }
   return Status::success();
 }
 
-Status CachePart::settle_block_of_dead(std::uint64_t block, std::uint32_t number) {
+Status CachePart::clean_up_block(std::uint64_t block, std::uint32_t number) {
   BlockFormat& entry = table_[block];
   auto state = word(entry.state);
   if (state.load(std::memory_order_acquire) ==
@@ -64,23 +64,21 @@ Status CachePart::settle_block_of_dead(std::uint64_t block, std::uint32_t number
 
 // P3, into the part: the cached file is written back to by others at the same time. One that was to
 // be durable is so again, before it is forgotten (P6).
-Status CachePart::redo_in_part(JournalFormat& slot) {
-  std::uint64_t offset = slot.offset;
-  const unsigned char* from = slot.bytes;
-  for (std::uint64_t left = slot.length; left != 0;) {
+Status CachePart::redo(JournalFormat& entry) {
+  std::uint64_t offset = entry.offset;
+  const unsigned char* from = entry.bytes;
+  for (std::uint64_t left = entry.length; left != 0;) {
     const std::uint64_t block = place_of(layout_, offset).block;
     const std::uint64_t within = offset & (layout_.block_bytes - 1);
     const std::uint64_t run = std::min(left, layout_.block_bytes - within);
     PERDURE_TRY(make_present(block));
     PERDURE_TRY(write_into(block, within, reinterpret_cast<const std::byte*>(from), run));
-    if (slot.checksum != 0) PERDURE_TRY(keep(block, within, run));
+    if (entry.checksum != 0) PERDURE_TRY(keep(block, within, run));
     offset += run;
     from += run;
     left -= run;
   }
-  word(slot.length).store(0, std::memory_order_release);
-  device_->flush(device_offset(&slot.length), sizeof slot.length);
-  return device_->fence();
+  return journal_.forget_durably(entry);
 }
 
 }  // namespace perdure

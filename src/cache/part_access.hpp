@@ -1,0 +1,86 @@
+// Part access: what a process does with a part of a cached file, on whichever node that is.
+//
+// The verbs are those of CachePart; PartClient asks another node for them (protocol_format.hpp).
+// Threads: any number. Failure: of another node, that it does not answer or refuses.
+#pragma once
+
+#include <sched.h>
+
+#include <cstdint>
+
+#include "base/status.hpp"
+#include "cache/cache_part.hpp"
+
+namespace perdure {
+
+class PartAccess {
+ public:
+  PartAccess() = default;
+  virtual ~PartAccess() = default;
+  PartAccess(const PartAccess&) = delete;
+  PartAccess& operator=(const PartAccess&) = delete;
+
+  virtual Status read(std::uint64_t offset, void* to, std::uint64_t bytes) = 0;
+  virtual Status write(std::uint64_t offset, const void* from, std::uint64_t bytes,
+                       Acknowledge when) = 0;
+  virtual Result<std::uint64_t> size() = 0;
+  virtual Status grow_size(std::uint64_t bytes) = 0;
+  virtual Status set_size(std::uint64_t bytes) = 0;
+
+  virtual Result<int> take_pointer() = 0;  // -1: none is free
+  virtual Status give_pointer(int slot) = 0;
+  // Returns what it was.
+  virtual Result<std::uint64_t> add_to_pointer(int slot, std::int64_t add) = 0;
+  virtual Status store_pointer(int slot, std::uint64_t value) = 0;
+  virtual Result<std::uint64_t> load_pointer(int slot) = 0;
+  // `owner` is not 0, and no other process of the file's has it.
+  virtual Result<bool> try_lock(std::uint64_t owner) = 0;
+  virtual Status unlock(std::uint64_t owner) = 0;
+  // What a process that did not get the lock does before it tries again.
+  virtual void give_way() const = 0;
+};
+
+// The part of this node.
+class OwnPart final : public PartAccess {
+ public:
+  explicit OwnPart(CachePart& part) : part_(part) {}
+
+  Status read(std::uint64_t offset, void* to, std::uint64_t bytes) override {
+    return part_.read(offset, to, bytes);
+  }
+  Status write(std::uint64_t offset, const void* from, std::uint64_t bytes,
+               Acknowledge when) override {
+    return part_.write(offset, from, bytes, when);
+  }
+  Result<std::uint64_t> size() override { return part_.size_bytes(); }
+  Status grow_size(std::uint64_t bytes) override {
+    part_.grow_size(bytes);
+    return Status::success();
+  }
+  Status set_size(std::uint64_t bytes) override { return part_.set_size(bytes); }
+  Result<int> take_pointer() override { return part_.take_pointer(); }
+  Status give_pointer(int slot) override {
+    part_.give_pointer(slot);
+    return Status::success();
+  }
+  Result<std::uint64_t> add_to_pointer(int slot, std::int64_t add) override {
+    return part_.pointer(slot).fetch_add(static_cast<std::uint64_t>(add));
+  }
+  Status store_pointer(int slot, std::uint64_t value) override {
+    part_.pointer(slot).store(value);
+    return Status::success();
+  }
+  Result<std::uint64_t> load_pointer(int slot) override { return part_.pointer(slot).load(); }
+  // Marked with this process's number, which is enough.
+  Result<bool> try_lock(std::uint64_t /*owner*/) override { return part_.try_lock(0); }
+  Status unlock(std::uint64_t /*owner*/) override {
+    (void)part_.unlock(0);  // it was locked by this process
+    return Status::success();
+  }
+  void give_way() const override { ::sched_yield(); }
+
+ private:
+  CachePart& part_;
+};
+
+}  // namespace perdure

@@ -1,0 +1,151 @@
+#include "cache/part_journal.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <map>
+
+#include "base/checksum.hpp"
+
+namespace perdure {
+namespace {
+
+std::atomic<std::uint64_t> journals_made{0};
+
+// The entries that a thread has at hand, of a few journals: of one whose number leaves the same
+// rest.
+struct ThreadEntry {
+  std::uint64_t journal = 0;
+  JournalFormat* entry = nullptr;
+};
+constexpr std::size_t thread_entries = 16;
+[[gnu::tls_model("initial-exec")]] thread_local constinit std::array<ThreadEntry, thread_entries>
+    entries_at_hand;
+
+// The journals of this process by their numbers, for threads that end after a part was closed.
+struct LivingJournals {
+  std::mutex mutex;
+  std::map<std::uint64_t, PartJournal*> by_number;
+};
+LivingJournals& living_journals() {
+  // Threads may end after static objects have gone.
+  static LivingJournals& journals = *new LivingJournals;
+  return journals;
+}
+
+std::uint64_t checksum_of(const JournalFormat& entry, std::uint64_t length) {
+  const std::uint64_t seed = crc64(&entry.offset, sizeof entry.offset, length);
+  return crc64(entry.bytes, length, seed) | 1;
+}
+
+}  // namespace
+
+PartJournal::PartJournal(Device& device, std::span<JournalFormat> entries)
+    : device_(device), entries_(entries), number_(++journals_made) {
+  LivingJournals& journals = living_journals();
+  const std::lock_guard<std::mutex> lock(journals.mutex);
+  journals.by_number[number_] = this;
+}
+
+PartJournal::~PartJournal() {
+  LivingJournals& journals = living_journals();
+  const std::lock_guard<std::mutex> lock(journals.mutex);
+  journals.by_number.erase(number_);
+}
+
+void PartJournal::leave() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (JournalFormat* entry : taken_) word(entry->owner).store(0, std::memory_order_release);
+  taken_.clear();
+}
+
+std::uint64_t PartJournal::offset_of(const void* place) const {
+  return static_cast<std::uint64_t>(static_cast<const std::byte*>(place) - device_.base());
+}
+
+JournalFormat* PartJournal::claim_entry() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (JournalFormat& entry : entries_) {
+    std::uint64_t nobody = 0;
+    if (!word(entry.owner).compare_exchange_strong(nobody, owner_)) continue;
+    taken_.push_back(&entry);
+    return &entry;
+  }
+  return nullptr;
+}
+
+void PartJournal::give_entry(std::uint64_t journal, JournalFormat* entry) {
+  if (entry == nullptr) return;
+  LivingJournals& journals = living_journals();
+  const std::lock_guard<std::mutex> lock(journals.mutex);
+  const auto found = journals.by_number.find(journal);
+  if (found == journals.by_number.end()) return;
+  const std::lock_guard<std::mutex> taken(found->second->mutex_);
+  // The part may have been left, and the entry be another's.
+  if (std::erase(found->second->taken_, entry) == 0) return;
+  word(entry->owner).store(0, std::memory_order_release);
+}
+
+// Called when a thread needs an entry for the first time, and gives them all back when it ends.
+void PartJournal::watch_thread() {
+  struct End {
+    ~End() {
+      for (const ThreadEntry& held : entries_at_hand) give_entry(held.journal, held.entry);
+    }
+  };
+  static thread_local End end;
+  (void)end;
+}
+
+void PartJournal::give_entry_of_thread() {
+  ThreadEntry& mine = entries_at_hand[number_ % thread_entries];
+  if (mine.journal != number_) return;
+  give_entry(number_, mine.entry);
+  mine = {};
+}
+
+JournalFormat* PartJournal::entry_of_thread() {
+  ThreadEntry& mine = entries_at_hand[number_ % thread_entries];
+  if (mine.journal == number_ && mine.entry != nullptr) return mine.entry;
+  watch_thread();
+  give_entry(mine.journal, mine.entry);
+  mine = {number_, claim_entry()};
+  return mine.entry;
+}
+
+bool PartJournal::is_intended(const JournalFormat& entry, bool same_boot) {
+  if (entry.length == 0 || entry.length > journal_bytes) return false;
+  if (entry.checksum == 0) return same_boot;
+  return entry.checksum == checksum_of(entry, entry.length);
+}
+
+std::vector<JournalFormat*> PartJournal::intended(bool same_boot) const {
+  std::vector<JournalFormat*> found;
+  for (JournalFormat& entry : entries_) {
+    if (is_intended(entry, same_boot)) found.push_back(&entry);
+  }
+  return found;
+}
+
+Status PartJournal::forget_durably(JournalFormat& entry) {
+  word(entry.length).store(0, std::memory_order_release);
+  device_.flush(offset_of(&entry.length), sizeof entry.length);
+  return device_.fence();
+}
+
+void PartJournal::forget_all() {
+  for (JournalFormat& entry : entries_) {
+    if (entry.length == 0) continue;
+    device_.store_word(offset_of(&entry.length), 0);
+    device_.flush(offset_of(&entry.length), sizeof entry.length);
+  }
+}
+
+Status PartJournal::Intention::declare_durably() {
+  entry_.checksum = checksum_of(entry_, bytes_);
+  declare();
+  journal_.device_.flush(journal_.offset_of(&entry_), offsetof(JournalFormat, bytes) + bytes_);
+  return journal_.device_.fence();
+}
+
+}  // namespace perdure

@@ -1,0 +1,105 @@
+// Part journal: the small writes that a node's processes have under way in a part.
+//
+//   P3  A small write is first intended: its bytes, then its length, go to an entry of the writer's
+//       own; once the write is done (P2, cache_part.hpp) the length is set to 0. Recovery does
+//       intended writes again, whole. So a small write is whole or absent.
+//   P6  A durable one flushes (1) its intention, with a checksum, fence, before the bytes are
+//       stored, and (4) that nothing is intended any more, fence, before it is acknowledged: an
+//       intention that outlived its write would undo the writes after it.
+//
+// A thread has an entry from its first small write until it ends, or gives it back. An entry that
+// is taken is marked with its process's number (P10).
+//
+// Threads: any number; an entry is used by one. Failure: no entry is free, which the caller says.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/status.hpp"
+#include "cache/part_format.hpp"
+#include "pmem/device.hpp"
+
+namespace perdure {
+
+class PartJournal {
+ public:
+  // On a part's device; both outlive the journal.
+  PartJournal(Device& device, std::span<JournalFormat> entries);
+  ~PartJournal();
+  PartJournal(const PartJournal&) = delete;
+  PartJournal& operator=(const PartJournal&) = delete;
+
+  // This process's number in the part, before the first entry is taken.
+  void set_owner(std::uint32_t number) { owner_ = number; }
+  // All entries of this process are free from now on; after its last write.
+  void leave();
+
+  // The calling thread's entry; null if it has none and none is free.
+  JournalFormat* entry_of_thread();
+  // For a thread that may not write again for long, and of which there are many.
+  void give_entry_of_thread();
+
+  std::span<JournalFormat> entries() const { return entries_; }
+  // Whether recovery does the entry's write again. `same_boot`: what was stored is not lost.
+  static bool is_intended(const JournalFormat& entry, bool same_boot);
+  std::vector<JournalFormat*> intended(bool same_boot) const;
+  // P6 (4).
+  Status forget_durably(JournalFormat& entry);
+  // Flushed, without a fence.
+  void forget_all();
+
+  class Intention;
+
+ private:
+  JournalFormat* claim_entry();
+  static void give_entry(std::uint64_t journal, JournalFormat* entry);
+  static void watch_thread();
+  std::uint64_t offset_of(const void* place) const;
+
+  Device& device_;
+  std::span<JournalFormat> entries_;
+  std::uint32_t owner_ = owner_unknown;
+  std::uint64_t number_;  // no other journal of this process has or had it
+  std::mutex mutex_;
+  std::vector<JournalFormat*> taken_;  // by this process, one for each thread that ever wrote
+};
+
+// P3. Holds the bytes of a small write; forgotten at its end.
+class PartJournal::Intention {
+ public:
+  Intention(PartJournal& journal, JournalFormat& entry, std::uint64_t offset, const void* from,
+            std::uint64_t bytes)
+      : journal_(journal), entry_(entry), bytes_(bytes) {
+    // A process dies between two stores of its program; the compiler keeps them in order here.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    entry_.offset = offset;
+    entry_.checksum = 0;
+    std::memcpy(entry_.bytes, from, bytes);
+  }
+  ~Intention() { word(entry_.length).store(0, std::memory_order_release); }
+  Intention(const Intention&) = delete;
+  Intention& operator=(const Intention&) = delete;
+
+  // To be written from here: another thread may change where they came from meanwhile, and what is
+  // done again must be the same.
+  const std::byte* bytes() const { return reinterpret_cast<const std::byte*>(entry_.bytes); }
+  void declare() {
+    word(entry_.length).store(bytes_, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  Status declare_durably();
+  Status retract_durably() { return journal_.forget_durably(entry_); }
+
+ private:
+  PartJournal& journal_;
+  JournalFormat& entry_;
+  std::uint64_t bytes_;
+};
+
+}  // namespace perdure

@@ -1,0 +1,43 @@
+// Part layout: where things are in the file of a cache part, and what its header says. Pure.
+//
+// Failure: check_part_header() says what in a header cannot be; nothing of it was used by then.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.hpp"
+#include "cache/ownership.hpp"
+#include "cache/part_format.hpp"
+#include "pmem/device.hpp"
+
+namespace perdure {
+
+struct PartIdentity {
+  std::string path;  // of the cached file
+  std::uint64_t file_device = 0;
+  std::uint64_t file_inode = 0;
+  std::uint32_t node = 0;
+  Layout layout;
+  std::uint64_t instance[2] = {0, 0};
+  std::uint64_t boot[2] = {0, 0};
+  std::uint64_t pool_job[2] = {0, 0};  // of the pool with which the file is committed
+  std::string pool;                    // its directory
+};
+
+struct PartGeometry {
+  std::uint64_t blocks = 0;  // that the part has room for
+  std::uint64_t journal_entries = 256;
+};
+
+// Bytes of a part's file of this geometry, holes included.
+std::uint64_t part_file_bytes(const Layout& layout, const PartGeometry& geometry);
+
+// Code::invalid_argument for a path that is too long.
+Result<PartHeaderFormat> make_part_header(const PartIdentity& identity,
+                                          const PartGeometry& geometry);
+
+// Of a device that begins with `header`. Code::damaged or newer_format.
+Result<PartHeaderFormat> read_part_header(const Device& device);
+
+}  // namespace perdure
