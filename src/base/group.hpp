@@ -11,10 +11,23 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/status.hpp"
 
 namespace perdure {
+
+// A message on its way. Bytes that were given to it must stay until it is done, or until the whole
+// group has ended if it is destroyed before: then what it had may still be read, or written.
+class Transfer {
+ public:
+  Transfer() = default;
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+  virtual ~Transfer() = default;
+  // Moves it on, and returns at once. An error is the end of it as well.
+  virtual Result<bool> done() = 0;
+};
 
 class Group {
  public:
@@ -32,12 +45,20 @@ class Group {
   virtual Status send(std::uint32_t to, std::span<const std::byte> bytes) = 0;
   virtual Status receive(std::uint32_t from, std::span<std::byte> bytes) = 0;
 
-  // Collective: a group of the ranks that named the same part, which is below 2^31, in the order of
-  // their ranks here.
-  virtual Result<std::unique_ptr<Group>> split(std::uint32_t part) = 0;
+  // The same without waiting. Between two ranks they are matched in the order in which they were
+  // started, apart from those of send() and receive(). No message library here moves much while
+  // nobody calls done().
+  virtual Result<std::unique_ptr<Transfer>> start_send(std::uint32_t to,
+                                                       std::span<const std::byte> bytes) = 0;
+  virtual Result<std::unique_ptr<Transfer>> start_receive(std::uint32_t from,
+                                                          std::span<std::byte> bytes) = 0;
+  // Collective: all_max() that waits for nobody.
+  virtual Result<std::unique_ptr<Transfer>> start_all_max(std::span<std::uint64_t> values) = 0;
 
-  // all_max() may be called in another thread while this one does something else with the message
-  // library.
+  // Collective: the node of each rank, numbered from 0. Ranks of one node fail together.
+  virtual Result<std::vector<std::uint32_t>> nodes() = 0;
+
+  // Another thread may call this group while this one does something else with the message library.
   virtual bool may_be_used_beside() const { return false; }
 
  protected:
@@ -52,7 +73,16 @@ class SoloGroup : public Group {
   Status all_max(std::span<std::uint64_t>) override { return Status::success(); }
   Status send(std::uint32_t to, std::span<const std::byte>) override { return check_other(to); }
   Status receive(std::uint32_t from, std::span<std::byte>) override { return check_other(from); }
-  Result<std::unique_ptr<Group>> split(std::uint32_t part) override;
+  Result<std::unique_ptr<Transfer>> start_send(std::uint32_t to,
+                                               std::span<const std::byte>) override {
+    return check_other(to);
+  }
+  Result<std::unique_ptr<Transfer>> start_receive(std::uint32_t from,
+                                                  std::span<std::byte>) override {
+    return check_other(from);
+  }
+  Result<std::unique_ptr<Transfer>> start_all_max(std::span<std::uint64_t>) override;
+  Result<std::vector<std::uint32_t>> nodes() override { return std::vector<std::uint32_t>{0}; }
   bool may_be_used_beside() const override { return true; }
 };
 

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "mpi/mpi_library.hpp"
+#include "mpi/node_map.hpp"
 
 namespace perdure {
 namespace {
@@ -12,10 +16,51 @@ namespace {
 // Of MPI's counts, which are ints; both sides cut a message into the same pieces.
 constexpr std::size_t piece_bytes_max = std::size_t{1} << 30U;
 constexpr int message_tag = 1;
+constexpr int started_tag = 2;
+constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
+
+// MPI_MAX of MPI_UINT64_T compares as signed numbers in Debian's MPICH 4.0.2. Signed numbers are
+// compared right everywhere, and these are in the order of the unsigned ones.
+void flip(std::span<std::uint64_t> values) {
+  for (std::uint64_t& value : values) value ^= top_bit;
+}
 
 std::size_t piece(std::span<const std::byte> bytes) {
   return std::min(bytes.size(), piece_bytes_max);
 }
+
+class MpiTransfer final : public Transfer {
+ public:
+  // `begin` starts the requests and returns MPI's code.
+  template <typename Begin>
+  static Result<std::unique_ptr<Transfer>> start(const char* call, const Begin& begin) {
+    auto transfer = std::make_unique<MpiTransfer>();
+    const int error = begin(*transfer);
+    if (error != MPI_SUCCESS) return mpi_status(call, error);
+    return std::unique_ptr<Transfer>(std::move(transfer));
+  }
+  // A transfer that is not done is left to the message library: to cancel it would wait.
+
+  MPI_Request* next_request() { return &requests_.emplace_back(request_null()); }
+  void flip_when_done(std::span<std::uint64_t> values) {
+    flip(values);
+    flipped_ = values;
+  }
+
+  Result<bool> done() override {
+    int all = 0;
+    const int error = PMPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all,
+                                   MPI_STATUSES_IGNORE);
+    if (error != MPI_SUCCESS) return mpi_status("MPI_Testall", error);
+    if (all == 0) return false;
+    flip(std::exchange(flipped_, {}));
+    return true;
+  }
+
+ private:
+  std::vector<MPI_Request> requests_;
+  std::span<std::uint64_t> flipped_;
+};
 
 }  // namespace
 
@@ -54,14 +99,11 @@ Result<std::unique_ptr<MpiGroup>> MpiGroup::create(MPI_Comm comm) {
   return std::unique_ptr<MpiGroup>(new MpiGroup(copy));
 }
 
-// MPI_MAX of MPI_UINT64_T compares as signed numbers in Debian's MPICH 4.0.2. Signed numbers are
-// compared right everywhere, and these are in the order of the unsigned ones.
 int max_over_ranks(MPI_Comm comm, std::span<std::uint64_t> values) {
-  constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
-  for (std::uint64_t& value : values) value ^= top_bit;
+  flip(values);
   const int error = PMPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()),
                                    type_int64(), op_max(), comm);
-  for (std::uint64_t& value : values) value ^= top_bit;
+  flip(values);
   return error;
 }
 
@@ -96,11 +138,49 @@ Status MpiGroup::receive(std::uint32_t from, std::span<std::byte> bytes) {
   return Status::success();
 }
 
-Result<std::unique_ptr<Group>> MpiGroup::split(std::uint32_t part) {
-  MPI_Comm own = comm_null();
-  const int error = PMPI_Comm_split(comm_, static_cast<int>(part), static_cast<int>(rank_), &own);
-  if (error != MPI_SUCCESS) return mpi_status("MPI_Comm_split", error);
-  return std::unique_ptr<Group>(new MpiGroup(own));
+Result<std::unique_ptr<Transfer>> MpiGroup::start_send(std::uint32_t to,
+                                                       std::span<const std::byte> bytes) {
+  PERDURE_TRY(check_other(to));
+  return MpiTransfer::start("MPI_Isend", [&](MpiTransfer& transfer) -> int {
+    for (; !bytes.empty(); bytes = bytes.subspan(piece(bytes))) {
+      const int error =
+          PMPI_Isend(bytes.data(), static_cast<int>(piece(bytes)), type_byte(),
+                     static_cast<int>(to), started_tag, comm_, transfer.next_request());
+      if (error != MPI_SUCCESS) return error;
+    }
+    return MPI_SUCCESS;
+  });
+}
+
+Result<std::unique_ptr<Transfer>> MpiGroup::start_receive(std::uint32_t from,
+                                                          std::span<std::byte> bytes) {
+  PERDURE_TRY(check_other(from));
+  return MpiTransfer::start("MPI_Irecv", [&](MpiTransfer& transfer) -> int {
+    for (; !bytes.empty(); bytes = bytes.subspan(piece(bytes))) {
+      const int error =
+          PMPI_Irecv(bytes.data(), static_cast<int>(piece(bytes)), type_byte(),
+                     static_cast<int>(from), started_tag, comm_, transfer.next_request());
+      if (error != MPI_SUCCESS) return error;
+    }
+    return MPI_SUCCESS;
+  });
+}
+
+Result<std::unique_ptr<Transfer>> MpiGroup::start_all_max(std::span<std::uint64_t> values) {
+  return MpiTransfer::start("MPI_Iallreduce", [&](MpiTransfer& transfer) -> int {
+    transfer.flip_when_done(values);
+    return PMPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()),
+                           type_int64(), op_max(), comm_, transfer.next_request());
+  });
+}
+
+Result<std::vector<std::uint32_t>> MpiGroup::nodes() {
+  PERDURE_TRY_ASSIGN(const NodeMap map, map_nodes(comm_));
+  std::vector<char> gathered;
+  PERDURE_TRY(gather_all(comm_, &map.node, sizeof map.node, gathered));
+  std::vector<std::uint32_t> nodes(ranks_);
+  std::memcpy(nodes.data(), gathered.data(), gathered.size());
+  return nodes;
 }
 
 }  // namespace perdure

@@ -35,7 +35,12 @@ class MpiGroup final : public Group {
   Status all_max(std::span<std::uint64_t> values) override;
   Status send(std::uint32_t to, std::span<const std::byte> bytes) override;
   Status receive(std::uint32_t from, std::span<std::byte> bytes) override;
-  Result<std::unique_ptr<Group>> split(std::uint32_t part) override;
+  Result<std::unique_ptr<Transfer>> start_send(std::uint32_t to,
+                                               std::span<const std::byte> bytes) override;
+  Result<std::unique_ptr<Transfer>> start_receive(std::uint32_t from,
+                                                  std::span<std::byte> bytes) override;
+  Result<std::unique_ptr<Transfer>> start_all_max(std::span<std::uint64_t> values) override;
+  Result<std::vector<std::uint32_t>> nodes() override;
   bool may_be_used_beside() const override { return beside_; }
 
   // The duplicate, for collective calls of its own kind; errors are returned.

@@ -34,6 +34,9 @@ inline MPI_Win win_null() {
 inline MPI_Info info_null() {
   return predefined<MPI_Info>("ompi_mpi_info_null");
 }
+inline MPI_Request request_null() {
+  return predefined<MPI_Request>("ompi_request_null");
+}
 inline MPI_Datatype type_byte() {
   return predefined<MPI_Datatype>("ompi_mpi_byte");
 }
@@ -70,6 +73,9 @@ inline MPI_Win win_null() {
 }
 inline MPI_Info info_null() {
   return MPI_INFO_NULL;
+}
+inline MPI_Request request_null() {
+  return MPI_REQUEST_NULL;
 }
 inline MPI_Datatype type_byte() {
   return MPI_BYTE;

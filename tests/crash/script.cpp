@@ -4,7 +4,7 @@
 #include <mutex>
 #include <thread>
 
-#include "pair_group.hpp"
+#include "base/testing/thread_group.hpp"
 #include "script_job.hpp"
 
 namespace perdure {
@@ -80,7 +80,7 @@ struct Moment {
 
 class Recorder {
  public:
-  Recorder(const ScriptOptions& options, PairExchange& exchange, std::uint32_t rank)
+  Recorder(const ScriptOptions& options, ThreadJob& exchange, std::uint32_t rank)
       : options_(options), group_(exchange, rank) {}
 
   void run() {
@@ -116,7 +116,7 @@ class Recorder {
   }
 
   const ScriptOptions& options_;
-  PairGroup group_;
+  ThreadGroup group_;
   std::mutex mutex_;
 };
 
@@ -125,7 +125,7 @@ class TwoRanks {
   explicit TwoRanks(const ScriptOptions& options) : options_(options) {}
 
   SweepResult run() {
-    PairExchange exchange;
+    ThreadJob exchange(2);
     Recorder zero(options_, exchange, 0);
     Recorder one(options_, exchange, 1);
     std::thread thread([&] { one.run(); });
@@ -163,10 +163,10 @@ class TwoRanks {
 
   std::string judge(const Moment& m0, const Moment& m1, const Image& image0,
                     const Image& image1) const {
-    PairExchange exchange;
+    ThreadJob exchange(2);
     Found found[2];
     const auto recover = [&](std::uint32_t rank, const Image& image) {
-      PairGroup group(exchange, rank);
+      ThreadGroup group(exchange, rank);
       found[rank] = recover_script(options_, group, image);
     };
     std::thread thread([&] { recover(1, image1); });

@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-#include "pair_group.hpp"
+#include "base/testing/thread_group.hpp"
 #include "small_job.hpp"
 
 namespace perdure {
@@ -174,7 +174,7 @@ struct Step {
 
 class RecordedRank {
  public:
-  RecordedRank(const SweepOptions& options, PairExchange& exchange, std::uint32_t rank)
+  RecordedRank(const SweepOptions& options, ThreadJob& exchange, std::uint32_t rank)
       : options_(options), group_(exchange, rank), history_(history_of(0, rank)) {}
 
   // A run that goes on from an image; its versions up to the newest are those of `history`.
@@ -232,7 +232,7 @@ class RecordedRank {
   }
 
   const SweepOptions& options_;
-  PairGroup group_;
+  ThreadGroup group_;
   Image image_;
   std::vector<JobState> history_;
   Bounds bounds_{0, 0};
@@ -245,11 +245,11 @@ struct Recovery {
   JobState state;
 };
 
-void recover_rank(const SweepOptions& options, PairExchange& exchange, std::uint32_t rank,
+void recover_rank(const SweepOptions& options, ThreadJob& exchange, std::uint32_t rank,
                   const Image& image, Recovery& recovery) {
   auto device = new_device(options);
   device->load(image);
-  PairGroup group(exchange, rank);
+  ThreadGroup group(exchange, rank);
   SmallJob job(std::move(device), group, options);
   recovery.restored = job.start();
   if (recovery.restored.ok()) recovery.state = job.consistent();
@@ -259,7 +259,7 @@ using Pair = std::array<Recovery, 2>;
 using Recording = std::array<std::vector<Event>, 2>;
 
 Pair recover_pair(const SweepOptions& options, const Image& image0, const Image& image1) {
-  PairExchange exchange;
+  ThreadJob exchange(2);
   Pair pair;
   std::thread thread([&] { recover_rank(options, exchange, 1, image1, pair[1]); });
   recover_rank(options, exchange, 0, image0, pair[0]);
@@ -274,7 +274,7 @@ class PairSweep {
   // Runs both ranks; `prepare` may make them resume.
   template <typename Prepare>
   Recording record(const std::vector<Step>& steps, const Prepare& prepare) {
-    PairExchange exchange;
+    ThreadJob exchange(2);
     RecordedRank zero(options_, exchange, 0);
     RecordedRank one(options_, exchange, 1);
     prepare(zero, one);

@@ -69,19 +69,49 @@ TEST_F(GroupOfRanks, a_message_to_itself_or_beyond_the_last_rank_is_refused) {
   }
 }
 
-TEST_F(GroupOfRanks, the_parts_of_a_split_agree_and_send_among_themselves) {
-  auto split = group_->split(group_->rank() % 2);
-  ASSERT_TRUE(split.ok()) << split.status().message();
-  Group& part = *split.value();
-  EXPECT_EQ(part.rank(), group_->rank() / 2);
-  EXPECT_EQ(part.ranks(), (group_->ranks() + 1 - group_->rank() % 2) / 2);
-  std::uint64_t largest = group_->rank();
-  ASSERT_TRUE(part.all_max({&largest, 1}).ok());
-  EXPECT_EQ(largest, group_->rank() % 2 + 2 * (part.ranks() - 1));
-  if (part.ranks() == 1) return;
-  std::vector<std::byte> in(1000);
-  pass_on(part, pattern(group_->rank(), in.size()), in);
-  EXPECT_TRUE(in == pattern((group_->rank() + 2) % 4, in.size()));
+void wait_for(Transfer& transfer) {
+  for (;;) {
+    const auto done = transfer.done();
+    ASSERT_TRUE(done.ok()) << done.status().message();
+    if (done.value()) return;
+  }
+}
+
+TEST_F(GroupOfRanks, started_messages_go_round_a_ring_beside_blocking_ones) {
+  if (group_->ranks() == 1) GTEST_SKIP() << "one rank has nobody to send to";
+  const std::uint32_t next = (group_->rank() + 1) % group_->ranks();
+  const std::uint32_t before = (group_->rank() + group_->ranks() - 1) % group_->ranks();
+  const auto large = pattern(group_->rank(), std::size_t{4} << 20U);
+  const auto small = pattern(group_->rank() + 7, 100);
+  std::vector<std::byte> large_in(large.size());
+  std::vector<std::byte> small_in(small.size());
+  auto first_in = group_->start_receive(before, large_in);
+  auto second_in = group_->start_receive(before, small_in);
+  auto first_out = group_->start_send(next, large);
+  auto second_out = group_->start_send(next, small);
+  std::array<std::byte, 3> word{};
+  pass_on(*group_, pattern(group_->rank(), 3), word);
+  for (auto* transfer : {&first_in, &second_in, &first_out, &second_out}) {
+    ASSERT_TRUE(transfer->ok()) << transfer->status().message();
+    wait_for(*transfer->value());
+  }
+  EXPECT_TRUE(large_in == pattern(before, large.size()));
+  EXPECT_TRUE(small_in == pattern(before + 7, small.size()));
+}
+
+TEST_F(GroupOfRanks, a_started_maximum_is_that_of_all_ranks_as_unsigned_numbers) {
+  std::array<std::uint64_t, 2> values{group_->rank(), ~std::uint64_t{group_->rank()}};
+  auto transfer = group_->start_all_max(values);
+  ASSERT_TRUE(transfer.ok()) << transfer.status().message();
+  wait_for(*transfer.value());
+  EXPECT_EQ(values[0], group_->ranks() - 1);
+  EXPECT_EQ(values[1], ~std::uint64_t{0});
+}
+
+TEST_F(GroupOfRanks, all_ranks_of_one_machine_are_on_one_node) {
+  auto nodes = group_->nodes();
+  ASSERT_TRUE(nodes.ok()) << nodes.status().message();
+  EXPECT_EQ(nodes.value(), std::vector<std::uint32_t>(group_->ranks(), 0));
 }
 
 }  // namespace

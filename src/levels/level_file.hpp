@@ -1,0 +1,102 @@
+// Level file: what a rank keeps of one version beside its pool, in the pool's directory. There are
+// two kinds.
+//
+//   image  this rank's version itself (pool/image.hpp), so that the pool may forget it
+//   guard  what this rank keeps of other ranks' images: redundancy (redundancy.hpp)
+//
+// A rank has two or three files of each kind, and makes the next version in one that nobody needs.
+//
+// Invariants
+//   V1  A file whose state word is right is whole: header, payload and their checksums are durable.
+//       begin() clears the word, durably, before anything else is stored; complete() stores it
+//       after a fence.
+//   V2  What is read is not trusted: a header that is wrong makes a file without contents, and
+//       verify() compares the payload with its checksums.
+//
+// Threads: one at a time for each file. Failure: a file whose begin(), write() or complete() failed
+// has no contents.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/files.hpp"
+#include "base/status.hpp"
+#include "pmem/device.hpp"
+#include "pmem/region.hpp"
+#include "pool/job_record.hpp"
+
+namespace perdure {
+
+enum class LevelFileKind : std::uint32_t { image = 1, guard = 2 };
+
+// A version of a job, of which incarnation. After a restart from an older version its number may be
+// given again, in a higher incarnation.
+struct VersionId {
+  std::uint64_t incarnation = 0;
+  std::uint64_t version = 0;
+  auto operator<=>(const VersionId&) const = default;  // by age
+};
+
+struct LevelFileHeader {
+  LevelFileKind kind = LevelFileKind::image;
+  JobRecord job;  // without a place
+  std::uint32_t rank = 0;
+  VersionId id;
+  std::uint64_t payload_bytes = 0;
+};
+
+std::string level_file_name(LevelFileKind kind, std::uint32_t rank, std::uint32_t slot);
+struct LevelFileName {
+  LevelFileKind kind = LevelFileKind::image;
+  std::uint32_t rank = 0;
+  std::uint32_t slot = 0;
+};
+// Absent: the name is not that of a level file.
+std::optional<LevelFileName> parse_level_file_name(const std::string& name);
+
+class LevelFile {
+ public:
+  // Opens it, and makes it if there is none; locked as a rank's file of the pool is.
+  static Result<LevelFile> open_or_make(const Directory& directory, const LevelFileName& name,
+                                        Trust trust);
+  // For reading only, without a lock. Code::not_found.
+  static Result<LevelFile> open(const Directory& directory, const LevelFileName& name, Trust trust);
+
+  // Absent: it is not whole.
+  const std::optional<LevelFileHeader>& header() const { return header_; }
+  const std::string& path() const { return path_; }
+  // Durable when it returns: the file has no contents.
+  Status clear();
+
+  // Room for a payload; nothing of what was there counts any more.
+  Status begin(std::uint64_t payload_bytes);
+  // Past the cache, after begin(); each chunk once, in any order. `offset` is a multiple of
+  // level_chunk_bytes, and so is the size unless it reaches the payload's end.
+  void write(std::uint64_t offset, std::span<const std::byte> bytes);
+  // All chunks were written. `header.payload_bytes` is that of begin().
+  Status complete(const LevelFileHeader& header);
+
+  std::span<const std::byte> payload() const;
+  // Code::damaged names the byte range. All of it, or the chunks that [offset, offset + count)
+  // touches.
+  Status verify() const;
+  Status verify(std::uint64_t offset, std::uint64_t count) const;
+
+ private:
+  LevelFile(std::unique_ptr<Device> device, std::string path);
+  void read_header();
+
+  std::unique_ptr<Device> device_;
+  std::string path_;
+  std::optional<LevelFileHeader> header_;
+  std::uint64_t payload_bytes_ = 0;
+  std::vector<std::uint64_t> checksums_;
+};
+
+}  // namespace perdure
