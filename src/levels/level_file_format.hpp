@@ -1,5 +1,5 @@
-// Level file format: what a rank keeps of one version beside its pool. Little-endian; docs/format.md is
-// checked against this header.
+// Level file format: what a rank keeps of one version beside its pool. Little-endian; docs/format.md
+// is checked against this header.
 //
 //   offset 0      state word, 8 bytes: the header's checksum when the file is whole, else 0
 //   offset 64     LevelFileHeaderFormat

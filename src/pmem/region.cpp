@@ -57,6 +57,7 @@ Region region_of(const RegionHeaderFormat& header) {
   region.identity.job_name = header.job_name;
   region.identity.rank = header.rank;
   region.identity.ranks = header.ranks;
+  region.identity.generation = header.generation;
   region.geometry = Geometry{header.slot_bytes, header.align_bytes, header.block_bytes,
                              static_cast<std::uint32_t>(header.slots)};
   region.created_ns = header.created_ns;
@@ -109,6 +110,7 @@ Result<Region> format_region(Device& device, const RegionIdentity& identity,
       align_up(header.slot_offset + geometry.slots * geometry.slot_bytes, geometry.align_bytes);
   header.block_bytes = geometry.block_bytes;
   header.slots = geometry.slots;
+  header.generation = identity.generation;
   header.checksum = header_checksum(header);
   PERDURE_TRY(device.resize(header.data_offset));
   device.store(0, &header, sizeof header);

@@ -38,6 +38,9 @@ struct RegionIdentity {
   std::string job_name;  // at most 63 bytes
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
+  // Of several files of one rank the one with the highest counts: the others are from before it was
+  // moved, or rebuilt from another level.
+  std::uint64_t generation = 0;
 };
 
 struct Region {

@@ -34,7 +34,8 @@ struct RegionHeaderFormat {
   std::uint64_t data_offset;   // of the first extent
   std::uint64_t block_bytes;   // unit of data checksums and of dirty tracking
   std::uint64_t slots;         // how many
-  std::uint64_t reserved[10];  // zero
+  std::uint64_t generation;    // grows whenever the file is made anew: moved, or rebuilt
+  std::uint64_t reserved[9];   // zero
   std::uint64_t checksum;      // CRC-64 of all bytes before it
 };
 static_assert(sizeof(RegionHeaderFormat) == 240);

@@ -1,22 +1,19 @@
-// Image: the bytes of one rank's version, from which a pool's file can be made again on any node.
+// Image: one rank's version as bytes outside of its pool, from which a pool's file can be made
+// again on any node. image_format.hpp has the layout.
 //
-//   RegionHeaderFormat   of the file that it was taken from
-//   slot body            as in slot_format.hpp, padded to a multiple of 64
-//   boxes                of arrays that the program gave a place in a global array (ImageBoxFormat)
-//   for each array       the copy that the version names, and its table of checksums, each padded
-//                        to a multiple of 64
+// An image is read in place: as long as the pool keeps the version, none of its bytes is stored to
+// (commit.cpp, I1). A file that is made of one holds the version alone, in the places that it had,
+// so that all ranks keep choosing the same working copies (commit.cpp, I8).
 //
-// Everything is read in place: as long as the version is one that the pool keeps, none of it is
-// stored to (commit.cpp, I1).
-//
-// Arrays in flush mode have no versions, so a pool that has one has no images.
+// Arrays in flush mode have no versions: a pool with one has no images.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/files.hpp"
@@ -24,7 +21,6 @@
 #include "pmem/device.hpp"
 #include "pmem/region.hpp"
 #include "pool/catalogue.hpp"
-#include "pool/slots.hpp"
 
 namespace perdure {
 
@@ -32,16 +28,17 @@ namespace perdure {
 struct GlobalBox {
   std::vector<std::uint64_t> global_shape;
   std::vector<std::uint64_t> first;
+  bool operator==(const GlobalBox&) const = default;
 };
-using GlobalBoxes = std::map<std::string, GlobalBox>;  // by array name
+using GlobalBoxes = std::map<std::pair<std::string, std::uint32_t>, GlobalBox>;  // by name and part
 
 class Image {
  public:
-  // `catalogue` is that of a version in one of the slots of `device`.
-  static Result<Image> of(const Device& device, const Region& region, const Catalogue& catalogue,
-                          const GlobalBoxes& boxes = {});
+  // `catalogue` is that of a version in one of the slots of `device`. Code::unsupported for flush
+  // mode.
+  static Result<Image> of(const Device& device, const Geometry& geometry,
+                          const Catalogue& catalogue, const GlobalBoxes& boxes = {});
 
-  const Catalogue& catalogue() const { return catalogue_; }
   std::uint64_t size_bytes() const { return size_bytes_; }
   // Bytes [offset, offset + out.size()).
   void read(std::uint64_t offset, std::span<std::byte> out) const;
@@ -51,25 +48,26 @@ class Image {
     std::uint64_t offset;
     std::span<const std::byte> bytes;
   };
-  Catalogue catalogue_;
-  std::vector<std::byte> head_;
-  std::vector<Piece> pieces_;
+  void add(std::span<const std::byte> bytes);
+
+  std::vector<std::vector<std::byte>> made_;  // head, body and boxes
+  std::vector<Piece> pieces_;                 // in order; zeros between them
   std::uint64_t size_bytes_ = 0;
 };
 
-// What an image says of itself: the bytes come from elsewhere and are not trusted.
+// What an image says of itself. Its bytes come from elsewhere: nothing of them is trusted.
 struct ImageContents {
-  Region region;
+  Geometry geometry;
   Catalogue catalogue;
   GlobalBoxes boxes;
-  // Of each array of the catalogue, in its order: where its bytes begin in the image.
-  std::vector<std::uint64_t> array_offsets;
+  std::vector<std::uint64_t> copy_offsets;   // of each array's bytes in the image
+  std::vector<std::uint64_t> table_offsets;  // of its checksums; 0 without
 };
-Result<ImageContents> read_image(std::span<const std::byte> image);
+Result<ImageContents> parse_image(std::span<const std::byte> image);
 
-// Makes `name` in the directory: a rank's file whose only version is the image's, of `generation`.
-// Whole and durable when it returns; a file of that name must not exist.
-Status make_file_of_image(const Directory& directory, const std::string& name,
-                          std::span<const std::byte> image, std::uint64_t generation, Trust trust);
+// Makes `path`: a rank's file whose only version is the image's. Whole and durable when it returns.
+// Code::wrong_state if there is a file of that name.
+Status make_file_of_image(const std::string& path, const RegionIdentity& identity,
+                          std::span<const std::byte> image, Trust trust);
 
 }  // namespace perdure

@@ -63,7 +63,8 @@ std::map<std::string, Struct> structs_of_headers() {
        PERDURE_FIELD(RegionHeaderFormat, slot_bytes),
        PERDURE_FIELD(RegionHeaderFormat, data_offset),
        PERDURE_FIELD(RegionHeaderFormat, block_bytes), PERDURE_FIELD(RegionHeaderFormat, slots),
-       PERDURE_FIELD(RegionHeaderFormat, reserved), PERDURE_FIELD(RegionHeaderFormat, checksum)}};
+       PERDURE_FIELD(RegionHeaderFormat, generation), PERDURE_FIELD(RegionHeaderFormat, reserved),
+       PERDURE_FIELD(RegionHeaderFormat, checksum)}};
   return all;
 }
 

@@ -1,0 +1,235 @@
+#include "pool/image.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "pmem/file_device.hpp"
+#include "pmem/region_format.hpp"
+#include "pool/image_format.hpp"
+#include "pool/slots.hpp"
+
+namespace perdure {
+namespace {
+
+std::uint64_t padded(std::uint64_t bytes) {
+  return align_up(bytes, image_align_bytes);
+}
+
+std::uint64_t table_bytes(const ArrayEntry& entry, std::uint64_t block_bytes) {
+  return entry.shape.checksums ? 8 * block_count(entry.size_bytes, block_bytes) : 0;
+}
+
+template <typename T>
+std::vector<std::byte> bytes_of(const T& value) {
+  std::vector<std::byte> bytes(sizeof value);
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+std::vector<ImageBoxFormat> format_boxes(const Catalogue& catalogue, const GlobalBoxes& boxes) {
+  std::vector<ImageBoxFormat> made;
+  for (std::size_t i = 0; i < catalogue.arrays.size(); ++i) {
+    const ArrayEntry& entry = catalogue.arrays[i];
+    const auto found = boxes.find({entry.name, entry.part});
+    if (found == boxes.end()) continue;
+    const GlobalBox& box = found->second;
+    ImageBoxFormat format{};
+    format.array = static_cast<std::uint32_t>(i);
+    format.dimensions = static_cast<std::uint32_t>(box.global_shape.size());
+    std::copy(box.global_shape.begin(), box.global_shape.end(), format.global_shape);
+    std::copy(box.first.begin(), box.first.end(), format.first);
+    made.push_back(format);
+  }
+  return made;
+}
+
+Status damaged(const std::string& what) {
+  return {Code::damaged, "a version's image is damaged: " + what};
+}
+
+// Reads an image from its beginning, one padded item after the other.
+class ImageReader {
+ public:
+  explicit ImageReader(std::span<const std::byte> image) : image_(image) {}
+
+  std::uint64_t offset() const { return offset_; }
+  Result<std::span<const std::byte>> take(std::uint64_t bytes) {
+    if (bytes > image_.size() - offset_) {
+      return damaged("it ends at byte " + std::to_string(image_.size()) + ", before " +
+                     std::to_string(bytes) + " bytes from " + std::to_string(offset_) + " on");
+    }
+    const auto taken = image_.subspan(offset_, bytes);
+    offset_ = std::min<std::uint64_t>(offset_ + padded(bytes), image_.size());
+    return taken;
+  }
+  template <typename T>
+  Result<T> take() {
+    PERDURE_TRY_ASSIGN(const auto bytes, take(sizeof(T)));
+    T value;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return value;
+  }
+
+ private:
+  std::span<const std::byte> image_;
+  std::uint64_t offset_ = 0;
+};
+
+Result<Geometry> read_head(const ImageHeadFormat& head) {
+  const bool sane = head.magic == image_magic && head.slots >= 2 && head.slots <= slots_max &&
+                    head.slot_bytes <= slot_bytes_max && head.slot_bytes >= 256 &&
+                    head.slot_bytes % 8 == 0 && head.align_bytes >= 8 &&
+                    (head.align_bytes & (head.align_bytes - 1)) == 0 &&
+                    head.align_bytes <= (1U << 30) && head.block_bytes >= 8 &&
+                    head.block_bytes <= (1U << 30) && head.body_bytes <= head.slot_bytes;
+  if (!sane) return damaged("its head can't be right");
+  return Geometry{head.slot_bytes, head.align_bytes, head.block_bytes, head.slots};
+}
+
+Status read_boxes(ImageReader& reader, std::uint64_t count, ImageContents& contents) {
+  const std::size_t arrays = contents.catalogue.arrays.size();
+  if (count > arrays) return damaged("it has more boxes than arrays");
+  PERDURE_TRY_ASSIGN(const auto bytes, reader.take(count * sizeof(ImageBoxFormat)));
+  for (std::uint64_t i = 0; i < count; ++i) {
+    ImageBoxFormat format;
+    std::memcpy(&format, bytes.data() + i * sizeof format, sizeof format);
+    if (format.array >= arrays) return damaged("a box belongs to no array");
+    const ArrayEntry& entry = contents.catalogue.arrays[format.array];
+    if (format.dimensions != entry.shape.extents.size()) {
+      return damaged("a box of array " + quoted(entry.name) + " has other dimensions than it");
+    }
+    contents.boxes[{entry.name, entry.part}] = {
+        {format.global_shape, format.global_shape + format.dimensions},
+        {format.first, format.first + format.dimensions}};
+  }
+  return Status::success();
+}
+
+// Where the data of a file of this geometry begin: as format_region() lays it out.
+std::uint64_t data_offset_of(const Geometry& geometry) {
+  const std::uint64_t slots = align_up(sizeof(RegionHeaderFormat), geometry.align_bytes);
+  return align_up(slots + geometry.slots * geometry.slot_bytes, geometry.align_bytes);
+}
+
+// The states of a file with the image's version and nothing else (commit.cpp, 0).
+void store_other_states(Slots& slots, std::uint64_t version) {
+  for (std::uint32_t slot = 0; slot < slots.count(); ++slot) {
+    if (slot == slots.slot_of(version) || slot == slots.slot_of(version + 1)) continue;
+    slots.store_state({SlotState::unused, slot});
+  }
+  slots.store_state(state_of(SlotState::open, version + 1, version));
+}
+
+Status fill_file(Device& device, const Region& region, std::span<const std::byte> image,
+                 const ImageContents& contents) {
+  const Catalogue& catalogue = contents.catalogue;
+  for (std::size_t i = 0; i < catalogue.arrays.size(); ++i) {
+    const ArrayEntry& entry = catalogue.arrays[i];
+    device.copy(entry.copy_offset(entry.copy), image.data() + contents.copy_offsets[i],
+                entry.size_bytes);
+    if (!entry.shape.checksums) continue;
+    device.copy(entry.table_offset(entry.copy), image.data() + contents.table_offsets[i],
+                table_bytes(entry, contents.geometry.block_bytes));
+  }
+  Slots slots(device, region);
+  PERDURE_TRY(slots.store_body(catalogue));
+  store_other_states(slots, catalogue.version);
+  PERDURE_TRY(device.fence());
+  slots.store_state(state_of(SlotState::complete, catalogue.version, catalogue.parent));
+  return device.fence();
+}
+
+}  // namespace
+
+void Image::add(std::span<const std::byte> bytes) {
+  pieces_.push_back({size_bytes_, bytes});
+  size_bytes_ += padded(bytes.size());
+}
+
+Result<Image> Image::of(const Device& device, const Geometry& geometry, const Catalogue& catalogue,
+                        const GlobalBoxes& boxes) {
+  for (const ArrayEntry& entry : catalogue.arrays) {
+    if (entry.shape.mode != ArrayMode::flush) continue;
+    return Status(Code::unsupported, "array " + quoted(entry.name) +
+                                         " is in flush mode, which has no versions, so the pool "
+                                         "can't be kept on other levels; use another mode");
+  }
+  const auto formats = format_boxes(catalogue, boxes);
+  ImageHeadFormat head{};
+  head.magic = image_magic;
+  head.body_bytes = body_bytes(catalogue);
+  head.boxes = formats.size();
+  head.slot_bytes = geometry.slot_bytes;
+  head.block_bytes = geometry.block_bytes;
+  head.align_bytes = geometry.align_bytes;
+  head.slots = geometry.slots;
+
+  Image image;
+  image.made_.push_back(bytes_of(head));
+  std::vector<std::byte> body(head.body_bytes);
+  build_body(catalogue, body);
+  image.made_.push_back(std::move(body));
+  const auto* const box_bytes = reinterpret_cast<const std::byte*>(formats.data());
+  image.made_.emplace_back(box_bytes, box_bytes + formats.size() * sizeof(ImageBoxFormat));
+  for (const auto& bytes : image.made_) image.add(bytes);
+  for (const ArrayEntry& entry : catalogue.arrays) {
+    image.add({device.base() + entry.copy_offset(entry.copy), entry.size_bytes});
+    if (!entry.shape.checksums) continue;
+    image.add(
+        {device.base() + entry.table_offset(entry.copy), table_bytes(entry, geometry.block_bytes)});
+  }
+  return image;
+}
+
+void Image::read(std::uint64_t offset, std::span<std::byte> out) const {
+  std::fill(out.begin(), out.end(), std::byte{0});
+  const std::uint64_t end = offset + out.size();
+  auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), offset,
+                                [](std::uint64_t at, const Piece& p) { return at < p.offset; });
+  if (piece != pieces_.begin()) --piece;
+  for (; piece != pieces_.end() && piece->offset < end; ++piece) {
+    const std::uint64_t begin = std::max(offset, piece->offset);
+    const std::uint64_t stop = std::min<std::uint64_t>(end, piece->offset + piece->bytes.size());
+    if (begin >= stop) continue;
+    std::memcpy(out.data() + (begin - offset), piece->bytes.data() + (begin - piece->offset),
+                stop - begin);
+  }
+}
+
+Result<ImageContents> parse_image(std::span<const std::byte> image) {
+  ImageReader reader(image);
+  ImageContents contents;
+  PERDURE_TRY_ASSIGN(const auto head, reader.take<ImageHeadFormat>());
+  PERDURE_TRY_ASSIGN(contents.geometry, read_head(head));
+  const Geometry& geometry = contents.geometry;
+  PERDURE_TRY_ASSIGN(const auto body, reader.take(head.body_bytes));
+  PERDURE_TRY_ASSIGN(
+      contents.catalogue,
+      parse_body(body, {data_offset_of(geometry), std::uint64_t{1} << 60, geometry.block_bytes,
+                        geometry.slots, geometry.align_bytes}));
+  if (contents.catalogue.version == 0) return damaged("it is that of version 0");
+  PERDURE_TRY(read_boxes(reader, head.boxes, contents));
+  for (const ArrayEntry& entry : contents.catalogue.arrays) {
+    if (entry.shape.mode == ArrayMode::flush) return damaged("it has an array in flush mode");
+    contents.copy_offsets.push_back(reader.offset());
+    PERDURE_TRY(reader.take(entry.size_bytes).status());
+    const std::uint64_t table = table_bytes(entry, geometry.block_bytes);
+    contents.table_offsets.push_back(table == 0 ? 0 : reader.offset());
+    PERDURE_TRY(reader.take(table).status());
+  }
+  return contents;
+}
+
+Status make_file_of_image(const std::string& path, const RegionIdentity& identity,
+                          std::span<const std::byte> image, Trust trust) {
+  PERDURE_TRY_ASSIGN(const auto contents, parse_image(image));
+  FileDeviceOptions options;
+  options.create = true;
+  options.trust = trust;
+  PERDURE_TRY_ASSIGN(auto device, open_file_device(path, options));
+  PERDURE_TRY_ASSIGN(const auto region, format_region(*device, identity, contents.geometry));
+  PERDURE_TRY(device->resize(std::max(contents.catalogue.allocated_end, region.data_offset)));
+  return fill_file(*device, region, image, contents);
+}
+
+}  // namespace perdure

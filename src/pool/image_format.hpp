@@ -1,0 +1,42 @@
+// Image format: the bytes of one rank's version outside of its pool. Little-endian; docs/format.md
+// is checked against this header.
+//
+//   ImageHeadFormat
+//   slot body          slot_format.hpp
+//   ImageBoxFormat     for each array that has a place in a global one
+//   for each array     the copy that the body names, then its table of checksums if it has one
+//
+// Each of these is padded with zeros to a multiple of image_align_bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pool/slot_format.hpp"
+
+namespace perdure {
+
+constexpr std::uint64_t image_magic = 0x31474d4944524550U;  // "PERDIMG1"
+constexpr std::uint64_t image_align_bytes = 64;
+
+struct ImageHeadFormat {
+  std::uint64_t magic;       // image_magic
+  std::uint64_t body_bytes;  // without padding
+  std::uint64_t boxes;       // how many ImageBoxFormat
+  std::uint64_t slot_bytes;  // of the pool's file, as in its header
+  std::uint64_t block_bytes;
+  std::uint32_t align_bytes;
+  std::uint32_t slots;
+  std::uint64_t reserved[2];  // zero
+};
+static_assert(sizeof(ImageHeadFormat) == 64);
+
+struct ImageBoxFormat {
+  std::uint32_t array;                         // its place in the body
+  std::uint32_t dimensions;                    // those of the array
+  std::uint64_t global_shape[dimensions_max];  // in elements
+  std::uint64_t first[dimensions_max];         // of this rank's elements, in each dimension
+};
+static_assert(sizeof(ImageBoxFormat) == 136);
+
+}  // namespace perdure
