@@ -12,6 +12,8 @@
 
 #include "cache/part_format.hpp"
 #include "cache/protocol_format.hpp"
+#include "levels/guard_format.hpp"
+#include "levels/level_file_format.hpp"
 #include "perdure/perdure.h"
 #include "pmem/region_format.hpp"
 #include "pool/job_record_format.hpp"
@@ -140,6 +142,30 @@ void add_structs_of_traces(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(TrailerFormat, magic)}};
 }
 
+void add_structs_of_levels(std::map<std::string, Struct>& all) {
+  all["LevelFileHeaderFormat"] = {
+      sizeof(LevelFileHeaderFormat),
+      {PERDURE_FIELD(LevelFileHeaderFormat, magic),
+       PERDURE_FIELD(LevelFileHeaderFormat, format_version),
+       PERDURE_FIELD(LevelFileHeaderFormat, kind), PERDURE_FIELD(LevelFileHeaderFormat, job_id),
+       PERDURE_FIELD(LevelFileHeaderFormat, job_name),
+       PERDURE_FIELD(LevelFileHeaderFormat, job_created_ns),
+       PERDURE_FIELD(LevelFileHeaderFormat, rank), PERDURE_FIELD(LevelFileHeaderFormat, ranks),
+       PERDURE_FIELD(LevelFileHeaderFormat, version),
+       PERDURE_FIELD(LevelFileHeaderFormat, incarnation),
+       PERDURE_FIELD(LevelFileHeaderFormat, payload_bytes),
+       PERDURE_FIELD(LevelFileHeaderFormat, reserved),
+       PERDURE_FIELD(LevelFileHeaderFormat, checksum)}};
+  all["GuardMemberFormat"] = {
+      sizeof(GuardMemberFormat),
+      {PERDURE_FIELD(GuardMemberFormat, rank), PERDURE_FIELD(GuardMemberFormat, reserved),
+       PERDURE_FIELD(GuardMemberFormat, image_bytes),
+       PERDURE_FIELD(GuardMemberFormat, image_checksum)}};
+  all["GuardFormat"] = {sizeof(GuardFormat),
+                        {PERDURE_FIELD(GuardFormat, members), PERDURE_FIELD(GuardFormat, losses),
+                         PERDURE_FIELD(GuardFormat, segment_bytes)}};
+}
+
 void add_structs_of_parts(std::map<std::string, Struct>& all) {
   all["PartHeaderFormat"] = {sizeof(PartHeaderFormat),
                              {PERDURE_FIELD(PartHeaderFormat, magic),
@@ -214,6 +240,7 @@ void add_structs_of_protocol(std::map<std::string, Struct>& all) {
 std::map<std::string, Struct> all_structs() {
   auto all = structs_of_headers();
   add_structs_of_slots(all);
+  add_structs_of_levels(all);
   add_structs_of_parts(all);
   add_structs_of_protocol(all);
   add_run_page(all);
@@ -235,6 +262,12 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"scalar_bytes_max", scalar_bytes_max},
     {"version_max", version_max},
     {"back_max", back_max},
+    {"level_file_magic", level_file_magic},
+    {"level_file_version", level_file_version},
+    {"level_header_offset", level_header_offset},
+    {"level_payload_offset", level_payload_offset},
+    {"level_chunk_bytes", level_chunk_bytes},
+    {"group_size_max", group_size_max},
     {"part_magic", part_magic},
     {"part_format_version", part_format_version},
     {"part_path_bytes", part_path_bytes},
