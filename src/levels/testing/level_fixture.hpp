@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <random>
 #include <span>
 #include <string>
@@ -55,13 +55,7 @@ class LevelDirectory {
     path_ = std::string(given != nullptr ? given : "/tmp") + "/perdure-test-XXXXXX";
     if (::mkdtemp(path_.data()) == nullptr) std::abort();
   }
-  ~LevelDirectory() {
-    const Directory directory = open();
-    for (const std::string& name : directory.names().take()) {
-      EXPECT_TRUE(directory.remove_file(name).ok());
-    }
-    EXPECT_TRUE(remove_directory(path_));
-  }
+  ~LevelDirectory() { std::filesystem::remove_all(path_); }
   LevelDirectory(const LevelDirectory&) = delete;
   LevelDirectory& operator=(const LevelDirectory&) = delete;
 
