@@ -327,6 +327,15 @@ Status Directory::rename_file(const std::string& from, const std::string& to) co
   return sync();
 }
 
+Status Directory::publish_file(const std::string& from, const std::string& to) const {
+  if (::renameat2(fd(), from.c_str(), fd(), to.c_str(), RENAME_NOREPLACE) == 0) return sync();
+  const bool unknown = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
+  if (unknown && !holds(to)) return rename_file(from, to);
+  const int failed = unknown ? EEXIST : errno;
+  if (failed == EEXIST) return open_failed(fd(), to, path_of(to), failed);
+  return errno_status("rename " + path_of(from) + " to " + to, failed);
+}
+
 Status Directory::replace_link(const std::string& name, const std::string& target,
                                const std::string& writer) const {
   const std::string fresh = name + ".new" + writer;

@@ -67,6 +67,9 @@ class Directory {
                       const std::string& writer = "") const;
   // Renames, also over an existing file, and makes it durable.
   Status rename_file(const std::string& from, const std::string& to) const;
+  // As rename_file(), but Code::wrong_state if there is something under the name. Where the file
+  // system can't do that at once it is looked before.
+  Status publish_file(const std::string& from, const std::string& to) const;
   // A link named `name` to `target`, in place of the one before; as replace_file().
   Status replace_link(const std::string& name, const std::string& target,
                       const std::string& writer) const;

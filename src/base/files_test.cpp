@@ -151,6 +151,17 @@ TEST_F(Files, a_link_under_a_name_is_never_followed) {
   EXPECT_FALSE(fs::exists(at("nothing")));
 }
 
+TEST_F(Files, publishing_replaces_nothing_and_renames_what_is_new) {
+  write("fresh", "second");
+  write("name", "first");
+  EXPECT_EQ(own().publish_file("fresh", "name").code(), Code::wrong_state);
+  EXPECT_EQ(read("name"), "first");
+  EXPECT_TRUE(own().publish_file("fresh", "other").ok());
+  EXPECT_EQ(read("other"), "second");
+  EXPECT_FALSE(fs::exists(at("fresh")));
+  EXPECT_EQ(own().publish_file("fresh", "third").code(), Code::io_error);
+}
+
 TEST_F(Files, a_second_name_of_a_file_is_refused) {
   write("precious", "results");
   fs::create_hard_link(at("precious"), at("job"));

@@ -174,6 +174,7 @@ Result<Image> Image::of(const Device& device, const Geometry& geometry, const Ca
   image.made_.emplace_back(box_bytes, box_bytes + formats.size() * sizeof(ImageBoxFormat));
   for (const auto& bytes : image.made_) image.add(bytes);
   for (const ArrayEntry& entry : catalogue.arrays) {
+    image.copy_offsets_.push_back(image.size_bytes_);
     image.add({device.base() + entry.copy_offset(entry.copy), entry.size_bytes});
     if (!entry.shape.checksums) continue;
     image.add(

@@ -40,6 +40,8 @@ class Image {
                           const Catalogue& catalogue, const GlobalBoxes& boxes = {});
 
   std::uint64_t size_bytes() const { return size_bytes_; }
+  // Of each array of the catalogue, where its bytes begin; as parse_image() finds them.
+  const std::vector<std::uint64_t>& copy_offsets() const { return copy_offsets_; }
   // Bytes [offset, offset + out.size()).
   void read(std::uint64_t offset, std::span<std::byte> out) const;
 
@@ -52,6 +54,7 @@ class Image {
 
   std::vector<std::vector<std::byte>> made_;  // head, body and boxes
   std::vector<Piece> pieces_;                 // in order; zeros between them
+  std::vector<std::uint64_t> copy_offsets_;
   std::uint64_t size_bytes_ = 0;
 };
 

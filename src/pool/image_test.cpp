@@ -43,6 +43,7 @@ class Images : public PoolTest {
     const SlotView view = slots.read(slots.slot_of(version));
     auto image = Image::of(*medium_, region.value().geometry, *view.body, boxes);
     EXPECT_TRUE(image.ok()) << image.status().message();
+    copy_offsets_ = image.value().copy_offsets();
     std::vector<std::byte> bytes(image.value().size_bytes());
     // In odd pieces.
     for (std::size_t at = 0; at < bytes.size(); at += 777) {
@@ -68,6 +69,7 @@ class Images : public PoolTest {
   VersionedArray* t_ = nullptr;
   std::uint64_t iteration_ = 0;
   std::uint64_t generation_ = 0;
+  std::vector<std::uint64_t> copy_offsets_;  // of the last image
 };
 
 TEST_F(Images, a_file_made_of_one_restarts_from_its_version_and_goes_on) {
@@ -112,6 +114,7 @@ TEST_F(Images, name_their_arrays_places_and_their_boxes) {
   const auto contents = parse_image(bytes);
   ASSERT_TRUE(contents.ok()) << contents.status().message();
   EXPECT_EQ(contents.value().boxes, boxes);
+  EXPECT_EQ(contents.value().copy_offsets, copy_offsets_);
   EXPECT_EQ(contents.value().catalogue.version, 1U);
   const auto& arrays = contents.value().catalogue.arrays;
   ASSERT_EQ(arrays.size(), 3U);

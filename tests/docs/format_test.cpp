@@ -14,6 +14,7 @@
 #include "cache/protocol_format.hpp"
 #include "levels/guard_format.hpp"
 #include "levels/level_file_format.hpp"
+#include "levels/node_file_format.hpp"
 #include "perdure/perdure.h"
 #include "pmem/region_format.hpp"
 #include "pool/job_record_format.hpp"
@@ -166,6 +167,49 @@ void add_structs_of_levels(std::map<std::string, Struct>& all) {
                          PERDURE_FIELD(GuardFormat, segment_bytes)}};
 }
 
+void add_structs_of_drains(std::map<std::string, Struct>& all) {
+  all["NodeFileFormat"] = {
+      sizeof(NodeFileFormat),
+      {PERDURE_FIELD(NodeFileFormat, magic), PERDURE_FIELD(NodeFileFormat, format_version),
+       PERDURE_FIELD(NodeFileFormat, ranks), PERDURE_FIELD(NodeFileFormat, job_id),
+       PERDURE_FIELD(NodeFileFormat, job_name), PERDURE_FIELD(NodeFileFormat, job_created_ns),
+       PERDURE_FIELD(NodeFileFormat, version), PERDURE_FIELD(NodeFileFormat, incarnation),
+       PERDURE_FIELD(NodeFileFormat, images), PERDURE_FIELD(NodeFileFormat, reserved0),
+       PERDURE_FIELD(NodeFileFormat, index_offset), PERDURE_FIELD(NodeFileFormat, index_bytes),
+       PERDURE_FIELD(NodeFileFormat, index_checksum), PERDURE_FIELD(NodeFileFormat, reserved),
+       PERDURE_FIELD(NodeFileFormat, checksum)}};
+  all["NodeImageFormat"] = {
+      sizeof(NodeImageFormat),
+      {PERDURE_FIELD(NodeImageFormat, rank), PERDURE_FIELD(NodeImageFormat, arrays),
+       PERDURE_FIELD(NodeImageFormat, scalars), PERDURE_FIELD(NodeImageFormat, reserved),
+       PERDURE_FIELD(NodeImageFormat, offset), PERDURE_FIELD(NodeImageFormat, bytes)}};
+  all["NodeArrayFormat"] = {
+      sizeof(NodeArrayFormat),
+      {PERDURE_FIELD(NodeArrayFormat, type), PERDURE_FIELD(NodeArrayFormat, mode),
+       PERDURE_FIELD(NodeArrayFormat, checksums), PERDURE_FIELD(NodeArrayFormat, dimensions),
+       PERDURE_FIELD(NodeArrayFormat, shape), PERDURE_FIELD(NodeArrayFormat, global_shape),
+       PERDURE_FIELD(NodeArrayFormat, first), PERDURE_FIELD(NodeArrayFormat, offset),
+       PERDURE_FIELD(NodeArrayFormat, part), PERDURE_FIELD(NodeArrayFormat, boxed),
+       PERDURE_FIELD(NodeArrayFormat, name_bytes), PERDURE_FIELD(NodeArrayFormat, reserved)}};
+  all["NodeScalarFormat"] = {
+      sizeof(NodeScalarFormat),
+      {PERDURE_FIELD(NodeScalarFormat, bytes), PERDURE_FIELD(NodeScalarFormat, name_bytes),
+       PERDURE_FIELD(NodeScalarFormat, reserved)}};
+  all["ManifestFormat"] = {
+      sizeof(ManifestFormat),
+      {PERDURE_FIELD(ManifestFormat, magic), PERDURE_FIELD(ManifestFormat, format_version),
+       PERDURE_FIELD(ManifestFormat, ranks), PERDURE_FIELD(ManifestFormat, job_id),
+       PERDURE_FIELD(ManifestFormat, job_name), PERDURE_FIELD(ManifestFormat, job_created_ns),
+       PERDURE_FIELD(ManifestFormat, version), PERDURE_FIELD(ManifestFormat, incarnation),
+       PERDURE_FIELD(ManifestFormat, files), PERDURE_FIELD(ManifestFormat, reserved),
+       PERDURE_FIELD(ManifestFormat, checksum)}};
+  all["ManifestFileFormat"] = {
+      sizeof(ManifestFileFormat),
+      {PERDURE_FIELD(ManifestFileFormat, node), PERDURE_FIELD(ManifestFileFormat, ranks),
+       PERDURE_FIELD(ManifestFileFormat, bytes),
+       PERDURE_FIELD(ManifestFileFormat, index_checksum)}};
+}
+
 void add_structs_of_parts(std::map<std::string, Struct>& all) {
   all["PartHeaderFormat"] = {sizeof(PartHeaderFormat),
                              {PERDURE_FIELD(PartHeaderFormat, magic),
@@ -241,6 +285,7 @@ std::map<std::string, Struct> all_structs() {
   auto all = structs_of_headers();
   add_structs_of_slots(all);
   add_structs_of_levels(all);
+  add_structs_of_drains(all);
   add_structs_of_parts(all);
   add_structs_of_protocol(all);
   add_run_page(all);
@@ -268,6 +313,12 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"level_payload_offset", level_payload_offset},
     {"level_chunk_bytes", level_chunk_bytes},
     {"group_size_max", group_size_max},
+    {"node_file_magic", node_file_magic},
+    {"node_file_version", node_file_version},
+    {"node_align_bytes", node_align_bytes},
+    {"node_index_bytes_max", node_index_bytes_max},
+    {"manifest_magic", manifest_magic},
+    {"manifest_version", manifest_version},
     {"part_magic", part_magic},
     {"part_format_version", part_format_version},
     {"part_path_bytes", part_path_bytes},

@@ -1,0 +1,399 @@
+// The drain of a job whose ranks are threads: what is on the level after it, whatever was late,
+// full, cut short or planted. Killed at every call that changes something: drain_kill_test.cpp.
+#include "levels/drain.hpp"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#include "levels/node_file_format.hpp"
+#include "levels/node_index.hpp"
+#include "levels/testing/drained_job.hpp"
+#include "test_seed.hpp"
+
+namespace perdure {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+constexpr milliseconds enough{60'000};
+
+DrainRequest request_of(const DrainedJob& job, std::uint32_t node) {
+  DrainRequest request;
+  request.pool = job.pool(node);
+  request.place = job.place();
+  request.job = job.record();
+  request.ranks = job.ranks_on(node);
+  request.writes_manifests = node == 0;
+  return request;
+}
+
+// Drains one version from all nodes; its images are there.
+void drain(const DrainedJob& job, VersionId id, std::uint32_t nodes, std::uint32_t keep = 2) {
+  for (std::uint32_t node = nodes; node-- > 0;) {
+    DrainRequest request = request_of(job, node);
+    request.keep = keep;
+    NodeDrain drain(request);
+    EXPECT_TRUE(drain.start(id));
+    const Status stopped = drain.stop(enough);
+    EXPECT_TRUE(stopped.ok()) << stopped.message();
+    EXPECT_TRUE(drain.state().failure.ok()) << drain.state().failure.message();
+    EXPECT_EQ(drain.state().finished, id);
+    EXPECT_EQ(drain.state().completed, node == 0 ? std::optional(id) : std::nullopt);
+  }
+}
+
+std::vector<Manifest> versions_on(const DrainedJob& job) {
+  auto found = find_versions(job.place(), job.record().job_id);
+  EXPECT_TRUE(found.ok()) << found.status().message();
+  for (const std::string& problem : found.value().problems) ADD_FAILURE() << problem;
+  return found.take().manifests;
+}
+
+std::vector<std::uint64_t> numbers_on(const DrainedJob& job) {
+  std::vector<std::uint64_t> numbers;
+  for (const Manifest& manifest : versions_on(job)) numbers.push_back(manifest.id.version);
+  return numbers;
+}
+
+std::string version_path(const DrainedJob& job, VersionId id) {
+  return job.place() + "/" + job_id_text(job.record().job_id) + "/" + version_name(id);
+}
+
+// Changes one byte.
+void flip(const std::string& path, std::uint64_t offset) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(offset));
+  const auto byte = static_cast<char>(file.get() ^ 1);
+  file.seekp(static_cast<std::streamoff>(offset));
+  file.put(byte);
+  ASSERT_TRUE(file.good());
+}
+
+using Numbers = std::vector<std::uint64_t>;
+
+TEST(Drain, a_version_of_several_nodes_comes_back_as_it_was) {
+  DrainedJob job({0, 1, 0, 1}, 700'000);  // images of more than 5 MiB
+  job.run(2);
+  job.make_images(2, 0, {{{"u", 0}, {{4 * 700'006}, {7}}}});
+  drain(job, job.id_of(2), 2);
+  const auto found = versions_on(job);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(job.wrong_in(found[0]), "");
+  EXPECT_EQ(found[0].job.job_id, job.record().job_id);
+  const auto file = read_node_file(Directory::open(found[0].directory).take(), 1);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  ASSERT_EQ(file.value().images.size(), 2U);
+  for (const NodeImage& image : file.value().images) {
+    EXPECT_EQ(image.offset % node_align_bytes, 0U);
+    ASSERT_EQ(image.arrays.size(), 1U);
+    EXPECT_EQ(image.arrays[0].name, "u");
+    EXPECT_EQ(image.arrays[0].shape.extents, Numbers{job.elements_of(image.rank)});
+    EXPECT_EQ(image.arrays[0].box, (GlobalBox{{4 * 700'006}, {7}}));
+    ASSERT_EQ(image.scalars.size(), 1U);
+    EXPECT_EQ(image.scalars[0].name, "iteration");
+    EXPECT_EQ(image.scalars[0].bytes.size(), 8U);
+  }
+}
+
+TEST(Drain, waits_for_images_that_are_still_being_made) {
+  DrainedJob job({0, 0});
+  job.run(1);
+  job.make_image(0, 1, 0);
+  NodeDrain drain(request_of(job, 0));
+  ASSERT_TRUE(drain.start(job.id_of(1)));
+  EXPECT_FALSE(drain.start({1, 2}));
+  EXPECT_EQ(drain.state().finished, std::nullopt);
+  EXPECT_EQ(drain.state().skipped, 1U);
+  job.make_image(1, 1, 1);
+  EXPECT_TRUE(drain.stop(enough).ok());
+  EXPECT_EQ(numbers_on(job), Numbers{1});
+}
+
+TEST(Drain, an_image_that_never_comes_is_told_and_the_next_version_is_drained) {
+  DrainedJob job({0, 0});
+  job.run(2);
+  job.make_image(0, 1, 0);
+  DrainRequest request = request_of(job, 0);
+  request.image_patience = milliseconds(1);
+  NodeDrain drain(request);
+  ASSERT_TRUE(drain.start(job.id_of(1)));
+  while (drain.state().failed == 0) std::this_thread::yield();
+  EXPECT_NE(drain.state().failure.message().find("rank 1 has no image"), std::string::npos)
+      << drain.state().failure.message();
+  job.make_images(2, 1);
+  while (!drain.start(job.id_of(2))) std::this_thread::yield();
+  EXPECT_TRUE(drain.stop(enough).ok());
+  EXPECT_EQ(numbers_on(job), Numbers{2});
+}
+
+TEST(Drain, without_the_file_of_every_node_there_is_no_manifest) {
+  DrainedJob job({0, 1});
+  job.run(1);
+  job.make_images(1, 0);
+  DrainRequest request = request_of(job, 0);
+  request.manifest_patience = milliseconds(1);
+  NodeDrain drain(request);
+  ASSERT_TRUE(drain.start(job.id_of(1)));
+  EXPECT_TRUE(drain.stop(enough).ok());
+  EXPECT_EQ(drain.state().finished, job.id_of(1));
+  EXPECT_EQ(drain.state().completed, std::nullopt);
+  EXPECT_NE(drain.state().failure.message().find("1 ranks are missing"), std::string::npos)
+      << drain.state().failure.message();
+  EXPECT_EQ(numbers_on(job), Numbers{});
+}
+
+TEST(Drain, the_newest_versions_stay_and_what_is_not_ours_stays_too) {
+  DrainedJob job({0, 1});
+  job.run(1);
+  job.make_images(1, 0);
+  drain(job, job.id_of(1), 2);
+  const std::string first = version_path(job, job.id_of(1));
+  const std::string kept = first + "/notes";
+  std::ofstream(kept) << "mine";
+  const std::string other = job.place() + "/" + std::string(32, 'a') + "/version-1.1";
+  fs::create_directories(other);
+  std::ofstream(other + "/manifest") << "another job's";
+  const std::string newer = job.place() + "/" + job_id_text(job.record().job_id) + "/version-9.9";
+  fs::create_directory(newer);
+  for (std::uint64_t version = 2; version <= 4; ++version) {
+    job.run(1);
+    job.make_images(version, version % 2);
+    drain(job, job.id_of(version), 2);
+  }
+  EXPECT_EQ(numbers_on(job), (Numbers{4, 3}));
+  EXPECT_TRUE(fs::exists(kept));
+  EXPECT_FALSE(fs::exists(first + "/manifest"));
+  EXPECT_FALSE(fs::exists(first + "/node-00000"));
+  EXPECT_FALSE(fs::exists(version_path(job, job.id_of(2))));
+  EXPECT_TRUE(fs::exists(other + "/manifest"));
+  EXPECT_TRUE(fs::exists(newer));
+}
+
+TEST(Drain, abandoned_versions_are_no_longer_found_and_newer_ones_are) {
+  DrainedJob job({0});
+  job.run(3);
+  for (std::uint64_t version = 1; version <= 3; ++version) {
+    job.make_images(version, 0);
+    drain(job, job.id_of(version), 1, 9);
+  }
+  const VersionId last = job.id_of(3);
+  ASSERT_TRUE(abandon_versions(job.place(), job.record().job_id, {last.incarnation, 1}).ok());
+  EXPECT_EQ(numbers_on(job), Numbers{1});
+  job.run(1, [](Pool& pool) { ASSERT_TRUE(pool.restore(1).ok()); });
+  job.make_images(4, 0);
+  drain(job, job.id_of(4), 1, 9);
+  EXPECT_GT(job.id_of(4).incarnation, last.incarnation);
+  EXPECT_EQ(numbers_on(job), (Numbers{4, 1}));
+}
+
+TEST(Drain, every_incarnation_that_is_there_is_known_whole_or_not) {
+  DrainedJob job({0, 1});
+  job.run(1);
+  job.make_images(1, 0);
+  drain(job, job.id_of(1), 2);
+  const JobId id = job.record().job_id;
+  const auto incarnation_max = [&] {
+    return find_versions(job.place(), id).value().incarnation_max;
+  };
+  EXPECT_EQ(incarnation_max(), job.id_of(1).incarnation);
+  ASSERT_TRUE(make_version(job.place(), id, {5, 2}).ok());  // without a manifest
+  EXPECT_EQ(incarnation_max(), 5U);
+  ASSERT_TRUE(abandon_versions(job.place(), id, {6, 1}).ok());
+  EXPECT_EQ(incarnation_max(), 6U);
+  EXPECT_EQ(numbers_on(job), Numbers{1});
+}
+
+TEST(Drain, the_job_is_found_by_its_name_and_that_of_another_is_refused) {
+  DrainedJob job({0});
+  job.run(1);
+  const JobRecord record = job.record();
+  EXPECT_EQ(noted_job(job.place(), "test").status().code(), Code::not_found);
+  EXPECT_TRUE(find_versions(job.place(), std::nullopt).value().manifests.empty());
+  ASSERT_TRUE(note_job(job.place(), record).ok());
+  EXPECT_EQ(noted_job(job.place(), "test").value().job_id, record.job_id);
+  EXPECT_EQ(noted_job(job.place(), "other").status().code(), Code::foreign);
+  job.make_images(1, 0);
+  drain(job, job.id_of(1), 1);
+  EXPECT_EQ(find_versions(job.place(), std::nullopt).value().manifests.size(), 1U);
+  JobRecord older = record;
+  older.job_id = {{7, 8}};
+  older.created_ns -= 1;
+  ASSERT_TRUE(note_job(job.place(), older).ok());
+  EXPECT_EQ(noted_job(job.place(), "test").value().job_id, record.job_id);
+  JobRecord newer = older;
+  newer.created_ns += 2;
+  ASSERT_TRUE(note_job(job.place(), newer).ok());
+  EXPECT_EQ(noted_job(job.place(), "test").value().job_id, newer.job_id);
+  EXPECT_TRUE(find_versions(job.place(), std::nullopt).value().manifests.empty());
+  EXPECT_EQ(numbers_on(job), Numbers{1});
+  newer.job_name = "other";
+  EXPECT_EQ(note_job(job.place(), newer).code(), Code::foreign);
+}
+
+TEST(Drain, every_damaged_byte_of_a_node_file_or_manifest_is_found) {
+  DrainedJob job({0, 0});
+  job.run(1);
+  job.make_images(1, 0);
+  drain(job, job.id_of(1), 1);
+  const auto manifest = versions_on(job).at(0);
+  const std::string node = manifest.directory + "/node-00000";
+  const auto file = read_node_file(Directory::open(manifest.directory).take(), 0).take();
+  std::vector<std::uint64_t> offsets;
+  for (std::uint64_t at = 0; at < sizeof(NodeFileFormat); ++at) offsets.push_back(at);
+  for (std::uint64_t at = 3 * node_align_bytes; at < file.bytes; ++at) offsets.push_back(at);
+  for (const NodeImage& image : file.images) {
+    offsets.push_back(image.offset);
+    offsets.push_back(image.offset + image.bytes - 1);
+  }
+  for (const std::uint64_t offset : offsets) {
+    flip(node, offset);
+    EXPECT_NE(job.wrong_in(manifest), "") << offset;
+    flip(node, offset);
+  }
+  EXPECT_EQ(job.wrong_in(manifest), "");
+  const std::string path = manifest.directory + "/manifest";
+  for (std::uint64_t offset = 0; offset < fs::file_size(path); ++offset) {
+    flip(path, offset);
+    const auto found = find_versions(job.place(), job.record().job_id).take();
+    EXPECT_TRUE(found.manifests.empty()) << offset;
+    EXPECT_EQ(found.problems.size(), 1U);
+    flip(path, offset);
+  }
+  fs::resize_file(node, file.bytes - 1);
+  EXPECT_NE(job.wrong_in(manifest), "");
+}
+
+TEST(Drain, an_index_with_wrong_numbers_is_refused_or_harmless) {
+  NodeImage image{3, node_align_bytes, 100, {77}, {}, {}};
+  image.arrays.push_back(
+      {"u", 0, {ArrayType::int32, ArrayMode::log, true, {2, 5}}, GlobalBox{{8, 5}, {4, 0}}, 40});
+  image.scalars.push_back({"iteration", std::vector<std::byte>(8)});
+  const auto whole = build_node_index(std::span(&image, 1));
+  const auto parsed = parse_node_index(whole, 1, 4, 2 * node_align_bytes);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(parsed.value()[0].arrays, image.arrays);
+  EXPECT_FALSE(parse_node_index(whole, 1, 3, 2 * node_align_bytes).ok());
+  EXPECT_FALSE(parse_node_index(whole, 2, 4, 2 * node_align_bytes).ok());
+  EXPECT_FALSE(parse_node_index(whole, 1, 4, node_align_bytes).ok());
+  std::mt19937_64 random(test_seed());
+  int refused = 0;
+  for (int i = 0; i < 5000; ++i) {
+    auto bytes = whole;
+    if (i % 4 == 0) {
+      bytes.resize(random() % bytes.size());
+    } else {
+      bytes[random() % bytes.size()] ^= static_cast<std::byte>(1 + random() % 255);
+    }
+    const auto got = parse_node_index(bytes, 1, 4, 2 * node_align_bytes);
+    refused += got.ok() ? 0 : 1;
+    if (!got.ok()) continue;
+    EXPECT_LE(got.value()[0].offset + got.value()[0].bytes, 2 * node_align_bytes);
+  }
+  EXPECT_GT(refused, 2000);
+}
+
+TEST(Drain, a_damaged_image_is_not_drained) {
+  DrainedJob job({0});
+  job.run(1);
+  job.make_images(1, 0);
+  flip(job.pool(0) + "/image-00000.0", level_payload_offset + 20'000);
+  NodeDrain drain(request_of(job, 0));
+  ASSERT_TRUE(drain.start(job.id_of(1)));
+  EXPECT_TRUE(drain.stop(enough).ok());
+  EXPECT_EQ(drain.state().failure.code(), Code::damaged) << drain.state().failure.message();
+  EXPECT_EQ(drain.state().finished, std::nullopt);
+  EXPECT_EQ(numbers_on(job), Numbers{});
+}
+
+TEST(Drain, a_damaged_node_file_is_made_anew_and_a_whole_one_is_left) {
+  DrainedJob job({0, 1});
+  job.run(1);
+  job.make_images(1, 0);
+  const VersionId id = job.id_of(1);
+  NodeDrain(request_of(job, 1)).start(id);
+  const std::string node = version_path(job, id) + "/node-00001";
+  ASSERT_TRUE(fs::exists(node));
+  flip(node, 40);
+  drain(job, id, 2);
+  EXPECT_EQ(job.wrong_in(versions_on(job).at(0)), "");
+  const auto before = fs::last_write_time(node);
+  drain(job, id, 2);
+  EXPECT_EQ(fs::last_write_time(node), before);
+}
+
+// Whoever asks waits until it is opened, as a writer does that is stuck in the kernel.
+class ShutToken final : public IoToken {
+ public:
+  void acquire(IoKind) override {
+    std::unique_lock<std::mutex> lock(mutex_);
+    waiting_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+  }
+  void release() override {}
+  void open() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  void wait_until_asked() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return waiting_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+  bool waiting_ = false;
+};
+
+TEST(Drain, a_writer_that_is_stuck_is_left_alone_and_does_no_harm_later) {
+  DrainedJob job({0});
+  job.run(1);
+  job.make_images(1, 0);
+  const auto token = std::make_shared<ShutToken>();
+  {
+    DrainRequest request = request_of(job, 0);
+    request.token = token;
+    NodeDrain stuck(request);
+    ASSERT_TRUE(stuck.start(job.id_of(1)));
+    token->wait_until_asked();
+    const Status stopped = stuck.stop(milliseconds(1));
+    EXPECT_EQ(stopped.code(), Code::busy);
+    EXPECT_NE(stopped.message().find("version 1 "), std::string::npos) << stopped.message();
+    EXPECT_NE(stopped.message().find("stuck"), std::string::npos) << stopped.message();
+  }
+  drain(job, job.id_of(1), 1);
+  token->open();
+  while (token.use_count() > 1) std::this_thread::yield();  // the thread has ended
+  EXPECT_EQ(job.wrong_in(versions_on(job).at(0)), "");
+}
+
+TEST(Drain, a_removed_directory_and_one_that_cannot_be_made_are_told) {
+  DrainedJob job({0});
+  job.run(1);
+  job.make_images(1, 0);
+  DrainRequest request = request_of(job, 0);
+  std::ofstream(job.base() + "/file") << "not a directory";
+  request.place = job.base() + "/file/pool";
+  NodeDrain drain(request);
+  ASSERT_TRUE(drain.start(job.id_of(1)));
+  EXPECT_TRUE(drain.stop(enough).ok());
+  EXPECT_NE(drain.state().failure.message().find(job.base() + "/file"), std::string::npos)
+      << drain.state().failure.message();
+  request = request_of(job, 0);
+  request.pool = job.base() + "/gone";
+  NodeDrain other(request);
+  ASSERT_TRUE(other.start(job.id_of(1)));
+  EXPECT_TRUE(other.stop(enough).ok());
+  EXPECT_EQ(other.state().failure.code(), Code::not_found);
+}
+
+}  // namespace
+}  // namespace perdure

@@ -1,0 +1,398 @@
+#include "levels/manifest.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "base/checksum.hpp"
+#include "levels/level_file_format.hpp"
+#include "levels/node_file_format.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr const char* manifest_name = "manifest";
+constexpr std::string_view version_prefix = "version-";
+constexpr std::string_view abandoned_prefix = "abandoned-";
+
+// PREFIX-V.I
+std::string numbered_name(std::string_view prefix, VersionId id) {
+  return std::string(prefix) + std::to_string(id.version) + "." + std::to_string(id.incarnation);
+}
+
+// Absent: numbered_name() never makes that.
+std::optional<VersionId> parse_numbered_name(std::string_view prefix, const std::string& name) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  VersionId id;
+  const char* const end = name.data() + name.size();
+  const auto version = std::from_chars(name.data() + prefix.size(), end, id.version);
+  if (version.ec != std::errc() || version.ptr == end) return std::nullopt;
+  const auto incarnation = std::from_chars(version.ptr + 1, end, id.incarnation);
+  if (incarnation.ec != std::errc() || name != numbered_name(prefix, id)) return std::nullopt;
+  return id;
+}
+
+Result<Directory> open_level_directory(const std::string& path) {
+  return Directory::open(path, trust_unless(false));
+}
+
+std::uint64_t checksum_of(const ManifestFormat& format, std::string_view rest) {
+  return crc64(rest.data(), rest.size(), crc64(&format, offsetof(ManifestFormat, checksum)));
+}
+
+template <typename T>
+void append(std::string& bytes, const T& value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+std::string bytes_of(const Manifest& manifest) {
+  ManifestFormat format{};
+  format.magic = manifest_magic;
+  format.format_version = manifest_version;
+  format.ranks = manifest.job.ranks;
+  format.job_id[0] = manifest.job.job_id.words[0];
+  format.job_id[1] = manifest.job.job_id.words[1];
+  PERDURE_ASSERT(manifest.job.job_name.size() < job_name_bytes);
+  std::memcpy(format.job_name, manifest.job.job_name.data(), manifest.job.job_name.size());
+  format.job_created_ns = manifest.job.created_ns;
+  format.version = manifest.id.version;
+  format.incarnation = manifest.id.incarnation;
+  format.files = static_cast<std::uint32_t>(manifest.files.size());
+  std::string rest;
+  for (const ManifestFile& file : manifest.files) {
+    append(rest, ManifestFileFormat{file.node, static_cast<std::uint32_t>(file.ranks.size()),
+                                    file.bytes, file.index_checksum});
+    for (const std::uint32_t rank : file.ranks) append(rest, rank);
+  }
+  format.checksum = checksum_of(format, rest);
+  std::string bytes;
+  append(bytes, format);
+  return bytes + rest;
+}
+
+// Takes from the beginning of `rest`; false if it is too short.
+template <typename T>
+bool take(std::string_view& rest, T& value) {
+  if (rest.size() < sizeof value) return false;
+  std::memcpy(&value, rest.data(), sizeof value);
+  rest.remove_prefix(sizeof value);
+  return true;
+}
+
+// M3: the files with their ranks, each rank of the job once; absent: that is not so.
+std::optional<std::vector<ManifestFile>> parse_files(std::string_view rest, std::uint32_t count,
+                                                     std::uint32_t ranks) {
+  std::vector<ManifestFile> files;
+  std::vector<bool> seen(ranks, false);
+  std::uint64_t found = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    ManifestFileFormat format{};
+    if (!take(rest, format)) return std::nullopt;
+    ManifestFile file{format.node, format.bytes, format.index_checksum, {}};
+    for (std::uint32_t j = 0; j < format.ranks; ++j) {
+      std::uint32_t rank = 0;
+      if (!take(rest, rank) || rank >= ranks || seen[rank]) return std::nullopt;
+      seen[rank] = true;
+      file.ranks.push_back(rank);
+      ++found;
+    }
+    files.push_back(std::move(file));
+  }
+  if (found != ranks || !rest.empty()) return std::nullopt;
+  return files;
+}
+
+Result<Manifest> parse_manifest(const std::string& path, std::string_view bytes) {
+  ManifestFormat format{};
+  std::string_view rest = bytes;
+  const bool whole = take(rest, format) && format.magic == manifest_magic &&
+                     format.checksum == checksum_of(format, rest);
+  if (whole && format.format_version > manifest_version) {
+    return Status(Code::newer_format,
+                  path + " has format " + std::to_string(format.format_version) +
+                      ", this Perdure reads up to " + std::to_string(manifest_version));
+  }
+  const bool sane = whole && format.format_version == manifest_version && format.ranks > 0 &&
+                    format.ranks <= ranks_max && format.job_name[job_name_bytes - 1] == '\0';
+  auto files = sane ? parse_files(rest, format.files, format.ranks) : std::nullopt;
+  if (!files) return Status(Code::damaged, path + " is not a manifest or is damaged");
+  return Manifest{split_path(path).directory,
+                  {{{format.job_id[0], format.job_id[1]}},
+                   format.job_name,
+                   format.ranks,
+                   format.job_created_ns,
+                   {}},
+                  {format.incarnation, format.version},
+                  std::move(*files)};
+}
+
+constexpr std::uint64_t manifest_bytes_max =
+    sizeof(ManifestFormat) + ranks_max * (sizeof(ManifestFileFormat) + sizeof(std::uint32_t));
+
+// Code::not_found if the version has none.
+Result<Manifest> read_manifest(const Directory& version, const JobId& job, VersionId id) {
+  const std::string path = version.path_of(manifest_name);
+  PERDURE_TRY_ASSIGN(const auto file, version.open_file(manifest_name, FileAccess::read));
+  PERDURE_TRY_ASSIGN(const auto bytes, read_rest(file, path, manifest_bytes_max));
+  PERDURE_TRY_ASSIGN(auto manifest, parse_manifest(path, bytes));
+  if (manifest.job.job_id == job && manifest.id == id) return manifest;
+  return Status(Code::foreign, path + " is that of version " + std::to_string(manifest.id.version) +
+                                   " of job " + job_id_text(manifest.job.job_id) +
+                                   ", copied to another one's place; have it removed");
+}
+
+// What of a version's directory is ours, apart from the manifest.
+bool is_version_file(const std::string& name) {
+  return node_of_file(name) || is_unfinished_node_file(name) ||
+         name.starts_with(std::string(manifest_name) + ".new-");
+}
+
+// Node files that were never finished, and manifests; of a version that has one they are of no use.
+Status remove_unfinished(const Directory& version) {
+  PERDURE_TRY_ASSIGN(const auto names, version.names());
+  for (const std::string& name : names) {
+    if (is_version_file(name) && !node_of_file(name)) PERDURE_TRY(version.remove_file(name));
+  }
+  return Status::success();
+}
+
+// M2: the manifest first.
+Status remove_version(const Directory& job, const std::string& name) {
+  const auto opened = open_level_directory(job.path_of(name));
+  if (opened.status().code() == Code::not_found) return Status::success();  // by another process
+  if (!opened.ok()) return opened.status();
+  const Directory& version = opened.value();
+  PERDURE_TRY(version.remove_file(manifest_name));
+  PERDURE_TRY(version.sync());
+  PERDURE_TRY_ASSIGN(const auto files, version.names());
+  for (const std::string& file : files) {
+    if (is_version_file(file)) PERDURE_TRY(version.remove_file(file));
+  }
+  (void)job.remove_directory(name);  // stays if the user keeps other files in it
+  return Status::success();
+}
+
+// What a job's directory holds.
+struct JobDirectory {
+  Directory directory;
+  std::vector<std::pair<VersionId, std::string>> versions;  // newest first, with manifests or not
+  std::vector<VersionId> abandoned;
+
+  bool is_abandoned(VersionId id) const {
+    return std::any_of(abandoned.begin(), abandoned.end(), [&](VersionId after) {
+      return id.version > after.version && id.incarnation <= after.incarnation;
+    });
+  }
+};
+
+// Code::not_found if there is none.
+Result<JobDirectory> open_job(const std::string& place, const JobId& job) {
+  PERDURE_TRY_ASSIGN(auto opened, open_level_directory(place + "/" + job_id_text(job)));
+  JobDirectory found{std::move(opened), {}, {}};
+  PERDURE_TRY_ASSIGN(const auto names, found.directory.names());
+  for (const std::string& name : names) {
+    if (const auto id = version_of_name(name)) found.versions.emplace_back(*id, name);
+    if (const auto after = parse_numbered_name(abandoned_prefix, name))
+      found.abandoned.push_back(*after);
+  }
+  std::sort(found.versions.begin(), found.versions.end(),
+            [](const auto& one, const auto& other) { return other.first < one.first; });
+  return found;
+}
+
+Result<FoundVersions> versions_of(const JobDirectory& found, const JobId& job) {
+  FoundVersions versions;
+  std::uint64_t& incarnation_max = versions.incarnation_max;
+  for (const VersionId after : found.abandoned) {
+    incarnation_max = std::max(incarnation_max, after.incarnation);
+  }
+  for (const auto& [id, name] : found.versions) {
+    incarnation_max = std::max(incarnation_max, id.incarnation);
+    if (found.is_abandoned(id)) continue;
+    const auto version = open_level_directory(found.directory.path_of(name));
+    auto manifest =
+        version.ok() ? read_manifest(version.value(), job, id) : Result<Manifest>(version.status());
+    if (manifest.ok()) {
+      versions.manifests.push_back(manifest.take());
+    } else if (manifest.status().code() != Code::not_found) {
+      versions.problems.push_back(manifest.status().message());
+    }
+  }
+  return versions;
+}
+
+}  // namespace
+
+std::string place_of_pool(const std::string& level, const std::string& pool_directory) {
+  std::error_code error;
+  const auto path = std::filesystem::weakly_canonical(pool_directory, error);
+  return level + "/" + (error ? split_path(pool_directory).name : path.filename().string());
+}
+
+std::string version_name(VersionId id) {
+  return numbered_name(version_prefix, id);
+}
+
+std::optional<VersionId> version_of_name(const std::string& name) {
+  return parse_numbered_name(version_prefix, name);
+}
+
+Status note_job(const std::string& place, const JobRecord& job) {
+  PERDURE_TRY_ASSIGN(const auto directory, Directory::make(place, trust_unless(false)));
+  const auto there = noted_job(place, job.job_name);
+  if (there.ok() &&
+      (there.value().job_id == job.job_id || there.value().created_ns > job.created_ns)) {
+    return Status::success();
+  }
+  const Code code = there.status().code();
+  if (!there.ok() && code != Code::not_found && code != Code::damaged) return there.status();
+  PERDURE_TRY_ASSIGN(const std::string writer, writer_text());
+  return directory.replace_file(job_record_name, job_record_bytes(job, {}), writer);
+}
+
+Result<JobRecord> noted_job(const std::string& place, const std::string& job_name) {
+  const auto directory = open_level_directory(place);
+  const bool holds = directory.ok() && directory.value().holds(job_record_name);
+  if (directory.status().code() == Code::not_found || (directory.ok() && !holds)) {
+    return Status(Code::not_found, place + " holds no job");
+  }
+  if (!directory.ok()) return directory.status();
+  PERDURE_TRY_ASSIGN(auto job, read_job_record(directory.value()));
+  if (job.job_name == job_name) return job;
+  return Status(Code::foreign, place + " belongs to job " + perdure::quoted(job.job_name) +
+                                   ", this is " + quoted(job_name) +
+                                   "; choose another directory for the level");
+}
+
+Result<FoundVersions> find_versions(const std::string& place, const std::optional<JobId>& job) {
+  JobId wanted;
+  if (job) {
+    wanted = *job;
+  } else {
+    const auto directory = open_level_directory(place);
+    if (directory.status().code() == Code::not_found) return FoundVersions{};
+    if (!directory.ok()) return directory.status();
+    if (!directory.value().holds(job_record_name)) return FoundVersions{};
+    PERDURE_TRY_ASSIGN(const auto record, read_job_record(directory.value()));
+    wanted = record.job_id;
+  }
+  const auto found = open_job(place, wanted);
+  if (found.status().code() == Code::not_found) return FoundVersions{};
+  if (!found.ok()) return found.status();
+  return versions_of(found.value(), wanted);
+}
+
+Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to) {
+  PERDURE_TRY_ASSIGN(const auto version, open_level_directory(manifest.directory));
+  for (const ManifestFile& file : manifest.files) {
+    if (std::find(file.ranks.begin(), file.ranks.end(), rank) == file.ranks.end()) continue;
+    PERDURE_TRY_ASSIGN(const auto held, read_node_file(version, file.node));
+    const auto image = std::find_if(held.images.begin(), held.images.end(),
+                                    [rank](const NodeImage& each) { return each.rank == rank; });
+    if (!(held.job.job_id == manifest.job.job_id) || held.id != manifest.id ||
+        held.bytes != file.bytes || held.index_checksum != file.index_checksum ||
+        image == held.images.end()) {
+      return {Code::damaged, version.path_of(node_file_name(file.node)) +
+                                 " is not the one that the manifest names"};
+    }
+    PERDURE_TRY(to.begin(image->bytes));
+    PERDURE_TRY(read_node_image(version, file.node, *image,
+                                [&to](std::uint64_t offset, std::span<const std::byte> bytes) {
+                                  to.write(offset, bytes);
+                                }));
+    return to.complete({LevelFileKind::image, manifest.job, rank, manifest.id, image->bytes});
+  }
+  return {Code::not_found, manifest.directory + " holds ranks 0 to " +
+                               std::to_string(manifest.job.ranks - 1) + ", not " +
+                               std::to_string(rank)};
+}
+
+Status abandon_versions(const std::string& place, const JobId& job, VersionId after) {
+  PERDURE_TRY_ASSIGN(const auto directory,
+                     Directory::make(place + "/" + job_id_text(job), trust_unless(false)));
+  PERDURE_TRY_ASSIGN(const std::string writer, writer_text());
+  return directory.replace_file(numbered_name(abandoned_prefix, after), "", writer);
+}
+
+Status remove_old_versions(const std::string& place, const JobId& job, std::uint32_t keep) {
+  PERDURE_TRY_ASSIGN(const auto found, open_job(place, job));
+  PERDURE_TRY_ASSIGN(const auto versions, versions_of(found, job));
+  if (keep == 0 || versions.manifests.size() < keep) return Status::success();
+  const VersionId oldest = versions.manifests[keep - 1].id;
+  for (const auto& [id, name] : found.versions) {
+    if (id < oldest) PERDURE_TRY(remove_version(found.directory, name));
+  }
+  for (const VersionId after : found.abandoned) {  // all that it concerns is older
+    if (after.incarnation >= oldest.incarnation) continue;
+    PERDURE_TRY(found.directory.remove_file(numbered_name(abandoned_prefix, after)));
+  }
+  return found.directory.sync();
+}
+
+Result<Directory> make_version(const std::string& place, const JobId& job, VersionId id) {
+  return Directory::make(place + "/" + job_id_text(job) + "/" + version_name(id),
+                         trust_unless(false));
+}
+
+Status ManifestWriter::read_new_files(const Directory& directory) {
+  PERDURE_TRY_ASSIGN(const auto names, directory.names());
+  Status problem;
+  for (const std::string& name : names) {
+    const auto node = node_of_file(name);
+    if (!node || files_.contains(*node)) continue;
+    auto file = read_node_file(directory, *node);
+    if (file.status().code() == Code::not_found) continue;
+    Status status = file.status();
+    if (file.ok() && (!(file.value().job.job_id == job_.job_id) || file.value().id != id_ ||
+                      file.value().job.ranks != job_.ranks)) {
+      status = Status(Code::damaged, directory.path_of(name) + " is of another version or job");
+    }
+    if (!status.ok()) {
+      problem = status;
+      continue;
+    }
+    ManifestFile entry{*node, file.value().bytes, file.value().index_checksum, {}};
+    for (const NodeImage& image : file.value().images) entry.ranks.push_back(image.rank);
+    files_.emplace(*node, std::move(entry));
+  }
+  return problem;
+}
+
+Manifest ManifestWriter::manifest() const {
+  Manifest manifest{"", job_, id_, {}};
+  std::set<std::uint32_t> taken;
+  for (const auto& [node, file] : files_) {
+    ManifestFile entry = file;
+    std::erase_if(entry.ranks, [&](std::uint32_t rank) { return !taken.insert(rank).second; });
+    if (!entry.ranks.empty()) manifest.files.push_back(std::move(entry));
+  }
+  return manifest;
+}
+
+std::uint32_t ManifestWriter::missing() const {
+  std::uint64_t there = 0;
+  for (const ManifestFile& file : manifest().files) there += file.ranks.size();
+  return job_.ranks - static_cast<std::uint32_t>(there);
+}
+
+Result<bool> ManifestWriter::try_write() {
+  PERDURE_TRY_ASSIGN(
+      const auto directory,
+      open_level_directory(place_ + "/" + job_id_text(job_.job_id) + "/" + version_name(id_)));
+  const auto there = read_manifest(directory, job_.job_id, id_);
+  if (there.ok()) return true;
+  if (there.status().code() != Code::not_found && there.status().code() != Code::damaged) {
+    return there.status();
+  }
+  const Status read = read_new_files(directory);
+  if (missing() > 0) return read.ok() ? Result<bool>(false) : Result<bool>(read);
+  PERDURE_TRY(directory.sync());  // M1: the names that other nodes gave
+  PERDURE_TRY_ASSIGN(const std::string writer, writer_text());
+  PERDURE_TRY(directory.replace_file(manifest_name, bytes_of(manifest()), writer));
+  (void)remove_unfinished(directory);  // takes space, and nothing else
+  return true;
+}
+
+}  // namespace perdure

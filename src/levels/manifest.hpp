@@ -1,0 +1,113 @@
+// Manifest: which versions of a job a directory of a parallel file system holds, whole.
+//
+//   LEVEL/POOL/job                          job record of the newest job whose pool had this name
+//   LEVEL/POOL/JOB/version-V.I/node-NNNNN   version V of incarnation I, of the ranks of one node
+//   LEVEL/POOL/JOB/version-V.I/manifest     which node file has which rank
+//   LEVEL/POOL/JOB/abandoned-V.I            versions after V, of incarnations up to I, don't count
+//
+// POOL is the name of the pool's directory, JOB the job's id in 32 hexadecimal digits.
+//
+// Invariants
+//   M1  A manifest is written, under another name, and renamed only when node files of all ranks
+//       are there, whole and durable, under names that are durable. So a version with a manifest
+//       can be restored, whatever is cut short in the making of another one.
+//   M2  Versions are removed only when `keep` newer ones have manifests that are durable; of this
+//       job alone, and nothing whose name is not one of those above. A version's manifest goes
+//       first, durably, so that a removal that is cut short leaves no manifest without files.
+//   M3  What is read is not trusted. A manifest must name each rank once, and node files of the
+//       length and with the checksum that it says.
+//
+// A crash may leave unfinished files, node files without a manifest, and versions that were to be
+// removed: they are not found, and go with the versions of their age.
+//
+// Threads: any. Several processes may write the same manifest at a time, or remove the same
+// version. Failure: a Status with the path and the remedy; what was there stays.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "levels/level_file.hpp"
+#include "levels/node_file.hpp"
+
+namespace perdure {
+
+struct ManifestFile {
+  std::uint32_t node = 0;  // the file is node-NNNNN
+  std::uint64_t bytes = 0;
+  std::uint64_t index_checksum = 0;
+  std::vector<std::uint32_t> ranks;  // that are read from it
+};
+
+struct Manifest {
+  std::string directory;
+  JobRecord job;  // without a place
+  VersionId id;
+  std::vector<ManifestFile> files;
+};
+
+// LEVEL/POOL of a pool's directory.
+std::string place_of_pool(const std::string& level, const std::string& pool_directory);
+// "version-V.I", and which version that is the name of.
+std::string version_name(VersionId id);
+std::optional<VersionId> version_of_name(const std::string& name);
+
+// Notes the job as the newest of `place`, and makes what is missing. A record of a job that was
+// made later stays; Code::foreign if there is one of another name.
+Status note_job(const std::string& place, const JobRecord& job);
+// The newest job of `place`. Code::not_found; Code::foreign if it has another name.
+Result<JobRecord> noted_job(const std::string& place, const std::string& job_name);
+
+// The versions of a job, newest first by incarnation and number, without abandoned ones.
+struct FoundVersions {
+  std::vector<Manifest> manifests;
+  std::vector<std::string> problems;  // of manifests that can't be used
+  // The highest of any version that is here, whole or not, or abandoned. A job that goes on from
+  // this place must take a higher one, or it might give a number again in the same incarnation, and
+  // meet node files of the version that had it (node_file.hpp, W2).
+  std::uint64_t incarnation_max = 0;
+};
+// Of the job whose record is in `place` if `job` is none. A place without anything has no versions.
+Result<FoundVersions> find_versions(const std::string& place, const std::optional<JobId>& job);
+
+// Reads the image of a rank into `to`, which has no contents unless it returns success.
+Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to);
+
+// Durably: versions newer than `after.version` of incarnations up to `after.incarnation` are no
+// longer found. To be called before a restore of that version returns.
+Status abandon_versions(const std::string& place, const JobId& job, VersionId after);
+
+// Removes what is older than the `keep` newest versions that are found (M2). What can't be removed
+// stays for the next time.
+Status remove_old_versions(const std::string& place, const JobId& job, std::uint32_t keep);
+
+// Makes the directory of a version.
+Result<Directory> make_version(const std::string& place, const JobId& job, VersionId id);
+
+// Writes the manifest of one version as soon as all node files are there. Each node file is read
+// once, however often it is asked.
+class ManifestWriter {
+ public:
+  ManifestWriter(std::string place, JobRecord job, VersionId id)
+      : place_(std::move(place)), job_(std::move(job)), id_(id) {}
+  VersionId id() const { return id_; }
+  // True if the version has a manifest now. Code::damaged if a node file that is needed is.
+  Result<bool> try_write();
+  // Ranks that no node file has.
+  std::uint32_t missing() const;
+
+ private:
+  Status read_new_files(const Directory& directory);
+  Manifest manifest() const;
+
+  std::string place_;
+  JobRecord job_;
+  VersionId id_;
+  std::map<std::uint32_t, ManifestFile> files_;  // by node; all ranks of each
+};
+
+}  // namespace perdure

@@ -1,0 +1,336 @@
+// Node file: written front to back in pieces of write_bytes through one buffer, the header last, so
+// that each write is large and aligned.
+#include "levels/node_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "base/checksum.hpp"
+#include "base/random.hpp"
+#include "levels/level_file_format.hpp"
+#include "levels/node_file_format.hpp"
+#include "levels/node_index.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr std::uint64_t write_bytes = std::uint64_t{8} << 20;
+constexpr const char* name_prefix = "node-";
+constexpr const char* unfinished_infix = ".new";
+
+std::vector<NodeArray> arrays_of(const Catalogue& catalogue, const GlobalBoxes& boxes,
+                                 const std::vector<std::uint64_t>& copy_offsets) {
+  std::vector<NodeArray> arrays;
+  for (std::size_t i = 0; i < catalogue.arrays.size(); ++i) {
+    const ArrayEntry& entry = catalogue.arrays[i];
+    NodeArray array{entry.name, entry.part, entry.shape, std::nullopt, copy_offsets[i]};
+    const auto box = boxes.find({entry.name, entry.part});
+    if (box != boxes.end()) array.box = box->second;
+    arrays.push_back(std::move(array));
+  }
+  return arrays;
+}
+
+// Collects what is appended and writes it in large pieces.
+class PieceWriter {
+ public:
+  PieceWriter(const FileHandle& file, std::string path, const Watch& watch)
+      : file_(file), path_(std::move(path)), watch_(watch), buffer_(write_bytes) {}
+
+  std::uint64_t offset() const { return written_ + filled_; }
+  // The next `count` bytes, zeros, to be filled by the caller before the next call.
+  Result<std::span<std::byte>> room(std::uint64_t count) {
+    if (count > write_bytes - filled_) PERDURE_TRY(flush());
+    const auto place = std::span(buffer_).subspan(filled_, count);
+    std::fill(place.begin(), place.end(), std::byte{0});
+    filled_ += count;
+    return place;
+  }
+  Status append(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const auto part = bytes.first(std::min<std::size_t>(bytes.size(), node_align_bytes));
+      PERDURE_TRY_ASSIGN(const auto place, room(part.size()));
+      std::copy(part.begin(), part.end(), place.begin());
+      bytes = bytes.subspan(part.size());
+    }
+    return Status::success();
+  }
+  Status flush() {
+    const auto* const text = reinterpret_cast<const char*>(buffer_.data());
+    PERDURE_TRY(write_all(file_, path_, {text, filled_}));
+    const std::uint64_t bytes = std::exchange(filled_, 0);
+    written_ += bytes;
+    return watch_ ? watch_(bytes) : Status::success();
+  }
+
+ private:
+  const FileHandle& file_;
+  std::string path_;
+  const Watch& watch_;
+  std::vector<std::byte> buffer_;
+  std::uint64_t filled_ = 0;
+  std::uint64_t written_ = 0;
+};
+
+Result<NodeImage> append_image(PieceWriter& writer, const DrainedImage& image) {
+  NodeImage entry{image.rank, writer.offset(), image.bytes, {}, image.arrays, image.scalars};
+  for (std::uint64_t at = 0; at < image.bytes; at += level_chunk_bytes) {
+    PERDURE_TRY_ASSIGN(const auto place, writer.room(level_chunk_bytes));
+    const auto part = place.first(std::min(level_chunk_bytes, image.bytes - at));
+    PERDURE_TRY(image.read(at, part));
+    entry.checksums.push_back(crc64(part.data(), part.size()));
+  }
+  return entry;
+}
+
+NodeFileFormat header_of(const JobRecord& job, VersionId id, std::size_t images) {
+  NodeFileFormat format{};
+  format.magic = node_file_magic;
+  format.format_version = node_file_version;
+  format.ranks = job.ranks;
+  format.job_id[0] = job.job_id.words[0];
+  format.job_id[1] = job.job_id.words[1];
+  PERDURE_ASSERT(job.job_name.size() < job_name_bytes);
+  std::memcpy(format.job_name, job.job_name.data(), job.job_name.size());
+  format.job_created_ns = job.created_ns;
+  format.version = id.version;
+  format.incarnation = id.incarnation;
+  format.images = static_cast<std::uint32_t>(images);
+  return format;
+}
+
+std::uint64_t checksum_of(const NodeFileFormat& format) {
+  return crc64(&format, offsetof(NodeFileFormat, checksum));
+}
+
+Status fill_file(const FileHandle& file, const std::string& path, NodeFileFormat header,
+                 std::span<const DrainedImage> images, const Watch& watch) {
+  PieceWriter writer(file, path, watch);
+  PERDURE_TRY(writer.room(node_align_bytes).status());  // for the header
+  std::vector<NodeImage> entries;
+  for (const DrainedImage& image : images) {
+    PERDURE_TRY_ASSIGN(auto entry, append_image(writer, image));
+    entries.push_back(std::move(entry));
+  }
+  const std::vector<std::byte> index = build_node_index(entries);
+  if (index.size() > node_index_bytes_max) {
+    return {Code::unsupported, path + " would have an index of " + std::to_string(index.size()) +
+                                   " bytes; use fewer arrays or fewer ranks on a node"};
+  }
+  header.index_offset = writer.offset();
+  header.index_bytes = index.size();
+  header.index_checksum = crc64(index.data(), index.size());
+  header.checksum = checksum_of(header);
+  PERDURE_TRY(writer.append(index));
+  PERDURE_TRY(writer.flush());
+  if (::lseek(file.fd(), 0, SEEK_SET) != 0) return errno_status("seek in " + path, errno);
+  PERDURE_TRY(write_all(file, path, {reinterpret_cast<const char*>(&header), sizeof header}));
+  if (::fsync(file.fd()) != 0) return errno_status("fsync " + path, errno);
+  return Status::success();
+}
+
+// Whether the file that is there will do (W2).
+Status check_there(const NodeFile& there, const std::string& path, const JobRecord& job,
+                   VersionId id, std::span<const DrainedImage> images) {
+  const bool same = there.job.job_id == job.job_id && there.id == id;
+  bool all = same;
+  for (const DrainedImage& image : images) {
+    all = all && std::any_of(there.images.begin(), there.images.end(),
+                             [&](const NodeImage& each) { return each.rank == image.rank; });
+  }
+  if (all) return Status::success();
+  return {Code::wrong_state,
+          path + (same ? " holds other ranks of the version" : " is of another version or job") +
+              "; have it removed, or choose another directory for the level"};
+}
+
+Result<std::vector<std::byte>> read_at(const FileHandle& file, const std::string& path,
+                                       std::uint64_t offset, std::uint64_t count) {
+  std::vector<std::byte> bytes(count);
+  std::uint64_t done = 0;
+  while (done < count) {
+    const ssize_t got =
+        ::pread(file.fd(), bytes.data() + done, count - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno_status("read " + path, errno);
+    if (got == 0) {
+      return Status(Code::damaged, path + " ends at byte " + std::to_string(offset + done) +
+                                       ", in the middle of what it should hold");
+    }
+    done += static_cast<std::uint64_t>(got);
+  }
+  return bytes;
+}
+
+Status check_header(const NodeFileFormat& format, const std::string& path,
+                    std::uint64_t file_bytes) {
+  const bool ours = format.magic == node_file_magic && format.checksum == checksum_of(format);
+  if (ours && format.format_version > node_file_version) {
+    return {Code::newer_format, path + " has format " + std::to_string(format.format_version) +
+                                    ", this Perdure reads up to " +
+                                    std::to_string(node_file_version)};
+  }
+  const bool sane =
+      ours && format.format_version == node_file_version && format.ranks > 0 &&
+      format.ranks <= ranks_max && format.job_name[job_name_bytes - 1] == '\0' &&
+      format.index_bytes <= node_index_bytes_max && format.index_bytes <= file_bytes &&
+      format.index_offset == file_bytes - format.index_bytes && format.images <= format.ranks;
+  if (sane) return Status::success();
+  return {Code::damaged, path + " is not a node file or is damaged"};
+}
+
+}  // namespace
+
+Result<DrainedImage> image_of_file(const LevelFile& file) {
+  const std::uint64_t bytes = file.payload().size();
+  // Where head, body and boxes stand.
+  PERDURE_TRY(file.verify(0, std::min<std::uint64_t>(bytes, 4 * level_chunk_bytes)));
+  PERDURE_TRY_ASSIGN(const auto contents, parse_image(file.payload()));
+  const Catalogue& catalogue = contents.catalogue;
+  const VersionId id = file.header()->id;
+  if (VersionId{catalogue.incarnation, catalogue.version} != id) {
+    return Status(Code::damaged, file.path() + " says that it is version " +
+                                     std::to_string(id.version) + ", and holds version " +
+                                     std::to_string(catalogue.version));
+  }
+  DrainedImage image;
+  image.rank = file.header()->rank;
+  image.bytes = bytes;
+  image.arrays = arrays_of(catalogue, contents.boxes, contents.copy_offsets);
+  image.scalars = catalogue.scalars;
+  image.read = [&file](std::uint64_t offset, std::span<std::byte> out) {
+    PERDURE_TRY(file.verify(offset, out.size()));
+    std::memcpy(out.data(), file.payload().data() + offset, out.size());
+    return Status::success();
+  };
+  return image;
+}
+
+DrainedImage image_of_ring(std::uint32_t rank, const Image& image, const Catalogue& catalogue) {
+  DrainedImage drained;
+  drained.rank = rank;
+  drained.bytes = image.size_bytes();
+  drained.arrays = arrays_of(catalogue, {}, image.copy_offsets());
+  drained.scalars = catalogue.scalars;
+  drained.read = [&image](std::uint64_t offset, std::span<std::byte> out) {
+    image.read(offset, out);
+    return Status::success();
+  };
+  return drained;
+}
+
+Result<std::string> writer_text() {
+  JobId drawn;
+  PERDURE_TRY(fill_random(&drawn, sizeof drawn));
+  return "-" + job_id_text(drawn);
+}
+
+std::string node_file_name(std::uint32_t lowest_rank) {
+  std::array<char, 24> name{};
+  std::snprintf(name.data(), name.size(), "%s%05u", name_prefix, lowest_rank);
+  return name.data();
+}
+
+std::optional<std::uint32_t> node_of_file(const std::string& name) {
+  if (!name.starts_with(name_prefix)) return std::nullopt;
+  std::uint32_t rank = 0;
+  const char* const digits = name.data() + std::strlen(name_prefix);
+  const auto read = std::from_chars(digits, name.data() + name.size(), rank);
+  if (read.ec != std::errc() || name != node_file_name(rank)) return std::nullopt;
+  return rank;
+}
+
+bool is_unfinished_node_file(const std::string& name) {
+  const std::size_t infix = name.find(unfinished_infix);
+  return infix != std::string::npos && node_of_file(name.substr(0, infix)).has_value();
+}
+
+Status write_node_file(const Directory& directory, const JobRecord& job, VersionId id,
+                       std::span<const DrainedImage> images, const Watch& watch) {
+  const std::uint32_t lowest = images.front().rank;
+  const std::string name = node_file_name(lowest);
+  const auto there = read_node_file(directory, lowest);
+  if (there.ok()) return check_there(there.value(), directory.path_of(name), job, id, images);
+  if (there.status().code() != Code::not_found && there.status().code() != Code::damaged) {
+    return there.status();
+  }
+  PERDURE_TRY_ASSIGN(const std::string writer, writer_text());
+  const std::string fresh = name + unfinished_infix + writer;
+  PERDURE_TRY_ASSIGN(const auto file, directory.create_file(fresh));
+  Status status =
+      fill_file(file, directory.path_of(fresh), header_of(job, id, images.size()), images, watch);
+  if (status.ok() && there.status().code() == Code::damaged) status = directory.remove_file(name);
+  if (status.ok()) status = directory.publish_file(fresh, name);
+  if (status.ok()) return status;
+  (void)directory.remove_file(fresh);  // the first failure counts
+  const auto others = read_node_file(directory, lowest);
+  if (!others.ok()) return status;
+  return check_there(others.value(), directory.path_of(name), job, id, images);
+}
+
+Result<NodeFile> read_node_file(const Directory& directory, std::uint32_t lowest_rank) {
+  const std::string name = node_file_name(lowest_rank);
+  const std::string path = directory.path_of(name);
+  PERDURE_TRY_ASSIGN(const auto file, directory.open_file(name, FileAccess::read));
+  const off_t end = ::lseek(file.fd(), 0, SEEK_END);
+  if (end < 0) return errno_status("seek in " + path, errno);
+  PERDURE_TRY_ASSIGN(const auto head, read_at(file, path, 0, sizeof(NodeFileFormat)));
+  NodeFileFormat format;
+  std::memcpy(&format, head.data(), sizeof format);
+  PERDURE_TRY(check_header(format, path, static_cast<std::uint64_t>(end)));
+  PERDURE_TRY_ASSIGN(const auto index,
+                     read_at(file, path, format.index_offset, format.index_bytes));
+  if (crc64(index.data(), index.size()) != format.index_checksum) {
+    return Status(Code::damaged, path + ": its index does not have its checksum");
+  }
+  auto images = parse_node_index(index, format.images, format.ranks, format.index_offset);
+  if (!images.ok()) return Status(Code::damaged, path + ": " + images.status().message());
+  if (images.value().front().rank != lowest_rank) {
+    return Status(Code::damaged, path + " begins with rank " +
+                                     std::to_string(images.value().front().rank) +
+                                     ", which is not the one in its name");
+  }
+  return NodeFile{{{{format.job_id[0], format.job_id[1]}},
+                   format.job_name,
+                   format.ranks,
+                   format.job_created_ns,
+                   {}},
+                  {format.incarnation, format.version},
+                  static_cast<std::uint64_t>(end),
+                  format.index_checksum,
+                  images.take()};
+}
+
+Status read_node_image(
+    const Directory& directory, std::uint32_t lowest_rank, const NodeImage& image,
+    const std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>& take) {
+  const std::string name = node_file_name(lowest_rank);
+  const std::string path = directory.path_of(name);
+  PERDURE_TRY_ASSIGN(const auto file, directory.open_file(name, FileAccess::read));
+  for (std::uint64_t piece = 0; piece < image.bytes; piece += write_bytes) {
+    const std::uint64_t count = std::min(write_bytes, image.bytes - piece);
+    PERDURE_TRY_ASSIGN(const auto bytes, read_at(file, path, image.offset + piece, count));
+    for (std::uint64_t at = 0; at < count; at += level_chunk_bytes) {
+      const auto chunk = std::span(bytes).subspan(at, std::min(level_chunk_bytes, count - at));
+      const std::uint64_t begin = piece + at;
+      if (crc64(chunk.data(), chunk.size()) != image.checksums[begin / level_chunk_bytes]) {
+        return {Code::damaged, path + ": bytes " + std::to_string(image.offset + begin) + " to " +
+                                   std::to_string(image.offset + begin + chunk.size() - 1) +
+                                   ", of rank " + std::to_string(image.rank) +
+                                   ", do not have their checksum"};
+      }
+    }
+    take(piece, bytes);
+  }
+  return Status::success();
+}
+
+}  // namespace perdure

@@ -1,0 +1,99 @@
+// Node file: one version of the ranks of one node, in one file of a file system that survives the
+// node. node_file_format.hpp has the layout.
+//
+// Invariants
+//   W1  A file under its own name is whole and durable: it is written under another name, which has
+//       the writer's in it, synchronised, and then renamed.
+//   W2  A file under its own name is not replaced, unless it is damaged: of several writers the
+//       first counts. All write the same version, so it does not matter which: no two versions of
+//       a job have one number and incarnation (manifest.hpp, FoundVersions::incarnation_max).
+//   W3  What is read is not trusted: names, counts, offsets and checksums are checked before they
+//       are used.
+//
+// Threads: any; writers of one file at the same time are W2's. Failure: a Status that names the
+// file and the remedy; what was written by then is removed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/files.hpp"
+#include "base/status.hpp"
+#include "levels/level_file.hpp"
+#include "pool/image.hpp"
+
+namespace perdure {
+
+struct NodeArray {
+  std::string name;
+  std::uint32_t part = 0;
+  ArrayShape shape;
+  std::optional<GlobalBox> box;
+  std::uint64_t offset = 0;  // of its bytes in the image
+  bool operator==(const NodeArray&) const = default;
+};
+
+// What the index says of one rank.
+struct NodeImage {
+  std::uint32_t rank = 0;
+  std::uint64_t offset = 0;  // in the file
+  std::uint64_t bytes = 0;
+  std::vector<std::uint64_t> checksums;  // of each chunk of level_chunk_bytes
+  std::vector<NodeArray> arrays;
+  std::vector<ScalarEntry> scalars;
+};
+
+struct NodeFile {
+  JobRecord job;  // without a place
+  VersionId id;
+  std::uint64_t bytes = 0;  // of the file
+  std::uint64_t index_checksum = 0;
+  std::vector<NodeImage> images;  // by rank
+};
+
+// An image on its way into a node file.
+struct DrainedImage {
+  std::uint32_t rank = 0;
+  std::uint64_t bytes = 0;
+  std::vector<NodeArray> arrays;
+  std::vector<ScalarEntry> scalars;
+  // Bytes [offset, offset + out.size()), checked as far as they can be. `offset` is a multiple of
+  // level_chunk_bytes.
+  std::function<Status(std::uint64_t offset, std::span<std::byte> out)> read;
+};
+// Code::damaged if its contents are not what an image is. The file is whole and outlives it.
+Result<DrainedImage> image_of_file(const LevelFile& file);
+// Of a version that a pool's ring holds. All of it outlives the image.
+DrainedImage image_of_ring(std::uint32_t rank, const Image& image, const Catalogue& catalogue);
+
+// What no other writer, of any node, has in the name of an unfinished file.
+Result<std::string> writer_text();
+
+std::string node_file_name(std::uint32_t lowest_rank);
+// The lowest rank, if this is the name of a node file.
+std::optional<std::uint32_t> node_of_file(const std::string& name);
+// Whether a writer of a node file uses this name until the file is whole.
+bool is_unfinished_node_file(const std::string& name);
+
+// Called after each write, with the bytes that it wrote; a failure ends the writing.
+using Watch = std::function<Status(std::uint64_t bytes)>;
+
+// Writes the version's images, in ascending order of ranks, to a directory that exists. A file of
+// that name that holds these ranks is taken as it is. Code::wrong_state if it holds others.
+Status write_node_file(const Directory& directory, const JobRecord& job, VersionId id,
+                       std::span<const DrainedImage> images, const Watch& watch);
+
+// Header and index. Code::damaged, newer_format, not_found.
+Result<NodeFile> read_node_file(const Directory& directory, std::uint32_t lowest_rank);
+
+// Reads one image, chunk by chunk in order, each compared with its checksum.
+Status read_node_image(
+    const Directory& directory, std::uint32_t lowest_rank, const NodeImage& image,
+    const std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>& take);
+
+}  // namespace perdure
