@@ -317,7 +317,10 @@ Status abandon_versions(const std::string& place, const JobId& job, VersionId af
 }
 
 Status remove_old_versions(const std::string& place, const JobId& job, std::uint32_t keep) {
-  PERDURE_TRY_ASSIGN(const auto found, open_job(place, job));
+  const auto opened = open_job(place, job);
+  if (opened.status().code() == Code::not_found) return Status::success();
+  if (!opened.ok()) return opened.status();
+  const JobDirectory& found = opened.value();
   PERDURE_TRY_ASSIGN(const auto versions, versions_of(found, job));
   if (keep == 0 || versions.manifests.size() < keep) return Status::success();
   const VersionId oldest = versions.manifests[keep - 1].id;
