@@ -374,6 +374,13 @@ Manifest ManifestWriter::manifest() const {
   return manifest;
 }
 
+bool ManifestWriter::has(std::uint32_t rank) const {
+  return std::any_of(files_.begin(), files_.end(), [rank](const auto& each) {
+    const auto& ranks = each.second.ranks;
+    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+  });
+}
+
 std::uint32_t ManifestWriter::missing() const {
   std::uint64_t there = 0;
   for (const ManifestFile& file : manifest().files) there += file.ranks.size();

@@ -180,7 +180,8 @@ class PoolDrain {
 
  private:
   Status drain(PoolDrainVersion& version, std::uint64_t versions_left);
-  Status write(PoolDrainVersion& version, std::uint64_t versions_left);
+  Status write(PoolDrainVersion& version, std::uint64_t versions_left, const Directory& directory,
+               const ManifestWriter& there);
   Status note_written(PoolDrainVersion& version, std::uint64_t bytes);
 
   PoolDrainReport& report_;
@@ -200,25 +201,33 @@ Status PoolDrain::note_written(PoolDrainVersion& version, std::uint64_t bytes) {
   return {Code::busy, "the drain was stopped"};
 }
 
-Status PoolDrain::write(PoolDrainVersion& version, std::uint64_t versions_left) {
+// What the level lacks: files of before a rank was moved to this node have others of its ranks.
+Status PoolDrain::write(PoolDrainVersion& version, std::uint64_t versions_left,
+                        const Directory& directory, const ManifestWriter& there) {
   std::vector<HeldVersion> held;
   for (const HeldRank& rank : ranks_) {
+    if (there.has(rank.rank())) continue;
     PERDURE_TRY_ASSIGN(auto one, rank.read(version.id));
     version.bytes += one.image.bytes;
     held.push_back(std::move(one));
   }
+  if (held.empty()) return Status::success();
   std::vector<DrainedImage> images;
   for (HeldVersion& one : held) images.push_back(std::move(one.image));
   total_ = done_ + versions_left * version.bytes;  // they are about the same
-  PERDURE_TRY_ASSIGN(const auto directory,
-                     make_version(report_.place, report_.job.job_id, version.id));
   return write_node_file(directory, report_.job, version.id, images,
                          [&](std::uint64_t bytes) { return note_written(version, bytes); });
 }
 
 Status PoolDrain::drain(PoolDrainVersion& version, std::uint64_t versions_left) {
-  PERDURE_TRY(write(version, versions_left));
+  PERDURE_TRY_ASSIGN(const auto directory,
+                     make_version(report_.place, report_.job.job_id, version.id));
   ManifestWriter manifest(report_.place, report_.job, version.id);
+  const auto before = manifest.try_write();  // a damaged file is made anew
+  if (!before.ok() && before.status().code() != Code::damaged) return before.status();
+  version.complete = before.ok() && before.value();
+  if (version.complete) return Status::success();
+  PERDURE_TRY(write(version, versions_left, directory, manifest));
   PERDURE_TRY_ASSIGN(version.complete, manifest.try_write());
   version.missing = version.complete ? 0 : manifest.missing();
   return Status::success();

@@ -28,8 +28,8 @@ namespace perdure {
 struct PoolDrainVersion {
   VersionId id;
   std::vector<std::uint32_t> ranks;  // of this node
-  std::uint64_t bytes = 0;           // of their images
-  bool written = false;              // now; or it was there
+  std::uint64_t bytes = 0;           // of the images that were not there yet
+  bool written = false;              // these, now; or all were there
   bool complete = false;             // the level has it of all ranks
   std::uint32_t missing = 0;         // ranks that no node has drained yet
   std::string problem;               // why it is not there

@@ -77,6 +77,24 @@ TEST_F(PoolDrains, nodes_that_know_nothing_of_each_other_make_a_whole_version) {
   }
 }
 
+TEST_F(PoolDrains, ranks_that_moved_go_beside_what_their_nodes_drained_before) {
+  DrainedJob moved({0, 0, 1});
+  fs::create_directory(moved.level());
+  fs::permissions(moved.level(), fs::perms::owner_all);
+  moved.run(1);
+  ASSERT_TRUE(drain_pool(moved.pool(0), moved.level(), {}).ok());
+  fs::remove(moved.pool(0) + "/rank-00001");
+  fs::rename(moved.pool(1) + "/rank-00002", moved.pool(0) + "/rank-00002");
+  const auto report = drain_pool(moved.pool(0), moved.level(), {});
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report.value().versions.at(0).problem, "");
+  EXPECT_TRUE(report.value().versions.at(0).written);
+  const auto found = find_versions(moved.place(), std::nullopt).take();
+  ASSERT_EQ(found.manifests.size(), 1U);
+  EXPECT_EQ(found.manifests[0].files.size(), 2U);
+  EXPECT_EQ(moved.wrong_in(found.manifests[0]), "");
+}
+
 TEST_F(PoolDrains, a_version_that_only_some_nodes_have_does_not_keep_the_one_before_away) {
   job_.run(2);
   copy_pool(1, job_.base() + "/before");
