@@ -12,7 +12,6 @@ namespace perdure {
 namespace {
 
 constexpr std::uint64_t chunk_bytes = std::uint64_t{4} << 20U;
-constexpr std::uint32_t level_files_max = 3;
 constexpr const char* fresh_suffix = ".new";
 
 std::string ranks_text(const std::set<std::uint32_t>& ranks) {
@@ -149,19 +148,24 @@ Result<LevelFile> BringBack::own_image(VersionId id) const {
                                      std::to_string(group_.rank()));
 }
 
-Result<LevelFile> BringBack::free_file(LevelFileKind kind, VersionId beside) const {
+// The image belongs beside its guard, so that the other files stay free.
+Result<LevelFile> BringBack::free_image(VersionId id) const {
   PERDURE_TRY_ASSIGN(const auto directory, Directory::make(directory_, trust_));
-  std::uint32_t best = 0;
-  std::optional<VersionId> best_id = VersionId{UINT64_MAX, UINT64_MAX};
-  for (std::uint32_t slot = 0; slot < level_files_max && best_id; ++slot) {
+  const auto held = [&](LevelFileKind kind, std::uint32_t slot) {
     const auto file = LevelFile::open(directory, {kind, group_.rank(), slot}, trust_);
-    const bool empty = !file.ok() || !file.value().header();
-    const VersionId id = empty ? VersionId{} : file.value().header()->id;
-    if (!empty && (id == beside || id >= *best_id)) continue;
+    const bool whole = file.ok() && file.value().header();
+    return whole ? file.value().header()->id : VersionId{};
+  };
+  std::uint32_t best = 0;
+  VersionId oldest{UINT64_MAX, UINT64_MAX};
+  for (std::uint32_t slot = 0; slot < level_files_max; ++slot) {
+    const VersionId image = held(LevelFileKind::image, slot);
+    const VersionId age = held(LevelFileKind::guard, slot) == id ? VersionId{} : image;
+    if (image == id || age >= oldest) continue;
     best = slot;
-    best_id = empty ? std::nullopt : std::optional<VersionId>(id);
+    oldest = age;
   }
-  return LevelFile::open_or_make(directory, {kind, group_.rank(), best}, trust_);
+  return LevelFile::open_or_make(directory, {LevelFileKind::image, group_.rank(), best}, trust_);
 }
 
 Status BringBack::move_image(const Census& census, std::uint32_t from, std::uint32_t rank,
@@ -181,7 +185,7 @@ Status BringBack::move_image(const Census& census, std::uint32_t from, std::uint
     return {Code::not_found, "an image that was there a moment ago is gone"};
   }
   if (group_.rank() != rank) return Status::success();
-  auto file = free_file(LevelFileKind::image, id);
+  auto file = free_image(id);
   std::uint64_t bytes = 0;
   const auto store = [&](std::uint64_t at, auto piece, auto size) {
     if (at == 0) PERDURE_TRY(file.value().begin(bytes = size));
@@ -217,7 +221,7 @@ Result<BringBack::Prepared> BringBack::prepare(const Census& census, const Group
   if (mine == prepared.rebuilders.end()) return prepared;
   const std::uint32_t member =
       rebuild.lost[static_cast<std::size_t>(mine - prepared.rebuilders.begin())];
-  PERDURE_TRY_ASSIGN(auto image, free_file(LevelFileKind::image, id));
+  PERDURE_TRY_ASSIGN(auto image, free_image(id));
   prepared.image_bytes = contents.image_bytes[member];
   PERDURE_TRY(image.begin(prepared.image_bytes));
   prepared.image = std::make_unique<LevelFile>(std::move(image));

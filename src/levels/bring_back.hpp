@@ -53,9 +53,8 @@ class BringBack {
   Result<std::uint64_t> new_generation(const Census& census);
   // This rank's image of the version; Code::not_found.
   Result<LevelFile> own_image(VersionId id) const;
-  // A file for an image or guard that is to be kept beside `id`: one without contents, or else the
-  // oldest.
-  Result<LevelFile> free_file(LevelFileKind kind, VersionId beside) const;
+  // A file for this rank's image of the version: one without contents, or else the oldest.
+  Result<LevelFile> free_image(VersionId id) const;
 
  private:
   Status send_file(std::uint32_t to) const;

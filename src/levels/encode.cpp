@@ -3,68 +3,59 @@
 #include <isa-l/erasure_code.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/assert.hpp"
+#include "base/checksum.hpp"
 
 namespace perdure {
 namespace {
 
-// The rows of a stripe's elements in terms of its blocks of data: the identity, then parity.
-std::vector<std::uint8_t> matrix(std::uint32_t data, std::uint32_t losses) {
-  std::vector<std::uint8_t> rows(std::size_t{data + losses} * data);
-  gf_gen_cauchy1_matrix(rows.data(), static_cast<int>(data + losses), static_cast<int>(data));
-  if (losses == 1) std::fill_n(rows.begin() + std::ptrdiff_t{data} * data, data, std::uint8_t{1});
-  return rows;
+constexpr std::size_t table_bytes = 32;  // of ISA-L, for each coefficient
+
+// Blocks as sums of the columns: one of them, then the rows.
+std::vector<unsigned char> matrix(std::uint32_t columns, std::uint32_t rows) {
+  std::vector<unsigned char> all(std::size_t{columns + rows} * columns);
+  gf_gen_cauchy1_matrix(all.data(), static_cast<int>(columns + rows), static_cast<int>(columns));
+  if (rows == 1) std::fill(all.end() - columns, all.end(), 1);
+  return all;
 }
 
 }  // namespace
 
-Combination::Combination(std::span<const std::uint8_t> coefficients)
-    : data_(static_cast<std::uint32_t>(coefficients.size())),
-      copy_(coefficients.size() == 1 && coefficients[0] == 1),
-      tables_(32 * coefficients.size()) {
-  std::vector<std::uint8_t> own(coefficients.begin(), coefficients.end());
-  ec_init_tables(static_cast<int>(data_), 1, own.data(), tables_.data());
+Sum::Sum(std::span<const unsigned char> coefficients)
+    : blocks_(static_cast<int>(coefficients.size())), tables_(table_bytes * coefficients.size()) {
+  std::vector<unsigned char> copy(coefficients.begin(), coefficients.end());
+  ec_init_tables(blocks_, 1, copy.data(), tables_.data());
 }
 
-Combination Combination::of_parity(std::uint32_t data, std::uint32_t losses, std::uint32_t row) {
-  const auto rows = matrix(data, losses);
-  return Combination(std::span(rows).subspan(std::size_t{data + row} * data, data));
+void Sum::add(std::size_t index, std::span<const std::byte> bytes, std::byte* sum) const {
+  // ISA-L changes neither the tables nor the block.
+  auto* const tables = const_cast<unsigned char*>(tables_.data());
+  auto* const block =
+      const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
+  auto* to = reinterpret_cast<unsigned char*>(sum);
+  ec_encode_data_update(static_cast<int>(bytes.size()), blocks_, 1, static_cast<int>(index), tables,
+                        block, &to);
+  (void)crc64(sum, 0);  // leaves the vector unit as the application needs it (checksum.cpp)
 }
 
-Combination Combination::of_left(std::uint32_t data, std::uint32_t losses,
-                                 std::span<const std::uint32_t> left, std::uint32_t wanted) {
-  PERDURE_ASSERT(left.size() == data);
-  const auto rows = matrix(data, losses);
-  std::vector<std::uint8_t> of_left;
-  for (const std::uint32_t element : left) {
-    const auto row = std::span(rows).subspan(std::size_t{element} * data, data);
-    of_left.insert(of_left.end(), row.begin(), row.end());
-  }
-  std::vector<std::uint8_t> inverse(of_left.size());
-  const int singular = gf_invert_matrix(of_left.data(), inverse.data(), static_cast<int>(data));
-  PERDURE_ASSERT(singular == 0);
-  return Combination(std::span(inverse).subspan(std::size_t{wanted} * data, data));
+Sum parity_sum(std::uint32_t columns, std::uint32_t rows, std::uint32_t row) {
+  const auto all = matrix(columns, rows);
+  return Sum(std::span(all).subspan(std::size_t{columns + row} * columns, columns));
 }
 
-void Combination::apply(std::span<const std::byte* const> inputs,
-                        std::span<std::byte> output) const {
-  PERDURE_ASSERT(inputs.size() == data_);
-  if (output.empty()) return;
-  if (copy_) {
-    std::memcpy(output.data(), inputs[0], output.size());
-    return;
+Sum recovery_sum(std::uint32_t columns, std::uint32_t rows, std::uint32_t lost,
+                 std::span<const std::uint32_t> blocks) {
+  PERDURE_ASSERT(blocks.size() == columns && lost < columns);
+  const auto all = matrix(columns, rows);
+  std::vector<unsigned char> given;
+  for (const std::uint32_t block : blocks) {
+    const auto row = std::span(all).subspan(std::size_t{block} * columns, columns);
+    given.insert(given.end(), row.begin(), row.end());
   }
-  std::vector<std::uint8_t*> sources;
-  for (const std::byte* input : inputs) {
-    sources.push_back(reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(input)));
-  }
-  std::uint8_t* const target = reinterpret_cast<std::uint8_t*>(output.data());
-  std::uint8_t* targets[] = {target};
-  auto* const tables = const_cast<std::uint8_t*>(tables_.data());
-  ec_encode_data(static_cast<int>(output.size()), static_cast<int>(data_), 1, tables,
-                 sources.data(), targets);
+  std::vector<unsigned char> inverse(given.size());
+  PERDURE_ASSERT(gf_invert_matrix(given.data(), inverse.data(), static_cast<int>(columns)) == 0);
+  return Sum(std::span(inverse).subspan(std::size_t{lost} * columns, columns));
 }
 
 }  // namespace perdure

@@ -1,9 +1,12 @@
-// Encode: blocks of parity over GF(2^8), and lost data from what is left of a stripe. ISA-L's
-// Cauchy matrix, whose square parts can all be inverted; for one block of parity it is all ones,
-// which is XOR.
+// Encode: sums of blocks over GF(2^8), by ISA-L, which give parity, or give back what was lost.
+//
+// Blocks of a stripe are numbered: columns of data from 0 to k - 1, rows of parity from k on. Any k
+// of them give all others, as every square part of a Cauchy matrix can be inverted (J. Blömer et
+// al., An XOR-Based Erasure-Resilient Coding Scheme, ICSI TR-95-048, 1995). With one row it is XOR.
+//
+// Threads: a Sum is not changed by its calls. Failure: none.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,24 +14,22 @@
 
 namespace perdure {
 
-// One output block as a combination of `data` input blocks.
-class Combination {
+// A block as the sum of k others, each times its coefficient.
+class Sum {
  public:
-  // Row `row` of parity.
-  static Combination of_parity(std::uint32_t data, std::uint32_t losses, std::uint32_t row);
-  // Data block `wanted` from the elements of a stripe that are left, of which there are `data`:
-  // below `data` a block of data, from there on a row of parity.
-  static Combination of_left(std::uint32_t data, std::uint32_t losses,
-                             std::span<const std::uint32_t> left, std::uint32_t wanted);
-
-  // `inputs` are as many as data, all as long as `output`.
-  void apply(std::span<const std::byte* const> inputs, std::span<std::byte> output) const;
+  explicit Sum(std::span<const unsigned char> coefficients);
+  // Adds what `bytes`, of the block with that index among the k, contribute to `sum`, as long.
+  void add(std::size_t index, std::span<const std::byte> bytes, std::byte* sum) const;
 
  private:
-  explicit Combination(std::span<const std::uint8_t> coefficients);
-  std::uint32_t data_;
-  bool copy_;  // a single block as it is
-  std::vector<std::uint8_t> tables_;
+  int blocks_;
+  std::vector<unsigned char> tables_;
 };
+
+// Row `row` of `rows`, as the sum of all `columns`.
+Sum parity_sum(std::uint32_t columns, std::uint32_t rows, std::uint32_t row);
+// Column `lost`, as the sum of `columns` other blocks, by their numbers.
+Sum recovery_sum(std::uint32_t columns, std::uint32_t rows, std::uint32_t lost,
+                 std::span<const std::uint32_t> blocks);
 
 }  // namespace perdure

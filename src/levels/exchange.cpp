@@ -1,257 +1,315 @@
-// Exchange: every member sends the segments of its image to those who keep parity of them, and
-// computes the parity that it keeps itself, chunk by chunk.
+// Exchange: how one version's guards are made.
 //
-// Between two members the messages are: length and checksum of the image; then, for each block of
-// the receiver's guard whose stripe has a segment of the sender, in order, its chunks in order.
-// Both count alike, so no message needs a label.
+//   1  each member sends the others the length and checksum of its image, so that all know how the
+//      images are cut (stripes.hpp) and the guard can be begun
+//   2  for each round, column and row, in this order on all members: receives that column of the
+//      stripe of which it keeps that row, and sends that column of its own to the keeper of the row
+//   3  what has arrived is added to the round's parity, in the order in which it was asked for; a
+//      round whose columns were all added is written to the guard
+//   4  the contents (X1) follow the last round, and the guard is completed
 //
-// At most window_steps chunks are under way to this rank, and as many from it to each other one.
+// In each step of 2 every member sends one chunk and receives one, to and from others at the same
+// distance, so no member is everybody's next one. At most `messages_in_flight` of either are under
+// way. That can't block: of all chunks that have not arrived, those of the earliest step are asked
+// for, and sent, by all that wait for nothing earlier.
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
 
-#include "levels/chunk_writer.hpp"
 #include "levels/encode.hpp"
-#include "levels/guard_format.hpp"
+#include "levels/guard_contents.hpp"
 #include "levels/redundancy.hpp"
 #include "levels/stripes.hpp"
 
 namespace perdure {
 namespace {
 
-constexpr std::size_t window_steps = 4;
+constexpr std::size_t messages_in_flight = 4;
 
-struct ImageFacts {
-  std::uint64_t bytes = 0;
-  std::uint64_t checksum = 0;
+struct Announcement {
+  VersionId id;
+  std::uint64_t image_bytes = 0;
+  std::uint64_t image_checksum = 0;
+};
+static_assert(sizeof(Announcement) == 32);
+
+// What messages are received into, and the words that are sent.
+struct Landing {
+  std::vector<Announcement> announcements;  // by member
+  std::array<std::vector<std::byte>, messages_in_flight> chunks;
 };
 
-class StripedExchange final : public Exchange {
- public:
-  StripedExchange(Group& group, std::span<const std::uint32_t> members, std::uint32_t losses,
-                  const LevelFile& image, LevelFile& guard)
-      : group_(group),
-        members_(members.begin(), members.end()),
-        losses_(losses),
-        image_(image),
-        guard_(guard),
-        facts_(members.size()),
-        outgoing_(members.size()) {
-    const auto own = std::find(members_.begin(), members_.end(), group.rank());
-    own_ = static_cast<std::uint32_t>(own - members_.begin());
-  }
+// Messages of an exchange that was cut short may still arrive (Transfer), so what they are received
+// into stays for good.
+void keep_for_good(std::unique_ptr<Landing> landing) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<std::unique_ptr<Landing>>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(landing));
+}
 
-  Status start_facts() {
-    facts_[own_] = {image_.payload().size(), image_.table_checksum()};
-    for (std::uint32_t i = 0; i < members_.size(); ++i) {
-      if (i == own_) continue;
-      PERDURE_TRY(keep(
-          group_.start_receive(members_[i], std::as_writable_bytes(std::span(&facts_[i], 1)))));
-      PERDURE_TRY(keep(group_.start_send(members_[i], std::as_bytes(std::span(&facts_[own_], 1)))));
-    }
+// A message, or none, which has arrived already.
+class Message {
+ public:
+  Message() = default;
+  explicit Message(std::unique_ptr<Transfer> transfer) : transfer_(std::move(transfer)) {}
+  bool under_way() const { return transfer_ != nullptr; }
+  Status poll() {
+    if (!transfer_) return Status::success();
+    PERDURE_TRY_ASSIGN(const bool done, transfer_->done());
+    if (done) transfer_.reset();
     return Status::success();
   }
-
-  Result<bool> advance(std::uint64_t bytes) override {
-    if (!stripes_) {
-      PERDURE_TRY_ASSIGN(const bool known, all_done(exchanged_));
-      if (!known) return false;
-      PERDURE_TRY(begin());
-    }
-    for (bool moved = true; moved;) {
-      moved = false;
-      PERDURE_TRY(post(bytes));
-      PERDURE_TRY_ASSIGN(const bool encoded, encode());
-      PERDURE_TRY_ASSIGN(const bool sent, retire_sends());
-      moved = (encoded || sent) && bytes > 0;
-    }
-    const bool idle = std::all_of(outgoing_.begin(), outgoing_.end(), [this](const auto& out) {
-      return out.under_way.empty() && out.cursor.block == losses_;
-    });
-    if (!idle || !steps_.empty() || next_.block < losses_) return false;
-    PERDURE_TRY(finish());
-    return true;
-  }
-  std::uint64_t moved_bytes() const override { return moved_bytes_; }
 
  private:
-  // A chunk of a block of somebody's guard.
-  struct Cursor {
-    std::uint32_t block = 0;
-    std::uint64_t offset = 0;
-  };
-  struct Sending {
-    std::vector<std::byte> padded;
-    std::unique_ptr<Transfer> transfer;
-    std::uint64_t bytes = 0;
-  };
-  struct Outgoing {
-    Cursor cursor;
-    std::deque<Sending> under_way;
-  };
+  std::unique_ptr<Transfer> transfer_;
+};
+
+Result<Message> message_of(Result<std::unique_ptr<Transfer>> started) {
+  if (!started.ok()) return started.status();
+  return Message(started.take());
+}
+
+// The messages of one direction: steps [done, posted) are under way, each in the place of its
+// number mod how many places there are.
+struct Flight {
+  std::array<Message, messages_in_flight> messages;
+  std::uint64_t posted = 0;
+  std::uint64_t done = 0;
+
+  Message& at(std::uint64_t step) { return messages[step % messages.size()]; }
+  bool has_room(std::uint64_t steps) const {
+    return posted < steps && posted - done < messages.size();
+  }
+  Status poll() {
+    for (Message& message : messages) PERDURE_TRY(message.poll());
+    return Status::success();
+  }
+  bool first_is_done() { return done < posted && !at(done).under_way(); }
+};
+
+class GroupExchange final : public Exchange {
+ public:
+  GroupExchange(Group& group, std::span<const std::uint32_t> members, std::uint32_t self,
+                std::uint32_t losses, const LevelFile& image, LevelFile& guard)
+      : group_(group), self_(self), image_(image), guard_(guard) {
+    contents_.members.assign(members.begin(), members.end());
+    contents_.losses = losses;
+    landing_->announcements.resize(members.size());
+    landing_->announcements[self] = {image.header()->id, image.payload().size(),
+                                     image.table_checksum()};
+  }
+  ~GroupExchange() override {
+    bool any = false;
+    const auto look = [&any](const auto& messages) {
+      for (const Message& message : messages) any = any || message.under_way();
+    };
+    look(announcing_);
+    look(receiving_.messages);
+    look(sending_.messages);
+    if (any) keep_for_good(std::move(landing_));
+  }
+
+  Status announce();
+  Result<bool> advance(std::uint64_t bytes) override {
+    if (failure_.ok()) failure_ = go_on(bytes);
+    if (!failure_.ok()) return failure_;
+    return completed_ && sending_.done == steps_;
+  }
+
+ private:
+  // What a step is about.
   struct Step {
-    std::uint32_t block = 0;
-    std::uint64_t bytes = 0;
-    std::vector<std::vector<std::byte>> inputs;
-    std::vector<std::unique_ptr<Transfer>> transfers;
+    std::uint64_t round = 0;
+    std::uint32_t column = 0;
+    std::uint32_t row = 0;
   };
-
-  Status keep(Result<std::unique_ptr<Transfer>> transfer) {
-    PERDURE_TRY(transfer.status());
-    exchanged_.push_back(transfer.take());
-    return Status::success();
+  Step step(std::uint64_t number) const {
+    const std::uint64_t in_round = number % steps_per_round();
+    return {number / steps_per_round(), static_cast<std::uint32_t>(in_round / stripes_->rows()),
+            static_cast<std::uint32_t>(in_round % stripes_->rows())};
   }
-  static Result<bool> all_done(std::vector<std::unique_ptr<Transfer>>& transfers) {
-    bool all = true;
-    for (auto& transfer : transfers) {
-      PERDURE_TRY_ASSIGN(const bool done, transfer->done());
-      all = all && done;
-    }
-    return all;
+  std::uint64_t steps_per_round() const { return stripes_->columns() * stripes_->rows(); }
+  // A column of a round, in the image of its owner, without its padding.
+  struct Chunk {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+  };
+  Chunk chunk_of(std::uint32_t owner, const Step& step) const {
+    const std::uint64_t offset = stripes_->in_image(step.column, step.round * level_chunk_bytes);
+    return {offset, stripes_->bytes_there(owner, offset, stripes_->round_bytes(step.round))};
   }
-
-  Status begin() {
-    std::vector<std::uint64_t> lengths;
-    for (const ImageFacts& facts : facts_) lengths.push_back(facts.bytes);
-    stripes_.emplace(static_cast<std::uint32_t>(members_.size()), losses_, lengths);
-    const std::uint64_t payload = losses_ * stripes_->segment_bytes() + sizeof(GuardHeadFormat);
-    PERDURE_TRY(guard_.begin(payload));
-    writer_.emplace(guard_, payload);
-    for (std::uint32_t row = 0; row < losses_; ++row) {
-      rows_.push_back(Combination::of_parity(stripes_->data(), losses_, row));
-    }
-    if (stripes_->segment_bytes() == 0) next_.block = losses_;
-    for (std::uint32_t i = 0; i < members_.size(); ++i) {
-      outgoing_[i].cursor = skip({i == own_ || next_.block == losses_ ? losses_ : 0, 0}, i);
-    }
-    return Status::success();
+  std::uint32_t source_of(const Step& step) const {
+    return stripes_->column_owner(stripes_->stripe_of_row(self_, step.row), step.column);
   }
 
-  std::uint64_t chunk_at(const Cursor& cursor) const {
-    return std::min(level_chunk_bytes, stripes_->segment_bytes() - cursor.offset);
-  }
-  Cursor after(Cursor cursor) const {
-    cursor.offset += chunk_at(cursor);
-    if (cursor.offset < stripes_->segment_bytes()) return cursor;
-    return {cursor.block + 1, 0};
-  }
-  // The first block from the cursor's on whose stripe has a segment of this rank.
-  Cursor skip(Cursor cursor, std::uint32_t receiver) const {
-    while (cursor.block < losses_ && segment_for(receiver, cursor.block) < 0) {
-      cursor = {cursor.block + 1, 0};
-    }
-    return cursor;
-  }
-  // This rank's segment in a block of the receiver's guard; negative: there is none.
-  std::int64_t segment_for(std::uint32_t receiver, std::uint32_t block) const {
-    const std::uint32_t stripe = stripes_->stripe_of_block(receiver, block);
-    return std::int64_t{stripes_->element_of(stripe, own_)} - losses_;
-  }
-
-  // Posts receives, and sends, of at most about `bytes`, which are taken off.
-  Status post(std::uint64_t& bytes) {
-    while (next_.block < losses_ && steps_.size() < window_steps && bytes > 0) {
-      const std::uint64_t count = chunk_at(next_);
-      Step step{next_.block, count, {}, {}};
-      const std::uint32_t stripe = stripes_->stripe_of_block(own_, next_.block);
-      for (std::uint32_t i = 0; i < stripes_->data(); ++i) {
-        step.inputs.emplace_back(count);
-        const std::uint32_t from = members_[stripes_->member_of(stripe, losses_ + i)];
-        PERDURE_TRY_ASSIGN(auto transfer, group_.start_receive(from, step.inputs.back()));
-        step.transfers.push_back(std::move(transfer));
-      }
-      steps_.push_back(std::move(step));
-      bytes -= std::min(bytes, count * stripes_->data());
-      next_ = after(next_);
-    }
-    for (std::uint32_t i = 0; i < members_.size(); ++i) PERDURE_TRY(post_sends(i, bytes));
-    return Status::success();
-  }
-  Status post_sends(std::uint32_t receiver, std::uint64_t& bytes) {
-    Outgoing& out = outgoing_[receiver];
-    while (out.cursor.block < losses_ && out.under_way.size() < window_steps && bytes > 0) {
-      const auto segment = static_cast<std::uint64_t>(segment_for(receiver, out.cursor.block));
-      const std::uint64_t count = chunk_at(out.cursor);
-      Sending& sending = out.under_way.emplace_back();
-      sending.bytes = count;
-      const auto chunk =
-          padded_bytes(image_.payload(), segment * stripes_->segment_bytes() + out.cursor.offset,
-                       count, sending.padded);
-      PERDURE_TRY_ASSIGN(sending.transfer, group_.start_send(members_[receiver], chunk));
-      bytes -= std::min(bytes, count);
-      out.cursor = skip(after(out.cursor), receiver);
-    }
-    return Status::success();
-  }
-
-  // Whether a chunk of parity came about.
-  Result<bool> encode() {
-    bool any = false;
-    while (!steps_.empty()) {
-      Step& step = steps_.front();
-      PERDURE_TRY_ASSIGN(const bool arrived, all_done(step.transfers));
-      if (!arrived) break;
-      std::vector<const std::byte*> inputs;
-      for (const auto& input : step.inputs) inputs.push_back(input.data());
-      parity_.resize(step.bytes);
-      rows_[step.block].apply(inputs, parity_);
-      writer_->append(parity_);
-      moved_bytes_ += step.bytes * inputs.size();
-      steps_.pop_front();
-      any = true;
-    }
-    return any;
-  }
-  Result<bool> retire_sends() {
-    bool any = false;
-    for (Outgoing& out : outgoing_) {
-      while (!out.under_way.empty()) {
-        PERDURE_TRY_ASSIGN(const bool sent, out.under_way.front().transfer->done());
-        if (!sent) break;
-        moved_bytes_ += out.under_way.front().bytes;
-        out.under_way.pop_front();
-        any = true;
-      }
-    }
-    return any;
-  }
-
-  Status finish() {
-    GuardHeadFormat head{};
-    head.magic = guard_magic;
-    head.members = static_cast<std::uint32_t>(members_.size());
-    head.losses = losses_;
-    head.segment_bytes = stripes_->segment_bytes();
-    for (std::uint32_t i = 0; i < members_.size(); ++i) {
-      head.ranks[i] = members_[i];
-      head.image_bytes[i] = facts_[i].bytes;
-      head.image_checksums[i] = facts_[i].checksum;
-    }
-    writer_->append(std::as_bytes(std::span(&head, 1)));
-    LevelFileHeader header = *image_.header();
-    header.kind = LevelFileKind::guard;
-    header.payload_bytes = writer_->offset();
-    return guard_.complete(header);
-  }
+  Status go_on(std::uint64_t bytes);
+  Result<bool> announced();
+  Status begin_guard();
+  Status post(std::uint64_t bytes);
+  Result<std::uint64_t> post_receive();
+  Result<std::uint64_t> post_send();
+  void encode();
+  void write_round(std::uint64_t round);
+  Status complete_guard();
 
   Group& group_;
-  std::vector<std::uint32_t> members_;
-  std::uint32_t losses_;
-  std::uint32_t own_ = 0;  // among the members
+  std::uint32_t self_;  // which member this rank is
   const LevelFile& image_;
   LevelFile& guard_;
-  std::vector<ImageFacts> facts_;  // by member
-  std::vector<std::unique_ptr<Transfer>> exchanged_;
-  std::optional<Stripes> stripes_;  // when all facts are known
-  std::optional<ChunkWriter> writer_;
-  std::vector<Combination> rows_;
-  Cursor next_;                     // to be received
-  std::deque<Step> steps_;          // being received
-  std::vector<Outgoing> outgoing_;  // by member
-  std::vector<std::byte> parity_;
-  std::uint64_t moved_bytes_ = 0;
+  GuardContents contents_;
+  std::unique_ptr<Landing> landing_ = std::make_unique<Landing>();
+  std::vector<Message> announcing_;
+  std::optional<Stripes> stripes_;  // as soon as all have announced
+  std::uint64_t steps_ = 0;
+  std::vector<Sum> sums_;          // by row
+  std::vector<std::byte> parity_;  // of the round, row after row
+  Flight receiving_;
+  Flight sending_;
+  bool completed_ = false;
+  Status failure_;
 };
+
+Status GroupExchange::announce() {
+  for (std::uint32_t member = 0; member < contents_.members.size(); ++member) {
+    if (member == self_) continue;
+    const std::uint32_t rank = contents_.members[member];
+    auto& words = landing_->announcements;
+    PERDURE_TRY_ASSIGN(auto received,
+                       message_of(group_.start_receive(
+                           rank, std::as_writable_bytes(std::span(&words[member], 1)))));
+    announcing_.push_back(std::move(received));
+    PERDURE_TRY_ASSIGN(
+        auto sent, message_of(group_.start_send(rank, std::as_bytes(std::span(&words[self_], 1)))));
+    announcing_.push_back(std::move(sent));
+  }
+  return Status::success();
+}
+
+Status GroupExchange::go_on(std::uint64_t bytes) {
+  if (!stripes_) {
+    PERDURE_TRY_ASSIGN(const bool all, announced());
+    if (!all) return Status::success();
+    PERDURE_TRY(begin_guard());
+  }
+  PERDURE_TRY(receiving_.poll());
+  PERDURE_TRY(sending_.poll());
+  while (receiving_.first_is_done()) encode();
+  while (sending_.first_is_done()) ++sending_.done;
+  if (receiving_.done == steps_ && !completed_) PERDURE_TRY(complete_guard());
+  return post(bytes);
+}
+
+Result<bool> GroupExchange::announced() {
+  bool all = true;
+  for (Message& message : announcing_) {
+    PERDURE_TRY(message.poll());
+    all = all && !message.under_way();
+  }
+  return all;
+}
+
+Status GroupExchange::begin_guard() {
+  const Announcement& own = landing_->announcements[self_];
+  for (std::size_t member = 0; member < contents_.members.size(); ++member) {
+    const Announcement& other = landing_->announcements[member];
+    if (other.id != own.id) {
+      return {Code::wrong_state, "rank " + std::to_string(contents_.members[member]) +
+                                     " guards version " + std::to_string(other.id.version) +
+                                     " while rank " + std::to_string(contents_.members[self_]) +
+                                     " guards version " + std::to_string(own.id.version) +
+                                     "; all ranks must guard the same versions"};
+    }
+    contents_.image_bytes.push_back(other.image_bytes);
+    contents_.image_checksums.push_back(other.image_checksum);
+  }
+  const std::vector<std::byte> tail = contents_bytes(contents_);
+  stripes_.emplace(stripes_of(contents_));
+  steps_ = stripes_->rounds() * steps_per_round();
+  for (std::uint32_t row = 0; row < stripes_->rows(); ++row) {
+    sums_.push_back(parity_sum(stripes_->columns(), stripes_->rows(), row));
+  }
+  const std::uint64_t round_bytes = stripes_->rounds() == 0 ? 0 : stripes_->round_bytes(0);
+  parity_.reserve(stripes_->rows() * round_bytes + tail.size());
+  parity_.resize(stripes_->rows() * round_bytes);
+  for (auto& chunk : landing_->chunks) chunk.resize(round_bytes);
+  return guard_.begin(stripes_->parity_bytes() + tail.size());
+}
+
+// Receives first: what is sent needs one that was posted.
+Status GroupExchange::post(std::uint64_t bytes) {
+  while (bytes > 0 && (receiving_.has_room(steps_) || sending_.has_room(steps_))) {
+    std::uint64_t posted = 0;
+    if (receiving_.has_room(steps_)) {
+      PERDURE_TRY_ASSIGN(posted, post_receive());
+    } else {
+      PERDURE_TRY_ASSIGN(posted, post_send());
+    }
+    bytes -= std::min(bytes, posted);
+  }
+  return Status::success();
+}
+
+Result<std::uint64_t> GroupExchange::post_receive() {
+  const std::uint64_t number = receiving_.posted++;
+  const std::uint32_t source = source_of(step(number));
+  const Chunk chunk = chunk_of(source, step(number));
+  if (chunk.bytes == 0) return chunk.bytes;
+  const auto to = std::span(landing_->chunks[number % messages_in_flight]).first(chunk.bytes);
+  PERDURE_TRY_ASSIGN(receiving_.at(number),
+                     message_of(group_.start_receive(contents_.members[source], to)));
+  return chunk.bytes;
+}
+
+Result<std::uint64_t> GroupExchange::post_send() {
+  const std::uint64_t number = sending_.posted++;
+  const Step now = step(number);
+  const Chunk chunk = chunk_of(self_, now);
+  if (chunk.bytes == 0) return chunk.bytes;
+  const std::uint32_t keeper =
+      stripes_->row_keeper(stripes_->stripe_of_column(self_, now.column), now.row);
+  PERDURE_TRY_ASSIGN(
+      sending_.at(number),
+      message_of(group_.start_send(contents_.members[keeper],
+                                   image_.payload().subspan(chunk.offset, chunk.bytes))));
+  return chunk.bytes;
+}
+
+// The first message that was received and not encoded.
+void GroupExchange::encode() {
+  const std::uint64_t number = receiving_.done++;
+  const Step now = step(number);
+  const Chunk chunk = chunk_of(source_of(now), now);
+  if (chunk.bytes != 0) {
+    const auto bytes = std::span(landing_->chunks[number % messages_in_flight]).first(chunk.bytes);
+    std::byte* const row = parity_.data() + now.row * stripes_->round_bytes(now.round);
+    sums_[now.row].add(now.column, bytes, row);
+  }
+  const bool last_of_round = (number + 1) % steps_per_round() == 0;
+  if (last_of_round && number + 1 != steps_) write_round(now.round);
+}
+
+// All of it but the last, which the contents follow (complete_guard()).
+void GroupExchange::write_round(std::uint64_t round) {
+  guard_.write(round * parity_.size(), parity_);
+  const std::uint64_t next_bytes = stripes_->rows() * stripes_->round_bytes(round + 1);
+  parity_.assign(next_bytes, std::byte{0});
+}
+
+Status GroupExchange::complete_guard() {
+  const std::uint64_t offset = stripes_->parity_bytes() - parity_.size();
+  const std::vector<std::byte> tail = contents_bytes(contents_);
+  parity_.insert(parity_.end(), tail.begin(), tail.end());
+  guard_.write(offset, parity_);
+  LevelFileHeader header = *image_.header();
+  header.kind = LevelFileKind::guard;
+  header.payload_bytes = stripes_->parity_bytes() + tail.size();
+  PERDURE_TRY(guard_.complete(header));
+  completed_ = true;
+  return Status::success();
+}
 
 }  // namespace
 
@@ -259,42 +317,21 @@ Result<std::unique_ptr<Exchange>> Exchange::start(Group& group,
                                                   std::span<const std::uint32_t> members,
                                                   std::uint32_t losses, const LevelFile& image,
                                                   LevelFile& guard) {
-  PERDURE_TRY(guard.clear());
-  auto exchange = std::make_unique<StripedExchange>(group, members, losses, image, guard);
-  PERDURE_TRY(exchange->start_facts());
+  const auto self = std::find(members.begin(), members.end(), group.rank());
+  if (self == members.end() || members.size() > group_size_max || losses == 0 ||
+      losses >= members.size()) {
+    return Status(Code::invalid_argument, "a failure group of " + std::to_string(members.size()) +
+                                              " ranks, of which " + std::to_string(losses) +
+                                              " may be lost, can't be that of rank " +
+                                              std::to_string(group.rank()));
+  }
+  if (!image.header()) {
+    return Status(Code::wrong_state, image.path() + " holds no version that could be guarded");
+  }
+  auto exchange = std::make_unique<GroupExchange>(
+      group, members, static_cast<std::uint32_t>(self - members.begin()), losses, image, guard);
+  PERDURE_TRY(exchange->announce());
   return std::unique_ptr<Exchange>(std::move(exchange));
-}
-
-Result<GuardContents> guard_contents(const LevelFile& guard) {
-  const auto payload = guard.payload();
-  const auto damaged = [&] {
-    return Status(Code::damaged, guard.path() + " is no guard, or is damaged");
-  };
-  if (payload.size() < sizeof(GuardHeadFormat)) return damaged();
-  const std::uint64_t parity = payload.size() - sizeof(GuardHeadFormat);
-  PERDURE_TRY(guard.verify(parity, sizeof(GuardHeadFormat)));
-  GuardHeadFormat head;
-  std::memcpy(&head, payload.data() + parity, sizeof head);
-  const bool sane = head.magic == guard_magic && head.members >= 2 &&
-                    head.members <= group_size_max && head.losses >= 1 &&
-                    head.losses < head.members && parity % head.losses == 0 &&
-                    parity / head.losses == head.segment_bytes;
-  if (!sane) return damaged();
-  GuardContents contents;
-  contents.losses = head.losses;
-  contents.members.assign(head.ranks, head.ranks + head.members);
-  contents.image_bytes.assign(head.image_bytes, head.image_bytes + head.members);
-  contents.image_checksums.assign(head.image_checksums, head.image_checksums + head.members);
-  const std::uint64_t bytes_max = head.segment_bytes * (head.members - head.losses);
-  for (std::uint32_t i = 0; i < head.members; ++i) {
-    const bool twice = std::count(head.ranks, head.ranks + i, head.ranks[i]) != 0;
-    if (twice || head.image_bytes[i] > bytes_max) return damaged();
-  }
-  if (Stripes(head.members, head.losses, contents.image_bytes).segment_bytes() !=
-      head.segment_bytes) {
-    return damaged();
-  }
-  return contents;
 }
 
 }  // namespace perdure

@@ -1,59 +1,50 @@
-// Failure groups: ranks of different nodes. Pure.
+// Schemes by their names, and the failure groups of a job.
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <numeric>
+#include <optional>
 
-#include "levels/guard_format.hpp"
 #include "levels/redundancy.hpp"
 
 namespace perdure {
 namespace {
 
-using Groups = std::vector<std::vector<std::uint32_t>>;
-
-constexpr std::uint32_t xor_group_size = 8;
-
-Status wrong_scheme(const std::string& text) {
-  return {Code::invalid_argument,
-          "redundancy=" + text + " is none of off, partner, xor, xor:G (2 to " +
-              std::to_string(group_size_max) + ") and rs:K+M (K + M up to " +
-              std::to_string(group_size_max) + ")"};
+// All of `text` as a number of 1 to group_size_max.
+std::optional<std::uint32_t> count_in(std::string_view text) {
+  std::uint32_t count = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, count);
+  const bool number = read.ec == std::errc() && read.ptr == end;
+  if (!number || count == 0 || count > group_size_max) return std::nullopt;
+  return count;
 }
 
-bool parse(std::string_view text, std::uint32_t& value) {
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  return read.ec == std::errc() && read.ptr == text.data() + text.size();
-}
-
-// Ranks in turns over the nodes: all nodes' first ranks, then their second ones, so that neighbours
-// in the list are on different nodes as long as nodes last.
-std::vector<std::vector<std::uint32_t>> rows_of(std::span<const std::uint32_t> nodes) {
-  std::map<std::uint32_t, std::uint32_t> seen;
-  std::vector<std::vector<std::uint32_t>> rows;
-  for (std::uint32_t rank = 0; rank < nodes.size(); ++rank) {
-    const std::uint32_t row = seen[nodes[rank]]++;
-    if (row >= rows.size()) rows.resize(row + 1);
-    rows[row].push_back(rank);
+std::optional<Scheme> scheme_of(std::string_view text) {
+  if (text == "partner") return Scheme{2, 1};
+  if (text == "xor") return Scheme{8, 1};
+  if (text.starts_with("xor:")) {
+    const auto size = count_in(text.substr(4));
+    if (size && *size >= 2) return Scheme{*size, 1};
   }
-  return rows;
-}
-
-bool fits(const std::vector<std::uint32_t>& group, std::uint32_t rank,
-          std::span<const std::uint32_t> nodes) {
-  return std::none_of(group.begin(), group.end(),
-                      [&](std::uint32_t member) { return nodes[member] == nodes[rank]; });
-}
-
-// Puts a rank that is left over into the smallest group that has none of its node.
-bool join(Groups& groups, std::uint32_t rank, std::span<const std::uint32_t> nodes) {
-  std::vector<std::uint32_t>* best = nullptr;
-  for (auto& group : groups) {
-    if (group.size() >= group_size_max || !fits(group, rank, nodes)) continue;
-    if (best == nullptr || group.size() < best->size()) best = &group;
+  const std::size_t plus = text.find('+');
+  if (text.starts_with("rs:") && plus != std::string_view::npos) {
+    const auto kept = count_in(text.substr(3, plus - 3));
+    const auto losses = count_in(text.substr(plus + 1));
+    if (kept && losses && *kept + *losses <= group_size_max)
+      return Scheme{*kept + *losses, *losses};
   }
-  if (best != nullptr) best->push_back(rank);
-  return best != nullptr;
+  return std::nullopt;
+}
+
+// How many groups. At least as many as a node has ranks, so that no group has two of one node; as
+// near to full groups as leaves each of them more than `losses` members. 0: that can't be.
+std::size_t groups_for(std::size_t ranks, std::size_t ranks_per_node_max, const Scheme& scheme) {
+  const std::size_t least =
+      std::max(ranks_per_node_max, (ranks + group_size_max - 1) / group_size_max);
+  const std::size_t most = ranks / (scheme.losses + 1);
+  if (least > most) return 0;
+  const std::size_t full = (ranks + scheme.group_size / 2) / scheme.group_size;
+  return std::clamp(full, least, most);
 }
 
 }  // namespace
@@ -65,56 +56,41 @@ std::string Scheme::text() const {
 }
 
 Result<Scheme> parse_scheme(const std::string& text) {
-  Scheme scheme;
-  if (text == "partner") return scheme;
-  if (text == "xor") return Scheme{xor_group_size, 1};
-  if (text.starts_with("xor:")) {
-    if (!parse(std::string_view(text).substr(4), scheme.group_size)) return wrong_scheme(text);
-  } else if (text.starts_with("rs:")) {
-    const std::size_t plus = text.find('+');
-    std::uint32_t data = 0;
-    if (plus == std::string::npos || !parse(std::string_view(text).substr(3, plus - 3), data) ||
-        !parse(std::string_view(text).substr(plus + 1), scheme.losses) || data > group_size_max ||
-        scheme.losses > group_size_max || data == 0) {
-      return wrong_scheme(text);
-    }
-    scheme.group_size = data + scheme.losses;
-  } else {
-    return wrong_scheme(text);
-  }
-  const bool sane = scheme.group_size >= 2 && scheme.group_size <= group_size_max &&
-                    scheme.losses >= 1 && scheme.losses < scheme.group_size;
-  if (!sane) return wrong_scheme(text);
-  return scheme;
+  if (const auto scheme = scheme_of(text)) return *scheme;
+  return Status(
+      Code::invalid_argument,
+      "'" + text +
+          "' is no scheme of redundancy; it is partner, xor, xor:G for groups of G ranks, "
+          "or rs:K+M for groups of K + M of which M may be lost, with at most " +
+          std::to_string(group_size_max) + " ranks in a group");
 }
 
+// The ranks, sorted by node, are dealt to the groups in turn: those of one node, at most as many as
+// there are groups, come to different ones, and sizes differ by one at most.
 Result<std::vector<std::vector<std::uint32_t>>> failure_groups(std::span<const std::uint32_t> nodes,
                                                                const Scheme& scheme) {
-  Groups groups;
-  std::vector<std::uint32_t> left;
-  for (const auto& row : rows_of(nodes)) {
-    std::size_t at = 0;
-    for (; row.size() - at >= scheme.group_size; at += scheme.group_size) {
-      const auto begin = row.begin() + static_cast<std::ptrdiff_t>(at);
-      groups.emplace_back(begin, begin + scheme.group_size);
-    }
-    const std::vector<std::uint32_t> rest(row.begin() + static_cast<std::ptrdiff_t>(at), row.end());
-    // Enough for a group of their own that bears as many losses.
-    if (rest.size() > scheme.losses) {
-      groups.push_back(rest);
-    } else {
-      left.insert(left.end(), rest.begin(), rest.end());
-    }
-  }
-  for (const std::uint32_t rank : left) {
-    if (join(groups, rank, nodes)) continue;
+  std::map<std::uint32_t, std::vector<std::uint32_t>> ranks_of;
+  for (std::uint32_t rank = 0; rank < nodes.size(); ++rank) ranks_of[nodes[rank]].push_back(rank);
+  std::size_t largest = 0;
+  for (const auto& [node, ranks] : ranks_of) largest = std::max(largest, ranks.size());
+  const std::size_t count = groups_for(nodes.size(), largest, scheme);
+  if (count == 0) {
     return Status(Code::unsupported,
-                  "rank " + std::to_string(rank) +
-                      " finds no failure group for redundancy=" + scheme.text() +
-                      ": its ranks must be on different nodes, and there are too "
-                      "few of them beside its own; use more nodes, smaller groups, or a file of "
-                      "groups");
+                  "redundancy " + scheme.text() + " needs " + std::to_string(scheme.losses + 1) +
+                      " nodes or more, and " + std::to_string(scheme.losses) +
+                      " ranks elsewhere for each rank of a node; this job has " +
+                      std::to_string(nodes.size()) + " ranks on " +
+                      std::to_string(ranks_of.size()) + " nodes, " + std::to_string(largest) +
+                      " of them on one; spread them over more nodes, or choose a scheme of fewer "
+                      "losses");
   }
+  std::vector<std::vector<std::uint32_t>> groups(count);
+  std::size_t turn = 0;
+  for (const auto& [node, ranks] : ranks_of) {
+    for (const std::uint32_t rank : ranks) groups[turn++ % count].push_back(rank);
+  }
+  for (auto& group : groups) std::sort(group.begin(), group.end());
+  std::sort(groups.begin(), groups.end());
   return groups;
 }
 

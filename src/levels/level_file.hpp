@@ -4,7 +4,7 @@
 //   image  this rank's version itself (pool/image.hpp), so that the pool may forget it
 //   guard  what this rank keeps of other ranks' images: redundancy (redundancy.hpp)
 //
-// A rank has two or three files of each kind, and makes the next version in one that nobody needs.
+// A rank has up to three files of each kind, and makes the next version in one that nobody needs.
 //
 // Invariants
 //   V1  A file whose state word is right is whole: header, payload and their checksums are durable.
@@ -51,6 +51,8 @@ struct LevelFileHeader {
   VersionId id;
   std::uint64_t payload_bytes = 0;
 };
+
+constexpr std::uint32_t level_files_max = 3;  // of a kind and rank
 
 std::string level_file_name(LevelFileKind kind, std::uint32_t rank, std::uint32_t slot);
 struct LevelFileName {

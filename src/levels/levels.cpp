@@ -139,7 +139,7 @@ Result<std::unique_ptr<Pool>> Levels::reopen(const OpenOptions& options, const S
 Status Levels::open_slots() {
   PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
   PERDURE_TRY_ASSIGN(job_, read_job_record(directory));
-  slots_.resize(settings_.drain.empty() ? 2 : 3);
+  slots_.resize(level_files_max);
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     PERDURE_TRY_ASSIGN(
@@ -182,9 +182,6 @@ Status Levels::find_whole() {
   words[0] = here && common.version > 0 ? 0 : 1;
   PERDURE_TRY(agree_max(group_, Status::success(), words));
   if (words[0] == 0) whole_ = common;
-  for (Slot& slot : slots_) {
-    if (slot.id != whole_) slot.id.reset();
-  }
   return Status::success();
 }
 
@@ -200,6 +197,9 @@ Status Levels::start(Pool& pool) {
   if (whole_ || members_.empty() || status.version == 0 || status.fell_back) {
     return Status::success();
   }
+  // Until that is done, what it was brought back from, or would be, must stay (K2).
+  PERDURE_TRY_ASSIGN(const Census census, take_census(group_, directory_, trust_));
+  if (const auto plan = plan_recovery(census)) whole_ = plan->id;
   take(pool.chosen());
   finish_under_way();
   std::uint64_t words[] = {phase() == Phase::whole ? 0U : 1U};
@@ -224,8 +224,11 @@ bool Levels::due(std::uint64_t version) const {
 
 // K2.
 std::optional<std::size_t> Levels::free_slot() const {
+  const auto holds = [this](const std::optional<LevelFile>& file) {
+    return whole_ && file->header() && file->header()->id == *whole_;
+  };
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    if (!slots_[i].id || slots_[i].id != whole_) return i;
+    if (!holds(slots_[i].image) && !holds(slots_[i].guard)) return i;
   }
   return std::nullopt;
 }

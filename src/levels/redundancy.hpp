@@ -1,5 +1,5 @@
 // Redundancy: what the ranks of a failure group keep of each other's images, so that those of up to
-// `losses` ranks can be computed again.
+// `losses` ranks can be computed again. How images are cut is in stripes.hpp.
 //
 // A failure group is g ranks of g different nodes. An image, padded with zeros to the longest of
 // the group, is cut into g - m segments. Stripe s takes one segment of each of the g - m members
@@ -18,7 +18,8 @@
 //   X2  An exchange stores to the guard that it was given and to nothing else.
 //
 // Threads: an exchange is advanced by one thread at a time. Failure: of the message library, or of
-// the guard's medium; the guard then has no contents.
+// the guard's medium; the guard then has no contents, or, if the members had not sent each
+// other the lengths of their images, what it had before.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,7 @@
 
 #include "base/group.hpp"
 #include "base/status.hpp"
+#include "levels/guard_format.hpp"
 #include "levels/level_file.hpp"
 
 namespace perdure {
@@ -49,11 +51,14 @@ Result<Scheme> parse_scheme(const std::string& text);
 Result<std::vector<std::vector<std::uint32_t>>> failure_groups(std::span<const std::uint32_t> nodes,
                                                                const Scheme& scheme);
 
-// One version's guards under way. The image and the guard outlive it.
+// One version's guards under way. The image, the guard and the group outlive it. If it ends before
+// it is done, what it had started to send may still be read from the image (Transfer), so that must
+// stay open as long as the group.
 class Exchange {
  public:
   // Local. All members of the group of this rank start the exchanges of the same versions in the
-  // same order. `image` is whole and does not change until done() or the end of the exchange.
+  // same order, one after the other is done. `image` is whole and does not change until then, or
+  // the end of the exchange.
   static Result<std::unique_ptr<Exchange>> start(Group& group,
                                                  std::span<const std::uint32_t> members,
                                                  std::uint32_t losses, const LevelFile& image,
@@ -62,8 +67,6 @@ class Exchange {
   // Moves messages and encodes what has arrived, without waiting for anybody; true when the guard
   // is whole. At most `bytes` more are posted by this call, so that it returns soon.
   virtual Result<bool> advance(std::uint64_t bytes) = 0;
-  // Sent and received so far.
-  virtual std::uint64_t moved_bytes() const = 0;
 };
 
 // What a guard says of the stripes that it has parity of (X1).
@@ -72,6 +75,7 @@ struct GuardContents {
   std::uint32_t losses = 1;
   std::vector<std::uint64_t> image_bytes;      // of each member
   std::vector<std::uint64_t> image_checksums;  // CRC-64 of each member's table of chunk checksums
+  bool operator==(const GuardContents&) const = default;
 };
 // Code::damaged if the payload is none.
 Result<GuardContents> guard_contents(const LevelFile& guard);
@@ -83,13 +87,19 @@ struct GroupFiles {
   GuardContents contents;
   std::vector<std::uint32_t> image_at;  // by member: a rank that can read it, or no_rank
   std::vector<std::uint32_t> guard_at;
-  // Of each stripe that it has a segment of, enough is left.
+  // Its image is there, or of each stripe that it has a segment in as many blocks are there as the
+  // stripe has segments. So it is if at most `losses` members lack their image or their guard.
   bool can_rebuild(std::uint32_t member) const;
 };
+
 // Collective over the ranks that hold files of `files` and those that rebuild: for each member in
-// `lost`, rank `rebuilders[i]` gets the image's bytes in `image`, which it has begun with the right
-// size. `own` has this rank's files of the version, verified: images and guards of the members for
-// which it stands in `files`.
+// `lost`, rank `rebuilders[i]`, another one for each, gets the image's bytes in `image`, which it
+// has begun with the right size, and which it completes afterwards. `own` gives this rank's files
+// of the version: images and guards of the members that it can read.
+//
+// All files are verified first, and what is damaged counts as lost. Code::damaged on all ranks, and
+// nothing is written, if too little is left; on the rebuilder alone if what it computed is not the
+// image that was guarded. It must not complete `image` then.
 struct HeldFile {
   std::uint32_t member = 0;
   const LevelFile* image = nullptr;

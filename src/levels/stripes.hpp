@@ -1,63 +1,85 @@
-// Stripes: which bytes of which image go into which block of parity (redundancy.hpp). Pure.
+// Stripes: how the images of a failure group of g members are cut, who keeps which block of parity,
+// and where in a guard it is (redundancy.hpp has the idea).
 //
-// Element t of stripe s belongs to member s + t (mod g): below m it is row t of the parity, kept in
-// block t of that member's guard; from m on it is segment t - m of that member's image.
+// With m losses a stripe has k = g - m columns, segments of data, and m rows, blocks of parity. Of
+// stripe s, member s + r (mod g) keeps row r, and column c is segment k - 1 - c of member s + m + c
+// (mod g). So each member has a segment in k stripes, and keeps a row of the m others.
+//
+// A round is a chunk of all segments. A guard holds, for each round, row r of its m rows at r times
+// the round's length.
+//
+// Threads: a value. Failure: none.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "levels/level_file_format.hpp"
 #include "pmem/region.hpp"
 
 namespace perdure {
 
 class Stripes {
  public:
-  Stripes(std::uint32_t members, std::uint32_t losses, std::span<const std::uint64_t> image_bytes)
-      : members_(members), losses_(losses) {
-    const std::uint64_t longest = *std::max_element(image_bytes.begin(), image_bytes.end());
-    segment_bytes_ = align_up((longest + data() - 1) / data(), 64);
+  Stripes(std::uint32_t losses, std::span<const std::uint64_t> image_bytes)
+      : members_(static_cast<std::uint32_t>(image_bytes.size())),
+        losses_(losses),
+        image_bytes_(image_bytes.begin(), image_bytes.end()) {
+    const std::uint64_t longest = *std::max_element(image_bytes_.begin(), image_bytes_.end());
+    segment_bytes_ = align_up((longest + columns() - 1) / columns(), 64);
   }
 
   std::uint32_t members() const { return members_; }
-  std::uint32_t losses() const { return losses_; }
-  std::uint32_t data() const { return members_ - losses_; }
+  std::uint32_t rows() const { return losses_; }
+  std::uint32_t columns() const { return members_ - losses_; }
   std::uint64_t segment_bytes() const { return segment_bytes_; }
+  std::uint64_t image_bytes(std::uint32_t member) const { return image_bytes_[member]; }
+  std::uint64_t rounds() const {
+    return (segment_bytes_ + level_chunk_bytes - 1) / level_chunk_bytes;
+  }
+  std::uint64_t round_bytes(std::uint64_t round) const {
+    return std::min(level_chunk_bytes, segment_bytes_ - round * level_chunk_bytes);
+  }
+  std::uint64_t parity_bytes() const { return rows() * segment_bytes_; }
 
-  std::uint32_t member_of(std::uint32_t stripe, std::uint32_t element) const {
-    return (stripe + element) % members_;
+  std::uint32_t row_keeper(std::uint32_t stripe, std::uint32_t row) const {
+    return (stripe + row) % members_;
   }
-  std::uint32_t element_of(std::uint32_t stripe, std::uint32_t member) const {
-    return (member + members_ - stripe) % members_;
+  std::uint32_t column_owner(std::uint32_t stripe, std::uint32_t column) const {
+    return (stripe + losses_ + column) % members_;
   }
-  // Whose parity block `block` of a member's guard is.
-  std::uint32_t stripe_of_block(std::uint32_t member, std::uint32_t block) const {
-    return (member + members_ - block) % members_;
+  // The stripe of which the member keeps that row.
+  std::uint32_t stripe_of_row(std::uint32_t member, std::uint32_t row) const {
+    return (member + members_ - row) % members_;
   }
-  // Where a segment of a member's image goes.
-  std::uint32_t stripe_of_segment(std::uint32_t member, std::uint32_t segment) const {
-    return (member + 2 * members_ - losses_ - segment) % members_;
+  // The stripe in which the member has that column.
+  std::uint32_t stripe_of_column(std::uint32_t member, std::uint32_t column) const {
+    return (member + 2 * members_ - losses_ - column) % members_;
+  }
+
+  // In its owner's image, where byte `at` of a segment is.
+  std::uint64_t in_image(std::uint32_t column, std::uint64_t at) const {
+    return (columns() - 1 - column) * segment_bytes_ + at;
+  }
+  // How many of `count` bytes from there on the image has; the others are padding, zeros.
+  std::uint64_t bytes_there(std::uint32_t member, std::uint64_t offset, std::uint64_t count) const {
+    const std::uint64_t length = image_bytes_[member];
+    return offset >= length ? 0 : std::min(count, length - offset);
+  }
+  // In its keeper's guard, where byte `at` of a row is.
+  std::uint64_t in_guard(std::uint32_t row, std::uint64_t at) const {
+    const std::uint64_t round = at / level_chunk_bytes;
+    return (round * rows()) * level_chunk_bytes + row * round_bytes(round) + at % level_chunk_bytes;
   }
 
  private:
   std::uint32_t members_;
   std::uint32_t losses_;
+  std::vector<std::uint64_t> image_bytes_;
   std::uint64_t segment_bytes_ = 0;
 };
-
-// Bytes [offset, offset + count) of an image, zeros after its end: where they stand, or copied to
-// `padded`.
-inline std::span<const std::byte> padded_bytes(std::span<const std::byte> image,
-                                               std::uint64_t offset, std::uint64_t count,
-                                               std::vector<std::byte>& padded) {
-  const std::uint64_t begin = std::min<std::uint64_t>(offset, image.size());
-  const std::uint64_t there = std::min<std::uint64_t>(count, image.size() - begin);
-  if (there == count) return image.subspan(begin, count);
-  padded.assign(count, std::byte{0});
-  std::copy_n(image.begin() + static_cast<std::ptrdiff_t>(begin), there, padded.begin());
-  return padded;
-}
 
 }  // namespace perdure

@@ -12,6 +12,7 @@
 
 #include "cache/part_format.hpp"
 #include "cache/protocol_format.hpp"
+#include "levels/guard_format.hpp"
 #include "levels/level_file_format.hpp"
 #include "levels/node_file_format.hpp"
 #include "perdure/perdure.h"
@@ -156,6 +157,14 @@ void add_structs_of_levels(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(LevelFileHeaderFormat, payload_bytes),
        PERDURE_FIELD(LevelFileHeaderFormat, reserved),
        PERDURE_FIELD(LevelFileHeaderFormat, checksum)}};
+  all["GuardMemberFormat"] = {
+      sizeof(GuardMemberFormat),
+      {PERDURE_FIELD(GuardMemberFormat, rank), PERDURE_FIELD(GuardMemberFormat, reserved),
+       PERDURE_FIELD(GuardMemberFormat, image_bytes),
+       PERDURE_FIELD(GuardMemberFormat, image_checksum)}};
+  all["GuardFormat"] = {sizeof(GuardFormat),
+                        {PERDURE_FIELD(GuardFormat, members), PERDURE_FIELD(GuardFormat, losses),
+                         PERDURE_FIELD(GuardFormat, segment_bytes)}};
 }
 
 void add_structs_of_drains(std::map<std::string, Struct>& all) {
@@ -303,6 +312,7 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"level_header_offset", level_header_offset},
     {"level_payload_offset", level_payload_offset},
     {"level_chunk_bytes", level_chunk_bytes},
+    {"group_size_max", group_size_max},
     {"node_file_magic", node_file_magic},
     {"node_file_version", node_file_version},
     {"node_align_bytes", node_align_bytes},

@@ -141,7 +141,10 @@ int run_rank(Group& group, const Job& job, Seen& seen) {
   options.pool.taker = levels.value().get();
   auto pool = levels.value()->open(options);
   if (!pool.ok()) return refuse(pool.status());
-  if (group.rank() == 0) seen.opened = 1;
+  if (group.rank() == 0) {
+    seen.acknowledged = pool.value()->status().version;
+    seen.opened = 1;
+  }
   // Lengths differ between ranks.
   const std::uint64_t words = words_of_array + 131 * group.rank();
   auto array =

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
+#include <cstring>
+#include <memory>
 #include <random>
 #include <span>
 #include <string>
@@ -48,6 +50,47 @@ inline Bytes bytes_in(const LevelFile& file) {
   return {payload.begin(), payload.end()};
 }
 
+// Room for `size_max` bytes, which nothing outlives.
+class MemoryDevice final : public Device {
+ public:
+  explicit MemoryDevice(std::uint64_t size_max)
+      : bytes_(static_cast<std::byte*>(std::calloc(size_max, 1)), &std::free),
+        size_max_(size_max) {}
+  DeviceDescription describe() const override {
+    return {"memory", PersistenceClass::process_crash, "none", 64};
+  }
+  std::byte* base() const override { return bytes_.get(); }
+  std::uint64_t size_bytes() const override { return size_; }
+  DeviceCounters counters() const override { return {}; }
+  Status resize(std::uint64_t size) override {
+    if (size > size_max_) return {Code::no_space, "the memory is full"};
+    size_ = std::max(size_, size);
+    return Status::success();
+  }
+  void store(std::uint64_t offset, const void* source, std::size_t count) override {
+    copy(offset, source, count);
+  }
+  void store_word(std::uint64_t offset, std::uint64_t word) override {
+    copy(offset, &word, sizeof word);
+  }
+  void copy(std::uint64_t offset, const void* source, std::size_t count) override {
+    PERDURE_ASSERT(offset + count <= size_);
+    if (count != 0) std::memcpy(base() + offset, source, count);
+  }
+  void flush(std::uint64_t, std::size_t) override {}
+  Status fence() override { return Status::success(); }
+
+ private:
+  std::unique_ptr<std::byte, decltype(&std::free)> bytes_;
+  std::uint64_t size_max_;
+  std::uint64_t size_ = 0;
+};
+
+inline LevelFile file_in_memory(const LevelFileName& name, std::uint64_t size_max) {
+  const std::string path = level_file_name(name.kind, name.rank, name.slot);
+  return LevelFile::on_device(std::make_unique<MemoryDevice>(size_max), name, path).take();
+}
+
 class LevelDirectory {
  public:
   LevelDirectory() {
@@ -55,7 +98,13 @@ class LevelDirectory {
     path_ = std::string(given != nullptr ? given : "/tmp") + "/perdure-test-XXXXXX";
     if (::mkdtemp(path_.data()) == nullptr) std::abort();
   }
-  ~LevelDirectory() { std::filesystem::remove_all(path_); }
+  ~LevelDirectory() {
+    const Directory directory = open();
+    for (const std::string& name : directory.names().take()) {
+      EXPECT_TRUE(directory.remove_file(name).ok());
+    }
+    EXPECT_TRUE(remove_directory(path_));
+  }
   LevelDirectory(const LevelDirectory&) = delete;
   LevelDirectory& operator=(const LevelDirectory&) = delete;
 

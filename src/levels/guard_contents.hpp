@@ -1,0 +1,20 @@
+// Guard contents: what a guard says of the group that wrote it (redundancy.hpp), as bytes at the
+// end of its payload. Threads: pure. Failure: see guard_contents().
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "levels/redundancy.hpp"
+#include "levels/stripes.hpp"
+
+namespace perdure {
+
+// Of contents that guard_contents() or this program made.
+inline Stripes stripes_of(const GuardContents& contents) {
+  return {contents.losses, contents.image_bytes};
+}
+
+std::vector<std::byte> contents_bytes(const GuardContents& contents);
+
+}  // namespace perdure
