@@ -13,6 +13,7 @@
 #include "sim/sweep.hpp"
 #include "status_error.hpp"
 #include "trace/reader.hpp"
+#include "watched.hpp"
 
 namespace nb = nanobind;
 
@@ -40,24 +41,13 @@ sim::FirstTouch first_touch_of(bool clean) {
   return clean ? sim::FirstTouch::clean : sim::FirstTouch::dirty;
 }
 
-// Calls Python; an exception there (Ctrl-C) ends the run, and is raised when it has ended.
-std::function<bool(const sim::Progress&)> watched(nb::object callback, nb::python_error*& raised) {
-  if (callback.is_none()) return {};
-  return [callback, &raised](const sim::Progress& progress) {
-    const nb::gil_scoped_acquire locked;
-    try {
-      return nb::cast<bool>(callback(progress.accesses, progress.accesses_total));
-    } catch (nb::python_error& error) {
-      raised = new nb::python_error(error);
-      return false;
-    }
+std::function<bool(const sim::Progress&)> watched_replay(nb::object callback,
+                                                         nb::python_error*& raised) {
+  auto call = watched(std::move(callback), raised);
+  if (!call) return {};
+  return [call](const sim::Progress& progress) {
+    return call(progress.accesses, progress.accesses_total);
   };
-}
-
-void raise_again(nb::python_error* raised) {
-  if (raised == nullptr) return;
-  const std::unique_ptr<nb::python_error> owned(raised);
-  throw nb::python_error(*owned);
 }
 
 // Time and energy for each number of DRAM frames in `frames`, absent ones as NaN.
@@ -171,7 +161,7 @@ void bind_run(nb::module_& core) {
         wanted.first_touch = first_touch_of(clean);
         wanted.compute_ns = compute_ns;
         nb::python_error* raised = nullptr;
-        wanted.progress = watched(std::move(progress), raised);
+        wanted.progress = watched_replay(std::move(progress), raised);
         auto reader = open_trace(path, region);
         auto outcome = [&] {
           const nb::gil_scoped_release unlocked;
@@ -249,7 +239,7 @@ void bind_sweep(nb::module_& core) {
         wanted.rank = rank;
         wanted.first_touch = first_touch_of(clean);
         nb::python_error* raised = nullptr;
-        wanted.progress = watched(std::move(progress), raised);
+        wanted.progress = watched_replay(std::move(progress), raised);
         auto reader = open_trace(path, region);
         auto curves = [&] {
           const nb::gil_scoped_release unlocked;

@@ -92,7 +92,7 @@ class KilledDrain : public testing::Test {
       ADD_FAILURE() << "no version is left";
       return 0;
     }
-    EXPECT_EQ(job_.wrong_in(found.front()), "");
+    for (const Manifest& manifest : found) EXPECT_EQ(job_.wrong_in(manifest), "");
     return found.front().id.version;
   }
   void check_next_drain() {

@@ -97,7 +97,8 @@ class ManifestWriter {
   VersionId id() const { return id_; }
   // True if the version has a manifest now. Code::damaged if a node file that is needed is.
   Result<bool> try_write();
-  // Ranks that no node file has.
+  // As far as it has looked: whether a node file has the rank, and how many ranks none has.
+  bool has(std::uint32_t rank) const;
   std::uint32_t missing() const;
 
  private:

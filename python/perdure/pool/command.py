@@ -1,4 +1,4 @@
-"""The verbs `perdure pool ls|show|versions|check|dump|rm`."""
+"""The verbs `perdure pool ls|show|versions|check|dump|adopt|drain|rm`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from rich.table import Table
 from perdure.core import load_core
 from perdure.files import write_bytes
 from perdure.pool.view import (
+    drain_json,
     iteration_of,
     owner_text,
     pool_json,
+    print_drain,
     print_findings,
     print_pool,
     print_versions,
@@ -28,16 +30,18 @@ from perdure.pool.view import (
 )
 from perdure.screen import console, one_line, plain, say
 from perdure.units import bytes_text
+from perdure.watching import watching
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from perdure import _core
 
-app = typer.Typer(help="Look at pools, check them, remove them.", no_args_is_help=True)
+app = typer.Typer(help="Look at pools, check, drain and remove them.", no_args_is_help=True)
 
 NO_POOL = 2  # exit code: nothing to look at
 DAMAGED = 1
+STOPPED = 130  # by Ctrl-C, as shells say it
 _NUMPY_TYPES = {
     "byte": "u1",
     "int32": "<i4",
@@ -233,6 +237,38 @@ def adopt_pool(pool: PoolPath, any_owner: AnyOwner = False) -> None:
     """
     with _failures_told(NO_POOL) as core:
         core.adopt_pool(str(pool), any_owner)
+
+
+@app.command("drain")
+def drain_pool(
+    pool: PoolPath,
+    level: Annotated[
+        Path, typer.Option("--to", metavar="LEVEL", help="A directory that outlives the node.")
+    ],
+    keep: Annotated[int, typer.Option(min=1, help="Whole versions that stay there.")] = 2,
+    any_owner: AnyOwner = False,
+    as_json: AsJson = False,
+) -> None:
+    """Bring a pool's newest versions to another file system, after the job.
+
+    Run it on every node of the job, in any order or at a time: it needs no MPI. Each brings what
+    its own ranks have, and the one that finds all ranks there makes the version whole. What is
+    there already is left as it is. A pool in use is refused.
+
+    Ends with 1 if a version could not be brought there, with 2 if there is no pool or it is in use.
+
+    Example, in an epilog: perdure pool drain /dev/shm/heat --to /scratch/levels
+    """
+    with _failures_told(NO_POOL) as core, watching() as watch:
+        report = core.drain_pool(str(pool), str(level), keep, any_owner, watch.of("draining"))
+    if as_json:
+        print(json.dumps(drain_json(report), indent=2))
+    else:
+        print_drain(report, console())
+    if report.stopped:
+        raise typer.Exit(STOPPED)
+    if report.problems or any(each.problem for each in report.versions):
+        raise typer.Exit(DAMAGED)
 
 
 @app.command("rm")

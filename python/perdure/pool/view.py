@@ -186,3 +186,52 @@ def print_findings(pool: _core.PoolReport, console: Screen) -> None:
     for severity, where, text in findings_of(pool):
         console.print(severity, style=colours[severity], end="")
         console.print(f"  {where}: {text}")
+
+
+def drain_json(report: _core.DrainReport) -> dict:
+    """What `perdure pool drain` did, newest version first."""
+    return {
+        "place": report.place,
+        "job": report.job_name,
+        "job_id": report.job_id,
+        "ranks": report.rank_count,
+        "versions": [
+            {
+                "version": each.version,
+                "incarnation": each.incarnation,
+                "ranks": list(each.ranks),
+                "bytes": each.bytes,
+                "written": each.written,
+                "complete": each.complete,
+                "missing_ranks": each.missing,
+                "problem": each.problem or None,
+            }
+            for each in report.versions
+        ],
+        "problems": list(report.problems),
+        "stopped": report.stopped,
+    }
+
+
+def print_drain(report: _core.DrainReport, console: Screen) -> None:
+    """One line per version, and what is wrong."""
+    for problem in report.problems:
+        console.print(one_line(problem))
+    for each in report.versions:
+        console.print(f"version {each.version}: {_drained_text(each)}")
+    if not report.versions:
+        console.print("nothing to drain: the ranks of this node have no version in common")
+    else:
+        console.print(f"in {one_line(report.place)}")
+
+
+def _drained_text(drained: _core.DrainedVersion) -> str:
+    if drained.problem:
+        return f"not drained: {one_line(drained.problem)}"
+    done = "was there already"
+    if drained.written:
+        ranks = len(drained.ranks)
+        done = f"{bytes_text(drained.bytes)} of {ranks} rank{'s' * (ranks != 1)} written"
+    if drained.complete:
+        return f"{done}; it is whole"
+    return f"{done}; {drained.missing} ranks of other nodes are missing"
