@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 
-#include "base/agreement.hpp"
 #include "base/clock.hpp"
-#include "levels/directory_level.hpp"
 
 namespace perdure {
 
@@ -33,7 +30,7 @@ Status PoolEnergy::open_levels() {
     request.path = level.path;
     request.write = level.write;
     levels_.push_back(
-        {level, std::make_unique<energy::EnergySession>(energy::machine(), storage, request)});
+        {level, std::make_shared<energy::EnergySession>(energy::machine(), storage, request)});
   }
   return Status::success();
 }
@@ -41,7 +38,7 @@ Status PoolEnergy::open_levels() {
 void PoolEnergy::attach(const std::shared_ptr<PoolEnergy>& energy, PoolOptions& options) {
   if (!energy) return;
   options.token = energy->session_;
-  options.committed = [energy](std::uint64_t version) { energy->committed(version); };
+  options.committed = [energy](std::uint64_t) { energy->committed(); };
 }
 
 PoolEnergy::~PoolEnergy() {
@@ -54,18 +51,13 @@ void PoolEnergy::report(const energy::EnergySession& session, const std::string&
   if (!reported.ok()) warn("PERDURE_ENERGY_REPORT: " + reported.message());
 }
 
-Status PoolEnergy::set_pool(Pool& pool) {
-  if (levels_.empty()) return Status::success();
-  auto kept = kept_pool(pool);
-  Status local = kept.status();
-  if (kept.ok()) pool_ = kept.take();
-  const std::string name = std::filesystem::path(pool.directory()).filename();
-  for (PlannedLevel& level : levels_) {
-    level.copies =
-        std::make_unique<DirectoryLevel>(group_, level.plan.path + "/" + name, level.session.get());
-    if (local.ok()) local = level.copies->check_free(pool_, pool.next_version());
+std::vector<DrainTarget> PoolEnergy::drains() const {
+  std::vector<DrainTarget> drains;
+  for (const PlannedLevel& level : levels_) {
+    drains.push_back(
+        {.directory = level.plan.path, .every = level.plan.every, .token = level.session});
   }
-  return agree(group_, local);
+  return drains;
 }
 
 void PoolEnergy::warn(const std::string& sentence) const {
@@ -85,15 +77,7 @@ Result<int> PoolEnergy::commit_due() {
   return static_cast<int>(due);
 }
 
-void PoolEnergy::committed(std::uint64_t version) {
-  for (const PlannedLevel& level : levels_) {
-    if (!level.plan.due(version)) continue;
-    const Status kept = level.copies->keep(pool_, version);
-    if (!kept.ok() && kept.code() != Code::peer_failed) {
-      warn("level " + level.plan.name + " has no copy of version " + std::to_string(version) +
-           ": " + kept.message());
-    }
-  }
+void PoolEnergy::committed() {
   committed_ns_ = monotonic_ns();
   ++commits_;
 }

@@ -149,11 +149,12 @@ Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure
   PERDURE_TRY(agree(*group, local));
   OpenOptions with = converted.take();
   PoolEnergy::attach(handle->energy, with.pool);
-  PERDURE_TRY_ASSIGN(handle->levels, Levels::create(*group, path, settings.value(), with.trust));
+  PERDURE_TRY_ASSIGN(handle->levels, Levels::create(*group, path, settings.value(), with.trust,
+                                                    handle->energy ? handle->energy->drains()
+                                                                   : std::vector<DrainTarget>{}));
   with.pool.taker = handle->levels.get();
   PERDURE_TRY_ASSIGN(auto opened,
                      handle->levels ? handle->levels->open(with) : open_pool(path, *group, with));
-  if (handle->energy) PERDURE_TRY(handle->energy->set_pool(*opened));
   handle->group = std::move(group);
   handle->pool = std::move(opened);
   *pool = handle.release();

@@ -3,7 +3,7 @@
 //   node file  1  NAME.new-… is written and synchronised              (node_file.cpp)
 //              2  it is renamed to NAME, over nothing; the directory is synchronised
 //   manifest   3  node files of all ranks are read, by header and index
-//              4  the directory is synchronised: names that other nodes gave in 2 may not be durable
+//              4  the directory is synchronised: names that others gave in 2 may not be durable
 //              5  manifest.new-… is written and synchronised
 //              6  it is renamed to manifest; the directory is synchronised
 //   removal    7  the manifest of a version that is older than `keep` others is removed; the

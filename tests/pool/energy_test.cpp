@@ -1,4 +1,4 @@
-// Pools with a plan: when a version is due, and the copies of the upper levels.
+// Pools with a plan: when a version is due, and the drains to its upper levels.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -95,125 +95,42 @@ TEST_F(PoolEnergy, a_schedule_says_when_each_version_is_due) {
   perdure_close(pool_);
 }
 
-TEST_F(PoolEnergy, every_nth_version_is_copied_to_its_level_and_can_be_restarted_from) {
+TEST_F(PoolEnergy, versions_are_drained_to_the_levels_and_come_back_from_the_newest) {
   use_plan(plan("1", level("partner", 2) + level("global", 3)));
-  ASSERT_EQ(open(at("pool")), 0);
-  for (int i = 1; i <= 5; ++i) {
+  for (int i = 1; i <= 4; ++i) {
+    ASSERT_EQ(open(at("pool")), 0) << perdure_last_error();
     store(i);
     ASSERT_EQ(perdure_commit(pool_, nullptr), 0);
+    perdure_close(pool_);  // which waits for the drain
   }
-  perdure_close(pool_);
-  EXPECT_TRUE(fs::exists(at("partner/pool/version-4")));
-  EXPECT_FALSE(fs::exists(at("partner/pool/version-2")));
-  EXPECT_TRUE(fs::exists(at("global/pool/version-3")));
   fs::remove_all(at("pool"));  // the node is lost
-  ::unsetenv("PERDURE_ENERGY_PLAN");
-  ASSERT_EQ(open(at("partner/pool/current")), 0);
+  ASSERT_EQ(open(at("pool")), 0) << perdure_last_error();
   EXPECT_EQ(version_, 4U);
   EXPECT_EQ(stored(), 4);
   perdure_close(pool_);
-  ASSERT_EQ(open(at("global/pool/current")), 0);
+  fs::remove_all(at("pool"));
+  fs::remove_all(at("partner"));
+  ASSERT_EQ(open(at("pool")), 0) << perdure_last_error();
   EXPECT_EQ(version_, 3U);
   EXPECT_EQ(stored(), 3);
   perdure_close(pool_);
 }
 
-// The same command once more after the pool was lost used to begin at 0, and its first copies took
-// the place of the last good one.
-TEST_F(PoolEnergy, a_level_that_holds_another_jobs_copy_is_not_touched) {
+TEST_F(PoolEnergy, a_level_that_can_not_be_written_fails_no_commit) {
   use_plan(plan("1", level("partner", 1)));
-  ASSERT_EQ(open(at("pool")), 0);
-  for (int i = 1; i <= 3; ++i) {
+  for (int i = 1; i <= 2; ++i) {
+    ASSERT_EQ(open(at("pool")), 0) << perdure_last_error();
     store(i);
-    ASSERT_EQ(perdure_commit(pool_, nullptr), 0);
+    EXPECT_EQ(perdure_commit(pool_, &version_), 0);
+    EXPECT_EQ(version_, static_cast<std::uint64_t>(i));
+    perdure_close(pool_);
+    if (i == 1) fs::permissions(at("partner/pool"), fs::perms::owner_read | fs::perms::owner_exec);
   }
-  perdure_close(pool_);
-  fs::remove_all(at("pool"));
-  for (int attempt = 0; attempt < 3; ++attempt) {
-    ASSERT_EQ(open(at("pool")), PERDURE_E_FOREIGN);
-    const std::string told = perdure_last_error();
-    EXPECT_NE(told.find("holds version 3 of job"), std::string::npos) << told;
-    EXPECT_NE(told.find(at("partner/pool/version-3")), std::string::npos) << told;
-  }
-  fs::remove_all(at("pool"));
-  fs::create_directory(at("pool"));
-  for (const char* name : {"job", "rank-00000"}) {
-    fs::copy_file(at("partner/pool/version-3/") + name, at("pool/") + name);
-  }
-  ASSERT_EQ(open(at("pool")), 0) << "copied back";
-  EXPECT_EQ(version_, 3U);
-  EXPECT_EQ(stored(), 3);
-  ASSERT_EQ(perdure_commit(pool_, nullptr), 0);
-  perdure_close(pool_);
-  EXPECT_TRUE(fs::exists(at("partner/pool/version-4")));
+  fs::permissions(at("partner/pool"), fs::perms::owner_all);
 }
 
-TEST_F(PoolEnergy, a_level_that_holds_a_newer_version_is_not_touched) {
-  use_plan(plan("1", level("partner", 1)));
-  ASSERT_EQ(open(at("pool")), 0);
-  ASSERT_EQ(perdure_commit(pool_, nullptr), 0);
-  perdure_close(pool_);
-  fs::copy(at("pool"), at("backup"));
-  ASSERT_EQ(open(at("pool")), 0);
-  ASSERT_EQ(perdure_commit(pool_, nullptr), 0);
-  ASSERT_EQ(perdure_commit(pool_, nullptr), 0);
-  perdure_close(pool_);
-  for (const char* name : {"job", "rank-00000"}) {
-    fs::remove(at("pool/") + name);
-    fs::copy_file(at("backup/") + name, at("pool/") + name);
-  }
-  ASSERT_EQ(open(at("pool")), PERDURE_E_FOREIGN);
-  const std::string told = perdure_last_error();
-  EXPECT_NE(told.find("holds version 3"), std::string::npos) << told;
-  EXPECT_NE(told.find("would make version 2 next"), std::string::npos) << told;
-  EXPECT_TRUE(fs::exists(at("partner/pool/version-3/rank-00000")));
-}
-
-// The copy of version 3 takes the place of that of version 2, and of nothing else in its directory.
-TEST_F(PoolEnergy, a_level_keeps_the_files_of_others) {
-  use_plan(plan("1", level("partner", 1)));
-  ASSERT_EQ(open(at("pool")), 0);
-  ASSERT_EQ(perdure_commit(pool_, nullptr), 0);
-  write("partner/pool/version-1/notes.txt", "a user's");
-  ASSERT_EQ(perdure_commit(pool_, nullptr), 0);
-  perdure_close(pool_);
-  EXPECT_TRUE(fs::exists(at("partner/pool/version-1/notes.txt")));
-  EXPECT_FALSE(fs::exists(at("partner/pool/version-1/rank-00000")));
-}
-
-TEST_F(PoolEnergy, a_background_commit_is_copied_too) {
-  use_plan(plan("1", level("partner", 1)));
-  ASSERT_EQ(open(at("pool")), 0);
-  store(7);
-  ASSERT_EQ(perdure_commit_begin(pool_), 0);
-  ASSERT_EQ(perdure_commit_wait(pool_, nullptr), 0);
-  perdure_close(pool_);
-  ::unsetenv("PERDURE_ENERGY_PLAN");
-  ASSERT_EQ(open(at("partner/pool/current")), 0);
-  EXPECT_EQ(stored(), 7);
-  perdure_close(pool_);
-}
-
-// The copy of version 2 can't be made: that of version 1 stays, and the commit is none the worse.
-TEST_F(PoolEnergy, a_level_that_can_not_be_written_keeps_what_it_has) {
-  use_plan(plan("1", level("partner", 1)));
-  ASSERT_EQ(open(at("pool")), 0);
-  store(1);
-  ASSERT_EQ(perdure_commit(pool_, nullptr), 0);
-  write("partner/pool/version-2", "a file where a directory should be");
-  store(2);
-  EXPECT_EQ(perdure_commit(pool_, &version_), 0);
-  EXPECT_EQ(version_, 2U);
-  perdure_close(pool_);
-  ::unsetenv("PERDURE_ENERGY_PLAN");
-  ASSERT_EQ(open(at("partner/pool/current")), 0);
-  EXPECT_EQ(version_, 1U);
-  EXPECT_EQ(stored(), 1);
-  perdure_close(pool_);
-}
-
-// Killed at any moment of many copies, the level holds one whole version.
-TEST_F(PoolEnergy, a_level_holds_a_whole_version_whenever_the_job_is_killed) {
+// Killed at any moment of many versions, the level holds whole ones, and gives back the newest.
+TEST_F(PoolEnergy, a_lost_pool_comes_back_whole_whenever_the_job_was_killed) {
   use_plan(plan("1", level("partner", 1)));
   for (int round = 0; round < 10; ++round) {
     const pid_t child = ::fork();
@@ -227,14 +144,10 @@ TEST_F(PoolEnergy, a_level_holds_a_whole_version_whenever_the_job_is_killed) {
     ::usleep(20'000 + 7'001 * static_cast<unsigned>(round));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
-    if (!fs::exists(at("partner/pool/current"))) continue;  // killed before the first
-    fs::remove_all(at("copy"));
-    fs::copy(at("partner/pool/current") + "/", at("copy"), fs::copy_options::recursive);
-    ::unsetenv("PERDURE_ENERGY_PLAN");
-    ASSERT_EQ(open(at("copy")), 0) << perdure_last_error();
+    fs::remove_all(at("pool"));
+    ASSERT_EQ(open(at("pool")), 0) << perdure_last_error();
     EXPECT_EQ(stored(), static_cast<double>(version_));
     perdure_close(pool_);
-    use_plan(plan("1", level("partner", 1)));
   }
 }
 
