@@ -1,3 +1,27 @@
+// Manifest: what becomes durable in which order, and what a crash leaves.
+//
+//   node file  1  NAME.new-… is written and synchronised              (node_file.cpp)
+//              2  it is renamed to NAME, over nothing; the directory is synchronised
+//   manifest   3  node files of all ranks are read, by header and index
+//              4  the directory is synchronised: names that other nodes gave may not be durable
+//              5  manifest.new-… is written and synchronised
+//              6  it is renamed to manifest; the directory is synchronised
+//   removal    7  the manifest of a version that is older than `keep` others is removed; the
+//                 directory is synchronised
+//              8  its node files, and its directory
+//
+// A crash before 6 leaves no manifest, and whatever is there of node files is not believed: the
+// versions before are untouched, as 7 comes after 6 of the versions that stay. A rename happens as
+// a whole or not at all, so there is no crash in 2 or 6. After 6 all that the manifest names is
+// durable (1, 2, 4) and is never written again: a node file is renamed over nothing (2), and is
+// made anew only if it is damaged. A crash between 7 and 8 leaves node files without a manifest, as
+// one before 6 does; 8 takes them at the next removal, since what is older than `keep` manifests
+// goes whether it has one or not. Writers at the same time are at different names until 2 and 6,
+// and each gives what the other would have given.
+//
+// A restore writes its mark before it returns on any rank, and versions that come after it have a
+// higher incarnation. So a version that was abandoned stays so, also if its manifest is written
+// after the mark, by a drain that was under way; and nothing newer is ever hidden by the mark.
 #include "levels/manifest.hpp"
 
 #include <algorithm>
