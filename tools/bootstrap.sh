@@ -7,6 +7,7 @@
 #   tools/bootstrap.sh             all three steps, for all that `make test` needs
 #   tools/bootstrap.sh --demo      what `make demo` needs: fewer packages, a fifth of the build
 #   tools/bootstrap.sh --no-build  packages and .venv only
+#   tools/bootstrap.sh --dax       all three, and the packages that only `make test-dax` needs
 #
 # Environment: PERDURE_SKIP_PACKAGES=1 leaves the system's packages alone.
 set -euo pipefail
@@ -31,12 +32,14 @@ test_packages=(
   spin                          # model checker of the commit protocol
   clang-format-19 clang-tidy-19
 )
+dax_packages=(qemu-system-x86 busybox-static kmod e2fsprogs)
 preset=dev
 venv=.venv
 wanted=all
 case ${1:-} in
   --demo) wanted=demo packages=("${demo_packages[@]}") ;;
   --no-build | '') packages=("${demo_packages[@]}" "${test_packages[@]}") ;;
+  --dax) packages=("${demo_packages[@]}" "${test_packages[@]}" "${dax_packages[@]}") ;;
   *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
@@ -142,6 +145,7 @@ build() {
 
 name=$(cat "$0" tools/requirements.txt | sha256sum | cut -c1-16)
 stamp=$venv/bootstrap-$name.all.stamp
+if [ "${1:-}" = --dax ]; then install_packages; fi  # of which the stamp knows nothing
 if [ "$wanted" = demo ] && [ ! -f "$stamp" ]; then stamp=$venv/bootstrap-$name.demo.stamp; fi
 if [ -f "$stamp" ]; then
   say "steps 1 and 2 of 3: packages and python are up to date"

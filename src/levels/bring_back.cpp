@@ -62,8 +62,15 @@ Result<bool> BringBack::complete() {
   return words[0] == 0 || words[1] == 0;
 }
 
-Result<std::uint64_t> BringBack::new_generation(const Census& census) {
-  std::uint64_t words[] = {wall_clock_ns() / 1'000'000};
+Result<bool> BringBack::exists() {
+  const auto directory = Directory::open(directory_, trust_);
+  std::uint64_t words[] = {directory.ok() && directory.value().holds(job_record_name) ? 1U : 0U};
+  PERDURE_TRY(agree_max(group_, Status::success(), words));
+  return words[0] != 0;
+}
+
+Result<std::uint64_t> BringBack::new_generation(const Census& census, std::uint64_t above) {
+  std::uint64_t words[] = {std::max(wall_clock_ns() / 1'000'000, above + 1)};
   for (const PoolFileFact& file : census.files) words[0] = std::max(words[0], file.generation + 1);
   for (const LevelFileFact& file : census.levels) {
     words[0] = std::max(words[0], file.id.incarnation + 1);
@@ -262,6 +269,20 @@ Status BringBack::use_own_images(const JobRecord& job, VersionId id, std::uint64
   };
   PERDURE_TRY(agree(group_, make()));
   return agree(group_, take_places(job));
+}
+
+Result<std::string> BringBack::use_drained(const Manifest& manifest,
+                                           std::uint64_t incarnation_max) {
+  const auto fetch = [&]() -> Status {
+    PERDURE_TRY(Directory::make(directory_, trust_).status());
+    PERDURE_TRY_ASSIGN(auto image, free_image(manifest.id));
+    return read_image(manifest, group_.rank(), image);
+  };
+  PERDURE_TRY(agree(group_, fetch()));
+  PERDURE_TRY_ASSIGN(const auto generation, new_generation({}, incarnation_max));
+  PERDURE_TRY(use_own_images(manifest.job, manifest.id, generation));
+  return "version " + std::to_string(manifest.id.version) + " was brought back from " +
+         manifest.directory;
 }
 
 Result<std::string> BringBack::use_images(const Census& census) {

@@ -27,6 +27,7 @@
 #include "base/group.hpp"
 #include "base/status.hpp"
 #include "levels/census.hpp"
+#include "levels/manifest.hpp"
 #include "levels/recovery_plan.hpp"
 #include "pool/pool_directory.hpp"
 
@@ -40,6 +41,8 @@ class BringBack {
   // Whether every rank has its file of the pool on its node, or no node has the pool. It may hold
   // what a restart refuses all the same.
   Result<bool> complete();
+  // Whether any node has the pool.
+  Result<bool> exists();
   // Moves the newest file of each rank to the rank's node. Says what was moved; empty: nothing had
   // to be. Code::not_found if some rank's is on no node: use_images() is next.
   Result<std::string> move_files(const Census& census);
@@ -47,10 +50,13 @@ class BringBack {
   // computing it from guards. Says what was done. Code::not_found names what there is if no
   // version can be had.
   Result<std::string> use_images(const Census& census);
+  // Every rank gets its image of a version that was drained. `incarnation_max` is the highest that
+  // the place knows.
+  Result<std::string> use_drained(const Manifest& manifest, std::uint64_t incarnation_max);
   // The same, where the images of `id` are on each rank's node already.
   Status use_own_images(const JobRecord& job, VersionId id, std::uint64_t generation);
   // B1. Collective.
-  Result<std::uint64_t> new_generation(const Census& census);
+  Result<std::uint64_t> new_generation(const Census& census, std::uint64_t above = 0);
   // This rank's image of the version; Code::not_found.
   Result<LevelFile> own_image(VersionId id) const;
   // A file for this rank's image of the version: one without contents, or else the oldest.

@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "levels/bring_back.hpp"
 #include "levels/level_file_format.hpp"
+#include "levels/manifest.hpp"
 
 namespace perdure {
 namespace {
@@ -20,7 +21,7 @@ constexpr std::uint64_t slice_ns_max = 16'000'000;
 constexpr std::uint64_t slice_ns_min = 100'000;
 constexpr auto poll_time = std::chrono::microseconds(50);
 
-enum Word { whole_word, failed_word, word_count };
+enum Word { whole_word, failed_word, draining_word, word_count };
 
 std::string number(std::uint64_t value) {
   return std::to_string(value);
@@ -41,13 +42,19 @@ Levels::Levels(Group& group, std::string directory, const LevelSettings& setting
       beside_(group.may_be_used_beside()) {}
 
 Result<std::unique_ptr<Levels>> Levels::create(Group& group, const std::string& directory,
-                                               const LevelSettings& settings, Trust trust) {
+                                               const LevelSettings& settings, Trust trust,
+                                               std::vector<DrainTarget> more) {
   std::unique_ptr<Levels> levels(new Levels(group, directory, settings, trust));
+  if (!settings.drain.empty()) {
+    more.push_back({settings.drain, settings.drain_every.value_or(settings.every),
+                    static_cast<std::uint32_t>(settings.drain_keep)});
+  }
+  for (DrainTarget& target : more) levels->drains_.push_back({std::move(target)});
   PERDURE_TRY_ASSIGN(levels->nodes_, group.nodes());
   const auto& nodes = levels->nodes_;
   const bool several =
       std::any_of(nodes.begin(), nodes.end(), [&](auto n) { return n != nodes[0]; });
-  if (!several && !settings.any()) return std::unique_ptr<Levels>();
+  if (!several && !settings.any() && levels->drains_.empty()) return std::unique_ptr<Levels>();
   PERDURE_TRY(agree(group, levels->choose_groups()));
   return levels;
 }
@@ -89,22 +96,92 @@ Status Levels::choose_groups() {
 Result<std::unique_ptr<Pool>> Levels::open(const OpenOptions& options) {
   BringBack back(group_, directory_, trust_);
   PERDURE_TRY_ASSIGN(const bool complete, back.complete());
-  if (!complete && !options.discard) {
-    PERDURE_TRY_ASSIGN(const Census census, take_census(group_, directory_, trust_));
-    const bool ours = census.job.ranks == group_.ranks() &&
-                      (options.any_job || census.job.job_name == options.job_name);
-    if (ours) {  // otherwise open_pool() says what is wrong
-      auto told = back.move_files(census);
-      if (told.status().code() == Code::not_found) told = back.use_images(census);
-      PERDURE_TRY(told.status());
-      say(told.value());
+  if (!options.discard) {
+    std::string told;
+    if (complete) {
+      // Either all is there, or nobody here knows of a pool.
+      PERDURE_TRY_ASSIGN(const bool here, back.exists());
+      if (!here) {
+        PERDURE_TRY_ASSIGN(told, use_drain(options, {}));
+      }
+    } else {
+      PERDURE_TRY_ASSIGN(const Census census, take_census(group_, directory_, trust_));
+      const bool ours = census.job.ranks == group_.ranks() &&
+                        (options.any_job || census.job.job_name == options.job_name);
+      if (ours) {  // otherwise open_pool() says what is wrong
+        auto moved = back.move_files(census);
+        if (moved.status().code() == Code::not_found) moved = bring_back(options, census);
+        PERDURE_TRY_ASSIGN(told, std::move(moved));
+      }
     }
+    if (!told.empty()) say(told);
   }
   auto pool = open_pool(directory_, group_, options);
   if (!pool.ok()) pool = reopen(options, pool.status());
   PERDURE_TRY(pool.status());
   PERDURE_TRY(start(*pool.value()));
   return pool;
+}
+
+std::string Levels::place(const DrainTarget& target) const {
+  return place_of_pool(target.directory, directory_);
+}
+
+// [collective] The newest version counts; of equal ones that of the nodes.
+Result<std::string> Levels::bring_back(const OpenOptions& options, const Census& census) {
+  const auto plan = plan_recovery(census);
+  PERDURE_TRY_ASSIGN(const std::string drained, use_drain(options, plan ? plan->id : VersionId{}));
+  if (!drained.empty()) return drained;
+  return BringBack(group_, directory_, trust_).use_images(census);
+}
+
+// [collective] The newest version that was drained, if it is newer than `than`; empty: there is
+// none. Rank 0 chooses, as it may see more of the directory than others, who then look again.
+Result<std::string> Levels::use_drain(const OpenOptions& options, VersionId than) {
+  VersionId best = than;
+  std::uint64_t chosen = 0;
+  std::uint64_t incarnation_max = 0;
+  Status local;
+  const auto find = [&](const DrainTarget& target) -> Result<FoundVersions> {
+    auto job = noted_job(place(target), options.job_name);
+    if (job.status().code() == Code::not_found) return FoundVersions{};
+    PERDURE_TRY(job.status());
+    if (job.value().ranks != group_.ranks()) {
+      return Status(Code::rank_mismatch, place(target) + " holds versions of " +
+                                             number(job.value().ranks) + " ranks, this job has " +
+                                             number(group_.ranks()));
+    }
+    return find_versions(place(target), job.value().job_id);
+  };
+  for (std::size_t i = 0; group_.rank() == 0 && local.ok() && i < drains_.size(); ++i) {
+    const auto found = find(drains_[i].target);
+    local = found.status();
+    if (!found.ok() || found.value().manifests.empty()) continue;
+    incarnation_max = std::max(incarnation_max, found.value().incarnation_max);
+    const VersionId newest = found.value().manifests.front().id;
+    if (newest <= best) continue;
+    best = newest;
+    chosen = i + 1;
+  }
+  std::uint64_t words[] = {chosen, incarnation_max, chosen == 0 ? 0 : best.incarnation,
+                           chosen == 0 ? 0 : best.version};
+  PERDURE_TRY(agree_max(group_, local, words));
+  if (words[0] == 0) return std::string();
+  const DrainTarget& target = drains_[words[0] - 1].target;
+  best = {words[2], words[3]};
+  const auto found = find(target);
+  const Manifest* manifest = nullptr;
+  if (found.ok()) {
+    for (const Manifest& each : found.value().manifests) {
+      if (each.id == best) manifest = &each;
+    }
+  }
+  local = manifest != nullptr
+              ? Status::success()
+              : Status(Code::not_found, place(target) + " shows this node no version " +
+                                            number(best.version) + ", which rank 0 sees there");
+  PERDURE_TRY(agree(group_, local));
+  return BringBack(group_, directory_, trust_).use_drained(*manifest, words[1]);
 }
 
 // A pool that recovery refuses: what is newer counts, a version that the ranks' files still hold,
@@ -120,17 +197,15 @@ Result<std::unique_ptr<Pool>> Levels::reopen(const OpenOptions& options, const S
   older.pool.allow_older = true;
   auto pool = open_pool(directory_, group_, older);
   const std::uint64_t held = pool.ok() ? pool.value()->status().version : 0;
-  if (!plan && !pool.ok()) return refused;
-  if (!plan || (pool.ok() && held >= plan->id.version)) {
+  if (pool.ok() && (!plan || held >= plan->id.version)) {
     say("version " + number(held) +
-        " is the newest that is whole on all ranks; newer ones are "
-        "damaged (" +
-        refused.message() + ")");
+        " is the newest that is whole on all ranks; newer ones are damaged (" + refused.message() +
+        ")");
     return pool;
   }
   if (pool.ok()) pool.value().reset();
-  BringBack back(group_, directory_, trust_);
-  auto told = back.use_images(census.value());
+  const auto told = bring_back(options, census.value());
+  if (told.status().code() == Code::not_found) return refused;
   PERDURE_TRY(told.status());
   say(told.value());
   return open_pool(directory_, group_, options);
@@ -187,8 +262,9 @@ Status Levels::find_whole() {
 
 Status Levels::start(Pool& pool) {
   pool_ = &pool;
-  if (members_.empty() && settings_.drain.empty()) return Status::success();
+  if (members_.empty() && drains_.empty()) return Status::success();
   PERDURE_TRY(agree(group_, open_slots()));
+  PERDURE_TRY(agree(group_, start_drains()));
   PERDURE_TRY(find_whole());
   thread_ = std::thread([this] { work(); });
   // What was lost, or moved so that its redundancy lies elsewhere, is protected before anything
@@ -214,18 +290,77 @@ Status Levels::start(Pool& pool) {
   return Status::success();
 }
 
+// Draining.
+
+// The lowest rank of a node drains for all of it.
+Status Levels::start_drains() {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; rank < group_.ranks(); ++rank) {
+    if (nodes_[rank] == nodes_[group_.rank()]) ranks.push_back(rank);
+  }
+  for (Drain& drain : drains_) {
+    if (group_.rank() == 0) PERDURE_TRY(note_job(place(drain.target), job_));
+    if (ranks.front() != group_.rank()) continue;
+    DrainRequest request;
+    request.pool = directory_;
+    request.place = place(drain.target);
+    request.job = job_;
+    request.ranks = ranks;
+    request.writes_manifests = group_.rank() == 0;
+    request.keep = drain.target.keep;
+    request.trust = trust_;
+    request.token = drain.target.token;
+    drain.node = std::make_unique<NodeDrain>(std::move(request));
+  }
+  return Status::success();
+}
+
+// Of this node: the images of the version are no longer needed.
+bool Levels::drains_ended() const {
+  return std::all_of(drains_.begin(), drains_.end(), [](const Drain& drain) {
+    if (!drain.node) return true;
+    const DrainState state = drain.node->state();
+    return state.drained + state.failed >= drain.ended;
+  });
+}
+
+// A version that all ranks have whole. One at a time, so that its images can be kept (K2).
+void Levels::drain(VersionId id) {
+  for (Drain& drain : drains_) {
+    if (!take_last_ && id.version % drain.target.every != 0) continue;
+    draining_ = id;
+    if (drain.node && drain.node->start(id)) ++drain.ended;
+  }
+}
+
+void Levels::stop_drains(std::uint64_t patience_ns) {
+  const auto start_ns = monotonic_ns();
+  for (Drain& drain : drains_) {
+    if (!drain.node) continue;
+    const std::uint64_t waited_ns = monotonic_ns() - start_ns;
+    const std::uint64_t left_ns = patience_ns - std::min(patience_ns, waited_ns);
+    const Status stopped = drain.node->stop(std::chrono::milliseconds(left_ns / 1'000'000));
+    const Status failure = stopped.ok() ? drain.node->state().failure : stopped;
+    if (failure.ok()) continue;
+    std::fprintf(stderr, "perdure: %s: %s: %s\n", directory_.c_str(),
+                 drain.target.directory.c_str(), failure.message().c_str());
+  }
+}
+
 // Taking a version.
 
 bool Levels::due(std::uint64_t version) const {
   if (take_next_) return true;
   if (!members_.empty() && version % settings_.every == 0) return true;
-  return !settings_.drain.empty() && version % settings_.drain_every.value_or(settings_.every) == 0;
+  return std::any_of(drains_.begin(), drains_.end(),
+                     [version](const Drain& drain) { return version % drain.target.every == 0; });
 }
 
 // K2.
 std::optional<std::size_t> Levels::free_slot() const {
   const auto holds = [this](const std::optional<LevelFile>& file) {
-    return whole_ && file->header() && file->header()->id == *whole_;
+    const auto& header = file->header();
+    return header && (header->id == whole_ || header->id == draining_);
   };
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (!holds(slots_[i].image) && !holds(slots_[i].guard)) return i;
@@ -349,6 +484,7 @@ std::span<std::uint64_t> Levels::words() {
   const VersionId here = now == Phase::whole && taking_ ? *taking_ : whole_.value_or(VersionId{});
   words_[whole_word] = ~here.version;
   words_[failed_word] = now == Phase::failed ? 1 : 0;
+  words_[draining_word] = drains_ended() ? 0 : 1;
   return {words_, word_count};
 }
 
@@ -359,12 +495,14 @@ void Levels::committed(const Catalogue& catalogue) {
     end_taking(false);
     stop_redundancy("a version could not be given to other nodes");
   }
+  if (words_[draining_word] == 0) draining_.reset();
   if (taking_ && ~words_[whole_word] >= taking_->version) end_taking(true);
   if (due(catalogue.version)) {
     if (taking_) {
       ++counters_.skipped;
     } else {
       take(catalogue);
+      take_last_ = take_next_;
       take_next_ = false;
     }
   }
@@ -378,6 +516,7 @@ void Levels::end_taking(bool whole) {
   if (whole) {
     whole_ = taking_;
     ++counters_.whole;
+    if (!draining_) drain(*whole_);
   }
   taking_.reset();
 }
@@ -393,7 +532,7 @@ void Levels::stop_redundancy(const std::string& why) {
   const std::lock_guard<std::mutex> exchanging(exchange_mutex_);
   abandoned_.push_back(std::move(under_way_.exchange));
   members_.clear();
-  if (settings_.drain.empty()) slots_.clear();
+  if (drains_.empty()) slots_.clear();
 }
 
 // [collective] As far as patience goes.
@@ -412,7 +551,7 @@ void Levels::finish_under_way() {
 
 // An image without the file's part would bring back the pool and not the file.
 Status Levels::check_companion(const std::string& name) {
-  if (settings_.any()) {
+  if (settings_.any() || !drains_.empty()) {
     return {Code::unsupported, name +
                                    " can't be committed with a pool whose versions are kept on "
                                    "other levels: they would not hold it; open it without "
@@ -426,7 +565,7 @@ Status Levels::check_companion(const std::string& name) {
   return Status::success();
 }
 
-Status Levels::restoring(std::uint64_t version) {
+Status Levels::restoring(std::uint64_t version, std::uint64_t incarnation) {
   finish_under_way();
   end_taking(false);
   for (Slot& slot : slots_) {
@@ -437,16 +576,43 @@ Status Levels::restoring(std::uint64_t version) {
     if (slot.id && slot.id->version > version) slot.id.reset();
   }
   if (whole_ && whole_->version > version) whole_.reset();
+  for (const Drain& drain : drains_) {
+    if (group_.rank() != 0) continue;
+    PERDURE_TRY(abandon_versions(place(drain.target), job_.job_id, {incarnation, version}));
+  }
   return Status::success();
 }
 
-void Levels::close() {
-  finish_under_way();
-  if (taking_ && phase() != Phase::whole) {
-    std::fprintf(
-        stderr, "perdure: %s: rank %u: version %llu was not given to other nodes in time\n",
-        directory_.c_str(), group_.rank(), static_cast<unsigned long long>(taking_->version));
+// [collective] As far as patience goes: whether the version under way is whole on all ranks, as no
+// later commit says.
+void Levels::agree_at_the_end(std::uint64_t start_ns) {
+  (void)words();
+  const auto agreed = group_.start_all_max({words_, word_count});
+  while (agreed.ok() && monotonic_ns() - start_ns <= settings_.patience_ns) {
+    const auto done = agreed.value()->done();
+    if (!done.ok()) return;
+    if (done.value()) return end_taking(~words_[whole_word] >= taking_->version);
+    std::this_thread::sleep_for(poll_time);
   }
+}
+
+void Levels::close() {
+  if (slots_.empty()) return;
+  const std::uint64_t start_ns = monotonic_ns();
+  finish_under_way();
+  if (taking_) {
+    // Drained if nothing else is.
+    const bool whole = phase() == Phase::whole;
+    agree_at_the_end(start_ns);
+    if (!whole) {
+      std::fprintf(stderr, "perdure: %s: rank %u: the last version that was due is only here\n",
+                   directory_.c_str(), group_.rank());
+    }
+  }
+  const std::uint64_t waited_ns = monotonic_ns() - start_ns;
+  stop_drains(settings_.patience_ns - std::min(settings_.patience_ns, waited_ns));
+  counters_.waited_ns += monotonic_ns() - start_ns;
+  slots_.clear();
 }
 
 LevelCounters Levels::counters() const {

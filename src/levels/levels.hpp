@@ -39,6 +39,8 @@
 
 #include "base/group.hpp"
 #include "base/status.hpp"
+#include "levels/census.hpp"
+#include "levels/drain.hpp"
 #include "levels/level_file.hpp"
 #include "levels/redundancy.hpp"
 #include "levels/settings.hpp"
@@ -49,20 +51,29 @@
 
 namespace perdure {
 
+// Where and how often versions are drained.
+struct DrainTarget {
+  std::string directory;
+  std::uint64_t every = 10;  // versions
+  std::uint32_t keep = 2;
+  std::shared_ptr<IoToken> token = nullptr;  // held while it is written; null: none is needed
+};
+
 // Counted since the pool was opened.
 struct LevelCounters {
-  std::uint64_t taken = 0;    // versions whose image was begun
-  std::uint64_t skipped = 0;  // that were due while one was under way
-  std::uint64_t whole = 0;    // that were whole on all ranks, with redundancy
-  std::uint64_t drained = 0;
+  std::uint64_t taken = 0;      // versions whose image was begun
+  std::uint64_t skipped = 0;    // that were due while one was under way
+  std::uint64_t whole = 0;      // that were whole on all ranks, with redundancy
   std::uint64_t waited_ns = 0;  // by the program: in release(), slices and close()
 };
 
 class Levels final : public VersionTaker {
  public:
   // [collective] Null if no level is asked for, and by default on one node. The group outlives it.
+  // `more` are drains beside the one of the settings.
   static Result<std::unique_ptr<Levels>> create(Group& group, const std::string& directory,
-                                                const LevelSettings& settings, Trust trust);
+                                                const LevelSettings& settings, Trust trust,
+                                                std::vector<DrainTarget> more = {});
   ~Levels() override;
 
   // [collective] Opens the pool, and first brings back to this job's nodes what is elsewhere or
@@ -80,7 +91,7 @@ class Levels final : public VersionTaker {
   void release(std::uint64_t version) override;
   std::span<std::uint64_t> words() override;
   void committed(const Catalogue& catalogue) override;
-  Status restoring(std::uint64_t version) override;
+  Status restoring(std::uint64_t version, std::uint64_t incarnation) override;
   Status check_companion(const std::string& name) override;
   void progress() override;
 
@@ -91,6 +102,12 @@ class Levels final : public VersionTaker {
     std::optional<LevelFile> guard;
     std::optional<VersionId> id;  // that it holds, or is being made
   };
+  // A level that versions are drained to; the thread that drains is in the lowest rank of a node.
+  struct Drain {
+    DrainTarget target;
+    std::unique_ptr<NodeDrain> node = nullptr;
+    std::uint64_t ended = 0;  // versions that were drained, or failed, before the one under way
+  };
   // The version that is being taken.
   struct UnderWay {
     VersionId id;
@@ -100,7 +117,15 @@ class Levels final : public VersionTaker {
   };
 
   Levels(Group& group, std::string directory, const LevelSettings& settings, Trust trust);
+  Result<std::string> bring_back(const OpenOptions& options, const Census& census);
+  Result<std::string> use_drain(const OpenOptions& options, VersionId than);
+  Status start_drains();
+  bool drains_ended() const;
+  void drain(VersionId id);
+  void stop_drains(std::uint64_t patience_ns);
+  void agree_at_the_end(std::uint64_t start_ns);
   Result<std::unique_ptr<Pool>> reopen(const OpenOptions& options, const Status& refused);
+  std::string place(const DrainTarget& target) const;
   Status choose_groups();
   Status start(Pool& pool);
   Status open_slots();
@@ -132,9 +157,12 @@ class Levels final : public VersionTaker {
   std::vector<Slot> slots_;
   std::optional<VersionId> whole_;   // on all ranks
   std::optional<VersionId> taking_;  // of all ranks
+  std::vector<Drain> drains_;
+  std::optional<VersionId> draining_;  // of all ranks
   bool take_next_ = false;
+  bool take_last_ = false;       // the version under way is due for every level
   std::uint64_t sliced_ns_ = 0;  // when the last slice ended
-  std::uint64_t words_[2] = {};
+  std::uint64_t words_[3] = {};
   std::vector<std::unique_ptr<Exchange>> abandoned_;  // K4
   LevelCounters counters_;
 

@@ -170,7 +170,9 @@ Status Pool::restore(std::uint64_t version) {
   if (!restarted_) PERDURE_TRY(make_recovered_newest());
   adopt(target.value());
   // One store on each rank; the pool stays usable only if all did it (commit.cpp, I7).
-  Status local = options_.taker != nullptr ? options_.taker->restoring(version) : Status::success();
+  Status local = options_.taker != nullptr
+                     ? options_.taker->restoring(version, next_.incarnation - 1)
+                     : Status::success();
   if (local.ok()) local = open_slot(*device_, slots_, next_.version, next_.parent);
   retained_.forget(open_slot_index());
   successor_open_ = local.ok();

@@ -14,6 +14,7 @@
 #include <mpi.h>
 #include "perdure/perdure_mpi.h"
 #endif
+#include "dax/acknowledge.h"
 #include "perdure/perdure_ipv.h"
 #include "perdure/perdure_ipv_abi.h"
 
@@ -110,13 +111,13 @@ int main(int argc, char** argv) {
     return 3;
   }
   check_contents(step);
-  printf("restarted %llu\n", (unsigned long long)version);
-  fflush(stdout);
+  say_restarted(pool, version);
   while (step < steps) {
     step++;
     step_of_grid(step);
     check(perdure_ipv_persist(&version), "persist");
     if (pwrite(ack, &version, sizeof version, 0) != sizeof version) return 1;
+    if (rank == 0) say_committed(version);
   }
   for (uint64_t i = 0; i < cells; i++) shadow[i] = 0;
   memset(small_shadow, 0, sizeof small_shadow);

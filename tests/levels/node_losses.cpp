@@ -28,6 +28,7 @@
 
 #include "base/testing/thread_group.hpp"
 #include "levels/levels.hpp"
+#include "levels/manifest.hpp"
 #include "pool/pool_directory.hpp"
 #include "test_seed.hpp"
 
@@ -216,6 +217,7 @@ struct Options {
   std::uint64_t steps = 20;
   std::uint64_t trials = 50;
   bool all = false;
+  bool drain = false;
 };
 
 struct Counts {
@@ -288,6 +290,7 @@ class Losses {
     Job job;
     job.root = root_;
     job.levels = "redundancy=" + options_.scheme + ";every=" + std::to_string(options_.every);
+    if (options_.drain) job.levels += ";drain=" + root_ + "/drain";
     for (std::uint32_t node = 0; node < options_.nodes; ++node) job.nodes.push_back(node);
     job.steps = options_.steps;
     return job;
@@ -318,8 +321,14 @@ class Losses {
   }
   // The version that a restart must not fall short of.
   std::uint64_t promised(std::uint32_t lost) const {
-    if (lost == 0) return seen_.acknowledged;
-    return borne(lost) ? seen_.whole.load() : 0;
+    const std::uint64_t on_nodes = borne(lost) ? seen_.whole.load() : 0;
+    return std::max(lost == 0 ? seen_.acknowledged.load() : on_nodes, drained());
+  }
+  std::uint64_t drained() const {
+    if (!options_.drain) return 0;
+    const auto found = find_versions(place_of_pool(root_ + "/drain", "pool"), std::nullopt);
+    return found.ok() && !found.value().manifests.empty() ? found.value().manifests[0].id.version
+                                                          : 0;
   }
   void check_restored(std::uint32_t lost, std::uint64_t least) {
     if (seen_.restored >= least) return;  // also if it was killed before it knew
@@ -384,6 +393,7 @@ int run(int argc, char** argv) {
   app.add_option("--every", options.every, "versions between those that are taken");
   app.add_option("--steps", options.steps, "commits of a job");
   app.add_option("--trials", options.trials, "how many, at random");
+  app.add_flag("--drain", options.drain, "versions are also drained to a directory that stays");
   app.add_flag("--all", options.all, "every set of nodes at every call");
   CLI11_PARSE(app, argc, argv);
   void* const shared =

@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "dax/acknowledge.h"
 #include "perdure/perdure_mpi.h"
 
 namespace {
@@ -181,6 +182,9 @@ class Job {
     MPI_Barrier(MPI_COMM_WORLD);
     const std::uint64_t began = step_;
     const double began_s = MPI_Wtime();
+    perdure_pool* pool = nullptr;
+    check(perdure_win_pool(window_, &pool), "perdure_win_pool");
+    if (rank_ == 0) say_restarted(pool, began);
     while (step_ < options_.steps) {
       const bool dies = step_ - began == options_.kill_step &&
                         (options_.kill_rank == rank_ || options_.kill_rank == -1);
@@ -258,6 +262,7 @@ class Job {
     }
     step_ = next;
     check_mpi(MPI_Win_fence(PERDURE_MODE_COMMIT, window_), "commit");
+    if (rank_ == 0) say_committed(next);
     std::uint64_t seen = committed_;
     while (seen < next && !committed_.compare_exchange_weak(seen, next)) {
     }

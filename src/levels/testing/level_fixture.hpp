@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <span>
@@ -98,13 +99,7 @@ class LevelDirectory {
     path_ = std::string(given != nullptr ? given : "/tmp") + "/perdure-test-XXXXXX";
     if (::mkdtemp(path_.data()) == nullptr) std::abort();
   }
-  ~LevelDirectory() {
-    const Directory directory = open();
-    for (const std::string& name : directory.names().take()) {
-      EXPECT_TRUE(directory.remove_file(name).ok());
-    }
-    EXPECT_TRUE(remove_directory(path_));
-  }
+  ~LevelDirectory() { std::filesystem::remove_all(path_); }
   LevelDirectory(const LevelDirectory&) = delete;
   LevelDirectory& operator=(const LevelDirectory&) = delete;
 
