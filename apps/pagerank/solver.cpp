@@ -101,14 +101,16 @@ void Solver::iterate() {
 
 bool Solver::done() const {
   const Scalars& scalars = state_.scalars();
-  return scalars.iteration >= options_.iterations || scalars.change < options_.tolerance;
+  return state_.ends() || scalars.iteration >= options_.iterations || scalars.change < options_.tolerance;
 }
 
 void Solver::run() {
   while (!done()) {
     const job::Stopwatch watch;
     iterate();
-    if (state_.scalars().iteration % options_.commit_every == 0) state_.commit();
+    if (state_.scalars().iteration % options_.commit_every == 0 && state_.commit_due()) {
+      state_.commit();
+    }
     iteration_s_.push_back(watch.seconds());
   }
 }

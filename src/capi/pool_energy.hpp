@@ -31,8 +31,9 @@ class PoolEnergy {
   // [collective] Code::foreign if a level holds what this pool must not write to (levels/level.hpp,
   // L3): another job's copies, or a newer version than the pool ever had.
   Status set_pool(Pool& pool);
-  // Collective.
-  Result<int> commit_due();
+  bool has_plan() const { return plan_.has_value(); }
+  // Whether the plan's interval has passed. Local: rank 0's clock decides.
+  bool is_due() const;
 
  private:
   struct PlannedLevel {
