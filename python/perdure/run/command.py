@@ -12,11 +12,14 @@ import typer
 
 from perdure.cache.preload import NoLibrary, cache_environment
 from perdure.files import write_text
+from perdure.run.allocation import NoAllocation, this_allocation
 from perdure.run.attempt import Limits
 from perdure.run.job import JobRequest, JobResult, run_job
 from perdure.run.live import make_live
+from perdure.run.placement import NoPlace
 from perdure.run.rehearsal import POINTS, parse_rehearsal
 from perdure.run.report import job_json, print_report
+from perdure.run.spread import Spread, command_on, make_spread
 from perdure.screen import bad_parameter, console, say
 from perdure.units import Wrong, parse_time
 
@@ -84,21 +87,42 @@ def run(
                      "owns or may write to: whoever can write them can change what it computes."),
     ] = False,
     commit_plan: CommitPlan = None,
+    spares: Annotated[
+        int | None,
+        typer.Option(metavar="S", min=0, help="Leave S nodes of the allocation unused, and take "
+                     "one of them for each that is lost; allows S restarts unless --restarts says "
+                     "otherwise.", show_default=False),
+    ] = None,
+    requeue: Annotated[
+        bool,
+        typer.Option("--requeue", help="Put the job back into the queue if too few nodes are left, "
+                     "or SIGUSR1 made it end early."),
+    ] = False,
+    run_dir: Annotated[
+        Path,
+        typer.Option(metavar="DIR", help="With --spares or --requeue: a directory that all nodes "
+                     "see, where ranks say that they have closed their pools."),
+    ] = Path(),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing of its own.")] = False,
 ) -> None:
     """Run a job, show its commits, and start it again after a failure.
 
-    Ends with the job's exit code, or 128 + signal; 124 if one of the timeouts ended it.
+    Ends with the job's exit code, or 128 + signal; 124 if one of the timeouts ended it, 123 if it
+    ended with 0 before all ranks had closed their pools. SIGUSR1 makes it end after one more
+    commit.
 
     Example: perdure run --cache '*.dat' -- mpiexec -n 4 ./solver
 
     Example: perdure run --restarts 5 --stall-timeout 1h -- mpiexec -n 4 ./solver
+
+    Example: perdure run --spares 1 --requeue -- srun -n 12 ./solver
     """
     try:
         rehearsal = kill_at and parse_rehearsal(kill_at, kill_rank, kill_point, command)
     except ValueError as wrong:
         raise bad_parameter(str(wrong), param_hint="--kill-at") from None
-    restarts = int(bool(rehearsal)) if restarts is None else restarts
+    spread = _spread(command, spares, requeue, run_dir)
+    restarts = max(bool(rehearsal), spares or 0) if restarts is None else restarts
     request = JobRequest(
         command,
         restarts,
@@ -106,10 +130,25 @@ def run(
         _limits(timeout, hang_timeout, stall_timeout),
         _cache_environment(cache, cache_options) | _plan_environment(commit_plan)
         | ({"PERDURE_ANY_OWNER": "1"} if any_owner else {}),
+        spread=spread,
     )
     result = run_job(request, make_live(quiet))
     _report(result, quiet, json_file)
     raise typer.Exit(result.exit_code)
+
+
+def _spread(
+    command: list[str], spares: int | None, requeue: bool, directory: Path
+) -> Spread | None:
+    if spares is None and not requeue:
+        return None
+    try:
+        spread = make_spread(this_allocation(), spares or 0, directory.resolve(), requeue)
+        command_on(spread.allocation.nodes(), command, 1, {})
+    except (NoAllocation, NoPlace) as wrong:
+        raise bad_parameter(str(wrong), param_hint="--requeue" if spares is None else "--spares") \
+            from None
+    return spread
 
 
 def _limits(timeout: str | None, hang: str, stall: str | None) -> Limits:
