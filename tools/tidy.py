@@ -289,7 +289,8 @@ BANS = (
             r"|\bfilesystem::(?:rename|remove)\b|\bstd::[io]?fstream\b|\bdirectory_iterator\b"
         ),
         "files are opened, made and removed in src/base/files.cpp",
-        ("src/base/files.cpp", "src/energy/testing/", "src/cache/testing/scratch_part.hpp", "apps/",
+        ("src/base/files.cpp", "src/energy/testing/", "src/cache/testing/scratch_part.hpp",
+         "src/levels/testing/level_fixture.hpp", "apps/",
          "bench/", "tests/"),
         allowed_in_tests=True,
     ),

@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 #include <vector>
 
 #include "job/collective.hpp"
@@ -15,6 +16,7 @@ struct Blocking {
   std::size_t commits = 0;
   double median_s = 0;
   double max_s = 0;
+  double total_s = 0;
 };
 
 // A commit blocks as long as it does on its slowest rank.
@@ -24,7 +26,8 @@ Blocking blocking_of(const std::vector<double>& local) {
                 MPI_COMM_WORLD);
   if (slowest.empty()) return {};
   std::sort(slowest.begin(), slowest.end());
-  return {slowest.size(), slowest[slowest.size() / 2], slowest.back()};
+  return {slowest.size(), slowest[slowest.size() / 2], slowest.back(),
+          std::accumulate(slowest.begin(), slowest.end(), 0.0)};
 }
 
 double error_of(const double* x, std::size_t count) {
@@ -54,8 +57,11 @@ void print_json(const Grid& grid, const Options& options, const Figures& figures
               figures.times.loop_s);
   std::printf(", \"loop_cpu_s\": %.6f, \"iteration_median_s\": %.9f", figures.times.loop_cpu_s,
               figures.times.iteration_median_s);
-  std::printf(", \"commits\": %zu, \"commit_median_s\": %.9f, \"commit_max_s\": %.9f",
-              figures.blocking.commits, figures.blocking.median_s, figures.blocking.max_s);
+  std::printf(
+      ", \"commits\": %zu, \"commit_median_s\": %.9f, \"commit_max_s\": %.9f"
+      ", \"commit_total_s\": %.9f",
+      figures.blocking.commits, figures.blocking.median_s, figures.blocking.max_s,
+      figures.blocking.total_s);
   std::printf(", \"state_bytes_per_rank\": %" PRIu64 ", \"commit_bytes\": %" PRIu64
               ", \"model_ns\": %" PRIu64,
               figures.state_bytes, figures.commit_bytes, figures.model_ns);

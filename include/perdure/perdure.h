@@ -136,6 +136,10 @@ typedef struct perdure_options {
   unsigned keep;         /* versions that can be restored, 1 to 63. Each one more costs the size of
                             the arrays in the pool. Fixed when the pool is made: SHAPE if it has
                             another number. 0: what it has, or 1 if it is made */
+  const char* levels;    /* what is kept beyond the pool: "key=value;key=value", or a file of such
+                            lines; "redundancy=partner;every=10;drain=/scratch/me", for example.
+                            docs/levels.md has the keys. Default $PERDURE_LEVELS, or a copy of every
+                            10th version on another node where there are several */
 } perdure_options;
 
 typedef struct perdure_array_options {

@@ -84,6 +84,8 @@ struct Options {
   unsigned copy_threads = 1;           // threads that copy and flush
   unsigned keep = 0;                   // versions that can be restored; 0: as the pool has it, or 1
 
+  std::string levels = {};  // what is kept beyond the pool, as in perdure.h; empty: $PERDURE_LEVELS
+
   // The same for perdure.h; points into this object.
   perdure_options to_c() const noexcept {
     perdure_options options{};
@@ -97,6 +99,7 @@ struct Options {
     options.delay = static_cast<int>(delay);
     options.copy_threads = copy_threads;
     options.keep = keep;
+    options.levels = levels.empty() ? nullptr : levels.c_str();
     return options;
   }
 };

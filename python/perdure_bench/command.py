@@ -17,6 +17,7 @@ NAMES = (
     "persist",
     "crash",
     "hpccg",
+    "levels",
     "windows",
     "cache",
     "matpower",

@@ -34,8 +34,12 @@
 //       version that is, the base version says. Every process sets it, on all nodes that it writes
 //       to, between the commit and its next write; because the version is durable on all ranks by
 //       then, and no rank writes before it has left the commit, none is lost.
+//       Whoever sets it brings along how large the file was then: node 0 knows, a part by itself
+//       only where its own bytes end.
 //   P9  Recovery puts back what changed after the version that the pool has recovered to, size
-//       included, and forgets intentions; then it writes back as in P5 and P7.
+//       included, and forgets intentions; then it writes back as in P5 and P7. No part writes
+//       beyond the size at that version, or leaves out what it put back before it, and node 0 cuts
+//       the file there; so the parts of a file may be recovered in any order.
 //
 // A process may die while others go on using the part.
 //   P10 What one process has alone (a block that it fills, a claim, a journal entry, a grain that
@@ -173,8 +177,9 @@ class CachePart {
   UndoGeometry undo_geometry() const { return {header_.blocks, header_.block_bytes}; }
   // After persist(), by each process before `version` is decided: all of it is durable here.
   Status set_prepared(std::uint64_t version);
-  // From now on what changes comes after `version`.
-  Status set_base_version(std::uint64_t version);
+  // From now on what changes comes after `version`, with which the file had at least `file_bytes`
+  // bytes. Returns how many it had, as is noted here.
+  Result<std::uint64_t> set_base_version(std::uint64_t version, std::uint64_t file_bytes);
   // P9: before recover(), if the file is in a group.
   Status roll_back(std::uint64_t version);
 
@@ -225,6 +230,7 @@ class CachePart {
   Status check_goes_back(std::uint64_t version) const;
   Status keep_grain(std::uint64_t block, unsigned grain, std::uint64_t version);
   Status note_size(std::uint64_t version);
+  std::uint64_t noted_size(std::uint64_t version) const;
   Status roll_back_block(std::uint64_t block, std::uint64_t version);
   Status write_into(std::uint64_t block, std::uint64_t within, const std::byte* from,
                     std::uint64_t bytes);

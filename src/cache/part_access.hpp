@@ -27,6 +27,9 @@ class PartAccess {
   virtual Status grow_size(std::uint64_t bytes) = 0;
   virtual Status set_size(std::uint64_t bytes) = 0;
 
+  virtual Result<std::uint64_t> set_base_version(std::uint64_t version,
+                                                 std::uint64_t file_bytes) = 0;
+
   virtual Result<int> take_pointer() = 0;  // -1: none is free
   virtual Status give_pointer(int slot) = 0;
   // Returns what it was.
@@ -58,6 +61,9 @@ class OwnPart final : public PartAccess {
     return Status::success();
   }
   Status set_size(std::uint64_t bytes) override { return part_.set_size(bytes); }
+  Result<std::uint64_t> set_base_version(std::uint64_t version, std::uint64_t file_bytes) override {
+    return part_.set_base_version(version, file_bytes);
+  }
   Result<int> take_pointer() override { return part_.take_pointer(); }
   Status give_pointer(int slot) override {
     part_.give_pointer(slot);

@@ -258,10 +258,11 @@ Status PartClient::persist() {
   return ask(request_of(Verb::persist)).status;
 }
 
-Status PartClient::set_base_version(std::uint64_t version) {
-  RequestFormat request = request_of(Verb::set_base_version);
-  request.value = version;
-  return ask(request).status;
+Result<std::uint64_t> PartClient::set_base_version(std::uint64_t version,
+                                                   std::uint64_t file_bytes) {
+  RequestFormat request = request_of(Verb::set_base_version, version);
+  request.offset = file_bytes;
+  return ask_for_value(request);
 }
 
 Result<int> PartClient::take_pointer() {

@@ -50,7 +50,7 @@ class PartClient final : public PartAccess {
   Status set_size(std::uint64_t bytes) override;
   Result<WriteBackTally> write_back(std::uint64_t turn, bool sync);
   Status persist();
-  Status set_base_version(std::uint64_t version);
+  Result<std::uint64_t> set_base_version(std::uint64_t version, std::uint64_t file_bytes) override;
 
   Result<int> take_pointer() override;
   Status give_pointer(int slot) override;

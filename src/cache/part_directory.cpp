@@ -267,7 +267,8 @@ Result<OpenPart> create_part(const PartRequest& request, const std::string& file
   auto open = open_locked(request.directory, file, false);
   if (open.ok()) open.value().part->set_backing(&backing);
   if (open.ok() && request.restored) {
-    PERDURE_TRY(open.value().part->set_base_version(request.restored->version));
+    const std::uint64_t version = request.restored->version;
+    PERDURE_TRY(open.value().part->set_base_version(version, request.file_bytes).status());
   }
   return open;
 }

@@ -78,6 +78,12 @@ Status PartService::write_back(const RequestFormat& request, std::uint64_t (&val
   return Status::success();
 }
 
+Status PartService::set_base_version(const RequestFormat& request, std::uint64_t& file_bytes) {
+  PERDURE_TRY(check_size(request.offset));
+  PERDURE_TRY_ASSIGN(file_bytes, part_.set_base_version(request.value, request.offset));
+  return Status::success();
+}
+
 Status PartService::perform_pointer(const RequestFormat& request, std::uint64_t (&values)[2]) {
   if (request.option >= shared_pointers_max) {
     return refuse("there is no shared file pointer " + std::to_string(request.option));
@@ -125,7 +131,7 @@ Status PartService::perform(const RequestFormat& request, std::uint64_t (&values
     case Verb::unlock:
       return unlock(request.value);
     case Verb::set_base_version:
-      return part_.set_base_version(request.value);
+      return set_base_version(request, values[0]);
     default:
       return perform_pointer(request, values);
   }

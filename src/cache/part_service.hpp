@@ -31,6 +31,7 @@ class PartService {
   Status check_range(std::uint64_t offset, std::uint64_t bytes) const;
   Status perform_pointer(const RequestFormat& request, std::uint64_t (&values)[2]);
   Status write_back(const RequestFormat& request, std::uint64_t (&values)[2]);
+  Status set_base_version(const RequestFormat& request, std::uint64_t& file_bytes);
 
   CachePart& part_;
 };

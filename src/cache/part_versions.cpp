@@ -19,21 +19,30 @@ Result<std::uint64_t> CachePart::base_version() {
 
 // The first process that comes with a version notes how large the file was; the others wait until
 // it has, as they may make it larger.
-Status CachePart::set_base_version(std::uint64_t version) {
+Result<std::uint64_t> CachePart::set_base_version(std::uint64_t version, std::uint64_t file_bytes) {
   auto base = word(state_->base_version);
   const std::uint64_t wanted = (version + 1) << owner_bits;
   Backoff backoff;
   std::uint64_t seen = base.load(std::memory_order_acquire);
   while (true) {
-    if (owner_of(seen) == 0 && seen >= wanted) return Status::success();
+    if (owner_of(seen) == 0 && seen >= wanted) return noted_size(version);
     if (owner_of(seen) == 0 && base.compare_exchange_strong(seen, seen | owner())) break;
     if (owner_of(seen) != 0 && backoff.wait()) PERDURE_TRY(clean_up_if_dead(owner_of(seen)));
     seen = base.load(std::memory_order_acquire);
   }
+  grow_size(file_bytes);
   const Status noted = note_size(version);
   // After a failure the next that comes tries again.
   base.store(noted.ok() ? wanted : seen, std::memory_order_release);
-  return noted;
+  PERDURE_TRY(noted);
+  return noted_size(version);
+}
+
+std::uint64_t CachePart::noted_size(std::uint64_t version) const {
+  for (unsigned place = 0; place < 2; ++place) {
+    if (word(state_->sized_versions[place]).load() == version + 1) return state_->sizes[place];
+  }
+  return size_bytes();
 }
 
 // In the place of the older of the two that are noted. The size is there before the version says

@@ -20,7 +20,7 @@ namespace perdure {
 static_assert(std::endian::native == std::endian::little, "the protocol is little-endian");
 
 constexpr std::uint64_t greeting_magic = 0x0056525345445250U;  // "PRDESRV\0"
-constexpr std::uint32_t protocol_version = 2;
+constexpr std::uint32_t protocol_version = 3;
 constexpr std::size_t nonce_bytes = 32;
 constexpr std::size_t proof_bytes = 32;  // HMAC-SHA-256
 constexpr std::size_t payload_bytes_max = std::size_t{1} << 20;
@@ -65,7 +65,7 @@ enum class Verb : std::uint32_t {
   load_pointer = 12,      // values[0]
   try_lock = 13,          // value: the owner; values[0]: whether it was free
   unlock = 14,            // value: the owner
-  set_base_version = 15,  // value: the version
+  set_base_version = 15,  // value: the version, offset: the file's end then; values[0]: noted
 };
 
 struct RequestFormat {

@@ -7,8 +7,15 @@
 
 #include "base/agreement.hpp"
 #include "ipv/object_set.hpp"
+#include "levels/levels.hpp"
 #include "pmem/region_format.hpp"
 #include "pool_energy.hpp"
+
+perdure_pool::perdure_pool() = default;
+
+perdure_pool::~perdure_pool() {
+  if (levels && !fork.in_child()) levels->close();
+}
 
 namespace perdure {
 namespace {
@@ -136,10 +143,16 @@ Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure
   }
   auto handle = std::make_unique<perdure_pool>();
   if (local.ok()) local = PoolEnergy::configure(path, *group, handle->energy);
+  const char* const levels = options == nullptr ? nullptr : options->levels;
+  auto settings = parse_level_settings(text_or(levels, std::getenv("PERDURE_LEVELS")));
+  if (local.ok()) local = settings.status();
   PERDURE_TRY(agree(*group, local));
   OpenOptions with = converted.take();
   PoolEnergy::attach(handle->energy, with.pool);
-  PERDURE_TRY_ASSIGN(auto opened, open_pool(path, *group, with));
+  PERDURE_TRY_ASSIGN(handle->levels, Levels::create(*group, path, settings.value(), with.trust));
+  with.pool.taker = handle->levels.get();
+  PERDURE_TRY_ASSIGN(auto opened,
+                     handle->levels ? handle->levels->open(with) : open_pool(path, *group, with));
   if (handle->energy) PERDURE_TRY(handle->energy->set_pool(*opened));
   // Not every launcher gives its environment to all ranks: rank 0's counts.
   std::uint64_t watched = opened->run_page().may_be_stopped() ? 1 : 0;

@@ -18,6 +18,7 @@
 namespace perdure {
 class ObjectSet;   // ipv/object_set.hpp
 class PoolEnergy;  // pool_energy.hpp
+class Levels;      // levels/levels.hpp
 }  // namespace perdure
 
 // The pool hands out arrays by address; they live as long as it does.
@@ -28,11 +29,14 @@ struct perdure_array {
 };
 
 struct perdure_pool {
+  perdure_pool();
+  ~perdure_pool();
   perdure::ForkGuard fork;
   mutable std::atomic<bool> in_call = false;    // of a thread
   std::unique_ptr<perdure::Group> group;        // outlives the pool
   std::shared_ptr<perdure::PoolEnergy> energy;  // outlives it too; null: nothing is asked for
   std::unique_ptr<perdure::Pool> pool;
+  std::unique_ptr<perdure::Levels> levels;  // read the pool; null: there are none
   std::vector<std::unique_ptr<perdure_array>> arrays;
   bool of_windows = false;                // closed with its last window, not by perdure_close()
   bool stop_watched = false;              // rank 0 looks whether the job is to end

@@ -13,8 +13,8 @@
 //   V2  What is read is not trusted: a header that is wrong makes a file without contents, and
 //       verify() compares the payload with its checksums.
 //
-// Threads: one at a time for each file. Failure: a file whose begin(), write() or complete() failed
-// has no contents.
+// Threads: one at a time for each file, not always the same. Failure: a file whose begin() or
+// complete() failed has no contents.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +23,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/files.hpp"
@@ -63,10 +64,14 @@ std::optional<LevelFileName> parse_level_file_name(const std::string& name);
 class LevelFile {
  public:
   // Opens it, and makes it if there is none; locked as a rank's file of the pool is.
+  // Code::newer_format if a newer Perdure wrote it.
   static Result<LevelFile> open_or_make(const Directory& directory, const LevelFileName& name,
                                         Trust trust);
   // For reading only, without a lock. Code::not_found.
   static Result<LevelFile> open(const Directory& directory, const LevelFileName& name, Trust trust);
+  // On a device that is at hand: an emulated one, or one that a test made.
+  static Result<LevelFile> on_device(std::unique_ptr<Device> device, const LevelFileName& name,
+                                     std::string path);
 
   // Absent: it is not whole.
   const std::optional<LevelFileHeader>& header() const { return header_; }
@@ -82,21 +87,28 @@ class LevelFile {
   // All chunks were written. `header.payload_bytes` is that of begin().
   Status complete(const LevelFileHeader& header);
 
+  // Of a file that is whole; else none.
   std::span<const std::byte> payload() const;
-  // Code::damaged names the byte range. All of it, or the chunks that [offset, offset + count)
-  // touches.
+  // CRC-64 of the table of the chunks' checksums: tells two payloads of the same length apart.
+  std::uint64_t table_checksum() const;
+  // Of a file that is whole. Code::damaged names the byte range. All of it, or the chunks that
+  // [offset, offset + count) touches.
   Status verify() const;
   Status verify(std::uint64_t offset, std::uint64_t count) const;
 
  private:
   LevelFile(std::unique_ptr<Device> device, std::string path);
-  void read_header();
+  Status read_header(const LevelFileName& name);
+  Status declare(std::uint64_t state_word);
+  Status verify_chunk(std::size_t chunk) const;
 
   std::unique_ptr<Device> device_;
   std::string path_;
   std::optional<LevelFileHeader> header_;
   std::uint64_t payload_bytes_ = 0;
-  std::vector<std::uint64_t> checksums_;
+  std::vector<std::uint64_t> checksums_;  // by chunk
+  std::size_t chunks_to_come_ = 0;
+  std::thread::id writer_;  // none: several
 };
 
 }  // namespace perdure

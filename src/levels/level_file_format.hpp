@@ -1,5 +1,5 @@
-// Level file format: what a rank keeps of one version beside its pool. Little-endian; docs/format.md
-// is checked against this header.
+// Level file format: what a rank keeps of one version beside its pool. Little-endian;
+// docs/format.md is checked against this header.
 //
 //   offset 0      state word, 8 bytes: the header's checksum when the file is whole, else 0
 //   offset 64     LevelFileHeaderFormat
@@ -18,6 +18,7 @@ namespace perdure {
 
 constexpr std::uint64_t level_file_magic = 0x314c564c44524550U;  // "PERDLVL1"
 constexpr std::uint32_t level_file_version = 1;
+constexpr std::uint64_t level_header_offset = 64;
 constexpr std::uint64_t level_payload_offset = 4096;
 constexpr std::uint64_t level_chunk_bytes = std::uint64_t{1} << 20;
 
@@ -34,8 +35,10 @@ struct LevelFileHeaderFormat {
   std::uint64_t incarnation;  // of the version: counts restarts of the job
   std::uint64_t payload_bytes;
   std::uint64_t reserved[8];  // zero
-  std::uint64_t checksum;     // CRC-64 of all bytes before it, and of the table of CRCs
+  std::uint64_t checksum;     // CRC-64 of all bytes before it, and of the table of CRCs; never 0
 };
-static_assert(sizeof(LevelFileHeaderFormat) == 216);
+static_assert(sizeof(LevelFileHeaderFormat) == 208);
+static_assert(offsetof(LevelFileHeaderFormat, job_name) == 32);
+static_assert(offsetof(LevelFileHeaderFormat, checksum) == 200);
 
 }  // namespace perdure

@@ -62,6 +62,8 @@ class Exchange {
   // Moves messages and encodes what has arrived, without waiting for anybody; true when the guard
   // is whole. At most `bytes` more are posted by this call, so that it returns soon.
   virtual Result<bool> advance(std::uint64_t bytes) = 0;
+  // Sent and received so far.
+  virtual std::uint64_t moved_bytes() const = 0;
 };
 
 // What a guard says of the stripes that it has parity of (X1).
@@ -81,13 +83,13 @@ struct GroupFiles {
   GuardContents contents;
   std::vector<std::uint32_t> image_at;  // by member: a rank that can read it, or no_rank
   std::vector<std::uint32_t> guard_at;
-  // At most `losses` members lack their image or their guard.
+  // Of each stripe that it has a segment of, enough is left.
   bool can_rebuild(std::uint32_t member) const;
 };
 // Collective over the ranks that hold files of `files` and those that rebuild: for each member in
 // `lost`, rank `rebuilders[i]` gets the image's bytes in `image`, which it has begun with the right
-// size, and completes it. `own` gives this rank's files of the version: images and guards of the
-// members that it can read.
+// size. `own` has this rank's files of the version, verified: images and guards of the members for
+// which it stands in `files`.
 struct HeldFile {
   std::uint32_t member = 0;
   const LevelFile* image = nullptr;

@@ -323,12 +323,22 @@ Status CachedFile::prepare(std::uint64_t version) {
 }
 
 void CachedFile::committed(std::uint64_t version) {
+  base_failure_ = set_base_version(version);
+}
+
+// Node 0 says how large the file was; a part that is recovered must know, or what was handed to the
+// file beyond the end of its own bytes would stay there (P9).
+Status CachedFile::set_base_version(std::uint64_t version) {
   base_version_ = version;
-  base_failure_ = part().set_base_version(version);
-  for (std::atomic<PartClient*>& client : connected_) {
-    PartClient* at = client.load(std::memory_order_acquire);
-    if (at != nullptr && base_failure_.ok()) base_failure_ = at->set_base_version(version);
+  PERDURE_TRY_ASSIGN(auto first, at(0));
+  PERDURE_TRY_ASSIGN(base_bytes_, first->set_base_version(version, base_bytes_));
+  for (std::uint32_t node = 1; node < nodes(); ++node) {
+    const bool in_use = node == node_ || connected_[node].load(std::memory_order_acquire);
+    if (!in_use) continue;
+    PERDURE_TRY_ASSIGN(auto there, at(node));
+    PERDURE_TRY(there->set_base_version(version, base_bytes_).status());
   }
+  return Status::success();
 }
 
 Status CachedFile::tear_down(bool keep) {
@@ -395,7 +405,9 @@ Result<PartAccess*> CachedFile::at(std::uint32_t node) {
   const std::lock_guard<std::mutex> lock(remotes_mutex_);
   if (remotes_[node] == nullptr) {
     PERDURE_TRY_ASSIGN(auto client, PartClient::connect(servers_[node], token_));
-    if (part().with_pool()) PERDURE_TRY(client->set_base_version(base_version_));
+    if (part().with_pool()) {
+      PERDURE_TRY(client->set_base_version(base_version_, base_bytes_).status());
+    }
     remotes_[node] = std::move(client);
     connected_[node].store(remotes_[node].get(), std::memory_order_release);
   }

@@ -112,6 +112,7 @@ class CachedFile final : public Companion {
   CachePart& part() { return *part_.part; }
   // The part of a node: this one's, or another's, to which this connects when it is first needed.
   Result<PartAccess*> at(std::uint32_t node);
+  Status set_base_version(std::uint64_t version);
   Status drain();
 
   BackingFile backing_;
@@ -133,6 +134,7 @@ class CachedFile final : public Companion {
   std::mutex lock_mutex_;           // between threads of this process
   Pool* pool_ = nullptr;            // with which it is committed
   std::uint64_t base_version_ = 0;  // the pool's newest version
+  std::uint64_t base_bytes_ = 0;    // how large the file was then, once it was committed
   Status base_failure_;
   int handles_ = 0;
   CacheTally tally_;

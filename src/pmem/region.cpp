@@ -119,6 +119,17 @@ Result<Region> format_region(Device& device, const RegionIdentity& identity,
   return region_of(header);
 }
 
+Status set_generation(Device& device, std::uint64_t generation) {
+  PERDURE_TRY(check_region(device).status());
+  RegionHeaderFormat header;
+  std::memcpy(&header, device.base(), sizeof header);
+  header.generation = generation;
+  header.checksum = header_checksum(header);
+  device.store(0, &header, sizeof header);
+  device.flush(0, sizeof header);
+  return device.fence();
+}
+
 Result<Region> check_region(const Device& device) {
   if (device.size_bytes() < sizeof(RegionHeaderFormat)) {
     return damaged(device, "only " + std::to_string(device.size_bytes()) + " bytes long");

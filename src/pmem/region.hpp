@@ -55,6 +55,9 @@ struct Region {
 Result<Region> format_region(Device& device, const RegionIdentity& identity,
                              const Geometry& geometry);
 
+// Of a file that no pool uses: one that was copied from another node. Durable when it returns.
+Status set_generation(Device& device, std::uint64_t generation);
+
 // Reads the header; Code::damaged or Code::newer_format with what was found.
 Result<Region> check_region(const Device& device);
 

@@ -56,6 +56,9 @@
 //   I9  A version that is acknowledged can be found again: between 2 and 3 each rank looks whether
 //       its file still has a name and its size. A file that a cleaner removed would take every
 //       store and give none back. One that is removed after that look is found by the next commit.
+//   I10 Whoever takes versions to other levels (version_taker.hpp) reads v until v + N - 1 is under
+//       way on this rank: it is asked to be done before 3 of that commit, after which another rank
+//       may put into the copies of v (I5). What it tells the other ranks travels with 3.
 //
 // This is the pairing "barrier after the slot write, recovery to the minimum". The other right one
 // is "barrier before it, recovery to the maximum"; the mixed ones are wrong. tests/spin/commit.pml
@@ -103,7 +106,7 @@ Status delete_slot(Device& device, Slots& slots, std::uint64_t version, std::uin
 CommitResult commit_version(const CommitParties& parties, const Catalogue& next,
                             const Status& data) {
   const Status local = complete_locally(parties, next, data);
-  const Status all = agree(parties.group, local);  // 3
+  const Status all = agree_max(parties.group, local, parties.words);  // 3
   if (!all.ok()) {
     const bool agreed = !local.ok() || all.code() == Code::peer_failed;
     return agreed ? retract(parties, next, all) : CommitResult{CommitOutcome::unknown, all};

@@ -3,6 +3,8 @@
 // Invariants and the argument for them stand at the top of commit.cpp.
 #pragma once
 
+#include <span>
+
 #include "base/group.hpp"
 #include "base/status.hpp"
 #include "pmem/device.hpp"
@@ -18,6 +20,7 @@ struct CommitParties {
   Group& group;
   const RunPage& run_page;
   std::uint64_t iteration = no_iteration;  // only for a rehearsed failure
+  std::span<std::uint64_t> words = {};     // each becomes the largest of all ranks' in step 3
 };
 
 enum class CommitOutcome {

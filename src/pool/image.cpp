@@ -122,7 +122,8 @@ void store_other_states(Slots& slots, std::uint64_t version) {
 
 Status fill_file(Device& device, const Region& region, std::span<const std::byte> image,
                  const ImageContents& contents) {
-  const Catalogue& catalogue = contents.catalogue;
+  Catalogue catalogue = contents.catalogue;
+  catalogue.incarnation = std::max(catalogue.incarnation, region.identity.generation);
   for (std::size_t i = 0; i < catalogue.arrays.size(); ++i) {
     const ArrayEntry& entry = catalogue.arrays[i];
     device.copy(entry.copy_offset(entry.copy), image.data() + contents.copy_offsets[i],

@@ -65,7 +65,9 @@ struct ImageContents {
 };
 Result<ImageContents> parse_image(std::span<const std::byte> image);
 
-// Makes `path`: a rank's file whose only version is the image's. Whole and durable when it returns.
+// Makes `path`: a rank's file whose only version is the image's, in an incarnation that is not
+// below the file's generation, so that what is committed from now on differs from versions of the
+// same numbers that were committed before and given up. Whole and durable when it returns.
 // Code::wrong_state if there is a file of that name.
 Status make_file_of_image(const std::string& path, const RegionIdentity& identity,
                           std::span<const std::byte> image, Trust trust);

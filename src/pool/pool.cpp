@@ -156,6 +156,7 @@ VersionUnderWay Pool::next_under_way() const {
 
 Status Pool::open_successor() {
   if (successor_open_) return Status::success();
+  release_up_to(next_.version);
   PERDURE_TRY(open_slot(*device_, slots_, next_.version, next_.parent));
   retained_.forget(open_slot_index());
   successor_open_ = true;
@@ -192,6 +193,7 @@ Status Pool::add_companion(Companion& companion) {
                                    "pool has restarted; call perdure_restart(), or "
                                    "make its first window, before"};
   }
+  if (options_.taker != nullptr) PERDURE_TRY(options_.taker->check_companion(companion.name()));
   companions_.push_back(&companion);
   return Status::success();
 }
@@ -275,7 +277,14 @@ Status Pool::commit_begin() {
   return begun;
 }
 
+// Whoever takes versions elsewhere is done with what stands in the slot of `version`, or is older.
+void Pool::release_up_to(std::uint64_t version) {
+  const std::uint64_t slots = region_.geometry.slots;
+  if (options_.taker != nullptr && version > slots) options_.taker->release(version - slots);
+}
+
 Status Pool::before_write(const VersionedArray& array) {
+  if (options_.taker != nullptr) options_.taker->progress();
   if (!under_way_.saving_buffers()) return check_usable();
   const Stopwatch watch(under_way_.pending_version()->blocked_ns);
   saver_->wait_for(array);
@@ -360,6 +369,7 @@ void Pool::take_version(const VersionUnderWay& version) {
   if (successor_open_) retained_.forget(open_slot_index());
   drop_retired(version, true);
   for (Companion* companion : companions_) companion->committed(version.catalogue.version);
+  if (options_.taker != nullptr) options_.taker->committed(version.catalogue);
   if (options_.committed) options_.committed(version.catalogue.version);
 }
 
@@ -371,7 +381,12 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
     version.name_copies();
     version.catalogue.committed_ns = wall_clock_ns();
   }
-  const CommitParties parties{*device_, slots_, group_, run_page_, version.iteration};
+  CommitParties parties{*device_, slots_, group_, run_page_, version.iteration, {}};
+  if (options_.taker != nullptr) {
+    // When all ranks have agreed, another one may put into what stands in the next slot.
+    release_up_to(version.catalogue.version + 1);
+    parties.words = options_.taker->words();
+  }
   const CommitResult result = commit_version(parties, version.catalogue, data);
   run_page_.set_phase(RunPhase::computing);
   if (result.outcome == CommitOutcome::unknown) broken_ = result.status;

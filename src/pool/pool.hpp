@@ -28,6 +28,7 @@
 #include "pool/retained.hpp"
 #include "pool/run_page.hpp"
 #include "pool/slots.hpp"
+#include "pool/version_taker.hpp"
 #include "pool/versioned_array.hpp"
 
 namespace perdure {
@@ -40,6 +41,7 @@ struct PoolOptions {
   // Called on all ranks when a version is committed and nothing stores to the device; may be
   // collective.
   std::function<void(std::uint64_t version)> committed = nullptr;
+  VersionTaker* taker = nullptr;  // outlives the pool; null: nobody
 };
 
 struct PoolStatus {
@@ -136,7 +138,10 @@ class Pool {
   std::uint64_t next_version() const { return next_.version; }
   const JobId& job_id() const { return region_.identity.job_id; }
   Device& device() { return *device_; }
+  const Geometry& geometry() const { return region_.geometry; }
   std::uint32_t keep() const { return region_.geometry.slots - 1; }  // versions
+  // The version that attach() has chosen; until restart() or restore() returns.
+  const Catalogue& chosen() const { return recovered_.catalogue; }
   bool restarted() const { return restarted_; }
   bool commit_pending() const { return under_way_.pending(); }
   // Success unless it must be reopened.
@@ -190,6 +195,7 @@ class Pool {
   // Commits.
   VersionUnderWay next_under_way() const;
   Status open_successor();
+  void release_up_to(std::uint64_t version);
   VersionUnderWay begin_version(const Status& ready);
   Status save_with_token(const VersionUnderWay& version, std::uint64_t& bytes);
   Status prepare_companions(std::uint64_t version);

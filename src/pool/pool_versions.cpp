@@ -170,7 +170,8 @@ Status Pool::restore(std::uint64_t version) {
   if (!restarted_) PERDURE_TRY(make_recovered_newest());
   adopt(target.value());
   // One store on each rank; the pool stays usable only if all did it (commit.cpp, I7).
-  Status local = open_slot(*device_, slots_, next_.version, next_.parent);
+  Status local = options_.taker != nullptr ? options_.taker->restoring(version) : Status::success();
+  if (local.ok()) local = open_slot(*device_, slots_, next_.version, next_.parent);
   retained_.forget(open_slot_index());
   successor_open_ = local.ok();
   if (local.ok()) local = load_all();
@@ -197,6 +198,7 @@ Status Pool::delete_version(std::uint64_t version) {
                                           "another one first");
   }
   PERDURE_TRY(agree(group_, local));
+  if (options_.taker != nullptr) options_.taker->release(version);
   const std::uint64_t parent = retained_.parent_of(version);
   // After a failure some rank may have it and some not: only recovery can tell.
   broken_ = agree(group_, delete_slot(*device_, slots_, version, parent));

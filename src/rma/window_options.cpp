@@ -64,6 +64,7 @@ Status apply(const std::string& key, std::string_view word, const std::string& v
   if (word == "commit") return set_commit(value, options.commit);
   if (word == "restore") return set_restore(key, value, pool);
   if (word == "keep") return set_unsigned(key, value, keep_max, pool.keep);
+  if (word == "levels") return set_text(key, value, pool.levels);
   if (word == "async") return set_bool(key, value, options.asynchronous);
   if (word == "free") return set_free(key, value, options.delete_at_free);
   if (word == "job") return set_text(key, value, pool.job);

@@ -38,7 +38,8 @@ struct WindowPoolOptions {
   perdure_delay delay = PERDURE_DELAY_VIRTUAL;
   bool allow_older = false;
   unsigned threads = 0;
-  unsigned keep = 0;  // 0: one, or what the pool has
+  unsigned keep = 0;   // 0: one, or what the pool has
+  std::string levels;  // as in perdure_options
   RestoreChoice restore = RestoreChoice::newest;
   std::uint64_t version = 0;  // for RestoreChoice::version
 };

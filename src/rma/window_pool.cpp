@@ -27,6 +27,7 @@ perdure_options options_from(const WindowPoolOptions& request) {
   options.delay = request.delay;
   options.copy_threads = request.threads;
   options.keep = request.keep;
+  options.levels = request.levels.empty() ? nullptr : request.levels.c_str();
   if (request.restore == RestoreChoice::discard) options.flags |= PERDURE_DISCARD;
   if (request.allow_older) options.flags |= PERDURE_ALLOW_OLDER;
   return options;
@@ -47,6 +48,8 @@ Status WindowPool::check_same(const WindowOptions& options, MPI_Comm comm) const
   if (!request.emulate.empty() && request.emulate != request_.emulate)
     return differs("perdure_emulate");
   if (request.keep != 0 && request.keep != request_.keep) return differs("perdure_keep");
+  if (!request.levels.empty() && request.levels != request_.levels)
+    return differs("perdure_levels");
   if (request.threads != 0 && request.threads != request_.threads)
     return differs("perdure_threads");
   if (request.restore != RestoreChoice::newest &&

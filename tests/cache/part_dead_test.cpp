@@ -301,9 +301,9 @@ TEST(PartDead, a_base_version_that_a_dead_process_was_setting_is_set_by_another)
   Shared shared(true);
   shared.die_in([](CachePart& part, HookDevice& device) {
     device.on_fence = [](int) { die(); };
-    (void)part.set_base_version(6);
+    (void)part.set_base_version(6, 0);
   });
-  must(shared.open->part->set_base_version(6));
+  must(shared.open->part->set_base_version(6, 0).status());
   shared.write(0, Bytes(100, 1));
   shared.close();
 }
@@ -311,7 +311,7 @@ TEST(PartDead, a_base_version_that_a_dead_process_was_setting_is_set_by_another)
 TEST(PartDead, a_grain_that_a_dead_process_was_keeping_is_kept_by_another) {
   Shared shared(true);
   const Bytes before = shared.read(0, 100);
-  must(shared.open->part->set_base_version(6));
+  must(shared.open->part->set_base_version(6, 0).status());
   shared.die_in([](CachePart& part, HookDevice&) {
     (void)part.write(0, "abc", 3, Acknowledge::sync);  // dies at the undo log's fence
   });

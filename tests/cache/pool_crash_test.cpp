@@ -1,7 +1,8 @@
 // Crash sweep of a file that is committed with a pool (cache_part.hpp, P8 and P9): random writes,
 // write-backs and commits; at every fence, from every image that a power failure could leave, and
 // from what a killed process leaves, recovery to the version that the pool has must give the file
-// byte for byte as it was at that version, size included. Recovery is crashed too.
+// byte for byte as it was at that version, size included. Recovery is crashed too. The file has a
+// part, or two of two nodes, which recover in any order.
 //
 // The oracle keeps the whole file at each version and knows nothing of grains.
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ constexpr std::uint64_t file_bytes = 11000;
 constexpr std::uint64_t bytes_max = 5 * 4096;
 constexpr std::uint64_t images_per_fence = 5;
 
-// Part and undo log fail together: two ranges of one crash device.
+// Parts and undo logs fail together: ranges of one crash device.
 class Slice final : public Device {
  public:
   Slice(CrashDevice& device, std::uint64_t begin, std::uint64_t bytes)
@@ -52,18 +53,20 @@ class Slice final : public Device {
 struct Sweep {
   AtomicityModel model;
   std::uint64_t block_bytes;
+  std::uint32_t nodes = 1;
 };
 
 class Sweeper {
  public:
   Sweeper(const Sweep& sweep, std::uint64_t seed)
       : sweep_(sweep),
-        layout_{LayoutKind::cyclic, 1, sweep.block_bytes, 0},
+        layout_{LayoutKind::cyclic, sweep.nodes, sweep.block_bytes, 0},
         geometry_{.blocks = (bytes_max + sweep.block_bytes - 1) / sweep.block_bytes,
                   .journal_entries = 1},
         undo_geometry_{geometry_.blocks, sweep.block_bytes},
         part_bytes_((part_file_bytes(layout_, geometry_) + 4095) / 4096 * 4096),
-        all_bytes_(part_bytes_ + (undo_geometry_.file_bytes() + 4095) / 4096 * 4096),
+        node_bytes_(part_bytes_ + (undo_geometry_.file_bytes() + 4095) / 4096 * 4096),
+        all_bytes_(sweep.nodes * node_bytes_),
         device_(all_bytes_, 64),
         random_(seed),
         now_(random_bytes(file_bytes, random_)) {
@@ -73,7 +76,7 @@ class Sweeper {
     versions_[version_] = now_;
     backing_.emplace(must(BackingFile::open(directory_ / "file", access)));
     crashed_.emplace(must(BackingFile::open(directory_ / "crashed", access)));
-    make_part();
+    make_parts();
   }
 
   void run(int steps) {
@@ -86,23 +89,30 @@ class Sweeper {
     const Bytes fresh = random_bytes(bytes, random_);
     if (now_.size() < offset + bytes) now_.resize(offset + bytes);
     std::copy(fresh.begin(), fresh.end(), now_.begin() + static_cast<std::ptrdiff_t>(offset));
-    must(part_->write(offset, fresh.data(), bytes, when));
+    for (std::uint64_t done = 0; done < bytes;) {
+      const std::uint64_t run = run_on_node(layout_, offset + done, bytes - done);
+      CachePart& part = *parts_[place_of(layout_, offset + done).node];
+      must(part.write(offset + done, fresh.data() + done, run, when));
+      done += run;
+    }
+    parts_[0]->grow_size(offset + bytes);
   }
   void write_back(bool sync) {
     note(sync ? "write back and sync" : "write back");
-    (void)must(part_->write_back(random_(), sync));
+    for (const auto& part : parts_) (void)must(part->write_back(random_(), sync));
     if (sync) synced_ = read_file(directory_ / "file");
   }
   // As Pool::commit does with its companions.
   void commit() {
     note("commit");
-    must(part_->persist());
-    must(part_->set_prepared(version_ + 1));
+    persist();
+    for (const auto& part : parts_) must(part->set_prepared(version_ + 1));
     versions_[version_ + 1] = now_;
     crash();  // before the version is decided
     ++version_;
     crash();  // and after
-    must(part_->set_base_version(version_));
+    std::uint64_t size = 0;
+    for (const auto& part : parts_) size = must(part->set_base_version(version_, size));
   }
   void crash() { check_images(device_); }
 
@@ -112,30 +122,38 @@ class Sweeper {
  private:
   static constexpr auto access = BackingFile::Access::read_write;
 
-  std::unique_ptr<CachePart> attach(CrashDevice& device, const BackingFile& backing) const {
-    auto part = must(CachePart::attach(std::make_unique<Slice>(device, 0, part_bytes_)));
+  std::unique_ptr<CachePart> attach(CrashDevice& device, const BackingFile& backing,
+                                    std::uint32_t node) const {
+    const std::uint64_t at = node * node_bytes_;
+    auto part = must(CachePart::attach(std::make_unique<Slice>(device, at, part_bytes_)));
     part->set_undo_log(std::make_unique<UndoLog>(
-        std::make_unique<Slice>(device, part_bytes_, all_bytes_ - part_bytes_), undo_geometry_));
+        std::make_unique<Slice>(device, at + part_bytes_, node_bytes_ - part_bytes_),
+        undo_geometry_));
     part->set_backing(&backing);
     return part;
   }
 
-  void make_part() {
+  void make_parts() {
     PartIdentity identity;
     identity.path = directory_ / "file";
     identity.layout = layout_;
     identity.pool_job[0] = 1;
     must(device_.resize(all_bytes_));
-    Slice slice(device_, 0, part_bytes_);
-    must(CachePart::format(slice, identity, geometry_, file_bytes));
-    part_ = attach(device_, *backing_);
+    for (identity.node = 0; identity.node < sweep_.nodes; ++identity.node) {
+      Slice slice(device_, identity.node * node_bytes_, part_bytes_);
+      must(CachePart::format(slice, identity, geometry_, file_bytes));
+      parts_.push_back(attach(device_, *backing_, identity.node));
+    }
     // Every grain that is kept has two fences, all alike: half of them are looked at.
     device_.on_fence = [this](CrashDevice& device) {
       if (++fences_ % 2 == 0) check_images(device);
     };
-    must(part_->set_base_version(version_));
+    for (const auto& part : parts_) must(part->set_base_version(version_, file_bytes).status());
   }
 
+  void persist() {
+    for (const auto& part : parts_) must(part->persist());
+  }
   void note(const std::string& step) { script_ += step + "; "; }
 
   void one_step() {
@@ -147,7 +165,7 @@ class Sweeper {
             choice < 4 ? Acknowledge::durable : Acknowledge::sync);
     } else if (choice < 13) {
       note("persist");
-      must(part_->persist());
+      persist();
     } else if (choice < 16) {
       write_back(choice != 15);
     } else {
@@ -210,8 +228,9 @@ class Sweeper {
         });
       };
     }
-    {
-      const auto part = attach(device, *crashed_);
+    const auto first = static_cast<std::uint32_t>(random_() % sweep_.nodes);
+    for (std::uint32_t turn = 0; turn < sweep_.nodes; ++turn) {
+      const auto part = attach(device, *crashed_, (first + turn) % sweep_.nodes);
       const Status back = part->roll_back(version_);
       if (!back.ok()) {
         wrong_ = back.message();
@@ -232,6 +251,7 @@ class Sweeper {
   PartGeometry geometry_;
   UndoGeometry undo_geometry_;
   std::uint64_t part_bytes_;
+  std::uint64_t node_bytes_;  // part and undo log of a node
   std::uint64_t all_bytes_;
   CrashDevice device_;
   std::mt19937_64 random_;
@@ -242,7 +262,7 @@ class Sweeper {
   std::map<std::uint64_t, Bytes> versions_;
   std::optional<BackingFile> backing_;
   std::optional<BackingFile> crashed_;
-  std::unique_ptr<CachePart> part_;
+  std::vector<std::unique_ptr<CachePart>> parts_;  // by node
   std::string script_;
   std::string wrong_;
   std::uint64_t images_ = 0;
@@ -263,7 +283,7 @@ TEST(GroupCrash, every_image_at_every_fence_goes_back_to_the_version_of_the_pool
   for (const AtomicityModel model : models) {
     std::uint64_t images = 0;
     for (std::uint64_t run = 0; run < runs(); ++run) {
-      Sweeper sweeper({model, run % 2 == 0 ? 4096U : 16384U}, seed + run);
+      Sweeper sweeper({model, run % 2 == 0 ? 4096U : 16384U, run % 2 == 0 ? 2U : 1U}, seed + run);
       sweeper.run(10);
       images += sweeper.images();
       ASSERT_EQ(sweeper.wrong(), "") << atomicity_name(model) << ", run " << run;
@@ -282,6 +302,20 @@ TEST(GroupCrash, what_the_file_was_handed_before_a_commit_goes_back_too) {
     sweeper.commit();
     sweeper.write(100, 50, Acknowledge::durable);
     sweeper.write(11000, 700, Acknowledge::sync);  // makes the file larger
+    sweeper.write_back(true);
+    sweeper.crash();
+    EXPECT_EQ(sweeper.wrong(), "") << atomicity_name(model);
+  }
+}
+
+// The end of the file is on node 0, and node 1 has a block before it of which it kept little.
+TEST(GroupCrash, what_the_file_was_handed_beyond_what_a_node_knew_goes_back_too) {
+  for (const AtomicityModel model : models) {
+    Sweeper sweeper({model, 4096, 2}, 1);
+    sweeper.write(12200, 300, Acknowledge::sync);
+    sweeper.write(16400, 300, Acknowledge::sync);
+    sweeper.commit();
+    sweeper.write(14000, 200, Acknowledge::sync);
     sweeper.write_back(true);
     sweeper.crash();
     EXPECT_EQ(sweeper.wrong(), "") << atomicity_name(model);

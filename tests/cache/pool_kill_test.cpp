@@ -127,7 +127,7 @@ class Campaign {
       ::pthread_barrier_wait(&job.barrier);
       job.version = version;  // both say the same
       ::pthread_barrier_wait(&job.barrier);
-      must(part.set_base_version(version));
+      must(part.set_base_version(version, 0).status());
     }
   }
 

@@ -5,7 +5,8 @@
 //
 // A step changes all three; what they hold after it is a pure function of seed and step, so a start
 // that finds them at different versions, or anything torn, sees it, and ends with 4. A version
-// older than one that a rank saw committed ends it with 5. KILL_RANK -1 is every rank.
+// older than one that a rank saw committed ends it with 5. KILL_RANK -1 is every rank. KILL_NS 0 is
+// right before the commit of the step, when all ranks have synchronised the file.
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/mman.h>
@@ -181,11 +182,10 @@ class Job {
     const std::uint64_t began = step_;
     const double began_s = MPI_Wtime();
     while (step_ < options_.steps) {
-      if (step_ - began == options_.kill_step &&
-          (options_.kill_rank == rank_ || options_.kill_rank == -1)) {
-        kill_after(options_.kill_ns);
-      }
-      one_step();
+      const bool dies = step_ - began == options_.kill_step &&
+                        (options_.kill_rank == rank_ || options_.kill_rank == -1);
+      if (dies && options_.kill_ns != 0) kill_after(options_.kill_ns);
+      one_step(dies && options_.kill_ns == 0);
     }
     if (rank_ != 0 || step_ == began) return;
     std::printf("%.0f ns a step\n",
@@ -235,7 +235,7 @@ class Job {
   }
 
   // Puts what the right neighbour's window is to hold, writes array and file, and commits all.
-  void one_step() {
+  void one_step(bool dies) {
     const std::uint64_t next = step_ + 1;
     const int right = (rank_ + 1) % ranks_;
     std::vector<std::uint64_t> put(cells);
@@ -251,7 +251,11 @@ class Job {
                             static_cast<int>(write.bytes.size()), MPI_BYTE, MPI_STATUS_IGNORE),
           "write");
     }
-    if (mix(options_.seed, next) % 3 == 0) check_mpi(MPI_File_sync(file_), "sync");
+    if (dies || mix(options_.seed, next) % 3 == 0) check_mpi(MPI_File_sync(file_), "sync");
+    if (dies) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      ::raise(SIGKILL);
+    }
     step_ = next;
     check_mpi(MPI_Win_fence(PERDURE_MODE_COMMIT, window_), "commit");
     std::uint64_t seen = committed_;

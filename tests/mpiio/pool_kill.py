@@ -5,7 +5,8 @@
 A trial draws one or two pretended nodes, kills one rank or all of them once or twice, in some
 trials runs `perdure cache recover` between, and lets the last attempt run to its end: it compares
 window, array and file with the version that it restarts from, and at its end the plain file with
-what all steps make of it. Exit code 0: every trial was right.
+what all steps make of it. Before the trials comes a job that always does the same: at the end of
+step 6 the file has what goes back, beyond what node 1 kept at step 5. Exit code 0: all was right.
 """
 
 from __future__ import annotations
@@ -59,6 +60,14 @@ class Campaign:
         self._step_s = 0.004  # of one step, as the last attempt told
         self.kills = 0
 
+    def same_each_time(self, place: Path) -> str:
+        """What was wrong."""
+        job = [place, 4, STEPS, 2]
+        done = run(self._options, *job, -1, 5, 0)
+        if done.returncode in (0, 4, 5):
+            return f"the job to be killed ended with {done.returncode}: {done.stderr}"
+        return self._last(job)
+
     def trial(self, place: Path, number: int) -> str:
         """What was wrong."""
         draw, options = self._draw, self._options
@@ -73,12 +82,15 @@ class Campaign:
             said = recover(place) if draw.random() < 0.4 else ""
             if said:
                 return said
-        done = run(options, *job)
+        return self._last(job)
+
+    def _last(self, job) -> str:
+        done = run(self._options, *job)
         if done.returncode != 0:
             return f"the last attempt ended with {done.returncode}: {done.stdout}{done.stderr}"
         took_ns = re.search(r"(\d+) ns a step", done.stdout)
         self._step_s = int(took_ns.group(1)) * 1e-9 if took_ns else self._step_s
-        left = [str(path) for path in (place / "parts").rglob("*") if path.is_file()]
+        left = [str(path) for path in (job[0] / "parts").rglob("*") if path.is_file()]
         return f"left behind: {left}" if left else ""
 
 
@@ -94,10 +106,10 @@ def main() -> int:
     campaign = Campaign(options)
     parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="perdure-group-", dir=parent) as scratch:
-        for number in range(options.trials):
+        for number in range(options.trials + 1):
             place = Path(scratch) / "trial"
             place.mkdir()
-            wrong = campaign.trial(place, number)
+            wrong = campaign.trial(place, number) if number else campaign.same_each_time(place)
             if wrong:
                 print(f"trial {number}: {wrong}")
                 return 1

@@ -1,0 +1,233 @@
+"""`perdure bench levels`: what it costs to keep versions on other nodes and on a file system.
+
+hpccg with a pool in copy mode, a commit every iteration, every 10th version taken. Each rank is a
+pretended node of its own on one machine (PERDURE_NODE_ID), so the messages go through memory; what
+they cost on a network is not modelled, nor is a parallel file system: the drain writes to a
+directory of a disk. A round runs every case once, in a new random order; a ratio compares runs of
+one round.
+
+    blocking_ratio  time that all commits kept the solver waiting, over that with the pool alone
+    floor_ratio     the same, over a memcpy of the committed bytes at the same places of the loop
+    run_time_ratio  time of the loop, over that with the pool alone
+    whole, drained  the newest version that all ranks had whole, or was in the directory, at the end
+    wrong, lost, refused   of case patterns: nodes lost at any call of a small job (node_losses)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_program
+from perdure.progress import progress
+from perdure.run.attempt import attempt_environment
+from perdure_bench.facts import Fact
+from perdure_bench.hpccg import disk_directory
+from perdure_bench.solver import find_solvers, last_report, pool_directory, solve
+
+SUMMARY = "what versions on other nodes and on a file system cost, and what survives"
+_LIMIT_S = 900
+_SEED = 23
+_ON_A_NODE_OF_ITS_OWN = (
+    'PERDURE_NODE_ID=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}; export PERDURE_NODE_ID; exec "$@"'
+)
+# A rank sends and stores in proportion; 1.05 is claimed where a rank's state is 64 MB or more.
+_RUN_TIME_TARGET = 1.05
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is kept where; the floor is a memcpy instead of a commit."""
+
+    name: str
+    redundancy: str = "off"
+    drain: bool = False
+    target: float | None = None
+    protect: str = "copy"
+
+    def levels(self, every: int, directory: Path) -> str:
+        """The value of PERDURE_LEVELS."""
+        text = f"redundancy={self.redundancy};every={every};patience=300s"
+        return f"{text};drain={directory}" if self.drain else text
+
+
+L1 = Case("l1")
+FLOOR = Case("memcpy", protect="memcpy")
+CASES = (
+    Case("partner", "partner", target=_RUN_TIME_TARGET),
+    Case("xor", "xor:4", target=_RUN_TIME_TARGET),
+    Case("rs", "rs:2+2"),
+    Case("drain", drain=True, target=_RUN_TIME_TARGET),
+    Case("partner-drain", "partner", drain=True, target=_RUN_TIME_TARGET),
+    Case("xor-drain", "xor:4", drain=True, target=_RUN_TIME_TARGET),
+)
+PATTERNS = (("partner", 4), ("xor:3", 6), ("rs:2+2", 4), ("rs:3+3", 6))
+
+
+@dataclass(frozen=True)
+class Size:
+    """Ranks, points along an edge of each, iterations, rounds, and trials of each pattern."""
+
+    ranks: int
+    edge: int
+    iterations: int
+    every: int
+    rounds: int
+    trials: int
+    claims: bool
+
+
+QUICK = Size(4, 32, 20, 5, 1, 20, False)
+FULL = Size(4, 140, 40, 10, 5, 1000, True)
+
+
+def measure(quick: bool, each: Callable[[Fact], None]) -> None:
+    """Hands over the facts. Raises ProgramFailed."""
+    size = QUICK if quick else FULL
+    solvers = find_solvers()
+    # Ranks outnumber the cores: the MPI whose waiting ranks give theirs away.
+    solver = next((s for s in solvers if s.flavour.startswith("openmpi")), solvers[0])
+    total = size.rounds * (len(CASES) + 2) + len(PATTERNS)
+    with pool_directory() as pools, progress("bench levels", total) as advance:
+        bench = Bench(solver, size, pools, advance)
+        for fact in _facts(bench.run_rounds(), bench):
+            each(fact)
+        for scheme, nodes in PATTERNS:
+            for fact in _patterns(scheme, nodes, size.trials):
+                each(fact)
+            advance()
+
+
+class Bench:
+    """Runs hpccg, every time with no pool and an empty directory of the drain."""
+
+    def __init__(self, solver: Program, size: Size, pools: Path, advance: Callable[[], None]):
+        self.solver, self.size, self.pools, self.advance = solver, size, pools, advance
+        self.drain = disk_directory() / "levels"
+        self.about = {"mpi": solver.flavour, "ranks": size.ranks, "edge": size.edge}
+
+    def run_rounds(self) -> list[dict[str, dict]]:
+        """For each round, each case's report."""
+        order = random.Random(_SEED)
+        rounds = []
+        for _ in range(self.size.rounds):
+            shuffled = order.sample((L1, FLOOR, *CASES), len(CASES) + 2)
+            rounds.append({case.name: self._run(case) for case in shuffled})
+        return rounds
+
+    def _run(self, case: Case) -> dict:
+        size = self.size
+        self.drain.mkdir(parents=True, exist_ok=True)
+        options = ("--protect", case.protect, "--pool", self.pools / "pool")
+        words = solve(self.solver, size.ranks, size.edge, size.iterations, *options)
+        program = words.index(str(self.solver.program))
+        command = [*words[:program], "sh", "-c", _ON_A_NODE_OF_ITS_OWN, "sh", *words[program:]]
+        levels = {"PERDURE_LEVELS": case.levels(size.every, self.drain)}
+        environment = attempt_environment(self.pools, None, OPEN_MPI | levels)
+        del environment["PERDURE_RUN_DIR"]
+        try:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                env=environment,
+                timeout=_LIMIT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise ProgramFailed(f"hpccg, {case.name}: not done after {_LIMIT_S} s") from None
+        finally:
+            shutil.rmtree(self.pools / "pool", ignore_errors=True)
+            shutil.rmtree(self.drain, ignore_errors=True)
+        if done.returncode != 0:
+            raise ProgramFailed(f"hpccg, {case.name}: {done.returncode}: {done.stderr[-300:]}")
+        self.advance()
+        return last_report(done.stdout)
+
+
+def _facts(rounds: list[dict[str, dict]], bench: Bench) -> Iterator[Fact]:
+    for case in (L1, *CASES):
+        ran = [(around[case.name], around[L1.name], around[FLOOR.name]) for around in rounds]
+        more = bench.about | {"state_bytes_per_rank": ran[0][0]["state_bytes_per_rank"]}
+
+        def fact(
+            metric: str,
+            values: list[float],
+            unit: str = "",
+            target: float | None = None,
+            case: Case = case,
+            more: dict = more,
+        ) -> Fact:
+            claimed = target if bench.size.claims else None
+            return Fact.of("levels", case.name, metric, values, unit, claimed, more=more)
+
+        total = "commit_total_s"
+        if case is not L1:
+            yield fact("blocking_ratio", [a[total] / one[total] for a, one, _ in ran])
+            times = [a["loop_s"] / one["loop_s"] for a, one, _ in ran]
+            yield fact("run_time_ratio", times, target=case.target)
+        yield fact("floor_ratio", [a[total] / floor[total] for a, _, floor in ran])
+        yield fact("blocking_ms", [1e3 * a[total] / a["commits"] for a, _, _ in ran], "ms")
+
+
+def _patterns(scheme: str, nodes: int, trials: int) -> Iterator[Fact]:
+    words = [find_program("node_losses", "tests/levels"), "--scheme", scheme, "--nodes", nodes]
+    done = subprocess.run(
+        [str(word) for word in (*words, "--trials", trials)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PERDURE_TEST_SEED": str(_SEED)},
+        check=False,
+    )
+    try:
+        counts = json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        raise ProgramFailed(f"node_losses {scheme}: {done.stderr[-300:]}") from None
+    more = {"scheme": scheme, "nodes": nodes, "refused_rightly": counts["refused_rightly"]}
+    for metric in ("wrong", "lost", "refused"):
+        value = counts[metric]
+        yield Fact(
+            "levels", "patterns", metric, value, "", n=trials, target=0, holds=value == 0, more=more
+        )
+
+
+def draw(facts: list[Fact], title: str, file: Path) -> None:
+    """Writes the figure; raises ValueError if there is nothing to draw."""
+    from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
+    from matplotlib.figure import Figure
+
+    from perdure.figures import BLUE, GREY, ORANGE, finish
+    from perdure_bench.facts import number_text
+
+    shown = {
+        metric: [f for f in facts if f.metric == metric]
+        for metric in ("blocking_ratio", "run_time_ratio")
+    }
+    if not shown["run_time_ratio"]:
+        raise ValueError("there are no run times to draw")
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    for axis, (metric, of_metric) in zip(figure.subplots(1, 2), shown.items(), strict=True):
+        for place, fact in enumerate(of_metric):
+            axis.bar(place, fact.value, color=ORANGE if fact.holds is False else BLUE, width=0.62)
+            axis.plot([place, place], fact.ends, color=GREY, linewidth=1.5)
+            top = (place, max(fact.value, fact.ends[1]))
+            axis.annotate(
+                number_text(fact.value),
+                top,
+                (0, 3),
+                textcoords="offset points",
+                ha="center",
+                fontsize=8,
+            )
+        axis.set_xticks(range(len(of_metric)), [fact.case for fact in of_metric], rotation=30)
+        axis.set_title(f"{metric.replace('_', ' ')}, over the pool alone", fontsize=9)
+        axis.axhline(1.0, color=GREY, linewidth=0.8)
+        finish(axis)
+    figure.savefig(file, dpi=150)

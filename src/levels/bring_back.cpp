@@ -1,0 +1,298 @@
+#include "levels/bring_back.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/agreement.hpp"
+#include "base/clock.hpp"
+#include "pmem/file_device.hpp"
+#include "pool/image.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr std::uint64_t chunk_bytes = std::uint64_t{4} << 20U;
+constexpr std::uint32_t level_files_max = 3;
+constexpr const char* fresh_suffix = ".new";
+
+std::string ranks_text(const std::set<std::uint32_t>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (const std::uint32_t rank : ranks) {
+    text += (rank == *ranks.begin() ? "" : ", ") + std::to_string(rank);
+  }
+  return text;
+}
+
+Status send_all(Group& group, std::uint32_t to, std::span<const std::byte> bytes) {
+  const std::uint64_t size = bytes.size();
+  PERDURE_TRY(group.send(to, std::as_bytes(std::span(&size, 1))));
+  for (; !bytes.empty(); bytes = bytes.subspan(std::min<std::size_t>(bytes.size(), chunk_bytes))) {
+    PERDURE_TRY(group.send(to, bytes.first(std::min<std::size_t>(bytes.size(), chunk_bytes))));
+  }
+  return Status::success();
+}
+
+// Gives each piece to `store`, whose failure does not end the reception: the sender waits for it.
+template <typename Store>
+Status receive_all(Group& group, std::uint32_t from, const Status& ready, const Store& store) {
+  std::uint64_t size = 0;
+  PERDURE_TRY(group.receive(from, std::as_writable_bytes(std::span(&size, 1))));
+  Status stored = ready;
+  std::vector<std::byte> chunk(std::min(size, chunk_bytes));
+  for (std::uint64_t at = 0; at < size; at += chunk.size()) {
+    chunk.resize(std::min(chunk_bytes, size - at));
+    PERDURE_TRY(group.receive(from, chunk));
+    if (stored.ok()) stored = store(at, std::span<const std::byte>(chunk), size);
+  }
+  return stored;
+}
+
+}  // namespace
+
+Result<bool> BringBack::complete() {
+  const auto directory = Directory::open(directory_, trust_);
+  bool record = false;
+  bool file = false;
+  if (directory.ok()) {
+    record = directory.value().holds(job_record_name);
+    file = directory.value().holds(rank_file_name(group_.rank()));
+  }
+  const bool unusable = !directory.ok() && directory.status().code() != Code::not_found;
+  std::uint64_t words[] = {record ? 1U : 0U, record && file ? 0U : 1U};
+  PERDURE_TRY(agree_max(group_, unusable ? directory.status() : Status::success(), words));
+  return words[0] == 0 || words[1] == 0;
+}
+
+Result<std::uint64_t> BringBack::new_generation(const Census& census) {
+  std::uint64_t words[] = {wall_clock_ns() / 1'000'000};
+  for (const PoolFileFact& file : census.files) words[0] = std::max(words[0], file.generation + 1);
+  for (const LevelFileFact& file : census.levels) {
+    words[0] = std::max(words[0], file.id.incarnation + 1);
+  }
+  PERDURE_TRY(agree_max(group_, Status::success(), words));
+  return words[0];
+}
+
+Status BringBack::send_file(std::uint32_t of_rank) const {
+  FileDeviceOptions options;
+  options.read_only = true;
+  options.trust = trust_;
+  const auto device = open_file_device(rank_file_path(directory_, of_rank), options);
+  if (device.ok()) {
+    return send_all(group_, of_rank, {device.value()->base(), device.value()->size_bytes()});
+  }
+  PERDURE_TRY(send_all(group_, of_rank, {}));
+  return device.status();
+}
+
+Status BringBack::receive_file(std::uint32_t from, std::uint64_t generation,
+                               const JobRecord& job) const {
+  const std::string name = rank_file_name(group_.rank());
+  const std::string fresh = name + fresh_suffix;
+  std::unique_ptr<Device> device;
+  const auto directory = Directory::make(directory_, trust_);
+  Status ready = directory.status();
+  if (directory.ok()) ready = directory.value().remove_file(fresh);
+  if (ready.ok()) {
+    FileDeviceOptions options;
+    options.create = true;
+    options.trust = trust_;
+    auto made = open_file_device(directory.value().path_of(fresh), options);
+    ready = made.status();
+    if (made.ok()) device = made.take();
+  }
+  const auto store = [&](std::uint64_t at, auto bytes, auto size) {
+    if (at == 0) PERDURE_TRY(device->resize(size));
+    device->copy(at, bytes.data(), bytes.size());
+    return Status::success();
+  };
+  PERDURE_TRY(receive_all(group_, from, ready, store));
+  PERDURE_TRY(device->fence());
+  PERDURE_TRY(set_generation(*device, generation));
+  device.reset();
+  PERDURE_TRY(directory.value().rename_file(fresh, name));
+  if (directory.value().holds(job_record_name)) return Status::success();
+  return write_job_record(directory.value(), job, group_.rank());
+}
+
+Result<std::string> BringBack::move_files(const Census& census) {
+  for (std::uint32_t rank = 0; rank < census.job.ranks; ++rank) {
+    if (census.file_of(rank) != nullptr) continue;
+    return Status(Code::not_found,
+                  "the file of rank " + std::to_string(rank) + " is on no node of this job");
+  }
+  PERDURE_TRY_ASSIGN(const auto generation, new_generation(census));
+  std::set<std::uint32_t> moved;
+  Status local;
+  for (std::uint32_t rank = 0; rank < census.job.ranks; ++rank) {
+    const std::uint32_t from = census.file_of(rank)->at;
+    if (census.near(from, rank)) continue;
+    moved.insert(rank);
+    Status step;
+    if (group_.rank() == from) step = send_file(rank);
+    if (group_.rank() == rank) step = receive_file(from, generation, census.job);
+    if (local.ok()) local = step;
+  }
+  PERDURE_TRY(agree(group_, local));
+  if (moved.empty()) return std::string();
+  return "the files of " + ranks_text(moved) + " were on other nodes and were moved to theirs";
+}
+
+Result<LevelFile> BringBack::own_image(VersionId id) const {
+  PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
+  for (std::uint32_t slot = 0; slot < level_files_max; ++slot) {
+    auto file = LevelFile::open(directory, {LevelFileKind::image, group_.rank(), slot}, trust_);
+    if (file.ok() && file.value().header() && file.value().header()->id == id) return file;
+  }
+  return Status(Code::not_found, directory_ + " holds no image of version " +
+                                     std::to_string(id.version) + " of rank " +
+                                     std::to_string(group_.rank()));
+}
+
+Result<LevelFile> BringBack::free_file(LevelFileKind kind, VersionId beside) const {
+  PERDURE_TRY_ASSIGN(const auto directory, Directory::make(directory_, trust_));
+  std::uint32_t best = 0;
+  std::optional<VersionId> best_id = VersionId{UINT64_MAX, UINT64_MAX};
+  for (std::uint32_t slot = 0; slot < level_files_max && best_id; ++slot) {
+    const auto file = LevelFile::open(directory, {kind, group_.rank(), slot}, trust_);
+    const bool empty = !file.ok() || !file.value().header();
+    const VersionId id = empty ? VersionId{} : file.value().header()->id;
+    if (!empty && (id == beside || id >= *best_id)) continue;
+    best = slot;
+    best_id = empty ? std::nullopt : std::optional<VersionId>(id);
+  }
+  return LevelFile::open_or_make(directory, {kind, group_.rank(), best}, trust_);
+}
+
+Status BringBack::move_image(const Census& census, std::uint32_t from, std::uint32_t rank,
+                             VersionId id) {
+  if (group_.rank() == from) {
+    PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
+    for (std::uint32_t slot = 0; slot < level_files_max; ++slot) {
+      const auto file = LevelFile::open(directory, {LevelFileKind::image, rank, slot}, trust_);
+      const bool it = file.ok() && file.value().header() && file.value().header()->id == id;
+      if (!it) continue;
+      const Status whole = file.value().verify();
+      PERDURE_TRY(send_all(group_, rank,
+                           whole.ok() ? file.value().payload() : std::span<const std::byte>{}));
+      return whole;
+    }
+    PERDURE_TRY(send_all(group_, rank, {}));
+    return {Code::not_found, "an image that was there a moment ago is gone"};
+  }
+  if (group_.rank() != rank) return Status::success();
+  auto file = free_file(LevelFileKind::image, id);
+  std::uint64_t bytes = 0;
+  const auto store = [&](std::uint64_t at, auto piece, auto size) {
+    if (at == 0) PERDURE_TRY(file.value().begin(bytes = size));
+    file.value().write(at, piece);
+    return Status::success();
+  };
+  PERDURE_TRY(receive_all(group_, from, file.status(), store));
+  if (bytes == 0) return {Code::peer_failed, "rank " + std::to_string(from) + " sent no image"};
+  return file.value().complete({LevelFileKind::image, census.job, rank, id, bytes});
+}
+
+Result<BringBack::Prepared> BringBack::prepare(const Census& census, const GroupRebuild& rebuild,
+                                               VersionId id) const {
+  const GuardContents& contents = rebuild.files.contents;
+  Prepared prepared;
+  for (const std::uint32_t member : rebuild.lost) {
+    prepared.rebuilders.push_back(contents.members[member]);
+  }
+  PERDURE_TRY_ASSIGN(const auto directory, Directory::make(directory_, trust_));
+  for (const LevelFileFact& fact : census.levels) {
+    const auto member = std::find(contents.members.begin(), contents.members.end(), fact.name.rank);
+    if (fact.id != id || member == contents.members.end() || fact.at != group_.rank()) continue;
+    const bool image = fact.name.kind == LevelFileKind::image;
+    if (!image && fact.guard.members != contents.members) continue;
+    PERDURE_TRY_ASSIGN(auto opened, LevelFile::open(directory, fact.name, trust_));
+    auto file = std::make_unique<LevelFile>(std::move(opened));
+    const auto index = static_cast<std::uint32_t>(member - contents.members.begin());
+    prepared.held.push_back({index, image ? file.get() : nullptr, image ? nullptr : file.get()});
+    prepared.open.push_back(std::move(file));
+  }
+  const auto mine =
+      std::find(prepared.rebuilders.begin(), prepared.rebuilders.end(), group_.rank());
+  if (mine == prepared.rebuilders.end()) return prepared;
+  const std::uint32_t member =
+      rebuild.lost[static_cast<std::size_t>(mine - prepared.rebuilders.begin())];
+  PERDURE_TRY_ASSIGN(auto image, free_file(LevelFileKind::image, id));
+  prepared.image_bytes = contents.image_bytes[member];
+  PERDURE_TRY(image.begin(prepared.image_bytes));
+  prepared.image = std::make_unique<LevelFile>(std::move(image));
+  return prepared;
+}
+
+// What can fail on one rank alone comes before the agreement: nobody waits for its messages then.
+Status BringBack::rebuild(const Census& census, const GroupRebuild& rebuild, VersionId id) {
+  auto prepared = prepare(census, rebuild, id);
+  PERDURE_TRY(agree(group_, prepared.status()));
+  LevelFile* const image = prepared.value().image.get();
+  PERDURE_TRY(rebuild_images(group_, rebuild.files, rebuild.lost, prepared.value().rebuilders,
+                             prepared.value().held, image));
+  if (image == nullptr) return Status::success();
+  return image->complete(
+      {LevelFileKind::image, census.job, group_.rank(), id, prepared.value().image_bytes});
+}
+
+// B2: every rank's new file is there.
+Status BringBack::take_places(const JobRecord& job) const {
+  PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
+  const std::string name = rank_file_name(group_.rank());
+  PERDURE_TRY(directory.rename_file(name + fresh_suffix, name));
+  if (directory.holds(job_record_name)) return Status::success();
+  return write_job_record(directory, job, group_.rank());
+}
+
+Status BringBack::use_own_images(const JobRecord& job, VersionId id, std::uint64_t generation) {
+  const auto make = [&]() -> Status {
+    PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
+    PERDURE_TRY_ASSIGN(const auto image, own_image(id));
+    PERDURE_TRY(image.verify());
+    const std::string fresh = rank_file_name(group_.rank()) + fresh_suffix;
+    PERDURE_TRY(directory.remove_file(fresh));
+    const RegionIdentity identity{job.job_id, job.job_name, group_.rank(), job.ranks, generation};
+    PERDURE_TRY(make_file_of_image(directory.path_of(fresh), identity, image.payload(), trust_));
+    return directory.sync();
+  };
+  PERDURE_TRY(agree(group_, make()));
+  return agree(group_, take_places(job));
+}
+
+Result<std::string> BringBack::use_images(const Census& census) {
+  const auto plan = plan_recovery(census);
+  if (!plan) {
+    return Status(Code::not_found, "no version can be brought back: " + describe_holdings(census));
+  }
+  std::set<std::uint32_t> moved;
+  std::set<std::uint32_t> rebuilt;
+  Status local;
+  for (std::uint32_t rank = 0; rank < census.job.ranks; ++rank) {
+    const std::uint32_t from = plan->image_at[rank];
+    if (from == no_rank || census.near(from, rank)) continue;
+    moved.insert(rank);
+    const Status step = move_image(census, from, rank, plan->id);
+    if (local.ok()) local = step;
+  }
+  PERDURE_TRY(agree(group_, local));
+  for (const GroupRebuild& group : plan->rebuilds) {
+    for (const std::uint32_t member : group.lost) {
+      rebuilt.insert(group.files.contents.members[member]);
+    }
+    const Status step = rebuild(census, group, plan->id);
+    if (local.ok()) local = step;
+  }
+  PERDURE_TRY(agree(group_, local));
+  PERDURE_TRY_ASSIGN(const auto generation, new_generation(census));
+  PERDURE_TRY(use_own_images(census.job, plan->id, generation));
+  std::string told =
+      "version " + std::to_string(plan->id.version) + " was brought back from images";
+  if (!moved.empty()) told += "; those of " + ranks_text(moved) + " came from other nodes";
+  if (!rebuilt.empty()) {
+    told += "; those of " + ranks_text(rebuilt) + " were rebuilt from what other nodes kept";
+  }
+  return told + "; newer versions are lost";
+}
+
+}  // namespace perdure

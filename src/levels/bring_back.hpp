@@ -1,0 +1,81 @@
+// Bring back: puts every rank's file of the pool where the rank is now, before the pool is opened.
+//
+// Nothing is removed, and nothing of what is there is stored to, until every rank has a new file
+// that is whole; so a crash or another loss in here leaves all choices that there were, less what
+// was newly lost.
+//
+// Invariants
+//   B1  A file that is moved or made from an image gets a generation that is higher than that of
+//       any file of the job that was seen, and than the time of day in ns. So a file on a node that
+//       comes back later is never taken for it.
+//   B2  Files made from images take the place of those that are there only when all ranks have
+//       theirs, durable. A crash while they do leaves some ranks with the version R alone, others
+//       with the pool as it was. Recovery of such a pool either chooses R, where the others hold it
+//       as the version before an unfinished one, or is refused (recover.cpp, C4 and "not all have
+//       it"), and then R is brought back again: its images stand.
+//   B3  The plan is made from one census that all ranks share, so all ranks make the same
+//       (recovery_plan.hpp), and its transfers follow one order.
+//
+// Threads: collective calls. Failure: on all ranks or on none.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/group.hpp"
+#include "base/status.hpp"
+#include "levels/census.hpp"
+#include "levels/recovery_plan.hpp"
+#include "pool/pool_directory.hpp"
+
+namespace perdure {
+
+class BringBack {
+ public:
+  BringBack(Group& group, std::string directory, Trust trust)
+      : group_(group), directory_(std::move(directory)), trust_(trust) {}
+
+  // Whether every rank has its file of the pool on its node, or no node has the pool. It may hold
+  // what a restart refuses all the same.
+  Result<bool> complete();
+  // Moves the newest file of each rank to the rank's node. Says what was moved; empty: nothing had
+  // to be. Code::not_found if some rank's is on no node: use_images() is next.
+  Result<std::string> move_files(const Census& census);
+  // Every rank gets the newest version that all can have, from its image, another node's, or by
+  // computing it from guards. Says what was done. Code::not_found names what there is if no
+  // version can be had.
+  Result<std::string> use_images(const Census& census);
+  // The same, where the images of `id` are on each rank's node already.
+  Status use_own_images(const JobRecord& job, VersionId id, std::uint64_t generation);
+  // B1. Collective.
+  Result<std::uint64_t> new_generation(const Census& census);
+  // This rank's image of the version; Code::not_found.
+  Result<LevelFile> own_image(VersionId id) const;
+  // A file for an image or guard that is to be kept beside `id`: one without contents, or else the
+  // oldest.
+  Result<LevelFile> free_file(LevelFileKind kind, VersionId beside) const;
+
+ private:
+  Status send_file(std::uint32_t to) const;
+  Status receive_file(std::uint32_t from, std::uint64_t generation, const JobRecord& job) const;
+  Status move_image(const Census& census, std::uint32_t from, std::uint32_t rank, VersionId id);
+  // This rank's part of a rebuild: what it reads, and what it makes.
+  struct Prepared {
+    std::vector<std::uint32_t> rebuilders;
+    std::vector<std::unique_ptr<LevelFile>> open;
+    std::vector<HeldFile> held;
+    std::unique_ptr<LevelFile> image;
+    std::uint64_t image_bytes = 0;
+  };
+  Result<Prepared> prepare(const Census& census, const GroupRebuild& rebuild, VersionId id) const;
+  Status rebuild(const Census& census, const GroupRebuild& rebuild, VersionId id);
+  Status take_places(const JobRecord& job) const;
+
+  Group& group_;
+  std::string directory_;
+  Trust trust_;
+};
+
+}  // namespace perdure

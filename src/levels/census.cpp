@@ -1,0 +1,289 @@
+#include "levels/census.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/agreement.hpp"
+#include "pmem/file_device.hpp"
+#include "pmem/region.hpp"
+
+namespace perdure {
+namespace {
+
+// Plain values one after the other, between ranks of one job on machines of one kind.
+class Writer {
+ public:
+  template <typename T>
+  void put(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const auto* const bytes = reinterpret_cast<const std::byte*>(&value);
+    bytes_.insert(bytes_.end(), bytes, bytes + sizeof value);
+  }
+  template <typename T>
+  void put_all(const std::vector<T>& values) {
+    put(std::uint64_t{values.size()});
+    for (const T& value : values) put(value);
+  }
+  void put_text(const std::string& text) { put_all(std::vector<char>(text.begin(), text.end())); }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  template <typename T>
+  T get() {
+    T value{};
+    if (bytes_.size() < sizeof value) return value;
+    std::memcpy(&value, bytes_.data(), sizeof value);
+    bytes_ = bytes_.subspan(sizeof value);
+    return value;
+  }
+  template <typename T>
+  std::vector<T> get_all() {
+    const auto count = std::min<std::uint64_t>(get<std::uint64_t>(), bytes_.size() / sizeof(T));
+    std::vector<T> values(count);
+    for (T& value : values) value = get<T>();
+    return values;
+  }
+  std::string get_text() {
+    const auto letters = get_all<char>();
+    return {letters.begin(), letters.end()};
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+// What one node has.
+struct NodeView {
+  std::string host;
+  bool record = false;
+  JobRecord job;
+  std::vector<PoolFileFact> files;
+  std::vector<LevelFileFact> levels;
+};
+
+void put_level(Writer& writer, const LevelFileFact& fact) {
+  writer.put(fact.name);
+  writer.put(fact.id);
+  writer.put(fact.payload_bytes);
+  writer.put_all(fact.guard.members);
+  writer.put(fact.guard.losses);
+  writer.put_all(fact.guard.image_bytes);
+  writer.put_all(fact.guard.image_checksums);
+}
+
+LevelFileFact get_level(Reader& reader, std::uint32_t at) {
+  LevelFileFact fact;
+  fact.name = reader.get<LevelFileName>();
+  fact.id = reader.get<VersionId>();
+  fact.payload_bytes = reader.get<std::uint64_t>();
+  fact.at = at;
+  fact.guard.members = reader.get_all<std::uint32_t>();
+  fact.guard.losses = reader.get<std::uint32_t>();
+  fact.guard.image_bytes = reader.get_all<std::uint64_t>();
+  fact.guard.image_checksums = reader.get_all<std::uint64_t>();
+  return fact;
+}
+
+std::vector<std::byte> pack(const NodeView& view) {
+  Writer writer;
+  writer.put_text(view.host);
+  writer.put(std::uint8_t{view.record});
+  writer.put(view.job.job_id);
+  writer.put_text(view.job.job_name);
+  writer.put(view.job.ranks);
+  writer.put(view.job.created_ns);
+  writer.put_all(view.files);
+  writer.put(std::uint64_t{view.levels.size()});
+  for (const LevelFileFact& fact : view.levels) put_level(writer, fact);
+  return {writer.bytes().begin(), writer.bytes().end()};
+}
+
+NodeView unpack(std::span<const std::byte> bytes, std::uint32_t at) {
+  Reader reader(bytes);
+  NodeView view;
+  view.host = reader.get_text();
+  view.record = reader.get<std::uint8_t>() != 0;
+  view.job.job_id = reader.get<JobId>();
+  view.job.job_name = reader.get_text();
+  view.job.ranks = reader.get<std::uint32_t>();
+  view.job.created_ns = reader.get<std::uint64_t>();
+  view.files = reader.get_all<PoolFileFact>();
+  const auto levels = reader.get<std::uint64_t>();
+  for (std::uint64_t i = 0; i < levels; ++i) view.levels.push_back(get_level(reader, at));
+  for (PoolFileFact& file : view.files) file.at = at;
+  return view;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "a node without a name";
+  return name.data();
+}
+
+// A file that can't be read counts as one that is not there; opening the pool says more of it.
+void look_at_pool_file(const Directory& directory, const std::string& name, Trust trust,
+                       NodeView& view) {
+  FileDeviceOptions options;
+  options.read_only = true;
+  options.trust = trust;
+  const auto device = open_file_device(directory.path_of(name), options);
+  if (!device.ok()) return;
+  const auto region = check_region(*device.value());
+  if (!region.ok() || region.value().identity.job_id != view.job.job_id) return;
+  const RegionIdentity& identity = region.value().identity;
+  if (rank_of_file(name) != identity.rank) return;
+  view.files.push_back({identity.rank, identity.generation, 0});
+}
+
+void look_at_level_file(const Directory& directory, const LevelFileName& name, Trust trust,
+                        NodeView& view) {
+  const auto file = LevelFile::open(directory, name, trust);
+  if (!file.ok() || !file.value().header()) return;
+  const LevelFileHeader& header = *file.value().header();
+  const bool ours = header.job.job_id == view.job.job_id && header.rank == name.rank &&
+                    header.kind == name.kind && header.job.ranks == view.job.ranks;
+  if (!ours) return;
+  LevelFileFact fact{name, header.id, header.payload_bytes, 0, {}};
+  if (name.kind == LevelFileKind::guard) {
+    auto contents = guard_contents(file.value());
+    if (!contents.ok()) return;
+    fact.guard = contents.take();
+  }
+  view.levels.push_back(std::move(fact));
+}
+
+Result<NodeView> look(const std::string& path, Trust trust) {
+  NodeView view;
+  view.host = host_name();
+  const auto directory = Directory::open(path, trust);
+  if (directory.status().code() == Code::not_found) return view;
+  if (!directory.ok()) return directory.status();
+  auto record = read_job_record(directory.value());
+  if (record.status().code() == Code::not_found) return view;
+  if (!record.ok()) return record.status();
+  view.record = true;
+  view.job = record.take();
+  PERDURE_TRY_ASSIGN(const auto names, directory.value().names());
+  for (const std::string& name : names) {
+    if (rank_of_file(name)) look_at_pool_file(directory.value(), name, trust, view);
+    const auto level = parse_level_file_name(name);
+    if (level) look_at_level_file(directory.value(), *level, trust, view);
+  }
+  return view;
+}
+
+// The lowest rank of this rank's node.
+std::uint32_t leader_of(const std::vector<std::uint32_t>& nodes, std::uint32_t rank) {
+  const auto found = std::find(nodes.begin(), nodes.end(), nodes[rank]);
+  return static_cast<std::uint32_t>(found - nodes.begin());
+}
+
+}  // namespace
+
+const PoolFileFact* Census::file_of(std::uint32_t rank) const {
+  const PoolFileFact* best = nullptr;
+  for (const PoolFileFact& file : files) {
+    if (file.rank != rank) continue;
+    const bool better = best == nullptr || file.generation > best->generation ||
+                        (file.generation == best->generation && near(file.at, rank));
+    if (better) best = &file;
+  }
+  return best;
+}
+
+// By way of rank 0: the census of a restart after a loss, and nothing else, uses it.
+Result<std::vector<std::vector<std::byte>>> gather_everywhere(Group& group,
+                                                              std::span<const std::byte> own) {
+  std::vector<std::uint64_t> lengths(group.ranks(), 0);
+  lengths[group.rank()] = own.size();
+  PERDURE_TRY(group.all_max(lengths));
+  std::vector<std::vector<std::byte>> all;
+  for (const std::uint64_t length : lengths) all.emplace_back(length);
+  all[group.rank()].assign(own.begin(), own.end());
+  if (group.rank() != 0) PERDURE_TRY(group.send(0, own));
+  for (std::uint32_t rank = 1; group.rank() == 0 && rank < group.ranks(); ++rank) {
+    PERDURE_TRY(group.receive(rank, all[rank]));
+  }
+  for (std::uint32_t of = 0; of < group.ranks(); ++of) {
+    if (group.rank() == 0) {
+      for (std::uint32_t to = 1; to < group.ranks(); ++to) {
+        if (to != of) PERDURE_TRY(group.send(to, all[of]));
+      }
+    } else if (of != group.rank()) {
+      PERDURE_TRY(group.receive(0, all[of]));
+    }
+  }
+  return all;
+}
+
+namespace {
+
+// Adds what one node has. Code::foreign if it is another job's.
+Status add_view(NodeView view, const std::string& directory, bool& found, Census& census) {
+  if (!view.record) return Status::success();
+  if (found && view.job.job_id != census.job.job_id) {
+    return {Code::foreign, "the ranks' parts of " + directory + " belong to different jobs: on " +
+                               view.host + " is job " + job_id_text(view.job.job_id) +
+                               ", elsewhere " + job_id_text(census.job.job_id) +
+                               "; move away the pool that is not this job's"};
+  }
+  found = true;
+  census.job = view.job;
+  census.files.insert(census.files.end(), view.files.begin(), view.files.end());
+  census.levels.insert(census.levels.end(), view.levels.begin(), view.levels.end());
+  return Status::success();
+}
+
+}  // namespace
+
+Result<Census> take_census(Group& group, const std::string& directory, Trust trust) {
+  Census census;
+  PERDURE_TRY_ASSIGN(census.nodes, group.nodes());
+  const bool leads = leader_of(census.nodes, group.rank()) == group.rank();
+  const auto seen = leads ? look(directory, trust) : Result<NodeView>(NodeView{});
+  PERDURE_TRY(agree(group, seen.status()));
+  const auto own = leads ? pack(seen.value()) : std::vector<std::byte>{};
+  PERDURE_TRY_ASSIGN(const auto all, gather_everywhere(group, own));
+  bool found = false;
+  census.hosts.resize(group.ranks());
+  for (std::uint32_t rank = 0; rank < group.ranks(); ++rank) {
+    const std::uint32_t leader = leader_of(census.nodes, rank);
+    if (leader != rank) {
+      census.hosts[rank] = census.hosts[leader];
+      continue;
+    }
+    NodeView view = unpack(all[rank], rank);
+    census.hosts[rank] = view.host;
+    PERDURE_TRY(add_view(std::move(view), directory, found, census));
+  }
+  if (found) return census;
+  return Status(Code::not_found, directory + " holds no pool on any node of this job");
+}
+
+Result<Census> census_of(const std::vector<std::string>& directories, Trust trust) {
+  Census census;
+  bool found = false;
+  for (std::uint32_t i = 0; i < directories.size(); ++i) {
+    census.nodes.push_back(i);
+    census.hosts.push_back(directories[i]);
+    PERDURE_TRY_ASSIGN(auto view, look(directories[i], trust));
+    view.host = directories[i];
+    for (PoolFileFact& file : view.files) file.at = i;
+    for (LevelFileFact& file : view.levels) file.at = i;
+    PERDURE_TRY(add_view(std::move(view), directories[i], found, census));
+  }
+  if (found) return census;
+  return Status(Code::not_found, "there is no pool in " +
+                                     (directories.empty() ? "no directory" : directories.front()));
+}
+
+}  // namespace perdure

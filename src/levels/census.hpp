@@ -1,0 +1,60 @@
+// Census: which files of a job are on which node, as every rank knows it after all have looked.
+//
+// A rank's place is not its identity: its files are found by job, rank and age on whatever node
+// they are. The lowest rank of each node lists that node's directory and speaks for it.
+//
+// Threads: collective calls. Failure: on all ranks or on none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/group.hpp"
+#include "base/status.hpp"
+#include "levels/level_file.hpp"
+#include "levels/redundancy.hpp"
+#include "pool/job_record.hpp"
+
+namespace perdure {
+
+// A rank's file of the pool.
+struct PoolFileFact {
+  std::uint32_t rank = 0;
+  std::uint64_t generation = 0;
+  std::uint32_t at = 0;  // a rank of the node that has it
+};
+struct LevelFileFact {
+  LevelFileName name;
+  VersionId id;
+  std::uint64_t payload_bytes = 0;
+  std::uint32_t at = 0;
+  GuardContents guard = {};  // of a guard
+};
+
+struct Census {
+  std::vector<std::uint32_t> nodes;   // of each rank
+  std::vector<std::string> hosts;     // of each rank's node
+  JobRecord job;                      // of the pool; without a place
+  std::vector<PoolFileFact> files;    // of this job
+  std::vector<LevelFileFact> levels;  // whole ones, of this job
+
+  // Both on the same node.
+  bool near(std::uint32_t rank, std::uint32_t other) const { return nodes[rank] == nodes[other]; }
+  // The newest file of a rank; null: it is on no node.
+  const PoolFileFact* file_of(std::uint32_t rank) const;
+};
+
+// [collective] Bytes of all ranks, in order of ranks.
+Result<std::vector<std::vector<std::byte>>> gather_everywhere(Group& group,
+                                                              std::span<const std::byte> own);
+
+// The same without a job: each of the directories is the pool's on one node, in whose place `at`
+// counts. Local.
+Result<Census> census_of(const std::vector<std::string>& directories, Trust trust);
+
+// [collective] Looks at the pool `directory` on every node. Code::not_found if no node has a job
+// record there, Code::foreign if nodes have those of different jobs.
+Result<Census> take_census(Group& group, const std::string& directory, Trust trust);
+
+}  // namespace perdure

@@ -1,0 +1,151 @@
+// Levels: keeps versions of a pool where they survive the loss of its node, beside the program.
+//
+//   every k-th version   is taken as an image, in the background, to a file of its own (level_file)
+//   redundancy           ranks on other nodes keep what rebuilds it (redundancy.hpp)
+//   drain                it is written to a directory on a parallel file system (drain.hpp)
+//
+// How a version is taken (numbers of commit.cpp)
+//   after 4    if it is due and nothing is under way, a thread copies it: the pool is not stored to
+//              there before release() (commit.cpp, I10)
+//   then       images of a failure group are exchanged, in slices of the program's own calls, or by
+//              the thread where the message library allows it
+//   in 3       of later commits each rank says the newest version that is whole here (image and
+//              guard), and the newest whose drain has ended
+//
+// Invariants
+//   K1  What is under way, and which files are in use, follows from versions and agreed words only,
+//       so all ranks decide alike: a version is taken if it is due, the one before is whole on all
+//       ranks, and a file is free. Otherwise it is skipped and counted: nobody waits for a level.
+//   K2  The version that was last whole on all ranks keeps its image and guard on every rank until
+//       a newer one is whole on all ranks, which 3 of some commit says. So is one that is being
+//       drained. Hence two files of each kind, or three with a drain.
+//   K3  A restore of an older version clears images and guards of newer ones, before the ranks
+//       agree that they have it: what was given up is never brought back.
+//   K4  When an exchange fails, there is no redundancy for the rest of the run: a message that
+//       nobody waits for any more would be taken for one of the next. What was whole stays.
+//
+// Threads: the pool's caller, and one of its own. Failure: of a level is reported on stderr by one
+// rank, and never fails a commit.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/group.hpp"
+#include "base/status.hpp"
+#include "levels/level_file.hpp"
+#include "levels/redundancy.hpp"
+#include "levels/settings.hpp"
+#include "pool/image.hpp"
+#include "pool/pool.hpp"
+#include "pool/pool_directory.hpp"
+#include "pool/version_taker.hpp"
+
+namespace perdure {
+
+// Counted since the pool was opened.
+struct LevelCounters {
+  std::uint64_t taken = 0;    // versions whose image was begun
+  std::uint64_t skipped = 0;  // that were due while one was under way
+  std::uint64_t whole = 0;    // that were whole on all ranks, with redundancy
+  std::uint64_t drained = 0;
+  std::uint64_t waited_ns = 0;  // by the program: in release(), slices and close()
+};
+
+class Levels final : public VersionTaker {
+ public:
+  // [collective] Null if no level is asked for, and by default on one node. The group outlives it.
+  static Result<std::unique_ptr<Levels>> create(Group& group, const std::string& directory,
+                                                const LevelSettings& settings, Trust trust);
+  ~Levels() override;
+
+  // [collective] Opens the pool, and first brings back to this job's nodes what is elsewhere or
+  // lost. What was done is said on stderr by rank 0.
+  Result<std::unique_ptr<Pool>> open(const OpenOptions& options);
+  // [collective] Ends what is under way, as far as patience goes. Before the pool is closed.
+  void close();
+
+  // The next version is due for every level: the job is about to end.
+  void take_next() { take_next_ = true; }
+  LevelCounters counters() const;
+  // The newest version that is whole on all ranks, as the last commit told.
+  const std::optional<VersionId>& whole() const { return whole_; }
+
+  void release(std::uint64_t version) override;
+  std::span<std::uint64_t> words() override;
+  void committed(const Catalogue& catalogue) override;
+  Status restoring(std::uint64_t version) override;
+  Status check_companion(const std::string& name) override;
+  void progress() override;
+
+ private:
+  enum class Phase { idle, copying, copied, exchanging, whole, failed };
+  struct Slot {
+    std::optional<LevelFile> image;
+    std::optional<LevelFile> guard;
+    std::optional<VersionId> id;  // that it holds, or is being made
+  };
+  // The version that is being taken.
+  struct UnderWay {
+    VersionId id;
+    std::size_t slot = 0;
+    std::optional<Image> image;
+    std::unique_ptr<Exchange> exchange;
+  };
+
+  Levels(Group& group, std::string directory, const LevelSettings& settings, Trust trust);
+  Result<std::unique_ptr<Pool>> reopen(const OpenOptions& options, const Status& refused);
+  Status choose_groups();
+  Status start(Pool& pool);
+  Status open_slots();
+  Status find_whole();
+  bool due(std::uint64_t version) const;
+  std::optional<std::size_t> free_slot() const;
+  void take(const Catalogue& catalogue);
+  void end_taking(bool whole);
+  void finish_under_way();
+  void stop_redundancy(const std::string& why);
+  void work();
+  Status copy();
+  bool advance(std::uint64_t bytes);
+  void slice();
+  void say(const std::string& sentence) const;
+  Phase phase() const;
+  void set_phase(Phase phase, const Status& failure = Status::success());
+
+  Group& group_;
+  std::string directory_;
+  LevelSettings settings_;
+  Trust trust_;
+  std::vector<std::uint32_t> nodes_;
+  std::vector<std::uint32_t> members_;  // of this rank's failure group; empty: no redundancy
+  std::uint32_t losses_ = 1;
+  bool beside_ = false;  // the thread exchanges
+  JobRecord job_;
+  Pool* pool_ = nullptr;
+  std::vector<Slot> slots_;
+  std::optional<VersionId> whole_;   // on all ranks
+  std::optional<VersionId> taking_;  // of all ranks
+  bool take_next_ = false;
+  std::uint64_t sliced_ns_ = 0;  // when the last slice ended
+  std::uint64_t words_[2] = {};
+  std::vector<std::unique_ptr<Exchange>> abandoned_;  // K4
+  LevelCounters counters_;
+
+  std::mutex exchange_mutex_;  // of what advances the exchange; before mutex_
+  mutable std::mutex mutex_;   // of phase_, failure_ and stopping_
+  std::condition_variable changed_;
+  Phase phase_ = Phase::idle;  // of under_way_ on this rank
+  UnderWay under_way_;         // the thread's while it copies, and while it exchanges
+  Status failure_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace perdure

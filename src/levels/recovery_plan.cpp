@@ -1,0 +1,140 @@
+#include "levels/recovery_plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+namespace perdure {
+namespace {
+
+// Where a file of this kind, rank and version is that `fits`.
+template <typename Fits>
+std::uint32_t place_of_file(const Census& census, LevelFileKind kind, std::uint32_t rank,
+                            VersionId id, const Fits& fits) {
+  for (const LevelFileFact& fact : census.levels) {
+    if (fact.name.kind == kind && fact.name.rank == rank && fact.id == id && fits(fact)) {
+      return fact.at;
+    }
+  }
+  return no_rank;
+}
+
+std::uint32_t place_of_image(const Census& census, std::uint32_t rank, VersionId id) {
+  return place_of_file(census, LevelFileKind::image, rank, id, [](const auto&) { return true; });
+}
+
+// The files of the group that wrote this guard.
+GroupFiles files_of(const Census& census, const LevelFileFact& guard) {
+  GroupFiles files;
+  files.contents = guard.guard;
+  for (const std::uint32_t member : guard.guard.members) {
+    files.image_at.push_back(place_of_image(census, member, guard.id));
+    files.guard_at.push_back(place_of_file(
+        census, LevelFileKind::guard, member, guard.id,
+        [&](const LevelFileFact& fact) { return fact.guard.members == guard.guard.members; }));
+  }
+  return files;
+}
+
+std::optional<RecoveryPlan> plan_for(const Census& census, VersionId id) {
+  RecoveryPlan plan{id, std::vector<std::uint32_t>(census.job.ranks, no_rank), {}};
+  std::set<std::uint32_t> lost;
+  for (std::uint32_t rank = 0; rank < census.job.ranks; ++rank) {
+    plan.image_at[rank] = place_of_image(census, rank, id);
+    if (plan.image_at[rank] == no_rank) lost.insert(rank);
+  }
+  for (const LevelFileFact& guard : census.levels) {
+    if (lost.empty()) break;
+    if (guard.name.kind != LevelFileKind::guard || guard.id != id) continue;
+    GroupRebuild rebuild{files_of(census, guard), {}};
+    const auto& members = rebuild.files.contents.members;
+    for (std::uint32_t i = 0; i < members.size(); ++i) {
+      if (lost.contains(members[i]) && rebuild.files.can_rebuild(i)) rebuild.lost.push_back(i);
+    }
+    for (const std::uint32_t i : rebuild.lost) lost.erase(members[i]);
+    if (!rebuild.lost.empty()) plan.rebuilds.push_back(std::move(rebuild));
+  }
+  if (!lost.empty()) return std::nullopt;
+  return plan;
+}
+
+std::string list_of(const std::set<std::uint32_t>& ranks) {
+  std::string text;
+  for (const std::uint32_t rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+std::optional<RecoveryPlan> plan_recovery(const Census& census) {
+  std::set<VersionId> ids;
+  for (const LevelFileFact& fact : census.levels) ids.insert(fact.id);
+  for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
+    if (auto plan = plan_for(census, *id)) return plan;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// Without the files of the nodes in `lost`.
+Census without(const Census& census, const std::set<std::uint32_t>& lost) {
+  Census left = census;
+  std::erase_if(left.levels,
+                [&](const LevelFileFact& fact) { return lost.contains(census.nodes[fact.at]); });
+  return left;
+}
+
+// Whether `id` can be had when any `count` nodes from `first` on are lost, besides `lost`.
+bool bears(const Census& census, VersionId id, std::uint32_t count, std::uint32_t first,
+           std::set<std::uint32_t>& lost) {
+  if (count == 0) {
+    const auto plan = plan_recovery(without(census, lost));
+    return plan && plan->id >= id;
+  }
+  const std::set<std::uint32_t> nodes(census.nodes.begin(), census.nodes.end());
+  for (const std::uint32_t node : nodes) {
+    if (node < first) continue;
+    lost.insert(node);
+    const bool borne = bears(census, id, count - 1, node + 1, lost);
+    lost.erase(node);
+    if (!borne) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::uint32_t bearable_losses(const Census& census, VersionId id) {
+  constexpr std::uint32_t counted_max = 3;
+  std::uint32_t bearable = 0;
+  std::set<std::uint32_t> lost;
+  while (bearable < counted_max && bears(census, id, bearable + 1, 0, lost)) ++bearable;
+  return bearable;
+}
+
+std::string describe_holdings(const Census& census) {
+  std::set<std::uint32_t> with_file;
+  for (const PoolFileFact& file : census.files) with_file.insert(file.rank);
+  std::string text = "of " + std::to_string(census.job.ranks) +
+                     " ranks these have a file of the pool on some node: " + list_of(with_file);
+  std::map<VersionId, std::array<std::set<std::uint32_t>, 2>> held;
+  for (const LevelFileFact& fact : census.levels) {
+    held[fact.id][fact.name.kind == LevelFileKind::guard ? 1 : 0].insert(fact.name.rank);
+  }
+  for (auto entry = held.rbegin(); entry != held.rend(); ++entry) {
+    text += "; version " + std::to_string(entry->first.version) + ": images of ranks " +
+            list_of(entry->second[0]) + ", guards of ranks " + list_of(entry->second[1]);
+  }
+  if (held.empty()) text += "; there are no images and no guards";
+  std::string hosts;
+  for (std::uint32_t rank = 0; rank < census.hosts.size(); ++rank) {
+    const bool leads = std::find(census.nodes.begin(), census.nodes.begin() + rank,
+                                 census.nodes[rank]) == census.nodes.begin() + rank;
+    if (leads) hosts += (hosts.empty() ? "" : ", ") + census.hosts[rank];
+  }
+  return text + "; looked at on " + hosts;
+}
+
+}  // namespace perdure

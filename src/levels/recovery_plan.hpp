@@ -1,0 +1,36 @@
+// Recovery plan: where each rank gets the newest version that all can have. Pure: every rank makes
+// the same plan from the same census.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "levels/census.hpp"
+
+namespace perdure {
+
+// The images of one failure group, some of which are computed from the others.
+struct GroupRebuild {
+  GroupFiles files;
+  std::vector<std::uint32_t> lost;  // members, as indices of files.contents.members
+};
+
+struct RecoveryPlan {
+  VersionId id;
+  std::vector<std::uint32_t> image_at;  // by rank: who has its image; no_rank: it is rebuilt
+  std::vector<GroupRebuild> rebuilds;
+};
+
+// The newest version of which every rank's image is somewhere, or can be rebuilt.
+std::optional<RecoveryPlan> plan_recovery(const Census& census);
+
+// How many nodes, whichever they are, may be lost before no version of `id` or newer can be had.
+// Counts up to 3.
+std::uint32_t bearable_losses(const Census& census, VersionId id);
+
+// What there is of each version, for the sentence of a refusal.
+std::string describe_holdings(const Census& census);
+
+}  // namespace perdure

@@ -1,0 +1,73 @@
+// Level files of tests: in a directory of their own, or on a device in memory.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/files.hpp"
+#include "levels/level_file.hpp"
+#include "levels/level_file_format.hpp"
+
+namespace perdure {
+
+using Bytes = std::vector<std::byte>;
+
+// The same for the same seed.
+inline Bytes bytes_of(std::uint64_t count, std::uint64_t seed) {
+  Bytes bytes(count);
+  std::mt19937_64 random(seed);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+inline LevelFileHeader level_header(const LevelFileName& name, std::uint32_t ranks,
+                                    std::uint64_t version, std::uint64_t payload_bytes) {
+  const JobRecord job{{{11, 12}}, "test", ranks, 13, {}};
+  return {name.kind, job, name.rank, {3, version}, payload_bytes};
+}
+
+// Begin, write and complete, chunk by chunk.
+inline Status fill(LevelFile& file, const LevelFileHeader& header, std::span<const std::byte> all) {
+  PERDURE_TRY(file.begin(header.payload_bytes));
+  for (std::uint64_t at = 0; at < all.size(); at += level_chunk_bytes) {
+    file.write(at, all.subspan(at, std::min<std::uint64_t>(level_chunk_bytes, all.size() - at)));
+  }
+  return file.complete(header);
+}
+
+inline Bytes bytes_in(const LevelFile& file) {
+  const auto payload = file.payload();
+  return {payload.begin(), payload.end()};
+}
+
+class LevelDirectory {
+ public:
+  LevelDirectory() {
+    const char* given = std::getenv("PERDURE_TEST_DIR");
+    path_ = std::string(given != nullptr ? given : "/tmp") + "/perdure-test-XXXXXX";
+    if (::mkdtemp(path_.data()) == nullptr) std::abort();
+  }
+  ~LevelDirectory() { std::filesystem::remove_all(path_); }
+  LevelDirectory(const LevelDirectory&) = delete;
+  LevelDirectory& operator=(const LevelDirectory&) = delete;
+
+  Directory open() const { return Directory::open(path_).take(); }
+  LevelFile file(const LevelFileName& name) const {
+    auto opened = LevelFile::open_or_make(open(), name, Trust::own);
+    EXPECT_TRUE(opened.ok()) << opened.status().message();
+    return opened.take();
+  }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace perdure

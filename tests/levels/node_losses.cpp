@@ -1,0 +1,406 @@
+// Loses nodes of a job whose versions are kept on several levels, and starts it again.
+//
+//   node_losses [--nodes N] [--scheme TEXT] [--every K] [--steps S] [--trials T | --all]
+//
+// A job is a process with a thread for each rank, each on a node of its own, whose pool's directory
+// is the node. It ends at the n-th call into its group, as if all its processes had been killed at
+// once; then the directories of some nodes are removed, and the job is started again, perhaps with
+// its ranks on other nodes, perhaps killed again while it comes back, with another node lost. The
+// last start must find the version that was promised, with its contents, on all ranks, or refuse
+// where more was lost than the scheme bears.
+//
+// Prints one JSON line: trials, wrong, lost, refused, refused_rightly. Exit code 1 if any of the
+// first three is not 0.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/testing/thread_group.hpp"
+#include "levels/levels.hpp"
+#include "pool/pool_directory.hpp"
+#include "test_seed.hpp"
+
+namespace perdure {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t words_of_array = 700;
+constexpr int killed_code = 9;
+constexpr int refused_code = 3;
+constexpr int wrong_code = 4;
+
+// What the parent learns of a job that was killed.
+struct Seen {
+  std::atomic<std::uint64_t> calls;
+  std::atomic<std::uint64_t> acknowledged;  // newest version whose commit returned anywhere
+  std::atomic<std::uint64_t> whole;         // newest that was whole on all ranks
+  std::atomic<std::uint64_t> restored;
+  std::atomic<std::uint64_t> opened;  // 1: the pool is open, and protected again if it was lost
+};
+
+std::string number(std::uint64_t value) {
+  return std::to_string(value);
+}
+unsigned long long ull(std::uint64_t value) {
+  return value;
+}
+
+void raise(std::atomic<std::uint64_t>& word, std::uint64_t value) {
+  std::uint64_t before = word.load();
+  while (before < value && !word.compare_exchange_weak(before, value)) {
+  }
+}
+
+// Ends the process at call `kill_at` of all ranks together.
+class MortalGroup final : public Group {
+ public:
+  MortalGroup(ThreadGroup& group, Seen& seen, std::uint64_t kill_at)
+      : group_(group), seen_(seen), kill_at_(kill_at) {}
+  std::uint32_t rank() const override { return group_.rank(); }
+  std::uint32_t ranks() const override { return group_.ranks(); }
+  bool may_be_used_beside() const override { return false; }
+  Status all_max(std::span<std::uint64_t> values) override {
+    count();
+    return group_.all_max(values);
+  }
+  Status send(std::uint32_t to, std::span<const std::byte> bytes) override {
+    count();
+    return group_.send(to, bytes);
+  }
+  Status receive(std::uint32_t from, std::span<std::byte> bytes) override {
+    return group_.receive(from, bytes);
+  }
+  Result<std::unique_ptr<Transfer>> start_send(std::uint32_t to,
+                                               std::span<const std::byte> bytes) override {
+    count();
+    return group_.start_send(to, bytes);
+  }
+  Result<std::unique_ptr<Transfer>> start_receive(std::uint32_t from,
+                                                  std::span<std::byte> bytes) override {
+    count();
+    return group_.start_receive(from, bytes);
+  }
+  Result<std::unique_ptr<Transfer>> start_all_max(std::span<std::uint64_t> values) override {
+    count();
+    return group_.start_all_max(values);
+  }
+  Result<std::vector<std::uint32_t>> nodes() override { return group_.nodes(); }
+
+ private:
+  void count() {
+    if (++seen_.calls == kill_at_) ::_exit(killed_code);
+  }
+  ThreadGroup& group_;
+  Seen& seen_;
+  std::uint64_t kill_at_;
+};
+
+struct Job {
+  std::string root;
+  std::string levels;
+  std::vector<std::uint32_t> nodes;  // of each rank
+  std::uint64_t steps = 12;
+  std::uint64_t kill_at = 0;  // 0: never
+};
+
+std::uint64_t word_of(std::uint32_t rank, std::uint64_t version, std::uint64_t index) {
+  return (version << 40U) ^ (std::uint64_t{rank} << 32U) ^ (index * 2654435761U);
+}
+
+// One rank; an exit code.
+int run_rank(Group& group, const Job& job, Seen& seen) {
+  const auto refuse = [&](const Status& status) {
+    if (status.code() != Code::peer_failed) {
+      std::fprintf(stderr, "rank %u: %s\n", group.rank(), status.message().c_str());
+    }
+    return refused_code;
+  };
+  const std::string directory =
+      job.root + "/node-" + std::to_string(job.nodes[group.rank()]) + "/pool";
+  fs::create_directories(fs::path(directory).parent_path());
+  fs::permissions(fs::path(directory).parent_path(), fs::perms::owner_all);
+  auto settings = parse_level_settings(job.levels);
+  auto levels = Levels::create(group, directory, settings.take(), Trust::own);
+  if (!levels.ok()) return refuse(levels.status());
+  OpenOptions options;
+  options.job_name = "losses";
+  options.lock_wait_ms = 0;
+  options.geometry = {16384, 4096, 4096, 2};
+  options.pool.taker = levels.value().get();
+  auto pool = levels.value()->open(options);
+  if (!pool.ok()) return refuse(pool.status());
+  if (group.rank() == 0) seen.opened = 1;
+  // Lengths differ between ranks.
+  const std::uint64_t words = words_of_array + 131 * group.rank();
+  auto array =
+      pool.value()->open_array("u", {ArrayType::int64, ArrayMode::copy, true, {words}}, {});
+  if (!array.ok()) return refuse(array.status());
+  std::uint64_t version = 0;
+  if (Status bound = pool.value()->bind_scalar("version", &version, sizeof version); !bound.ok()) {
+    return refuse(bound);
+  }
+  const auto restored = pool.value()->restart();
+  if (!restored.ok()) return refuse(restored.status());
+  auto* const data = reinterpret_cast<std::uint64_t*>(array.value()->working());
+  const auto wrong = [&](const char* what, std::uint64_t value) {
+    std::fprintf(stderr, "rank %u: restored %llu, %s %llu\n", group.rank(),
+                 static_cast<unsigned long long>(restored.value()), what,
+                 static_cast<unsigned long long>(value));
+    return wrong_code;
+  };
+  if (version != restored.value()) return wrong("but the scalar says", version);
+  for (std::uint64_t i = 0; version > 0 && i < words; ++i) {
+    if (data[i] != word_of(group.rank(), version, i)) return wrong("but wrong is word", i);
+  }
+  std::uint64_t both[] = {version, ~version};
+  if (!group.all_max(both).ok() || both[0] != ~both[1]) return wrong("others have", both[0]);
+  // From here on what counts is the line of this version.
+  if (group.rank() == 0) seen.restored = seen.acknowledged = version;
+  while (version < job.steps) {
+    ++version;
+    for (std::uint64_t i = 0; i < words; ++i) data[i] = word_of(group.rank(), version, i);
+    const auto committed = pool.value()->commit();
+    if (!committed.ok()) return refuse(committed.status());
+    if (committed.value() != version) return wrong("but committed", committed.value());
+    raise(seen.acknowledged, version);
+    raise(seen.whole, levels.value()->whole().value_or(VersionId{}).version);
+  }
+  levels.value()->close();
+  return 0;
+}
+
+// The exit code of a job in a process of its own; what ranks say goes to `log`.
+int run_job(const Job& job, Seen& seen, const std::string& log) {
+  seen.calls = seen.opened = 0;
+  seen.restored = UINT64_MAX;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (std::freopen(log.c_str(), "w", stderr) == nullptr) ::_exit(1);
+    ThreadJob threads(job.nodes);
+    std::atomic<int> code{0};
+    threads.run([&](ThreadGroup& own) {
+      MortalGroup group(own, seen, job.kill_at);
+      const int rank_code = run_rank(group, job, seen);
+      if (rank_code == 0) return;
+      int none = 0;
+      code.compare_exchange_strong(none, rank_code);
+      threads.end();
+    });
+    std::fflush(stderr);
+    ::_exit(code);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+struct Options {
+  std::uint32_t nodes = 4;
+  std::string scheme = "partner";
+  std::uint64_t every = 3;
+  std::uint64_t steps = 20;
+  std::uint64_t trials = 50;
+  bool all = false;
+};
+
+struct Counts {
+  std::uint64_t trials = 0;
+  std::uint64_t wrong = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t refused_rightly = 0;
+  std::uint64_t second_kills = 0;
+};
+
+class Losses {
+ public:
+  Losses(const Options& options, Seen& seen) : options_(options), seen_(seen) {}
+  ~Losses() { fs::remove_all(root_); }
+  Losses(const Losses&) = delete;
+  Losses& operator=(const Losses&) = delete;
+
+  // How many calls an undisturbed job makes.
+  std::uint64_t calls_of_a_job() {
+    reset();
+    Job job = fresh_job();
+    const int code = run_job(job, seen_, log());
+    if (code != 0) complain("the undisturbed job ended with " + std::to_string(code));
+    return seen_.calls;
+  }
+
+  // `lost` is a set of nodes. The job is killed at call `kill_at`, and, unless `second` is 0, again
+  // at call `second` after its restart, with `also` lost. Its ranks move on by `turn` nodes.
+  void trial(std::uint64_t kill_at, std::uint32_t lost, std::uint64_t second, std::uint32_t also,
+             std::uint32_t turn) {
+    reset();
+    ++counts.trials;
+    text_ = options_.scheme + ", kill at " + number(kill_at) + ", lost " + number(lost) +
+            ", then at " + number(second) + " lost " + number(also) + ", turned by " + number(turn);
+    Job job = fresh_job();
+    job.kill_at = kill_at;
+    if (!killed(run_job(job, seen_, log()))) return;
+    lose(lost);
+    std::rotate(job.nodes.begin(), job.nodes.begin() + turn % options_.nodes, job.nodes.end());
+    if (second > 0) {
+      job.kill_at = second;
+      const std::uint64_t least = promised(lost);
+      const int code = run_job(job, seen_, log());
+      if (code == killed_code) ++counts.second_kills;
+      check_restored(lost, least);
+      if (code == refused_code) return note_refusal(lost, least);
+      if (!killed(code)) return;
+      lost = seen_.opened != 0 ? also : lost | also;
+      lose(also);
+    }
+    job.kill_at = 0;
+    const std::uint64_t least = promised(lost);
+    const int code = run_job(job, seen_, log());
+    if (code == refused_code) return note_refusal(lost, least);
+    if (code != 0) return wrong("the last job ended with " + number(static_cast<unsigned>(code)));
+    check_restored(lost, least);
+  }
+
+  Counts counts;
+
+ private:
+  std::string log() const { return root_ + "/log"; }
+  void reset() {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+    seen_.acknowledged = seen_.whole = seen_.restored = 0;
+  }
+  Job fresh_job() const {
+    Job job;
+    job.root = root_;
+    job.levels = "redundancy=" + options_.scheme + ";every=" + std::to_string(options_.every);
+    for (std::uint32_t node = 0; node < options_.nodes; ++node) job.nodes.push_back(node);
+    job.steps = options_.steps;
+    return job;
+  }
+  void lose(std::uint32_t nodes) {
+    // Nobody knows then that there was a pool.
+    if (nodes + 1 == 1U << options_.nodes) seen_.acknowledged = seen_.whole = 0;
+    for (std::uint32_t node = 0; node < options_.nodes; ++node) {
+      if ((nodes >> node & 1) != 0) fs::remove_all(root_ + "/node-" + std::to_string(node));
+    }
+  }
+  void complain(const std::string& what) const {
+    std::fprintf(stderr, "%s: %s\n", text_.c_str(), what.c_str());
+    std::ifstream said(log());
+    for (std::string line; std::getline(said, line);) std::fprintf(stderr, "  %s\n", line.c_str());
+  }
+  // Whether redundancy bears the loss of these nodes.
+  bool borne(std::uint32_t lost) const {
+    const auto scheme = parse_scheme(options_.scheme);
+    std::vector<std::uint32_t> nodes(options_.nodes);
+    for (std::uint32_t i = 0; i < options_.nodes; ++i) nodes[i] = i;
+    const auto groups = failure_groups(nodes, scheme.value());
+    return std::all_of(groups.value().begin(), groups.value().end(), [&](const auto& group) {
+      const auto gone = std::count_if(group.begin(), group.end(),
+                                      [&](auto member) { return (lost >> member & 1) != 0; });
+      return gone <= static_cast<std::ptrdiff_t>(scheme.value().losses);
+    });
+  }
+  // The version that a restart must not fall short of.
+  std::uint64_t promised(std::uint32_t lost) const {
+    if (lost == 0) return seen_.acknowledged;
+    return borne(lost) ? seen_.whole.load() : 0;
+  }
+  void check_restored(std::uint32_t lost, std::uint64_t least) {
+    if (seen_.restored >= least) return;  // also if it was killed before it knew
+    ++counts.lost;
+    complain("restored " + number(seen_.restored) + ", promised was " + number(least) + " after " +
+             number(lost));
+  }
+  void note_refusal(std::uint32_t lost, std::uint64_t least) {
+    if (lost != 0 && least == 0) {
+      ++counts.refused_rightly;
+      return;
+    }
+    ++counts.refused;
+    complain("refused, promised was " + number(least));
+  }
+  void wrong(const std::string& what) {
+    ++counts.wrong;
+    complain(what);
+  }
+  // A job that was to be killed may have ended before.
+  bool killed(int code) {
+    if (code == killed_code || code == 0) return true;
+    wrong("ended with " + number(static_cast<unsigned>(code)));
+    return false;
+  }
+
+  const Options& options_;
+  Seen& seen_;
+  std::string root_ = "/dev/shm/perdure-losses-" + std::to_string(::getpid());
+  std::string text_;
+};
+
+// Every set of lost nodes at every call, or some of them.
+void run_trials(const Options& options, Losses& losses) {
+  const std::uint64_t calls = losses.calls_of_a_job();
+  const std::uint32_t sets = 1U << options.nodes;
+  if (options.all) {
+    for (std::uint64_t kill_at = 1; kill_at <= calls; ++kill_at) {
+      for (std::uint32_t lost = 0; lost < sets; ++lost) {
+        losses.trial(kill_at, lost, 0, 0, lost % options.nodes);
+      }
+    }
+    return;
+  }
+  std::mt19937_64 random(test_seed());
+  const auto draw = [&](std::uint64_t below) { return random() % below; };
+  for (std::uint64_t i = 0; i < options.trials; ++i) {
+    const auto one = std::uint32_t{1} << draw(options.nodes);
+    const auto lost = draw(3) == 0 ? static_cast<std::uint32_t>(draw(sets)) : one;
+    const auto also = draw(2) == 0 ? 0 : std::uint32_t{1} << draw(options.nodes);
+    const std::uint64_t second = draw(2) == 0 ? 0 : 1 + draw(calls / 2);
+    losses.trial(1 + draw(calls), lost, second, also,
+                 static_cast<std::uint32_t>(draw(options.nodes)));
+  }
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  CLI::App app("Loses nodes of a job and starts it again");
+  app.add_option("--nodes", options.nodes, "nodes, each of one rank")->check(CLI::Range(2, 12));
+  app.add_option("--scheme", options.scheme, "partner, xor:G or rs:K+M");
+  app.add_option("--every", options.every, "versions between those that are taken");
+  app.add_option("--steps", options.steps, "commits of a job");
+  app.add_option("--trials", options.trials, "how many, at random");
+  app.add_flag("--all", options.all, "every set of nodes at every call");
+  CLI11_PARSE(app, argc, argv);
+  void* const shared =
+      ::mmap(nullptr, sizeof(Seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return 1;
+  Losses losses(options, *new (shared) Seen{});
+  run_trials(options, losses);
+  const Counts& c = losses.counts;
+  std::printf(
+      "{\"scheme\": \"%s\", \"nodes\": %u, \"trials\": %llu, \"second_kills\": %llu, \"wrong\": "
+      "%llu, "
+      "\"lost\": %llu, \"refused\": %llu, \"refused_rightly\": %llu}\n",
+      options.scheme.c_str(), options.nodes, ull(c.trials), ull(c.second_kills), ull(c.wrong),
+      ull(c.lost), ull(c.refused), ull(c.refused_rightly));
+  return c.wrong + c.lost + c.refused == 0 && c.trials > 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace perdure
+
+int main(int argc, char** argv) {
+  return perdure::run(argc, argv);
+}
