@@ -61,7 +61,7 @@ class State {
   virtual void commit() { advance(); }        // collective
   // Whether the job is to end after the last commit; known from commit_due() on.
   bool ends() const { return ends_; }
-  virtual void finish() {}                    // collective; waits for the last commit
+  virtual void finish() {}  // collective; waits for the last commit
 
   virtual std::uint64_t committed_bytes() const { return 0; }  // copied or flushed by this rank
   virtual std::uint64_t model_ns() const { return 0; }         // of an emulated device

@@ -101,7 +101,8 @@ void Solver::iterate() {
 
 bool Solver::done() const {
   const Scalars& scalars = state_.scalars();
-  return state_.ends() || scalars.iteration >= options_.iterations || scalars.change < options_.tolerance;
+  if (state_.ends()) return true;
+  return scalars.iteration >= options_.iterations || scalars.change < options_.tolerance;
 }
 
 void Solver::run() {

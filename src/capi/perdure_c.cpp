@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/agreement.hpp"
+#include "levels/levels.hpp"
 #include "pool_energy.hpp"
 #include "pool_handle.hpp"
 
@@ -97,6 +98,7 @@ perdure::Result<int> commit_due(perdure_pool& pool) {
     if (pool.pool->run_page().stop_asked()) due = PERDURE_DUE_LAST;
   }
   PERDURE_TRY(pool.group->all_max({&due, 1}));
+  if (due == PERDURE_DUE_LAST && pool.levels) pool.levels->take_next();
   return static_cast<int>(due);
 }
 

@@ -19,6 +19,7 @@ namespace perdure {
 namespace {
 
 std::atomic<bool> page_taken{false};
+std::atomic<bool> page_left{false};  // by an earlier pool of this process, which it says is closed
 
 constexpr std::uint64_t look_ns = 1'000'000'000;
 
@@ -95,7 +96,6 @@ RunPage::RunPage(std::uint32_t rank, std::uint32_t ranks) {
   page_->ranks = ranks;
   page_->iteration = no_iteration;
   page_->magic.store(run_page_magic, std::memory_order_release);
-  if (rank == 0) leave_page();
 }
 
 void RunPage::open_page(const std::string& directory, std::uint32_t rank) {
@@ -113,14 +113,17 @@ void RunPage::open_page(const std::string& directory, std::uint32_t rank) {
 
 RunPage::~RunPage() {
   if (page_ == nullptr) return;
+  // One that was refused while it was opened may be opened again, after it was brought back.
+  const bool restarted = page_->phase != static_cast<std::uint32_t>(RunPhase::opening);
   set_phase(RunPhase::closed);
-  leave_page();
+  if (restarted) leave_page();
   if (!own_page_) ::munmap(page_, run_page_bytes);
   page_taken = false;
 }
 
 void RunPage::leave_page() const {
   if (shared_.empty()) return;
+  page_left = true;
   const std::string name = rank_file_name(page_->rank);
   const std::string_view bytes(reinterpret_cast<const char*>(page_), sizeof *page_);
   const auto directory = Directory::open(shared_, trust_unless(false));
@@ -135,13 +138,17 @@ bool RunPage::stop_asked() {
   const std::uint64_t now = monotonic_ns();
   if (stop_asked_ || stop_directory_.empty() || now - looked_ns_ < look_ns) return stop_asked_;
   looked_ns_ = now;
-  const std::string asked = stop_directory_ + "/stop";
-  stop_asked_ = ::rename(asked.c_str(), (asked + "ping").c_str()) == 0;
+  const auto directory = Directory::open(stop_directory_, trust_unless(false));
+  stop_asked_ = directory.ok() && directory.value().holds("stop");
+  // The launcher only wants to know that it was seen.
+  if (stop_asked_) (void)directory.value().rename_file("stop", "stopping");
   return stop_asked_;
 }
 
 void RunPage::set_phase(RunPhase phase) {
-  if (page_ != nullptr) page_->phase = static_cast<std::uint32_t>(phase);
+  if (page_ == nullptr) return;
+  page_->phase = static_cast<std::uint32_t>(phase);
+  if (phase == RunPhase::restarting && (page_->rank == 0 || page_left)) leave_page();
 }
 
 void RunPage::set_restored(std::uint64_t version, std::uint64_t iteration,

@@ -99,7 +99,7 @@ TEST_F(PoolEnergy, a_rank_of_another_node_leaves_its_page_where_all_nodes_see_it
   };
   testing::internal::CaptureStderr();
   ASSERT_EQ(open(at("pool")), 0);
-  EXPECT_EQ(phase(), 0U);  // RunPhase::opening: rank 0's page, from which others are missed
+  EXPECT_EQ(phase(), 1U);  // RunPhase::restarting: rank 0's page, from which others are missed
   write("shared/stop", "");
   EXPECT_EQ(due(), PERDURE_DUE_LAST);
   EXPECT_TRUE(fs::exists(at("shared/stopping")));

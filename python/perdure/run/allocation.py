@@ -157,7 +157,11 @@ class Flux(Allocation):
         return set(_ask("flux", "hostlist", "--expand", *down).split()) if down else set()
 
 
-_SCHEDULERS: dict[str, Callable[[], Allocation]] = {"SLURM_JOB_ID": Slurm, "PBS_NODEFILE": Pbs, "FLUX_URI": Flux}
+_SCHEDULERS: dict[str, Callable[[], Allocation]] = {
+    "SLURM_JOB_ID": Slurm,
+    "PBS_NODEFILE": Pbs,
+    "FLUX_URI": Flux,
+}
 
 
 def this_allocation() -> Allocation:

@@ -43,66 +43,78 @@ CommitPlan = Annotated[
 ]
 
 
+Command = Annotated[
+    list[str], typer.Argument(help="The job, for example: mpiexec -n 4 ./solver", metavar="CMD")
+]
+Restarts = Annotated[
+    int | None,
+    typer.Option(min=0, help="Start again up to N times after a failure. Default: 0; 1 with "
+                 "--kill-at, S with --spares.", show_default=False),
+]
+KillAt = Annotated[
+    str | None,
+    typer.Option(metavar="N|TIME", help="Rehearse a failure: kill one rank at iteration N, "
+                 "or after 3.5s of computing, in the first attempt."),
+]
+KillRank = Annotated[
+    int | None,
+    typer.Option(min=0, help="Which rank. Default: 1; 0 if there is one.", show_default=False),
+]
+KillPoint = Annotated[
+    str, typer.Option(metavar="|".join(POINTS), help="Where in the commit of iteration N.")
+]
+Timeout = Annotated[
+    str | None, typer.Option(metavar="TIME", help="End an attempt that lasts longer: 90s, 2h.")
+]
+Cache = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATTERN", help="Cache the MPI-IO files whose path (or, without a "
+                 "slash, name) matches; may be repeated."),
+]
+CacheOptions = Annotated[
+    str, typer.Option(metavar="K=V;…", help="How, for example 'directory=/mnt/pmem;ack=async'.")
+]
+AnyOwner = Annotated[
+    bool,
+    typer.Option("--any-owner", help="Let the job use directories and files that another user "
+                 "owns or may write to: whoever can write them can change what it computes."),
+]
+Spares = Annotated[
+    int | None,
+    typer.Option(metavar="S", min=0, help="Leave S nodes of the allocation unused, and take one "
+                 "of them for each that is lost.", show_default=False),
+]
+Requeue = Annotated[
+    bool,
+    typer.Option("--requeue", help="Put the job back into the queue if a node is lost and no "
+                 "attempt is left, or if SIGUSR1 made it end early."),
+]
+RunDir = Annotated[
+    Path,
+    typer.Option(metavar="DIR", help="With --spares or --requeue: a directory that all nodes see, "
+                 "where ranks say that they have closed their pools."),
+]
+
+
 def run(
-    command: Annotated[
-        list[str], typer.Argument(help="The job, for example: mpiexec -n 4 ./solver", metavar="CMD")
-    ],
-    restarts: Annotated[
-        int | None,
-        typer.Option(min=0, help="Start again up to N times after a failure. Default: 0; 1 with "
-                     "--kill-at.", show_default=False),
-    ] = None,
-    kill_at: Annotated[
-        str | None,
-        typer.Option(metavar="N|TIME", help="Rehearse a failure: kill one rank at iteration N, "
-                     "or after 3.5s of computing, in the first attempt."),
-    ] = None,
-    kill_rank: Annotated[
-        int | None,
-        typer.Option(min=0, help="Which rank. Default: 1; 0 if there is one.",
-                     show_default=False),
-    ] = None,
-    kill_point: Annotated[
-        str, typer.Option(metavar="|".join(POINTS), help="Where in the commit of iteration N.")
-    ] = "copy",
-    timeout: Annotated[
-        str | None, typer.Option(metavar="TIME", help="End an attempt that lasts longer: 90s, 2h.")
-    ] = None,
+    command: Command,
+    restarts: Restarts = None,
+    kill_at: KillAt = None,
+    kill_rank: KillRank = None,
+    kill_point: KillPoint = "copy",
+    timeout: Timeout = None,
     hang_timeout: HangTimeout = "30s",
     stall_timeout: StallTimeout = None,
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE|-", help="Write statistics.")
     ] = None,
-    cache: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATTERN", help="Cache the MPI-IO files whose path (or, without a "
-                     "slash, name) matches; may be repeated."),
-    ] = None,
-    cache_options: Annotated[
-        str, typer.Option(metavar="K=V;…", help="How, for example 'directory=/mnt/pmem;ack=async'.")
-    ] = "",
-    any_owner: Annotated[
-        bool,
-        typer.Option("--any-owner", help="Let the job use directories and files that another user "
-                     "owns or may write to: whoever can write them can change what it computes."),
-    ] = False,
+    cache: Cache = None,
+    cache_options: CacheOptions = "",
+    any_owner: AnyOwner = False,
     commit_plan: CommitPlan = None,
-    spares: Annotated[
-        int | None,
-        typer.Option(metavar="S", min=0, help="Leave S nodes of the allocation unused, and take "
-                     "one of them for each that is lost; allows S restarts unless --restarts says "
-                     "otherwise.", show_default=False),
-    ] = None,
-    requeue: Annotated[
-        bool,
-        typer.Option("--requeue", help="Put the job back into the queue if too few nodes are left, "
-                     "or SIGUSR1 made it end early."),
-    ] = False,
-    run_dir: Annotated[
-        Path,
-        typer.Option(metavar="DIR", help="With --spares or --requeue: a directory that all nodes "
-                     "see, where ranks say that they have closed their pools."),
-    ] = Path(),
+    spares: Spares = None,
+    requeue: Requeue = False,
+    run_dir: RunDir = Path(),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing of its own.")] = False,
 ) -> None:
     """Run a job, show its commits, and start it again after a failure.
