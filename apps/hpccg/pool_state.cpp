@@ -132,9 +132,10 @@ void PoolState::before_writing_p() {
 }
 
 bool PoolState::commit_due() {
-  int due = 0;
+  int due = PERDURE_NOT_DUE;
   check(perdure_commit_due(pool_, &due), "perdure_commit_due");
-  return due != 0;
+  ends_ = due == PERDURE_DUE_LAST;
+  return due != PERDURE_NOT_DUE;
 }
 
 void PoolState::commit() {

@@ -97,7 +97,7 @@ void Solver::iterate() {
 void Solver::run(const Options& options) {
   const Scalars& scalars = state_.scalars();
   const double b_norm = std::sqrt(job::sum_over_ranks(dot(grid_.points(), b_, b_)));
-  while (scalars.iteration < options.iterations && scalars.rtrans > rtrans_min &&
+  while (!state_.ends() && scalars.iteration < options.iterations && scalars.rtrans > rtrans_min &&
          std::sqrt(scalars.rtrans) > options.tolerance * b_norm) {
     const job::Stopwatch watch;
     iterate();

@@ -59,7 +59,9 @@ class State {
   virtual void advance() {}
   virtual bool commit_due() { return true; }  // collective; asked where a commit may be made
   virtual void commit() { advance(); }        // collective
-  virtual void finish() {}                    // collective; waits for the last commit
+  // Whether the job is to end after the last commit; known from commit_due() on.
+  bool ends() const { return ends_; }
+  virtual void finish() {}  // collective; waits for the last commit
 
   virtual std::uint64_t committed_bytes() const { return 0; }  // copied or flushed by this rank
   virtual std::uint64_t model_ns() const { return 0; }         // of an emulated device
@@ -69,6 +71,7 @@ class State {
 
  protected:
   Scalars scalars_;
+  bool ends_ = false;
   std::vector<double> blocking_s_;
 };
 

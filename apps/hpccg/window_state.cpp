@@ -127,6 +127,13 @@ std::vector<VectorWindow> WindowState::own_windows() {
   return {{base_of(halves[0]), halves[0], first}, {base_of(halves[1]), halves[1], first}};
 }
 
+bool WindowState::commit_due() {
+  int due = PERDURE_NOT_DUE;
+  check(perdure_commit_due(pool_, &due), "perdure_commit_due");
+  ends_ = due == PERDURE_DUE_LAST;
+  return due != PERDURE_NOT_DUE;
+}
+
 void WindowState::commit() {
   const job::Stopwatch watch;
   check(perdure_commit(pool_, nullptr), "perdure_commit");

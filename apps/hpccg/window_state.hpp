@@ -22,6 +22,7 @@ class WindowState final : public State {
   Vectors target() override;
   std::vector<VectorWindow> own_windows() override;
   void advance() override { in_place_ = true; }
+  bool commit_due() override;
   void commit() override;
   std::uint64_t committed_bytes() const override;
   std::uint64_t model_ns() const override;

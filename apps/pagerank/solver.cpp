@@ -101,6 +101,7 @@ void Solver::iterate() {
 
 bool Solver::done() const {
   const Scalars& scalars = state_.scalars();
+  if (state_.ends()) return true;
   return scalars.iteration >= options_.iterations || scalars.change < options_.tolerance;
 }
 
@@ -108,7 +109,9 @@ void Solver::run() {
   while (!done()) {
     const job::Stopwatch watch;
     iterate();
-    if (state_.scalars().iteration % options_.commit_every == 0) state_.commit();
+    if (state_.scalars().iteration % options_.commit_every == 0 && state_.commit_due()) {
+      state_.commit();
+    }
     iteration_s_.push_back(watch.seconds());
   }
 }

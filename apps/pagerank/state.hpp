@@ -40,7 +40,10 @@ class State {
   virtual const double* current() const = 0;  // graph.values() shares
   virtual double* next() = 0;                 // graph.own shares
   virtual void advance() = 0;                 // collective
+  virtual bool commit_due() { return true; }  // collective; asked where a commit may be made
   virtual void commit() {}                    // collective
+  // Whether the job is to end after the last commit; known from commit_due() on.
+  bool ends() const { return ends_; }
 
   Scalars& scalars() { return scalars_; }
   const Scalars& scalars() const { return scalars_; }
@@ -58,6 +61,7 @@ class State {
   const Graph& graph_;
   Ghosts ghosts_;
   Scalars scalars_;
+  bool ends_ = false;
   std::vector<double> commit_s_;  // that each commit kept this rank waiting
 };
 

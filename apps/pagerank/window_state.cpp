@@ -49,8 +49,7 @@ WindowState::WindowState(const Graph& graph, const Options& options)
       twin_(options.protection == Protection::twin),
       problem_(problem_of(graph, options)),
       problem_of_pool_(problem_),
-      window_(make_window(graph, options)),
-      beside_(twin_ && options.commit_every == 1 ? 0 : graph.own) {}
+      window_(make_window(graph, options)) {}
 
 std::uint64_t WindowState::restore() {
   std::uint64_t version = 0;
@@ -75,7 +74,6 @@ std::uint64_t WindowState::restore() {
   });
   find_halves();
   in_place_ = version == 0 || !twin_;
-  if (in_place_ && beside_.empty()) beside_.resize(graph_.own);
   return version;
 }
 
@@ -89,10 +87,23 @@ void WindowState::find_halves() {
   consistent_ = base_of(consistent);
 }
 
+double* WindowState::next() {
+  if (!in_place_) return working_;
+  beside_.resize(graph_.own);  // twin: not needed if each iterate is committed
+  return beside_.data();
+}
+
 void WindowState::advance() {
   if (in_place_) std::copy_n(beside_.data(), graph_.own, working_);
   ghosts_.put(window_.handle(), working_);
   in_place_ = true;
+}
+
+bool WindowState::commit_due() {
+  int due = PERDURE_NOT_DUE;
+  check(perdure_commit_due(pool_, &due), "perdure_commit_due");
+  ends_ = due == PERDURE_DUE_LAST;
+  return due != PERDURE_NOT_DUE;
 }
 
 void WindowState::commit() {

@@ -20,8 +20,9 @@ class WindowState final : public State {
 
   std::uint64_t restore() override;
   const double* current() const override { return in_place_ ? working_ : consistent_; }
-  double* next() override { return in_place_ ? beside_.data() : working_; }
+  double* next() override;
   void advance() override;
+  bool commit_due() override;
   void commit() override;
   std::uint64_t committed_bytes() const override;
   std::uint64_t model_ns() const override;

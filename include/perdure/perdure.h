@@ -242,10 +242,17 @@ PERDURE_API int perdure_commit_begin(perdure_pool* pool);
 PERDURE_API int perdure_before_write(perdure_array* array);
 PERDURE_API int perdure_commit_wait(perdure_pool* pool, uint64_t* version);
 
-/* Whether a version is due: *due becomes 1 if the interval of the plan $PERDURE_ENERGY_PLAN
- * (`perdure energy plan`) has passed since the last commit or the opening, else 0; without a plan
- * always 1. Rank 0's clock decides. The plan's upper levels get their copies from the commits
- * themselves. Collective. */
+enum perdure_due {
+  PERDURE_NOT_DUE = 0,
+  PERDURE_DUE = 1,
+  PERDURE_DUE_LAST = 2 /* commit, then leave the loop, close the pool and end with 0 */
+};
+
+/* Whether a version is due: *due becomes PERDURE_DUE if the interval of the plan
+ * $PERDURE_ENERGY_PLAN (`perdure energy plan`) has passed since the last commit or the opening,
+ * else PERDURE_NOT_DUE; without a plan always PERDURE_DUE. PERDURE_DUE_LAST, from then on, if
+ * `perdure run` has received SIGUSR1, as before the end of the job's time. Rank 0's clock decides.
+ * The plan's upper levels get their copies from the commits themselves. Collective. */
 PERDURE_API int perdure_commit_due(perdure_pool* pool, int* due);
 
 PERDURE_API int perdure_status(const perdure_pool* pool, perdure_pool_status* status);

@@ -264,12 +264,12 @@ class Pool {
   void commit_begin() { check(perdure_commit_begin(handle_)); }
   std::uint64_t commit_wait() { return version_by(perdure_commit_wait); }
 
-  // Whether the interval of the plan $PERDURE_ENERGY_PLAN has passed since the last commit; true
-  // without a plan. Collective.
-  bool commit_due() {
-    int due = 0;
+  // Whether a version is due: PERDURE_NOT_DUE, PERDURE_DUE, or PERDURE_DUE_LAST where the program
+  // should end after it. Collective.
+  perdure_due commit_due() {
+    int due = PERDURE_NOT_DUE;
     check(perdure_commit_due(handle_, &due));
-    return due != 0;
+    return static_cast<perdure_due>(due);
   }
 
   // Counters since the pool was opened, and what it survives. Local.

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/agreement.hpp"
+#include "levels/levels.hpp"
 #include "pool_energy.hpp"
 #include "pool_handle.hpp"
 
@@ -85,6 +86,20 @@ perdure::Result<ByteRange> byte_range(const perdure_array* array, uint64_t first
                                               perdure::quoted(array->array->name()));
   }
   return ByteRange{first * array->element_bytes, count * array->element_bytes};
+}
+
+// Collective: rank 0's clock decides, and only it sees whether the job is to end.
+perdure::Result<int> commit_due(perdure_pool& pool) {
+  const bool planned = pool.energy && pool.energy->has_plan();
+  if (!planned && !pool.stop_watched) return PERDURE_DUE;
+  std::uint64_t due = PERDURE_NOT_DUE;
+  if (pool.group->rank() == 0) {
+    if (!planned || pool.energy->is_due()) due = PERDURE_DUE;
+    if (pool.pool->run_page().stop_asked()) due = PERDURE_DUE_LAST;
+  }
+  PERDURE_TRY(pool.group->all_max({&due, 1}));
+  if (due == PERDURE_DUE_LAST && pool.levels) pool.levels->take_next();
+  return static_cast<int>(due);
 }
 
 }  // namespace
@@ -212,11 +227,7 @@ int perdure_commit(perdure_pool* pool, uint64_t* version) {
 int perdure_commit_due(perdure_pool* pool, int* due) {
   return guarded_on(pool, [&]() -> Status {
     PERDURE_TRY(need(due != nullptr, "a place is needed"));
-    if (!pool->energy) {
-      *due = 1;
-      return Status::success();
-    }
-    return store_value(pool->energy->commit_due(), due);
+    return store_value(commit_due(*pool), due);
   });
 }
 

@@ -69,12 +69,8 @@ double PoolEnergy::interval_s() const {
   return plan_->works_s[std::min<std::size_t>(commits_, plan_->works_s.size() - 1)];
 }
 
-Result<int> PoolEnergy::commit_due() {
-  if (!plan_) return 1;
-  const double elapsed_s = static_cast<double>(monotonic_ns() - committed_ns_) / 1e9;
-  std::uint64_t due = group_.rank() == 0 && elapsed_s >= interval_s() ? 1 : 0;
-  PERDURE_TRY(group_.all_max({&due, 1}));
-  return static_cast<int>(due);
+bool PoolEnergy::is_due() const {
+  return static_cast<double>(monotonic_ns() - committed_ns_) / 1e9 >= interval_s();
 }
 
 void PoolEnergy::committed() {

@@ -28,8 +28,9 @@ class PoolEnergy {
 
   // Those of the plan, each with the settings of its device.
   std::vector<DrainTarget> drains() const;
-  // Collective.
-  Result<int> commit_due();
+  bool has_plan() const { return plan_.has_value(); }
+  // Whether the plan's interval has passed. Local: rank 0's clock decides.
+  bool is_due() const;
 
  private:
   struct PlannedLevel {

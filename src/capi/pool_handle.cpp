@@ -155,6 +155,10 @@ Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure
   with.pool.taker = handle->levels.get();
   PERDURE_TRY_ASSIGN(auto opened,
                      handle->levels ? handle->levels->open(with) : open_pool(path, *group, with));
+  // Not every launcher gives its environment to all ranks: rank 0's counts.
+  std::uint64_t watched = opened->run_page().may_be_stopped() ? 1 : 0;
+  PERDURE_TRY(group->all_max({&watched, 1}));
+  handle->stop_watched = watched != 0;
   handle->group = std::move(group);
   handle->pool = std::move(opened);
   *pool = handle.release();

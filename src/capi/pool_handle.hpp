@@ -39,6 +39,7 @@ struct perdure_pool {
   std::unique_ptr<perdure::Levels> levels;  // read the pool; null: there are none
   std::vector<std::unique_ptr<perdure_array>> arrays;
   bool of_windows = false;                // closed with its last window, not by perdure_close()
+  bool stop_watched = false;              // rank 0 looks whether the job is to end
   perdure::ObjectSet* objects = nullptr;  // in-place versioning makes its versions
 };
 

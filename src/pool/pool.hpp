@@ -149,6 +149,7 @@ class Pool {
   std::size_t open_arrays() const { return open_.size(); }
   bool has_companions() const { return !companions_.empty(); }
   Group& group() { return group_; }
+  RunPage& run_page() { return run_page_; }
   PoolStatus status() const;
 
  private:

@@ -11,6 +11,7 @@
 #include <new>
 #include <sstream>
 
+#include "base/clock.hpp"
 #include "base/files.hpp"
 #include "pool/job_record.hpp"
 
@@ -18,8 +19,16 @@ namespace perdure {
 namespace {
 
 std::atomic<bool> page_taken{false};
+std::atomic<bool> page_left{false};  // by an earlier pool of this process, which it says is closed
 
-Result<FileHandle> open_page(const std::string& path, std::uint32_t rank) {
+constexpr std::uint64_t look_ns = 1'000'000'000;
+
+std::string text_of(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? "" : text;
+}
+
+Result<FileHandle> open_page_file(const std::string& path, std::uint32_t rank) {
   PERDURE_TRY_ASSIGN(auto directory, Directory::open(path, trust_unless(false)));
   return directory.open_or_create(rank_file_name(rank));
 }
@@ -73,19 +82,15 @@ RunPage::RunPage(std::uint32_t rank, std::uint32_t ranks) {
     kill_point_ = parsed.point;
     kill_iteration_ = parsed.iteration;
   }
-  const char* directory = std::getenv("PERDURE_RUN_DIR");
-  if (directory == nullptr || *directory == '\0' || page_taken.exchange(true)) return;
-  auto file = open_page(directory, rank);
-  if (!file.ok()) {
-    std::fprintf(stderr, "perdure: no run page: %s\n", file.status().message().c_str());
-  } else {
-    file_ = file.take();
-    page_ = map_page(file_);
-  }
+  const std::string directory = text_of("PERDURE_RUN_DIR");
+  if (directory.empty() || page_taken.exchange(true)) return;
+  shared_ = text_of("PERDURE_RUN_SHARED");
+  open_page(directory, rank);
   if (page_ == nullptr) {
     page_taken = false;
     return;
   }
+  if (rank == 0) stop_directory_ = own_page_ ? shared_ : directory;
   page_->pid = static_cast<std::uint32_t>(::getpid());
   page_->rank = rank;
   page_->ranks = ranks;
@@ -93,15 +98,57 @@ RunPage::RunPage(std::uint32_t rank, std::uint32_t ranks) {
   page_->magic.store(run_page_magic, std::memory_order_release);
 }
 
+void RunPage::open_page(const std::string& directory, std::uint32_t rank) {
+  auto file = open_page_file(directory, rank);
+  if (file.ok()) {
+    file_ = file.take();
+    page_ = map_page(file_);
+  } else if (shared_.empty()) {
+    std::fprintf(stderr, "perdure: no run page: %s\n", file.status().message().c_str());
+  } else {
+    own_page_ = std::make_unique<RunPageFormat>();
+    page_ = own_page_.get();
+  }
+}
+
 RunPage::~RunPage() {
   if (page_ == nullptr) return;
+  // One that was refused while it was opened may be opened again, after it was brought back.
+  const bool restarted = page_->phase != static_cast<std::uint32_t>(RunPhase::opening);
   set_phase(RunPhase::closed);
-  ::munmap(page_, run_page_bytes);
+  if (restarted) leave_page();
+  if (!own_page_) ::munmap(page_, run_page_bytes);
   page_taken = false;
 }
 
+void RunPage::leave_page() const {
+  if (shared_.empty()) return;
+  page_left = true;
+  const std::string name = rank_file_name(page_->rank);
+  const std::string_view bytes(reinterpret_cast<const char*>(page_), sizeof *page_);
+  const auto directory = Directory::open(shared_, trust_unless(false));
+  const Status left =
+      directory.ok() ? directory.value().replace_file(name, bytes) : directory.status();
+  if (left.ok()) return;
+  std::fprintf(stderr, "perdure: rank %u: `perdure run` will not see that the pool is closed: %s\n",
+               page_->rank.load(), left.message().c_str());
+}
+
+bool RunPage::stop_asked() {
+  const std::uint64_t now = monotonic_ns();
+  if (stop_asked_ || stop_directory_.empty() || now - looked_ns_ < look_ns) return stop_asked_;
+  looked_ns_ = now;
+  const auto directory = Directory::open(stop_directory_, trust_unless(false));
+  stop_asked_ = directory.ok() && directory.value().holds("stop");
+  // The launcher only wants to know that it was seen.
+  if (stop_asked_) (void)directory.value().rename_file("stop", "stopping");
+  return stop_asked_;
+}
+
 void RunPage::set_phase(RunPhase phase) {
-  if (page_ != nullptr) page_->phase = static_cast<std::uint32_t>(phase);
+  if (page_ == nullptr) return;
+  page_->phase = static_cast<std::uint32_t>(phase);
+  if (phase == RunPhase::restarting && (page_->rank == 0 || page_left)) leave_page();
 }
 
 void RunPage::set_restored(std::uint64_t version, std::uint64_t iteration,

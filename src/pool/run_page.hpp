@@ -6,6 +6,13 @@
 // struct as a whole is not. Without the variable, or if the file can't be made, nothing is told
 // and nothing fails.
 //
+// Where the ranks are on several nodes the launcher sets PERDURE_RUN_SHARED too, a directory that
+// all nodes see. Each rank leaves its page there when it closes its pool, and rank 0 when it
+// restarts, so that the launcher knows of ranks that never closed. Commits do not touch that directory.
+//
+// The launcher asks for the end of the job by a file `stop` in both directories. Rank 0 looks for
+// it, and renames the one that it found to `stopping`.
+//
 // PERDURE_KILL="rank=R,iteration=N,point=P" makes rank R send itself SIGKILL in the commit whose
 // scalar "iteration" is at least N (the version's number, if there is no such scalar), at point P:
 //   copy    half of the arrays are copied or flushed    data    all is stored, nothing is durable
@@ -17,8 +24,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-
+#include <memory>
 #include <string>
+
 #include "base/file_handle.hpp"
 
 namespace perdure {
@@ -82,13 +90,25 @@ class RunPage {
   void set_restored(std::uint64_t version, std::uint64_t iteration, std::uint64_t restart_ns);
   void set_committed(const CommitFacts& facts);
 
+  // Whether the launcher may ask for the end, and whether it has. Local; true only on rank 0. It
+  // looks at most once a second, and knows from then on.
+  bool may_be_stopped() const { return !stop_directory_.empty(); }
+  bool stop_asked();
+
   // Dies here if the rehearsed failure is due.
   void rehearse(KillPoint point, std::uint64_t version, std::uint64_t iteration) const;
 
  private:
+  void open_page(const std::string& directory, std::uint32_t rank);
+  void leave_page() const;
   void check_page();
 
   RunPageFormat* page_ = nullptr;
+  std::unique_ptr<RunPageFormat> own_page_;  // of a rank that is not on the launcher's node
+  std::string shared_;                       // PERDURE_RUN_SHARED
+  std::string stop_directory_;
+  bool stop_asked_ = false;
+  std::uint64_t looked_ns_ = 0;
   FileHandle file_;  // while the page has a name
   KillPoint kill_point_ = KillPoint::none;
   std::uint64_t kill_iteration_ = 0;

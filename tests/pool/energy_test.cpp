@@ -72,6 +72,44 @@ TEST_F(PoolEnergy, a_version_is_due_always_without_a_plan) {
   perdure_close(pool_);
 }
 
+TEST_F(PoolEnergy, a_request_to_end_is_answered_by_a_last_commit_and_acknowledged) {
+  ::setenv("PERDURE_RUN_DIR", at("").c_str(), 1);
+  ASSERT_EQ(open(at("pool")), 0);
+  write("stop", "");
+  EXPECT_EQ(due(), PERDURE_DUE_LAST);
+  EXPECT_TRUE(fs::exists(at("stopping")));
+  EXPECT_FALSE(fs::exists(at("stop")));
+  EXPECT_EQ(due(), PERDURE_DUE_LAST);
+  perdure_close(pool_);
+  ASSERT_EQ(open(at("pool")), 0);  // of the next attempt, which has a directory of its own
+  EXPECT_EQ(due(), PERDURE_DUE);
+  perdure_close(pool_);
+  ::unsetenv("PERDURE_RUN_DIR");
+}
+
+TEST_F(PoolEnergy, a_rank_of_another_node_leaves_its_page_where_all_nodes_see_it) {
+  fs::create_directory(at("shared"));
+  ::setenv("PERDURE_RUN_DIR", at("of_the_launchers_node").c_str(), 1);
+  ::setenv("PERDURE_RUN_SHARED", at("shared").c_str(), 1);
+  const auto phase = [&] {
+    std::ifstream page(at("shared/rank-00000"), std::ios::binary);
+    std::uint32_t words[6] = {};
+    page.read(reinterpret_cast<char*>(words), sizeof words);
+    return words[5];  // RunPageFormat::phase
+  };
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(open(at("pool")), 0);
+  EXPECT_EQ(phase(), 1U);  // RunPhase::restarting: rank 0's page, from which others are missed
+  write("shared/stop", "");
+  EXPECT_EQ(due(), PERDURE_DUE_LAST);
+  EXPECT_TRUE(fs::exists(at("shared/stopping")));
+  perdure_close(pool_);
+  EXPECT_EQ(phase(), 4U);  // RunPhase::closed
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  ::unsetenv("PERDURE_RUN_DIR");
+  ::unsetenv("PERDURE_RUN_SHARED");
+}
+
 TEST_F(PoolEnergy, a_version_is_due_when_the_interval_has_passed) {
   use_plan(plan("3600"));
   ASSERT_EQ(open(at("pool")), 0);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -11,13 +12,14 @@ from pathlib import Path
 from perdure.run.bell import ENDING, Bell
 from perdure.run.leftovers import remove_leftovers
 from perdure.run.live import Live
-from perdure.run.page import RunPage, read_pages
+from perdure.run.page import RunPage, RunPages
 from perdure.run.processes import RUN_DIRECTORY_NAME, ProcessTree
 from perdure.run.ranks import RankWatch
 from perdure.run.rehearsal import Rehearsal
 from perdure.run.stall import StallWatch
 
 ENDED_BY_US = 124  # exit code, as of timeout(1)
+UNCLOSED = 123  # the launcher says 0, but not all ranks have closed their pools
 OUR_ENDINGS = ("timeout", "hang", "stall")
 _POLL_S = 0.2
 _POLL_S_PER_RANK = 0.002
@@ -28,6 +30,7 @@ _LOOK_S = 1.0  # between looks at the processes
 _LOOKS_PER_HANG = 5
 _LOOK_SHARE = 0.01  # of a processor, and _LOOK_SHARE_AT_START: what looking may use
 _LOOK_SHARE_AT_START = 0.05
+_LEAVE_S = 5.0  # until a file system shows what a node has written
 _LONGEST_STEP_S = 5.0  # of the clock of losses: while the launcher itself is stopped, none counts
 
 
@@ -48,11 +51,15 @@ class Attempt:
     number: int
     seconds: float = 0.0
     started_s: float | None = None  # from its start until all ranks computed
-    ended: str = ""  # "exit", "signal", or one of OUR_ENDINGS
-    why: str | None = None  # a hang, a stall: the sentence
+    ended: str = ""  # "exit", "signal", "unclosed", or one of OUR_ENDINGS
+    why: str | None = None  # a hang, a stall, unclosed: the sentence
     status: int = 0  # exit code, or minus a signal's number
     killed_by_rehearsal: bool = False
     stopped_by: int | None = None  # the ending signal that the launcher was sent
+    asked_to_end: bool = False  # the ranks were, by SIGUSR1
+    is_ending: bool = False  # and rank 0 knows it
+    nodes: list[str] = field(default_factory=list)  # where it was started, if that was chosen
+    lost: list[str] = field(default_factory=list)  # nodes that it had to do without
     pages: list[RunPage] = field(default_factory=list)
     processes_ended: list[str] = field(default_factory=list)
     shared_memory_removed: list[str] = field(default_factory=list)
@@ -66,27 +73,19 @@ class Attempt:
         """As a shell says it: 128 + the signal's number; ENDED_BY_US if we ended it."""
         if self.ended in OUR_ENDINGS:
             return ENDED_BY_US
+        if self.ended == "unclosed":
+            return UNCLOSED
         return self.status if self.status >= 0 else 128 - self.status
 
 
-@dataclass(frozen=True)
-class RunPages:
-    """Where the ranks of an attempt put their pages, and when it was made (seconds, as ctime)."""
-
-    path: Path
-    made_s: float
-
-    @classmethod
-    def make(cls, path: Path) -> RunPages:
-        path.mkdir()
-        return cls(path, path.stat().st_ctime)
-
-
 def attempt_environment(
-    directory: Path, rehearsal: Rehearsal | None, more: dict[str, str]
+    directory: Path, rehearsal: Rehearsal | None, more: dict[str, str], shared: Path | None = None
 ) -> dict[str, str]:
     """The launcher's environment, `more`, where to put run pages, and the rehearsed failure."""
     environment = {**os.environ, **more, RUN_DIRECTORY_NAME: str(directory)}
+    environment.pop("PERDURE_RUN_SHARED", None)
+    if shared is not None:
+        environment["PERDURE_RUN_SHARED"] = str(shared)
     environment.pop("PERDURE_KILL", None)
     if rehearsal is not None:
         environment.update(rehearsal.environment)
@@ -100,13 +99,13 @@ class AttemptRun:
         self,
         number: int,
         tree: ProcessTree,
-        directory: RunPages,
+        pages: RunPages,
         rehearsal: Rehearsal | None,
         limits: Limits,
         bell: Bell,
     ):
         self._attempt = Attempt(number)
-        self._directory = directory
+        self._pages = pages
         self._rehearsal = rehearsal
         self._limits = limits
         self._bell = bell
@@ -123,19 +122,32 @@ class AttemptRun:
         """Waits for the end, cleans up after a failure. Raises ProcessesRemain."""
         attempt = self._attempt
         while not attempt.ended:
-            attempt.pages = read_pages(self._directory.path)
+            attempt.pages = self._pages.read()
             self._ranks.note_pages(attempt.pages)
             self._note_progress(live)
             live.show(attempt.number, attempt.pages)
             if not self._look_for_end():
-                self._forward_signals()
+                self._forward_signals(live)
                 self._bell.wait(self._pause_s())
         attempt.seconds = time.monotonic() - self._began
         live.clear()
+        if attempt.succeeded:
+            self._check_closed()
         if not attempt.succeeded or attempt.stopped_by is not None:
             self._clean_up()  # hydra may end with 0 after Ctrl-C while ranks still live
-        attempt.pages = read_pages(self._directory.path)
+        attempt.pages = self._pages.read_all()
+        attempt.is_ending = self._pages.is_ending()
         return attempt
+
+    def _check_closed(self) -> None:
+        """srun has been seen to end with 0 although a node was lost."""
+        if self._pages.shared is None:
+            return
+        deadline = time.monotonic() + _LEAVE_S
+        while (why := self._pages.unclosed()) is not None and time.monotonic() < deadline:
+            self._bell.wait(_POLL_S)
+        if why is not None:
+            self._attempt.ended, self._attempt.why = "unclosed", why
 
     def _look_for_end(self) -> bool:
         attempt, status = self._attempt, self._tree.exit_status()
@@ -213,14 +225,22 @@ class AttemptRun:
                 pause = min(pause, due_s)
         return pause
 
-    def _forward_signals(self) -> None:
+    def _forward_signals(self, live: Live) -> None:
         for number in self._bell.take():
-            if number not in ENDING or self._attempt.stopped_by is None:
+            if number == signal.SIGUSR1:
+                self._ask_to_end(live)
+            elif number not in ENDING or self._attempt.stopped_by is None:
                 self._tree.forward(number)
             else:
                 self._attempt.processes_ended += self._tree.end(self._bell.wait)
             if number in ENDING and self._attempt.stopped_by is None:
                 self._attempt.stopped_by = number
+
+    def _ask_to_end(self, live: Live) -> None:
+        if not self._attempt.asked_to_end:
+            live.say("SIGUSR1: the ranks are asked to end after one more commit")
+        self._attempt.asked_to_end = True
+        self._pages.ask_to_end()
 
     def _clean_up(self) -> None:
         attempt = self._attempt
@@ -228,7 +248,7 @@ class AttemptRun:
         if attempt.stopped_by is None:
             ending = [number for number in self._bell.take() if number in ENDING]
             attempt.stopped_by = ending[0] if ending else None
-        attempt.shared_memory_removed = remove_leftovers(self._directory.made_s)
+        attempt.shared_memory_removed = remove_leftovers(self._pages.made_s)
 
 
 class _Clock:

@@ -12,11 +12,14 @@ import typer
 
 from perdure.cache.preload import NoLibrary, cache_environment
 from perdure.files import write_text
+from perdure.run.allocation import NoAllocation, this_allocation
 from perdure.run.attempt import Limits
 from perdure.run.job import JobRequest, JobResult, run_job
 from perdure.run.live import make_live
+from perdure.run.placement import NoPlace
 from perdure.run.rehearsal import POINTS, parse_rehearsal
 from perdure.run.report import job_json, print_report
+from perdure.run.spread import Spread, command_on, make_spread
 from perdure.screen import bad_parameter, console, say
 from perdure.units import Wrong, parse_time
 
@@ -40,65 +43,98 @@ CommitPlan = Annotated[
 ]
 
 
+Command = Annotated[
+    list[str], typer.Argument(help="The job, for example: mpiexec -n 4 ./solver", metavar="CMD")
+]
+Restarts = Annotated[
+    int | None,
+    typer.Option(min=0, help="Start again up to N times after a failure. Default: 0; 1 with "
+                 "--kill-at, S with --spares.", show_default=False),
+]
+KillAt = Annotated[
+    str | None,
+    typer.Option(metavar="N|TIME", help="Rehearse a failure: kill one rank at iteration N, "
+                 "or after 3.5s of computing, in the first attempt."),
+]
+KillRank = Annotated[
+    int | None,
+    typer.Option(min=0, help="Which rank. Default: 1; 0 if there is one.", show_default=False),
+]
+KillPoint = Annotated[
+    str, typer.Option(metavar="|".join(POINTS), help="Where in the commit of iteration N.")
+]
+Timeout = Annotated[
+    str | None, typer.Option(metavar="TIME", help="End an attempt that lasts longer: 90s, 2h.")
+]
+Cache = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATTERN", help="Cache the MPI-IO files whose path (or, without a "
+                 "slash, name) matches; may be repeated."),
+]
+CacheOptions = Annotated[
+    str, typer.Option(metavar="K=V;…", help="How, for example 'directory=/mnt/pmem;ack=async'.")
+]
+AnyOwner = Annotated[
+    bool,
+    typer.Option("--any-owner", help="Let the job use directories and files that another user "
+                 "owns or may write to: whoever can write them can change what it computes."),
+]
+Spares = Annotated[
+    int | None,
+    typer.Option(metavar="S", min=0, help="Leave S nodes of the allocation unused, and take one "
+                 "of them for each that is lost.", show_default=False),
+]
+Requeue = Annotated[
+    bool,
+    typer.Option("--requeue", help="Put the job back into the queue if a node is lost and no "
+                 "attempt is left, or if SIGUSR1 made it end early."),
+]
+RunDir = Annotated[
+    Path,
+    typer.Option(metavar="DIR", help="With --spares or --requeue: a directory that all nodes see, "
+                 "where ranks say that they have closed their pools."),
+]
+
+
 def run(
-    command: Annotated[
-        list[str], typer.Argument(help="The job, for example: mpiexec -n 4 ./solver", metavar="CMD")
-    ],
-    restarts: Annotated[
-        int | None,
-        typer.Option(min=0, help="Start again up to N times after a failure. Default: 0; 1 with "
-                     "--kill-at.", show_default=False),
-    ] = None,
-    kill_at: Annotated[
-        str | None,
-        typer.Option(metavar="N|TIME", help="Rehearse a failure: kill one rank at iteration N, "
-                     "or after 3.5s of computing, in the first attempt."),
-    ] = None,
-    kill_rank: Annotated[
-        int | None,
-        typer.Option(min=0, help="Which rank. Default: 1; 0 if there is one.",
-                     show_default=False),
-    ] = None,
-    kill_point: Annotated[
-        str, typer.Option(metavar="|".join(POINTS), help="Where in the commit of iteration N.")
-    ] = "copy",
-    timeout: Annotated[
-        str | None, typer.Option(metavar="TIME", help="End an attempt that lasts longer: 90s, 2h.")
-    ] = None,
+    command: Command,
+    restarts: Restarts = None,
+    kill_at: KillAt = None,
+    kill_rank: KillRank = None,
+    kill_point: KillPoint = "copy",
+    timeout: Timeout = None,
     hang_timeout: HangTimeout = "30s",
     stall_timeout: StallTimeout = None,
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE|-", help="Write statistics.")
     ] = None,
-    cache: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATTERN", help="Cache the MPI-IO files whose path (or, without a "
-                     "slash, name) matches; may be repeated."),
-    ] = None,
-    cache_options: Annotated[
-        str, typer.Option(metavar="K=V;…", help="How, for example 'directory=/mnt/pmem;ack=async'.")
-    ] = "",
-    any_owner: Annotated[
-        bool,
-        typer.Option("--any-owner", help="Let the job use directories and files that another user "
-                     "owns or may write to: whoever can write them can change what it computes."),
-    ] = False,
+    cache: Cache = None,
+    cache_options: CacheOptions = "",
+    any_owner: AnyOwner = False,
     commit_plan: CommitPlan = None,
+    spares: Spares = None,
+    requeue: Requeue = False,
+    run_dir: RunDir = Path(),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing of its own.")] = False,
 ) -> None:
     """Run a job, show its commits, and start it again after a failure.
 
-    Ends with the job's exit code, or 128 + signal; 124 if one of the timeouts ended it.
+    Ends with the job's exit code, or 128 + signal; 124 if one of the timeouts ended it, 123 if it
+    ended with 0 before all ranks had closed their pools. SIGUSR1 makes it end after one more
+    commit.
 
     Example: perdure run --cache '*.dat' -- mpiexec -n 4 ./solver
 
     Example: perdure run --restarts 5 --stall-timeout 1h -- mpiexec -n 4 ./solver
+
+    Example: perdure run --spares 1 --requeue -- srun -n 12 ./solver
     """
     try:
         rehearsal = kill_at and parse_rehearsal(kill_at, kill_rank, kill_point, command)
     except ValueError as wrong:
         raise bad_parameter(str(wrong), param_hint="--kill-at") from None
-    restarts = int(bool(rehearsal)) if restarts is None else restarts
+    spread = _spread(command, spares, requeue, run_dir)
+    restarts = max(bool(rehearsal), spares or 0) if restarts is None else restarts
     request = JobRequest(
         command,
         restarts,
@@ -106,10 +142,25 @@ def run(
         _limits(timeout, hang_timeout, stall_timeout),
         _cache_environment(cache, cache_options) | _plan_environment(commit_plan)
         | ({"PERDURE_ANY_OWNER": "1"} if any_owner else {}),
+        spread=spread,
     )
     result = run_job(request, make_live(quiet))
     _report(result, quiet, json_file)
     raise typer.Exit(result.exit_code)
+
+
+def _spread(
+    command: list[str], spares: int | None, requeue: bool, directory: Path
+) -> Spread | None:
+    if spares is None and not requeue:
+        return None
+    try:
+        spread = make_spread(this_allocation(), spares or 0, directory.resolve(), requeue)
+        command_on(spread.allocation.nodes(), command, 1, {})
+    except (NoAllocation, NoPlace) as wrong:
+        raise bad_parameter(str(wrong), param_hint="--requeue" if spares is None else "--spares") \
+            from None
+    return spread
 
 
 def _limits(timeout: str | None, hang: str, stall: str | None) -> Limits:

@@ -17,13 +17,16 @@ _STALE_S = 60.0
 
 
 @contextmanager
-def run_directory() -> Iterator[Path]:
-    """A new directory in memory if there is one: $XDG_RUNTIME_DIR, /dev/shm, else $TMPDIR.
+def run_directory(shared: Path | None = None) -> Iterator[Path]:
+    """A new directory in memory if there is one: $XDG_RUNTIME_DIR, /dev/shm, else $TMPDIR; or in
+    `shared`, for what several nodes see.
 
-    It is locked while in use; directories of launchers that were killed are removed first.
+    It is locked while in use; directories of launchers that were killed are removed first, but not
+    from `shared`, where locks may not be those of other nodes.
     """
-    parent = _parent()
-    _remove_stale(parent)
+    parent = shared or _parent()
+    if shared is None:
+        _remove_stale(parent)
     path = Path(tempfile.mkdtemp(prefix=RUN_PREFIX, dir=parent))
     lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from perdure.run.attempt import (
-    Attempt,
-    AttemptRun,
-    Limits,
-    RunPages,
-    attempt_environment,
-)
+from perdure.run.allocation import NoAllocation
+from perdure.run.attempt import Attempt, AttemptRun, Limits, attempt_environment
 from perdure.run.bell import Bell
 from perdure.run.directory import run_directory
 from perdure.run.live import Live
-from perdure.run.page import Phase
+from perdure.run.page import Phase, RunPages
+from perdure.run.placement import NoPlace
 from perdure.run.processes import ProcessesRemain, ProcessTree, adopt_orphans
 from perdure.run.ranks import signal_name
 from perdure.run.rehearsal import Rehearsal
+from perdure.run.spread import Spread, TooFewNodes, attempt_name, command_on, nodes_text
 from perdure.units import seconds_text
 
 _CANNOT_START = 127  # exit codes, as a shell gives them
 _CANNOT_EXECUTE = 126
 _CANNOT_END = 125
+_CANNOT_PLACE = 1
 _PROCESSES_TOLD = 16
 
 
@@ -42,6 +41,7 @@ class JobRequest:
     limits: Limits = Limits()
     environment: dict[str, str] = field(default_factory=dict)
     output: IO | None = None
+    spread: Spread | None = None
 
 
 @dataclass
@@ -53,6 +53,7 @@ class JobResult:
     seconds: float = 0.0
     exit_code: int = 0
     rehearsal_happened: bool = False
+    requeued: bool = False  # the scheduler is to start the job again
 
 
 def run_job(request: JobRequest, live: Live) -> JobResult:
@@ -63,9 +64,19 @@ def run_job(request: JobRequest, live: Live) -> JobResult:
     result = JobResult(request)
     began = time.monotonic()
     adopt_orphans()
-    with run_directory() as directory, Bell() as bell, live:
+    with ExitStack() as held:
         try:
-            _run_attempts(result, directory, bell, live)
+            directory = held.enter_context(run_directory())
+            shared = None
+            if request.spread is not None:
+                shared = held.enter_context(run_directory(request.spread.shared))
+            bell = held.enter_context(Bell())
+            held.enter_context(live)
+            _run_attempts(result, directory, shared, bell, live)
+            _requeue(result, live)
+        except (NoAllocation, NoPlace) as wrong:
+            live.say(str(wrong))
+            result.exit_code = result.exit_code or _CANNOT_PLACE
         except ProcessesRemain as remaining:
             live.say(f"no restart: {remaining}")
             result.exit_code = _CANNOT_END
@@ -79,15 +90,27 @@ def run_job(request: JobRequest, live: Live) -> JobResult:
     return result
 
 
-def _run_attempts(result: JobResult, directory: Path, bell: Bell, live: Live) -> None:
+def _run_attempts(
+    result: JobResult, directory: Path, shared: Path | None, bell: Bell, live: Live
+) -> None:
     request = result.request
     for number in range(1, request.restarts + 2):
         rehearsal = request.rehearsal if number == 1 else None
-        pages = RunPages.make(directory / f"attempt-{number}")
-        environment = attempt_environment(pages.path, rehearsal, request.environment)
-        tree = ProcessTree(request.command, environment, request.output)
+        name = f"attempt-{number}"
+        pages = RunPages.make(directory / name, shared and shared / name)
+        environment = attempt_environment(
+            pages.path, rehearsal, request.environment, pages.shared
+        )
+        try:
+            command, nodes, lost = _place(request, number, environment, live)
+        except TooFewNodes as few:
+            live.say(str(few))
+            result.exit_code = result.exit_code or _CANNOT_PLACE
+            return
+        tree = ProcessTree(command, environment, request.output)
         run = AttemptRun(number, tree, pages, rehearsal, request.limits, bell)
         attempt = run.run(live)
+        attempt.nodes, attempt.lost = nodes, lost
         result.attempts.append(attempt)
         result.exit_code = attempt.exit_code
         if rehearsal is not None:
@@ -96,7 +119,40 @@ def _run_attempts(result: JobResult, directory: Path, bell: Bell, live: Live) ->
                 live.say(f"the rehearsed failure did not happen: {rehearsal}")
         if attempt.succeeded or attempt.stopped_by is not None:
             return
-        _say_failure(attempt, number <= request.restarts, live)
+        again = number <= request.restarts and not attempt.asked_to_end
+        _say_failure(attempt, again, live)
+        if request.spread is not None:
+            request.spread.allocation.end_steps(attempt_name(number))
+        if not again:
+            return
+
+
+def _place(
+    request: JobRequest, number: int, environment: dict[str, str], live: Live
+) -> tuple[list[str], list[str], list[str]]:
+    """The attempt's command, its nodes and the lost ones. Raises TooFewNodes, NoPlace."""
+    if request.spread is None:
+        return request.command, [], []
+    nodes, lost = request.spread.choose()
+    if lost:
+        live.say(f"attempt {number} runs on {nodes_text(nodes)}; lost: {nodes_text(lost)}")
+    return command_on(nodes, request.command, number, environment), nodes, sorted(lost)
+
+
+def _requeue(result: JobResult, live: Live) -> None:
+    """Asks the scheduler to start the job again, if it did not end by itself and may yet."""
+    spread, last = result.request.spread, result.attempts[-1] if result.attempts else None
+    if spread is None or not spread.requeue or (last and last.stopped_by is not None):
+        return
+    ended_early = last is not None and last.asked_to_end and last.is_ending
+    if last is not None and last.succeeded and not ended_early:
+        return
+    if not ended_early and not spread.allocation.usable(spread.wanted)[1]:
+        live.say("the job is not put back into the queue: no node is lost, so it would fail again")
+        return
+    live.say("the job goes back into the queue")
+    result.requeued = True
+    spread.allocation.requeue()
 
 
 def _has_happened(rehearsal: Rehearsal, attempt: Attempt) -> bool:

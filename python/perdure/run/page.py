@@ -11,6 +11,7 @@ from perdure.files import read_beginning
 
 MAGIC = 0x314E555244524550  # "PERDRUN1"
 NO_ITERATION = 2**64 - 1
+_RANKS_TOLD = 8
 _FORMAT = struct.Struct("<QIIIIQQQQQQQQQQ")
 
 
@@ -71,3 +72,62 @@ def read_pages(directory: Path) -> list[RunPage]:
         if page is not None:
             pages.append(page)
     return pages
+
+
+@dataclass(frozen=True)
+class RunPages:
+    """Where the ranks of an attempt put their pages, and when it was made (seconds, as ctime).
+
+    In `shared`, a directory that all nodes see, they leave them when they close their pools.
+    """
+
+    path: Path
+    made_s: float
+    shared: Path | None = None
+
+    @classmethod
+    def make(cls, path: Path, shared: Path | None = None) -> RunPages:
+        path.mkdir()
+        if shared is not None:
+            shared.mkdir()
+        return cls(path, path.stat().st_ctime, shared)
+
+    def read(self) -> list[RunPage]:
+        """Those of this node's ranks, as they are now."""
+        return read_pages(self.path)
+
+    def read_all(self) -> list[RunPage]:
+        """Also those that ranks of other nodes have left, which are newer if they are closed."""
+        pages = {page.rank: page for page in read_pages(self.shared)} if self.shared else {}
+        for page in self.read():
+            left = pages.get(page.rank)
+            if left is None or left.phase != Phase.closed:
+                pages[page.rank] = page
+        return [pages[rank] for rank in sorted(pages)]
+
+    def unclosed(self) -> str | None:
+        """Which ranks have not closed their pools, in a sentence. None where there is no pool."""
+        assert self.shared is not None
+        pages = read_pages(self.shared)
+        closed = {page.rank for page in pages if page.phase == Phase.closed}
+        missing = [rank for rank in range(pages[0].ranks if pages else 0) if rank not in closed]
+        if not missing:
+            return None
+        told = ", ".join(str(rank) for rank in missing[:_RANKS_TOLD])
+        told += f" and {len(missing) - _RANKS_TOLD} more" if len(missing) > _RANKS_TOLD else ""
+        return (
+            f"the launcher ended with exit code 0, but of {pages[0].ranks} ranks these have not "
+            f"closed their pool: {told}. If no node is lost, {self.shared.parent.parent} is no "
+            "directory that all nodes see: name one with --run-dir"
+        )
+
+    def ask_to_end(self) -> None:
+        """Rank 0 looks for this file on its node; see src/pool/run_page.hpp."""
+        for directory in (self.path, self.shared):
+            if directory is not None:
+                (directory / "stop").touch(mode=0o600)
+
+    def is_ending(self) -> bool:
+        """Whether rank 0 has seen that."""
+        places = (self.path, self.shared)
+        return any((place / "stopping").exists() for place in places if place is not None)

@@ -67,6 +67,7 @@ def job_json(result: JobResult) -> dict:
         "stopped_by": signal_name(stopped) if stopped else None,
         "seconds": round(result.seconds, 6),
         "restarts": max(0, len(result.attempts) - 1),
+        "requeued": result.requeued,
         "rehearsal": rehearsal
         and {**asdict(rehearsal), "happened": result.rehearsal_happened},
         "attempts": [_attempt_json(attempt) for attempt in result.attempts],
@@ -79,6 +80,9 @@ def _attempt_json(attempt: Attempt) -> dict:
         "attempt": attempt.number,
         "ended": attempt.ended,
         "why": attempt.why,
+        "nodes": attempt.nodes,
+        "lost": attempt.lost,
+        "asked_to_end": attempt.asked_to_end,
         "exit_code": attempt.exit_code,
         "signal": signal_name(-attempt.status) if attempt.ended == "signal" else None,
         "seconds": round(attempt.seconds, 6),

@@ -28,10 +28,12 @@ static void count(perdure_pool *pool, uint64_t iterations) {
   check(perdure_array_open(pool, "u", PERDURE_DOUBLE, 2, shape, PERDURE_COPY, NULL, &u));
   check(perdure_scalar(pool, "iteration", &iteration, sizeof iteration));
   check(perdure_restart(pool, &version));
-  while (iteration < iterations) {
+  int due = PERDURE_NOT_DUE;
+  while (iteration < iterations && due != PERDURE_DUE_LAST) {
     double *elements = (double *)perdure_working(u);
     iteration++;
     for (int i = 0; i < ROWS * COLUMNS; i++) elements[i] = (double)(iteration + (uint64_t)i);
+    check(perdure_commit_due(pool, &due));
     check(perdure_commit(pool, &version));
   }
   printf("counted to %llu\n", (unsigned long long)iteration);

@@ -1,0 +1,55 @@
+"""How each launcher is told on which nodes to start the ranks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from perdure.run.launchers import is_launcher
+
+_ASK_S = 30.0
+
+
+class NoPlace(ValueError):
+    """A command whose nodes can't be chosen; the text is a sentence."""
+
+
+def placed(command: list[str], nodes: list[str], attempt: str, environment: dict) -> list[str]:
+    """The command with the options that make it start on `nodes`, under the name `attempt`.
+
+    They come first, so that the user's own, which follow, count. Raises NoPlace.
+    """
+    name = Path(command[0]).name
+    if name == "srun":
+        words = [f"--nodes={len(nodes)}", f"--nodelist={','.join(nodes)}",
+                 f"--job-name={attempt}", "--kill-on-bad-exit=1"]  # fmt: skip
+        return [command[0], *words, *command[1:]]
+    if name == "flux" and command[1:2] == ["run"]:
+        words = [f"--nodes={len(nodes)}", f"--requires=hosts:{','.join(nodes)}"]
+        return [*command[:2], *words, *command[2:]]
+    if is_launcher(name) and name.startswith(("mpiexec", "mpirun")):
+        return [command[0], *_mpiexec_words(command[0], nodes, environment), *command[1:]]
+    raise NoPlace(
+        f"'{name}' is no launcher whose nodes can be chosen: the command must begin with srun, "
+        "mpiexec, mpirun or flux run"
+    )
+
+
+def _mpiexec_words(program: str, nodes: list[str], environment: dict) -> list[str]:
+    """Hydra (MPICH, Intel MPI) passes on all of the environment, Open MPI what it is asked to."""
+    if not _is_open_mpi(program):
+        return ["-hosts", ",".join(nodes)]
+    names = [name for name in sorted({**os.environ, **environment}) if name.startswith("PERDURE_")]
+    passed = [word for name in names for word in ("-x", name)]
+    return ["--host", ",".join(f"{node}:*" for node in nodes), *passed]
+
+
+def _is_open_mpi(program: str) -> bool:
+    try:
+        told = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=_ASK_S, check=False
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return False  # the attempt will say what is wrong with it
+    return any(word in told for word in ("Open MPI", "OpenRTE", "PRRTE", "prte"))
