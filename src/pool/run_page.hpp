@@ -8,7 +8,7 @@
 //
 // Where the ranks are on several nodes the launcher sets PERDURE_RUN_SHARED too, a directory that
 // all nodes see. Each rank leaves its page there when it closes its pool, and rank 0 when it
-// restarts, so that the launcher knows of ranks that never closed. Commits do not touch that directory.
+// restarts, so that the launcher knows of ranks that never closed. Commits do not touch it.
 //
 // The launcher asks for the end of the job by a file `stop` in both directories. Rank 0 looks for
 // it, and renames the one that it found to `stopping`.

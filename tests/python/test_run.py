@@ -176,7 +176,7 @@ def test_orphans_of_a_failed_attempt_are_ended_before_the_restart(perdure, tmp_p
     assert not processes_with("987654")
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGINT"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR2", "SIGHUP", "SIGINT"])
 def test_signals_reach_the_job(perdure, tmp_path, name):
     listener = f"""
 import signal, sys, time
@@ -266,6 +266,7 @@ def test_directory_of_a_killed_launcher_is_removed_by_a_later_one(perdure):
 
 
 ATTEMPT_KEYS = {
+    "nodes", "lost", "asked_to_end",
     "attempt", "ended", "why", "exit_code", "signal", "seconds", "start_s", "ranks",
     "ranks_reporting",
     "restored_version", "restart_s", "version", "iteration", "commits", "commit_s", "commit_bytes",
@@ -273,7 +274,7 @@ ATTEMPT_KEYS = {
 }  # fmt: skip
 JOB_KEYS = {
     "perdure_run", "command", "exit_code", "completed", "stopped_by", "seconds", "restarts",
-    "rehearsal", "attempts",
+    "requeued", "rehearsal", "attempts",
 }  # fmt: skip
 
 
