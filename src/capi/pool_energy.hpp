@@ -1,5 +1,5 @@
 // What a plan adds to a pool: settings of the device while it is written to and read from
-// (energy/session.hpp), when a version is due, and which levels it is drained to (levels/drain.hpp).
+// (energy/session.hpp), when a version is due, and the drains to its upper levels.
 //
 // Threads: as the pool. Failure: configure() fails where the environment names a file that can't be
 // used. Later nothing fails a commit.
