@@ -48,24 +48,11 @@ Status receive_all(Group& group, std::uint32_t from, const Status& ready, const 
 
 }  // namespace
 
-Result<bool> BringBack::complete() {
-  const auto directory = Directory::open(directory_, trust_);
-  bool record = false;
-  bool file = false;
-  if (directory.ok()) {
-    record = directory.value().holds(job_record_name);
-    file = directory.value().holds(rank_file_name(group_.rank()));
-  }
-  const bool unusable = !directory.ok() && directory.status().code() != Code::not_found;
-  std::uint64_t words[] = {record ? 1U : 0U, record && file ? 0U : 1U};
-  PERDURE_TRY(agree_max(group_, unusable ? directory.status() : Status::success(), words));
-  return words[0] == 0 || words[1] == 0;
-}
-
 Result<bool> BringBack::exists() {
   const auto directory = Directory::open(directory_, trust_);
+  const bool unusable = !directory.ok() && directory.status().code() != Code::not_found;
   std::uint64_t words[] = {directory.ok() && directory.value().holds(job_record_name) ? 1U : 0U};
-  PERDURE_TRY(agree_max(group_, Status::success(), words));
+  PERDURE_TRY(agree_max(group_, unusable ? directory.status() : Status::success(), words));
   return words[0] != 0;
 }
 
@@ -91,8 +78,7 @@ Status BringBack::send_file(std::uint32_t of_rank) const {
   return device.status();
 }
 
-Status BringBack::receive_file(std::uint32_t from, std::uint64_t generation,
-                               const JobRecord& job) const {
+Status BringBack::receive_file(std::uint32_t from, std::uint64_t generation) const {
   const std::string name = rank_file_name(group_.rank());
   const std::string fresh = name + fresh_suffix;
   std::unique_ptr<Device> device;
@@ -116,9 +102,13 @@ Status BringBack::receive_file(std::uint32_t from, std::uint64_t generation,
   PERDURE_TRY(device->fence());
   PERDURE_TRY(set_generation(*device, generation));
   device.reset();
-  PERDURE_TRY(directory.value().rename_file(fresh, name));
-  if (directory.value().holds(job_record_name)) return Status::success();
-  return write_job_record(directory.value(), job, group_.rank());
+  return directory.value().rename_file(fresh, name);
+}
+
+Status BringBack::note_job_here(const JobRecord& job) const {
+  PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
+  if (directory.holds(job_record_name)) return Status::success();
+  return write_job_record(directory, job, group_.rank());
 }
 
 Result<std::string> BringBack::move_files(const Census& census) {
@@ -136,9 +126,10 @@ Result<std::string> BringBack::move_files(const Census& census) {
     moved.insert(rank);
     Status step;
     if (group_.rank() == from) step = send_file(rank);
-    if (group_.rank() == rank) step = receive_file(from, generation, census.job);
+    if (group_.rank() == rank) step = receive_file(from, generation);
     if (local.ok()) local = step;
   }
+  if (local.ok()) local = note_job_here(census.job);
   PERDURE_TRY(agree(group_, local));
   if (moved.empty()) return std::string();
   return "the files of " + ranks_text(moved) + " were on other nodes and were moved to theirs";
@@ -252,8 +243,7 @@ Status BringBack::take_places(const JobRecord& job) const {
   PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
   const std::string name = rank_file_name(group_.rank());
   PERDURE_TRY(directory.rename_file(name + fresh_suffix, name));
-  if (directory.holds(job_record_name)) return Status::success();
-  return write_job_record(directory, job, group_.rank());
+  return note_job_here(job);
 }
 
 Status BringBack::use_own_images(const JobRecord& job, VersionId id, std::uint64_t generation) {
@@ -317,7 +307,7 @@ Result<std::string> BringBack::use_images(const Census& census) {
   if (!rebuilt.empty()) {
     told += "; those of " + ranks_text(rebuilt) + " were rebuilt from what other nodes kept";
   }
-  return told + "; newer versions are lost";
+  return told;
 }
 
 }  // namespace perdure

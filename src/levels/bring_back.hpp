@@ -6,8 +6,9 @@
 //
 // Invariants
 //   B1  A file that is moved or made from an image gets a generation that is higher than that of
-//       any file of the job that was seen, and than the time of day in ns. So a file on a node that
-//       comes back later is never taken for it.
+//       any file of the job that was seen, and not below the time of day in ms; the incarnation of
+//       what is committed later is such a number, too. So a file on a node that comes back later,
+//       or that a rank left when it moved, is never taken for it (Census::file_of).
 //   B2  Files made from images take the place of those that are there only when all ranks have
 //       theirs, durable. A crash while they do leaves some ranks with the version R alone, others
 //       with the pool as it was. Recovery of such a pool either chooses R, where the others hold it
@@ -38,13 +39,11 @@ class BringBack {
   BringBack(Group& group, std::string directory, Trust trust)
       : group_(group), directory_(std::move(directory)), trust_(trust) {}
 
-  // Whether every rank has its file of the pool on its node, or no node has the pool. It may hold
-  // what a restart refuses all the same.
-  Result<bool> complete();
   // Whether any node has the pool.
   Result<bool> exists();
-  // Moves the newest file of each rank to the rank's node. Says what was moved; empty: nothing had
-  // to be. Code::not_found if some rank's is on no node: use_images() is next.
+  // Moves the newest file of each rank to the rank's node, and writes the job's record where a node
+  // lacks it. Says what was moved; empty: nothing had to be. Code::not_found if some rank's is on
+  // no node: use_images() is next.
   Result<std::string> move_files(const Census& census);
   // Every rank gets the newest version that all can have, from its image, another node's, or by
   // computing it from guards. Says what was done. Code::not_found names what there is if no
@@ -55,7 +54,7 @@ class BringBack {
   Result<std::string> use_drained(const Manifest& manifest, std::uint64_t incarnation_max);
   // The same, where the images of `id` are on each rank's node already.
   Status use_own_images(const JobRecord& job, VersionId id, std::uint64_t generation);
-  // B1. Collective.
+  // B1: of a file that is made, or of the next incarnation. Collective.
   Result<std::uint64_t> new_generation(const Census& census, std::uint64_t above = 0);
   // This rank's image of the version; Code::not_found.
   Result<LevelFile> own_image(VersionId id) const;
@@ -64,7 +63,8 @@ class BringBack {
 
  private:
   Status send_file(std::uint32_t to) const;
-  Status receive_file(std::uint32_t from, std::uint64_t generation, const JobRecord& job) const;
+  Status receive_file(std::uint32_t from, std::uint64_t generation) const;
+  Status note_job_here(const JobRecord& job) const;
   Status move_image(const Census& census, std::uint32_t from, std::uint32_t rank, VersionId id);
   // This rank's part of a rebuild: what it reads, and what it makes.
   struct Prepared {

@@ -9,6 +9,8 @@
 #include "base/agreement.hpp"
 #include "pmem/file_device.hpp"
 #include "pmem/region.hpp"
+#include "pool/judgement.hpp"
+#include "pool/slots.hpp"
 
 namespace perdure {
 namespace {
@@ -72,6 +74,7 @@ struct NodeView {
 
 void put_level(Writer& writer, const LevelFileFact& fact) {
   writer.put(fact.name);
+  writer.put(fact.job);
   writer.put(fact.id);
   writer.put(fact.payload_bytes);
   writer.put_all(fact.guard.members);
@@ -83,6 +86,7 @@ void put_level(Writer& writer, const LevelFileFact& fact) {
 LevelFileFact get_level(Reader& reader, std::uint32_t at) {
   LevelFileFact fact;
   fact.name = reader.get<LevelFileName>();
+  fact.job = reader.get<JobId>();
   fact.id = reader.get<VersionId>();
   fact.payload_bytes = reader.get<std::uint64_t>();
   fact.at = at;
@@ -138,10 +142,16 @@ void look_at_pool_file(const Directory& directory, const std::string& name, Trus
   const auto device = open_file_device(directory.path_of(name), options);
   if (!device.ok()) return;
   const auto region = check_region(*device.value());
-  if (!region.ok() || region.value().identity.job_id != view.job.job_id) return;
+  if (!region.ok()) return;
   const RegionIdentity& identity = region.value().identity;
   if (rank_of_file(name) != identity.rank) return;
-  view.files.push_back({identity.rank, identity.generation, 0});
+  const Judgement judged = judge_slots(Slots(*device.value(), region.value()).read_all());
+  const Offer* const head = judged.find(judged.head);
+  view.files.push_back({identity.rank,
+                        identity.job_id,
+                        identity.generation,
+                        {head == nullptr ? 0 : head->incarnation, judged.head},
+                        0});
 }
 
 void look_at_level_file(const Directory& directory, const LevelFileName& name, Trust trust,
@@ -149,10 +159,8 @@ void look_at_level_file(const Directory& directory, const LevelFileName& name, T
   const auto file = LevelFile::open(directory, name, trust);
   if (!file.ok() || !file.value().header()) return;
   const LevelFileHeader& header = *file.value().header();
-  const bool ours = header.job.job_id == view.job.job_id && header.rank == name.rank &&
-                    header.kind == name.kind && header.job.ranks == view.job.ranks;
-  if (!ours) return;
-  LevelFileFact fact{name, header.id, header.payload_bytes, 0, {}};
+  if (header.rank != name.rank || header.kind != name.kind) return;
+  LevelFileFact fact{name, header.job.job_id, header.id, header.payload_bytes, 0, {}};
   if (name.kind == LevelFileKind::guard) {
     auto contents = guard_contents(file.value());
     if (!contents.ok()) return;
@@ -168,10 +176,9 @@ Result<NodeView> look(const std::string& path, Trust trust) {
   if (directory.status().code() == Code::not_found) return view;
   if (!directory.ok()) return directory.status();
   auto record = read_job_record(directory.value());
-  if (record.status().code() == Code::not_found) return view;
-  if (!record.ok()) return record.status();
-  view.record = true;
-  view.job = record.take();
+  view.record = record.ok();
+  if (!record.ok() && record.status().code() != Code::not_found) return record.status();
+  if (record.ok()) view.job = record.take();
   PERDURE_TRY_ASSIGN(const auto names, directory.value().names());
   for (const std::string& name : names) {
     if (rank_of_file(name)) look_at_pool_file(directory.value(), name, trust, view);
@@ -193,14 +200,14 @@ const PoolFileFact* Census::file_of(std::uint32_t rank) const {
   const PoolFileFact* best = nullptr;
   for (const PoolFileFact& file : files) {
     if (file.rank != rank) continue;
-    const bool better = best == nullptr || file.generation > best->generation ||
-                        (file.generation == best->generation && near(file.at, rank));
+    const bool better = best == nullptr || file.age() > best->age() ||
+                        (file.age() == best->age() && near(file.at, rank));
     if (better) best = &file;
   }
   return best;
 }
 
-// By way of rank 0: the census of a restart after a loss, and nothing else, uses it.
+// By way of rank 0, in one message to each rank.
 Result<std::vector<std::vector<std::byte>>> gather_everywhere(Group& group,
                                                               std::span<const std::byte> own) {
   std::vector<std::uint64_t> lengths(group.ranks(), 0);
@@ -213,33 +220,57 @@ Result<std::vector<std::vector<std::byte>>> gather_everywhere(Group& group,
   for (std::uint32_t rank = 1; group.rank() == 0 && rank < group.ranks(); ++rank) {
     PERDURE_TRY(group.receive(rank, all[rank]));
   }
-  for (std::uint32_t of = 0; of < group.ranks(); ++of) {
-    if (group.rank() == 0) {
-      for (std::uint32_t to = 1; to < group.ranks(); ++to) {
-        if (to != of) PERDURE_TRY(group.send(to, all[of]));
-      }
-    } else if (of != group.rank()) {
-      PERDURE_TRY(group.receive(0, all[of]));
-    }
+  std::vector<std::byte> joined;
+  for (const auto& bytes : all) joined.insert(joined.end(), bytes.begin(), bytes.end());
+  for (std::uint32_t to = 1; group.rank() == 0 && to < group.ranks(); ++to) {
+    PERDURE_TRY(group.send(to, joined));
+  }
+  if (group.rank() == 0) return all;
+  PERDURE_TRY(group.receive(0, joined));
+  std::size_t at = 0;
+  for (auto& bytes : all) {
+    std::copy_n(joined.begin() + static_cast<std::ptrdiff_t>(at), bytes.size(), bytes.begin());
+    at += bytes.size();
   }
   return all;
 }
 
 namespace {
 
-// Adds what one node has. Code::foreign if it is another job's.
-Status add_view(NodeView view, const std::string& directory, bool& found, Census& census) {
-  if (!view.record) return Status::success();
-  if (found && view.job.job_id != census.job.job_id) {
-    return {Code::foreign, "the ranks' parts of " + directory + " belong to different jobs: on " +
-                               view.host + " is job " + job_id_text(view.job.job_id) +
-                               ", elsewhere " + job_id_text(census.job.job_id) +
-                               "; move away the pool that is not this job's"};
+// Adds what one node has of the job. A job that was killed while its pool was made has no record on
+// some nodes, and all its files (pool_directory.hpp, F1). Code::foreign if another job's pool is in
+// the way.
+Status add_view(const NodeView& view, const std::string& directory, Census& census) {
+  const auto foreign = [&](const JobId& job) {
+    return Status(Code::foreign, "the ranks' parts of " + directory +
+                                     " belong to different jobs: on " + view.host + " is job " +
+                                     job_id_text(job) + ", elsewhere " +
+                                     job_id_text(census.job.job_id) +
+                                     "; move away the pool that is not this job's");
+  };
+  if (view.record && view.job.job_id != census.job.job_id) return foreign(view.job.job_id);
+  for (const PoolFileFact& file : view.files) {
+    if (file.job == census.job.job_id) {
+      census.files.push_back(file);
+    } else if (!view.record && file.head.version > 0) {
+      return foreign(file.job);
+    }
   }
-  found = true;
-  census.job = view.job;
-  census.files.insert(census.files.end(), view.files.begin(), view.files.end());
-  census.levels.insert(census.levels.end(), view.levels.begin(), view.levels.end());
+  for (const LevelFileFact& file : view.levels) {
+    if (file.job == census.job.job_id) census.levels.push_back(file);
+  }
+  return Status::success();
+}
+
+// Code::not_found if no node has a record.
+Status add_views(const std::vector<NodeView>& views, const std::string& directory, Census& census) {
+  const auto with_record =
+      std::find_if(views.begin(), views.end(), [](const NodeView& view) { return view.record; });
+  if (with_record == views.end()) {
+    return {Code::not_found, directory + " holds no pool on any node of this job"};
+  }
+  census.job = with_record->job;
+  for (const NodeView& view : views) PERDURE_TRY(add_view(view, directory, census));
   return Status::success();
 }
 
@@ -253,7 +284,7 @@ Result<Census> take_census(Group& group, const std::string& directory, Trust tru
   PERDURE_TRY(agree(group, seen.status()));
   const auto own = leads ? pack(seen.value()) : std::vector<std::byte>{};
   PERDURE_TRY_ASSIGN(const auto all, gather_everywhere(group, own));
-  bool found = false;
+  std::vector<NodeView> views;
   census.hosts.resize(group.ranks());
   for (std::uint32_t rank = 0; rank < group.ranks(); ++rank) {
     const std::uint32_t leader = leader_of(census.nodes, rank);
@@ -261,17 +292,16 @@ Result<Census> take_census(Group& group, const std::string& directory, Trust tru
       census.hosts[rank] = census.hosts[leader];
       continue;
     }
-    NodeView view = unpack(all[rank], rank);
-    census.hosts[rank] = view.host;
-    PERDURE_TRY(add_view(std::move(view), directory, found, census));
+    views.push_back(unpack(all[rank], rank));
+    census.hosts[rank] = views.back().host;
   }
-  if (found) return census;
-  return Status(Code::not_found, directory + " holds no pool on any node of this job");
+  PERDURE_TRY(add_views(views, directory, census));
+  return census;
 }
 
 Result<Census> census_of(const std::vector<std::string>& directories, Trust trust) {
   Census census;
-  bool found = false;
+  std::vector<NodeView> views;
   for (std::uint32_t i = 0; i < directories.size(); ++i) {
     census.nodes.push_back(i);
     census.hosts.push_back(directories[i]);
@@ -279,11 +309,10 @@ Result<Census> census_of(const std::vector<std::string>& directories, Trust trus
     view.host = directories[i];
     for (PoolFileFact& file : view.files) file.at = i;
     for (LevelFileFact& file : view.levels) file.at = i;
-    PERDURE_TRY(add_view(std::move(view), directories[i], found, census));
+    views.push_back(std::move(view));
   }
-  if (found) return census;
-  return Status(Code::not_found, "there is no pool in " +
-                                     (directories.empty() ? "no directory" : directories.front()));
+  PERDURE_TRY(add_views(views, directories.empty() ? "no directory" : directories.front(), census));
+  return census;
 }
 
 }  // namespace perdure

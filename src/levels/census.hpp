@@ -1,11 +1,13 @@
 // Census: which files of a job are on which node, as every rank knows it after all have looked.
 //
 // A rank's place is not its identity: its files are found by job, rank and age on whatever node
-// they are. The lowest rank of each node lists that node's directory and speaks for it.
+// they are, whether that node has the job's record or not. The lowest rank of each node lists that
+// node's directory and speaks for it.
 //
 // Threads: collective calls. Failure: on all ranks or on none.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,11 +23,16 @@ namespace perdure {
 // A rank's file of the pool.
 struct PoolFileFact {
   std::uint32_t rank = 0;
+  JobId job;
   std::uint64_t generation = 0;
+  VersionId head;        // that a restart would go on from, as this file says
   std::uint32_t at = 0;  // a rank of the node that has it
+  // Of the start of the job that last made it, or committed to it: ms since 1970.
+  std::uint64_t age() const { return std::max(generation, head.incarnation); }
 };
 struct LevelFileFact {
   LevelFileName name;
+  JobId job;
   VersionId id;
   std::uint64_t payload_bytes = 0;
   std::uint32_t at = 0;
@@ -41,7 +48,8 @@ struct Census {
 
   // Both on the same node.
   bool near(std::uint32_t rank, std::uint32_t other) const { return nodes[rank] == nodes[other]; }
-  // The newest file of a rank; null: it is on no node.
+  // The file of a rank that was in use last; null: it is on no node. Others of that rank are what
+  // it left behind when it moved.
   const PoolFileFact* file_of(std::uint32_t rank) const;
 };
 

@@ -30,6 +30,14 @@
 
 namespace perdure {
 
+// Where and how often versions are drained.
+struct DrainTarget {
+  std::string directory;
+  std::uint64_t every = 10;  // versions
+  std::uint32_t keep = 2;
+  std::shared_ptr<IoToken> token = nullptr;  // held while it is written; null: none is needed
+};
+
 struct DrainRequest {
   std::string pool;   // the directory with the images of this node's ranks
   std::string place;  // LEVEL/POOL (manifest.hpp)

@@ -180,7 +180,8 @@ TEST(Drain, abandoned_versions_are_no_longer_found_and_newer_ones_are) {
   const VersionId last = job.id_of(3);
   for (std::uint64_t version = 1; version <= 3; ++version) {
     if (version == 3) {  // as if its drain was under way
-      ASSERT_TRUE(abandon_versions(job.place(), job.record().job_id, {last.incarnation, 1}).ok());
+      ASSERT_TRUE(
+          abandon_versions(job.place(), job.record().job_id, job.id_of(1), last.incarnation).ok());
     }
     job.make_images(version, 0);
     drain(job, job.id_of(version), 1, 9);
@@ -205,7 +206,7 @@ TEST(Drain, every_incarnation_that_is_there_is_known_whole_or_not) {
   EXPECT_EQ(incarnation_max(), job.id_of(1).incarnation);
   ASSERT_TRUE(make_version(job.place(), id, {5, 2}).ok());  // without a manifest
   EXPECT_EQ(incarnation_max(), 5U);
-  ASSERT_TRUE(abandon_versions(job.place(), id, {6, 1}).ok());
+  ASSERT_TRUE(abandon_versions(job.place(), id, {1, 1}, 6).ok());
   EXPECT_EQ(incarnation_max(), 6U);
   EXPECT_EQ(numbers_on(job), Numbers{1});
 }

@@ -30,6 +30,7 @@
 #include "base/status.hpp"
 #include "pmem/device.hpp"
 #include "pmem/region.hpp"
+#include "pool/catalogue.hpp"
 #include "pool/job_record.hpp"
 
 namespace perdure {
@@ -43,6 +44,15 @@ struct VersionId {
   std::uint64_t version = 0;
   auto operator<=>(const VersionId&) const = default;  // by age
 };
+inline VersionId id_of(const Catalogue& catalogue) {
+  return {catalogue.incarnation, catalogue.version};
+}
+// Whether `id` is newer contents than `held`. A version that is given to other nodes again after a
+// restart is the same in a higher incarnation. Another version of the same number cannot be meant:
+// it would have taken the slot of `held`.
+inline bool is_newer(VersionId id, VersionId held) {
+  return id > held && id.version != held.version;
+}
 
 struct LevelFileHeader {
   LevelFileKind kind = LevelFileKind::image;

@@ -6,9 +6,11 @@
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
-#include "levels/bring_back.hpp"
+#include "levels/census.hpp"
 #include "levels/level_file_format.hpp"
 #include "levels/manifest.hpp"
+#include "levels/recovery_plan.hpp"
+#include "levels/restart.hpp"
 
 namespace perdure {
 namespace {
@@ -25,11 +27,6 @@ enum Word { whole_word, failed_word, draining_word, word_count };
 
 std::string number(std::uint64_t value) {
   return std::to_string(value);
-}
-
-// Code of a refusal after which other levels are asked.
-bool lost_something(Code code) {
-  return code == Code::damaged || code == Code::not_found || code == Code::foreign;
 }
 
 }  // namespace
@@ -94,30 +91,11 @@ Status Levels::choose_groups() {
 // Opening and restarting.
 
 Result<std::unique_ptr<Pool>> Levels::open(const OpenOptions& options) {
-  BringBack back(group_, directory_, trust_);
-  PERDURE_TRY_ASSIGN(const bool complete, back.complete());
-  if (!options.discard) {
-    std::string told;
-    if (complete) {
-      // Either all is there, or nobody here knows of a pool.
-      PERDURE_TRY_ASSIGN(const bool here, back.exists());
-      if (!here) {
-        PERDURE_TRY_ASSIGN(told, use_drain(options, {}));
-      }
-    } else {
-      PERDURE_TRY_ASSIGN(const Census census, take_census(group_, directory_, trust_));
-      const bool ours = census.job.ranks == group_.ranks() &&
-                        (options.any_job || census.job.job_name == options.job_name);
-      if (ours) {  // otherwise open_pool() says what is wrong
-        auto moved = back.move_files(census);
-        if (moved.status().code() == Code::not_found) moved = bring_back(options, census);
-        PERDURE_TRY_ASSIGN(told, std::move(moved));
-      }
-    }
-    if (!told.empty()) say(told);
-  }
-  auto pool = open_pool(directory_, group_, options);
-  if (!pool.ok()) pool = reopen(options, pool.status());
+  std::vector<DrainTarget> targets;
+  for (const Drain& drain : drains_) targets.push_back(drain.target);
+  Restart restart(group_, directory_, trust_, targets);
+  auto pool = restart.open(options);
+  for (const std::string& sentence : restart.told()) say(sentence);
   PERDURE_TRY(pool.status());
   PERDURE_TRY(start(*pool.value()));
   return pool;
@@ -127,165 +105,117 @@ std::string Levels::place(const DrainTarget& target) const {
   return place_of_pool(target.directory, directory_);
 }
 
-// [collective] The newest version counts; of equal ones that of the nodes.
-Result<std::string> Levels::bring_back(const OpenOptions& options, const Census& census) {
-  const auto plan = plan_recovery(census);
-  PERDURE_TRY_ASSIGN(const std::string drained, use_drain(options, plan ? plan->id : VersionId{}));
-  if (!drained.empty()) return drained;
-  return BringBack(group_, directory_, trust_).use_images(census);
-}
-
-// [collective] The newest version that was drained, if it is newer than `than`; empty: there is
-// none. Rank 0 chooses, as it may see more of the directory than others, who then look again.
-Result<std::string> Levels::use_drain(const OpenOptions& options, VersionId than) {
-  VersionId best = than;
-  std::uint64_t chosen = 0;
-  std::uint64_t incarnation_max = 0;
-  Status local;
-  const auto find = [&](const DrainTarget& target) -> Result<FoundVersions> {
-    auto job = noted_job(place(target), options.job_name);
-    if (job.status().code() == Code::not_found) return FoundVersions{};
-    PERDURE_TRY(job.status());
-    if (job.value().ranks != group_.ranks()) {
-      return Status(Code::rank_mismatch, place(target) + " holds versions of " +
-                                             number(job.value().ranks) + " ranks, this job has " +
-                                             number(group_.ranks()));
-    }
-    return find_versions(place(target), job.value().job_id);
-  };
-  for (std::size_t i = 0; group_.rank() == 0 && local.ok() && i < drains_.size(); ++i) {
-    const auto found = find(drains_[i].target);
-    local = found.status();
-    if (!found.ok() || found.value().manifests.empty()) continue;
-    incarnation_max = std::max(incarnation_max, found.value().incarnation_max);
-    const VersionId newest = found.value().manifests.front().id;
-    if (newest <= best) continue;
-    best = newest;
-    chosen = i + 1;
-  }
-  std::uint64_t words[] = {chosen, incarnation_max, chosen == 0 ? 0 : best.incarnation,
-                           chosen == 0 ? 0 : best.version};
-  PERDURE_TRY(agree_max(group_, local, words));
-  if (words[0] == 0) return std::string();
-  const DrainTarget& target = drains_[words[0] - 1].target;
-  best = {words[2], words[3]};
-  const auto found = find(target);
-  const Manifest* manifest = nullptr;
-  if (found.ok()) {
-    for (const Manifest& each : found.value().manifests) {
-      if (each.id == best) manifest = &each;
-    }
-  }
-  local = manifest != nullptr
-              ? Status::success()
-              : Status(Code::not_found, place(target) + " shows this node no version " +
-                                            number(best.version) + ", which rank 0 sees there");
-  PERDURE_TRY(agree(group_, local));
-  return BringBack(group_, directory_, trust_).use_drained(*manifest, words[1]);
-}
-
-// A pool that recovery refuses: what is newer counts, a version that the ranks' files still hold,
-// or one of other levels.
-Result<std::unique_ptr<Pool>> Levels::reopen(const OpenOptions& options, const Status& refused) {
-  std::uint64_t words[] = {lost_something(refused.code()) ? 1U : 0U};
-  PERDURE_TRY(agree_max(group_, Status::success(), words));
-  if (words[0] == 0 || options.discard) return refused;
-  const auto census = take_census(group_, directory_, trust_);
-  if (!census.ok() || census.value().job.ranks != group_.ranks()) return refused;
-  const auto plan = plan_recovery(census.value());
-  OpenOptions older = options;
-  older.pool.allow_older = true;
-  auto pool = open_pool(directory_, group_, older);
-  const std::uint64_t held = pool.ok() ? pool.value()->status().version : 0;
-  if (pool.ok() && (!plan || held >= plan->id.version)) {
-    say("version " + number(held) +
-        " is the newest that is whole on all ranks; newer ones are damaged (" + refused.message() +
-        ")");
-    return pool;
-  }
-  if (pool.ok()) pool.value().reset();
-  const auto told = bring_back(options, census.value());
-  if (told.status().code() == Code::not_found) return refused;
-  PERDURE_TRY(told.status());
-  say(told.value());
-  return open_pool(directory_, group_, options);
-}
-
-Status Levels::open_slots() {
+Status Levels::open_files() {
   PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
   PERDURE_TRY_ASSIGN(job_, read_job_record(directory));
-  slots_.resize(level_files_max);
-  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
-    Slot& slot = slots_[i];
+  for (std::uint32_t i = 0; i < level_files_max; ++i) {
     PERDURE_TRY_ASSIGN(
-        slot.image,
+        auto image,
         LevelFile::open_or_make(directory, {LevelFileKind::image, group_.rank(), i}, trust_));
     PERDURE_TRY_ASSIGN(
-        slot.guard,
+        auto guard,
         LevelFile::open_or_make(directory, {LevelFileKind::guard, group_.rank(), i}, trust_));
-    slot.id.reset();
-    const auto& image = slot.image->header();
-    const auto& guard = slot.guard->header();
-    if (!image || image->job.job_id != job_.job_id) continue;
-    if (members_.empty()) {
-      slot.id = image->id;
-      continue;
-    }
-    const auto contents = guard_contents(*slot.guard);
-    const bool whole =
-        guard && guard->id == image->id && contents.ok() && contents.value().members == members_;
-    if (whole) slot.id = image->id;
+    images_.push_back(std::move(image));
+    guards_.push_back(std::move(guard));
   }
+  active_ = true;
   return Status::success();
 }
 
-// The newest version that is whole on all ranks, as the files say; then only its files are in use.
+// Versions of which this rank has its image and, if it belongs to a failure group, a guard of it.
+std::vector<VersionId> Levels::whole_here() const {
+  std::vector<VersionId> ids;
+  for (const LevelFile& image : images_) {
+    if (!image.header() || image.header()->job.job_id != job_.job_id) continue;
+    const VersionId id = image.header()->id;
+    const bool guarded =
+        members_.empty() || std::any_of(guards_.begin(), guards_.end(), [&](const auto& guard) {
+          if (!guard.header() || guard.header()->id != id) return false;
+          const auto contents = guard_contents(guard);
+          return contents.ok() && contents.value().members == members_;
+        });
+    if (guarded) ids.push_back(id);
+  }
+  return ids;
+}
+
+// The newest version that is whole on all ranks, as the files say.
 Status Levels::find_whole() {
+  const auto ids = whole_here();
   VersionId newest;
-  for (const Slot& slot : slots_) newest = std::max(newest, slot.id.value_or(VersionId{}));
+  for (const VersionId id : ids) newest = std::max(newest, id);
   std::uint64_t words[] = {~newest.incarnation};
   PERDURE_TRY(agree_max(group_, Status::success(), words));
   VersionId common{~words[0], 0};
-  for (const Slot& slot : slots_) {
-    if (slot.id && slot.id->incarnation == common.incarnation) common = std::max(common, *slot.id);
+  for (const VersionId id : ids) {
+    if (id.incarnation == common.incarnation) common = std::max(common, id);
   }
   words[0] = ~common.version;
   PERDURE_TRY(agree_max(group_, Status::success(), words));
   common.version = ~words[0];
-  const bool here = std::any_of(slots_.begin(), slots_.end(),
-                                [&](const Slot& slot) { return slot.id == common; });
+  const bool here = std::find(ids.begin(), ids.end(), common) != ids.end();
   words[0] = here && common.version > 0 ? 0 : 1;
   PERDURE_TRY(agree_max(group_, Status::success(), words));
   if (words[0] == 0) whole_ = common;
   return Status::success();
 }
 
+// K3. Local.
+Status Levels::give_up_newer(VersionId held, std::uint64_t incarnation_max) {
+  for (auto* files : {&images_, &guards_}) {
+    for (LevelFile& file : *files) {
+      if (file.header() && is_newer(file.header()->id, held)) PERDURE_TRY(file.clear());
+    }
+  }
+  if (whole_ && is_newer(*whole_, held)) whole_.reset();
+  for (const Drain& drain : drains_) {
+    if (group_.rank() != 0) continue;
+    PERDURE_TRY(abandon_versions(place(drain.target), job_.job_id, held, incarnation_max));
+  }
+  return Status::success();
+}
+
 Status Levels::start(Pool& pool) {
   pool_ = &pool;
   if (members_.empty() && drains_.empty()) return Status::success();
-  PERDURE_TRY(agree(group_, open_slots()));
+  PERDURE_TRY(agree(group_, open_files()));
   PERDURE_TRY(agree(group_, start_drains()));
+  if (pool.went_back()) {
+    PERDURE_TRY(agree(group_, give_up_newer(id_of(pool.chosen()), pool.incarnation() - 1)));
+  }
   PERDURE_TRY(find_whole());
   thread_ = std::thread([this] { work(); });
   // What was lost, or moved so that its redundancy lies elsewhere, is protected before anything
   // else is done.
   const PoolStatus status = pool.status();
-  if (whole_ || members_.empty() || status.version == 0 || status.fell_back) {
-    return Status::success();
-  }
+  const bool covered = whole_ && (!pool.went_back() || whole_->version == status.version);
+  if (covered || status.version == 0 || status.fell_back) return Status::success();
   // Until that is done, what it was brought back from, or would be, must stay (K2).
   PERDURE_TRY_ASSIGN(const Census census, take_census(group_, directory_, trust_));
-  if (const auto plan = plan_recovery(census)) whole_ = plan->id;
-  take(pool.chosen());
+  if (const auto plan = plan_recovery(census)) source_ = plan->id;
+  whole_ = best_guarded(census);
+  PERDURE_TRY(protect(pool.chosen()));
+  source_.reset();
+  return Status::success();
+}
+
+// [collective] Gives a version that the pool holds to other nodes, before anything else is done. It
+// counts as newer than what was given up before, also on a node that is away.
+Status Levels::protect(const Catalogue& catalogue) {
+  if (members_.empty()) return Status::success();
+  Catalogue again = catalogue;
+  again.incarnation = pool_->incarnation();
+  take(again);
   finish_under_way();
   std::uint64_t words[] = {phase() == Phase::whole ? 0U : 1U};
   PERDURE_TRY(agree_max(group_, Status::success(), words));
   end_taking(words[0] == 0);
+  const std::string version = "version " + number(again.version);
   if (words[0] == 0) {
-    say("version " + number(status.version) + " can be lost on " + number(losses_) +
-        (losses_ == 1 ? " node" : " nodes") + " of each failure group again");
+    say(version + " can be lost on " + number(losses_) + (losses_ == 1 ? " node" : " nodes") +
+        " of each failure group again");
   } else {
-    stop_redundancy("version " + number(status.version) + " could not be given to other nodes");
+    stop_redundancy(version + " could not be given to other nodes");
   }
   return Status::success();
 }
@@ -356,32 +286,29 @@ bool Levels::due(std::uint64_t version) const {
                      [version](const Drain& drain) { return version % drain.target.every == 0; });
 }
 
-// K2.
-std::optional<std::size_t> Levels::free_slot() const {
-  const auto holds = [this](const std::optional<LevelFile>& file) {
-    const auto& header = file->header();
-    return header && (header->id == whole_ || header->id == draining_);
-  };
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    if (!holds(slots_[i].image) && !holds(slots_[i].guard)) return i;
+// K2. Another file that holds a needed version as well is not needed.
+LevelFile* Levels::free_file(std::vector<LevelFile>& files) const {
+  std::vector<VersionId> needed;
+  for (const auto& id : {whole_, draining_, source_}) {
+    if (id) needed.push_back(*id);
   }
-  return std::nullopt;
+  for (LevelFile& file : files) {
+    const auto it =
+        file.header() ? std::find(needed.begin(), needed.end(), file.header()->id) : needed.end();
+    if (it == needed.end()) return &file;
+    *it = VersionId{};
+  }
+  return nullptr;
 }
 
 void Levels::take(const Catalogue& catalogue) {
-  const auto slot = free_slot();
-  if (!slot) {
-    ++counters_.skipped;
-    return;
-  }
   ++counters_.taken;
-  const VersionId id{catalogue.incarnation, catalogue.version};
+  const VersionId id = id_of(catalogue);
   taking_ = id;
-  slots_[*slot].id = id;
   auto image = Image::of(pool_->device(), pool_->geometry(), catalogue);
   const std::lock_guard<std::mutex> lock(mutex_);
-  under_way_ = {id, *slot, std::nullopt, nullptr};
-  if (image.ok()) under_way_.image = image.take();
+  under_way_ = {id, free_file(images_), free_file(guards_), std::nullopt, nullptr};
+  if (image.ok()) under_way_.contents = image.take();
   failure_ = image.ok() ? Status::success() : image.status();
   phase_ = image.ok() ? Phase::copying : Phase::failed;
   changed_.notify_all();
@@ -422,8 +349,8 @@ void Levels::work() {
 }
 
 Status Levels::copy() {
-  const Image& image = *under_way_.image;
-  LevelFile& file = *slots_[under_way_.slot].image;
+  const Image& image = *under_way_.contents;
+  LevelFile& file = *under_way_.image;
   PERDURE_TRY(file.begin(image.size_bytes()));
   std::vector<std::byte> chunk;
   for (std::uint64_t at = 0; at < image.size_bytes(); at += chunk.size()) {
@@ -440,9 +367,8 @@ bool Levels::advance(std::uint64_t bytes) {
   const std::lock_guard<std::mutex> exchanging(exchange_mutex_);
   const Phase now = phase();
   if (now != Phase::copied && now != Phase::exchanging) return false;
-  Slot& slot = slots_[under_way_.slot];
   if (now == Phase::copied) {
-    auto started = Exchange::start(group_, members_, losses_, *slot.image, *slot.guard);
+    auto started = Exchange::start(group_, members_, losses_, *under_way_.image, *under_way_.guard);
     if (!started.ok()) {
       set_phase(Phase::failed, started.status());
       return false;
@@ -490,7 +416,7 @@ std::span<std::uint64_t> Levels::words() {
 
 // K1: the same on all ranks.
 void Levels::committed(const Catalogue& catalogue) {
-  if (slots_.empty()) return;
+  if (!active_) return;
   if (taking_ && words_[failed_word] != 0) {
     end_taking(false);
     stop_redundancy("a version could not be given to other nodes");
@@ -498,6 +424,11 @@ void Levels::committed(const Catalogue& catalogue) {
   if (words_[draining_word] == 0) draining_.reset();
   if (taking_ && ~words_[whole_word] >= taking_->version) end_taking(true);
   if (due(catalogue.version)) {
+    if (taking_ && take_next_) {
+      const std::uint64_t start_ns = monotonic_ns();
+      finish_under_way();
+      agree_at_the_end(start_ns);
+    }
     if (taking_) {
       ++counters_.skipped;
     } else {
@@ -516,7 +447,11 @@ void Levels::end_taking(bool whole) {
   if (whole) {
     whole_ = taking_;
     ++counters_.whole;
-    if (!draining_) drain(*whole_);
+    if (!draining_) {
+      drain(*whole_);
+    } else if (take_last_) {
+      drain_last_ = whole_;
+    }
   }
   taking_.reset();
 }
@@ -532,7 +467,7 @@ void Levels::stop_redundancy(const std::string& why) {
   const std::lock_guard<std::mutex> exchanging(exchange_mutex_);
   abandoned_.push_back(std::move(under_way_.exchange));
   members_.clear();
-  if (drains_.empty()) slots_.clear();
+  if (drains_.empty()) active_ = false;
 }
 
 // [collective] As far as patience goes.
@@ -561,26 +496,18 @@ Status Levels::check_companion(const std::string& name) {
   end_taking(false);
   if (!members_.empty()) say(name + " is committed with this pool, so there is no redundancy");
   members_.clear();
-  slots_.clear();
+  active_ = false;
   return Status::success();
 }
 
-Status Levels::restoring(std::uint64_t version, std::uint64_t incarnation) {
+Status Levels::restoring(const Catalogue& target, std::uint64_t incarnation) {
   finish_under_way();
   end_taking(false);
-  for (Slot& slot : slots_) {
-    for (auto* file : {&slot.image, &slot.guard}) {
-      const auto& header = (*file)->header();
-      if (header && header->id.version > version) PERDURE_TRY((*file)->clear());
-    }
-    if (slot.id && slot.id->version > version) slot.id.reset();
-  }
-  if (whole_ && whole_->version > version) whole_.reset();
-  for (const Drain& drain : drains_) {
-    if (group_.rank() != 0) continue;
-    PERDURE_TRY(abandon_versions(place(drain.target), job_.job_id, {incarnation, version}));
-  }
-  return Status::success();
+  return give_up_newer(id_of(target), incarnation);
+}
+
+Status Levels::restored(const Catalogue& target) {
+  return active_ ? protect(target) : Status::success();
 }
 
 // [collective] As far as patience goes: whether the version under way is whole on all ranks, as no
@@ -596,12 +523,21 @@ void Levels::agree_at_the_end(std::uint64_t start_ns) {
   }
 }
 
+// A version that was due at the end, once the one before has been drained.
+void Levels::drain_last(std::uint64_t start_ns) {
+  if (!drain_last_) return;
+  while (!drains_ended() && monotonic_ns() - start_ns <= settings_.patience_ns) {
+    std::this_thread::sleep_for(poll_time);
+  }
+  drain(*drain_last_);
+}
+
 void Levels::close() {
-  if (slots_.empty()) return;
+  if (!active_) return;
+  active_ = false;
   const std::uint64_t start_ns = monotonic_ns();
   finish_under_way();
   if (taking_) {
-    // Drained if nothing else is.
     const bool whole = phase() == Phase::whole;
     agree_at_the_end(start_ns);
     if (!whole) {
@@ -609,10 +545,13 @@ void Levels::close() {
                    directory_.c_str(), group_.rank());
     }
   }
+  drain_last(start_ns);
   const std::uint64_t waited_ns = monotonic_ns() - start_ns;
   stop_drains(settings_.patience_ns - std::min(settings_.patience_ns, waited_ns));
   counters_.waited_ns += monotonic_ns() - start_ns;
-  slots_.clear();
+  if (!abandoned_.empty()) return;  // K4
+  images_.clear();
+  guards_.clear();
 }
 
 LevelCounters Levels::counters() const {

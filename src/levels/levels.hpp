@@ -13,16 +13,22 @@
 //              guard), and the newest whose drain has ended
 //
 // Invariants
-//   K1  What is under way, and which files are in use, follows from versions and agreed words only,
-//       so all ranks decide alike: a version is taken if it is due, the one before is whole on all
-//       ranks, and a file is free. Otherwise it is skipped and counted: nobody waits for a level.
-//   K2  The version that was last whole on all ranks keeps its image and guard on every rank until
-//       a newer one is whole on all ranks, which 3 of some commit says. So is one that is being
-//       drained. Hence two files of each kind, or three with a drain.
-//   K3  A restore of an older version clears images and guards of newer ones, before the ranks
-//       agree that they have it: what was given up is never brought back.
+//   K1  What is under way follows from versions and agreed words only, so all ranks decide alike: a
+//       version is taken if it is due and the one before is whole on all ranks. Otherwise it is
+//       skipped and counted: nobody waits for a level, except for the last version of the job.
+//   K2  The version that was last whole on all ranks keeps one image and one guard on every rank
+//       until a newer one is whole on all ranks, which 3 of some commit says. So does one that is
+//       being drained. Hence three files of each kind: one is always free. While a version that was
+//       brought back gets its redundancy, what it was brought back from stays, and what can bear
+//       more losses than that.
+//   K3  What a restore gave up is never brought back. Each rank clears its images and guards of
+//       newer versions, and rank 0 marks those that were drained, before the ranks agree that they
+//       have the older one. If the job dies between, the pool may go on from the older version
+//       while some rank's are still there: restart.hpp, A2. start() clears them before the first
+//       commit.
 //   K4  When an exchange fails, there is no redundancy for the rest of the run: a message that
-//       nobody waits for any more would be taken for one of the next. What was whole stays.
+//       nobody waits for any more would be taken for one of the next. What was whole stays, and so
+//       do the files that messages may still be read from.
 //
 // Threads: the pool's caller, and one of its own. Failure: of a level is reported on stderr by one
 // rank, and never fails a commit.
@@ -39,7 +45,6 @@
 
 #include "base/group.hpp"
 #include "base/status.hpp"
-#include "levels/census.hpp"
 #include "levels/drain.hpp"
 #include "levels/level_file.hpp"
 #include "levels/redundancy.hpp"
@@ -50,14 +55,6 @@
 #include "pool/version_taker.hpp"
 
 namespace perdure {
-
-// Where and how often versions are drained.
-struct DrainTarget {
-  std::string directory;
-  std::uint64_t every = 10;  // versions
-  std::uint32_t keep = 2;
-  std::shared_ptr<IoToken> token = nullptr;  // held while it is written; null: none is needed
-};
 
 // Counted since the pool was opened.
 struct LevelCounters {
@@ -76,8 +73,8 @@ class Levels final : public VersionTaker {
                                                 std::vector<DrainTarget> more = {});
   ~Levels() override;
 
-  // [collective] Opens the pool, and first brings back to this job's nodes what is elsewhere or
-  // lost. What was done is said on stderr by rank 0.
+  // [collective] Opens the pool with the newest version that any level can give (restart.hpp). What
+  // was done is said on stderr by rank 0.
   Result<std::unique_ptr<Pool>> open(const OpenOptions& options);
   // [collective] Ends what is under way, as far as patience goes. Before the pool is closed.
   void close();
@@ -91,17 +88,13 @@ class Levels final : public VersionTaker {
   void release(std::uint64_t version) override;
   std::span<std::uint64_t> words() override;
   void committed(const Catalogue& catalogue) override;
-  Status restoring(std::uint64_t version, std::uint64_t incarnation) override;
+  Status restoring(const Catalogue& target, std::uint64_t incarnation) override;
+  Status restored(const Catalogue& target) override;
   Status check_companion(const std::string& name) override;
   void progress() override;
 
  private:
   enum class Phase { idle, copying, copied, exchanging, whole, failed };
-  struct Slot {
-    std::optional<LevelFile> image;
-    std::optional<LevelFile> guard;
-    std::optional<VersionId> id;  // that it holds, or is being made
-  };
   // A level that versions are drained to; the thread that drains is in the lowest rank of a node.
   struct Drain {
     DrainTarget target;
@@ -111,27 +104,29 @@ class Levels final : public VersionTaker {
   // The version that is being taken.
   struct UnderWay {
     VersionId id;
-    std::size_t slot = 0;
-    std::optional<Image> image;
+    LevelFile* image = nullptr;
+    LevelFile* guard = nullptr;
+    std::optional<Image> contents;
     std::unique_ptr<Exchange> exchange;
   };
 
   Levels(Group& group, std::string directory, const LevelSettings& settings, Trust trust);
-  Result<std::string> bring_back(const OpenOptions& options, const Census& census);
-  Result<std::string> use_drain(const OpenOptions& options, VersionId than);
   Status start_drains();
   bool drains_ended() const;
   void drain(VersionId id);
   void stop_drains(std::uint64_t patience_ns);
   void agree_at_the_end(std::uint64_t start_ns);
-  Result<std::unique_ptr<Pool>> reopen(const OpenOptions& options, const Status& refused);
+  void drain_last(std::uint64_t start_ns);
   std::string place(const DrainTarget& target) const;
   Status choose_groups();
   Status start(Pool& pool);
-  Status open_slots();
+  Status open_files();
+  std::vector<VersionId> whole_here() const;
   Status find_whole();
+  Status give_up_newer(VersionId held, std::uint64_t incarnation_max);
+  Status protect(const Catalogue& catalogue);
   bool due(std::uint64_t version) const;
-  std::optional<std::size_t> free_slot() const;
+  LevelFile* free_file(std::vector<LevelFile>& files) const;
   void take(const Catalogue& catalogue);
   void end_taking(bool whole);
   void finish_under_way();
@@ -154,14 +149,18 @@ class Levels final : public VersionTaker {
   bool beside_ = false;  // the thread exchanges
   JobRecord job_;
   Pool* pool_ = nullptr;
-  std::vector<Slot> slots_;
+  bool active_ = false;            // versions are taken
+  std::vector<LevelFile> images_;  // of this rank
+  std::vector<LevelFile> guards_;
   std::optional<VersionId> whole_;   // on all ranks
+  std::optional<VersionId> source_;  // that the pool was, or would be, brought back from
   std::optional<VersionId> taking_;  // of all ranks
   std::vector<Drain> drains_;
   std::optional<VersionId> draining_;  // of all ranks
   bool take_next_ = false;
-  bool take_last_ = false;       // the version under way is due for every level
-  std::uint64_t sliced_ns_ = 0;  // when the last slice ended
+  bool take_last_ = false;               // the version under way is due for every level
+  std::optional<VersionId> drain_last_;  // as soon as nothing else is drained
+  std::uint64_t sliced_ns_ = 0;          // when the last slice ended
   std::uint64_t words_[3] = {};
   std::vector<std::unique_ptr<Exchange>> abandoned_;  // K4
   LevelCounters counters_;

@@ -41,22 +41,45 @@ constexpr const char* manifest_name = "manifest";
 constexpr std::string_view version_prefix = "version-";
 constexpr std::string_view abandoned_prefix = "abandoned-";
 
-// PREFIX-V.I
-std::string numbered_name(std::string_view prefix, VersionId id) {
-  return std::string(prefix) + std::to_string(id.version) + "." + std::to_string(id.incarnation);
+// PREFIX-N.N...
+template <typename... Numbers>
+std::string numbered_name(std::string_view prefix, std::uint64_t first, Numbers... others) {
+  std::string name = std::string(prefix) + std::to_string(first);
+  ((name += "." + std::to_string(others)), ...);
+  return name;
 }
 
-// Absent: numbered_name() never makes that.
-std::optional<VersionId> parse_numbered_name(std::string_view prefix, const std::string& name) {
+// Absent: numbered_name() never makes that of `count` numbers.
+std::optional<std::vector<std::uint64_t>> parse_numbered_name(std::string_view prefix,
+                                                              std::size_t count,
+                                                              const std::string& name) {
   if (!name.starts_with(prefix)) return std::nullopt;
-  VersionId id;
+  std::vector<std::uint64_t> numbers(count);
   const char* const end = name.data() + name.size();
-  const auto version = std::from_chars(name.data() + prefix.size(), end, id.version);
-  if (version.ec != std::errc() || version.ptr == end) return std::nullopt;
-  const auto incarnation = std::from_chars(version.ptr + 1, end, id.incarnation);
-  if (incarnation.ec != std::errc() || name != numbered_name(prefix, id)) return std::nullopt;
-  return id;
+  const char* at = name.data() + prefix.size();
+  for (std::uint64_t& number : numbers) {
+    if (at == end || (*at == '0' && at + 1 != end && at[1] != '.')) return std::nullopt;
+    const auto parsed = std::from_chars(at, end, number);
+    if (parsed.ec != std::errc()) return std::nullopt;
+    at = parsed.ptr;
+    if (&number == &numbers.back()) break;
+    if (at == end || *at++ != '.') return std::nullopt;
+  }
+  if (at != end) return std::nullopt;
+  return numbers;
 }
+
+// What a restore gave up.
+struct Abandoned {
+  VersionId held;
+  std::uint64_t incarnation_max = 0;
+  std::string name() const {
+    return numbered_name(abandoned_prefix, held.version, held.incarnation, incarnation_max);
+  }
+  bool covers(VersionId id) const {
+    return is_newer(id, held) && id.incarnation <= incarnation_max;
+  }
+};
 
 Result<Directory> open_level_directory(const std::string& path) {
   return Directory::open(path, trust_unless(false));
@@ -202,12 +225,11 @@ Status remove_version(const Directory& job, const std::string& name) {
 struct JobDirectory {
   Directory directory;
   std::vector<std::pair<VersionId, std::string>> versions;  // newest first, with manifests or not
-  std::vector<VersionId> abandoned;
+  std::vector<Abandoned> abandoned;
 
   bool is_abandoned(VersionId id) const {
-    return std::any_of(abandoned.begin(), abandoned.end(), [&](VersionId after) {
-      return id.version > after.version && id.incarnation <= after.incarnation;
-    });
+    return std::any_of(abandoned.begin(), abandoned.end(),
+                       [&](const Abandoned& mark) { return mark.covers(id); });
   }
 };
 
@@ -218,8 +240,9 @@ Result<JobDirectory> open_job(const std::string& place, const JobId& job) {
   PERDURE_TRY_ASSIGN(const auto names, found.directory.names());
   for (const std::string& name : names) {
     if (const auto id = version_of_name(name)) found.versions.emplace_back(*id, name);
-    if (const auto after = parse_numbered_name(abandoned_prefix, name))
-      found.abandoned.push_back(*after);
+    if (const auto mark = parse_numbered_name(abandoned_prefix, 3, name)) {
+      found.abandoned.push_back({{(*mark)[1], (*mark)[0]}, (*mark)[2]});
+    }
   }
   std::sort(found.versions.begin(), found.versions.end(),
             [](const auto& one, const auto& other) { return other.first < one.first; });
@@ -229,8 +252,8 @@ Result<JobDirectory> open_job(const std::string& place, const JobId& job) {
 Result<FoundVersions> versions_of(const JobDirectory& found, const JobId& job) {
   FoundVersions versions;
   std::uint64_t& incarnation_max = versions.incarnation_max;
-  for (const VersionId after : found.abandoned) {
-    incarnation_max = std::max(incarnation_max, after.incarnation);
+  for (const Abandoned& mark : found.abandoned) {
+    incarnation_max = std::max(incarnation_max, mark.incarnation_max);
   }
   for (const auto& [id, name] : found.versions) {
     incarnation_max = std::max(incarnation_max, id.incarnation);
@@ -256,11 +279,13 @@ std::string place_of_pool(const std::string& level, const std::string& pool_dire
 }
 
 std::string version_name(VersionId id) {
-  return numbered_name(version_prefix, id);
+  return numbered_name(version_prefix, id.version, id.incarnation);
 }
 
 std::optional<VersionId> version_of_name(const std::string& name) {
-  return parse_numbered_name(version_prefix, name);
+  const auto numbers = parse_numbered_name(version_prefix, 2, name);
+  if (!numbers) return std::nullopt;
+  return VersionId{(*numbers)[1], (*numbers)[0]};
 }
 
 Status note_job(const std::string& place, const JobRecord& job) {
@@ -333,11 +358,12 @@ Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to) {
                                std::to_string(rank)};
 }
 
-Status abandon_versions(const std::string& place, const JobId& job, VersionId after) {
+Status abandon_versions(const std::string& place, const JobId& job, VersionId held,
+                        std::uint64_t incarnation_max) {
   PERDURE_TRY_ASSIGN(const auto directory,
                      Directory::make(place + "/" + job_id_text(job), trust_unless(false)));
   PERDURE_TRY_ASSIGN(const std::string writer, writer_text());
-  return directory.replace_file(numbered_name(abandoned_prefix, after), "", writer);
+  return directory.replace_file(Abandoned{held, incarnation_max}.name(), "", writer);
 }
 
 Status remove_old_versions(const std::string& place, const JobId& job, std::uint32_t keep) {
@@ -351,9 +377,9 @@ Status remove_old_versions(const std::string& place, const JobId& job, std::uint
   for (const auto& [id, name] : found.versions) {
     if (id < oldest) PERDURE_TRY(remove_version(found.directory, name));
   }
-  for (const VersionId after : found.abandoned) {  // all that it concerns is older
-    if (after.incarnation >= oldest.incarnation) continue;
-    PERDURE_TRY(found.directory.remove_file(numbered_name(abandoned_prefix, after)));
+  for (const Abandoned& mark : found.abandoned) {  // all that it concerns is older
+    if (mark.incarnation_max >= oldest.incarnation) continue;
+    PERDURE_TRY(found.directory.remove_file(mark.name()));
   }
   return found.directory.sync();
 }

@@ -3,7 +3,8 @@
 //   LEVEL/POOL/job                          job record of the newest job whose pool had this name
 //   LEVEL/POOL/JOB/version-V.I/node-NNNNN   version V of incarnation I, of the ranks of one node
 //   LEVEL/POOL/JOB/version-V.I/manifest     which node file has which rank
-//   LEVEL/POOL/JOB/abandoned-V.I            versions after V, of incarnations up to I, don't count
+//   LEVEL/POOL/JOB/abandoned-V.I.J          versions newer than V of incarnation I don't count,
+//                                           up to incarnation J
 //
 // POOL is the name of the pool's directory, JOB the job's id in 32 hexadecimal digits.
 //
@@ -77,9 +78,10 @@ Result<FoundVersions> find_versions(const std::string& place, const std::optiona
 // Reads the image of a rank into `to`, which has no contents unless it returns success.
 Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to);
 
-// Durably: versions newer than `after.version` of incarnations up to `after.incarnation` are no
-// longer found. To be called before a restore of that version returns.
-Status abandon_versions(const std::string& place, const JobId& job, VersionId after);
+// Durably: versions newer than `held` of incarnations up to `incarnation_max` are no longer found.
+// To be called before a restore of that version returns.
+Status abandon_versions(const std::string& place, const JobId& job, VersionId held,
+                        std::uint64_t incarnation_max);
 
 // Removes what is older than the `keep` newest versions that are found (M2). What can't be removed
 // stays for the next time.

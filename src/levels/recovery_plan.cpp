@@ -78,6 +78,27 @@ std::optional<RecoveryPlan> plan_recovery(const Census& census) {
 
 namespace {
 
+// How many members of each failure group may still be lost; none: some rank has no such group.
+std::optional<std::uint32_t> losses_left(const Census& census, VersionId id) {
+  std::set<std::uint32_t> covered;
+  std::uint32_t least = UINT32_MAX;
+  for (const LevelFileFact& guard : census.levels) {
+    if (guard.name.kind != LevelFileKind::guard || guard.id != id) continue;
+    const auto& members = guard.guard.members;
+    if (members.empty() || covered.contains(members.front())) continue;
+    const GroupFiles files = files_of(census, guard);
+    std::uint32_t missing = 0;
+    for (std::uint32_t i = 0; i < members.size(); ++i) {
+      if (files.image_at[i] == no_rank || files.guard_at[i] == no_rank) ++missing;
+    }
+    if (missing > guard.guard.losses) return std::nullopt;
+    least = std::min(least, guard.guard.losses - missing);
+    covered.insert(members.begin(), members.end());
+  }
+  if (covered.size() != census.job.ranks) return std::nullopt;
+  return least;
+}
+
 // Without the files of the nodes in `lost`.
 Census without(const Census& census, const std::set<std::uint32_t>& lost) {
   Census left = census;
@@ -105,6 +126,20 @@ bool bears(const Census& census, VersionId id, std::uint32_t count, std::uint32_
 }
 
 }  // namespace
+
+std::optional<VersionId> best_guarded(const Census& census) {
+  std::set<VersionId> ids;
+  for (const LevelFileFact& fact : census.levels) ids.insert(fact.id);
+  std::optional<VersionId> best;
+  std::uint32_t most = 0;
+  for (const VersionId id : ids) {
+    const auto left = losses_left(census, id);
+    if (!left || *left < most) continue;
+    most = *left;
+    best = id;
+  }
+  return best;
+}
 
 std::uint32_t bearable_losses(const Census& census, VersionId id) {
   constexpr std::uint32_t counted_max = 3;

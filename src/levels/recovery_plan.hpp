@@ -26,6 +26,10 @@ struct RecoveryPlan {
 // The newest version of which every rank's image is somewhere, or can be rebuilt.
 std::optional<RecoveryPlan> plan_recovery(const Census& census);
 
+// The version that can lose the most nodes of each failure group, the newest of such: what must
+// stay while a newer one gets its redundancy. None if no version is guarded for all ranks.
+std::optional<VersionId> best_guarded(const Census& census);
+
 // How many nodes, whichever they are, may be lost before no version of `id` or newer can be had.
 // Counts up to 3.
 std::uint32_t bearable_losses(const Census& census, VersionId id);

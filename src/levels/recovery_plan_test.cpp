@@ -20,10 +20,10 @@ class Plans : public testing::Test {
   void add(VersionId id, std::uint32_t rank, std::uint32_t at, bool image = true,
            bool guard = true) {
     if (image) {
-      census_.levels.push_back({{LevelFileKind::image, rank, 0}, id, 100, at, {}});
+      census_.levels.push_back({{LevelFileKind::image, rank, 0}, {}, id, 100, at, {}});
     }
     if (!guard) return;
-    LevelFileFact fact{{LevelFileKind::guard, rank, 0}, id, 100, at, {}};
+    LevelFileFact fact{{LevelFileKind::guard, rank, 0}, {}, id, 100, at, {}};
     for (std::uint32_t i = 0; i < group_; ++i) {
       fact.guard.members.push_back(rank / group_ * group_ + i);
     }
@@ -109,11 +109,25 @@ TEST_F(Plans, tell_how_many_nodes_may_be_lost) {
   EXPECT_EQ(bearable_losses(census_, {1, 7}), 1U);
 }
 
+TEST_F(Plans, what_is_guarded_best_is_not_what_is_newest) {
+  make(4, 2, 1);
+  EXPECT_EQ(best_guarded(census_), std::nullopt);
+  for (std::uint32_t rank = 0; rank < 4; ++rank) add({2, 9}, rank, rank, true, rank < 2);
+  EXPECT_EQ(best_guarded(census_), std::nullopt);  // ranks 2 and 3 have no guards of it
+  for (std::uint32_t rank = 0; rank < 3; ++rank) add({1, 6}, rank, rank);
+  EXPECT_EQ(best_guarded(census_), (VersionId{1, 6}));
+  for (std::uint32_t rank = 0; rank < 4; ++rank) add({1, 3}, rank, rank);
+  EXPECT_EQ(best_guarded(census_), (VersionId{1, 3}));  // the other has lost one already
+  add({2, 9}, 2, 2, false);
+  add({2, 9}, 3, 3, false);
+  EXPECT_EQ(best_guarded(census_), (VersionId{2, 9}));
+}
+
 TEST_F(Plans, a_refusal_names_ranks_versions_and_hosts) {
   make(3, 3, 1);
   census_.hosts = {"pd0", "pd1", "pd1"};
   census_.nodes = {0, 1, 1};
-  census_.files.push_back({1, 4, 1});
+  census_.files.push_back({1, {}, 4, {}, 1});
   add({1, 40}, 1, 1);
   const std::string text = describe_holdings(census_);
   for (const char* part :

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/agreement.hpp"
@@ -82,7 +83,7 @@ Result<std::unique_ptr<Pool>> Pool::attach(std::unique_ptr<Device> device, const
   pool->next_ = pool->recovered_.catalogue;
   pool->next_.version = pool->recovered_.choice.next;
   pool->next_.parent = pool->recovered_.choice.version;
-  pool->next_.incarnation += 1;
+  pool->next_.incarnation = std::max(pool->next_.incarnation + 1, options.incarnation_min);
   pool->read_retained();
   pool->status_.version = pool->recovered_.choice.version;
   pool->status_.fell_back = pool->recovered_.choice.fell_back;

@@ -34,8 +34,9 @@
 namespace perdure {
 
 struct PoolOptions {
-  bool allow_older = false;   // accept an older version where the newest is damaged
-  unsigned copy_threads = 1;  // that copy and flush
+  bool allow_older = false;           // accept an older version where the newest is damaged
+  std::uint64_t incarnation_min = 0;  // of the versions that will be committed
+  unsigned copy_threads = 1;          // that copy and flush
   // Held while arrays are copied and made durable, and while they are loaded; null: none is needed.
   std::shared_ptr<IoToken> token = nullptr;
   // Called on all ranks when a version is committed and nothing stores to the device; may be
@@ -142,6 +143,12 @@ class Pool {
   std::uint32_t keep() const { return region_.geometry.slots - 1; }  // versions
   // The version that attach() has chosen; until restart() or restore() returns.
   const Catalogue& chosen() const { return recovered_.catalogue; }
+  // Success unless its data, if they must be looked at before they are believed, are damaged here.
+  Status check_chosen() const;
+  // It is not the one before the next number: a restore went back to it, or damage made it so.
+  bool went_back() const { return next_.version != recovered_.catalogue.version + 1; }
+  // Of the version that will be committed next.
+  std::uint64_t incarnation() const { return next_.incarnation; }
   bool restarted() const { return restarted_; }
   bool commit_pending() const { return under_way_.pending(); }
   // Success unless it must be reopened.

@@ -42,6 +42,10 @@ Status Pool::verify_arrays(const Catalogue& catalogue) const {
   return Status::success();
 }
 
+Status Pool::check_chosen() const {
+  return recovered_.choice.weak ? verify_arrays(recovered_.catalogue) : Status::success();
+}
+
 // [collective] From here on the chosen version is the newest, on all ranks.
 Status Pool::make_recovered_newest() {
   broken_ = finish_recovery(*device_, slots_, group_, recovered_);
@@ -59,7 +63,7 @@ Result<std::uint64_t> Pool::restart() {
   if (local.ok() && restarted_) {
     local = Status(Code::wrong_state, "perdure_restart() was called before");
   }
-  if (local.ok() && recovered_.choice.weak) local = verify_arrays(recovered_.catalogue);
+  if (local.ok()) local = check_chosen();
   if (local.ok()) local = load_all();
   PERDURE_TRY(agree(group_, local));
   PERDURE_TRY(make_recovered_newest());
@@ -127,7 +131,7 @@ Result<Catalogue> Pool::check_restorable(std::uint64_t version) const {
   }
   PERDURE_TRY(check_fits(*view.body));
   PERDURE_TRY(verify_arrays(*view.body));
-  if (!restarted_ && recovered_.choice.weak) PERDURE_TRY(verify_arrays(recovered_.catalogue));
+  if (!restarted_) PERDURE_TRY(check_chosen());
   return *view.body;
 }
 
@@ -171,7 +175,7 @@ Status Pool::restore(std::uint64_t version) {
   adopt(target.value());
   // One store on each rank; the pool stays usable only if all did it (commit.cpp, I7).
   Status local = options_.taker != nullptr
-                     ? options_.taker->restoring(version, next_.incarnation - 1)
+                     ? options_.taker->restoring(target.value(), next_.incarnation - 1)
                      : Status::success();
   if (local.ok()) local = open_slot(*device_, slots_, next_.version, next_.parent);
   retained_.forget(open_slot_index());
@@ -179,6 +183,7 @@ Status Pool::restore(std::uint64_t version) {
   if (local.ok()) local = load_all();
   broken_ = agree(group_, local);
   PERDURE_TRY(broken_);
+  if (options_.taker != nullptr) PERDURE_TRY(options_.taker->restored(target.value()));
   load_scalars();
   status_.version = version;
   status_.restart_ns = monotonic_ns() - start_ns;

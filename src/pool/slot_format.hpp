@@ -30,7 +30,7 @@ struct SlotBodyFormat {
   std::uint64_t checksum;  // CRC-64 of the body behind this field, body_bytes - 8 bytes
   std::uint64_t body_bytes;
   std::uint64_t version;
-  std::uint64_t incarnation;    // counts restarts of the job; the same on all ranks
+  std::uint64_t incarnation;    // grows with each restart of the job; the same on all ranks
   std::uint64_t committed_ns;   // since 1970
   std::uint64_t allocated_end;  // first byte behind the extents in use
   std::uint32_t arrays;

@@ -32,9 +32,11 @@ class VersionTaker {
   // The version exists on all ranks, and words() are those of all. The pool keeps it until
   // release().
   virtual void committed(const Catalogue& catalogue) = 0;
-  // [collective] The pool goes back to an older version: what was taken of newer ones, which are of
+  // [collective] The pool goes to another version: what was taken of newer ones, which are of
   // incarnations up to this one, is abandoned, durably. Between two agreements.
-  virtual Status restoring(std::uint64_t version, std::uint64_t incarnation) = 0;
+  virtual Status restoring(const Catalogue& target, std::uint64_t incarnation) = 0;
+  // [collective] It has gone there, on all ranks.
+  virtual Status restored(const Catalogue& target) = 0;
   // What is to be committed with the pool has state elsewhere. Code::unsupported if that can't be
   // given to the levels that were asked for.
   virtual Status check_companion(const std::string& name) = 0;

@@ -22,13 +22,16 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/testing/thread_group.hpp"
 #include "levels/levels.hpp"
 #include "levels/manifest.hpp"
+#include "mortal_group.hpp"
 #include "pool/pool_directory.hpp"
 #include "test_seed.hpp"
 
@@ -38,7 +41,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t words_of_array = 700;
-constexpr int killed_code = 9;
+constexpr std::uint32_t spares = 2;
 constexpr int refused_code = 3;
 constexpr int wrong_code = 4;
 
@@ -63,50 +66,6 @@ void raise(std::atomic<std::uint64_t>& word, std::uint64_t value) {
   while (before < value && !word.compare_exchange_weak(before, value)) {
   }
 }
-
-// Ends the process at call `kill_at` of all ranks together.
-class MortalGroup final : public Group {
- public:
-  MortalGroup(ThreadGroup& group, Seen& seen, std::uint64_t kill_at)
-      : group_(group), seen_(seen), kill_at_(kill_at) {}
-  std::uint32_t rank() const override { return group_.rank(); }
-  std::uint32_t ranks() const override { return group_.ranks(); }
-  bool may_be_used_beside() const override { return false; }
-  Status all_max(std::span<std::uint64_t> values) override {
-    count();
-    return group_.all_max(values);
-  }
-  Status send(std::uint32_t to, std::span<const std::byte> bytes) override {
-    count();
-    return group_.send(to, bytes);
-  }
-  Status receive(std::uint32_t from, std::span<std::byte> bytes) override {
-    return group_.receive(from, bytes);
-  }
-  Result<std::unique_ptr<Transfer>> start_send(std::uint32_t to,
-                                               std::span<const std::byte> bytes) override {
-    count();
-    return group_.start_send(to, bytes);
-  }
-  Result<std::unique_ptr<Transfer>> start_receive(std::uint32_t from,
-                                                  std::span<std::byte> bytes) override {
-    count();
-    return group_.start_receive(from, bytes);
-  }
-  Result<std::unique_ptr<Transfer>> start_all_max(std::span<std::uint64_t> values) override {
-    count();
-    return group_.start_all_max(values);
-  }
-  Result<std::vector<std::uint32_t>> nodes() override { return group_.nodes(); }
-
- private:
-  void count() {
-    if (++seen_.calls == kill_at_) ::_exit(killed_code);
-  }
-  ThreadGroup& group_;
-  Seen& seen_;
-  std::uint64_t kill_at_;
-};
 
 struct Job {
   std::string root;
@@ -144,6 +103,7 @@ int run_rank(Group& group, const Job& job, Seen& seen) {
   if (!pool.ok()) return refuse(pool.status());
   if (group.rank() == 0) {
     seen.acknowledged = pool.value()->status().version;
+    seen.whole = levels.value()->whole().value_or(VersionId{}).version;
     seen.opened = 1;
   }
   // Lengths differ between ranks.
@@ -192,10 +152,12 @@ int run_job(const Job& job, Seen& seen, const std::string& log) {
   const pid_t child = ::fork();
   if (child == 0) {
     if (std::freopen(log.c_str(), "w", stderr) == nullptr) ::_exit(1);
-    ThreadJob threads(job.nodes);
+    std::vector<std::uint32_t> nodes(job.nodes.size());  // numbered by rank, as MPI's are
+    std::iota(nodes.begin(), nodes.end(), 0);
+    ThreadJob threads(nodes);
     std::atomic<int> code{0};
     threads.run([&](ThreadGroup& own) {
-      MortalGroup group(own, seen, job.kill_at);
+      MortalGroup group(own, seen.calls, job.kill_at);
       const int rank_code = run_rank(group, job, seen);
       if (rank_code == 0) return;
       int none = 0;
@@ -226,7 +188,7 @@ struct Counts {
   std::uint64_t lost = 0;
   std::uint64_t refused = 0;
   std::uint64_t refused_rightly = 0;
-  std::uint64_t second_kills = 0;
+  std::uint64_t kills = 0;
 };
 
 class Losses {
@@ -245,36 +207,47 @@ class Losses {
     return seen_.calls;
   }
 
-  // `lost` is a set of nodes. The job is killed at call `kill_at`, and, unless `second` is 0, again
-  // at call `second` after its restart, with `also` lost. Its ranks move on by `turn` nodes.
-  void trial(std::uint64_t kill_at, std::uint32_t lost, std::uint64_t second, std::uint32_t also,
-             std::uint32_t turn) {
-    reset();
-    ++counts.trials;
-    text_ = options_.scheme + ", kill at " + number(kill_at) + ", lost " + number(lost) +
-            ", then at " + number(second) + " lost " + number(also) + ", turned by " + number(turn);
-    Job job = fresh_job();
-    job.kill_at = kill_at;
-    if (!killed(run_job(job, seen_, log()))) return;
+  // The job is killed at call `kill_at` and loses the nodes of `lost`. Its ranks move on by `turn`.
+  void trial(std::uint64_t kill_at, std::uint32_t lost, std::uint32_t turn) {
+    begin(options_.scheme + ", kill at " + number(kill_at) + ", lost " + number(lost) +
+          ", turned by " + number(turn));
+    if (!run(kill_at)) return;
     lose(lost);
-    std::rotate(job.nodes.begin(), job.nodes.begin() + turn % options_.nodes, job.nodes.end());
-    if (second > 0) {
-      job.kill_at = second;
-      const std::uint64_t least = promised(lost);
-      const int code = run_job(job, seen_, log());
-      if (code == killed_code) ++counts.second_kills;
-      check_restored(lost, least);
-      if (code == refused_code) return note_refusal(lost, least);
-      if (!killed(code)) return;
-      lost = seen_.opened != 0 ? also : lost | also;
-      lose(also);
+    std::rotate(job_.nodes.begin(), job_.nodes.begin() + turn % options_.nodes, job_.nodes.end());
+    (void)run(0);
+  }
+
+  // Several starts, each but the last killed, on nodes that change. Between them nodes are lost, or
+  // go away with what they have and come back later.
+  void history(std::mt19937_64& random, std::uint64_t calls) {
+    const auto draw = [&](std::uint64_t below) {
+      return static_cast<std::uint32_t>(random() % below);
+    };
+    begin(options_.scheme);
+    const std::uint32_t starts = 2 + draw(4);
+    for (std::uint32_t i = 1; i < starts; ++i) {
+      const std::uint64_t kill_at = 1 + draw(i == 1 || draw(2) == 0 ? calls : calls / 2);
+      text_ += "; nodes";
+      for (const std::uint32_t node : job_.nodes) text_ += " " + number(node);
+      text_ += " killed at " + number(kill_at);
+      if (!run(kill_at)) return;
+      for (std::uint32_t node = 0; node < names(); ++node) {
+        if (away_.contains(node) && draw(2) == 0) come_back(node);
+      }
+      const std::uint32_t count = draw(3) == 0 ? draw(options_.nodes) : draw(2);
+      for (std::uint32_t gone = 0; gone < count; ++gone) {
+        const std::uint32_t node = job_.nodes[draw(options_.nodes)];
+        if (draw(3) == 0 && away_.size() < spares) {
+          go_away(node);
+        } else {
+          lose(1U << node);
+        }
+      }
+      place(random, draw(3) == 0);
     }
-    job.kill_at = 0;
-    const std::uint64_t least = promised(lost);
-    const int code = run_job(job, seen_, log());
-    if (code == refused_code) return note_refusal(lost, least);
-    if (code != 0) return wrong("the last job ended with " + number(static_cast<unsigned>(code)));
-    check_restored(lost, least);
+    text_ += "; at last on";
+    for (const std::uint32_t node : job_.nodes) text_ += " " + number(node);
+    (void)run(0);
   }
 
   Counts counts;
@@ -285,7 +258,75 @@ class Losses {
     fs::remove_all(root_);
     fs::create_directories(root_);
     seen_.acknowledged = seen_.whole = seen_.restored = 0;
+    lost_ = 0;
+    away_.clear();
+    job_ = fresh_job();
+    before_ = job_.nodes;
   }
+  void begin(const std::string& text) {
+    reset();
+    ++counts.trials;
+    text_ = text;
+  }
+  std::uint32_t names() const { return options_.nodes + spares; }
+  std::string path_of(std::uint32_t node) const { return root_ + "/node-" + number(node); }
+
+  // One start of the job. False: there is nothing more to try.
+  bool run(std::uint64_t kill_at) {
+    job_.kill_at = kill_at;
+    const bool there = holds_job([](std::uint32_t) { return true; });
+    if (there && !holds_job([&](std::uint32_t node) { return is_used(node); })) return false;
+    // What nodes have that it does not see counts as lost: bringing back may give it up.
+    for (std::uint32_t rank = 0; rank < options_.nodes; ++rank) {
+      if (!is_used(before_[rank])) lost_ |= 1U << rank;
+    }
+    const std::uint64_t least = promised();
+    const int code = run_job(job_, seen_, log());
+    if (code == refused_code) {
+      note_refusal(least);
+      return false;
+    }
+    if (code != 0 && (code != killed_code || kill_at == 0)) {
+      wrong("the job ended with " + number(static_cast<unsigned>(code)));
+      return false;
+    }
+    if (code == killed_code) ++counts.kills;
+    check_restored(least);
+    if (seen_.opened != 0) {
+      lost_ = 0;
+      before_ = job_.nodes;
+    }
+    return true;
+  }
+
+  bool is_used(std::uint32_t node) const {
+    return std::find(job_.nodes.begin(), job_.nodes.end(), node) != job_.nodes.end();
+  }
+  template <typename Nodes>
+  bool holds_job(const Nodes& nodes) const {
+    for (std::uint32_t node = 0; node < names(); ++node) {
+      if (nodes(node) && fs::exists(path_of(node) + "/pool/job")) return true;
+    }
+    return false;
+  }
+  // Where its ranks are next: as before, less what is away, or anywhere.
+  void place(std::mt19937_64& random, bool anywhere) {
+    std::vector<std::uint32_t> there;
+    for (std::uint32_t node = 0; node < names(); ++node) {
+      if (!away_.contains(node)) there.push_back(node);
+    }
+    std::shuffle(there.begin(), there.end(), random);
+    if (anywhere) {
+      job_.nodes.assign(there.begin(), there.begin() + options_.nodes);
+      return;
+    }
+    for (std::uint32_t& node : job_.nodes) {
+      for (std::size_t i = 0; away_.contains(node); ++i) {
+        if (!is_used(there[i])) node = there[i];
+      }
+    }
+  }
+
   Job fresh_job() const {
     Job job;
     job.root = root_;
@@ -295,34 +336,58 @@ class Losses {
     job.steps = options_.steps;
     return job;
   }
-  void lose(std::uint32_t nodes) {
-    // Nobody knows then that there was a pool.
-    if (nodes + 1 == 1U << options_.nodes) seen_.acknowledged = seen_.whole = 0;
-    for (std::uint32_t node = 0; node < options_.nodes; ++node) {
-      if ((nodes >> node & 1) != 0) fs::remove_all(root_ + "/node-" + std::to_string(node));
+  // Ranks whose files may have been there.
+  void note_lost(std::uint32_t node) {
+    for (std::uint32_t rank = 0; rank < options_.nodes; ++rank) {
+      if (before_[rank] == node || job_.nodes[rank] == node) lost_ |= 1U << rank;
     }
+    if (holds_job([](std::uint32_t) { return true; })) return;
+    // Nobody knows then that there was a pool, and who comes back is of another job.
+    seen_.acknowledged = seen_.whole = 0;
+    for (const std::uint32_t other : away_) fs::remove_all(path_of(other) + "-away");
+  }
+  void lose(std::uint32_t nodes) {
+    text_ += ", lost";
+    for (std::uint32_t node = 0; node < options_.nodes + spares; ++node) {
+      if ((nodes >> node & 1) == 0) continue;
+      text_ += " " + number(node);
+      fs::remove_all(path_of(node));
+      note_lost(node);
+    }
+  }
+  void go_away(std::uint32_t node) {
+    if (!fs::exists(path_of(node))) return;
+    text_ += ", away " + number(node);
+    fs::rename(path_of(node), path_of(node) + "-away");
+    away_.insert(node);
+    note_lost(node);
+  }
+  void come_back(std::uint32_t node) {
+    text_ += ", back " + number(node);
+    away_.erase(node);
+    if (fs::exists(path_of(node) + "-away")) fs::rename(path_of(node) + "-away", path_of(node));
   }
   void complain(const std::string& what) const {
     std::fprintf(stderr, "%s: %s\n", text_.c_str(), what.c_str());
     std::ifstream said(log());
     for (std::string line; std::getline(said, line);) std::fprintf(stderr, "  %s\n", line.c_str());
   }
-  // Whether redundancy bears the loss of these nodes.
-  bool borne(std::uint32_t lost) const {
+  // Whether redundancy bears what was lost since the pool was last opened.
+  bool borne() const {
     const auto scheme = parse_scheme(options_.scheme);
     std::vector<std::uint32_t> nodes(options_.nodes);
     for (std::uint32_t i = 0; i < options_.nodes; ++i) nodes[i] = i;
     const auto groups = failure_groups(nodes, scheme.value());
     return std::all_of(groups.value().begin(), groups.value().end(), [&](const auto& group) {
       const auto gone = std::count_if(group.begin(), group.end(),
-                                      [&](auto member) { return (lost >> member & 1) != 0; });
+                                      [&](auto member) { return (lost_ >> member & 1) != 0; });
       return gone <= static_cast<std::ptrdiff_t>(scheme.value().losses);
     });
   }
   // The version that a restart must not fall short of.
-  std::uint64_t promised(std::uint32_t lost) const {
-    const std::uint64_t on_nodes = borne(lost) ? seen_.whole.load() : 0;
-    return std::max(lost == 0 ? seen_.acknowledged.load() : on_nodes, drained());
+  std::uint64_t promised() const {
+    const std::uint64_t on_nodes = borne() ? seen_.whole.load() : 0;
+    return std::max(lost_ == 0 ? seen_.acknowledged.load() : on_nodes, drained());
   }
   std::uint64_t drained() const {
     if (!options_.drain) return 0;
@@ -330,14 +395,14 @@ class Losses {
     return found.ok() && !found.value().manifests.empty() ? found.value().manifests[0].id.version
                                                           : 0;
   }
-  void check_restored(std::uint32_t lost, std::uint64_t least) {
+  void check_restored(std::uint64_t least) {
     if (seen_.restored >= least) return;  // also if it was killed before it knew
     ++counts.lost;
-    complain("restored " + number(seen_.restored) + ", promised was " + number(least) + " after " +
-             number(lost));
+    complain("restored " + number(seen_.restored) + ", promised was " + number(least) +
+             " after the loss of ranks " + number(lost_));
   }
-  void note_refusal(std::uint32_t lost, std::uint64_t least) {
-    if (lost != 0 && least == 0) {
+  void note_refusal(std::uint64_t least) {
+    if (lost_ != 0 && least == 0) {
       ++counts.refused_rightly;
       return;
     }
@@ -348,17 +413,14 @@ class Losses {
     ++counts.wrong;
     complain(what);
   }
-  // A job that was to be killed may have ended before.
-  bool killed(int code) {
-    if (code == killed_code || code == 0) return true;
-    wrong("ended with " + number(static_cast<unsigned>(code)));
-    return false;
-  }
-
   const Options& options_;
   Seen& seen_;
   std::string root_ = "/dev/shm/perdure-losses-" + std::to_string(::getpid());
   std::string text_;
+  Job job_;
+  std::vector<std::uint32_t> before_;  // where its ranks were when the pool was last opened
+  std::uint32_t lost_ = 0;             // ranks whose node was lost since
+  std::set<std::uint32_t> away_;
 };
 
 // Every set of lost nodes at every call, or some of them.
@@ -368,21 +430,13 @@ void run_trials(const Options& options, Losses& losses) {
   if (options.all) {
     for (std::uint64_t kill_at = 1; kill_at <= calls; ++kill_at) {
       for (std::uint32_t lost = 0; lost < sets; ++lost) {
-        losses.trial(kill_at, lost, 0, 0, lost % options.nodes);
+        losses.trial(kill_at, lost, lost % options.nodes);
       }
     }
     return;
   }
   std::mt19937_64 random(test_seed());
-  const auto draw = [&](std::uint64_t below) { return random() % below; };
-  for (std::uint64_t i = 0; i < options.trials; ++i) {
-    const auto one = std::uint32_t{1} << draw(options.nodes);
-    const auto lost = draw(3) == 0 ? static_cast<std::uint32_t>(draw(sets)) : one;
-    const auto also = draw(2) == 0 ? 0 : std::uint32_t{1} << draw(options.nodes);
-    const std::uint64_t second = draw(2) == 0 ? 0 : 1 + draw(calls / 2);
-    losses.trial(1 + draw(calls), lost, second, also,
-                 static_cast<std::uint32_t>(draw(options.nodes)));
-  }
+  for (std::uint64_t i = 0; i < options.trials; ++i) losses.history(random, calls);
 }
 
 int run(int argc, char** argv) {
@@ -403,11 +457,11 @@ int run(int argc, char** argv) {
   run_trials(options, losses);
   const Counts& c = losses.counts;
   std::printf(
-      "{\"scheme\": \"%s\", \"nodes\": %u, \"trials\": %llu, \"second_kills\": %llu, \"wrong\": "
+      "{\"scheme\": \"%s\", \"nodes\": %u, \"trials\": %llu, \"kills\": %llu, \"wrong\": "
       "%llu, "
       "\"lost\": %llu, \"refused\": %llu, \"refused_rightly\": %llu}\n",
-      options.scheme.c_str(), options.nodes, ull(c.trials), ull(c.second_kills), ull(c.wrong),
-      ull(c.lost), ull(c.refused), ull(c.refused_rightly));
+      options.scheme.c_str(), options.nodes, ull(c.trials), ull(c.kills), ull(c.wrong), ull(c.lost),
+      ull(c.refused), ull(c.refused_rightly));
   return c.wrong + c.lost + c.refused == 0 && c.trials > 0 ? 0 : 1;
 }
 

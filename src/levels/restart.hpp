@@ -1,0 +1,74 @@
+// Restart: opens a job's pool with the newest version that any level can give every rank.
+//
+//   1  files of ranks that are on other nodes are moved                        (bring_back.hpp)
+//   2  if some rank's file is nowhere, images or a drain give what is newest
+//   3  the pool is opened; a copy of a newer version on another level takes its place
+//
+// Invariants
+//   A1  What is newer counts, wherever it is: a node that comes back may hold files of long ago,
+//       and the pool of all ranks may be an old copy. Ages are VersionIds: an incarnation is a
+//       time, so two histories of a job never share one.
+//   A2  What a restore gave up does not count. A pool to which one went back, and which has not
+//       committed since, says so by its next number (recover.cpp), and nothing newer takes its
+//       place. What is committed later is of a higher incarnation than all that was given up.
+//   A3  Nothing is deleted by a refusal. Files of the pool are replaced when every rank has what
+//       takes their place (bring_back.hpp, B2).
+//
+// Threads: collective calls. Failure: on all ranks or on none.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/group.hpp"
+#include "base/status.hpp"
+#include "levels/census.hpp"
+#include "levels/drain.hpp"
+#include "levels/manifest.hpp"
+#include "pool/pool_directory.hpp"
+
+namespace perdure {
+
+class Restart {
+ public:
+  Restart(Group& group, std::string directory, Trust trust, std::vector<DrainTarget> drains)
+      : group_(group),
+        directory_(std::move(directory)),
+        trust_(trust),
+        drains_(std::move(drains)) {}
+
+  // [collective]
+  Result<std::unique_ptr<Pool>> open(const OpenOptions& options);
+  // What was done, in sentences.
+  const std::vector<std::string>& told() const { return told_; }
+
+ private:
+  // A version that was drained, and where.
+  struct Drained {
+    std::size_t drain = 0;
+    VersionId id;
+    std::uint64_t incarnation_max = 0;  // of all that were drained there
+  };
+
+  std::string place(const DrainTarget& target) const;
+  Result<std::unique_ptr<Pool>> open_whole(const OpenOptions& options);
+  Result<std::string> fetch_files(const OpenOptions& options);
+  Result<std::string> bring_back(const Census& census, VersionId held);
+  Result<std::optional<Drained>> find_drained(VersionId held);
+  Result<std::string> use_drained(const Drained& drained);
+  Result<FoundVersions> versions_on(const DrainTarget& target) const;
+  Result<std::unique_ptr<Pool>> open_newest(const OpenOptions& options, std::unique_ptr<Pool> pool);
+  Result<std::unique_ptr<Pool>> open_older(const OpenOptions& options, const Status& refused);
+
+  Group& group_;
+  std::string directory_;
+  Trust trust_;
+  std::vector<DrainTarget> drains_;
+  std::string job_name_;
+  Census census_;  // of before; without files: no node knows of a pool of this job
+  std::vector<std::string> told_;
+};
+
+}  // namespace perdure

@@ -1,0 +1,353 @@
+// Jobs on several nodes whose ranks move, whose restores are cut short, or that are killed while
+// their pool is made: what each restart finds.
+#include "levels/levels.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+
+#include "mortal_group.hpp"
+#include "pool/pool_directory.hpp"
+
+namespace perdure {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int refused_code = 3;
+
+// What one start of the job does.
+struct Start {
+  std::vector<std::uint32_t> nodes = {0, 1};  // of each rank
+  std::uint64_t restore = 0;                  // a version, instead of the newest one
+  std::uint64_t commits = 0;
+  std::uint64_t mark = 0;     // what its versions hold
+  std::uint64_t kill_at = 0;  // call of the group; 0: never
+  std::int64_t late = -1;     // a rank that comes late from every agreement
+  bool take_last = false;     // the last of its versions is due for every level
+};
+
+struct Found {
+  std::atomic<std::uint64_t> calls;
+  std::atomic<std::uint64_t> version;  // with which the job began
+  std::atomic<std::uint64_t> mark;
+  std::atomic<std::uint64_t> committed;  // the newest that was acknowledged
+};
+
+class LevelsOfJobs : public testing::Test {
+ protected:
+  LevelsOfJobs() {
+    const char* given = std::getenv("PERDURE_TEST_DIR");
+    root_ = std::string(given != nullptr ? given : "/tmp") + "/perdure-test-XXXXXX";
+    EXPECT_NE(::mkdtemp(root_.data()), nullptr);
+    found_ = new (::mmap(nullptr, sizeof(Found), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                         -1, 0)) Found{};
+  }
+  ~LevelsOfJobs() override {
+    fs::remove_all(root_);
+    ::munmap(found_, sizeof(Found));
+  }
+
+  std::string node(std::uint32_t number) const { return root_ + "/" + std::to_string(number); }
+  void lose(std::uint32_t number) const { fs::remove_all(node(number)); }
+  void copy(std::uint32_t from, const std::string& to) const {
+    fs::remove_all(root_ + "/" + to);
+    fs::copy(node(from), root_ + "/" + to, fs::copy_options::recursive);
+  }
+  void put_back(const std::string& from, std::uint32_t to) const {
+    lose(to);
+    fs::rename(root_ + "/" + from, node(to));
+  }
+  void clear() const {
+    for (const auto& entry : fs::directory_iterator(root_)) fs::remove_all(entry.path());
+  }
+
+  // The exit code of a process that runs the job.
+  int run(const Start& start) {
+    found_->calls = 0;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ThreadJob threads(start.nodes);
+      std::atomic<int> code{0};
+      threads.run([&](ThreadGroup& own) {
+        MortalGroup group(own, found_->calls, start.kill_at, own.rank() == start.late);
+        const Status done = run_rank(group, start);
+        if (done.ok()) return;
+        if (done.code() != Code::peer_failed) {
+          std::fprintf(stderr, "rank %u: %s\n", group.rank(), done.message().c_str());
+        }
+        code = refused_code;
+        threads.end();
+      });
+      ::_exit(code);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  std::string levels_ = "redundancy=partner;every=1;patience=20s";
+  Found* found_ = nullptr;
+
+ private:
+  Status run_rank(Group& group, const Start& start) {
+    const std::string place = node(start.nodes[group.rank()]);
+    PERDURE_TRY(Directory::make(place).status());
+    PERDURE_TRY_ASSIGN(const auto settings, parse_level_settings(levels_));
+    PERDURE_TRY_ASSIGN(auto levels, Levels::create(group, place + "/pool", settings, Trust::own));
+    OpenOptions options;
+    options.job_name = "job";
+    options.lock_wait_ms = 0;
+    options.keep = 3;
+    options.geometry = {16384, 4096, 4096, 4};
+    options.pool.taker = levels.get();
+    PERDURE_TRY_ASSIGN(auto pool, levels->open(options));
+    PERDURE_TRY_ASSIGN(auto* array,
+                       pool->open_array("u", {ArrayType::int64, ArrayMode::copy, true, {100}}, {}));
+    std::uint64_t version = start.restore;
+    if (start.restore > 0) {
+      PERDURE_TRY(pool->restore(start.restore));
+    } else {
+      PERDURE_TRY_ASSIGN(version, pool->restart());
+    }
+    auto* const words = reinterpret_cast<std::uint64_t*>(array->working());
+    if (group.rank() == 0) {
+      found_->version = version;
+      found_->mark = words[99];
+    }
+    for (std::uint64_t i = 0; i < start.commits; ++i) {
+      words[99] = start.mark;
+      if (start.take_last && i + 1 == start.commits) levels->take_next();
+      PERDURE_TRY_ASSIGN(const auto committed, pool->commit());
+      found_->committed = committed;
+    }
+    levels->close();
+    return Status::success();
+  }
+
+  std::string root_;
+};
+
+TEST_F(LevelsOfJobs, ranks_that_move_and_move_back_find_the_newest_version) {
+  ASSERT_EQ(run({.nodes = {0, 1}, .commits = 3, .mark = 1}), 0);
+  ASSERT_EQ(run({.nodes = {1, 0}, .commits = 3, .mark = 2}), 0);
+  EXPECT_EQ(found_->version, 3U);
+  ASSERT_EQ(run({.nodes = {0, 1}}), 0);
+  EXPECT_EQ(found_->version, 6U);
+  EXPECT_EQ(found_->mark, 2U);
+}
+
+// Nothing is on another level. Rank 0 leaves an old file on node 0, and goes on from it while its
+// new one is away.
+TEST_F(LevelsOfJobs, a_node_that_comes_back_is_not_taken_for_what_was_made_without_it) {
+  levels_ = "every=100;patience=20s";
+  ASSERT_EQ(run({.nodes = {0, 1, 2}, .commits = 3, .mark = 1}), 0);
+  ASSERT_EQ(run({.nodes = {1, 0, 2}, .commits = 2, .mark = 2}), 0);
+  copy(1, "away");
+  lose(1);
+  for (const std::uint32_t number : {0U, 2U}) {
+    for (const auto& entry : fs::directory_iterator(node(number) + "/pool")) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("image-") || name.starts_with("guard-")) fs::remove(entry.path());
+    }
+  }
+  ASSERT_EQ(run({.nodes = {0, 0, 2}, .commits = 2, .mark = 3}), 0);
+  EXPECT_EQ(found_->version, 3U);
+  const std::uint64_t newest = found_->committed;
+  put_back("away", 1);
+  ASSERT_EQ(run({.nodes = {1, 0, 2}}), 0);
+  EXPECT_EQ(found_->version, newest);
+  EXPECT_EQ(found_->mark, 3U);
+}
+
+TEST_F(LevelsOfJobs, a_file_that_is_one_version_old_does_not_hide_what_other_nodes_kept) {
+  ASSERT_EQ(run({.commits = 3, .mark = 1}), 0);
+  copy(0, "old");
+  ASSERT_EQ(run({.commits = 1, .mark = 2}), 0);
+  put_back("old", 0);
+  ASSERT_EQ(run({}), 0);
+  EXPECT_EQ(found_->version, 4U);
+  EXPECT_EQ(found_->mark, 2U);
+}
+
+TEST_F(LevelsOfJobs, a_pool_that_is_older_than_what_was_drained_gives_way) {
+  levels_ = "redundancy=off;every=1;drain=" + node(9) + ";patience=20s";
+  fs::create_directories(node(9));
+  fs::permissions(node(9), fs::perms::owner_all);
+  ASSERT_EQ(run({.commits = 3, .mark = 1}), 0);
+  copy(0, "old-0");
+  copy(1, "old-1");
+  ASSERT_EQ(run({.commits = 2, .mark = 2, .take_last = true}), 0);
+  put_back("old-0", 0);
+  put_back("old-1", 1);
+  ASSERT_EQ(run({}), 0);
+  EXPECT_EQ(found_->version, 5U);
+  EXPECT_EQ(found_->mark, 2U);
+  // Unless somebody goes back to an older one.
+  ASSERT_EQ(run({.restore = 5}), 0);
+  ASSERT_EQ(run({.commits = 1, .mark = 3}), 0);
+  ASSERT_EQ(run({.restore = 5}), 0);
+  ASSERT_EQ(run({}), 0);
+  EXPECT_EQ(found_->version, 5U);
+}
+
+// Version 4 is the newest that all ranks' files can still have, but that of rank 1 is being stored
+// over.
+TEST_F(LevelsOfJobs, a_version_that_the_files_no_longer_have_whole_comes_from_the_drain) {
+  levels_ = "redundancy=off;every=4;drain=" + node(9) + ";patience=20s";
+  std::uint64_t calls = 0;
+  const auto begin = [&](std::uint64_t kill_at) {
+    clear();
+    fs::create_directories(node(9));
+    fs::permissions(node(9), fs::perms::owner_all);
+    ASSERT_EQ(run({.commits = 4, .mark = 1}), 0);
+    copy(0, "old");
+    (void)run({.commits = 4, .mark = 2, .kill_at = kill_at});
+    calls = found_->calls;
+  };
+  begin(0);
+  for (std::uint64_t kill_at = calls - 8; kill_at < calls; ++kill_at) {
+    begin(kill_at);
+    put_back("old", 0);
+    ASSERT_EQ(run({}), 0) << kill_at;
+    EXPECT_GE(found_->version, 4U);
+    EXPECT_EQ(found_->mark, found_->version == 4 ? 1U : 2U);
+  }
+}
+
+// The version before is still under way when the last one is committed.
+TEST_F(LevelsOfJobs, the_last_version_of_a_job_is_drained_whatever_is_under_way) {
+  levels_ = "redundancy=partner;every=1;drain=" + node(9) + ";patience=20s";
+  for (std::uint64_t commits = 2; commits < 8; ++commits) {
+    clear();
+    fs::create_directories(node(9));
+    fs::permissions(node(9), fs::perms::owner_all);
+    ASSERT_EQ(run({.commits = commits, .mark = commits, .take_last = true}), 0);
+    lose(0);
+    lose(1);
+    ASSERT_EQ(run({}), 0);
+    EXPECT_EQ(found_->version, commits);
+    EXPECT_EQ(found_->mark, commits);
+  }
+}
+
+TEST_F(LevelsOfJobs, a_version_that_a_cut_restore_gave_up_is_not_brought_back) {
+  levels_ = "redundancy=partner;every=3;patience=20s";
+  const auto begin = [&] {
+    clear();
+    ASSERT_EQ(run({.commits = 3, .mark = 1}), 0);
+  };
+  begin();
+  ASSERT_EQ(run({.restore = 2}), 0);
+  const std::uint64_t calls = found_->calls;
+  std::uint64_t restored = 0;
+  for (std::uint64_t i = calls; i <= 2 * calls + 1; i += 3) {
+    const std::uint64_t kill_at = i / 2;
+    const auto late = static_cast<std::int64_t>(i % 2);
+    begin();
+    (void)run({.restore = 2, .kill_at = kill_at, .late = late});
+    ASSERT_EQ(run({.commits = 1, .mark = 2}), 0) << kill_at;
+    const std::uint64_t line = found_->version;  // of the restart
+    ASSERT_TRUE(line == 2 || line == 3) << kill_at;
+    lose(late == 0 ? 1 : 0);
+    const int code = run({});
+    if (line == 3) continue;  // the restore had not happened
+    ++restored;
+    const bool given_up = code == 0 && found_->version == 3 && found_->mark == 1;
+    EXPECT_FALSE(given_up) << "killed at call " << kill_at;
+  }
+  EXPECT_GT(restored, 0U);
+}
+
+TEST_F(LevelsOfJobs, a_version_that_a_cut_restore_gave_up_does_not_come_from_the_drain) {
+  levels_ = "redundancy=off;every=3;drain=" + node(9) + ";patience=20s";
+  const auto begin = [&] {
+    clear();
+    fs::create_directories(node(9));
+    fs::permissions(node(9), fs::perms::owner_all);
+    ASSERT_EQ(run({.commits = 3, .mark = 1}), 0);
+  };
+  begin();
+  ASSERT_EQ(run({.restore = 2}), 0);
+  const std::uint64_t calls = found_->calls;
+  std::uint64_t restored = 0;
+  for (std::uint64_t kill_at = calls / 2; kill_at <= calls; ++kill_at) {
+    begin();
+    (void)run({.restore = 2, .kill_at = kill_at, .late = 0});
+    ASSERT_EQ(run({.commits = 1, .mark = 2}), 0) << kill_at;
+    if (found_->version == 3) continue;  // the restore had not happened
+    ++restored;
+    lose(0);
+    lose(1);
+    ASSERT_EQ(run({}), 0);
+    EXPECT_EQ(found_->version, 0U) << "killed at call " << kill_at;
+  }
+  EXPECT_GT(restored, 0U);
+}
+
+TEST_F(LevelsOfJobs, a_restore_without_levels_is_not_undone_by_them) {
+  levels_ = "redundancy=partner;every=3;patience=20s";
+  ASSERT_EQ(run({.commits = 3, .mark = 1}), 0);
+  levels_ = "redundancy=off";
+  ASSERT_EQ(run({.restore = 2}), 0);
+  levels_ = "redundancy=partner;every=3;patience=20s";
+  ASSERT_EQ(run({}), 0);
+  EXPECT_EQ(found_->version, 2U);
+  lose(0);
+  ASSERT_EQ(run({}), 0);
+  EXPECT_EQ(found_->version, 2U);
+}
+
+TEST_F(LevelsOfJobs, a_pool_of_another_job_that_lost_its_record_is_not_stored_over) {
+  ASSERT_EQ(run({.commits = 2, .mark = 1}), 0);
+  ASSERT_EQ(run({.nodes = {3, 2}, .commits = 1, .mark = 2}), 0);
+  fs::rename(node(2) + "/pool/job", node(2) + "/job");
+  ASSERT_EQ(run({.nodes = {0, 2}}), refused_code);
+  ASSERT_EQ(run({.nodes = {0, 1}}), 0);
+  fs::rename(node(2) + "/job", node(2) + "/pool/job");
+  ASSERT_EQ(run({.nodes = {3, 2}}), 0);
+  EXPECT_EQ(found_->mark, 2U);
+}
+
+TEST_F(LevelsOfJobs, a_restored_version_can_be_lost_on_a_node_at_once) {
+  levels_ = "redundancy=partner;every=3;patience=20s";
+  ASSERT_EQ(run({.commits = 3, .mark = 1}), 0);
+  ASSERT_EQ(run({.restore = 2}), 0);
+  lose(0);
+  ASSERT_EQ(run({}), 0);
+  EXPECT_EQ(found_->version, 2U);
+}
+
+TEST_F(LevelsOfJobs, a_job_that_was_killed_while_it_made_its_pool_can_be_started_again) {
+  ASSERT_EQ(run({.commits = 1, .mark = 1}), 0);
+  const std::uint64_t calls = found_->calls;
+  for (std::uint64_t kill_at = 1; kill_at <= calls; ++kill_at) {
+    clear();
+    const auto late = static_cast<std::int64_t>(kill_at % 2);
+    ASSERT_EQ(run({.commits = 1, .mark = 1, .kill_at = kill_at, .late = late}), killed_code);
+    EXPECT_EQ(run({.commits = 1, .mark = 1}), 0) << kill_at;
+  }
+}
+
+// Each restart protects the version anew, is killed before all ranks know that it has, and leaves
+// another image of it. What it was rebuilt from must stay, too.
+TEST_F(LevelsOfJobs, restarts_that_are_killed_again_and_again_leave_room_for_newer_versions) {
+  ASSERT_EQ(run({.commits = 2, .mark = 1}), 0);
+  lose(0);
+  ASSERT_EQ(run({}), 0);
+  const std::uint64_t calls = found_->calls;
+  for (std::uint64_t back = 1; back < calls / 2; back += 3) {
+    lose(0);
+    for (int round = 0; round < 4; ++round) (void)run({.kill_at = calls - back, .late = round % 2});
+    lose(0);
+    ASSERT_EQ(run({.commits = 1, .mark = 2 + back}), 0) << back;
+    lose(1);
+    ASSERT_EQ(run({}), 0) << back;
+    ASSERT_EQ(found_->mark, 2 + back) << back;
+  }
+}
+
+}  // namespace
+}  // namespace perdure

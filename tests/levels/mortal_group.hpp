@@ -1,0 +1,69 @@
+// A group whose process ends at its n-th call, as if all ranks had been killed at once.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "base/testing/thread_group.hpp"
+
+namespace perdure {
+
+constexpr int killed_code = 9;  // exit code of the process
+
+// Ends the process at call `kill_at` of all ranks together.
+class MortalGroup final : public Group {
+ public:
+  MortalGroup(ThreadGroup& group, std::atomic<std::uint64_t>& calls, std::uint64_t kill_at,
+              bool late = false)
+      : group_(group), calls_(calls), kill_at_(kill_at), late_(late) {}
+  std::uint32_t rank() const override { return group_.rank(); }
+  std::uint32_t ranks() const override { return group_.ranks(); }
+  bool may_be_used_beside() const override { return false; }
+  Status all_max(std::span<std::uint64_t> values) override {
+    count();
+    const Status done = group_.all_max(values);
+    // Others are far ahead: they reach what comes next before this rank has done anything.
+    if (late_) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return done;
+  }
+  Status send(std::uint32_t to, std::span<const std::byte> bytes) override {
+    count();
+    return group_.send(to, bytes);
+  }
+  Status receive(std::uint32_t from, std::span<std::byte> bytes) override {
+    return group_.receive(from, bytes);
+  }
+  Result<std::unique_ptr<Transfer>> start_send(std::uint32_t to,
+                                               std::span<const std::byte> bytes) override {
+    count();
+    return group_.start_send(to, bytes);
+  }
+  Result<std::unique_ptr<Transfer>> start_receive(std::uint32_t from,
+                                                  std::span<std::byte> bytes) override {
+    count();
+    return group_.start_receive(from, bytes);
+  }
+  Result<std::unique_ptr<Transfer>> start_all_max(std::span<std::uint64_t> values) override {
+    count();
+    return group_.start_all_max(values);
+  }
+  Result<std::vector<std::uint32_t>> nodes() override { return group_.nodes(); }
+
+ private:
+  void count() {
+    if (++calls_ == kill_at_) ::_exit(killed_code);
+  }
+  ThreadGroup& group_;
+  std::atomic<std::uint64_t>& calls_;
+  std::uint64_t kill_at_;
+  bool late_;
+};
+
+}  // namespace perdure
