@@ -228,6 +228,14 @@ PERDURE_API int perdure_mark(perdure_array* array, uint64_t first, uint64_t coun
 PERDURE_API int perdure_write(perdure_array* array, uint64_t first, uint64_t count,
                               const void* elements);
 
+/* Says where this rank's array lies in one that all ranks have together: its element 0 is element
+ * `first` of an array of `global_shape`; both have as many extents as the array, and ranks' parts
+ * may overlap. Copies of versions on other levels note it, so that their files can be read by
+ * another number of ranks; the pool does not, so say it at every start. Local. INVALID if the array
+ * reaches beyond. */
+PERDURE_API int perdure_array_box(perdure_array* array, const uint64_t* global_shape,
+                                  const uint64_t* first);
+
 /* Makes the contents of all arrays and scalars durable as one new version on all ranks, and stores
  * its number in *version (may be NULL). Collective. When it has returned on any rank, no crash
  * loses that version. On failure the previous version stays the newest, the arrays keep their

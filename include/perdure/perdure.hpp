@@ -166,6 +166,15 @@ class Array {
     check(perdure_write(handle_, first, elements.size(), elements.data()));
   }
 
+  // Where this rank's array lies in one that all ranks have together; see perdure_array_box().
+  // Local. Errors: INVALID if it reaches beyond, or other numbers of extents.
+  void box(const Shape& global_shape, const Shape& first) {
+    if (global_shape.size() != shape_.size() || first.size() != shape_.size()) {
+      throw Error(PERDURE_E_INVALID, "the box of an array has as many extents as the array");
+    }
+    check(perdure_array_box(handle_, global_shape.data(), first.data()));
+  }
+
   // After Pool::commit_begin(): returns when this array may be written to again. Local.
   void before_write() { check(perdure_before_write(handle_)); }
 

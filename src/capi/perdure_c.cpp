@@ -217,6 +217,16 @@ int perdure_write(perdure_array* array, uint64_t first, uint64_t count, const vo
   });
 }
 
+int perdure_array_box(perdure_array* array, const uint64_t* global_shape, const uint64_t* first) {
+  return guarded_on(pool_of(array), [&]() -> Status {
+    PERDURE_TRY(
+        need(global_shape != nullptr && first != nullptr, "a shape and a place are needed"));
+    const std::size_t dimensions = array->array->entry().shape.extents.size();
+    return array->pool->pool->set_box(
+        *array->array, {{global_shape, global_shape + dimensions}, {first, first + dimensions}});
+  });
+}
+
 int perdure_commit(perdure_pool* pool, uint64_t* version) {
   return guarded_on(pool, [&]() -> Status {
     PERDURE_TRY(check_no_objects(pool));

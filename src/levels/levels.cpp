@@ -305,7 +305,7 @@ void Levels::take(const Catalogue& catalogue) {
   ++counters_.taken;
   const VersionId id = id_of(catalogue);
   taking_ = id;
-  auto image = Image::of(pool_->device(), pool_->geometry(), catalogue);
+  auto image = Image::of(pool_->device(), pool_->geometry(), catalogue, pool_->boxes());
   const std::lock_guard<std::mutex> lock(mutex_);
   under_way_ = {id, free_file(images_), free_file(guards_), std::nullopt, nullptr};
   if (image.ok()) under_way_.contents = image.take();

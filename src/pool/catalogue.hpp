@@ -9,8 +9,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.hpp"
@@ -78,6 +80,14 @@ struct ScalarEntry {
   std::string name;
   std::vector<std::byte> bytes;
 };
+
+// Where an array of this rank lies in one that all ranks have together; in elements.
+struct GlobalBox {
+  std::vector<std::uint64_t> global_shape;
+  std::vector<std::uint64_t> first;
+  bool operator==(const GlobalBox&) const = default;
+};
+using GlobalBoxes = std::map<std::pair<std::string, std::uint32_t>, GlobalBox>;  // by name and part
 
 struct Catalogue {
   std::uint64_t version = 0;

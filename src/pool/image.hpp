@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,14 +22,6 @@
 #include "pool/catalogue.hpp"
 
 namespace perdure {
-
-// Where an array of this rank lies in one that all ranks have together; in elements.
-struct GlobalBox {
-  std::vector<std::uint64_t> global_shape;
-  std::vector<std::uint64_t> first;
-  bool operator==(const GlobalBox&) const = default;
-};
-using GlobalBoxes = std::map<std::pair<std::string, std::uint32_t>, GlobalBox>;  // by name and part
 
 class Image {
  public:

@@ -151,6 +151,9 @@ class Pool {
   std::uint64_t incarnation() const { return next_.incarnation; }
   bool restarted() const { return restarted_; }
   bool commit_pending() const { return under_way_.pending(); }
+  // Of arrays of this pool, for images of its versions. Local.
+  Status set_box(const VersionedArray& array, GlobalBox box);
+  const GlobalBoxes& boxes() const { return boxes_; }
   // Success unless it must be reopened.
   Status usable() const { return check_usable(); }
   std::size_t open_arrays() const { return open_.size(); }
@@ -231,6 +234,7 @@ class Pool {
   Retained retained_;
   Catalogue next_;  // the version to come: restored entries, then those opened since
   std::vector<OpenArray> open_;
+  GlobalBoxes boxes_;
   std::vector<BoundScalar> scalars_;
   std::string directory_;
   FileHandle record_;  // the job record, to see that it stays

@@ -109,6 +109,20 @@ void Pool::drop_entry(std::size_t index) {
   }
 }
 
+Status Pool::set_box(const VersionedArray& array, GlobalBox box) {
+  const std::vector<std::uint64_t>& extents = array.entry().shape.extents;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    const std::uint64_t end = box.global_shape[i];
+    if (box.first[i] <= end && extents[i] <= end - box.first[i]) continue;
+    return {Code::invalid_argument,
+            "array " + quoted(array.name()) + " has " + std::to_string(extents[i]) +
+                " elements in dimension " + std::to_string(i) + ", from " +
+                std::to_string(box.first[i]) + " on: beyond the global " + std::to_string(end)};
+  }
+  boxes_[{array.name(), array.entry().part}] = std::move(box);
+  return Status::success();
+}
+
 Status Pool::close_array(VersionedArray* array, bool erase) {
   const auto found = std::find_if(open_.begin(), open_.end(), [array](const OpenArray& open) {
     return open.array.get() == array;

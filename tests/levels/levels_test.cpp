@@ -8,6 +8,8 @@
 
 #include <filesystem>
 
+#include "levels/manifest.hpp"
+#include "levels/node_file.hpp"
 #include "mortal_group.hpp"
 #include "pool/pool_directory.hpp"
 
@@ -106,6 +108,7 @@ class LevelsOfJobs : public testing::Test {
     PERDURE_TRY_ASSIGN(auto pool, levels->open(options));
     PERDURE_TRY_ASSIGN(auto* array,
                        pool->open_array("u", {ArrayType::int64, ArrayMode::copy, true, {100}}, {}));
+    PERDURE_TRY(pool->set_box(*array, {{100 * group.ranks()}, {100 * group.rank()}}));
     std::uint64_t version = start.restore;
     if (start.restore > 0) {
       PERDURE_TRY(pool->restore(start.restore));
@@ -214,6 +217,22 @@ TEST_F(LevelsOfJobs, a_version_that_the_files_no_longer_have_whole_comes_from_th
     ASSERT_EQ(run({}), 0) << kill_at;
     EXPECT_GE(found_->version, 4U);
     EXPECT_EQ(found_->mark, found_->version == 4 ? 1U : 2U);
+  }
+}
+
+TEST_F(LevelsOfJobs, what_is_drained_says_where_arrays_lie_in_the_whole) {
+  levels_ = "redundancy=off;every=1;drain=" + node(9) + ";patience=20s";
+  fs::create_directories(node(9));
+  fs::permissions(node(9), fs::perms::owner_all);
+  ASSERT_EQ(run({.commits = 1, .mark = 1}), 0);
+  const auto found = find_versions(place_of_pool(node(9), "pool"), std::nullopt);
+  ASSERT_TRUE(found.ok() && found.value().manifests.size() == 1);
+  const auto directory = Directory::open(found.value().manifests[0].directory, Trust::own);
+  ASSERT_TRUE(directory.ok());
+  for (const std::uint32_t rank : {0U, 1U}) {
+    const auto file = read_node_file(directory.value(), rank);
+    ASSERT_TRUE(file.ok());
+    EXPECT_EQ(file.value().images.at(0).arrays.at(0).box, (GlobalBox{{200}, {100 * rank}}));
   }
 }
 

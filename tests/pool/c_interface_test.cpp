@@ -134,6 +134,26 @@ TEST_P(EachMode, a_killed_process_loses_nothing_that_it_had_committed) {
   }
 }
 
+TEST(Interface, the_box_of_an_array_must_lie_in_the_whole) {
+  const TemporaryDirectory directory;
+  perdure_pool* pool = nullptr;
+  ASSERT_EQ(perdure_open(directory.path("pool").c_str(), nullptr, &pool), 0);
+  perdure_array* u = nullptr;
+  const std::uint64_t shape[] = {4, 10};
+  ASSERT_EQ(perdure_array_open(pool, "u", PERDURE_DOUBLE, 2, shape, PERDURE_COPY, nullptr, &u), 0);
+  const std::uint64_t global[] = {8, 10};
+  const std::uint64_t last[] = {4, 0};
+  const std::uint64_t beyond[] = {5, 0};
+  const std::uint64_t far[] = {UINT64_MAX, 0};
+  EXPECT_EQ(perdure_array_box(u, global, last), 0) << perdure_last_error();
+  EXPECT_EQ(perdure_array_box(u, global, beyond), PERDURE_E_INVALID);
+  EXPECT_NE(std::string(perdure_last_error()).find("from 5 on"), std::string::npos);
+  EXPECT_EQ(perdure_array_box(u, global, far), PERDURE_E_INVALID);
+  EXPECT_EQ(perdure_array_box(u, global, nullptr), PERDURE_E_INVALID);
+  EXPECT_EQ(perdure_array_box(nullptr, global, last), PERDURE_E_INVALID);
+  perdure_close(pool);
+}
+
 TEST(Interface, bad_arguments_are_errors_with_a_sentence) {
   const TemporaryDirectory directory;
   const std::string path = directory.path("pool");

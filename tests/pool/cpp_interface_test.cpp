@@ -95,6 +95,9 @@ TEST_P(CppInterface, asynchronous_commits_come_back) {
     Pool pool(path_);
     auto u = pool.array<std::int64_t>("u", {50}, GetParam());
     pool.restart();
+    u.box({100}, {50});
+    EXPECT_THROW(u.box({100}, {51}), perdure::Error);
+    EXPECT_THROW(u.box({100, 1}, {50, 0}), perdure::Error);
     for (std::int64_t v = 1; v <= 3; ++v) {
       std::ranges::fill(u.working(), v);
       pool.commit_begin();
