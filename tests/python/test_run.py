@@ -274,7 +274,7 @@ ATTEMPT_KEYS = {
 }  # fmt: skip
 JOB_KEYS = {
     "perdure_run", "command", "exit_code", "completed", "stopped_by", "seconds", "restarts",
-    "requeued", "rehearsal", "attempts",
+    "requeued", "levels", "rehearsal", "attempts",
 }  # fmt: skip
 
 

@@ -12,12 +12,16 @@ import os
 import signal
 import socket
 import subprocess
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conftest import BUILD, wait_until
 from perdure.run.allocation import Slurm, this_allocation
+from perdure.run.node_watch import NodeWatch
+from perdure.run.page import RunPage
 from perdure.run.placement import NoPlace, placed
 
 COUNTER = BUILD / "tests/python/counter"
@@ -108,6 +112,14 @@ def job(tmp_path: Path, iterations: int = 20) -> list:
     return ["srun", "--", COUNTER, tmp_path / "pool", iterations]
 
 
+def test_levels_that_are_asked_for_are_shown(perdure, slurm, tmp_path, monkeypatch):
+    assert "levels: a copy of every 10th" in perdure.run(["--spares", 1], job(tmp_path)).err
+    monkeypatch.setenv("PERDURE_LEVELS", "redundancy=off;every=5")
+    ran = perdure.run(["--spares", 1], job(tmp_path))
+    assert ran.statistics["levels"] == "redundancy=off;every=5"
+    assert "levels: redundancy=off;every=5" in ran.err
+
+
 def test_lost_node_is_left_out_and_a_spare_takes_its_place(perdure, slurm, tmp_path):
     slurm.first_attempt(slurm.down_later("n1") + "\nkill -9 $$")
     ran = perdure.run(["--spares", 1], job(tmp_path))
@@ -134,6 +146,36 @@ def test_node_that_does_not_answer_is_lost_before_slurm_knows(perdure, slurm, tm
 def test_states_of_slurm_are_understood(slurm, state, lost):
     slurm.tell(n2=state)
     assert Slurm().usable(4)[1] == ({"n2"} if lost else set())
+
+
+def test_node_lost_during_an_attempt_is_noticed_only_while_nothing_progresses(slurm):
+    slurm.dies_silently("n1")
+    page = RunPage(*(0,) * 14)
+
+    def watch(nodes: list[str], pages) -> set[str]:
+        """What is found within so many looks, one a second of the attempt's clock."""
+        watched = NodeWatch(Slurm(), nodes)
+        for second in range(12):
+            found = watched.lost(pages(second), float(second))
+            while not found and watched._answer is not None and not watched._answer.done():
+                time.sleep(0.01)
+            if found:
+                return found
+        return set()
+
+    assert watch(["n0", "n1"], lambda second: [page]) == {"n1"}
+    assert watch(["n0", "n2"], lambda second: [page]) == set()
+    assert watch(["n0", "n1"], lambda second: [replace(page, commits=second)]) == set()
+
+
+def test_attempt_that_waits_for_a_lost_node_is_ended_and_another_one_takes_its_place(
+    perdure, slurm, tmp_path
+):
+    slurm.first_attempt(slurm.down_later("n1") + "\nsleep 600")
+    ran = perdure.run(["--spares", 1], job(tmp_path))
+    first, second = ran.statistics["attempts"]
+    assert (first["ended"], first["why"], first["exit_code"]) == ("lost", "lost: n1", 124)
+    assert ran.code == 0 and second["nodes"] == ["n0", "n2", "n3"]
 
 
 def test_node_that_is_drained_is_taken_last(slurm):

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import ClassVar
 
 from perdure.files import read_beginning
 
@@ -21,7 +22,7 @@ _ASK_S = 30.0  # for one question to the scheduler
 _KNOCK_S = 3.0
 _KNOCKS = 2
 _KNOCK_THREADS = 64
-_STEP_END_S = 30.0
+_STEP_END_S = 5.0  # a step that has a lost node ends when Slurm learns of that
 _NODEFILE_BYTES_MAX = 16 << 20
 _LOST = {"DOWN", "FAIL", "FAILING", "ERROR", "NOT_RESPONDING", "POWERED_DOWN", "FUTURE"}
 _LEAVING = {"DRAIN", "DRAINING", "DRAINED", "REBOOT_REQUESTED", "MAINT"}
@@ -35,6 +36,7 @@ class Allocation(ABC):
     """The nodes of this job. Every question may raise NoAllocation."""
 
     name: str  # of the scheduler
+    environment: ClassVar[dict[str, str]] = {}  # what its launchers are to have
 
     @abstractmethod
     def nodes(self) -> list[str]:
@@ -71,6 +73,9 @@ class Slurm(Allocation):
     """In the environment of sbatch or salloc."""
 
     name = "Slurm"
+    # Of the attempt before Slurm may still wait for a lost node, and count its processors as busy.
+    # For hydra and Open MPI too, which start their daemons by srun.
+    environment: ClassVar[dict[str, str]] = {"SLURM_OVERLAP": "1"}
 
     def __init__(self) -> None:
         self._job = os.environ["SLURM_JOB_ID"]
@@ -111,7 +116,7 @@ class Slurm(Allocation):
         while steps := self._steps(attempt):
             _ask("scancel", "--signal=KILL", *steps)
             if time.monotonic() > deadline:
-                return  # the nodes that hold them are lost
+                return
             time.sleep(0.2)
 
     def _steps(self, attempt: str) -> list[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from perdure.run.bell import ENDING, Bell
 from perdure.run.leftovers import remove_leftovers
 from perdure.run.live import Live
+from perdure.run.node_watch import NodeWatch
 from perdure.run.page import RunPage, RunPages
 from perdure.run.processes import RUN_DIRECTORY_NAME, ProcessTree
 from perdure.run.ranks import RankWatch
@@ -20,7 +21,7 @@ from perdure.run.stall import StallWatch
 
 ENDED_BY_US = 124  # exit code, as of timeout(1)
 UNCLOSED = 123  # the launcher says 0, but not all ranks have closed their pools
-OUR_ENDINGS = ("timeout", "hang", "stall")
+OUR_ENDINGS = ("timeout", "hang", "stall", "lost")
 _POLL_S = 0.2
 _POLL_S_PER_RANK = 0.002
 _POLL_S_AT_START = 0.02  # a rank must be seen alive for its loss to be noticed
@@ -52,7 +53,7 @@ class Attempt:
     seconds: float = 0.0
     started_s: float | None = None  # from its start until all ranks computed
     ended: str = ""  # "exit", "signal", "unclosed", or one of OUR_ENDINGS
-    why: str | None = None  # a hang, a stall, unclosed: the sentence
+    why: str | None = None  # what was seen, if it did not end by itself
     status: int = 0  # exit code, or minus a signal's number
     killed_by_rehearsal: bool = False
     stopped_by: int | None = None  # the ending signal that the launcher was sent
@@ -103,12 +104,14 @@ class AttemptRun:
         rehearsal: Rehearsal | None,
         limits: Limits,
         bell: Bell,
+        nodes: NodeWatch | None = None,
     ):
         self._attempt = Attempt(number)
         self._pages = pages
         self._rehearsal = rehearsal
         self._limits = limits
         self._bell = bell
+        self._nodes = nodes
         self._first_computing: float | None = None
         self._began = time.monotonic()
         self._tree = tree
@@ -159,6 +162,8 @@ class AttemptRun:
             attempt.ended = "timeout"
         elif (why := self._hang()) is not None:
             attempt.ended, attempt.why = "hang", why
+        elif lost := self._nodes and self._nodes.lost(attempt.pages, self._clock.now_s):
+            attempt.ended, attempt.why = "lost", f"lost: {', '.join(sorted(lost))}"
         elif self._stall.is_over(self._clock.now_s):
             attempt.ended = "stall"
             attempt.why = self._stall.text(self._clock.now_s, self._ranks.state_of)

@@ -13,6 +13,7 @@ from perdure.run.attempt import Attempt, AttemptRun, Limits, attempt_environment
 from perdure.run.bell import Bell
 from perdure.run.directory import run_directory
 from perdure.run.live import Live
+from perdure.run.node_watch import NodeWatch
 from perdure.run.page import Phase, RunPages
 from perdure.run.placement import NoPlace
 from perdure.run.processes import ProcessesRemain, ProcessTree, adopt_orphans
@@ -42,6 +43,10 @@ class JobRequest:
     environment: dict[str, str] = field(default_factory=dict)
     output: IO | None = None
     spread: Spread | None = None
+
+    @property
+    def all_environment(self) -> dict[str, str]:
+        return self.environment | (self.spread.allocation.environment if self.spread else {})
 
 
 @dataclass
@@ -99,7 +104,7 @@ def _run_attempts(
         name = f"attempt-{number}"
         pages = RunPages.make(directory / name, shared and shared / name)
         environment = attempt_environment(
-            pages.path, rehearsal, request.environment, pages.shared
+            pages.path, rehearsal, request.all_environment, pages.shared
         )
         try:
             command, nodes, lost = _place(request, number, environment, live)
@@ -108,8 +113,11 @@ def _run_attempts(
             result.exit_code = result.exit_code or _CANNOT_PLACE
             return
         tree = ProcessTree(command, environment, request.output)
-        run = AttemptRun(number, tree, pages, rehearsal, request.limits, bell)
+        watch = NodeWatch(request.spread.allocation, nodes) if request.spread else None
+        run = AttemptRun(number, tree, pages, rehearsal, request.limits, bell, watch)
         attempt = run.run(live)
+        if watch is not None:
+            watch.close()
         attempt.nodes, attempt.lost = nodes, lost
         result.attempts.append(attempt)
         result.exit_code = attempt.exit_code

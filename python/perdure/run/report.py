@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass
 
 from rich.table import Table
@@ -10,7 +11,7 @@ from perdure.run.attempt import Attempt
 from perdure.run.job import JobResult, ending_text
 from perdure.run.page import NO_ITERATION, RunPage
 from perdure.run.ranks import signal_name
-from perdure.screen import Screen
+from perdure.screen import Screen, plain
 from perdure.units import bytes_text, rate_text, seconds_text
 
 SCHEMA = 1
@@ -68,10 +69,16 @@ def job_json(result: JobResult) -> dict:
         "seconds": round(result.seconds, 6),
         "restarts": max(0, len(result.attempts) - 1),
         "requeued": result.requeued,
+        "levels": _levels(result),
         "rehearsal": rehearsal
         and {**asdict(rehearsal), "happened": result.rehearsal_happened},
         "attempts": [_attempt_json(attempt) for attempt in result.attempts],
     }
+
+
+def _levels(result: JobResult) -> str | None:
+    """What is asked for beyond the pool; None: what the library does by default."""
+    return result.request.environment.get("PERDURE_LEVELS") or os.environ.get("PERDURE_LEVELS")
 
 
 def _attempt_json(attempt: Attempt) -> dict:
@@ -121,6 +128,9 @@ def print_report(result: JobResult, console: Screen) -> None:
     for attempt in result.attempts:
         table.add_row(*_row(attempt))
     console.print(table)
+    levels = _levels(result)
+    if levels is not None or result.request.spread is not None:
+        console.print(f"levels: {plain(levels or 'a copy of every 10th version on another node')}")
     removed = [name for attempt in result.attempts for name in attempt.shared_memory_removed]
     if removed:
         console.print(f"removed from /dev/shm: {', '.join(removed)}")
