@@ -2,7 +2,7 @@
 ready = tools/bootstrap.sh
 python = .venv/bin/python
 
-.PHONY: all test test-dax demo soak bench-quick tidy format clean
+.PHONY: all test test-dax test-cluster demo soak bench-quick tidy format clean
 all:
 	$(ready)
 
@@ -12,6 +12,10 @@ test: all
 # Kills virtual machines with an emulated NVDIMM; exit code 3, with the reason, is a skip.
 test-dax: all
 	$(python) tests/dax/run.py || [ $$? = 3 ]
+
+# Takes nodes from jobs of a real Slurm; skipped, with the reason, where that can't be.
+test-cluster: all
+	$(python) -m pytest -q -rs -p no:cacheprovider tests/cluster
 
 demo:
 	$(ready) --demo

@@ -8,6 +8,7 @@
 #   tools/bootstrap.sh --demo      what `make demo` needs: fewer packages, a fifth of the build
 #   tools/bootstrap.sh --no-build  packages and .venv only
 #   tools/bootstrap.sh --dax       all three, and the packages that only `make test-dax` needs
+#   tools/bootstrap.sh --cluster   all three, and what only `make test-cluster` needs
 #
 # Environment: PERDURE_SKIP_PACKAGES=1 leaves the system's packages alone.
 set -euo pipefail
@@ -33,6 +34,7 @@ test_packages=(
   clang-format-19 clang-tidy-19
 )
 dax_packages=(qemu-system-x86 busybox-static kmod e2fsprogs)
+cluster_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 procps)
 preset=dev
 venv=.venv
 wanted=all
@@ -40,6 +42,8 @@ case ${1:-} in
   --demo) wanted=demo packages=("${demo_packages[@]}") ;;
   --no-build | '') packages=("${demo_packages[@]}" "${test_packages[@]}") ;;
   --dax) packages=("${demo_packages[@]}" "${test_packages[@]}" "${dax_packages[@]}") ;;
+  --cluster)
+    packages=("${demo_packages[@]}" "${test_packages[@]}" "${cluster_packages[@]}") ;;
   *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
@@ -143,9 +147,19 @@ build() {
     { tail -n 60 "$log" >&2; fail "the build failed; all of its output is in $log"; }
 }
 
+# PyPI's, because Debian's 4.0.2 hangs between hosts; where tools/mpi_matrix.sh has it too.
+make_mpich() {
+  local place=build/mpi/mpich432
+  [ ! -x "$place/bin/mpicc" ] || return 0
+  say "MPICH 4.3.2 into $place"
+  /usr/bin/python3 -m venv "$place"
+  "$place/bin/pip" install --quiet --disable-pip-version-check mpi4py mpich==4.3.2
+}
+
 name=$(cat "$0" tools/requirements.txt | sha256sum | cut -c1-16)
 stamp=$venv/bootstrap-$name.all.stamp
-if [ "${1:-}" = --dax ]; then install_packages; fi  # of which the stamp knows nothing
+case ${1:-} in --dax | --cluster) install_packages ;; esac  # of which the stamp knows nothing
+if [ "${1:-}" = --cluster ]; then make_mpich; fi
 if [ "$wanted" = demo ] && [ ! -f "$stamp" ]; then stamp=$venv/bootstrap-$name.demo.stamp; fi
 if [ -f "$stamp" ]; then
   say "steps 1 and 2 of 3: packages and python are up to date"

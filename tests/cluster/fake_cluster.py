@@ -24,7 +24,7 @@ import tempfile
 import time
 from pathlib import Path
 
-PROGRAMS = ("slurmctld", "slurmd", "munged", "srun", "ip", "unshare", "nsenter")
+PROGRAMS = ("slurmctld", "slurmd", "munged", "srun", "ip", "unshare", "nsenter", "setpriv")
 _START_S = 60.0
 _NAMESPACES = ("--mount", "--net", "--uts", "--ipc", "--pid")
 _CONFIGURATION = """\
@@ -155,6 +155,17 @@ class Cluster:
             holder.call("--net", "ip", "link", "set", device, "up")
         holder.go()
 
+    def path_on(self, node: str, path: str) -> Path:
+        """A file of a node as this process sees it."""
+        return Path(f"/proc/{self._holders[node].pid}/root{path}")
+
+    def tell_losses(self) -> None:
+        """What an administrator does, or Slurm itself after its SlurmdTimeout."""
+        lost = [node for node in self.nodes if node not in self._holders]
+        if lost:
+            names = f"nodename={','.join(lost)}"
+            self.run("scontrol", "update", names, "state=down", "reason=lost")
+
     def wait_for_nodes(self, state: str, count: int) -> None:
         """Until so many nodes are in a state of sinfo's."""
         _until(lambda: self._nodes_in(state) == count)
@@ -168,7 +179,7 @@ class Cluster:
     @property
     def _memory(self) -> Path:
         """The nodes' directories as this process sees them, through the cluster's mounts."""
-        return Path(f"/proc/{self._holders['switch'].pid}/root{self.root}/memory")
+        return self.path_on("switch", f"{self.root}/memory")
 
     def _start(self) -> None:
         self.root.chmod(0o755)
@@ -211,8 +222,8 @@ class _Holder:
 
     def __init__(self, before: list[str], work: list[str], output: Path):
         """`before` enters what is around it; `work` waits for go() before it does anything."""
-        unshare = ["unshare", *_NAMESPACES, "--propagation", "private", "--mount-proc", "--fork",
-                   "--kill-child", "--", *work]  # fmt: skip
+        unshare = ["setpriv", "--pdeathsig", "KILL", "unshare", *_NAMESPACES, "--propagation",
+                   "private", "--mount-proc", "--fork", "--kill-child", "--", *work]  # fmt: skip
         with output.open("ab") as file:
             self._command = subprocess.Popen(
                 [*before, *unshare], stdin=subprocess.PIPE, stdout=file, stderr=file,
