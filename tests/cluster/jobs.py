@@ -20,6 +20,7 @@ LIMIT_S = 240.0
 _REQUEUE_S = 3.0  # earlier, nodes revoke the credential of the job that they have just ended
 HPCCG = BUILD / "apps/hpccg/hpccg_mpich"
 PAGERANK = BUILD / "apps/pagerank/pagerank_mpich"
+POOL_JOB = BUILD / "tests/mpiio/pool_job_mpich"
 
 
 def mpi_environment(folder: Path) -> dict[str, str]:

@@ -12,21 +12,24 @@ import re
 import shutil
 import subprocess
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
 from fake_cluster import Cluster, why_not
-from jobs import HPCCG, MPICH, PAGERANK, ROOT, Job, hash_in, undisturbed
+from jobs import HPCCG, MPICH, PAGERANK, POOL_JOB, ROOT, Job, hash_in, undisturbed
 
 PERDURE = ROOT / "perdure"
 SOLVER = [HPCCG, 16, 16, 16, "--iterations", 150]
 RANKER = [PAGERANK, "--rmat", 12, "--iterations", 150]
 SRUN = "srun --mpi=pmi2 -n 3"
+POOL_JOB_STEPS = 200
 MPIEXEC = f"{MPICH}/bin/mpiexec -n 3 -ppn 1"
 
 
 def reason_to_skip() -> str | None:
-    missing = [str(path) for path in (MPICH / "bin/mpiexec", HPCCG, PAGERANK) if not path.exists()]
+    needed = (MPICH / "bin/mpiexec", HPCCG, PAGERANK, POOL_JOB)
+    missing = [str(path) for path in needed if not path.exists()]
     if missing:
         return f"there is no {', '.join(missing)}: run tools/bootstrap.sh --cluster, then build"
     return why_not()
@@ -128,6 +131,27 @@ def test_job_without_a_spare_goes_on_from_the_queue(cluster, answers):
     attempt, = job.statistics["attempts"]
     assert attempt["nodes"] == ["n0", "n2", "n3"] and attempt["restored_version"] >= 30
     assert job.facts()["Restarts"] == "1" and job.facts()["JobState"] == "COMPLETED"
+
+
+def test_job_with_a_cached_file_goes_on_when_its_node_comes_back_with_its_memory(cluster):
+    shared = cluster.root / "shared"
+    shared.mkdir(mode=0o700)
+    program = f"{POOL_JOB} {cluster.nvm} 5 {POOL_JOB_STEPS} 1"
+    script = f"#!/bin/bash\ncd {cluster.root}\n"
+    script += f"exec {PERDURE} run --json statistics.json --requeue -- {SRUN} {program}\n"
+    options = ["-N3", "-w", "n0,n1,n2", "--no-kill", "--requeue"]
+    job = Job(cluster, options, script, {"POOL_JOB_SHARED": str(shared)})
+    job.wait_for_version(POOL_JOB_STEPS // 4)
+    cluster.node_kill("n1")
+    cluster.tell_losses()
+    time.sleep(1)
+    cluster.node_up("n1")
+    job.wait()
+    attempt, = job.statistics["attempts"]
+    assert attempt["nodes"] == ["n0", "n1", "n2"], job.output
+    assert attempt["restored_version"] >= POOL_JOB_STEPS // 4
+    assert job.facts()["Restarts"] == "1" and job.facts()["JobState"] == "COMPLETED"
+    assert job.statistics["exit_code"] == 0, job.output  # the program has compared all that it has
 
 
 def test_signal_before_the_end_of_the_time_makes_a_last_commit_and_the_next_job_goes_on(

@@ -3,6 +3,8 @@
 //
 //   pool_job PLACE SEED STEPS NODES [KILL_RANK KILL_STEP KILL_NS]
 //
+// Pool and parts are in PLACE, the file is in $POOL_JOB_SHARED, or there too.
+//
 // A step changes all three; what they hold after it is a pure function of seed and step, so a start
 // that finds them at different versions, or anything torn, sees it, and ends with 4. A version
 // older than one that a rank saw committed ends it with 5. KILL_RANK -1 is every rank. KILL_NS 0 is
@@ -43,6 +45,7 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
 
 struct Options {
   std::string place;
+  std::string shared;
   std::uint64_t seed = 1;
   std::uint64_t steps = 20;
   std::uint64_t nodes = 1;
@@ -95,7 +98,7 @@ std::uint64_t cell_at(const Options& options, int rank, std::uint64_t step, std:
 
 // The newest step that a rank saw committed; outlives the job.
 std::atomic<std::uint64_t>& committed_step(const Options& options) {
-  const std::string path = options.place + "/committed";
+  const std::string path = options.shared + "/committed";
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
   if (fd < 0 || ::ftruncate(fd, 4096) != 0) throw std::runtime_error("no " + path);
   void* base = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -201,7 +204,7 @@ class Job {
     check_mpi(MPI_File_close(&file_), "close");
     MPI_Win_free(&window_);
     if (rank_ != 0) return 0;
-    std::ifstream plain(options_.place + "/file", std::ios::binary);
+    std::ifstream plain(options_.shared + "/file", std::ios::binary);
     const std::vector<unsigned char> bytes(std::istreambuf_iterator<char>(plain), {});
     return bytes == file_at(options_, ranks_, step_) ? 0 : say(4, "the plain file differs");
   }
@@ -232,7 +235,7 @@ class Job {
     MPI_Info_set(hints, "perdure_cache_block", options_.seed % 2 == 0 ? "4096" : "65536");
     MPI_Info_set(hints, "perdure_cache_ack", options_.seed % 3 == 0 ? "async" : "sync");
     MPI_Info_set(hints, "perdure_cache_pool", (options_.place + "/pool").c_str());
-    check_mpi(MPI_File_open(MPI_COMM_WORLD, (options_.place + "/file").c_str(),
+    check_mpi(MPI_File_open(MPI_COMM_WORLD, (options_.shared + "/file").c_str(),
                             MPI_MODE_CREATE | MPI_MODE_RDWR, hints, &file_),
               "MPI_File_open");
     MPI_Info_free(&hints);
@@ -291,6 +294,8 @@ Options parse(int count, char** words) {
   if (count != 5 && count != 8) throw std::runtime_error("see the top of pool_job.cpp");
   Options options;
   options.place = words[1];
+  const char* const shared = std::getenv("POOL_JOB_SHARED");
+  options.shared = shared != nullptr ? shared : options.place;
   options.seed = std::strtoull(words[2], nullptr, 0);
   options.steps = std::strtoull(words[3], nullptr, 0);
   options.nodes = std::strtoull(words[4], nullptr, 0);
