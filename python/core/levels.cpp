@@ -1,8 +1,12 @@
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "core.hpp"
+#include "levels/census.hpp"
 #include "levels/pool_drain.hpp"
+#include "levels/recovery_plan.hpp"
+#include "levels/verify.hpp"
 #include "status_error.hpp"
 #include "watched.hpp"
 
@@ -10,7 +14,9 @@ namespace nb = nanobind;
 
 namespace perdure::python {
 
-void bind_levels(nb::module_& core) {
+namespace {
+
+void bind_drains(nb::module_& core) {
   nb::class_<PoolDrainVersion>(core, "DrainedVersion", "A version that was to go to a level.")
       .def_prop_ro("version", [](const PoolDrainVersion& drained) { return drained.id.version; })
       .def_prop_ro("incarnation",
@@ -51,6 +57,71 @@ void bind_levels(nb::module_& core) {
       "Drains the newest versions of a pool that nobody uses. progress(bytes, of_all) is called "
       "now "
       "and then; False ends it.");
+}
+
+void bind_reports(nb::module_& core) {
+  nb::class_<KeptVersion>(core, "KeptVersion", "A version that nodes keep beside the pool.")
+      .def_prop_ro("version", [](const KeptVersion& kept) { return kept.id.version; })
+      .def_prop_ro("incarnation", [](const KeptVersion& kept) { return kept.id.incarnation; })
+      .def_ro("images", &KeptVersion::images)
+      .def_ro("guards", &KeptVersion::guards)
+      .def_ro("restorable", &KeptVersion::restorable)
+      .def_ro("losses", &KeptVersion::losses);
+  nb::class_<DrainedVersion>(core, "VersionOfDrain", "A version in the directory of a drain.")
+      .def_ro("place", &DrainedVersion::place)
+      .def_prop_ro("version", [](const DrainedVersion& drained) { return drained.id.version; })
+      .def_prop_ro("incarnation",
+                   [](const DrainedVersion& drained) { return drained.id.incarnation; })
+      .def_ro("problem", &DrainedVersion::problem);
+  nb::class_<LevelsReport>(core, "LevelsReport", "What the levels of a job hold.")
+      .def_prop_ro("job_name", [](const LevelsReport& report) { return report.job.job_name; })
+      .def_prop_ro("job_id",
+                   [](const LevelsReport& report) { return job_id_text(report.job.job_id); })
+      .def_prop_ro("rank_count", [](const LevelsReport& report) { return report.job.ranks; })
+      .def_ro("pool_files", &LevelsReport::pool_files)
+      .def_ro("kept", &LevelsReport::kept)
+      .def_ro("drained", &LevelsReport::drained)
+      .def_ro("problems", &LevelsReport::problems);
+}
+
+void bind_verification(nb::module_& core) {
+  core.def(
+      "verify_levels",
+      [](const std::vector<std::string>& directories, const std::vector<std::string>& drains,
+         bool data, bool any_owner, nb::object progress) {
+        nb::python_error* raised = nullptr;
+        const VerifyOptions options{drains, data, trust_unless(any_owner),
+                                    watched(std::move(progress), raised)};
+        auto report = [&] {
+          const nb::gil_scoped_release released;
+          return verify_levels(directories, options);
+        }();
+        raise_again(raised);
+        return value_or_raise(std::move(report));
+      },
+      nb::arg("directories"), nb::arg("drains"), nb::arg("data") = true,
+      nb::arg("any_owner") = false, nb::arg("progress") = nb::none(),
+      "What could be lost of a job now, by the pool's directories on its nodes and its drains. "
+      "progress(bytes, of_all) is called now and then; False ends it.");
+  core.def(
+      "levels_held",
+      [](const std::vector<std::string>& directories) {
+        const Census census = value_or_raise(census_of(directories, Trust::own));
+        const auto guarded = best_guarded(census);
+        const auto plan = plan_recovery(census);
+        return std::make_pair(guarded ? guarded->version : 0, plan ? plan->id.version : 0);
+      },
+      nb::arg("directories"),
+      "Of a pool's directories, one of each node: the version whose images can bear the most "
+      "losses, and the newest one that images and guards give all ranks; 0 for none.");
+}
+
+}  // namespace
+
+void bind_levels(nb::module_& core) {
+  bind_drains(core);
+  bind_reports(core);
+  bind_verification(core);
 }
 
 }  // namespace perdure::python

@@ -7,9 +7,12 @@
 #include <sys/wait.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "levels/level_file_format.hpp"
 #include "levels/manifest.hpp"
 #include "levels/node_file.hpp"
+#include "levels/verify.hpp"
 #include "mortal_group.hpp"
 #include "pool/pool_directory.hpp"
 
@@ -234,6 +237,59 @@ TEST_F(LevelsOfJobs, what_is_drained_says_where_arrays_lie_in_the_whole) {
     ASSERT_TRUE(file.ok());
     EXPECT_EQ(file.value().images.at(0).arrays.at(0).box, (GlobalBox{{200}, {100 * rank}}));
   }
+}
+
+TEST_F(LevelsOfJobs, what_could_be_lost_is_told_by_files_that_are_whole) {
+  levels_ = "redundancy=partner;every=3;drain=" + node(9) + ";patience=20s";
+  fs::create_directories(node(9));
+  fs::permissions(node(9), fs::perms::owner_all);
+  ASSERT_EQ(run({.commits = 3, .mark = 1}), 0);
+  const std::vector<std::string> pools{node(0) + "/pool", node(1) + "/pool"};
+  const auto verify = [&](const std::vector<std::string>& directories) {
+    auto report = verify_levels(directories, {.drains = {node(9)}});
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    return report.ok() ? report.take() : LevelsReport{};
+  };
+  const std::vector<std::uint32_t> both{0, 1};
+  LevelsReport report = verify(pools);
+  ASSERT_EQ(report.kept.size(), 1U);
+  EXPECT_EQ(report.kept[0].id.version, 3U);
+  EXPECT_EQ(report.kept[0].images, both);
+  EXPECT_EQ(report.kept[0].guards, both);
+  EXPECT_EQ(report.kept[0].losses, 1U);
+  EXPECT_EQ(report.pool_files, both);
+  ASSERT_EQ(report.drained.size(), 1U);
+  EXPECT_EQ(report.drained[0].problem, "");
+  EXPECT_TRUE(report.problems.empty());
+
+  report = verify({pools[0]});
+  EXPECT_EQ(report.kept.at(0).images, (std::vector<std::uint32_t>{0}));
+  EXPECT_TRUE(report.kept.at(0).restorable);
+  EXPECT_EQ(report.kept.at(0).losses, 0U);
+
+  const auto flip = [](const std::string& path) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(level_payload_offset + 200);
+    const char byte = static_cast<char>(file.peek() ^ 1);
+    file.seekp(level_payload_offset + 200);
+    file.put(byte);
+  };
+  for (const auto& entry : fs::recursive_directory_iterator(node(0))) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("image-") && entry.file_size() > level_payload_offset) flip(entry.path());
+  }
+  report = verify(pools);
+  EXPECT_EQ(report.kept.at(0).images, (std::vector<std::uint32_t>{1}));
+  EXPECT_TRUE(report.kept.at(0).restorable);
+  EXPECT_EQ(report.kept.at(0).losses, 0U);
+  EXPECT_EQ(report.problems.size(), 1U);
+  for (const auto& entry : fs::recursive_directory_iterator(node(9))) {
+    if (entry.path().filename() == "node-00001") fs::resize_file(entry.path(), 4096);
+  }
+  report = verify(pools);
+  EXPECT_TRUE(report.drained.empty() || report.drained[0].problem != "");
+  EXPECT_EQ(report.problems.size(), 2U);
+  EXPECT_EQ(verify_levels({node(7)}, {}).status().code(), Code::not_found);
 }
 
 // The version before is still under way when the last one is committed.

@@ -1,15 +1,17 @@
-"""`perdure pool drain`: what it says and leaves, and what it refuses."""
+"""`perdure pool drain` and `verify`: what they say and leave, and what they refuse."""
 
 from __future__ import annotations
 
 import fcntl
 import json
+import os
 import subprocess
 
 import pytest
 
 from conftest import BUILD
 
+PAYLOAD = 4096  # where the contents of a level file begin
 COUNTER = str(BUILD / "tests/python/counter")
 
 
@@ -72,3 +74,33 @@ def test_drain_of_a_damaged_version_is_said_and_ends_with_1(perdure, pool, level
     assert ran.code == 1 and b"version 20: not drained: " in ran.out
     found = json.loads(perdure("pool", "drain", pool, "--to", level, "--json").out)
     assert found["versions"][0]["problem"] and not found["versions"][0]["complete"]
+
+
+def test_verify_tells_what_could_be_lost(perdure, level, tmp_path):
+    pool = tmp_path / "counted"
+    levels = {"PERDURE_LEVELS": f"every=10;drain={level}"}
+    words = [COUNTER, pool, "20"]
+    subprocess.run(words, check=True, timeout=60, stdout=subprocess.DEVNULL,
+                   env={**os.environ, **levels})  # fmt: skip
+    ran = perdure("pool", "verify", pool, "--drain", level, "--json")
+    found = json.loads(ran.out)
+    assert ran.code == 0 and found["pool_files"] == [0] and found["problems"] == []
+    assert found["kept"][0]["version"] == 20 and found["kept"][0]["bearable_losses"] == 0
+    assert found["drained"][0]["version"] == 20 and found["drained"][0]["problem"] is None
+    said = perdure("pool", "verify", pool, "--drain", level).out.decode()
+    assert "whole; all nodes may be lost" in said and "no node may be lost" in said
+    images = [path for path in pool.glob("image-*") if path.stat().st_size > PAYLOAD]
+    for image in images:
+        content = bytearray(image.read_bytes())
+        content[PAYLOAD + 200] ^= 1
+        image.write_bytes(content)
+    assert images
+    ran = perdure("pool", "verify", pool, "--drain", level)
+    assert ran.code == 1
+
+
+def test_verify_of_a_pool_without_levels_says_what_that_means(perdure, pool, tmp_path):
+    ran = perdure("pool", "verify", pool)
+    assert ran.code == 1 and b"a lost node is a lost pool" in ran.out
+    ran = perdure("pool", "verify", tmp_path / "none")
+    assert ran.code == 2 and "holds no pool" in ran.err

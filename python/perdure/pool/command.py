@@ -1,4 +1,4 @@
-"""The verbs `perdure pool ls|show|versions|check|dump|adopt|drain|rm`."""
+"""The verbs `perdure pool ls|show|versions|check|dump|adopt|drain|verify|rm`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from perdure.files import write_bytes
 from perdure.pool.view import (
     drain_json,
     iteration_of,
+    levels_json,
     owner_text,
     pool_json,
     print_drain,
     print_findings,
+    print_levels,
     print_pool,
     print_versions,
     versions_json,
@@ -269,6 +271,45 @@ def drain_pool(
         raise typer.Exit(STOPPED)
     if report.problems or any(each.problem for each in report.versions):
         raise typer.Exit(DAMAGED)
+
+
+@app.command("verify")
+def verify_levels(
+    pools: Annotated[
+        list[Path], typer.Argument(metavar="POOL…", help="The pool's directory on each node.")
+    ],
+    drains: Annotated[
+        list[Path] | None,
+        typer.Option("--drain", metavar="LEVEL", help="Where versions are drained; repeatable."),
+    ] = None,
+    data: Annotated[
+        bool, typer.Option(help="Read all data and compare it with its checksums.")
+    ] = True,
+    any_owner: AnyOwner = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what of a job could be lost now without loss, for every level.
+
+    It looks at the directories that it is given, which may be those of several nodes where one
+    machine sees them, and at drains; a running job may go on meanwhile. Of each version: whose
+    images and guards are whole, whether all ranks can have it, and how many nodes may be lost.
+
+    Ends with 1 if a file is damaged or no version can bear the loss of a node, with 2 without pool.
+
+    Example: perdure pool verify /nodes/*/pmem/heat --drain /scratch/levels
+    """
+    with _failures_told(NO_POOL) as core, watching() as watch:
+        places = [str(place) for place in drains or []]
+        report = core.verify_levels(
+            [str(pool) for pool in pools], places, data, any_owner, watch.of("reading")
+        )
+    if as_json:
+        print(json.dumps(levels_json(report), indent=2))
+    else:
+        print_levels(report, len(pools), console())
+    whole = any(not each.problem for each in report.drained)
+    borne = whole or any(each.losses > 0 for each in report.kept)
+    raise typer.Exit(0 if borne and not report.problems else DAMAGED)
 
 
 @app.command("rm")

@@ -235,3 +235,72 @@ def _drained_text(drained: _core.DrainedVersion) -> str:
     if drained.complete:
         return f"{done}; it is whole"
     return f"{done}; {drained.missing} ranks of other nodes are missing"
+
+
+def levels_json(report: _core.LevelsReport) -> dict:
+    """What `perdure pool verify` found, newest versions first."""
+    return {
+        "job": report.job_name,
+        "job_id": report.job_id,
+        "ranks": report.rank_count,
+        "pool_files": list(report.pool_files),
+        "kept": [
+            {
+                "version": each.version,
+                "incarnation": each.incarnation,
+                "images": list(each.images),
+                "guards": list(each.guards),
+                "restorable": each.restorable,
+                "bearable_losses": each.losses,
+            }
+            for each in report.kept
+        ],
+        "drained": [
+            {
+                "place": each.place,
+                "version": each.version,
+                "incarnation": each.incarnation,
+                "problem": each.problem or None,
+            }
+            for each in report.drained
+        ],
+        "problems": list(report.problems),
+    }
+
+
+def print_levels(report: _core.LevelsReport, nodes: int, console: Screen) -> None:
+    """One line for each version of each level, and what is wrong."""
+    ranks = report.rank_count
+    console.print(
+        f"job {one_line(report.job_name)}, {ranks} rank{'s' * (ranks != 1)}; {nodes} "
+        f"director{'ies' if nodes != 1 else 'y'}: files of {_ranks_text(report.pool_files, ranks)}"
+    )
+    for kept in report.kept:
+        console.print(
+            f"version {kept.version} on nodes: images of {_ranks_text(kept.images, ranks)}, "
+            f"guards of {_ranks_text(kept.guards, ranks)}; {_losses_text(kept)}"
+        )
+    for drained in report.drained:
+        whole = "damaged" if drained.problem else "whole; all nodes may be lost"
+        console.print(f"version {drained.version} in {one_line(drained.place)}: {whole}")
+    if not report.kept and not report.drained:
+        console.print("no version is anywhere but in the pool: a lost node is a lost pool")
+    for problem in report.problems:
+        console.print(f"damaged: {one_line(problem)}")
+
+
+def _ranks_text(ranks: list[int], of_all: int) -> str:
+    if len(ranks) == of_all:
+        return "all ranks"
+    if not ranks:
+        return "no rank"
+    return f"rank{'s' * (len(ranks) != 1)} {', '.join(map(str, ranks))}"
+
+
+def _losses_text(kept: _core.KeptVersion) -> str:
+    if not kept.restorable:
+        return "not to be had for all ranks"
+    if kept.losses == 0:
+        return "no node may be lost"
+    more = " or more" if kept.losses == 3 else ""
+    return f"any {kept.losses}{more} node{'s' * (kept.losses != 1)} may be lost"
