@@ -25,7 +25,7 @@ soak: all
 	PERDURE_SLOW_TESTS=1 $(python) tools/run_tests.py --preset dev -R python.wheel
 	$(python) tools/run_tests.py --preset dev -C soak -L soak
 	./perdure bench crash
-	./perdure bench kill kill_windows kill_cache
+	./perdure bench kill kill_windows kill_cache kill_nodes
 
 bench-quick: all
 	./perdure bench all --quick

@@ -29,8 +29,9 @@ NAMES = (
     "kill",
     "kill_windows",
     "kill_cache",
+    "kill_nodes",
 )
-_SEEDED = ("kill", "kill_windows", "kill_cache")
+_SEEDED = ("kill", "kill_windows", "kill_cache", "kill_nodes")
 _PLACED = ("matpower", "memsim")
 _IN_PARTS = ("ipv",)
 _TABLE_COLUMNS = 1000  # where stdout is no terminal: nothing is cut

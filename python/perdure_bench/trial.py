@@ -70,13 +70,17 @@ def run_killed(job: Job, kills: list[Rehearsal], pool: Path) -> Ran:
     ran = Ran([], [], 0, "")
     for number in range(max(1, len(kills))):
         rehearsal = kills[number] if kills else None
-        _run(job, rehearsal, number == len(kills) - 1, pool, ran)
+        now = run_attempt(job, rehearsal, pool, restart=number == len(kills) - 1)
+        ran = Ran(ran.attempts + now.attempts, ran.killed + now.killed, now.exit_code, now.printed)
         if len(ran.killed) <= number:
             break
     return ran
 
 
-def _run(job: Job, rehearsal: Rehearsal | None, restart: bool, pool: Path, ran: Ran) -> None:
+def run_attempt(
+    job: Job, rehearsal: Rehearsal | None, pool: Path, restart: bool = False
+) -> Ran:
+    """Runs the job, killing a rank as `rehearsal` says; with `restart` it is then started again."""
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         request = JobRequest(
             job.command(pool),
@@ -88,14 +92,13 @@ def _run(job: Job, rehearsal: Rehearsal | None, restart: bool, pool: Path, ran: 
         )
         result = run_job(request, Live())
         output.seek(0)
-        ran.printed = output.read()
+        ran = Ran(result.attempts, [], result.exit_code, output.read())
     if result.attempts and result.attempts[-1].stopped_by is not None:
         raise ProgramFailed("interrupted")
     # A rank that was sent the signal when its job had done all but ending was not killed.
     if rehearsal and result.rehearsal_happened and not result.attempts[0].succeeded:
         ran.killed.append(rehearsal)
-    ran.attempts += result.attempts
-    ran.exit_code = result.exit_code
+    return ran
 
 
 def try_out(job: Job, kills: list[Rehearsal], pool: Path, answer: str) -> tuple[Ran, Counter]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a campaign of `perdure bench` in its quick form.
 
-    campaign.py kill|kill_windows|kill_cache
+    campaign.py kill|kill_windows|kill_cache|kill_nodes
 
 Fails if a restart was wrong or too few ranks were killed.
 """
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 PERDURE = Path(__file__).resolve().parents[2] / "perdure"
-KILLS = {"kill": 25, "kill_windows": 30, "kill_cache": 20}
+KILLS = {"kill": 25, "kill_windows": 30, "kill_cache": 20, "kill_nodes": 12}
 FAULTS = ("wrong", "lost", "refused", "leftovers")
 
 
