@@ -220,6 +220,7 @@ void NodeDrain::work(const std::shared_ptr<Shared>& shared) {
       if (!drained.ok()) shared->note_failure(drained);
       lock.lock();
       shared->under_way.reset();
+      ++shared->state.ended;
       if (drained.ok()) {
         ++shared->state.drained;
         shared->state.finished = id;

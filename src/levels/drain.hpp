@@ -56,9 +56,10 @@ struct DrainState {
   std::optional<VersionId> completed;  // newest with a manifest, where this process writes them
   std::uint64_t drained = 0;           // node files that are durable
   std::uint64_t skipped = 0;           // versions that were due while another one was under way
-  std::uint64_t failed = 0;
-  std::uint64_t bytes = 0;  // written
-  Status failure;           // the newest one; success if there was none
+  std::uint64_t failed = 0;            // node files and manifests
+  std::uint64_t ended = 0;             // versions whose images are no longer needed, drained or not
+  std::uint64_t bytes = 0;             // written
+  Status failure;                      // the newest one; success if there was none
 };
 
 class NodeDrain {

@@ -248,18 +248,19 @@ Status Levels::start_drains() {
 // Of this node: the images of the version are no longer needed.
 bool Levels::drains_ended() const {
   return std::all_of(drains_.begin(), drains_.end(), [](const Drain& drain) {
-    if (!drain.node) return true;
-    const DrainState state = drain.node->state();
-    return state.drained + state.failed >= drain.ended;
+    return !drain.node || drain.node->state().ended >= drain.started;
   });
 }
 
-// A version that all ranks have whole. One at a time, so that its images can be kept (K2).
-void Levels::drain(VersionId id) {
+// The newest version that all ranks have whole. One at a time, so that its images can be kept (K2).
+void Levels::drain_next() {
+  if (!drain_next_) return;
+  const VersionId id = *drain_next_;
+  drain_next_.reset();
   for (Drain& drain : drains_) {
     if (!take_last_ && id.version % drain.target.every != 0) continue;
     draining_ = id;
-    if (drain.node && drain.node->start(id)) ++drain.ended;
+    if (drain.node && drain.node->start(id)) ++drain.started;
   }
 }
 
@@ -421,7 +422,10 @@ void Levels::committed(const Catalogue& catalogue) {
     end_taking(false);
     stop_redundancy("a version could not be given to other nodes");
   }
-  if (words_[draining_word] == 0) draining_.reset();
+  if (words_[draining_word] == 0) {
+    draining_.reset();
+    drain_next();
+  }
   if (taking_ && ~words_[whole_word] >= taking_->version) end_taking(true);
   if (due(catalogue.version)) {
     if (taking_ && take_next_) {
@@ -447,11 +451,8 @@ void Levels::end_taking(bool whole) {
   if (whole) {
     whole_ = taking_;
     ++counters_.whole;
-    if (!draining_) {
-      drain(*whole_);
-    } else if (take_last_) {
-      drain_last_ = whole_;
-    }
+    drain_next_ = whole_;
+    if (!draining_) drain_next();
   }
   taking_.reset();
 }
@@ -523,13 +524,12 @@ void Levels::agree_at_the_end(std::uint64_t start_ns) {
   }
 }
 
-// A version that was due at the end, once the one before has been drained.
+// As far as patience goes: what is whole is drained too, once the one before it is.
 void Levels::drain_last(std::uint64_t start_ns) {
-  if (!drain_last_) return;
-  while (!drains_ended() && monotonic_ns() - start_ns <= settings_.patience_ns) {
+  while (drain_next_ && !drains_ended() && monotonic_ns() - start_ns <= settings_.patience_ns) {
     std::this_thread::sleep_for(poll_time);
   }
-  drain(*drain_last_);
+  drain_next();
 }
 
 void Levels::close() {

@@ -99,7 +99,7 @@ class Levels final : public VersionTaker {
   struct Drain {
     DrainTarget target;
     std::unique_ptr<NodeDrain> node = nullptr;
-    std::uint64_t ended = 0;  // versions that were drained, or failed, before the one under way
+    std::uint64_t started = 0;  // versions
   };
   // The version that is being taken.
   struct UnderWay {
@@ -113,7 +113,7 @@ class Levels final : public VersionTaker {
   Levels(Group& group, std::string directory, const LevelSettings& settings, Trust trust);
   Status start_drains();
   bool drains_ended() const;
-  void drain(VersionId id);
+  void drain_next();
   void stop_drains(std::uint64_t patience_ns);
   void agree_at_the_end(std::uint64_t start_ns);
   void drain_last(std::uint64_t start_ns);
@@ -159,7 +159,7 @@ class Levels final : public VersionTaker {
   std::optional<VersionId> draining_;  // of all ranks
   bool take_next_ = false;
   bool take_last_ = false;               // the version under way is due for every level
-  std::optional<VersionId> drain_last_;  // as soon as nothing else is drained
+  std::optional<VersionId> drain_next_;  // as soon as nothing else is drained
   std::uint64_t sliced_ns_ = 0;          // when the last slice ended
   std::uint64_t words_[3] = {};
   std::vector<std::unique_ptr<Exchange>> abandoned_;  // K4
