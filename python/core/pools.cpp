@@ -3,6 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "core.hpp"
+#include "levels/level_file.hpp"
 #include "pool/inspect.hpp"
 #include "status_error.hpp"
 
@@ -102,7 +103,10 @@ void bind_pools(nb::module_& core) {
   core.def(
       "remove_pool",
       [](const std::string& directory, bool any_owner) {
-        raise_on_failure(remove_pool(directory, trust_unless(any_owner)));
+        const auto belongs = [](const std::string& name) {
+          return parse_level_file_name(name).has_value();
+        };
+        raise_on_failure(remove_pool(directory, trust_unless(any_owner), belongs));
       },
       nb::arg("directory"), nb::arg("any_owner") = false,
       "Removes the pool's files; raises Error if it is in use, or somebody else's.");

@@ -297,7 +297,8 @@ Status adopt_pool(const std::string& path, Trust trust) {
   return write_job_record(directory, job, 0);
 }
 
-Status remove_pool(const std::string& path, Trust trust) {
+Status remove_pool(const std::string& path, Trust trust,
+                   const std::function<bool(const std::string& name)>& belongs) {
   PERDURE_TRY_ASSIGN(auto opened, Directory::open(path, trust));
   const Directory& directory = opened;
   auto job = read_job_record(directory);
@@ -309,6 +310,10 @@ Status remove_pool(const std::string& path, Trust trust) {
   for (const std::string& name : files.value().ranks) PERDURE_TRY(directory.remove_file(name));
   for (const std::string& name : files.value().unfinished) {
     PERDURE_TRY(directory.remove_file(name));
+  }
+  PERDURE_TRY_ASSIGN(const auto names, directory.names());
+  for (const std::string& name : names) {
+    if (belongs && belongs(name)) PERDURE_TRY(directory.remove_file(name));
   }
   PERDURE_TRY(directory.sync());
   PERDURE_TRY(directory.remove_file(job_record_name));

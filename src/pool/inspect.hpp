@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -81,6 +82,8 @@ Status adopt_pool(const std::string& path, Trust trust = Trust::own);
 // Removes a pool's own files, and the directory if it is empty then. The job record goes last, so
 // that a removal that was cut short can be repeated. Nothing is removed if a rank file is in use
 // (Code::busy), or if what has the name of one is no file of this user's.
-Status remove_pool(const std::string& path, Trust trust = Trust::own);
+// `belongs` tells names of other files of the pool, which go with it.
+Status remove_pool(const std::string& path, Trust trust = Trust::own,
+                   const std::function<bool(const std::string& name)>& belongs = nullptr);
 
 }  // namespace perdure

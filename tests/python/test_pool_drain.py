@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -89,6 +90,9 @@ def test_verify_tells_what_could_be_lost(perdure, level, tmp_path):
     assert found["drained"][0]["version"] == 20 and found["drained"][0]["problem"] is None
     said = perdure("pool", "verify", pool, "--drain", level).out.decode()
     assert "whole; all nodes may be lost" in said and "no node may be lost" in said
+    copy = tmp_path / "copy"
+    shutil.copytree(pool, copy)
+    assert perdure("pool", "rm", "--yes", copy).code == 0 and not copy.exists()
     images = [path for path in pool.glob("image-*") if path.stat().st_size > PAYLOAD]
     for image in images:
         content = bytearray(image.read_bytes())
