@@ -17,6 +17,7 @@
 #include "levels/node_file_format.hpp"
 #include "perdure/perdure.h"
 #include "pmem/region_format.hpp"
+#include "pool/image_format.hpp"
 #include "pool/job_record_format.hpp"
 #include "pool/run_page.hpp"
 #include "pool/slot_format.hpp"
@@ -157,6 +158,16 @@ void add_structs_of_levels(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(LevelFileHeaderFormat, payload_bytes),
        PERDURE_FIELD(LevelFileHeaderFormat, reserved),
        PERDURE_FIELD(LevelFileHeaderFormat, checksum)}};
+  all["ImageHeadFormat"] = {
+      sizeof(ImageHeadFormat),
+      {PERDURE_FIELD(ImageHeadFormat, magic), PERDURE_FIELD(ImageHeadFormat, body_bytes),
+       PERDURE_FIELD(ImageHeadFormat, boxes), PERDURE_FIELD(ImageHeadFormat, slot_bytes),
+       PERDURE_FIELD(ImageHeadFormat, block_bytes), PERDURE_FIELD(ImageHeadFormat, align_bytes),
+       PERDURE_FIELD(ImageHeadFormat, slots), PERDURE_FIELD(ImageHeadFormat, reserved)}};
+  all["ImageBoxFormat"] = {
+      sizeof(ImageBoxFormat),
+      {PERDURE_FIELD(ImageBoxFormat, array), PERDURE_FIELD(ImageBoxFormat, dimensions),
+       PERDURE_FIELD(ImageBoxFormat, global_shape), PERDURE_FIELD(ImageBoxFormat, first)}};
   all["GuardMemberFormat"] = {
       sizeof(GuardMemberFormat),
       {PERDURE_FIELD(GuardMemberFormat, rank), PERDURE_FIELD(GuardMemberFormat, reserved),
