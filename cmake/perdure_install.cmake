@@ -10,7 +10,8 @@ install(DIRECTORY include/perdure DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 
 # Source, because a compiled module belongs to one compiler.
-install(FILES fortran/perdure.f90 fortran/perdure_ipv.f90 fortran/perdure_trace.f90
+install(FILES fortran/perdure.f90 fortran/perdure_memory.inc fortran/perdure_mpi.f90
+              fortran/perdure_ipv.f90 fortran/perdure_trace.f90
         DESTINATION ${CMAKE_INSTALL_DATADIR}/perdure)
 
 set_target_properties(perdure_shared PROPERTIES EXPORT_NAME perdure)

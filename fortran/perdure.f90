@@ -1,36 +1,36 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 !
-! perdure.f90: persistent windows from Fortran: what perdure_mpi.h adds to MPI, and the calls of
-! perdure.h that a program with such windows needs.
+! perdure.f90: pools from Fortran: the calls of perdure.h. It needs no MPI; with MPI use the module
+! perdure_mpi (perdure_mpi.f90), which has all of this one and opens a pool for a communicator.
 !
-! Installed as source, because module files belong to one compiler. Compile it with your MPI's
-! wrapper and link the library of the same MPI before it:
+! Installed as source, because module files belong to one compiler:
 !
-!     mpifort -c perdure.f90
-!     mpifort solver.f90 perdure.o -lperdure_mpi_mpich          (or -lperdure_mpi_openmpi)
+!     gfortran -c perdure.f90                    (with perdure_memory.inc beside it)
+!     gfortran heat.f90 perdure.o -lperdure
 !
-! The MPI calls themselves may come from mpif.h, the module mpi, or mpi_f08: a window is an integer
-! or a type(MPI_Win), and every call here takes both.
-!
-!     use mpi_f08
 !     use perdure
-!     call MPI_Info_set(info, "perdure_name", "grid")
-!     call MPI_Info_set(info, "perdure_pool", "/mnt/pmem/solver")
-!     call MPI_Win_allocate(bytes, 8, info, comm, base, win)
-!     code = perdure_win_restart(win, version)              ! 0: nothing was restored
-!     code = perdure_win_pool(win, pool)
-!     code = perdure_scalar(pool, "step", c_loc(step), c_sizeof(step))
-!     ...
-!     call MPI_Win_fence(0, win)
-!     code = perdure_win_commit(win, version)
-!     if (code /= perdure_ok) print *, perdure_last_error()
+!     real(c_double), pointer, contiguous :: u(:, :)
+!     type(perdure_array) :: array
+!     integer(c_int64_t), target :: step
+!     code = perdure_open("/mnt/pmem/heat", pool)
+!     code = perdure_array_open(pool, "u", perdure_double, [n, m], perdure_copy, array)
+!     code = perdure_scalar(pool, "step", step)
+!     code = perdure_restart(pool, version)                 ! 0: a new pool
+!     code = perdure_memory(array, u)
+!     do while (step < steps)
+!       ...
+!       step = step + 1
+!       code = perdure_commit(pool, version)
+!       if (code /= perdure_ok) print *, perdure_last_error()
+!     end do
+!     code = perdure_close(pool)
 !
-! Functions return perdure_ok or a negative code, as in perdure.h; perdure_last_error() has the
-! sentence, per thread. What is collective there is collective here. Where an argument is a
-! c_ptr to memory, that memory needs the attribute target and must stay where it is.
+! Functions return perdure_ok or a negative code, as in perdure.h, where each call's rules are;
+! perdure_last_error() has the sentence, per thread. What is collective there is collective here.
+! Extents and first elements are given in Fortran's order, and elements are counted from 1. Memory
+! that is tied to a scalar needs the attribute target and must stay where it is until the close.
 module perdure
   use, intrinsic :: iso_c_binding
-  use mpi_f08, only: MPI_Win
   implicit none
   private
 
@@ -40,65 +40,206 @@ module perdure
     perdure_e_foreign = -7, perdure_e_ranks = -8, perdure_e_shape = -9, perdure_e_damaged = -10, &
     perdure_e_newer_format = -11, perdure_e_unsupported = -12, perdure_e_peer_failed = -13
 
-  ! An assertion of MPI_Win_fence: this fence commits.
-  integer, parameter, public :: perdure_mode_commit = 2**28
+  ! enum perdure_type, perdure_mode, perdure_array_flags, perdure_open_flags, perdure_delay and
+  ! perdure_due of perdure.h; of perdure_memory().
+  integer(c_int), parameter, public :: perdure_byte = 1, perdure_int32 = 2, perdure_int64 = 3, &
+    perdure_float = 4, perdure_double = 5, perdure_complex_double = 6
+  integer(c_int), parameter, public :: perdure_copy = 1, perdure_twin = 2, perdure_log = 3, &
+    perdure_flush = 4
+  integer(c_int), parameter, public :: perdure_checksum = 1, perdure_no_checksum = 2, &
+    perdure_marks = 4, perdure_compare = 8
+  integer(c_int), parameter, public :: perdure_create = 1, perdure_must_exist = 2, &
+    perdure_discard = 4, perdure_allow_older = 8, perdure_any_job = 16, perdure_any_owner = 32
+  integer(c_int), parameter, public :: perdure_delay_virtual = 0, perdure_delay_wait = 1, &
+    perdure_delay_drain = 2
+  integer(c_int), parameter, public :: perdure_working = 0, perdure_consistent = 1
+  integer(c_int), parameter, public :: perdure_not_due = 0, perdure_due = 1, perdure_due_last = 2
 
-  public :: perdure_win_commit, perdure_win_restart, perdure_win_halves, perdure_win_pool
-  public :: perdure_scalar, perdure_commit
+  ! perdure_options; texts are given to perdure_open().
+  type, public :: perdure_options
+    integer(c_int) :: flags = 0
+    character(:), allocatable :: job, emulate, levels
+    integer(c_int) :: delay = perdure_delay_virtual
+    integer(c_int) :: copy_threads = 0
+    integer(c_int) :: keep = 0
+  end type
+
+  type, bind(c), public :: perdure_pool_status
+    integer(c_int64_t) :: version = 0, commits = 0, commit_ns = 0, commit_ns_last = 0, &
+      committed_bytes = 0, restart_ns = 0, model_ns = 0
+    integer(c_int) :: survives_power_failure = 0, fell_back = 0
+  end type
+
+  type, bind(c), public :: perdure_version_info
+    integer(c_int64_t) :: version = 0, parent = 0, committed_ns = 0
+    integer(c_int) :: abandoned = 0
+  end type
+
+  integer, parameter :: ranks_max = 7
+
+  ! An array of a pool, of at most 7 dimensions.
+  type, public :: perdure_array
+    private
+    type(c_ptr) :: handle = c_null_ptr
+    integer(c_int) :: kind = 0
+    integer :: dimensions = 0
+    integer(c_size_t) :: extents(ranks_max) = 1
+  end type
+
+  ! perdure_options as C has it. Public for perdure_mpi.
+  type, bind(c), public :: perdure_c_options
+    integer(c_int) :: flags
+    type(c_ptr) :: job, emulate
+    integer(c_int) :: delay, copy_threads, keep
+    type(c_ptr) :: levels
+  end type
+
+  type, bind(c) :: c_array_options
+    integer(c_int) :: flags
+    type(c_ptr) :: buffer
+  end type
+
+  public :: perdure_open, perdure_close, perdure_array_open, perdure_scalar
+  public :: perdure_restart, perdure_versions, perdure_restore, perdure_delete_version
+  public :: perdure_memory, perdure_mark, perdure_array_box
+  public :: perdure_commit, perdure_commit_begin, perdure_before_write, perdure_commit_wait
+  public :: perdure_commit_due, perdure_status
   public :: perdure_strerror, perdure_last_error, perdure_library_version
+  public :: perdure_to_c
 
-  ! Makes all windows of the window's pool durable as one version. Collective over the pool.
-  interface perdure_win_commit
-    integer(c_int) function commit_of_c(win, version) bind(c, name="perdure_win_commit_f")
-      import :: c_int, c_int64_t
-      integer(c_int), intent(in) :: win
-      integer(c_int64_t), intent(out) :: version
-    end function
-    module procedure commit_of_f08
+  ! Opens the pool in directory `path` for this process alone, or makes it.
+  interface perdure_open
+    module procedure open_alone
   end interface
 
-  ! The version that the window was filled from; 0: the pool was new.
-  interface perdure_win_restart
-    integer(c_int) function restart_of_c(win, version) bind(c, name="perdure_win_restart_f")
-      import :: c_int, c_int64_t
-      integer(c_int), intent(in) :: win
-      integer(c_int64_t), intent(out) :: version
-    end function
-    module procedure restart_of_f08
+  ! Ties a variable to the scalar `name`: every commit saves it, a restart writes it. Local.
+  ! Integers and reals of 4 and 8 bytes, or `bytes` bytes at an address.
+  interface perdure_scalar
+    module procedure scalar_int32, scalar_int64, scalar_float, scalar_double, scalar_at
   end interface
 
-  ! Mode twin: windows on the last committed half and on the one that the next commit completes.
-  interface perdure_win_halves
-    integer(c_int) function halves_of_c(win, consistent, working) &
-        bind(c, name="perdure_win_halves_f")
-      import :: c_int
-      integer(c_int), intent(in) :: win
-      integer(c_int), intent(out) :: consistent, working
-    end function
-    module procedure halves_of_f08
-  end interface
-
-  ! The window's pool, for perdure_scalar and perdure_commit.
-  interface perdure_win_pool
-    integer(c_int) function pool_of_c(win, pool) bind(c, name="perdure_win_pool_f")
-      import :: c_int, c_ptr
-      integer(c_int), intent(in) :: win
-      type(c_ptr), intent(out) :: pool
-    end function
-    module procedure pool_of_f08
+  ! An array's memory as a pointer of the array's kind and rank (c_int8_t for bytes). `which` is
+  ! perdure_working, where the program writes, or perdure_consistent, which of a twin array is the
+  ! last committed copy and is not to be written to. Both change with every commit and restore of a
+  ! twin array. The pointer is not associated, and the code is perdure_e_state before the restart,
+  ! perdure_e_shape if kind or rank are others. Local.
+  interface perdure_memory
+    module procedure memory_byte_1, memory_byte_2, memory_byte_3, memory_byte_4, memory_byte_5, &
+      memory_byte_6, memory_byte_7, memory_int32_1, memory_int32_2, memory_int32_3, &
+      memory_int32_4, memory_int32_5, memory_int32_6, memory_int32_7, memory_int64_1, &
+      memory_int64_2, memory_int64_3, memory_int64_4, memory_int64_5, memory_int64_6, &
+      memory_int64_7, memory_float_1, memory_float_2, memory_float_3, memory_float_4, &
+      memory_float_5, memory_float_6, memory_float_7, memory_double_1, memory_double_2, &
+      memory_double_3, memory_double_4, memory_double_5, memory_double_6, memory_double_7, &
+      memory_complex_1, memory_complex_2, memory_complex_3, memory_complex_4, memory_complex_5, &
+      memory_complex_6, memory_complex_7
   end interface
 
   interface
+    integer(c_int) function open_of_c(path, options, pool) bind(c, name="perdure_open")
+      import :: c_int, c_char, c_ptr, perdure_c_options
+      character(kind=c_char), intent(in) :: path(*)
+      type(perdure_c_options), intent(in) :: options
+      type(c_ptr), intent(out) :: pool
+    end function
+    ! Waits for an unfinished commit, then releases the pool. Pointers to its arrays are no longer
+    ! associated with anything.
+    integer(c_int) function perdure_close(pool) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: pool
+    end function
+    integer(c_int) function array_open_of_c(pool, name, kind, dimensions, shape, mode, options, &
+        array) bind(c, name="perdure_array_open")
+      import :: c_int, c_char, c_ptr, c_int64_t, c_array_options
+      type(c_ptr), value :: pool
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_int), value :: kind, dimensions, mode
+      integer(c_int64_t), intent(in) :: shape(*)
+      type(c_array_options), intent(in) :: options
+      type(c_ptr), intent(out) :: array
+    end function
     integer(c_int) function scalar_of_c(pool, name, address, bytes) bind(c, name="perdure_scalar")
       import :: c_int, c_ptr, c_char, c_size_t
       type(c_ptr), value :: pool, address
       character(kind=c_char), intent(in) :: name(*)
       integer(c_size_t), value :: bytes
     end function
-    integer(c_int) function pool_commit_of_c(pool, version) bind(c, name="perdure_commit")
+    ! Gives arrays and scalars the newest version that all ranks hold; 0: a new pool. Collective,
+    ! once, after they are opened and before the first commit.
+    integer(c_int) function perdure_restart(pool, version) bind(c)
       import :: c_int, c_ptr, c_int64_t
       type(c_ptr), value :: pool
       integer(c_int64_t), intent(out) :: version
+    end function
+    integer(c_int) function versions_of_c(pool, versions, capacity, count) &
+        bind(c, name="perdure_versions")
+      import :: c_int, c_ptr, c_size_t, perdure_version_info
+      type(c_ptr), value :: pool
+      type(perdure_version_info), intent(inout) :: versions(*)
+      integer(c_size_t), value :: capacity
+      integer(c_size_t), intent(out) :: count
+    end function
+    ! As perdure_restart, of this version. Collective.
+    integer(c_int) function perdure_restore(pool, version) bind(c)
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: pool
+      integer(c_int64_t), value :: version
+    end function
+    ! Frees the space of a version that is not the newest. Collective.
+    integer(c_int) function perdure_delete_version(pool, version) bind(c)
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: pool
+      integer(c_int64_t), value :: version
+    end function
+    type(c_ptr) function working_of_c(array) bind(c, name="perdure_working")
+      import :: c_ptr
+      type(c_ptr), value :: array
+    end function
+    type(c_ptr) function consistent_of_c(array) bind(c, name="perdure_consistent")
+      import :: c_ptr
+      type(c_ptr), value :: array
+    end function
+    integer(c_int) function mark_of_c(array, first, count) bind(c, name="perdure_mark")
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: array
+      integer(c_int64_t), value :: first, count
+    end function
+    integer(c_int) function box_of_c(array, global_shape, first) bind(c, name="perdure_array_box")
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: array
+      integer(c_int64_t), intent(in) :: global_shape(*), first(*)
+    end function
+    ! Makes all arrays and scalars durable as one version of all ranks. Collective.
+    integer(c_int) function perdure_commit(pool, version) bind(c)
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: pool
+      integer(c_int64_t), intent(out) :: version
+    end function
+    ! In two steps: another thread copies meanwhile; perdure_before_write before writing. Both are
+    ! collective.
+    integer(c_int) function perdure_commit_begin(pool) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: pool
+    end function
+    integer(c_int) function perdure_commit_wait(pool, version) bind(c)
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: pool
+      integer(c_int64_t), intent(out) :: version
+    end function
+    integer(c_int) function before_write_of_c(array) bind(c, name="perdure_before_write")
+      import :: c_int, c_ptr
+      type(c_ptr), value :: array
+    end function
+    ! perdure_not_due, perdure_due or, where the job is asked to end, perdure_due_last. Collective.
+    integer(c_int) function perdure_commit_due(pool, due) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: pool
+      integer(c_int), intent(out) :: due
+    end function
+    integer(c_int) function perdure_status(pool, status) bind(c)
+      import :: c_int, c_ptr, perdure_pool_status
+      type(c_ptr), value :: pool
+      type(perdure_pool_status), intent(out) :: status
     end function
     type(c_ptr) function strerror_of_c(code) bind(c, name="perdure_strerror")
       import :: c_ptr, c_int
@@ -110,7 +251,7 @@ module perdure
     type(c_ptr) function version_of_c() bind(c, name="perdure_library_version")
       import :: c_ptr
     end function
-    integer(c_size_t) function strlen(text) bind(c, name="strlen")
+    integer(c_size_t) function strlen(text) bind(c)
       import :: c_size_t, c_ptr
       type(c_ptr), value :: text
     end function
@@ -118,44 +259,159 @@ module perdure
 
 contains
 
-  integer(c_int) function commit_of_f08(win, version)
-    type(MPI_Win), intent(in) :: win
-    integer(c_int64_t), intent(out) :: version
-    commit_of_f08 = commit_of_c(win%MPI_VAL, version)
-  end function
-
-  integer(c_int) function restart_of_f08(win, version)
-    type(MPI_Win), intent(in) :: win
-    integer(c_int64_t), intent(out) :: version
-    restart_of_f08 = restart_of_c(win%MPI_VAL, version)
-  end function
-
-  integer(c_int) function halves_of_f08(win, consistent, working)
-    type(MPI_Win), intent(in) :: win
-    type(MPI_Win), intent(out) :: consistent, working
-    halves_of_f08 = halves_of_c(win%MPI_VAL, consistent%MPI_VAL, working%MPI_VAL)
-  end function
-
-  integer(c_int) function pool_of_f08(win, pool)
-    type(MPI_Win), intent(in) :: win
+  integer(c_int) function open_alone(path, pool, options)
+    character(len=*), intent(in) :: path
     type(c_ptr), intent(out) :: pool
-    pool_of_f08 = pool_of_c(win%MPI_VAL, pool)
+    type(perdure_options), intent(in), optional :: options
+    character(kind=c_char, len=:), allocatable, target :: job, emulate, levels
+    open_alone = open_of_c(trim(path)//c_null_char, &
+                           perdure_to_c(options, job, emulate, levels), pool)
   end function
 
-  ! Ties `bytes` bytes at `address` to the scalar `name`: every commit saves them. Local.
-  integer(c_int) function perdure_scalar(pool, name, address, bytes)
+  ! Options as C has them; the three texts must stay as long as these. For perdure_mpi.
+  type(perdure_c_options) function perdure_to_c(options, job, emulate, levels)
+    type(perdure_options), intent(in), optional :: options
+    character(kind=c_char, len=:), allocatable, target, intent(out) :: job, emulate, levels
+    type(perdure_options) :: given
+    if (present(options)) given = options
+    perdure_to_c = perdure_c_options(given%flags, c_null_ptr, c_null_ptr, given%delay, &
+                                     given%copy_threads, given%keep, c_null_ptr)
+    if (allocated(given%job)) then
+      job = trim(given%job)//c_null_char
+      perdure_to_c%job = c_loc(job)
+    end if
+    if (allocated(given%emulate)) then
+      emulate = trim(given%emulate)//c_null_char
+      perdure_to_c%emulate = c_loc(emulate)
+    end if
+    if (allocated(given%levels)) then
+      levels = trim(given%levels)//c_null_char
+      perdure_to_c%levels = c_loc(levels)
+    end if
+  end function
+
+  ! Finds or makes the array `name` of 1 to 7 extents. Collective.
+  integer(c_int) function perdure_array_open(pool, name, kind, extents, mode, array, flags)
+    type(c_ptr), intent(in) :: pool
+    character(len=*), intent(in) :: name
+    integer(c_int), intent(in) :: kind, mode
+    integer, intent(in) :: extents(:)
+    type(perdure_array), intent(out) :: array
+    integer(c_int), intent(in), optional :: flags
+    type(c_array_options) :: options
+    integer(c_int64_t) :: shape_of_c(ranks_max)
+    perdure_array_open = perdure_e_invalid
+    if (size(extents) < 1 .or. size(extents) > ranks_max) return
+    options = c_array_options(0, c_null_ptr)
+    if (present(flags)) options%flags = flags
+    array%kind = kind
+    array%dimensions = size(extents)
+    array%extents(1:size(extents)) = int(extents, c_size_t)
+    shape_of_c(1:size(extents)) = int(extents(size(extents):1:-1), c_int64_t)
+    perdure_array_open = array_open_of_c(pool, trim(name)//c_null_char, kind, size(extents), &
+                                         shape_of_c, mode, options, array%handle)
+  end function
+
+  integer(c_int) function scalar_int32(pool, name, variable)
+    type(c_ptr), intent(in) :: pool
+    character(len=*), intent(in) :: name
+    integer(c_int32_t), target, intent(in) :: variable
+    scalar_int32 = scalar_at(pool, name, c_loc(variable), 4_c_size_t)
+  end function
+
+  integer(c_int) function scalar_int64(pool, name, variable)
+    type(c_ptr), intent(in) :: pool
+    character(len=*), intent(in) :: name
+    integer(c_int64_t), target, intent(in) :: variable
+    scalar_int64 = scalar_at(pool, name, c_loc(variable), 8_c_size_t)
+  end function
+
+  integer(c_int) function scalar_float(pool, name, variable)
+    type(c_ptr), intent(in) :: pool
+    character(len=*), intent(in) :: name
+    real(c_float), target, intent(in) :: variable
+    scalar_float = scalar_at(pool, name, c_loc(variable), 4_c_size_t)
+  end function
+
+  integer(c_int) function scalar_double(pool, name, variable)
+    type(c_ptr), intent(in) :: pool
+    character(len=*), intent(in) :: name
+    real(c_double), target, intent(in) :: variable
+    scalar_double = scalar_at(pool, name, c_loc(variable), 8_c_size_t)
+  end function
+
+  integer(c_int) function scalar_at(pool, name, address, bytes)
     type(c_ptr), intent(in) :: pool, address
     character(len=*), intent(in) :: name
     integer(c_size_t), intent(in) :: bytes
-    perdure_scalar = scalar_of_c(pool, trim(name)//c_null_char, address, bytes)
+    scalar_at = scalar_of_c(pool, trim(name)//c_null_char, address, bytes)
   end function
 
-  ! Makes everything in the pool durable as one version. Collective.
-  integer(c_int) function perdure_commit(pool, version)
+  ! The versions that all ranks hold, newest first. Local.
+  integer(c_int) function perdure_versions(pool, versions)
     type(c_ptr), intent(in) :: pool
-    integer(c_int64_t), intent(out) :: version
-    perdure_commit = pool_commit_of_c(pool, version)
+    type(perdure_version_info), allocatable, intent(out) :: versions(:)
+    integer(c_size_t) :: count
+    allocate (versions(64))
+    perdure_versions = versions_of_c(pool, versions, 64_c_size_t, count)
+    if (perdure_versions /= perdure_ok) count = 0
+    versions = versions(1:count)
   end function
+
+  ! Log mode with perdure_marks: `count` elements from element `first` (from 1, in memory's order)
+  ! were or will be changed. Local.
+  integer(c_int) function perdure_mark(array, first, count)
+    type(perdure_array), intent(in) :: array
+    integer(c_int64_t), intent(in) :: first, count
+    perdure_mark = mark_of_c(array%handle, first - 1, count)
+  end function
+
+  ! Where this rank's array lies in one of all ranks: its first element is element `first` (from 1)
+  ! of an array of `global_shape`. Local.
+  integer(c_int) function perdure_array_box(array, global_shape, first)
+    type(perdure_array), intent(in) :: array
+    integer, intent(in) :: global_shape(:), first(:)
+    integer :: n
+    n = array%dimensions
+    perdure_array_box = perdure_e_invalid
+    if (size(global_shape) /= n .or. size(first) /= n) return
+    if (any(first < 1) .or. any(global_shape < 0)) return
+    perdure_array_box = box_of_c(array%handle, int(global_shape(n:1:-1), c_int64_t), &
+                                 int(first(n:1:-1) - 1, c_int64_t))
+  end function
+
+  ! After perdure_commit_begin: returns when the array may be written to again. Local.
+  integer(c_int) function perdure_before_write(array)
+    type(perdure_array), intent(in) :: array
+    perdure_before_write = before_write_of_c(array%handle)
+  end function
+
+  ! Where an array's copy is, if it is of this kind and rank.
+  integer(c_int) function find_memory(array, kind, dimensions, which, address)
+    type(perdure_array), intent(in) :: array
+    integer(c_int), intent(in) :: kind
+    integer, intent(in) :: dimensions
+    integer(c_int), intent(in), optional :: which
+    type(c_ptr), intent(out) :: address
+    integer(c_int) :: wanted
+    wanted = perdure_working
+    if (present(which)) wanted = which
+    address = c_null_ptr
+    find_memory = perdure_e_invalid
+    if (.not. c_associated(array%handle)) return
+    if (wanted /= perdure_working .and. wanted /= perdure_consistent) return
+    find_memory = perdure_e_shape
+    if (array%kind /= kind .or. array%dimensions /= dimensions) return
+    if (wanted == perdure_working) then
+      address = working_of_c(array%handle)
+    else
+      address = consistent_of_c(array%handle)
+    end if
+    find_memory = perdure_ok
+    if (.not. c_associated(address)) find_memory = perdure_e_state
+  end function
+
+  include "perdure_memory.inc"
 
   ! A fixed text for a code.
   function perdure_strerror(code) result(text)

@@ -1,19 +1,20 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 !
 ! perdure_ipv.f90: in-place versioning from Fortran: the calls of perdure_ipv.h and
-! perdure_ipv_abi.h, and those of perdure.h that such a program needs. It needs no MPI.
+! perdure_ipv_abi.h. The pool is opened by the module perdure or, with MPI, perdure_mpi.
 !
 ! Installed as source, because module files belong to one compiler:
 !
-!     gfortran -c perdure_ipv.f90
-!     gfortran heat.f90 perdure_ipv.o -lperdure
+!     gfortran -c perdure.f90 perdure_ipv.f90
+!     gfortran heat.f90 perdure_ipv.o perdure.o -lperdure
 !
 !     use, intrinsic :: iso_c_binding
+!     use perdure
 !     use perdure_ipv
 !     real(c_double), pointer, contiguous :: u(:, :)
 !     call c_f_pointer(perdure_ipv_alloc(8_c_size_t * n * m), u, [n, m])
 !     code = perdure_open("/mnt/pmem/heat", pool)
-!     code = perdure_scalar(pool, "step", c_loc(step), c_sizeof(step))
+!     code = perdure_scalar(pool, "step", step)
 !     code = perdure_ipv_open(pool)
 !     code = perdure_ipv_object("u", c_loc(u), 8_c_size_t * n * m)
 !     code = perdure_ipv_restart(version)
@@ -25,8 +26,7 @@
 !     code = perdure_close(pool)
 !
 ! An object is named by the address of its first element: c_loc of an array that has the attribute
-! target and is contiguous. Functions return 0 or a negative code, as in perdure.h. A program with
-! MPI opens its pool in C (perdure_open_mpi) or lets perdure-clang --ipv do it.
+! target and is contiguous. Functions return 0 or a negative code, as in perdure.h.
 module perdure_ipv
   use, intrinsic :: iso_c_binding
   implicit none
@@ -57,7 +57,6 @@ module perdure_ipv
     integer(c_intptr_t) :: store = 0
   end type
 
-  public :: perdure_open, perdure_close, perdure_scalar, perdure_last_error
   public :: perdure_ipv_open, perdure_ipv_object, perdure_ipv_restart, perdure_ipv_persist
   public :: perdure_ipv_close, perdure_ipv_alloc, perdure_ipv_free, perdure_ipv_touch
   public :: perdure_ipv_pin, perdure_ipv_unpin, perdure_ipv_status
@@ -65,31 +64,6 @@ module perdure_ipv
   public :: perdure_flush_init, perdure_flush_async, perdure_flush_barrier
 
   interface
-    integer(c_int) function open_of_c(path, options, pool) bind(c, name="perdure_open")
-      import :: c_int, c_char, c_ptr
-      character(kind=c_char), intent(in) :: path(*)
-      type(c_ptr), value :: options
-      type(c_ptr), intent(out) :: pool
-    end function
-    ! Waits for an unfinished version, then releases the pool.
-    integer(c_int) function perdure_close(pool) bind(c)
-      import :: c_int, c_ptr
-      type(c_ptr), value :: pool
-    end function
-    integer(c_int) function scalar_of_c(pool, name, address, bytes) bind(c, name="perdure_scalar")
-      import :: c_int, c_char, c_ptr, c_size_t
-      type(c_ptr), value :: pool
-      character(kind=c_char), intent(in) :: name(*)
-      type(c_ptr), value :: address
-      integer(c_size_t), value :: bytes
-    end function
-    type(c_ptr) function last_error_of_c() bind(c, name="perdure_last_error")
-      import :: c_ptr
-    end function
-    integer(c_size_t) function strlen(text) bind(c)
-      import :: c_size_t, c_ptr
-      type(c_ptr), value :: text
-    end function
     integer(c_int) function ipv_open_of_c(pool, options) bind(c, name="perdure_ipv_open")
       import :: c_int, c_ptr
       type(c_ptr), value :: pool
@@ -174,21 +148,6 @@ module perdure_ipv
 
 contains
 
-  ! A pool of one process, with the defaults of perdure_open().
-  integer(c_int) function perdure_open(path, pool)
-    character(len=*), intent(in) :: path
-    type(c_ptr), intent(out) :: pool
-    perdure_open = open_of_c(trim(path) // c_null_char, c_null_ptr, pool)
-  end function
-
-  integer(c_int) function perdure_scalar(pool, name, address, bytes)
-    type(c_ptr), intent(in) :: pool
-    character(len=*), intent(in) :: name
-    type(c_ptr), intent(in) :: address
-    integer(c_size_t), intent(in) :: bytes
-    perdure_scalar = scalar_of_c(pool, trim(name) // c_null_char, address, bytes)
-  end function
-
   integer(c_int) function perdure_ipv_open(pool, options)
     type(c_ptr), intent(in) :: pool
     type(perdure_ipv_options), intent(in), optional, target :: options
@@ -213,19 +172,5 @@ contains
     character(len=*), intent(in) :: name
     type(perdure_ipv_object_status), intent(out) :: status
     perdure_ipv_status = status_of_c(trim(name) // c_null_char, status)
-  end function
-
-  ! The sentence of this thread's last failure; "" if there was none.
-  function perdure_last_error() result(text)
-    character(len=:), allocatable :: text
-    type(c_ptr) :: from
-    character(kind=c_char), pointer :: letters(:)
-    integer :: i
-    from = last_error_of_c()
-    call c_f_pointer(from, letters, [strlen(from)])
-    allocate(character(len=size(letters)) :: text)
-    do i = 1, size(letters)
-      text(i:i) = letters(i)
-    end do
   end function
 end module

@@ -13,3 +13,14 @@ extern "C" int perdure_open_mpi(MPI_Comm comm, const char* path, const perdure_o
     return perdure::open_handle(std::move(group), path, options, pool);
   });
 }
+
+// For fortran/perdure_mpi.f90. Handles are Fortran's integers, which the standard ABI calls
+// integers.
+extern "C" PERDURE_API int perdure_open_mpi_f(const int* comm, const char* path,
+                                              const perdure_options* options, perdure_pool** pool) {
+#ifdef MPI_ABI_VERSION
+  return perdure_open_mpi(PMPI_Comm_fromint(*comm), path, options, pool);
+#else
+  return perdure_open_mpi(PMPI_Comm_f2c(*comm), path, options, pool);
+#endif
+}

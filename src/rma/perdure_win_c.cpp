@@ -93,7 +93,7 @@ int perdure_win_pool(MPI_Win win, perdure_pool** pool) {
   });
 }
 
-// For fortran/perdure.f90. Handles are Fortran's integers.
+// For fortran/perdure_mpi.f90. Handles are Fortran's integers.
 PERDURE_API int perdure_win_commit_f(const int* win, uint64_t* version) {
   return perdure_win_commit(from_fortran(*win), version);
 }

@@ -2,6 +2,7 @@
 ! restarted from and the sum at its end; killed and started again it ends with the same sum.
 program heat
   use, intrinsic :: iso_c_binding
+  use perdure
   use perdure_ipv
   implicit none
   integer, parameter :: n = 512, m = 40
@@ -25,7 +26,7 @@ program heat
   step = 0
   options%helper = -1
   call check(perdure_open(path, pool))
-  call check(perdure_scalar(pool, "step", c_loc(step), c_sizeof(step)))
+  call check(perdure_scalar(pool, "step", step))
   call check(perdure_ipv_open(pool, options))
   call check(perdure_ipv_object("u", c_loc(u), 8_c_size_t * n * m, perdure_ipv_version))
   if (perdure_ipv_object("v", c_loc(u(3, 3)), 8_c_size_t) == 0) stop "overlapping objects"

@@ -1,11 +1,11 @@
-! The module perdure (fortran/perdure.f90) in a program: a window, the scalar of its pool, explicit
-! commits, both kinds of handles, and the halves of a twin window.
+! The module perdure_mpi (fortran/perdure_mpi.f90) in a program: a window, the scalar of its pool,
+! explicit commits, both kinds of handles, and the halves of a twin window.
 !
 !     module first POOL       makes versions 1 and 2
 !     module again POOL       finds version 2
 program module_program
   use mpi_f08
-  use perdure
+  use perdure_mpi
   use, intrinsic :: iso_c_binding
   implicit none
   integer, parameter :: cells = 512

@@ -1,0 +1,130 @@
+! Every call of the module perdure, in one process: calls POOL. Prints "verdict: right".
+program calls
+  use, intrinsic :: iso_c_binding
+  use perdure
+  implicit none
+  type(c_ptr) :: pool, other
+  type(perdure_array) :: u, v, bytes, marked, none
+  type(perdure_options) :: options
+  type(perdure_pool_status) :: status
+  type(perdure_version_info), allocatable :: versions(:)
+  real(c_double), pointer, contiguous :: p(:, :), old(:, :), flat(:)
+  integer(c_int32_t), pointer, contiguous :: q(:, :, :)
+  integer(c_int8_t), pointer, contiguous :: b(:)
+  complex(c_double_complex), pointer, contiguous :: z(:, :, :, :, :, :, :)
+  integer(c_int32_t), target :: small
+  integer(c_int64_t), target :: step
+  real(c_float), target :: single
+  real(c_double), target :: time
+  character(kind=c_char), target :: text(5)
+  integer(c_int64_t) :: version
+  integer(c_int) :: due, code
+  integer :: wrong
+  character(len=512) :: path
+
+  call get_command_argument(1, path)
+  wrong = 0
+  options%job = "calls"
+  options%keep = 3
+  options%flags = perdure_create
+  call require(perdure_open(path, pool, options), "open")
+  call check(perdure_open(path, other, options) == perdure_e_busy, "a pool in use is refused")
+  call check(len(perdure_last_error()) > 0, "a failure has a sentence")
+  call require(perdure_array_open(pool, "u", perdure_double, [3, 2], perdure_twin, u), "array u")
+  call require(perdure_array_open(pool, "v", perdure_int32, [2, 3, 4], perdure_copy, v), "array v")
+  call require(perdure_array_open(pool, "b", perdure_byte, [9], perdure_log, bytes), "array b")
+  call require(perdure_array_open(pool, "z", perdure_complex_double, [1, 2, 1, 2, 1, 2, 1], &
+                                  perdure_log, marked, perdure_marks), "array z")
+  call check(perdure_array_open(pool, "w", perdure_double, [1, 1, 1, 1, 1, 1, 1, 1], perdure_copy, &
+                                none) == perdure_e_invalid, "8 dimensions are refused")
+  call check(perdure_memory(u, p) == perdure_e_state, "no memory before the restart")
+  call check(.not. associated(p), "and no pointer")
+  call require(perdure_scalar(pool, "small", small), "scalar of 4 bytes")
+  call require(perdure_scalar(pool, "step", step), "scalar of 8 bytes")
+  call require(perdure_scalar(pool, "single", single), "real scalar of 4 bytes")
+  call require(perdure_scalar(pool, "time", time), "real scalar of 8 bytes")
+  call require(perdure_scalar(pool, "text", c_loc(text), 5_c_size_t), "scalar at an address")
+  call check(perdure_commit(pool, version) == perdure_e_state, "no commit before the restart")
+  call require(perdure_restart(pool, version), "restart")
+  call check(version == 0, "the pool is new")
+  call check(perdure_memory(u, flat) == perdure_e_shape, "another rank is refused")
+  call check(perdure_memory(v, p) == perdure_e_shape, "another kind is refused")
+  call check(perdure_memory(none, p) == perdure_e_invalid, "an array that is none is refused")
+  call check(perdure_memory(u, p, 7_c_int) == perdure_e_invalid, "a third copy is refused")
+  call require(perdure_array_box(u, [6, 2], [4, 1]), "box")
+  call check(perdure_array_box(u, [6, 2], [5, 1]) == perdure_e_invalid, "a box beyond is refused")
+  call check(perdure_array_box(u, [6], [4]) == perdure_e_invalid, "extents are missing")
+
+  do step = 1, 3
+    call fill()
+    if (step == 2) then
+      call require(perdure_commit_begin(pool), "commit_begin")
+      call require(perdure_before_write(v), "before_write")
+      call require(perdure_commit_wait(pool, version), "commit_wait")
+    else
+      call require(perdure_commit_due(pool, due), "commit_due")
+      call check(due == perdure_due, "without a plan a version is due")
+      call require(perdure_commit(pool, version), "commit")
+    end if
+    call check(version == step, "versions count the steps")
+  end do
+  call require(perdure_versions(pool, versions), "versions")
+  call check(size(versions) == 3 .and. versions(1)%version == 3, "three versions are kept")
+  call require(perdure_memory(u, old, perdure_consistent), "the committed copy")
+  call check(all(old == 3), "holds version 3")
+  call require(perdure_restore(pool, 2_c_int64_t), "restore")
+  call check(step == 2 .and. small == 2 .and. single == 2 .and. time == 2, "scalars of version 2")
+  call check(all(text == achar(2)), "the text of version 2")
+  call require(perdure_memory(u, p, perdure_consistent), "memory of u")
+  call check(all(p == 2), "u of version 2")
+  call require(perdure_memory(v, q), "memory of v")
+  call check(all(q == 2), "v of version 2")
+  call require(perdure_delete_version(pool, 1_c_int64_t), "delete_version")
+  call require(perdure_status(pool, status), "status")
+  call check(status%version == 2 .and. status%commits == 3, "the status counts")
+  call require(perdure_close(pool), "close")
+
+  options%flags = perdure_must_exist
+  options%job = "another"
+  code = perdure_open(path, pool, options)
+  call check(code == perdure_e_foreign, "another job's pool is refused")
+  call check(len(perdure_strerror(code)) > 0 .and. len(perdure_library_version()) > 0, "texts")
+  if (wrong == 0) print '(a)', "verdict: right"
+  if (wrong /= 0) stop 1
+
+contains
+
+  ! All that the pool has, with the number of the step.
+  subroutine fill()
+    small = int(step, c_int32_t)
+    single = real(step, c_float)
+    time = real(step, c_double)
+    text = achar(int(step))
+    call require(perdure_memory(u, p), "memory of u")
+    p = real(step, c_double)
+    call require(perdure_memory(v, q), "memory of v")
+    q = int(step, c_int32_t)
+    call require(perdure_memory(bytes, b), "memory of b")
+    b = int(step, c_int8_t)
+    call require(perdure_memory(marked, z), "memory of z")
+    call require(perdure_mark(marked, 1_c_int64_t, 8_c_int64_t), "mark")
+    z = cmplx(step, -step, c_double_complex)
+    call check(perdure_mark(marked, 2_c_int64_t, 8_c_int64_t) == perdure_e_invalid, &
+               "marks beyond the end are refused")
+  end subroutine
+
+  subroutine require(status_code, what)
+    integer(c_int), intent(in) :: status_code
+    character(len=*), intent(in) :: what
+    call check(status_code == perdure_ok, what)
+    if (status_code /= perdure_ok) print '(a)', perdure_last_error()
+  end subroutine
+
+  subroutine check(holds, what)
+    logical, intent(in) :: holds
+    character(len=*), intent(in) :: what
+    if (holds) return
+    wrong = wrong + 1
+    print '(a,a)', "not so: ", what
+  end subroutine
+end program
