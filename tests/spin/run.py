@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs Spin over one variant of commit.pml or ring.pml and checks that the verdict is expected.
+"""Runs Spin over one variant of a model here and checks that the verdict is expected.
 
     run.py --list                    variants, expected verdict, reason
     run.py VARIANT RANKS [--epochs E] [--crashes C] [--compact] [--trace]
@@ -81,10 +81,36 @@ VARIANTS = {
         "a restore of a newer version returns before the other rank's word says so"),
     "ring_recover_max": ("RECOVER_MAX", "wrong", "some rank lacks the maximum of the heads"),
     "ring_no_reopen": ("NO_REOPEN", "wrong", "an abandoned COMPLETE beside new data of its number"),
+    # levels.pml: images and guards of two ranks, losses, bringing back. Epochs: the last version.
+    "levels": ("", "right", "versions are taken, lost with a node and brought back"),
+    "levels_rename_early": (
+        "RENAME_EARLY", "right",
+        "with two ranks a file that takes its place early is refused beside an old one"),
+    "levels_no_release": ("NO_RELEASE", "wrong", "a place is stored to while it is copied"),
+    "levels_one_file": ("ONE_FILE", "wrong", "the newest whole version is stored over"),
+    "levels_two_files": (
+        "TWO_FILES CRASHES=3 LAST=3", "wrong",
+        "a crash while a version is protected leaves it in two files: the next needs a third"),
+    "levels_take_early": (
+        "TAKE_EARLY TWO_FILES", "wrong",
+        "one is taken before all have the one before; a third file would bear it"),
+    "levels_state_first": ("STATE_FIRST", "wrong", "an image is believed before it is whole"),
+    "levels_no_generation": (
+        "NO_GENERATION", "wrong", "ids are given twice, and a version is not protected anew"),
+    "levels_restore": (
+        "RESTORE NO_RETURN", "right", "a restore, without nodes that come back"),
+    "levels_restore_not_cleared_at_restart": (
+        "RESTORE NO_RETURN NO_CLEARING_AT_RESTART", "wrong",
+        "a crash in a restore leaves the abandoned version on the rank that had not cleared it"),
+    "levels_restore_no_clearing": (
+        "RESTORE NO_RETURN NO_CLEARING NO_CLEARING_AT_RESTART", "wrong",
+        "an abandoned version is brought back"),
 }
 
 
 def model_of(variant):
+    if variant.startswith("levels"):
+        return "levels.pml"
     return "ring.pml" if variant.startswith("ring") else "commit.pml"
 
 
@@ -132,7 +158,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("variant", nargs="?", choices=VARIANTS)
     parser.add_argument("ranks", nargs="?", type=int, default=2)
-    parser.add_argument("--epochs", type=int, help="default: 3, or 2 of ring.pml")
+    parser.add_argument("--epochs", type=int, help="default: 3; 2 of ring.pml, 4 of levels.pml")
     parser.add_argument("--crashes", type=int, default=2)
     parser.add_argument("--compact", action="store_true", help="store hashes of states")
     parser.add_argument("--trace", action="store_true", help="print the counterexample")
@@ -144,15 +170,20 @@ def main():
         return 0
     names, expected, _ = VARIANTS[options.variant]
     model = model_of(options.variant)
-    steps = "OPS" if model == "ring.pml" else "E"
-    epochs = options.epochs or (2 if model == "ring.pml" else 3)
-    defines = names.split() + [f"N={options.ranks}", f"{steps}={epochs}",
-                               f"CRASHES={options.crashes}"]
+    steps, usual = {"ring.pml": ("OPS", 2), "levels.pml": ("LAST", 4)}.get(model, ("E", 3))
+    if model == "levels.pml" and options.ranks != 2:
+        parser.error("levels.pml is a model of 2 ranks")
+    epochs = options.epochs or usual
+    defines = names.split()
+    given = {name.split("=")[0] for name in defines}
+    defines += [f"{name}={value}" for name, value in (
+        ("N", options.ranks), (steps, epochs), ("CRASHES", options.crashes)) if name not in given]
     if expected == "wrong":
         defines.append("WRONG")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        build(folder, model, defines, expected == "right" and options.ranks > 2, options.compact)
+        big = expected == "right" and (options.ranks > 2 or model == "levels.pml")
+        build(folder, model, defines, big, options.compact)
         verdict, states, seconds = verify(folder, options.compact)
         if options.trace and verdict == "wrong":
             flags = [f"-D{define}" for define in defines]
