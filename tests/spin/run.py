@@ -97,8 +97,26 @@ VARIANTS = {
     "levels_state_first": ("STATE_FIRST", "wrong", "an image is believed before it is whole"),
     "levels_no_generation": (
         "NO_GENERATION", "wrong", "ids are given twice, and a version is not protected anew"),
+    "levels_moves": ("MOVES NO_PUT", "right", "ranks change places, and change back"),
+    "levels_moves_any_file": (
+        "MOVES NO_PUT ANY_FILE", "wrong",
+        "what a rank left behind when it moved is opened, because it is on the node"),
+    "levels_moves_same_generation": (
+        "MOVES NO_PUT KEEPS_GENERATION", "wrong", "what a rank left behind is as young"),
+    "levels_moves_put": (
+        "MOVES", "wrong",
+        "a limit: beside an older file of a rank that lost its newest, the other rank's goes back "
+        "to a version into whose place the lost rank has put"),
+    "levels_moves_put_image": (
+        "MOVES IMAGE_IF_AHEAD", "right",
+        "the same, if images of that version are preferred where a rank has completed a newer one"),
     "levels_restore": (
         "RESTORE NO_RETURN", "right", "a restore, without nodes that come back"),
+    "levels_restore_moves": (
+        "RESTORE MOVES NO_PUT", "right", "a restore, and ranks that change places"),
+    "levels_restore_no_protection": (
+        "RESTORE NO_RETURN NO_PROTECTION_AFTER_RESTORE", "wrong",
+        "the version that was restored is lost with a node"),
     "levels_restore_not_cleared_at_restart": (
         "RESTORE NO_RETURN NO_CLEARING_AT_RESTART", "wrong",
         "a crash in a restore leaves the abandoned version on the rank that had not cleared it"),
@@ -182,7 +200,7 @@ def main():
         defines.append("WRONG")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        big = expected == "right" and (options.ranks > 2 or model == "levels.pml")
+        big = expected == "right" and (options.ranks > 2 or model == "levels.pml" and epochs > 3)
         build(folder, model, defines, big, options.compact)
         verdict, states, seconds = verify(folder, options.compact)
         if options.trace and verdict == "wrong":
