@@ -59,6 +59,38 @@ void bind_drains(nb::module_& core) {
       "and then; False ends it.");
 }
 
+void bind_nodes(nb::module_& core) {
+  nb::enum_<RestartLevel>(core, "RestartLevel")
+      .value("none", RestartLevel::none)
+      .value("pool", RestartLevel::pool)
+      .value("nodes", RestartLevel::nodes)
+      .value("drain", RestartLevel::drain);
+  nb::class_<RestartVersion>(core, "RestartVersion", "What a restart would take.")
+      .def_ro("level", &RestartVersion::level)
+      .def_prop_ro("version", [](const RestartVersion& outcome) { return outcome.id.version; })
+      .def_prop_ro("incarnation",
+                   [](const RestartVersion& outcome) { return outcome.id.incarnation; });
+  nb::class_<KeptGroup>(core, "KeptGroup", "A failure group that wrote guards.")
+      .def_ro("members", &KeptGroup::members)
+      .def_ro("losses", &KeptGroup::losses)
+      .def_ro("missing", &KeptGroup::missing)
+      .def_prop_ro("left", &KeptGroup::left)
+      .def_prop_ro("scheme", &KeptGroup::scheme);
+  nb::class_<VerifiedNode::Kept>(core, "KeptOnNode", "What a node has of a version.")
+      .def_prop_ro("version", [](const VerifiedNode::Kept& kept) { return kept.id.version; })
+      .def_prop_ro("incarnation",
+                   [](const VerifiedNode::Kept& kept) { return kept.id.incarnation; })
+      .def_ro("images", &VerifiedNode::Kept::images)
+      .def_ro("guards", &VerifiedNode::Kept::guards);
+  nb::class_<VerifiedNode>(core, "VerifiedNode", "A node's directory of the pool.")
+      .def_ro("directory", &VerifiedNode::directory)
+      .def_ro("pool", &VerifiedNode::pool)
+      .def_ro("ranks", &VerifiedNode::ranks)
+      .def_ro("left_over", &VerifiedNode::left_over)
+      .def_ro("kept", &VerifiedNode::kept)
+      .def_ro("without", &VerifiedNode::without);
+}
+
 void bind_reports(nb::module_& core) {
   nb::class_<KeptVersion>(core, "KeptVersion", "A version that nodes keep beside the pool.")
       .def_prop_ro("version", [](const KeptVersion& kept) { return kept.id.version; })
@@ -66,7 +98,8 @@ void bind_reports(nb::module_& core) {
       .def_ro("images", &KeptVersion::images)
       .def_ro("guards", &KeptVersion::guards)
       .def_ro("restorable", &KeptVersion::restorable)
-      .def_ro("losses", &KeptVersion::losses);
+      .def_ro("losses", &KeptVersion::losses)
+      .def_ro("groups", &KeptVersion::groups);
   nb::class_<DrainedVersion>(core, "VersionOfDrain", "A version in the directory of a drain.")
       .def_ro("place", &DrainedVersion::place)
       .def_prop_ro("version", [](const DrainedVersion& drained) { return drained.id.version; })
@@ -79,9 +112,13 @@ void bind_reports(nb::module_& core) {
                    [](const LevelsReport& report) { return job_id_text(report.job.job_id); })
       .def_prop_ro("rank_count", [](const LevelsReport& report) { return report.job.ranks; })
       .def_ro("pool_files", &LevelsReport::pool_files)
+      .def_ro("nodes", &LevelsReport::nodes)
       .def_ro("kept", &LevelsReport::kept)
       .def_ro("drained", &LevelsReport::drained)
-      .def_ro("problems", &LevelsReport::problems);
+      .def_ro("now", &LevelsReport::now)
+      .def_ro("without_all", &LevelsReport::without_all)
+      .def_ro("problems", &LevelsReport::problems)
+      .def_ro("foreign", &LevelsReport::foreign);
 }
 
 void bind_verification(nb::module_& core) {
@@ -120,6 +157,7 @@ void bind_verification(nb::module_& core) {
 
 void bind_levels(nb::module_& core) {
   bind_drains(core);
+  bind_nodes(core);
   bind_reports(core);
   bind_verification(core);
 }

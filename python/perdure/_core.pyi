@@ -157,6 +157,73 @@ class DrainReport:
 
 def drain_pool(directory: str, level: str, keep: int = 2, any_owner: bool = False, progress: object | None = None) -> DrainReport: ...
 
+class RestartLevel(enum.Enum):
+    none = 0
+
+    pool = 1
+
+    nodes = 2
+
+    drain = 3
+
+class RestartVersion:
+    @property
+    def level(self) -> RestartLevel: ...
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def incarnation(self) -> int: ...
+
+class KeptGroup:
+    @property
+    def members(self) -> list[int]: ...
+
+    @property
+    def losses(self) -> int: ...
+
+    @property
+    def missing(self) -> list[int]: ...
+
+    @property
+    def left(self) -> int: ...
+
+    @property
+    def scheme(self) -> str: ...
+
+class KeptOnNode:
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def incarnation(self) -> int: ...
+
+    @property
+    def images(self) -> list[int]: ...
+
+    @property
+    def guards(self) -> list[int]: ...
+
+class VerifiedNode:
+    @property
+    def directory(self) -> str: ...
+
+    @property
+    def pool(self) -> bool: ...
+
+    @property
+    def ranks(self) -> list[int]: ...
+
+    @property
+    def left_over(self) -> list[int]: ...
+
+    @property
+    def kept(self) -> list[KeptOnNode]: ...
+
+    @property
+    def without(self) -> RestartVersion: ...
+
 class KeptVersion:
     @property
     def version(self) -> int: ...
@@ -175,6 +242,9 @@ class KeptVersion:
 
     @property
     def losses(self) -> int: ...
+
+    @property
+    def groups(self) -> list[KeptGroup]: ...
 
 class VersionOfDrain:
     @property
@@ -203,13 +273,25 @@ class LevelsReport:
     def pool_files(self) -> list[int]: ...
 
     @property
+    def nodes(self) -> list[VerifiedNode]: ...
+
+    @property
     def kept(self) -> list[KeptVersion]: ...
 
     @property
     def drained(self) -> list[VersionOfDrain]: ...
 
     @property
+    def now(self) -> RestartVersion: ...
+
+    @property
+    def without_all(self) -> RestartVersion: ...
+
+    @property
     def problems(self) -> list[str]: ...
+
+    @property
+    def foreign(self) -> list[str]: ...
 
 def verify_levels(directories: Sequence[str], drains: Sequence[str], data: bool = True, any_owner: bool = False, progress: object | None = None) -> LevelsReport: ...
 

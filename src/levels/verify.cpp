@@ -1,15 +1,51 @@
 #include "levels/verify.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "levels/census.hpp"
 #include "levels/manifest.hpp"
 #include "levels/node_file.hpp"
 #include "levels/recovery_plan.hpp"
+#include "pool/inspect.hpp"
 
 namespace perdure {
 namespace {
+
+using Ranks = std::vector<std::uint32_t>;
+
+// The state word of a file that has no contents says whether it should have some, or is being made.
+bool claims_contents(const Directory& directory, const std::string& name) {
+  const auto file = directory.open_file(name, FileAccess::read);
+  std::uint64_t word = 0;
+  return file.ok() && ::pread(file.value().fd(), &word, sizeof word, 0) == sizeof word && word != 0;
+}
+
+// The groups that wrote guards of a version of which `census` has nothing else.
+std::vector<KeptGroup> groups_of(const Census& census, const std::set<std::uint32_t>& images) {
+  std::map<Ranks, KeptGroup> groups;
+  std::map<Ranks, std::set<std::uint32_t>> guards;
+  for (const LevelFileFact& fact : census.levels) {
+    if (fact.name.kind != LevelFileKind::guard) continue;
+    groups[fact.guard.members] = {fact.guard.members, fact.guard.losses, {}};
+    guards[fact.guard.members].insert(fact.name.rank);
+  }
+  std::vector<KeptGroup> all;
+  for (auto& [members, group] : groups) {
+    std::copy_if(members.begin(), members.end(), std::back_inserter(group.missing), [&](auto rank) {
+      return !images.contains(rank) || !guards[members].contains(rank);
+    });
+    all.push_back(std::move(group));
+  }
+  return all;
+}
+
+Ranks list_of(const std::set<std::uint32_t>& ranks) {
+  return {ranks.begin(), ranks.end()};
+}
 
 class Verification {
  public:
@@ -19,15 +55,15 @@ class Verification {
   Result<LevelsReport> run() {
     PERDURE_TRY_ASSIGN(census_, census_of(directories_, options_.trust));
     report_.job = census_.job;
-    std::set<std::uint32_t> ranks;
-    for (const PoolFileFact& file : census_.files) ranks.insert(file.rank);
-    report_.pool_files.assign(ranks.begin(), ranks.end());
     for (const LevelFileFact& fact : census_.levels) total_ += fact.payload_bytes;
-    if (options_.data) PERDURE_TRY(leave_out_damaged());
-    std::set<VersionId> ids;
-    for (const LevelFileFact& fact : census_.levels) ids.insert(fact.id);
-    for (auto id = ids.rbegin(); id != ids.rend(); ++id) report_.kept.push_back(judge(*id));
+    look_at_pool();
+    for (std::uint32_t node = 0; node < directories_.size(); ++node) {
+      PERDURE_TRY(look_at_node(node));
+    }
+    for (const LevelFileFact& fact : census_.levels) ids_.insert(fact.id);
+    for (auto id = ids_.rbegin(); id != ids_.rend(); ++id) report_.kept.push_back(judge(*id));
     for (const std::string& drain : options_.drains) PERDURE_TRY(look_at_drain(drain));
+    list_outcomes();
     return report_;
   }
 
@@ -40,84 +76,230 @@ class Verification {
     return {Code::busy, "it was stopped"};
   }
 
-  Status leave_out_damaged() {
-    std::vector<LevelFileFact> whole;
-    for (const LevelFileFact& fact : census_.levels) {
-      PERDURE_TRY_ASSIGN(const auto directory,
-                         Directory::open(directories_[fact.at], options_.trust));
-      const auto file = LevelFile::open(directory, fact.name, options_.trust);
-      const Status verified = file.ok() ? file.value().verify() : file.status();
-      if (verified.ok()) {
-        whole.push_back(fact);
-      } else {
-        report_.problems.push_back(verified.message());
-      }
-      PERDURE_TRY(note_read(fact.payload_bytes));
+  void note_damage(const std::string& where, const std::vector<Finding>& findings) {
+    for (const Finding& finding : findings) {
+      if (finding.severity == Severity::damage) report_.problems.push_back(where + finding.text);
     }
-    census_.levels = std::move(whole);
-    return Status::success();
   }
 
-  KeptVersion judge(VersionId id) const {
-    Census alone = census_;
-    std::erase_if(alone.levels, [id](const LevelFileFact& fact) { return fact.id != id; });
-    KeptVersion kept;
-    kept.id = id;
-    std::set<std::uint32_t> images;
-    std::set<std::uint32_t> guards;
-    for (const LevelFileFact& fact : alone.levels) {
-      (fact.name.kind == LevelFileKind::image ? images : guards).insert(fact.name.rank);
-    }
-    kept.images.assign(images.begin(), images.end());
-    kept.guards.assign(guards.begin(), guards.end());
-    kept.restorable = plan_recovery(alone).has_value();
-    if (kept.restorable) kept.losses = bearable_losses(alone, id);
-    return kept;
-  }
-
-  Status look_at_drain(const std::string& drain) {
-    const std::string place = place_of_pool(drain, directories_.front());
-    const auto found = find_versions(place, census_.job.job_id);
-    if (!found.ok()) {
-      report_.problems.push_back(found.status().message());
-      return Status::success();
-    }
-    for (const std::string& problem : found.value().problems) report_.problems.push_back(problem);
-    for (const Manifest& manifest : found.value().manifests) {
-      const Status whole = options_.data ? read_all(manifest) : Status::success();
-      if (whole.code() == Code::busy) return whole;
-      report_.drained.push_back({place, manifest.id, whole.message()});
-      if (!whole.ok()) report_.problems.push_back(whole.message());
-    }
-    return Status::success();
-  }
-
-  Status read_all(const Manifest& manifest) {
-    PERDURE_TRY_ASSIGN(const auto version, Directory::open(manifest.directory, options_.trust));
-    for (const ManifestFile& file : manifest.files) total_ += file.bytes;
-    for (const ManifestFile& file : manifest.files) {
-      PERDURE_TRY_ASSIGN(const auto held, read_node_file(version, file.node));
-      if (held.index_checksum != file.index_checksum) {
-        return {Code::damaged, version.path_of(node_file_name(file.node)) +
-                                   " is not the one that the manifest names"};
-      }
-      for (const NodeImage& image : held.images) {
-        PERDURE_TRY(read_node_image(version, file.node, image, [](auto, auto) {}));
-        PERDURE_TRY(note_read(image.bytes));
-      }
-    }
-    return Status::success();
-  }
+  void look_at_pool();
+  void look_at_rank_file(std::uint32_t node, std::uint32_t rank);
+  Status look_at_node(std::uint32_t node);
+  Status read_level_file(const Directory& directory, const std::string& name, bool& ours);
+  Census of_version(VersionId id) const;
+  KeptVersion judge(VersionId id) const;
+  Status look_at_drain(const std::string& drain);
+  Status read_all(const Manifest& manifest);
+  void list_outcomes();
+  RestartVersion without(const std::set<std::uint32_t>& lost) const;
 
   const std::vector<std::string>& directories_;
   const VerifyOptions& options_;
-  Census census_;
+  Census census_;  // of what is whole
+  std::set<VersionId> ids_;
+  std::optional<VersionId> held_;  // by the ranks' files
+  bool went_back_ = false;         // restart.hpp, A2
   LevelsReport report_;
   std::uint64_t done_ = 0;
   std::uint64_t total_ = 0;
 };
 
+// The ranks' files that a restart would use, and what they say together.
+void Verification::look_at_pool() {
+  for (const std::string& path : directories_) {
+    VerifiedNode& node = report_.nodes.emplace_back();
+    node.directory = path;
+    const auto directory = Directory::open(path, options_.trust);
+    node.pool = directory.ok() && directory.value().holds(job_record_name);
+  }
+  std::map<std::uint32_t, std::string> used;
+  std::vector<std::set<std::uint32_t>> left_over(directories_.size());
+  for (const PoolFileFact& file : census_.files) {
+    if (census_.file_of(file.rank) == &file) {
+      used[file.rank] = directories_[file.at];
+    } else {
+      left_over[file.at].insert(file.rank);
+    }
+  }
+  for (const auto& [rank, path] : used) {
+    report_.nodes[census_.file_of(rank)->at].ranks.push_back(rank);
+    report_.pool_files.push_back(rank);
+  }
+  for (std::size_t i = 0; i < left_over.size(); ++i) {
+    report_.nodes[i].left_over = list_of(left_over[i]);
+  }
+  const PoolReport pool = inspect_ranks(census_.job, used, {.verify_data = options_.data});
+  for (const RankReport& rank : pool.ranks) note_damage(rank.path + ": ", rank.findings);
+  const bool all = used.size() == census_.job.ranks;
+  if (all) note_damage("pool: ", pool.findings);  // otherwise they say that ranks' files are away
+  if (!all || !report_.problems.empty() || pool.version.value_or(0) == 0) return;
+  const RankReport& first = pool.ranks.front();
+  held_ = id_of(*first.slots[first.judgement.find(*pool.version)->slot].body);
+  went_back_ = std::any_of(pool.ranks.begin(), pool.ranks.end(), [&](const RankReport& rank) {
+    return rank.judgement.head == held_->version && rank.judgement.next() > held_->version + 1;
+  });
+}
+
+// Success also of what has no contents, or is another job's, which `ours` says.
+Status Verification::read_level_file(const Directory& directory, const std::string& name,
+                                     bool& ours) {
+  const LevelFileName parsed = *parse_level_file_name(name);
+  PERDURE_TRY_ASSIGN(const auto file, LevelFile::open(directory, parsed, options_.trust));
+  if (!file.header()) {
+    if (!claims_contents(directory, name)) return Status::success();
+    return {Code::damaged, file.path() + ": its header is damaged, or it was cut short"};
+  }
+  ours = file.header()->job.job_id == census_.job.job_id;
+  if (!ours) return Status::success();
+  if (parsed.kind == LevelFileKind::guard) PERDURE_TRY(guard_contents(file).status());
+  return options_.data ? file.verify() : Status::success();
+}
+
+// The census leaves out what has no header of a pool's file.
+void Verification::look_at_rank_file(std::uint32_t node, std::uint32_t rank) {
+  const bool known =
+      std::any_of(census_.files.begin(), census_.files.end(),
+                  [&](const PoolFileFact& fact) { return fact.at == node && fact.rank == rank; });
+  if (known || rank >= census_.job.ranks) return;
+  const PoolReport alone = inspect_ranks(census_.job, {{rank, directories_[node]}}, {});
+  const RankReport& report = alone.ranks.front();
+  note_damage(report.usable ? report.path + ": " : "", report.findings);
+}
+
+// Leaves what is damaged out of the census.
+Status Verification::look_at_node(std::uint32_t node) {
+  const auto directory = Directory::open(directories_[node], options_.trust);
+  if (!directory.ok()) return Status::success();  // the census has said why, unless it is missing
+  PERDURE_TRY_ASSIGN(const auto names, directory.value().names());
+  for (const std::string& name : names) {
+    if (const auto rank = rank_of_file(name)) look_at_rank_file(node, *rank);
+    const auto parsed = parse_level_file_name(name);
+    if (!parsed) continue;
+    bool ours = true;
+    const Status whole = read_level_file(directory.value(), name, ours);
+    if (!ours) report_.foreign.push_back(directory.value().path_of(name));
+    const auto fact =
+        std::find_if(census_.levels.begin(), census_.levels.end(), [&](const LevelFileFact& each) {
+          return each.at == node &&
+                 level_file_name(each.name.kind, each.name.rank, each.name.slot) == name;
+        });
+    const std::uint64_t bytes = fact == census_.levels.end() ? 0 : fact->payload_bytes;
+    if (!whole.ok()) {
+      report_.problems.push_back(whole.message());
+      if (fact != census_.levels.end()) census_.levels.erase(fact);
+    }
+    if (options_.data) PERDURE_TRY(note_read(bytes));
+  }
+  return Status::success();
+}
+
+Census Verification::of_version(VersionId id) const {
+  Census alone = census_;
+  std::erase_if(alone.levels, [id](const LevelFileFact& fact) { return fact.id != id; });
+  return alone;
+}
+
+KeptVersion Verification::judge(VersionId id) const {
+  const Census alone = of_version(id);
+  KeptVersion kept;
+  kept.id = id;
+  std::set<std::uint32_t> images;
+  std::set<std::uint32_t> guards;
+  for (const LevelFileFact& fact : alone.levels) {
+    (fact.name.kind == LevelFileKind::image ? images : guards).insert(fact.name.rank);
+  }
+  kept.images = list_of(images);
+  kept.guards = list_of(guards);
+  kept.groups = groups_of(alone, images);
+  kept.restorable = plan_recovery(alone).has_value();
+  if (kept.restorable) kept.losses = bearable_losses(alone, id);
+  return kept;
+}
+
+Status Verification::look_at_drain(const std::string& drain) {
+  const std::string place = place_of_pool(drain, directories_.front());
+  const auto found = find_versions(place, census_.job.job_id);
+  if (!found.ok()) {
+    report_.problems.push_back(found.status().message());
+    return Status::success();
+  }
+  for (const std::string& problem : found.value().problems) report_.problems.push_back(problem);
+  for (const Manifest& manifest : found.value().manifests) {
+    const Status whole = read_all(manifest);
+    if (whole.code() == Code::busy) return whole;
+    report_.drained.push_back({place, manifest.id, whole.message()});
+    if (!whole.ok()) report_.problems.push_back(whole.message());
+  }
+  return Status::success();
+}
+
+Status Verification::read_all(const Manifest& manifest) {
+  PERDURE_TRY_ASSIGN(const auto version, Directory::open(manifest.directory, options_.trust));
+  for (const ManifestFile& file : manifest.files) total_ += file.bytes;
+  for (const ManifestFile& file : manifest.files) {
+    PERDURE_TRY_ASSIGN(const auto held, read_node_file(version, file.node));
+    if (held.index_checksum != file.index_checksum) {
+      return {Code::damaged, version.path_of(node_file_name(file.node)) +
+                                 " is not the one that the manifest names"};
+    }
+    for (const NodeImage& image : held.images) {
+      if (!options_.data) continue;
+      PERDURE_TRY(read_node_image(version, file.node, image, [](auto, auto) {}));
+      PERDURE_TRY(note_read(image.bytes));
+    }
+  }
+  return Status::success();
+}
+
+// restart.hpp, A1 and A2.
+RestartVersion Verification::without(const std::set<std::uint32_t>& lost) const {
+  RestartVersion best;
+  const auto offer = [&best](RestartLevel level, VersionId id) {
+    if (best.level == RestartLevel::none || is_newer(id, best.id)) best = {level, id};
+  };
+  const bool files_there = std::none_of(lost.begin(), lost.end(), [this](std::uint32_t node) {
+    return !report_.nodes[node].ranks.empty();
+  });
+  if (held_ && files_there) offer(RestartLevel::pool, *held_);
+  if (best.level == RestartLevel::pool && went_back_) return best;
+  Census left = census_;
+  std::erase_if(left.levels, [&](const LevelFileFact& fact) { return lost.contains(fact.at); });
+  if (const auto plan = plan_recovery(left)) offer(RestartLevel::nodes, plan->id);
+  for (const DrainedVersion& version : report_.drained) {
+    if (version.problem.empty()) offer(RestartLevel::drain, version.id);
+  }
+  return best;
+}
+
+void Verification::list_outcomes() {
+  std::set<std::uint32_t> all;
+  for (std::uint32_t i = 0; i < directories_.size(); ++i) {
+    VerifiedNode& node = report_.nodes[i];
+    for (auto id = ids_.rbegin(); id != ids_.rend(); ++id) {
+      std::set<std::uint32_t> held[2];
+      for (const LevelFileFact& fact : census_.levels) {
+        if (fact.at != i || fact.id != *id) continue;
+        held[fact.name.kind == LevelFileKind::guard ? 1 : 0].insert(fact.name.rank);
+      }
+      if (held[0].empty() && held[1].empty()) continue;
+      node.kept.push_back({*id, list_of(held[0]), list_of(held[1])});
+    }
+    node.without = without({i});
+    all.insert(i);
+  }
+  report_.now = without({});
+  report_.without_all = without(all);
+}
+
 }  // namespace
+
+std::uint32_t KeptGroup::left() const {
+  return losses - std::min(losses, static_cast<std::uint32_t>(missing.size()));
+}
+
+std::string KeptGroup::scheme() const {
+  return Scheme{static_cast<std::uint32_t>(members.size()), losses}.text();
+}
 
 Result<LevelsReport> verify_levels(const std::vector<std::string>& directories,
                                    const VerifyOptions& options) {

@@ -1,15 +1,18 @@
 // Verify: what could be lost of a job now without loss, as the files of its levels say.
 //
 // Reads the directories of the pool on as many nodes as can be seen, and the drains that are named.
-// Each image, guard and drained image is read whole and compared with its checksums, unless `data`
-// is false; what is damaged counts as lost.
+// Each rank's file, image, guard and drained image is read whole and compared with its checksums,
+// unless `data` is false; what is damaged counts as lost. A version that was being taken when the
+// job ended lacks files, and that is no damage: K2 of levels.hpp keeps the one before.
 //
-// Threads: any. Failure: Code::not_found if no directory holds a pool, Code::foreign if they hold
-// those of different jobs. What is wrong with a file is a problem of the report.
+// Threads: any. Nothing is changed or locked. Failure: Code::not_found if no directory holds a
+// pool, Code::foreign if they hold those of different jobs. What is wrong with a file is a problem
+// of the report.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +22,16 @@
 
 namespace perdure {
 
+// A failure group that guards say they were written by.
+struct KeptGroup {
+  std::vector<std::uint32_t> members;
+  std::uint32_t losses = 0;            // that it bears when it is whole
+  std::vector<std::uint32_t> missing;  // members whose image or guard is not there
+  // Members, and so nodes, that may still be lost; more are missing than it bears: 0.
+  std::uint32_t left() const;
+  std::string scheme() const;  // "partner", "xor:4", "rs:2+2"
+};
+
 // A version that nodes keep beside the pool.
 struct KeptVersion {
   VersionId id;
@@ -26,6 +39,7 @@ struct KeptVersion {
   std::vector<std::uint32_t> guards;  // ranks whose guard is there and whole
   bool restorable = false;            // every rank's image is there, or can be rebuilt
   std::uint32_t losses = 0;           // nodes, whichever they are, that may be lost; up to 3
+  std::vector<KeptGroup> groups;
 };
 
 // A version in the directory of a drain.
@@ -35,12 +49,38 @@ struct DrainedVersion {
   std::string problem;  // why it is not whole; or ""
 };
 
+// What a restart would take, as restart.hpp chooses.
+enum class RestartLevel { none, pool, nodes, drain };
+struct RestartVersion {
+  RestartLevel level = RestartLevel::none;
+  VersionId id;
+};
+
+struct VerifiedNode {
+  // Images and guards of a version.
+  struct Kept {
+    VersionId id;
+    std::vector<std::uint32_t> images;  // whose are here and whole
+    std::vector<std::uint32_t> guards;
+  };
+  std::string directory;
+  bool pool = false;                     // it has a job record
+  std::vector<std::uint32_t> ranks;      // whose file of the pool is here
+  std::vector<std::uint32_t> left_over;  // whose file here is older than one elsewhere
+  std::vector<Kept> kept;                // newest first
+  RestartVersion without;                // if this node is lost
+};
+
 struct LevelsReport {
   JobRecord job;
   std::vector<std::uint32_t> pool_files;  // ranks whose file of the pool is there
+  std::vector<VerifiedNode> nodes;        // as they were given
   std::vector<KeptVersion> kept;          // newest first
   std::vector<DrainedVersion> drained;    // newest first of each drain
+  RestartVersion now;                     // if nothing more is lost
+  RestartVersion without_all;             // if all these nodes are
   std::vector<std::string> problems;      // damaged files
+  std::vector<std::string> foreign;       // images and guards of other jobs
 };
 
 struct VerifyOptions {

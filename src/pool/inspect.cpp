@@ -96,7 +96,7 @@ RankReport inspect_rank(const std::string& directory, const JobRecord& job, std:
   return report;
 }
 
-// The ranks below `ranks` whose files are there, in order.
+// The ranks below `ranks` whose files are there.
 Result<std::vector<std::uint32_t>> ranks_there(const Directory& directory, std::uint32_t ranks) {
   PERDURE_TRY_ASSIGN(auto names, directory.names());
   std::vector<std::uint32_t> there;
@@ -104,7 +104,6 @@ Result<std::vector<std::uint32_t>> ranks_there(const Directory& directory, std::
     const auto rank = rank_of_file(name);
     if (rank && *rank < ranks) there.push_back(*rank);
   }
-  std::sort(there.begin(), there.end());
   return there;
 }
 
@@ -196,21 +195,18 @@ Severity PoolReport::worst() const {
   return worst;
 }
 
-Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptions& options) {
-  PERDURE_TRY_ASSIGN(auto opened, Directory::open(directory, Trust::anyone));
-  PERDURE_TRY_ASSIGN(auto job, read_job_record(opened));
+PoolReport inspect_ranks(const JobRecord& job, const std::map<std::uint32_t, std::string>& files,
+                         const InspectOptions& options) {
   PoolReport report;
-  report.owner = opened.owner();
-  report.moved = !job.place.allows(place_of(opened));
-  report.directory = directory;
-  report.job = std::move(job);
-  PERDURE_TRY_ASSIGN(auto there, ranks_there(opened, report.job.ranks));
-  for (const std::uint32_t rank : there) {
-    report.ranks.push_back(inspect_rank(directory, report.job, rank, options));
+  report.job = job;
+  std::vector<std::uint32_t> there;
+  for (const auto& [rank, directory] : files) {
+    there.push_back(rank);
+    report.ranks.push_back(inspect_rank(directory, job, rank, options));
   }
-  const bool all_there = report.ranks.size() == report.job.ranks;
+  const bool all_there = there.size() == job.ranks;
   if (!all_there) {
-    report.findings.push_back({Severity::damage, missing_text(there, report.job.ranks)});
+    report.findings.push_back({Severity::damage, missing_text(there, job.ranks)});
   }
   for (const RankReport& rank : report.ranks) {
     if (!rank.usable) continue;
@@ -223,6 +219,19 @@ Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptio
     report.keep = rank.keep;
   }
   if (all_there) judge_ranks(report);
+  return report;
+}
+
+Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptions& options) {
+  PERDURE_TRY_ASSIGN(auto opened, Directory::open(directory, Trust::anyone));
+  PERDURE_TRY_ASSIGN(auto job, read_job_record(opened));
+  PERDURE_TRY_ASSIGN(auto there, ranks_there(opened, job.ranks));
+  std::map<std::uint32_t, std::string> files;
+  for (const std::uint32_t rank : there) files.emplace(rank, directory);
+  PoolReport report = inspect_ranks(job, files, options);
+  report.owner = opened.owner();
+  report.moved = !job.place.allows(place_of(opened));
+  report.directory = directory;
   return report;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,6 +66,9 @@ struct InspectOptions {
 
 // Code::not_found when the directory holds no pool; anything else that is wrong is a finding.
 Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptions& options);
+// The same of ranks' files in several directories: that of each rank whose file is somewhere.
+PoolReport inspect_ranks(const JobRecord& job, const std::map<std::uint32_t, std::string>& files,
+                         const InspectOptions& options);
 
 // The bytes of an array in the version that a restart would give back, verified if it has
 // checksums.

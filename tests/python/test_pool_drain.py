@@ -8,10 +8,12 @@ import os
 import shutil
 import subprocess
 
+import jsonschema
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, ROOT
 
+VERIFY_SCHEMA = json.loads((ROOT / "tests/schemas/verify.schema.json").read_text())
 PAYLOAD = 4096  # where the contents of a level file begin
 COUNTER = str(BUILD / "tests/python/counter")
 
@@ -85,6 +87,7 @@ def test_verify_tells_what_could_be_lost(perdure, level, tmp_path):
                    env={**os.environ, **levels})  # fmt: skip
     ran = perdure("pool", "verify", pool, "--drain", level, "--json")
     found = json.loads(ran.out)
+    jsonschema.validate(found, VERIFY_SCHEMA)
     assert ran.code == 0 and found["pool_files"] == [0] and found["problems"] == []
     assert found["kept"][0]["version"] == 20 and found["kept"][0]["bearable_losses"] == 0
     assert found["drained"][0]["version"] == 20 and found["drained"][0]["problem"] is None
@@ -100,11 +103,17 @@ def test_verify_tells_what_could_be_lost(perdure, level, tmp_path):
         image.write_bytes(content)
     assert images
     ran = perdure("pool", "verify", pool, "--drain", level)
-    assert ran.code == 1
+    assert ran.code == 1 and ran.out.count(b"damaged: ") == len(images)
+    assert b"a restart now finds version 20 in the pool" in ran.out
+    assert b"without it version 20 in a drain" in ran.out
 
 
 def test_verify_of_a_pool_without_levels_says_what_that_means(perdure, pool, tmp_path):
     ran = perdure("pool", "verify", pool)
     assert ran.code == 1 and b"a lost node is a lost pool" in ran.out
+    assert b"without it nothing" in ran.out
+    found = json.loads(perdure("pool", "verify", pool, "--json").out)
+    jsonschema.validate(found, VERIFY_SCHEMA)
+    assert found["restart"]["now"]["from"] == "pool" and not found["restart"]["without_all_nodes"]
     ran = perdure("pool", "verify", tmp_path / "none")
     assert ran.code == 2 and "holds no pool" in ran.err

@@ -17,15 +17,14 @@ from rich.table import Table
 
 from perdure.core import load_core
 from perdure.files import write_bytes
+from perdure.pool.levels_view import levels_json, print_levels
 from perdure.pool.view import (
     drain_json,
     iteration_of,
-    levels_json,
     owner_text,
     pool_json,
     print_drain,
     print_findings,
-    print_levels,
     print_pool,
     print_versions,
     versions_json,
@@ -292,7 +291,8 @@ def verify_levels(
 
     It looks at the directories that it is given, which may be those of several nodes where one
     machine sees them, and at drains; a running job may go on meanwhile. Of each version: whose
-    images and guards are whole, whether all ranks can have it, and how many nodes may be lost.
+    images and guards are whole, whether all ranks can have it, and how many nodes may be lost, of
+    any and of each failure group. Then what a restart would find now, and without each node.
 
     Ends with 1 if a file is damaged or no version can bear the loss of a node, with 2 without pool.
 
@@ -306,7 +306,7 @@ def verify_levels(
     if as_json:
         print(json.dumps(levels_json(report), indent=2))
     else:
-        print_levels(report, len(pools), console())
+        print_levels(report, console())
     whole = any(not each.problem for each in report.drained)
     borne = whole or any(each.losses > 0 for each in report.kept)
     raise typer.Exit(0 if borne and not report.problems else DAMAGED)
