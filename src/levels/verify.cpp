@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -303,7 +304,15 @@ std::string KeptGroup::scheme() const {
 
 Result<LevelsReport> verify_levels(const std::vector<std::string>& directories,
                                    const VerifyOptions& options) {
-  return Verification(directories, options).run();
+  std::vector<std::string> once;  // a directory that is named twice is one node
+  std::set<std::filesystem::path> seen;
+  for (const std::string& directory : directories) {
+    std::error_code error;
+    const auto path = std::filesystem::weakly_canonical(directory, error);
+    if (seen.insert(error ? std::filesystem::path(directory) : path).second)
+      once.push_back(directory);
+  }
+  return Verification(once, options).run();
 }
 
 }  // namespace perdure

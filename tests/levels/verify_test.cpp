@@ -132,6 +132,17 @@ TEST_F(VerifiedJob, a_whole_job_bears_what_its_scheme_says_and_each_node_is_told
   expect_restart(report.without_all, RestartLevel::none, 0);
 }
 
+TEST_F(VerifiedJob, a_directory_that_is_named_twice_is_one_node) {
+  levels_ = "redundancy=partner;every=100;patience=20s";
+  run({0, 1}, 1);
+  const std::string again = pool(0) + "/../pool/";
+  const auto report = verify_levels({pool(0), again}, {});
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report.value().nodes.size(), 1U);
+  EXPECT_TRUE(report.value().kept.front().restorable);
+  EXPECT_EQ(report.value().kept.front().losses, 0U);
+}
+
 TEST_F(VerifiedJob, a_lost_node_is_missing_from_its_group_and_no_other_of_it_may_be_lost) {
   run({0, 1, 2, 3, 4, 5}, 4);
   const Ranks group = verify(6).kept.front().groups.front().members;
