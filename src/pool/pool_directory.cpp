@@ -130,6 +130,18 @@ bool must_stay(const Status& status) {
   return status.code() == Code::busy || status.code() == Code::foreign;
 }
 
+// Several ranks of a node remove the same files.
+Status remove_rest(const Directory& directory, const std::string& rank_file,
+                   const OpenOptions& options) {
+  PERDURE_TRY(directory.remove_file(rank_file));
+  if (!options.discard || !options.belongs) return Status::success();
+  PERDURE_TRY_ASSIGN(const auto names, directory.names());
+  for (const std::string& name : names) {
+    if (options.belongs(name)) PERDURE_TRY(directory.remove_file(name));
+  }
+  return Status::success();
+}
+
 // Removes what was there, all ranks' job records before any rank's file (F2, F3).
 Status clear_directory(const Directory& directory, Group& group, const OpenOptions& options) {
   const std::string name = rank_file_name(group.rank());
@@ -149,7 +161,7 @@ Status clear_directory(const Directory& directory, Group& group, const OpenOptio
   local = directory.remove_file(job_record_name);
   if (local.ok()) local = directory.sync();
   PERDURE_TRY(agree(group, local));
-  return agree(group, directory.remove_file(name));
+  return agree(group, remove_rest(directory, name, options));
 }
 
 // Rank 0's choice, sent to all.

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -32,7 +33,9 @@ namespace perdure {
 struct OpenOptions {
   bool must_exist = false;  // Code::not_found instead of making a pool
   bool discard = false;     // throw away what is there
-  bool any_job = false;     // accept a pool of another job's name, or made in another directory
+  // Tells names of other files of a pool, which are thrown away with it; as of remove_pool().
+  std::function<bool(const std::string& name)> belongs;
+  bool any_job = false;  // accept a pool of another job's name, or made in another directory
   Trust trust = Trust::own;
   std::string job_name;
   std::string emulate;  // row of the device table; empty: none

@@ -250,6 +250,20 @@ TEST_F(BadInput, discard_starts_anew_also_from_a_damaged_pool) {
   }
 }
 
+TEST_F(BadInput, discard_takes_images_and_guards_along_and_nothing_else) {
+  perdure_options options{};
+  const std::string others[] = {pool_ + "/image-00000.0", pool_ + "/guard-00003.2"};
+  const std::string notes = pool_ + "/image-of-the-result";
+  for (const std::string& path : others) write_file(path, "of a version that is given up");
+  write_file(notes, "the user's");
+  ASSERT_EQ(run(pool_, 1, &options).code, 0);
+  for (const std::string& path : others) EXPECT_TRUE(fs::exists(path)) << path;
+  options.flags = PERDURE_DISCARD;
+  ASSERT_EQ(run(pool_, 1, &options).code, 0);
+  for (const std::string& path : others) EXPECT_FALSE(fs::exists(path)) << path;
+  EXPECT_TRUE(fs::exists(notes));
+}
+
 TEST_F(BadInput, a_creation_that_was_cut_short_is_made_again) {
   const std::string fresh = directory_.path("fresh");
   fs::create_directory(fresh);
