@@ -57,6 +57,18 @@ class ThirdOfThree final : public SoloGroup {
   std::uint32_t ranks() const override { return 3; }
 };
 
+TEST_F(PoolDirectory, what_belongs_to_a_pool_is_discarded_with_it) {
+  options_.belongs = [](const std::string& name) { return name == "beside"; };
+  make("pool", 1);
+  for (const char* name : {"beside", "notes"}) std::ofstream(base_ + "/pool/" + name) << name;
+  make("pool", 0);
+  EXPECT_TRUE(fs::exists(base_ + "/pool/beside"));
+  options_.discard = true;
+  make("pool", 0);
+  EXPECT_FALSE(fs::exists(base_ + "/pool/beside"));
+  EXPECT_TRUE(fs::exists(base_ + "/pool/notes"));
+}
+
 TEST_F(PoolDirectory, a_rank_too_many_is_told_so_and_not_to_discard) {
   make("one", 1);
   ThirdOfThree group;
