@@ -60,11 +60,23 @@ Result<std::string> Restart::fetch_files(const OpenOptions& options) {
   return moved.status().code() == Code::not_found ? bring_back(census_, {}) : std::move(moved);
 }
 
-// The newest version of all levels but the pool, if it is newer than `held`; empty: there is none.
-// Of equal ones that of the nodes.
+// A1, A4. Whether images of this version count more than the pool, which holds `held`.
+bool Restart::counts(const Census& census, const std::optional<RecoveryPlan>& plan,
+                     VersionId held) const {
+  if (!plan || plan->id <= held) return false;
+  if (is_newer(plan->id, held)) return true;
+  for (std::uint32_t rank = 0; rank < census.job.ranks; ++rank) {
+    const PoolFileFact* const file = census.file_of(rank);
+    if (file != nullptr && file->head.version > held.version) return true;
+  }
+  return false;
+}
+
+// The newest version of all levels but the pool, if it counts more than `held`; empty: there is
+// none. Of equal ones that of the nodes.
 Result<std::string> Restart::bring_back(const Census& census, VersionId held) {
   const auto plan = plan_recovery(census);
-  const bool images = plan && is_newer(plan->id, held);
+  const bool images = counts(census, plan, held);
   PERDURE_TRY_ASSIGN(const auto drained, find_drained(images ? plan->id : held));
   if (drained) return use_drained(*drained);
   if (!images && held.version > 0) return std::string();
@@ -135,7 +147,7 @@ Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
   PERDURE_TRY_ASSIGN(const Census census, take_census(group_, directory_, trust_));
   const VersionId held = id_of(pool->chosen());
   const auto plan = plan_recovery(census);
-  const bool images = plan && is_newer(plan->id, held);
+  const bool images = counts(census, plan, held);
   PERDURE_TRY_ASSIGN(const auto drained, find_drained(images ? plan->id : held));
   if (!images && !drained) return pool;
   pool.reset();

@@ -14,6 +14,11 @@
 //   A3  Nothing is deleted by a refusal. Files of the pool are replaced when every rank has what
 //       takes their place (bring_back.hpp, B2).
 //
+//   A4  Where some rank is ahead of the version that the pool would go back to, an image of that
+//       version in a later incarnation counts more. The pool may be old on the rank that is behind,
+//       while another had left the commit and put into arrays that the third had not yet opened
+//       again (commit.cpp, I4 holds within one history). Images are never stored to.
+//
 // Threads: collective calls. Failure: on all ranks or on none.
 #pragma once
 
@@ -27,6 +32,7 @@
 #include "levels/census.hpp"
 #include "levels/drain.hpp"
 #include "levels/manifest.hpp"
+#include "levels/recovery_plan.hpp"
 #include "pool/pool_directory.hpp"
 
 namespace perdure {
@@ -55,6 +61,7 @@ class Restart {
   std::string place(const DrainTarget& target) const;
   Result<std::unique_ptr<Pool>> open_whole(const OpenOptions& options);
   Result<std::string> fetch_files(const OpenOptions& options);
+  bool counts(const Census& census, const std::optional<RecoveryPlan>& plan, VersionId held) const;
   Result<std::string> bring_back(const Census& census, VersionId held);
   Result<std::optional<Drained>> find_drained(VersionId held);
   Result<std::string> use_drained(const Drained& drained);

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "levels/census.hpp"
 #include "levels/level_file_format.hpp"
 #include "levels/manifest.hpp"
 #include "levels/node_file.hpp"
@@ -176,6 +177,26 @@ TEST_F(LevelsOfJobs, a_file_that_is_one_version_old_does_not_hide_what_other_nod
   ASSERT_EQ(run({}), 0);
   EXPECT_EQ(found_->version, 4U);
   EXPECT_EQ(found_->mark, 2U);
+}
+
+// Rank 1 is ahead of what rank 0 had when it moved: others may have put into its arrays since,
+// where they belong to that version.
+TEST_F(LevelsOfJobs, a_version_that_some_rank_has_left_comes_from_images) {
+  levels_ = "redundancy=partner;every=3;patience=20s";
+  ASSERT_EQ(run({.nodes = {0, 1}, .commits = 3, .mark = 1}), 0);
+  ASSERT_EQ(run({.nodes = {1, 0}}), 0);
+  ASSERT_EQ(run({.nodes = {1, 0}, .commits = 1, .mark = 2}), 0);
+  const auto generation_of_rank_1 = [&] {
+    const auto census = census_of({node(0) + "/pool", node(2) + "/pool"}, Trust::own);
+    const auto* const file = census.ok() ? census.value().file_of(1) : nullptr;
+    return file == nullptr ? 0 : file->generation;
+  };
+  lose(1);
+  const std::uint64_t before = generation_of_rank_1();
+  ASSERT_EQ(run({.nodes = {2, 0}}), 0);
+  EXPECT_EQ(found_->version, 3U);
+  EXPECT_EQ(found_->mark, 1U);
+  EXPECT_GT(generation_of_rank_1(), before);
 }
 
 TEST_F(LevelsOfJobs, a_pool_that_is_older_than_what_was_drained_gives_way) {

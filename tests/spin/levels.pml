@@ -172,7 +172,7 @@ inline give_up() {
 #include "levels_run.pml"
 #include "levels_restart.pml"
 
-#ifdef IMAGE_IF_AHEAD
+#ifndef POOL_IF_AHEAD
 #define AHEAD ahead
 #else
 #define AHEAD false

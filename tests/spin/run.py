@@ -104,12 +104,12 @@ VARIANTS = {
     "levels_moves_same_generation": (
         "MOVES NO_PUT KEEPS_GENERATION", "wrong", "what a rank left behind is as young"),
     "levels_moves_put": (
-        "MOVES", "wrong",
-        "a limit: beside an older file of a rank that lost its newest, the other rank's goes back "
-        "to a version into whose place the lost rank has put"),
-    "levels_moves_put_image": (
-        "MOVES IMAGE_IF_AHEAD", "right",
-        "the same, if images of that version are preferred where a rank has completed a newer one"),
+        "MOVES", "right",
+        "images count more than a version that a rank has left, where others may have put since"),
+    "levels_moves_put_pool": (
+        "MOVES POOL_IF_AHEAD", "wrong",
+        "beside an older file of a rank that lost its newest, the other rank's goes back to a "
+        "version into whose place the lost rank has put"),
     "levels_restore": (
         "RESTORE NO_RETURN", "right", "a restore, without nodes that come back"),
     "levels_restore_moves": (
