@@ -2,6 +2,7 @@
 
 #include <perdure/perdure.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,6 +45,12 @@ Pages reserve_like(const void* like, std::size_t size_bytes) {
   if (skipped != 0) ::munmap(begin, skipped);
   if (skipped != huge_page_bytes) ::munmap(first + size_bytes, huge_page_bytes - skipped);
   return {first, size_bytes};
+}
+
+// The system call itself: UCX, which MPICH and Open MPI load, puts a mremap() of its own in the place
+// of libc's, and that one does not pass the new address on.
+bool remap(void* from, std::size_t old_bytes, std::size_t new_bytes, void* to) {
+  return ::syscall(SYS_mremap, from, old_bytes, new_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != -1;
 }
 
 int get_buffer(PyObject* object, Py_buffer* view, int flags) {
@@ -99,8 +106,7 @@ std::shared_ptr<SharedMemory> view_of_pool(void* mapped, std::size_t size_bytes)
   const std::size_t skipped = reinterpret_cast<std::uintptr_t>(mapped) % page;
   auto* first = static_cast<std::byte*>(mapped) - skipped;
   Pages pages = reserve_like(first, whole_pages(skipped + size_bytes));
-  if (::mremap(first, 0, pages.size_bytes(), MREMAP_MAYMOVE | MREMAP_FIXED, pages.begin()) ==
-      MAP_FAILED) {
+  if (!remap(first, 0, pages.size_bytes(), pages.begin())) {
     refuse("a view of the pool", size_bytes);
   }
   std::byte* begin = pages.begin() + skipped;
@@ -114,8 +120,7 @@ Pages copy_of(const SharedMemory& view) {
 }
 
 void detach(SharedMemory& view, Pages copy) {
-  if (::mremap(copy.begin(), copy.size_bytes(), copy.size_bytes(), MREMAP_MAYMOVE | MREMAP_FIXED,
-               view.pages.begin()) == MAP_FAILED) {
+  if (!remap(copy.begin(), copy.size_bytes(), copy.size_bytes(), view.pages.begin())) {
     refuse("the copy of a view", view.size_bytes);
   }
   copy.release();
