@@ -47,7 +47,7 @@ Pages reserve_like(const void* like, std::size_t size_bytes) {
   return {first, size_bytes};
 }
 
-// The system call itself: UCX, which MPICH and Open MPI load, puts a mremap() of its own in the place
+// The system call itself: UCX, which MPIs load, puts a mremap() of its own in the place
 // of libc's, and that one does not pass the new address on.
 bool remap(void* from, std::size_t old_bytes, std::size_t new_bytes, void* to) {
   return ::syscall(SYS_mremap, from, old_bytes, new_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != -1;
