@@ -67,7 +67,8 @@ def pool(win: Any) -> Pool:
     """The window's pool, for arrays, scalars and versions beside the windows. Local.
 
     It was restarted when it was opened, and is closed with its last window, not by Pool.close();
-    it must not be used after that. It can be given to the functions below in place of a window.
+    it must not be used after that. Until numpy arrays on it in modes twin and flush are gone, too,
+    the pool stays locked. It can be given to the functions below in place of a window.
     """
     from perdure.api.pool import Pool
 

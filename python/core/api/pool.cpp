@@ -18,7 +18,8 @@ PoolState::~PoolState() {
     // What was begun is not committed, which is what a program gets that does not close its pool.
   }
   if (handle_ == nullptr) return;
-  // The library goes on using them.
+  // The library goes on using buffers and scalars, but a view keeps the rank's file locked.
+  for (const auto& array : arrays_) array->views.clear();
   new std::vector<std::unique_ptr<ArrayState>>(std::move(arrays_));
   new std::vector<std::shared_ptr<SharedMemory>>(std::move(scalars_));
 }
