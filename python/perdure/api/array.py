@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -14,6 +14,7 @@ from perdure.api.kinds import Kinds
 from perdure.api.library import _api
 
 Shape = Union[int, Sequence[int]]
+Mode = Literal["copy", "twin", "log", "flush"]
 MODES = {"copy": 1, "twin": 2, "log": 3, "flush": 4}
 _BUFFERED = ("copy", "log")
 _TYPES = {"|u1": 1, "<i4": 2, "<i8": 3, "<f4": 4, "<f8": 5, "<c16": 6}

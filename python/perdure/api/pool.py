@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from numpy.typing import DTypeLike, NDArray
 
-from perdure.api.array import Array, Shape, array_flags, open_array
+from perdure.api.array import Array, Mode, Shape, array_flags, open_array
 from perdure.api.errors import InvalidArgument, WrongState
 from perdure.api.kinds import Kinds
 from perdure.api.library import _api
@@ -155,7 +155,7 @@ class Pool:
         name: str,
         shape: Shape,
         dtype: DTypeLike = float,
-        mode: Literal["copy", "twin", "log", "flush"] = "copy",
+        mode: Mode = "copy",
         *,
         checksums: bool | None = None,
         marks: bool = False,
