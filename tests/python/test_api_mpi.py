@@ -254,6 +254,17 @@ def test_a_serial_example_is_killed_and_ends_with_the_same_answer(
     assert (code, lines) == (0, [f"{begins} {kill_at - 1}", answer])
 
 
+def test_the_program_of_the_page_is_the_example():
+    code = (ROOT / "docs/python.md").read_text().split("```python\n")[1].split("```")[0]
+    example = (ROOT / "examples/heat.py").read_text().split('"""')[2]
+
+    def bare(text: str) -> list[str]:
+        lines = [line.split("  #")[0].rstrip() for line in text.splitlines()]
+        return [line for line in lines if line]
+
+    assert bare(code) == bare(example)
+
+
 def test_heat_has_the_same_answer_in_c_and_in_python(memory_path):
     program = BUILD / "tests/docs/readme_c"
     if not program.exists():
