@@ -17,13 +17,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import perdure
-from perdure.api.array import MODES, Mode
 from perdure.programs import ProgramFailed, find_program
 from perdure.progress import progress
 from perdure_bench.facts import Fact
 from perdure_bench.solver import pool_directory
+
+if TYPE_CHECKING:
+    from perdure.api.array import Mode
 
 SUMMARY = "commits and calls of pools from Python, over the same from C"
 _SEED = 18
@@ -56,6 +59,10 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     rounds = 61 if quick else 301
     order = random.Random(_SEED)
     program = find_program("bench_python_commits")
+    try:
+        _ = perdure.open
+    except perdure.Unsupported as missing:
+        raise ProgramFailed(str(missing)) from None
     with (
         pool_directory() as pools,
         progress("bench python", rounds * len(CASES)) as advance,
@@ -115,6 +122,8 @@ def _in_python(case: Case, path: Path) -> Iterator[Callable[[], int]]:
 
 @contextmanager
 def _in_c(case: Case, program: Path, path: Path) -> Iterator[Callable[[], int]]:
+    from perdure.api.array import MODES
+
     words = [str(program), str(path), str(MODES[case.mode]), str(case.size_bytes)]
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
