@@ -180,13 +180,14 @@ TEST_F(Arrays, refuse_options_that_contradict_their_mode) {
 }
 
 TEST_F(Arrays, track_changes_of_whole_pages_that_the_application_gave) {
-  alignas(4096) static std::int64_t buffer[16 * 512];
+  constexpr std::uint64_t words_of_buffer = 8192;
+  alignas(4096) static std::int64_t buffer[words_of_buffer];
   buffer[0] = 7;
   ArrayOptions given;
   given.buffer = buffer;
   given.keep_contents = true;
   open();
-  VersionedArray* u = array("u", shape(ArrayMode::log, 16 * 512), given);
+  VersionedArray* u = array("u", shape(ArrayMode::log, words_of_buffer), given);
   ASSERT_NE(u, nullptr) << status_.message();
   restart(0);
   for (int version = 0; version < 3; ++version) commit();  // all copies have all blocks
@@ -200,7 +201,7 @@ TEST_F(Arrays, track_changes_of_whole_pages_that_the_application_gave) {
   crash();
   std::fill(std::begin(buffer), std::end(buffer), -1);
   open();
-  array("u", shape(ArrayMode::log, 16 * 512), given);
+  array("u", shape(ArrayMode::log, words_of_buffer), given);
   restart(4);
   EXPECT_EQ(buffer[0], 7);
   EXPECT_EQ(buffer[600], 8);

@@ -40,4 +40,4 @@ def test_wheel_installs_the_command_and_the_interface(tmp_path):
     assert run(python, "-I", heat, tmp_path / "pool").startswith("begins at step 500\n")
     found = "from perdure.cache.preload import find_library; print(find_library().parent)"
     package = run(python, "-I", "-c", "import perdure; print(perdure.__path__[0])")
-    assert run(python, "-I", "-c", found) == package
+    assert run("env", "-u", "PERDURE_BUILD", python, "-I", "-c", found) == package

@@ -49,17 +49,18 @@ Pool open_solo(const std::string& path, const Options& options) {
 
 // Calls perdure_open_mpi() with the handle of type Comm that is at `address`.
 template <typename Comm>
-int call_open_mpi(const Calls& calls, std::uintptr_t address, const std::string& path,
+int call_open_mpi(const Calls& calls, const void* address, const std::string& path,
                   const perdure_options* options, perdure_pool** pool) {
   Comm comm{};
-  std::memcpy(&comm, reinterpret_cast<const void*>(address), sizeof comm);
+  std::memcpy(&comm, address, sizeof comm);
   using Open = int (*)(Comm, const char*, const perdure_options*, perdure_pool**);
   return reinterpret_cast<Open>(calls.open_mpi)(comm, path.c_str(), options, pool);
 }
 
-Pool open_mpi(const std::string& path, const Options& options, std::uintptr_t address,
+Pool open_mpi(const std::string& path, const Options& options, const nb::int_& comm,
               std::size_t handle_bytes) {
   const Calls& calls = mpi_calls();
+  const void* address = PyLong_AsVoidPtr(comm.ptr());
   const perdure_options given = options.to_c();
   perdure_pool* handle = nullptr;
   checked(calls, [&] {
@@ -98,7 +99,7 @@ perdure_pool_status status(const Pool& pool) {
 
 Array open_array(const Pool& pool, const std::string& name, int type,
                  const std::vector<std::uint64_t>& shape, int mode, unsigned flags,
-                 std::size_t size_bytes, nb::object buffer) {
+                 std::size_t size_bytes, const nb::object& buffer) {
   auto lent = buffer.is_none() ? nullptr : borrow(buffer, false);
   return {pool, pool->open_array(name, type, shape, mode, flags, std::move(lent), size_bytes)};
 }
@@ -137,7 +138,8 @@ nb::object consistent(const Array& array) {
   return view_at(state, const_cast<void*>(array.pool->calls().consistent(state.handle)), true);
 }
 
-void write(const Array& array, std::uint64_t first, std::uint64_t count, nb::object elements) {
+void write(const Array& array, std::uint64_t first, std::uint64_t count,
+           const nb::object& elements) {
   array.pool->handle();
   const Calls& calls = array.pool->calls();
   const auto source = borrow(elements, true);
@@ -236,7 +238,7 @@ void bind_pool(nb::module_& api) {
       .def("versions", versions)
       .def("status", status);
   api.def("open", open_solo, "path"_a, "options"_a);
-  api.def("open_mpi", open_mpi, "path"_a, "options"_a, "address"_a, "handle_bytes"_a);
+  api.def("open_mpi", open_mpi, "path"_a, "options"_a, "comm"_a, "handle_bytes"_a);
 }
 
 }  // namespace perdure::python

@@ -12,16 +12,20 @@ PoolState::~PoolState() {
   if (handle_ == nullptr) return;
   perdure_pool_status status;
   const bool ours = kind_ == Kind::solo && calls_->status(handle_, &status) == PERDURE_OK;
-  try {
-    if (ours) close();
-  } catch (const Failure&) {
-    // What was begun is not committed, which is what a program gets that does not close its pool.
-  }
-  if (handle_ == nullptr) return;
+  if (ours && closes_quietly()) return;
   // The library goes on using buffers and scalars, but a view keeps the rank's file locked.
-  for (const auto& array : arrays_) array->views.clear();
-  new std::vector<std::unique_ptr<ArrayState>>(std::move(arrays_));
-  new std::vector<std::shared_ptr<SharedMemory>>(std::move(scalars_));
+  for (const auto& array : lent_->arrays) array->views.clear();
+  [[maybe_unused]] const LentMemory* kept = lent_.release();
+}
+
+// If closing fails, what was begun is not committed: so it is for a program that does not close.
+bool PoolState::closes_quietly() {
+  try {
+    close();
+    return true;
+  } catch (const Failure&) {
+    return handle_ == nullptr;
+  }
 }
 
 perdure_pool* PoolState::handle() const {
@@ -50,13 +54,13 @@ void PoolState::close() {
 
 void PoolState::detach_views() {
   std::vector<std::pair<SharedMemory*, Pages>> needed;
-  for (const auto& array : arrays_) {
+  for (const auto& array : lent_->arrays) {
     for (const auto& [place, view] : array->views) {
       if (view.use_count() > 1) needed.emplace_back(view.get(), copy_of(*view));
     }
   }
   for (auto& [view, copy] : needed) detach(*view, std::move(copy));
-  for (const auto& array : arrays_) array->views.clear();
+  for (const auto& array : lent_->arrays) array->views.clear();
 }
 
 ArrayState* PoolState::open_array(const std::string& name, int type,
@@ -66,20 +70,19 @@ ArrayState* PoolState::open_array(const std::string& name, int type,
   auto state = std::make_unique<ArrayState>();
   state->name = name;
   state->size_bytes = size_bytes;
-  if (mode == PERDURE_COPY || mode == PERDURE_LOG) {
-    state->buffer = buffer != nullptr ? std::move(buffer) : allocate(size_bytes);
-  }
+  const bool buffered = mode == PERDURE_COPY || mode == PERDURE_LOG;
+  if (buffered && buffer == nullptr) buffer = allocate(size_bytes);
   perdure_array_options options{};
   options.flags = flags;
   // One in twin or flush mode is passed on, so that the library refuses it on all ranks.
-  const auto& given = state->buffer != nullptr ? state->buffer : buffer;
-  if (given != nullptr) options.buffer = given->begin;
+  if (buffer != nullptr) options.buffer = buffer->begin;
+  state->buffer = std::move(buffer);
   checked(*calls_, [&] {
     return calls_->array_open(pool, name.c_str(), type, static_cast<unsigned>(shape.size()),
                               shape.data(), mode, &options, &state->handle);
   });
-  arrays_.push_back(std::move(state));
-  return arrays_.back().get();
+  lent_->arrays.push_back(std::move(state));
+  return lent_->arrays.back().get();
 }
 
 std::shared_ptr<SharedMemory> PoolState::bind_scalar(const std::string& name,
@@ -88,7 +91,7 @@ std::shared_ptr<SharedMemory> PoolState::bind_scalar(const std::string& name,
   std::memcpy(memory->begin, first.data(), first.size());
   checked(*calls_,
           [&] { return calls_->scalar(handle(), name.c_str(), memory->begin, first.size()); });
-  scalars_.push_back(memory);
+  lent_->scalars.push_back(memory);
   return memory;
 }
 

@@ -30,6 +30,12 @@ struct ArrayState {
   std::map<void*, std::shared_ptr<SharedMemory>> views;  // twin and flush: by place in the pool
 };
 
+// What the library has addresses of.
+struct LentMemory {
+  std::vector<std::unique_ptr<ArrayState>> arrays;
+  std::vector<std::shared_ptr<SharedMemory>> scalars;
+};
+
 class PoolState {
  public:
   enum class Kind { solo, ranks, windows };
@@ -53,14 +59,14 @@ class PoolState {
   std::shared_ptr<SharedMemory> bind_scalar(const std::string& name, std::string_view first);
 
  private:
+  bool closes_quietly();
   void detach_views();
 
   const Calls* calls_;
   perdure_pool* handle_;
   std::string path_;
   Kind kind_;
-  std::vector<std::unique_ptr<ArrayState>> arrays_;
-  std::vector<std::shared_ptr<SharedMemory>> scalars_;
+  std::unique_ptr<LentMemory> lent_ = std::make_unique<LentMemory>();
 };
 
 void bind_pool(nanobind::module_& api);
