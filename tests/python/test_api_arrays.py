@@ -112,10 +112,15 @@ def test_a_commit_in_the_background_guards_what_it_saves(tmp_path):
         t.working[:] = 2
         with pytest.raises(perdure.WrongState, match="commit_begin"):
             pool.commit_wait()
+        for end in (pool.commit, lambda: pool.restore(4)):  # which wait for it themselves
+            pool.commit_begin()
+            end()
+            u.working[:] = t.working[:] = 4
+        pool.commit_begin()  # as the end of the pool does
     with perdure.open(tmp_path / "pool") as pool:
         u, t = pool.array("u", 1_000_000, mode="copy"), pool.array("t", 10, mode="twin")
-        pool.restart()
-        assert set(u.working) == {1.0} and set(t.consistent) == {1.0}
+        assert pool.restart() == 5
+        assert set(u.working) == {4.0} and set(t.consistent) == {4.0}
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -232,6 +237,7 @@ def test_write_stores_past_the_cache_what_the_commit_then_need_not_flush(tmp_pat
         (("u", 3, object), {}, TypeError, "references to Python objects"),
         (("u", 3, [("a", "O")]), {}, TypeError, "references to Python objects"),
         (("u", 3, "S"), {}, TypeError, "has no size"),
+        (("u", 3, ("f8", (2,))), {}, TypeError, "has a shape"),
         (("u", 3, "nonsense"), {}, TypeError, "nonsense"),
         (("u", -3), {}, perdure.InvalidArgument, "negative"),
         (("u", 2.5), {}, TypeError, "float"),

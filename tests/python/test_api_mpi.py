@@ -149,6 +149,23 @@ if world.rank == 0:
     assert "".join(run(mpi, memory_path, program).split()) == 2 * "1"
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_exception_on_one_rank_ends_the_job_in_or_after_a_commit(mpi, memory_path, begun):
+    script = memory_path / "program.py"
+    script.write_text(PRELUDE + f"""
+with perdure.open(path, world) as pool:
+    pool.array("u", 10)
+    pool.restart()
+    if {begun}:
+        pool.commit_begin()
+    if world.rank == 1:
+        raise ValueError("of one rank")
+    world.recv(source=1)
+""")  # fmt: skip
+    done = start(mpi, ["-m", "mpi4py", script, memory_path / "pool"])
+    assert done.returncode != 0 and "ValueError: of one rank" in done.stderr
+
+
 def test_the_library_of_another_mpi_is_refused_with_what_to_do(mpi, memory_path):
     others = [name for name in MPIS if name != mpi.name]
     if not others:

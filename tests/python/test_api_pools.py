@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -324,6 +326,9 @@ def test_scalars_have_the_names_that_they_were_given(tmp_path):
             _ = state.nothing
         with pytest.raises(perdure.InvalidArgument, match="already bound"):
             pool.scalars(t=1.0)
+        for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="copy their values"):
+                copied(state)
         for room in (0, 16381):
             with pytest.raises(perdure.InvalidArgument, match="1 to 16380"):
                 perdure.text(room)

@@ -210,6 +210,8 @@ def _element(name: str, dtype: DTypeLike) -> np.dtype[Any]:
             f"array '{name}': elements of dtype {element} are references to Python objects, which"
             " mean nothing after a restart; use numbers, or perdure.text() and perdure.blob()"
         )
+    if element.subdtype is not None:
+        raise TypeError(f"array '{name}': dtype {element} has a shape; add that to the array's")
     if element.itemsize == 0:
         raise TypeError(f"array '{name}': dtype {element} has no size; 'S16' or 'U16' has one")
     return element

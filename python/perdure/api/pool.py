@@ -5,23 +5,25 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from numpy.typing import DTypeLike, NDArray
 
 from perdure.api.array import Array, Mode, Shape, array_flags, open_array
-from perdure.api.errors import InvalidArgument, WrongState
+from perdure.api.errors import Error, InvalidArgument, WrongState
 from perdure.api.kinds import Kinds
 from perdure.api.library import _api
 from perdure.api.scalars import Scalars
 from perdure.api.versions import Version, version_number, versions_of
 
+T = TypeVar("T")
 _DELAYS = {"virtual": 0, "wait": 1, "drain": 2}
 _MUST_EXIST, _DISCARD, _ALLOW_OLDER, _ANY_JOB, _ANY_OWNER = 2, 4, 8, 16, 32
 
@@ -122,6 +124,8 @@ class Pool:
     """Named arrays and scalars that survive a crash; perdure.open() makes it.
 
     A context manager: leaving it closes the pool and commits nothing, with an exception or without.
+    (If an exception comes between commit_begin() and commit_wait(), a pool of several ranks is left
+    as after a crash, because the others may never come to wait.)
     One thread at a time may call into a pool (WrongState for a second one); while a call waits,
     others run. A process that was forked off gets WrongState for the pools of its parent.
 
@@ -134,6 +138,7 @@ class Pool:
         self._path = path
         self._arrays: list[Array] = []
         self._kinds = Kinds(native)
+        self._begun = False  # a commit is under way
 
     @property
     def native(self) -> _api.Pool:
@@ -223,7 +228,7 @@ class Pool:
         stays the newest, arrays keep their contents, and the caller may commit again. Collective.
         Other threads run meanwhile, and must not write to the arrays.
         """
-        version = self._native.commit()
+        version = self._ending(self._native.commit)
         self._turn()
         return version
 
@@ -234,6 +239,7 @@ class Pool:
         read-only. Scalars are saved here. Collective, as perdure_commit_begin().
         """
         self._native.commit_begin()
+        self._begun = True
         for array in self._arrays:
             array._protect(True)
 
@@ -242,11 +248,7 @@ class Pool:
 
         Collective. Raises WrongState if none was begun.
         """
-        try:
-            version = self._native.commit_wait()
-        finally:
-            for array in self._arrays:
-                array._protect(False)
+        version = self._ending(self._native.commit_wait)
         self._turn()
         return version
 
@@ -270,7 +272,7 @@ class Pool:
         scalars stay. Collective. Raises NotFound, WrongShape, Damaged, and leaves all as it was.
         """
         try:
-            self._native.restore(version_number(version))
+            self._ending(partial(self._native.restore, version_number(version)))
         finally:
             self._turn()
         self._kinds.restored()
@@ -304,7 +306,9 @@ class Pool:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        self.close()
+        # The others may never wait for the commit that this rank has left.
+        if error is None or not self._begun or self._native.is_of_one_process:
+            self.close()
 
     def __del__(self) -> None:
         native = getattr(self, "_native", None)
@@ -317,6 +321,24 @@ class Pool:
 
     def __repr__(self) -> str:
         return f"<perdure.Pool {self._path}{', closed' if self.closed else ''}>"
+
+    def _ending(self, call: Callable[[], T]) -> T:
+        """Runs a call that ends a commit under way, unless it is refused."""
+        try:
+            result = call()
+        except WrongState:
+            raise
+        except Error:
+            self._end_commit()
+            raise
+        self._end_commit()
+        return result
+
+    def _end_commit(self) -> None:
+        if self._begun:
+            for array in self._arrays:
+                array._protect(False)
+        self._begun = False
 
     def _turn(self) -> None:
         for array in self._arrays:

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, NoReturn
 
 from perdure.api.errors import InvalidArgument
 from perdure.api.kinds import Kinds
@@ -219,6 +219,9 @@ class Scalars:
     def __setattr__(self, name: str, value: Any) -> None:
         codec, room = self._place(name)
         room[:] = _packed(codec, name, value)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("scalars are memory of a pool and can't be copied; copy their values")
 
     def __dir__(self) -> list[str]:
         return list(self._places)
