@@ -271,6 +271,15 @@ def test_a_serial_example_is_killed_and_ends_with_the_same_answer(
     assert (code, lines) == (0, [f"{begins} {kill_at - 1}", answer])
 
 
+def test_perdure_run_kills_a_python_program_and_starts_it_again(perdure, memory_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", PATHS)
+    heat = [sys.executable, ROOT / "examples/heat.py"]
+    undisturbed = perdure.run([], [*heat, memory_path / "undisturbed"])
+    killed = perdure.run(["--kill-at", "200", "--restarts", "1"], [*heat, memory_path / "killed"])
+    assert (undisturbed.code, killed.code) == (0, 0), killed.err
+    assert killed.out.splitlines()[-2:] == [b"begins at step 199", undisturbed.out.splitlines()[1]]
+
+
 def test_the_program_of_the_page_is_the_example():
     code = (ROOT / "docs/python.md").read_text().split("```python\n")[1].split("```")[0]
     example = (ROOT / "examples/heat.py").read_text().split('"""')[2]
