@@ -314,6 +314,18 @@ def test_an_array_that_is_made_later_is_in_the_next_version(tmp_path):
         assert set(pool.array("late", 5, mode="twin").consistent) == {4.0}
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f2"])
+def test_a_box_says_where_an_array_lies_in_a_larger_one(tmp_path, dtype):
+    with perdure.open(tmp_path / "pool") as pool:
+        u = pool.array("u", (3, 4), dtype)
+        pool.array("s", (), dtype).box((), ())
+        u.box((10, 4), (7, 0))
+        with pytest.raises(perdure.InvalidArgument, match="beyond"):
+            u.box((10, 4), (8, 0))
+        with pytest.raises(perdure.InvalidArgument, match="has 2 extents, not 3 and 2"):
+            u.box((10, 4, 1), (7, 0))
+
+
 def test_a_forked_child_is_refused_and_leaves_the_pool_alone(tmp_path):
     with perdure.open(tmp_path / "pool") as pool:
         u = pool.array("u", 10, mode="twin")

@@ -128,6 +128,11 @@ def test_what_is_no_communicator_is_refused(mpi, memory_path):
 for wrong in (3, "world", MPI.INFO_NULL, world.Get_group()):
     refused(TypeError, "not a communicator of mpi4py", perdure.open, path, wrong)
 refused(perdure.InvalidArgument, "null", perdure.open, path, MPI.COMM_NULL)
+between = MPI.COMM_SELF.Create_intercomm(0, world, 1 - world.rank)
+refused(perdure.InvalidArgument, "intercommunicator", perdure.open, path, between)
+between.Free()
+MPI.Finalize()
+refused(perdure.WrongState, "finalized", perdure.open, path, world)
 """)  # fmt: skip
 
 

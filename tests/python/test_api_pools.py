@@ -6,6 +6,7 @@ import copy
 import math
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -461,6 +462,18 @@ def test_public_names_are_all_there_and_documented():
             assert name.startswith("_") or member.__doc__, name
     with pytest.raises(AttributeError, match="no attribute 'opne'"):
         _ = perdure.opne
+
+
+def test_every_call_of_the_header_has_its_place_in_the_table():
+    declared = set()
+    for header in ("perdure.h", "perdure_mpi.h"):
+        text = (ROOT / "include/perdure" / header).read_text()
+        declared |= set(re.findall(r"^PERDURE_API .*?\b(perdure_\w+)\(", text, re.M))
+    page = (ROOT / "docs/python.md").read_text()
+    table = page.partition("## Calls")[2].partition("\n## ")[0]
+    missing = {name for name in declared if name not in table and "perdure_win_" not in name}
+    assert missing == set() and len(declared) > 20
+    assert perdure.__version__ in (ROOT / "CMakeLists.txt").read_text()
 
 
 def test_type_checkers_know_the_interface(tmp_path):

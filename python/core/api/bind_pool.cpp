@@ -171,11 +171,20 @@ void bind_structs(nb::module_& api) {
       .def_prop_ro("fell_back", [](const Status& s) { return s.fell_back != 0; });
 }
 
+// Both have as many extents as the array, which python/perdure/api/array.py has checked.
+void box(const Array& array, const std::vector<std::uint64_t>& global_shape,
+         const std::vector<std::uint64_t>& first) {
+  array.pool->handle();
+  const Calls& calls = array.pool->calls();
+  checked(calls, [&] { return calls.box(array.state->handle, global_shape.data(), first.data()); });
+}
+
 void bind_array(nb::module_& api) {
   nb::class_<Array>(api, "Array", "perdure_array of perdure.h.")
       .def("working", working, nb::sig("def working(self) -> memoryview"))
       .def("consistent", consistent, nb::sig("def consistent(self) -> memoryview"))
       .def("write", write, "first"_a, "count"_a, "elements"_a)
+      .def("box", box, "global_shape"_a, "first"_a)
       .def(
           "mark",
           [](const Array& array, std::uint64_t first, std::uint64_t count) {

@@ -38,6 +38,7 @@ Calls calls_of(void* library) {
   find(library, "perdure_consistent", calls.consistent);
   find(library, "perdure_mark", calls.mark);
   find(library, "perdure_write", calls.write);
+  find(library, "perdure_array_box", calls.box);
   find(library, "perdure_commit", calls.commit);
   find(library, "perdure_commit_begin", calls.commit_begin);
   find(library, "perdure_before_write", calls.before_write);

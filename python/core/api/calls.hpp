@@ -34,6 +34,7 @@ struct Calls {
   decltype(&perdure_working) working = nullptr;
   decltype(&perdure_consistent) consistent = nullptr;
   decltype(&perdure_mark) mark = nullptr;
+  decltype(&perdure_array_box) box = nullptr;
   decltype(&perdure_write) write = nullptr;
   decltype(&perdure_commit) commit = nullptr;
   decltype(&perdure_commit_begin) commit_begin = nullptr;

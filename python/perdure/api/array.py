@@ -123,6 +123,23 @@ class Array:
         bare = source.view(np.uint8)
         self._native.write(operator.index(first) * scale, source.size * scale, bare)
 
+    def box(self, global_shape: Shape, first: Shape) -> None:
+        """Says where this rank's array lies in one that all ranks have together.
+
+        Its element 0 is element `first` of an array of `global_shape`; both have as many extents as
+        the array, and ranks' parts may overlap. Versions on other levels note it (docs/levels.md),
+        so say it at every start. Local. Raises InvalidArgument if the array reaches beyond.
+        """
+        whole, begin = _extents(global_shape), _extents(first)
+        if not len(whole) == len(begin) == len(self._shape):
+            raise InvalidArgument(
+                f"array '{self._name}' has {len(self._shape)} extents, not {len(whole)} and"
+                f" {len(begin)}"
+            )
+        if self._dtype.str not in _TYPES:
+            whole, begin = (*whole, self._dtype.itemsize), (*begin, 0)
+        self._native.box(whole or (1,), begin or (0,))
+
     def __repr__(self) -> str:
         return f"Array('{self._name}', {self._shape}, {self._dtype.str}, mode='{self._mode}')"
 

@@ -368,4 +368,8 @@ def _handle_of(comm: Any) -> tuple[int, int]:
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or not isinstance(comm, mpi.Comm):
         raise TypeError(f"comm is {type(comm).__name__}, not a communicator of mpi4py")
+    if isinstance(comm, mpi.Intercomm):
+        raise InvalidArgument("comm is an intercommunicator; merge it into an intracommunicator")
+    if mpi.Is_finalized():
+        raise WrongState("MPI was finalized; a pool of several ranks is opened before that")
     return mpi._addressof(comm), mpi._sizeof(comm)
