@@ -44,9 +44,10 @@ function(perdure_test_headers target)
   set_target_properties(${target} PROPERTIES PCH_WARN_INVALID OFF)
 endfunction()
 
-# perdure_test(NAME SOURCES … DEPS … [LIBS …] [TIMEOUT s]): a GoogleTest program, ctest name NAME.
+# perdure_test(NAME SOURCES … DEPS … [LIBS …] [LABELS …] [TIMEOUT s]): a GoogleTest program, ctest
+# name NAME.
 function(perdure_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
   if(NOT PERDURE_TESTS)
     return()
   endif()
@@ -60,7 +61,7 @@ function(perdure_test name)
   perdure_test_program(${name})
   perdure_test_headers(${name})
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
 endfunction()
 
 # perdure_mpi_test(NAME SOURCES … RANKS 1 2 4 [LIBS …] [TIMEOUT s] [VARIANTS …])

@@ -154,7 +154,7 @@ def surroundings(mpi: Mpi, place: Path, package: Path) -> dict[str, str]:
         "MPI4PY_MPIABI": "mpich" if is_mpich else "openmpi",
         # mpi4py asks for MPI_THREAD_MULTIPLE, with which Open MPI 4.1 makes no windows.
         "MPI4PY_RC_THREAD_LEVEL": "serialized",
-        "PYTHONPATH": str(package),
+        "PYTHONPATH": f"{package}:{mpi.layer.parents[2] / 'python'}",  # perdure._api
         "PYTHONDONTWRITEBYTECODE": "1",
         "PERDURE_MPI_TIMEOUT": os.environ.get("PERDURE_MPI_TIMEOUT", str(LIMIT_S)),
     }

@@ -110,7 +110,7 @@ struct ArrayOptions {
   std::optional<bool> checksums = {};  // of every block; default: yes for copy and log
   bool marks = false;                  // log: the application calls mark()
   bool compare = false;                // log: changed blocks are found by comparing
-  std::span<T> buffer = {};            // copy, log with marks or compare: the application's own
+  std::span<T> buffer = {};            // copy, log: the application's own, as in perdure.h
 };
 
 // The perdure_type of elements T.

@@ -26,6 +26,7 @@ NAMES = (
     "memsim",
     "energy",
     "ipv",
+    "python",
     "kill",
     "kill_windows",
     "kill_cache",

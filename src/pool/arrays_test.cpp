@@ -158,9 +158,9 @@ TEST_F(Arrays, that_are_compared_are_saved_whole_after_a_commit_that_failed) {
 
 TEST_F(Arrays, refuse_options_that_contradict_their_mode) {
   open();
-  std::int64_t buffer[10];
+  alignas(4096) std::int64_t buffer[512];
   ArrayOptions with_buffer;
-  with_buffer.buffer = buffer;
+  with_buffer.buffer = buffer + 1;  // not a page's
   ArrayOptions both = compared();
   both.marks = true;
   const std::pair<ArrayShape, ArrayOptions> wrong[] = {
@@ -177,6 +177,34 @@ TEST_F(Arrays, refuse_options_that_contradict_their_mode) {
     EXPECT_EQ(status_.code(), Code::invalid_argument) << its_shape.text();
   }
   EXPECT_NE(array("u", shape(ArrayMode::log, 10), compared()), nullptr);  // nothing half made
+}
+
+TEST_F(Arrays, track_changes_of_whole_pages_that_the_application_gave) {
+  constexpr std::uint64_t words_of_buffer = 8192;
+  alignas(4096) static std::int64_t buffer[words_of_buffer];
+  buffer[0] = 7;
+  ArrayOptions given;
+  given.buffer = buffer;
+  given.keep_contents = true;
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::log, words_of_buffer), given);
+  ASSERT_NE(u, nullptr) << status_.message();
+  restart(0);
+  for (int version = 0; version < 3; ++version) commit();  // all copies have all blocks
+  EXPECT_EQ(u->working(), reinterpret_cast<std::byte*>(buffer));
+  const std::uint64_t before = pool_->status().committed_bytes;
+  buffer[600] = 8;
+  commit();
+  const std::uint64_t changed = pool_->status().committed_bytes - before;
+  EXPECT_GT(changed, 0U);
+  EXPECT_LT(changed, sizeof buffer);
+  crash();
+  std::fill(std::begin(buffer), std::end(buffer), -1);
+  open();
+  array("u", shape(ArrayMode::log, words_of_buffer), given);
+  restart(4);
+  EXPECT_EQ(buffer[0], 7);
+  EXPECT_EQ(buffer[600], 8);
 }
 
 TEST_F(Arrays, that_are_closed_keep_what_was_committed_last) {

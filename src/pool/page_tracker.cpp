@@ -52,7 +52,8 @@ Result<std::unique_ptr<PageTracker>> PageTracker::create(std::byte* base, std::s
   if (address % page != 0 || block_bytes % page != 0) {
     return Status(Code::invalid_argument,
                   "page protection needs a buffer and blocks aligned to " + std::to_string(page) +
-                      " bytes; let Perdure allocate the buffer, or use PERDURE_MARKS");
+                      " bytes; let Perdure allocate the buffer, or use PERDURE_MARKS or "
+                      "PERDURE_COMPARE");
   }
   claim_faults(unprotect_touched_block);
   const std::lock_guard<std::mutex> lock(ranges_mutex);

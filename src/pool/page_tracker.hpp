@@ -1,7 +1,8 @@
 // Page tracker: finds the blocks of a buffer that the application stores into, by write-protecting
 // them and catching the fault of the first store to each.
 //
-// The buffer must be page-aligned and a block a multiple of the page size. A fault elsewhere goes
+// The buffer must be page-aligned and have its last page to itself, and a block must be a multiple
+// of the page size. It stays mapped until the tracker is gone. A fault elsewhere goes
 // to the handler that was there before. Stores made by the kernel on the application's behalf
 // (read(), and the single-copy transports of MPI libraries) into a protected block fail with EFAULT
 // instead of being tracked: receive into another buffer, or use PERDURE_MARKS.

@@ -146,11 +146,6 @@ Status VersionedArray::allocate_buffers(const ArrayOptions& options) {
   source_ = buffer_;
   const bool tracked = mode() == ArrayMode::log && !marks_ && !compare_;
   if (!tracked || entry_.size_bytes == 0) return Status::success();
-  if (!owns_buffer_) {
-    return {Code::invalid_argument, "array " + quoted(name()) +
-                                        ": page protection needs a buffer of Perdure's own; pass "
-                                        "no buffer, or use PERDURE_MARKS or PERDURE_COMPARE"};
-  }
   PERDURE_TRY_ASSIGN(tracker_, PageTracker::create(buffer_, entry_.size_bytes, block_bytes_));
   return Status::success();
 }

@@ -145,3 +145,15 @@ def test_unknown_benchmarks_are_refused(perdure):
 def test_command_draws(bench, tmp_path):
     done = bench(json.dumps(LINE) + "\n", 0, "--quick", "--plot", tmp_path / "figure.png")
     assert done.returncode == 0 and (tmp_path / "figure.png").exists()
+
+
+def test_commits_from_python_are_compared_with_those_from_c(perdure):
+    ran = perdure("bench", "python", "--quick", "--json")
+    assert ran.code == 0, ran.err
+    facts = {(fact.case, fact.metric): fact for fact in read_facts(ran.out.decode().splitlines())}
+    assert all(fact.value > 0 for fact in facts.values())
+    for case in ("commit-64MiB", "commit-64MiB-twin", "commit-64MiB-log"):
+        assert facts[case, "ratio_to_c"].target == 1.02
+        assert facts[case, "commit"].n == facts[case, "commit_in_c"].n > 10
+    calls = {metric for case, metric in facts if case == "calls"}
+    assert calls == {"open_and_close", "array", "scalar_set", "scalar_get", "working"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,11 @@ def test_only_headers_of_the_interface_are_installed(prefix):
     names = {path.name for path in (prefix / "include/perdure").iterdir()}
     assert {"perdure.h", "perdure_mpi.h"} <= names
     assert all(name.endswith((".h", ".hpp")) for name in names)
+
+
+def test_a_tree_without_tests_and_programs_configures(tmp_path):
+    """As pip does it."""
+    off = [f"-DPERDURE_{part}=OFF" for part in ("TESTS", "APPS")]
+    words = ["-G", "Ninja", *off, "-DPERDURE_PYTHON=ON", f"-DPython_EXECUTABLE={sys.executable}"]
+    run("cmake", "-S", ROOT, "-B", tmp_path, *words)
+    assert "python_package" in run("ninja", "-C", tmp_path, "-t", "targets", "all")

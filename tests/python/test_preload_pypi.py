@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import MPIS, ROOT
+from conftest import BUILD, MPIS, ROOT
 from preloading import PRELOAD, flavour, run_job, stands_aside
 
 SOURCE = ROOT / "tests/preload/plain.c"
@@ -120,7 +120,8 @@ def test_one_library_serves_mpi4py_beside_it(kind, folder, ask):
     if has.returncode != 0 or kind.library != "mpi":
         pytest.skip("mpi4py is not installed beside it, or takes the other library")
     script = folder / "script.py"
-    script.write_text(f"import sys\nsys.path.insert(0, {str(ROOT / 'python')!r})\n{PYTHON}")
+    paths = [str(ROOT / "python"), str(BUILD / "python")]
+    script.write_text(f"import sys\nsys.path[:0] = {paths}\n{PYTHON}")
     command = [python, script, *(["-ask"] if ask else [])]
     job = run(kind, folder, command, PRELOAD, ask)
     job.was_right()

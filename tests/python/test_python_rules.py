@@ -41,13 +41,14 @@ def test_planted_imports_break_the_contract_that_forbids_them(tmp_path, file, li
     assert verdict
 
 
-def test_stub_of_the_compiled_module_is_what_the_module_has(tmp_path):
-    made = tmp_path / "_core.pyi"
-    command = [sys.executable, "-m", "nanobind.stubgen", "-m", "perdure._core", "-D", "-o"]
+@pytest.mark.parametrize("module", ["_api", "_core"])
+def test_stub_of_the_compiled_module_is_what_the_module_has(tmp_path, module):
+    made = tmp_path / "made.pyi"
+    command = [sys.executable, "-m", "nanobind.stubgen", "-m", f"perdure.{module}", "-D", "-o"]
     paths = f"{ROOT / 'python'}:{BUILD / 'python'}"
     environment = {**os.environ, "PYTHONPATH": paths}
     subprocess.run([*command, made], env=environment, check=True, timeout=60)
-    stub = ROOT / "python/perdure/_core.pyi"
+    stub = ROOT / f"python/perdure/{module}.pyi"
     assert made.read_text() == stub.read_text(), (
         f"write it anew: PYTHONPATH={paths} {' '.join(command)} {stub}"
     )

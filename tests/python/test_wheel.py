@@ -1,4 +1,4 @@
-"""`pip install` gives a working command. Slow (it compiles): only with PERDURE_SLOW_TESTS=1."""
+"""`pip install` gives a working command and interface. Slow: only with PERDURE_SLOW_TESTS=1."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
-from conftest import ROOT
+from conftest import MPIS, ROOT
 
 
 @pytest.mark.skipif(os.environ.get("PERDURE_SLOW_TESTS") != "1", reason="PERDURE_SLOW_TESTS=1")
-def test_wheel_installs_the_command(tmp_path):
+def test_wheel_installs_the_command_and_the_interface(tmp_path):
     def run(*words) -> str:
         command = [str(word) for word in words]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -29,3 +30,14 @@ def test_wheel_installs_the_command(tmp_path):
     assert len(json.loads(run(command, "devices", "--json"))) > 5
     assert run(command, "run", "--", "echo", "started") == "started\n"
     assert "bench" not in run(command, "--help"), "benchmarks are of a clone"
+    names = [name.rsplit("/", 1)[-1] for name in zipfile.ZipFile(wheel).namelist()]
+    libraries = {"libperdure.so.0", "libperdure_preload.so"}
+    libraries |= {f"libperdure_mpi_{mpi}.so" for mpi in MPIS}
+    assert {"py.typed", "_api.pyi", *libraries} <= set(names)
+    python = tmp_path / "venv/bin/python"
+    heat = ROOT / "examples/heat.py"
+    assert run(python, "-I", heat, tmp_path / "pool").startswith("begins at step 0\n")
+    assert run(python, "-I", heat, tmp_path / "pool").startswith("begins at step 500\n")
+    found = "from perdure.cache.preload import find_library; print(find_library().parent)"
+    package = run(python, "-I", "-c", "import perdure; print(perdure.__path__[0])")
+    assert run("env", "-u", "PERDURE_BUILD", python, "-I", "-c", found) == package

@@ -11,9 +11,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
-from perdure import windows  # noqa: E402  before mpi4py, which it must not import
+from perdure import windows  # noqa: E402  it must import neither mpi4py nor numpy
 
-assert "mpi4py" not in sys.modules
+assert not {"mpi4py", "numpy"} & set(sys.modules)
 from mpi4py import MPI  # noqa: E402
 
 COMM = MPI.COMM_WORLD

@@ -1,0 +1,75 @@
+// Pools and arrays of perdure.h, as Python holds them.
+//
+// Invariants
+//   - The library has the address of an array's buffer or of a scalar only while the pool is open,
+//     and PoolState keeps them for so long.
+//   - Arrays and memory may outlive the pool: after close() their calls throw PERDURE_E_STATE.
+//   - A pool of several ranks that nobody closed stays open until the process ends, as after a
+//     crash: closing it is collective, and nobody knows when the other ranks would.
+//
+// Threads: what the calls of perdure.h take is without the interpreter's lock; all else with it.
+// Failure: Failure is thrown.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/calls.hpp"
+#include "api/memory.hpp"
+
+namespace perdure::python {
+
+struct ArrayState {
+  perdure_array* handle = nullptr;
+  std::string name;
+  std::size_t size_bytes = 0;
+  std::shared_ptr<SharedMemory> buffer;                  // copy and log: its contents
+  std::map<void*, std::shared_ptr<SharedMemory>> views;  // twin and flush: by place in the pool
+};
+
+// What the library has addresses of.
+struct LentMemory {
+  std::vector<std::unique_ptr<ArrayState>> arrays;
+  std::vector<std::shared_ptr<SharedMemory>> scalars;
+};
+
+class PoolState {
+ public:
+  enum class Kind { solo, ranks, windows };
+
+  PoolState(const Calls& calls, perdure_pool* handle, std::string path, Kind kind);
+  ~PoolState();
+  PoolState(const PoolState&) = delete;
+  PoolState& operator=(const PoolState&) = delete;
+
+  const Calls& calls() const { return *calls_; }
+  const std::string& path() const { return path_; }
+  bool is_open() const { return handle_ != nullptr; }
+  bool is_of_one_process() const { return kind_ == Kind::solo; }
+  bool is_of_windows() const { return kind_ == Kind::windows; }
+  perdure_pool* handle() const;  // throws when the pool is closed
+
+  void close();
+  ArrayState* open_array(const std::string& name, int type, const std::vector<std::uint64_t>& shape,
+                         int mode, unsigned flags, std::shared_ptr<SharedMemory> buffer,
+                         std::size_t size_bytes);
+  std::shared_ptr<SharedMemory> bind_scalar(const std::string& name, std::string_view first);
+
+ private:
+  bool closes_quietly();
+  void detach_views();
+
+  const Calls* calls_;
+  perdure_pool* handle_;
+  std::string path_;
+  Kind kind_;
+  std::unique_ptr<LentMemory> lent_ = std::make_unique<LentMemory>();
+};
+
+void bind_pool(nanobind::module_& api);
+void bind_windows(nanobind::module_& api);
+
+}  // namespace perdure::python

@@ -1,0 +1,1 @@
+"""Pools for Python programs: perdure.h on numpy arrays. `import perdure` has the public names."""

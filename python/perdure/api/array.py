@@ -1,0 +1,252 @@
+"""Arrays of a pool as numpy arrays on its memory."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, Literal, Union
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from perdure.api.errors import InvalidArgument
+from perdure.api.kinds import Kinds
+from perdure.api.library import _api
+
+Shape = Union[int, Sequence[int]]
+Mode = Literal["copy", "twin", "log", "flush"]
+MODES = {"copy": 1, "twin": 2, "log": 3, "flush": 4}
+_BUFFERED = ("copy", "log")
+_TYPES = {"|u1": 1, "<i4": 2, "<i8": 3, "<f4": 4, "<f8": 5, "<c16": 6}
+_BYTE = 1
+_CHECKSUM, _NO_CHECKSUM, _MARKS, _COMPARE = 1, 2, 4, 8
+
+
+class Array:
+    """A named array of a pool, made by Pool.array().
+
+    `working` and `consistent` are numpy arrays of `shape` and `dtype`, row-major, on the memory
+    itself: nothing is copied. In the modes copy, log and flush they stay where they are; in mode
+    twin they swap places with every commit and restore, so that a program takes them anew in each
+    step. What was `working` before the commit is read-only from then on, and an assignment to it is
+    a ValueError; slices that were taken of it are not watched.
+
+    numpy arrays keep their memory alive. After the pool is closed those that are still referenced
+    keep the contents that they had, as ordinary memory that is in no pool; `working` and
+    `consistent` themselves raise WrongState then.
+
+    Calls are for one thread at a time, as all of the pool's; the memory is for any.
+    """
+
+    def __init__(
+        self,
+        native: _api.Array,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        mode: str,
+    ):
+        self._native = native
+        self._name, self._shape, self._dtype, self._mode = name, shape, dtype, mode
+        self._working: NDArray[Any] | None = None
+        self._consistent: NDArray[Any] | None = None
+        self._saving = False  # by a commit in the background
+
+    @property
+    def name(self) -> str:
+        """Its name in the pool."""
+        return self._name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents in elements."""
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the elements."""
+        return self._dtype
+
+    @property
+    def mode(self) -> str:
+        """copy, twin, log or flush."""
+        return self._mode
+
+    @property
+    def working(self) -> NDArray[Any]:
+        """Where the program writes: the buffer (copy, log), the working copy (twin), or the only
+        one (flush). Local.
+
+        In mode twin all of it has to be written before the next commit: it holds an older version.
+        Raises WrongState before Pool.restart() in modes twin and flush, and after Pool.close().
+        Before the restart, copy and log have their buffer, whose contents stay if the pool is new.
+        """
+        if self._working is None:
+            self._working = self._on(self._native.working())
+            self._working.flags.writeable = not self._saving
+        return self._working
+
+    @property
+    def consistent(self) -> NDArray[Any]:
+        """What the program reads, read-only: the last committed copy (twin), else as `working`.
+
+        Local. Raises WrongState as `working`.
+        """
+        if self._consistent is None:
+            self._consistent = self._on(self._native.consistent())
+        return self._consistent
+
+    def before_write(self) -> None:
+        """After Pool.commit_begin(): waits until the array may be written to again. Local.
+
+        In modes twin and flush that is only after Pool.commit_wait().
+        """
+        self._native.before_write()
+        if self._mode in _BUFFERED:
+            self._protect(False)
+
+    def mark(self, first: int, count: int) -> None:
+        """Mode log with marks: elements [first, first + count), in row-major order, were or will be
+        changed before the next commit. Local. Raises InvalidArgument beyond the end.
+        """
+        scale = self._elements_of_pool(1)
+        self._native.mark(operator.index(first) * scale, operator.index(count) * scale)
+
+    def write(self, first: int, elements: ArrayLike) -> None:
+        """Mode twin: stores `elements` at element `first`, in row-major order, of the working copy,
+        past the cache, so that the commit need not flush them. Local.
+
+        Raises InvalidArgument beyond the end, WrongState in other modes.
+        """
+        source = np.ascontiguousarray(elements, dtype=self._dtype).reshape(-1)
+        scale = self._elements_of_pool(1)
+        bare = source.view(np.uint8)
+        self._native.write(operator.index(first) * scale, source.size * scale, bare)
+
+    def box(self, global_shape: Shape, first: Shape) -> None:
+        """Says where this rank's array lies in one that all ranks have together.
+
+        Its element 0 is element `first` of an array of `global_shape`; both have as many extents as
+        the array, and ranks' parts may overlap. Versions on other levels note it (docs/levels.md),
+        so say it at every start. Local. Raises InvalidArgument if the array reaches beyond.
+        """
+        whole, begin = _extents(global_shape), _extents(first)
+        if not len(whole) == len(begin) == len(self._shape):
+            raise InvalidArgument(
+                f"array '{self._name}' has {len(self._shape)} extents, not {len(whole)} and"
+                f" {len(begin)}"
+            )
+        if self._dtype.str not in _TYPES:
+            whole, begin = (*whole, self._dtype.itemsize), (*begin, 0)
+        self._native.box(whole or (1,), begin or (0,))
+
+    def __repr__(self) -> str:
+        return f"Array('{self._name}', {self._shape}, {self._dtype.str}, mode='{self._mode}')"
+
+    def _on(self, memory: memoryview) -> NDArray[Any]:
+        if 0 in self._shape:
+            return np.empty(self._shape, self._dtype)
+        return np.ndarray(self._shape, self._dtype, buffer=memory)
+
+    def _elements_of_pool(self, elements: int) -> int:
+        """How many elements the pool counts for so many of ours."""
+        return elements if self._dtype.str in _TYPES else elements * self._dtype.itemsize
+
+    def _turn(self) -> None:
+        """After working and consistent copy may have swapped places."""
+        if self._mode == "twin":
+            self._protect(True)
+            self._working = self._consistent = None
+            self._saving = False
+
+    def _protect(self, saving: bool) -> None:
+        """Whether a commit saves what the program must not write to meanwhile."""
+        self._saving = saving
+        if self._working is not None:
+            self._working.flags.writeable = not saving
+
+    def _let_go(self) -> None:
+        """Before the pool is closed: only what the program holds is needed further on."""
+        self._working = self._consistent = None
+
+
+def open_array(
+    pool: _api.Pool,
+    kinds: Kinds,
+    name: str,
+    shape: Shape,
+    dtype: DTypeLike,
+    mode: str,
+    flags: int,
+    buffer: NDArray[Any] | None,
+) -> Array:
+    """Pool.array(), whose arguments are looked at here."""
+    extents = _extents(shape)
+    element = _element(name, dtype)
+    if mode not in MODES:
+        raise InvalidArgument(f"mode '{mode}' of array '{name}' is not {', '.join(MODES)}")
+    if buffer is not None:
+        _check_buffer(name, buffer, extents, element)
+    code = _TYPES.get(element.str)
+    stored = extents or (1,)
+    if code is None:
+        kinds.check(name, _kind(element))
+        code, stored = _BYTE, (*extents, element.itemsize)
+    elements = 1
+    for extent in extents:
+        elements *= extent
+    size_bytes = elements * element.itemsize
+    bare = buffer.reshape(-1).view(np.uint8) if buffer is not None and buffer.size else None
+    native = pool.array(name, code, stored, MODES[mode], flags, size_bytes, bare)
+    if element.str not in _TYPES:
+        kinds.add(name, _kind(element))
+    return Array(native, name, extents, element, mode)
+
+
+def array_flags(checksums: bool | None, marks: bool, compare: bool) -> int:
+    """perdure_array_flags of perdure.h."""
+    flags = _MARKS if marks else 0
+    flags |= _COMPARE if compare else 0
+    if checksums is not None:
+        flags |= _CHECKSUM if checksums else _NO_CHECKSUM
+    return flags
+
+
+def _extents(shape: Shape) -> tuple[int, ...]:
+    given = shape if isinstance(shape, Sequence) else (shape,)
+    extents = tuple(operator.index(extent) for extent in given)
+    if any(extent < 0 for extent in extents):
+        raise InvalidArgument(f"a shape has no negative extents: {extents}")
+    return extents
+
+
+def _element(name: str, dtype: DTypeLike) -> np.dtype[Any]:
+    element = np.dtype(dtype)
+    if element.hasobject:
+        raise TypeError(
+            f"array '{name}': elements of dtype {element} are references to Python objects, which"
+            " mean nothing after a restart; use numbers, or perdure.text() and perdure.blob()"
+        )
+    if element.subdtype is not None:
+        raise TypeError(f"array '{name}': dtype {element} has a shape; add that to the array's")
+    if element.itemsize == 0:
+        raise TypeError(f"array '{name}': dtype {element} has no size; 'S16' or 'U16' has one")
+    return element
+
+
+def _kind(element: np.dtype[Any]) -> str:
+    return "dtype " + (element.str if element.fields is None else str(element.descr))
+
+
+def _check_buffer(
+    name: str, buffer: NDArray[Any], shape: tuple[int, ...], element: np.dtype[Any]
+) -> None:
+    if not isinstance(buffer, np.ndarray):
+        raise TypeError(f"the buffer of array '{name}' is {type(buffer).__name__}, not an ndarray")
+    if buffer.shape != shape or buffer.dtype != element:
+        raise InvalidArgument(
+            f"the buffer of array '{name}' is {buffer.dtype} {buffer.shape}, not {element} {shape}"
+        )
+    if not buffer.flags.c_contiguous or not buffer.flags.writeable:
+        lacks = "row-major and contiguous" if buffer.flags.writeable else "writable"
+        raise InvalidArgument(f"the buffer of array '{name}' is not {lacks}; copy it first")

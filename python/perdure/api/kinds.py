@@ -1,0 +1,73 @@
+"""What Python stored under a name: the types that perdure.h has no word for.
+
+The pool's own catalogue has six types of elements and counts the bytes of scalars. So that bytes
+are never taken for what they are not, pools of Python programs have one more scalar, with the type
+of each scalar and of each array whose dtype is not among the six, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from perdure.api.errors import NoSpace, WrongShape
+from perdure.api.library import _api
+
+NAME = "perdure.python"
+BYTES_MAX = 8192
+
+
+class Kinds:
+    """The kinds of names, of which the pool saves a copy with every version."""
+
+    def __init__(self, pool: _api.Pool):
+        self._pool = pool
+        self._memory: memoryview | None = None
+        self._kinds: dict[str, str] = {}
+        self._stored: dict[str, str] = {}  # by the version that was restored
+
+    def check(self, name: str, kind: str) -> None:
+        """Raises WrongShape if the restored version has `name` of another kind."""
+        self._open()
+        _compare(self._stored, {name: kind})
+
+    def add(self, name: str, kind: str) -> None:
+        """Notes the kind of `name`, after check(); raises NoSpace if there are too many names."""
+        self._store({**self._kinds, name: kind})
+
+    def restored(self) -> None:
+        """Compares with the version that was restored; raises WrongShape if a kind differs."""
+        if self._memory is None:
+            return
+        self._stored = self._load()
+        # Names that this program did not open stay in the pool, and so do their kinds.
+        self._store({**self._stored, **self._kinds})
+        _compare(self._stored, self._kinds)
+
+    def _open(self) -> None:
+        if self._memory is None:
+            self._memory = self._pool.scalar(NAME, bytes(BYTES_MAX))
+            self._stored = self._load()  # of a pool that was restarted before
+            self._kinds = dict(self._stored)
+
+    def _load(self) -> dict[str, str]:
+        assert self._memory is not None
+        text = bytes(self._memory).rstrip(b"\0")
+        return dict(json.loads(text)) if text else {}
+
+    def _store(self, kinds: dict[str, str]) -> None:
+        assert self._memory is not None
+        text = json.dumps(kinds, separators=(",", ":")).encode()
+        if len(text) > BYTES_MAX:
+            raise NoSpace(
+                f"the types of {len(kinds)} names take {len(text)} bytes, and there is room for"
+                f" {BYTES_MAX}; use shorter names, fewer scalars, or dtypes of perdure.h"
+            )
+        self._memory[:] = text.ljust(BYTES_MAX, b"\0")
+        self._kinds = kinds
+
+
+def _compare(stored: Mapping[str, str], asked: Mapping[str, str]) -> None:
+    for name, kind in asked.items():
+        if stored.get(name, kind) != kind:
+            raise WrongShape(f"'{name}' is {stored[name]} in the pool, not {kind}")

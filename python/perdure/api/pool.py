@@ -1,0 +1,375 @@
+"""Pools: named arrays and scalars of one job, and their versions."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, TypeVar
+
+from numpy.typing import DTypeLike, NDArray
+
+from perdure.api.array import Array, Mode, Shape, array_flags, open_array
+from perdure.api.errors import Error, InvalidArgument, WrongState
+from perdure.api.kinds import Kinds
+from perdure.api.library import _api
+from perdure.api.scalars import Scalars
+from perdure.api.versions import Version, version_number, versions_of
+
+T = TypeVar("T")
+_DELAYS = {"virtual": 0, "wait": 1, "drain": 2}
+_MUST_EXIST, _DISCARD, _ALLOW_OLDER, _ANY_JOB, _ANY_OWNER = 2, 4, 8, 16, 32
+
+
+class Due(IntEnum):
+    """Pool.due(): false if no version is due. After LAST: commit, close the pool, end with 0."""
+
+    NOT_DUE = 0
+    DUE = 1
+    LAST = 2
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a pool has done since it was opened; times in nanoseconds, sizes in bytes."""
+
+    version: int
+    """The newest committed version; 0: there is none."""
+    commits: int
+    commit_ns: int
+    """How long all commits kept the program waiting."""
+    commit_ns_last: int
+    committed_bytes: int
+    """Copied or flushed by all commits."""
+    restart_ns: int
+    model_ns: int
+    """What an emulated device would have added (virtual clock)."""
+    survives_power_failure: bool
+    """False: the pool survives the death of processes only, as on tmpfs."""
+    fell_back: bool
+    """An older version was restored than the newest (allow_older)."""
+
+
+def open(
+    path: str | os.PathLike[str],
+    comm: Any = None,
+    *,
+    must_exist: bool = False,
+    discard: bool = False,
+    allow_older: bool = False,
+    any_job: bool = False,
+    any_owner: bool = False,
+    job: str | None = None,
+    emulate: str | None = None,
+    delay: Literal["virtual", "wait", "drain"] = "virtual",
+    copy_threads: int = 1,
+    keep: int = 0,
+    levels: str | Mapping[str, object] | None = None,
+) -> Pool:
+    """Opens the pool in directory `path`, or makes it.
+
+    comm          an intracommunicator of mpi4py, of whose ranks each has a part of the pool. Then
+                  this, and every call that says so, is collective over it; it is duplicated, and
+                  may be freed. None: a pool of this process alone, without MPI
+    must_exist    NotFound instead of making a pool
+    discard       throw away what an existing pool of this job holds
+    allow_older   if the newest version is damaged, restore the older one if that is whole
+    any_job       accept a pool of another job, or one that was made in another directory
+    any_owner     accept what another user owns or may write to
+    job           name of the job that owns the pool; default: the name of the script
+    emulate       one of `perdure devices`; default $PERDURE_EMULATE
+    delay         how the time of emulated memory passes
+    copy_threads  threads that copy and flush
+    keep          versions that can be restored, 1 to 63; fixed when the pool is made. 0: what it
+                  has, or 1
+    levels        what is kept beyond the pool (docs/levels.md), as "key=value;key=value" or as a
+                  mapping; default $PERDURE_LEVELS
+
+    Collective. Other threads run while it waits. Raises Busy, Foreign, WrongRanks, WrongShape (of
+    another `keep`), Damaged, NewerFormat, NoSpace, IOFailed, NotFound, Unsupported (also where no
+    library of Perdure serves mpi4py's MPI), InvalidArgument.
+    """
+    if delay not in _DELAYS:
+        raise InvalidArgument(f"delay '{delay}' is not {', '.join(_DELAYS)}")
+    flags = {
+        _MUST_EXIST: must_exist,
+        _DISCARD: discard,
+        _ALLOW_OLDER: allow_older,
+        _ANY_JOB: any_job,
+        _ANY_OWNER: any_owner,
+    }
+    options = _api.Options(
+        sum(flag for flag, wanted in flags.items() if wanted),
+        job or _script_name(),
+        emulate,
+        _DELAYS[delay],
+        _count("copy_threads", copy_threads),
+        _count("keep", keep),
+        _levels_text(levels),
+    )
+    place = os.fspath(path)
+    if comm is None:
+        return Pool(_api.open(place, options), place)
+    return Pool(_api.open_mpi(place, options, *_handle_of(comm)), place)
+
+
+class Pool:
+    """Named arrays and scalars that survive a crash; perdure.open() makes it.
+
+    A context manager: leaving it closes the pool and commits nothing, with an exception or without.
+    (If an exception comes between commit_begin() and commit_wait(), a pool of several ranks is left
+    as after a crash, because the others may never come to wait.)
+    One thread at a time may call into a pool (WrongState for a second one); while a call waits,
+    others run. A process that was forked off gets WrongState for the pools of its parent.
+
+    Collective calls raise on all ranks or on none, except that each rank looks at its own arguments
+    first; where a rank alone raises, end the job (MPI.COMM_WORLD.Abort(), or python -m mpi4py).
+    """
+
+    def __init__(self, native: _api.Pool, path: str):
+        self._native = native
+        self._path = path
+        self._arrays: list[Array] = []
+        self._kinds = Kinds(native)
+        self._begun = False  # a commit is under way
+
+    @property
+    def native(self) -> _api.Pool:
+        """The pool as perdure._api has it. For Perdure's own modules."""
+        return self._native
+
+    @property
+    def path(self) -> str:
+        """The directory that it was opened in."""
+        return self._path
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called. Local."""
+        return not self._native.is_open
+
+    def array(
+        self,
+        name: str,
+        shape: Shape,
+        dtype: DTypeLike = float,
+        mode: Mode = "copy",
+        *,
+        checksums: bool | None = None,
+        marks: bool = False,
+        compare: bool = False,
+        buffer: NDArray[Any] | None = None,
+    ) -> Array:
+        """Finds or makes the array `name` (1 to 255 bytes of UTF-8) of this rank.
+
+        shape      extents in elements, row-major: an int or up to 8 of them (7 for a dtype that is
+                   not among those of perdure.h); an extent may be 0, and () is one element
+        dtype      any but object. In the pool uint8, int32, int64, float32, float64 and complex128
+                   are elements; all others, structures too, are bytes
+        mode       copy: a commit copies `working`; twin: `consistent` is read and all of `working`
+                   written, and a commit swaps them; log: a commit copies blocks that changed;
+                   flush: one copy without versions
+        checksums  of every block; default: in copy and log
+        marks      log: the program names what changed, with mark()
+        compare    log: changed blocks are found by comparing. By default they are found by page
+                   protection: then read() and other system calls into the array fail (EFAULT)
+        buffer     copy and log: an array of this shape and dtype to use as `working`, contiguous
+                   and row-major. Log needs marks or compare with it, or whole pages
+
+        All space is allocated here. The contents are defined after restart(), or at once if that
+        has been; a new array is zero, except that `buffer` stays. It is part of the pool from the
+        next commit on. Collective. Raises WrongShape if the pool holds the name with another shape,
+        dtype or mode, NoSpace, InvalidArgument, TypeError for a dtype that can't be stored.
+        """
+        flags = array_flags(checksums, marks, compare)
+        made = open_array(self._native, self._kinds, name, shape, dtype, mode, flags, buffer)
+        self._arrays.append(made)
+        return made
+
+    def scalars(self, **values: Any) -> Scalars:
+        """Ties scalars to the pool: attributes of what is returned, with these initial values.
+
+            state = pool.scalars(iteration=0, t=0.0, converged=False, name=perdure.text(64),
+                                 began=datetime.now(timezone.utc))
+
+        Types: int (64 bits), float, bool, datetime (microseconds; of its time zone the offset), str
+        and bytes with room for 255 bytes, or for as many as perdure.text() and perdure.blob() say,
+        at most 16380. numpy's scalars are taken as int, float and bool.
+
+        restart() and restore() set those that the version has; the others keep their values. The
+        name `iteration` is shown by `perdure run`. May be called again with other names; after
+        restart() the values are those of the pool at once. Local. Raises WrongShape if the pool
+        holds a name with another type or room, NoSpace, TypeError, InvalidArgument (a name twice).
+        """
+        return Scalars(self._native, self._kinds, values)
+
+    def restart(self) -> int | None:
+        """Gives arrays and scalars the contents of the newest version that all ranks hold.
+
+        Returns its number, or None if the pool is new: then arrays are zero, and buffers and
+        scalars stay as they were. Collective; once, after the arrays and scalars were made and
+        before the first commit. Raises Damaged, and WrongShape if a scalar or dtype was another.
+        """
+        version = self._native.restart()
+        self._kinds.restored()
+        return version or None
+
+    def commit(self) -> int:
+        """Makes all arrays and scalars durable as one new version of all ranks; its number.
+
+        When it has returned on any rank, no crash loses that version. On failure the version before
+        stays the newest, arrays keep their contents, and the caller may commit again. Collective.
+        Other threads run meanwhile, and must not write to the arrays.
+        """
+        version = self._ending(self._native.commit)
+        self._turn()
+        return version
+
+    def commit_begin(self) -> None:
+        """Begins a commit, which another thread goes on with while the program computes.
+
+        Until Array.before_write() or commit_wait() the arrays must not be written to: `working` is
+        read-only. Scalars are saved here. Collective, as perdure_commit_begin().
+        """
+        self._native.commit_begin()
+        self._begun = True
+        for array in self._arrays:
+            array._protect(True)
+
+    def commit_wait(self) -> int:
+        """Makes the version durable that commit_begin() began, and returns its number.
+
+        Collective. Raises WrongState if none was begun.
+        """
+        version = self._ending(self._native.commit_wait)
+        self._turn()
+        return version
+
+    def due(self) -> Due:
+        """Whether a version is due by the plan $PERDURE_ENERGY_PLAN; DUE always if there is none.
+
+        LAST, from then on, if `perdure run` was asked to end the job. Rank 0's clock decides.
+        Collective.
+        """
+        return Due(self._native.due())
+
+    def versions(self) -> list[Version]:
+        """The versions that can be restored, newest first. Before restart() or later. Local."""
+        return versions_of(self._native)
+
+    def restore(self, version: int) -> None:
+        """As restart(), of `version`, in its place or at any time after it.
+
+        The next commit goes on from there under a new number; newer versions are abandoned, and can
+        be restored as well until their space is needed. Arrays that `version` lacks become zero,
+        scalars stay. Collective. Raises NotFound, WrongShape, Damaged, and leaves all as it was.
+        """
+        try:
+            self._ending(partial(self._native.restore, version_number(version)))
+        finally:
+            self._turn()
+        self._kinds.restored()
+
+    def delete_version(self, version: int) -> None:
+        """Frees the space of `version`, which can't be the newest (WrongState). Collective."""
+        self._native.delete_version(version_number(version))
+
+    def status(self) -> Status:
+        """What the pool has done. Local."""
+        found = self._native.status()
+        return Status(**{name: getattr(found, name) for name in Status.__dataclass_fields__})
+
+    def close(self) -> None:
+        """Waits for a commit that was begun, then releases the pool; again is no error.
+
+        What was not committed is not kept. numpy arrays that are still referenced keep their
+        contents, and need memory of their own for that from here on in modes twin and flush
+        (NoSpace if there is none, and the pool stays open). Collective.
+        """
+        for array in self._arrays:
+            array._let_go()
+        self._native.close()
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        # The others may never wait for the commit that this rank has left.
+        if error is None or not self._begun or self._native.is_of_one_process:
+            self.close()
+
+    def __del__(self) -> None:
+        native = getattr(self, "_native", None)
+        if native is None or not native.is_open or native.is_of_windows:
+            return
+        warnings.warn(f"pool {self._path} was not closed", ResourceWarning, stacklevel=2)
+        if native.is_of_one_process:
+            with suppress(WrongState):  # a forked child, or a thread that is still in a call
+                self.close()
+
+    def __repr__(self) -> str:
+        return f"<perdure.Pool {self._path}{', closed' if self.closed else ''}>"
+
+    def _ending(self, call: Callable[[], T]) -> T:
+        """Runs a call that ends a commit under way, unless it is refused."""
+        try:
+            result = call()
+        except WrongState:
+            raise
+        except Error:
+            self._end_commit()
+            raise
+        self._end_commit()
+        return result
+
+    def _end_commit(self) -> None:
+        if self._begun:
+            for array in self._arrays:
+                array._protect(False)
+        self._begun = False
+
+    def _turn(self) -> None:
+        for array in self._arrays:
+            array._turn()
+
+
+def _count(name: str, value: int) -> int:
+    if not 0 <= value < 2**32:
+        raise InvalidArgument(f"{name}={value} is not 0 to {2**32 - 1}")
+    return value
+
+
+def _script_name() -> str:
+    """Of a Python program the process is python, whichever program it is."""
+    script = Path(sys.argv[0]).name if sys.argv else ""
+    return "python" if script in ("", "-", "-c", "-m") else script
+
+
+def _levels_text(levels: str | Mapping[str, object] | None) -> str | None:
+    if isinstance(levels, Mapping):
+        return ";".join(f"{key}={value}" for key, value in levels.items())
+    return levels
+
+
+def _handle_of(comm: Any) -> tuple[int, int]:
+    """Address and size of the MPI_Comm in a communicator of mpi4py, which is not imported here."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is None or not isinstance(comm, mpi.Comm):
+        raise TypeError(f"comm is {type(comm).__name__}, not a communicator of mpi4py")
+    if isinstance(comm, mpi.Intercomm):
+        raise InvalidArgument("comm is an intercommunicator; merge it into an intracommunicator")
+    if mpi.Is_finalized():
+        raise WrongState("MPI was finalized; a pool of several ranks is opened before that")
+    return mpi._addressof(comm), mpi._sizeof(comm)
