@@ -87,7 +87,7 @@ class Size:
 
 
 QUICK = Size(4, 32, 20, 5, 1, 20, False)
-FULL = Size(4, 140, 40, 10, 5, 1000, True)
+FULL = Size(4, 140, 120, 10, 5, 1000, True)
 
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
