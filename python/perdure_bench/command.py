@@ -27,6 +27,7 @@ NAMES = (
     "energy",
     "ipv",
     "python",
+    "torch",
     "kill",
     "kill_windows",
     "kill_cache",
