@@ -1,5 +1,6 @@
 # What `cmake --install` puts into a prefix: headers, shared libraries, the Fortran module, a CMake
-# package and pkg-config files. The command and its module are a Python package (pyproject.toml).
+# package, pkg-config files, documents, examples, a module file, and the command with its Python
+# package (perdure_command.cmake, where that is built). The target `uninstall` removes it.
 #
 #   find_package(perdure)  →  perdure::perdure, perdure::mpi_NAME for each MPI flavour
 #   pkg-config             →  perdure, perdure_mpi_NAME
@@ -46,6 +47,20 @@ perdure_pkg_config(perdure "${PROJECT_DESCRIPTION}")
 foreach(mpi IN LISTS PERDURE_MPI_LIBRARIES)
   perdure_pkg_config(perdure_mpi_${mpi} "${PROJECT_DESCRIPTION}; with the mpicc of ${mpi}")
 endforeach()
+
+install(FILES README.md CHANGELOG.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DATADIR}/perdure
+        PATTERN CMakeLists.txt EXCLUDE)
+
+# Lmod and Environment Modules 4.3 and newer read it, from wherever the prefix is.
+configure_file(cmake/module.lua.in ${CMAKE_BINARY_DIR}/${PROJECT_VERSION}.lua @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/${PROJECT_VERSION}.lua
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/modulefiles/perdure)
+
+add_custom_target(uninstall COMMENT "Removing what the last installation has put into its prefix"
+  COMMAND ${CMAKE_COMMAND} -D MANIFEST=${CMAKE_BINARY_DIR}/install_manifest.txt
+          -P ${CMAKE_SOURCE_DIR}/cmake/uninstall.cmake)
 
 # Benchmark programs, for `perdure bench`.
 if(PERDURE_APPS)

@@ -37,9 +37,10 @@ VERBS = {
 def _print_version(wanted: bool) -> None:
     if wanted:
         try:
-            print(f"perdure {version('perdure')}")
-        except PackageNotFoundError:
-            print("perdure (not installed)")
+            number = version("perdure")
+        except PackageNotFoundError:  # of a clone, or of a prefix
+            number = str(import_module("perdure._api").library_version)
+        print(f"perdure {number}")
         raise typer.Exit
 
 

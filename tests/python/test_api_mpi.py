@@ -220,7 +220,7 @@ def test_a_missing_library_is_named(mpi, memory_path):
     """libperdure alone, as where it was built without MPI."""
     alone = memory_path / "lib"
     alone.mkdir()
-    shutil.copy(BUILD / "src/capi/libperdure.so", alone / "libperdure.so.0")
+    shutil.copy(BUILD / "src/capi/libperdure.so", alone / "libperdure.so.0.1")
     run(
         mpi,
         memory_path,

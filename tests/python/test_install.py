@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -39,7 +41,7 @@ def prefix(tmp_path_factory) -> Path:
     """An installation that was moved after it was made."""
     made = tmp_path_factory.mktemp("made")
     run("cmake", "--install", BUILD, "--prefix", made)
-    moved = made.with_name("moved")
+    moved = made.with_name("moved to here")
     shutil.move(made, moved)
     yield moved
     shutil.rmtree(moved)
@@ -48,7 +50,7 @@ def prefix(tmp_path_factory) -> Path:
 def flags(prefix: Path, package: str) -> list[str]:
     (directory,) = prefix.glob("lib*/**/pkgconfig")
     environment = {**os.environ, "PKG_CONFIG_PATH": str(directory)}
-    return run("pkg-config", "--cflags", "--libs", package, env=environment).split()
+    return shlex.split(run("pkg-config", "--cflags", "--libs", package, env=environment))
 
 
 def libraries(prefix: Path) -> dict[str, str]:
@@ -96,6 +98,116 @@ def test_only_headers_of_the_interface_are_installed(prefix):
     names = {path.name for path in (prefix / "include/perdure").iterdir()}
     assert {"perdure.h", "perdure_mpi.h"} <= names
     assert all(name.endswith((".h", ".hpp")) for name in names)
+
+
+FORTRAN = """
+program count
+  use perdure
+  use, intrinsic :: iso_c_binding
+  implicit none
+  type(c_ptr) :: pool
+  type(perdure_array) :: array
+  real(c_double), pointer, contiguous :: u(:)
+  integer(c_int64_t), target :: iteration = 0
+  integer(c_int64_t) :: version
+  character(len=1000) :: path
+  call get_command_argument(1, path)
+  call check(perdure_open(trim(path), pool))
+  call check(perdure_array_open(pool, "u", perdure_double, [24], perdure_copy, array))
+  call check(perdure_scalar(pool, "iteration", iteration))
+  call check(perdure_restart(pool, version))
+  call check(perdure_memory(array, u))
+  do while (iteration < 50)
+    iteration = iteration + 1
+    u = iteration
+    call check(perdure_commit(pool, version))
+  end do
+  call check(perdure_close(pool))
+  print "(a,i0)", "counted to ", iteration
+contains
+  subroutine check(code)
+    integer, intent(in) :: code
+    if (code /= perdure_ok) error stop perdure_last_error()
+  end subroutine
+end program
+"""
+PYTHON = """
+import sys, perdure
+with perdure.open(sys.argv[1]) as pool:
+    u = pool.array("u", 24)
+    state = pool.scalars(iteration=0)
+    pool.restart()
+    while state.iteration < 50:
+        state.iteration += 1
+        u.working[:] = state.iteration
+        pool.commit()
+    print("counted to", state.iteration)
+"""
+
+
+def command(prefix: Path, *words) -> list[object]:
+    """The installed command, in an environment that knows nothing of this clone."""
+    kept = [f"{name}={os.environ[name]}" for name in ("HOME", "PATH") if name in os.environ]
+    folder = next(prefix.glob("lib*/**/perdure/python"))
+    kept += [f"PERDURE_PYTHON={sys.executable}", f"PYTHONPATH={folder}"]
+    kept += [f"LD_LIBRARY_PATH={folder.parents[1]}"]
+    return ["env", "-i", *kept, prefix / "bin/perdure", *words]
+
+
+def user_in(language: str, prefix: Path, folder: Path) -> list[object]:
+    """A program of 50 iterations, made with the prefix alone."""
+    if language == "python":
+        (folder / "count.py").write_text(PYTHON)
+        return [sys.executable, folder / "count.py", folder / "pool"]
+    program = folder / "count"
+    if language == "fortran":
+        (folder / "count.f90").write_text(FORTRAN)
+        sources = prefix / "share/perdure"
+        run("gfortran", "-o", program, f"-I{sources}", sources / "perdure.f90",
+            folder / "count.f90", *flags(prefix, "perdure"), cwd=folder)  # fmt: skip
+        return [program, folder / "pool"]
+    compiler = {"c": "cc", "c++": "c++"}[language]
+    run(compiler, "-x", language, SOURCE, "-o", program, *flags(prefix, "perdure"))
+    return [program, folder / "pool", 50]
+
+
+@pytest.mark.parametrize("language", ["c", "c++", "fortran", "python"])
+def test_the_installed_command_restarts_a_killed_program(prefix, tmp_path, language):
+    if language == "fortran" and shutil.which("gfortran") is None:
+        pytest.skip("wants gfortran")
+    words = user_in(language, prefix, tmp_path)
+    run(*command(prefix, "run", "--restarts", 1, "--kill-at", 20, "--json", tmp_path / "run.json",
+                 "--", *words))  # fmt: skip
+    attempts = json.loads((tmp_path / "run.json").read_text())["attempts"]
+    assert len(attempts) == 2, attempts
+    assert "iteration" in run(*command(prefix, "pool", "show", tmp_path / "pool"))
+
+
+def test_the_command_is_whole_where_it_was_moved(prefix):
+    assert run(*command(prefix, "--version")) == run(ROOT / "perdure", "--version")
+    assert len(json.loads(run(*command(prefix, "devices", "--json")))) > 5
+    assert "bench" not in run(*command(prefix, "--help")), "benchmarks are of a clone"
+
+
+def test_documents_examples_and_the_module_file_are_installed(prefix):
+    assert (prefix / "share/perdure/examples/heat.py").exists()
+    assert (prefix / "share/doc/perdure/docs/walks.md").exists()
+    (module,) = prefix.glob("share/modulefiles/perdure/*.lua")
+    text = module.read_text()
+    assert '"perdure/python"' in text and "@" not in text
+    if shutil.which("lowdown") is not None:
+        pages = {page.name for page in (prefix / "share/man/man1").iterdir()}
+        assert {"perdure.1", "perdure-run.1", "perdure-pool.1"} <= pages
+
+
+def test_uninstall_leaves_what_it_did_not_install(tmp_path):
+    prefix = tmp_path / "pre fix"
+    run("cmake", "--install", BUILD, "--prefix", prefix)
+    (prefix / "lib/perdure/python/mine").write_text("a user's file")
+    run("cmake", "-D", f"MANIFEST={BUILD / 'install_manifest.txt'}",
+        "-P", ROOT / "cmake/uninstall.cmake")  # fmt: skip
+    left = [str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()]
+    assert left == ["lib/perdure/python/mine"]
 
 
 def test_a_tree_without_tests_and_programs_configures(tmp_path):

@@ -24,7 +24,10 @@ def find_library() -> Path:
     if os.environ.get("PERDURE_BUILD"):
         places.append(Path(os.environ["PERDURE_BUILD"]) / "src/capi")
     places += [CLONE / "build/release/src/capi", CLONE / "build/dev/src/capi"]
-    places.append(Path(__file__).resolve().parents[1])  # a wheel has it in the package
+    package = Path(__file__).resolve().parents[1]
+    places.append(package)  # a wheel has it in the package
+    if package.parents[1].parts[-2:] == (package.parents[2].name, "perdure"):
+        places.append(package.parents[2])  # of LIBDIR/perdure/python/perdure
     for prefix in (Path(sys.prefix), Path("/usr/local"), Path("/usr")):
         places += [prefix / "lib", prefix / "lib64", *sorted(prefix.glob("lib/*-linux-gnu"))]
     for place in places:

@@ -1,0 +1,84 @@
+"""Makes man pages of the command's own help: perdure(1), and one of each verb.
+
+    python man_pages.py LOWDOWN FOLDER VERSION
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from perdure.cli import command_line
+from typer.main import get_command
+
+
+def plain(text: str | None) -> str:
+    """Help without the marks of rich, and as Markdown takes it."""
+    return re.sub(r"\[/?[a-z ]+\]", "", text or "").replace("<", "\\<").replace("*", "\\*")
+
+
+def options_of(command: object) -> list[str]:
+    lines = []
+    for param in command.params:  # type: ignore[attr-defined]
+        if param.param_type_name != "option" or param.hidden:
+            continue
+        names = ", ".join(f"**{name}**" for name in (*param.opts, *param.secondary_opts))
+        value = "" if param.is_flag else f" *{param.metavar or 'VALUE'}*"
+        lines += [f"{names}{value}", "", f":   {plain(param.help)}", ""]
+    return lines
+
+
+def usage(name: str, command: object) -> str:
+    words = [
+        plain(param.metavar or param.name.upper())
+        for param in command.params  # type: ignore[attr-defined]
+        if param.param_type_name == "argument"
+    ]
+    words += ["verb …"] if hasattr(command, "commands") else []
+    return f"**{name}** \\[options\\] {' '.join(words)}"
+
+
+def page(name: str, command: object) -> str:
+    """Markdown of one command, with what is below it."""
+    help_text = plain(command.help).strip()  # type: ignore[attr-defined]
+    summary, _, rest = help_text.partition("\n")
+    lines = ["# NAME", "", f"{name.replace(' ', '-')} - {summary.rstrip('.')}", "", "# SYNOPSIS", ""]
+    below = getattr(command, "commands", {})
+    lines += [usage(name, command), ""]
+    if rest.strip():
+        lines += ["# DESCRIPTION", "", rest.strip(), ""]
+    options = options_of(command)
+    lines += ["# OPTIONS", "", *options] if options else []
+    for verb, each in below.items():
+        if each.hidden:
+            continue
+        lines += [f"# {verb}", "", usage(f"{name} {verb}", each), "", plain(each.help).strip(), ""]
+        lines += [] if hasattr(each, "commands") and not each.params else options_of(each)
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    lowdown, folder, version = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    top = get_command(command_line())
+    pages = {"perdure": top}
+    pages |= {f"perdure {verb}": each for verb, each in top.commands.items()}  # type: ignore[attr-defined]
+    for name, command in pages.items():
+        title = name.replace(" ", "-")
+        head = [f"-Mtitle={title}", "-Msection=1", f"-Msource=Perdure {version}", "-Mdate="]
+        made = subprocess.run(
+            [lowdown, "-s", "-tman", "--out-no-smarty", *head],
+            input=page(name, command),
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        (folder / f"{title}.1").write_text(made.stdout, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
