@@ -22,7 +22,7 @@ demo:
 	./perdure demo
 
 soak: all
-	PERDURE_SLOW_TESTS=1 $(python) tools/run_tests.py --preset dev -R python.wheel
+	PERDURE_SLOW_TESTS=1 $(python) tools/run_tests.py --preset dev -R "python.(wheel|package)"
 	$(python) tools/run_tests.py --preset dev -C soak -L soak
 	./perdure bench crash
 	./perdure bench kill kill_windows kill_cache kill_nodes

@@ -62,11 +62,10 @@ add_custom_target(uninstall COMMENT "Removing what the last installation has put
   COMMAND ${CMAKE_COMMAND} -D MANIFEST=${CMAKE_BINARY_DIR}/install_manifest.txt
           -P ${CMAKE_SOURCE_DIR}/cmake/uninstall.cmake)
 
-# Benchmark programs, for `perdure bench`.
-if(PERDURE_APPS)
-  get_property(programs DIRECTORY bench PROPERTY BUILDSYSTEM_TARGETS)
-  list(FILTER programs INCLUDE REGEX "^bench_")
-  if(programs)
-    install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/perdure)
+# What `perdure cache predict` measures an MPI with.
+foreach(mpi IN LISTS PERDURE_MPI_NAMES)
+  if(TARGET bench_file_accesses_${mpi})
+    install(TARGETS bench_file_accesses_${mpi}
+            RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/perdure/programs)
   endif()
-endif()
+endforeach()

@@ -31,6 +31,7 @@ test_packages=(
   libhdf5-mpich-dev libhdf5-openmpi-dev libpnetcdf-dev     # only for tests of the file cache
   libpmem-dev                   # only a yardstick of `perdure bench persist`
   spin                          # model checker of the commit protocol
+  lowdown                       # man pages, of the command's help
   clang-format-19 clang-tidy-19
 )
 dax_packages=(qemu-system-x86 busybox-static kmod e2fsprogs)
@@ -82,6 +83,12 @@ install_packages() {
   if [ "${#missing[@]}" = 0 ]; then
     say "packages: all ${#packages[@]} are installed"
     return
+  fi
+  if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+    say "packages: these are missing, and only root can install them:"
+    printf '  %s\n' "${missing[*]}"
+    say "have them installed (apt-get install …); or, if you bring them yourself, for example as"
+    fail "modules, go on without them: PERDURE_SKIP_PACKAGES=1 $0 $*"
   fi
   say "packages: installing ${missing[*]}"
   as_root apt-get update -qq

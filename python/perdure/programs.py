@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-CLONE = Path(__file__).resolve().parents[2]  # where the sources are; of no use when installed
+CLONE = Path(__file__).resolve().parents[2]  # where the sources are; LIBDIR/perdure if installed
 # Open MPI wants to be told that it may run as root, on fewer cores than ranks, and yield.
 OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -32,7 +32,7 @@ def build_trees() -> list[Path]:
     places = [Path(os.environ["PERDURE_BUILD"])] if os.environ.get("PERDURE_BUILD") else []
     if (CLONE / "CMakePresets.json").exists():
         places += [CLONE / "build/release", CLONE / "build/dev"]
-    places.append(Path(sys.prefix) / "libexec/perdure")
+    places.append(CLONE / "programs")  # of LIBDIR/perdure, where it is installed
     return places
 
 

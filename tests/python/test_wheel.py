@@ -26,12 +26,15 @@ def test_wheel_installs_the_command_and_the_interface(tmp_path):
     requirements = ROOT / "tools/requirements.txt"
     run(tmp_path / "venv/bin/pip", "install", "--quiet", wheel, "-c", requirements)
     command = tmp_path / "venv/bin/perdure"
+    installed = sum(path.lstat().st_size for path in (tmp_path / "venv").rglob("*"))
+    assert installed < 200e6, f"{installed} bytes"
     assert run(command, "--version").startswith("perdure 0.")
     assert len(json.loads(run(command, "devices", "--json"))) > 5
     assert run(command, "run", "--", "echo", "started") == "started\n"
     assert "bench" not in run(command, "--help"), "benchmarks are of a clone"
     names = [name.rsplit("/", 1)[-1] for name in zipfile.ZipFile(wheel).namelist()]
     libraries = {"libperdure.so.0.1", "libperdure_preload.so"}
+    libraries |= {"nanobind.txt", "robin_map.txt"}
     libraries |= {f"libperdure_mpi_{mpi}.so" for mpi in MPIS}
     assert {"py.typed", "_api.pyi", *libraries} <= set(names)
     python = tmp_path / "venv/bin/python"
