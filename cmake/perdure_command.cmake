@@ -1,5 +1,5 @@
-# The command `perdure` in a prefix: its package and the Python packages that it needs, for the Python
-# that it was built with, below LIBDIR/perdure; a starter in BINDIR; man pages.
+# The command `perdure` in a prefix: its package and the Python packages that it needs, for the
+# Python that it was built with, below LIBDIR/perdure; a starter in BINDIR; man pages.
 #
 # Programs import perdure from LIBDIR/perdure/python, which has nothing else; numpy is theirs.
 set(command_folder ${CMAKE_INSTALL_LIBDIR}/perdure)
@@ -8,7 +8,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/perdure DESTINATION ${command_fol
         PATTERN __pycache__ EXCLUDE)
 install(TARGETS _api _core LIBRARY DESTINATION ${command_folder}/python/perdure)
 install(TARGETS perdure_keeper RUNTIME DESTINATION ${command_folder}/python/perdure)
-install(FILES ${PROJECT_SOURCE_DIR}/data/energy/reference.json DESTINATION ${command_folder}/python/perdure/energy)
+install(FILES ${PROJECT_SOURCE_DIR}/data/energy/reference.json
+        DESTINATION ${command_folder}/python/perdure/energy)
 
 # Typer and Rich, which Debian has older than needed, and what they need.
 set(packages_folder ${CMAKE_BINARY_DIR}/command_packages)
@@ -24,7 +25,8 @@ install(DIRECTORY ${packages_folder}/ DESTINATION ${command_folder}/packages)
 file(RELATIVE_PATH PERDURE_COMMAND_FOLDER /${CMAKE_INSTALL_BINDIR} /${command_folder})
 set(PERDURE_COMMAND_PYTHON python${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}
     CACHE INTERNAL "the interpreter that the command wants")
-configure_file(${PROJECT_SOURCE_DIR}/cmake/perdure_command.in ${CMAKE_BINARY_DIR}/command/perdure @ONLY)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/perdure_command.in
+               ${CMAKE_BINARY_DIR}/command/perdure @ONLY)
 install(PROGRAMS ${CMAKE_BINARY_DIR}/command/perdure DESTINATION ${CMAKE_INSTALL_BINDIR})
 
 find_program(PERDURE_LOWDOWN lowdown)

@@ -1,5 +1,5 @@
 # Libraries that Perdure stands on, each a Debian 12 package:
-#   libisal-dev            CRC-64 at memory speed (and, later, erasure codes)
+#   libisal-dev            CRC-64 at memory speed, and erasure codes; at run time not required
 #   libsodium-dev          HMAC-SHA-256: who may connect to the servers of cached files
 #   libzstd-dev            frames of memory traces
 #   nlohmann-json3-dev     the device table and JSON lines
@@ -8,7 +8,9 @@
 #   libpmem-dev            only the yardstick of `perdure bench persist`; optional
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+pkg_check_modules(ISAL REQUIRED libisal)
+add_library(perdure_isal_headers INTERFACE)  # the library is loaded where it is (base/isal.hpp)
+target_include_directories(perdure_isal_headers SYSTEM INTERFACE ${ISAL_INCLUDE_DIRS})
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 find_package(nlohmann_json 3.11 REQUIRED)

@@ -1,5 +1,5 @@
-# cmake -D MANIFEST=…/install_manifest.txt -P uninstall.cmake: removes the files that an installation
-# has noted, then its folders as far as they are empty.
+# cmake -D MANIFEST=…/install_manifest.txt -P uninstall.cmake: removes the files that an
+# installation has noted, then its folders as far as they are empty.
 if(NOT EXISTS "${MANIFEST}")
   message(FATAL_ERROR "${MANIFEST} is missing: nothing was installed from this build tree")
 endif()

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from perdure.cli import command_line
 from typer.main import get_command
@@ -20,9 +21,9 @@ def plain(text: str | None) -> str:
     return re.sub(r"\[/?[a-z ]+\]", "", text or "").replace("<", "\\<").replace("*", "\\*")
 
 
-def options_of(command: object) -> list[str]:
+def options_of(command: Any) -> list[str]:
     lines = []
-    for param in command.params:  # type: ignore[attr-defined]
+    for param in command.params:
         if param.param_type_name != "option" or param.hidden:
             continue
         names = ", ".join(f"**{name}**" for name in (*param.opts, *param.secondary_opts))
@@ -31,21 +32,22 @@ def options_of(command: object) -> list[str]:
     return lines
 
 
-def usage(name: str, command: object) -> str:
+def usage(name: str, command: Any) -> str:
     words = [
         plain(param.metavar or param.name.upper())
-        for param in command.params  # type: ignore[attr-defined]
+        for param in command.params
         if param.param_type_name == "argument"
     ]
     words += ["verb …"] if hasattr(command, "commands") else []
     return f"**{name}** \\[options\\] {' '.join(words)}"
 
 
-def page(name: str, command: object) -> str:
+def page(name: str, command: Any) -> str:
     """Markdown of one command, with what is below it."""
-    help_text = plain(command.help).strip()  # type: ignore[attr-defined]
+    help_text = plain(command.help).strip()
     summary, _, rest = help_text.partition("\n")
-    lines = ["# NAME", "", f"{name.replace(' ', '-')} - {summary.rstrip('.')}", "", "# SYNOPSIS", ""]
+    title = name.replace(" ", "-")
+    lines = ["# NAME", "", f"{title} - {summary.rstrip('.')}", "", "# SYNOPSIS", ""]
     below = getattr(command, "commands", {})
     lines += [usage(name, command), ""]
     if rest.strip():
@@ -64,9 +66,9 @@ def main() -> None:
     lowdown, folder, version = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    top = get_command(command_line())
+    top: Any = get_command(command_line())
     pages = {"perdure": top}
-    pages |= {f"perdure {verb}": each for verb, each in top.commands.items()}  # type: ignore[attr-defined]
+    pages |= {f"perdure {verb}": each for verb, each in top.commands.items()}
     for name, command in pages.items():
         title = name.replace(" ", "-")
         head = [f"-Mtitle={title}", "-Msection=1", f"-Msource=Perdure {version}", "-Mdate="]

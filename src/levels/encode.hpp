@@ -1,4 +1,5 @@
-// Encode: sums of blocks over GF(2^8), by ISA-L, which give parity, or give back what was lost.
+// Encode: sums of blocks over GF(2^8), by ISA-L (XOR also without it), which give parity, or give
+// back what was lost.
 //
 // Blocks of a stripe are numbered: columns of data from 0 to k - 1, rows of parity from k on. Any k
 // of them give all others, as every square part of a Cauchy matrix can be inverted (J. Blömer et
@@ -12,7 +13,14 @@
 #include <span>
 #include <vector>
 
+#include "base/status.hpp"
+
 namespace perdure {
+
+// Whether parity of so many rows can be computed here: for more than one ISA-L is needed.
+bool can_encode(std::uint32_t rows);
+// Code::unsupported, with the remedy.
+Status encoding_refused();
 
 // A block as the sum of k others, each times its coefficient.
 class Sum {

@@ -7,6 +7,7 @@
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
 #include "levels/census.hpp"
+#include "levels/encode.hpp"
 #include "levels/level_file_format.hpp"
 #include "levels/manifest.hpp"
 #include "levels/recovery_plan.hpp"
@@ -81,6 +82,7 @@ Status Levels::choose_groups() {
     say("no redundancy between nodes: " + groups.status().message());
     return Status::success();
   }
+  if (!can_encode(scheme->losses)) return encoding_refused();
   losses_ = scheme->losses;
   for (const auto& group : groups.value()) {
     if (std::find(group.begin(), group.end(), group_.rank()) != group.end()) members_ = group;

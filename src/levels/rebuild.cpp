@@ -191,13 +191,15 @@ class Rebuilding {
 
   // Chooses the blocks that column `column` of the lost member is computed from.
   void choose(std::uint32_t column) {
-    if (sum_ && column == column_) return;
+    if (!blocks_.empty() && column == column_) return;
     column_ = column;
     blocks_ = blocks_of(files_, stripes_, stripes_.stripe_of_column(lost_, column), lost_);
     PERDURE_ASSERT(blocks_.size() >= stripes_.columns());  // can_rebuild()
     blocks_.resize(stripes_.columns());
     std::vector<std::uint32_t> numbers;
     for (const Block& block : blocks_) numbers.push_back(block.number);
+    sum_.reset();
+    if (image_ == nullptr || !can_encode(stripes_.rows())) return;
     sum_.emplace(recovery_sum(stripes_.columns(), stripes_.rows(), column, numbers));
   }
 
@@ -207,7 +209,7 @@ class Rebuilding {
     choose(stripes_.columns() - 1 - segment);
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       PERDURE_TRY_ASSIGN(const auto bytes, fetch(blocks_[i], in_segment, count));
-      if (!bytes.empty()) sum_->add(i, bytes, to);
+      if (sum_ && !bytes.empty()) sum_->add(i, bytes, to);
     }
     return Status::success();
   }
@@ -236,6 +238,7 @@ class Rebuilding {
   }
 
   Status check() const {
+    if (image_ != nullptr && !can_encode(stripes_.rows())) return encoding_refused();
     if (image_ == nullptr || image_->table_checksum() == files_.contents.image_checksums[lost_]) {
       return Status::success();
     }

@@ -140,7 +140,7 @@ def variables_read() -> set[str]:
     found: set[str] = set()
     for name in tracked():
         path = Path(name)
-        if path.suffix == ".md" or name.startswith(("docs/", "tests/docs/", "data/")):
+        if path.suffix == ".md" or name.startswith(("docs/", "tests/docs/", "data/", "packaging/")):
             continue
         if path.suffix in {".c", ".h", ".cpp", ".hpp", ".py"}:
             found.update(re.findall(r"[\"'](PERDURE_[A-Z0-9_]+)[\"'{]", text_of(name)))

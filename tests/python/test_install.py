@@ -200,6 +200,17 @@ def test_documents_examples_and_the_module_file_are_installed(prefix):
         assert {"perdure.1", "perdure-run.1", "perdure-pool.1"} <= pages
 
 
+def test_isa_l_need_not_be_there(prefix, tmp_path):
+    (library,) = prefix.glob("lib*/**/libperdure.so")
+    needed = run("readelf", "-d", library)
+    assert "libisal" not in needed and "libperdure.so.0.1" in needed
+    program = tmp_path / "user"
+    run("cc", SOURCE, "-o", program, *flags(prefix, "perdure"))
+    without = {**libraries(prefix), "PERDURE_ISAL": "off"}
+    for end, environment in ((3, libraries(prefix)), (6, without), (9, libraries(prefix))):
+        assert run(program, tmp_path / "pool", end, env=environment) == f"counted to {end}\n"
+
+
 def test_uninstall_leaves_what_it_did_not_install(tmp_path):
     prefix = tmp_path / "pre fix"
     run("cmake", "--install", BUILD, "--prefix", prefix)

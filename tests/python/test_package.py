@@ -22,7 +22,8 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("mmdebstrap") is None, reason="wants mmdebstrap"),
 ]
 TOOLS = ("python3-numpy", "gcc", "g++", "gfortran", "libc6-dev", "pkg-config")
-FOLDER = "/home/tester/my work"
+FOLDER = "/srv/tester/my work"
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def run(*words: object) -> str:
@@ -44,7 +45,7 @@ class Root:
         inner = (
             f"mount -t proc proc {place}/proc && mount -t tmpfs -o mode=1777 shm {place}/dev/shm &&"
             f" exec chroot --userspec={user}:{user} {place}"
-            f" env -i HOME=/home/{user} PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -ec {shlex.quote(script)}"
+            f" env -i HOME=/srv/{user} PATH={PATH} sh -ec {shlex.quote(script)}"
         )
         return run("unshare", "-n", "-m", "-p", "-f", "sh", "-c", inner)
 
@@ -61,7 +62,7 @@ def root(tmp_path_factory) -> Root:
     run("mmdebstrap", "--variant=minbase", include, "bookworm", place)
     shutil.copy(package, place / "perdure.deb")
     root = Root(place)
-    root.run("dpkg -i /perdure.deb >/dev/null && useradd -m -s /bin/sh tester", "root")
+    root.run("dpkg -i /perdure.deb >/dev/null && useradd -m -d /srv/tester -s /bin/sh tester", "root")
     root.run(f"mkdir {shlex.quote(FOLDER)}")
     yield root
     shutil.rmtree(place)

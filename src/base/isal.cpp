@@ -1,0 +1,38 @@
+#include "base/isal.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace perdure {
+namespace {
+
+template <typename Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+const Isal* load() {
+  const char* wanted = std::getenv("PERDURE_ISAL");
+  if (wanted != nullptr && std::strcmp(wanted, "off") == 0) return nullptr;
+  void* library = ::dlopen("libisal.so.2", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return nullptr;
+  static Isal found;
+  const bool all = find(library, "crc64_ecma_refl", found.crc64) &&
+                   find(library, "gf_gen_cauchy1_matrix", found.cauchy_matrix) &&
+                   find(library, "gf_invert_matrix", found.invert_matrix) &&
+                   find(library, "ec_init_tables", found.init_tables) &&
+                   find(library, "ec_encode_data_update", found.encode_update);
+  return all ? &found : nullptr;
+}
+
+}  // namespace
+
+const Isal* isal() {
+  static const Isal* const found = load();
+  return found;
+}
+
+}  // namespace perdure
