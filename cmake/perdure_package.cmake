@@ -1,6 +1,6 @@
 # `cpack -G DEB` in a build tree makes one Debian package of what `cmake --install` installs, for
-# the Debian, and the Python, on which it is made. It requires the MPIs' libraries for the programs with
-# which `perdure cache predict` measures; Perdure's own are not linked with any.
+# the Debian, and the Python, on which it is made. It requires the MPIs' libraries for the programs
+# with which `perdure cache predict` measures; Perdure's own are not linked with any.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME perdure)
 set(CPACK_PACKAGE_VENDOR "the Perdure authors")

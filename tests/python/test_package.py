@@ -62,7 +62,8 @@ def root(tmp_path_factory) -> Root:
     run("mmdebstrap", "--variant=minbase", include, "bookworm", place)
     shutil.copy(package, place / "perdure.deb")
     root = Root(place)
-    root.run("dpkg -i /perdure.deb >/dev/null && useradd -m -d /srv/tester -s /bin/sh tester", "root")
+    root.run("dpkg -i /perdure.deb >/dev/null", "root")
+    root.run("useradd -m -d /srv/tester -s /bin/sh tester", "root")
     root.run(f"mkdir {shlex.quote(FOLDER)}")
     yield root
     shutil.rmtree(place)

@@ -8,6 +8,7 @@ builds and installs the tree as it stands, with the MPI that Spack is told to us
 release to fetch yet.
 """
 
+# ruff: noqa: F403, F405  as all recipes of Spack
 from spack.package import *
 
 
