@@ -27,6 +27,7 @@ NAMES = (
     "energy",
     "ipv",
     "python",
+    "veloc",
     "kill",
     "kill_windows",
     "kill_cache",

@@ -105,9 +105,10 @@ void Client::need(Phase phase, const char* what) const {
 
 // [collective] The first time.
 Store& Client::store(const std::string& name) {
-  std::unique_ptr<Store>& found = stores_[name];
-  if (!found) found = std::make_unique<Store>(*ranks_, config_, name);
-  return *found;
+  const auto found = stores_.find(name);
+  if (found != stores_.end()) return *found->second;
+  auto made = std::make_unique<Store>(*ranks_, config_, name);
+  return *stores_.emplace(name, std::move(made)).first->second;
 }
 
 bool Client::may_exist(const std::string& name) const {

@@ -282,6 +282,21 @@ TEST_F(Veloc, calls_out_of_place_and_wrong_words_fail) {
   init();
 }
 
+TEST_F(Veloc, a_pool_that_cannot_be_opened_fails_each_call_and_no_other) {
+  int value = 1;
+  VELOC_Mem_protect(0, &value, 1, sizeof value);
+  ASSERT_EQ(VELOC_Checkpoint("good", 1), VELOC_SUCCESS);
+  if (rank_ == 0) std::ofstream(scratch() + "/bad") << "no directory";
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    EXPECT_EQ(VELOC_Checkpoint("bad", 1), VELOC_FAILURE);
+    EXPECT_EQ(VELOC_Restart_test("bad", 0), VELOC_FAILURE);
+    EXPECT_EQ(VELOC_Restart("bad", 1), VELOC_FAILURE);
+  }
+  ASSERT_EQ(VELOC_Checkpoint("good", 2), VELOC_SUCCESS);
+  EXPECT_EQ(VELOC_Restart_test("good", 0), 2);
+}
+
 TEST_F(Veloc, a_process_by_itself_has_checkpoints_of_its_own) {
   ASSERT_EQ(VELOC_Finalize(1), VELOC_SUCCESS);
   const auto id = static_cast<unsigned>(rank_);
