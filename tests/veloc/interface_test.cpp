@@ -115,6 +115,31 @@ TEST_F(Veloc, regions_come_go_and_change_their_size_on_each_rank) {
   }
 }
 
+TEST_F(Veloc, one_rank_alone_may_need_more_room) {
+  std::vector<int> u(2000, rank_);
+  for (int version = 1; version <= 6; ++version) {
+    if (version % ranks_ == rank_) u.resize(3 * u.size(), version);
+    VELOC_Mem_protect(0, u.data(), u.size(), sizeof(int));
+    ASSERT_EQ(VELOC_Checkpoint("one", version), VELOC_SUCCESS);
+  }
+  const std::vector<int> before = u;
+  start_again();
+  u.assign(u.size(), -1);
+  VELOC_Mem_protect(0, u.data(), u.size(), sizeof(int));
+  ASSERT_EQ(VELOC_Restart("one", 6), VELOC_SUCCESS);
+  EXPECT_EQ(u, before);
+  // An older version had less room; what was made since is used, and known in the next run.
+  ASSERT_EQ(VELOC_Restart("one", 2), VELOC_SUCCESS);
+  u.assign(3 * before.size(), 7);
+  VELOC_Mem_protect(0, u.data(), u.size(), sizeof(int));
+  ASSERT_EQ(VELOC_Checkpoint("one", 7), VELOC_SUCCESS);
+  start_again();
+  u.assign(u.size(), -1);
+  VELOC_Mem_protect(0, u.data(), u.size(), sizeof(int));
+  ASSERT_EQ(VELOC_Restart("one", 7), VELOC_SUCCESS);
+  EXPECT_EQ(u, std::vector<int>(u.size(), 7));
+}
+
 TEST_F(Veloc, names_have_versions_of_their_own_and_older_ones_are_found) {
   int value = 0;
   VELOC_Mem_protect(0, &value, 1, sizeof value);
