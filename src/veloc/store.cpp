@@ -33,6 +33,7 @@ Store::Store(const Ranks& ranks, const Config& config, const std::string& name)
       checksums_(config.checksums) {
   open_pool(ranks, config, name + ranks.suffix());
   pool_->scalar("veloc", layout_);
+  pool_->scalar("iteration", shown_);
   head_ = pool_->restart();
   check_layout();
   const std::uint64_t parts = std::exchange(layout_.parts, 0);
@@ -267,6 +268,7 @@ void Store::commit(int label) {
   next.regions = written_.size();
   append(table_bytes.data(), table_bytes.size());
   const LayoutFormat before = std::exchange(layout_, next);
+  shown_ = label;
   try {
     head_ = pool_->commit();
   } catch (const perdure::Error&) {

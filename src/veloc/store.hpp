@@ -70,6 +70,7 @@ class Store {
   std::string path_;
   bool checksums_;
   LayoutFormat layout_{};  // a scalar of the pool, which comes last: it is closed first
+  std::int64_t shown_ = 0;  // the newest label, for `perdure run` and `perdure pool ls`
   std::vector<LabelFormat> labels_;
   std::vector<Region> regions_;  // of the version that is read
   std::vector<Region> written_;  // of the one that is being made
