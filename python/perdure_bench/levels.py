@@ -3,8 +3,10 @@
 hpccg with a pool in copy mode, a commit every iteration, every 10th version taken. Each rank is a
 pretended node of its own on one machine (PERDURE_NODE_ID), so the messages go through memory; what
 they cost on a network is not modelled, nor is a parallel file system: the drain writes to a
-directory of a disk. A round runs every case once, in a new random order; a ratio compares runs of
-one round.
+directory of a disk. A case has 4 ranks, or as many as there are cores if its scheme can do with
+them; where ranks outnumber the cores nothing is claimed, as what is done beside the solver then
+delays other ranks. A round runs every case once, in a new random order; a ratio compares runs of
+one round with equally many ranks.
 
     blocking_ratio  time that all commits kept the solver waiting, over that with the pool alone
     floor_ratio     the same, over a memcpy of the committed bytes at the same places of the loop
@@ -50,6 +52,7 @@ class Case:
     drain: bool = False
     target: float | None = None
     protect: str = "copy"
+    ranks_min: int = 2
 
     def levels(self, every: int, directory: Path) -> str:
         """The value of PERDURE_LEVELS."""
@@ -61,18 +64,18 @@ L1 = Case("l1")
 FLOOR = Case("memcpy", protect="memcpy")
 CASES = (
     Case("partner", "partner", target=_RUN_TIME_TARGET),
-    Case("xor", "xor:4", target=_RUN_TIME_TARGET),
-    Case("rs", "rs:2+2"),
+    Case("xor", "xor:4", target=_RUN_TIME_TARGET, ranks_min=4),
+    Case("rs", "rs:2+2", ranks_min=4),
     Case("drain", drain=True, target=_RUN_TIME_TARGET),
     Case("partner-drain", "partner", drain=True, target=_RUN_TIME_TARGET),
-    Case("xor-drain", "xor:4", drain=True, target=_RUN_TIME_TARGET),
+    Case("xor-drain", "xor:4", drain=True, target=_RUN_TIME_TARGET, ranks_min=4),
 )
 PATTERNS = (("partner", 4), ("xor:3", 6), ("rs:2+2", 4), ("rs:3+3", 6))
 
 
 @dataclass(frozen=True)
 class Size:
-    """Ranks, points along an edge of each, iterations, rounds, and trials of each pattern."""
+    """Most ranks, points along an edge of each, iterations, rounds, and trials of each pattern."""
 
     ranks: int
     edge: int
@@ -84,48 +87,59 @@ class Size:
 
 
 QUICK = Size(4, 32, 20, 5, 1, 20, False)
-FULL = Size(4, 140, 40, 10, 5, 1000, True)
+FULL = Size(4, 140, 120, 10, 5, 1000, True)
 
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     """Hands over the facts. Raises ProgramFailed."""
     size = QUICK if quick else FULL
     solvers = find_solvers()
-    # Ranks outnumber the cores: the MPI whose waiting ranks give theirs away.
+    # Ranks may outnumber the cores: the MPI whose waiting ranks give theirs away.
     solver = next((s for s in solvers if s.flavour.startswith("openmpi")), solvers[0])
-    total = size.rounds * (len(CASES) + 2) + len(PATTERNS)
-    with pool_directory() as pools, progress("bench levels", total) as advance:
-        bench = Bench(solver, size, pools, advance)
-        for fact in _facts(bench.run_rounds(), bench):
-            each(fact)
-        for scheme, nodes in PATTERNS:
-            for fact in _patterns(scheme, nodes, size.trials):
+    with pool_directory() as pools:
+        bench = Bench(solver, size, pools)
+        total = size.rounds * len(bench.runs) + len(PATTERNS)
+        with progress("bench levels", total) as advance:
+            for fact in _facts(bench.run_rounds(advance), bench):
                 each(fact)
-            advance()
+            for scheme, nodes in PATTERNS:
+                for fact in _patterns(scheme, nodes, size.trials):
+                    each(fact)
+                advance()
 
 
 class Bench:
     """Runs hpccg, every time with no pool and an empty directory of the drain."""
 
-    def __init__(self, solver: Program, size: Size, pools: Path, advance: Callable[[], None]):
-        self.solver, self.size, self.pools, self.advance = solver, size, pools, advance
+    def __init__(self, solver: Program, size: Size, pools: Path):
+        self.solver, self.size, self.pools = solver, size, pools
+        self.cores = len(os.sched_getaffinity(0))
         self.drain = disk_directory() / "levels"
-        self.about = {"mpi": solver.flavour, "ranks": size.ranks, "edge": size.edge}
+        counts = sorted({self.ranks(case) for case in CASES})
+        self.runs = [(case, self.ranks(case)) for case in CASES]
+        self.runs += [(case, ranks) for case in (L1, FLOOR) for ranks in counts]
 
-    def run_rounds(self) -> list[dict[str, dict]]:
-        """For each round, each case's report."""
+    def ranks(self, case: Case) -> int:
+        """Of a run of the case."""
+        return min(self.size.ranks, max(case.ranks_min, self.cores))
+
+    def run_rounds(self, advance: Callable[[], None]) -> list[dict[tuple[str, int], dict]]:
+        """For each round, the report of each case with each number of ranks."""
         order = random.Random(_SEED)
         rounds = []
         for _ in range(self.size.rounds):
-            shuffled = order.sample((L1, FLOOR, *CASES), len(CASES) + 2)
-            rounds.append({case.name: self._run(case) for case in shuffled})
+            reports = {}
+            for case, ranks in order.sample(self.runs, len(self.runs)):
+                reports[case.name, ranks] = self._run(case, ranks)
+                advance()
+            rounds.append(reports)
         return rounds
 
-    def _run(self, case: Case) -> dict:
+    def _run(self, case: Case, ranks: int) -> dict:
         size = self.size
         self.drain.mkdir(parents=True, exist_ok=True)
         options = ("--protect", case.protect, "--pool", self.pools / "pool")
-        words = solve(self.solver, size.ranks, size.edge, size.iterations, *options)
+        words = solve(self.solver, ranks, size.edge, size.iterations, *options)
         program = words.index(str(self.solver.program))
         command = [*words[:program], "sh", "-c", _ON_A_NODE_OF_ITS_OWN, "sh", *words[program:]]
         levels = {"PERDURE_LEVELS": case.levels(size.every, self.drain)}
@@ -147,14 +161,24 @@ class Bench:
             shutil.rmtree(self.drain, ignore_errors=True)
         if done.returncode != 0:
             raise ProgramFailed(f"hpccg, {case.name}: {done.returncode}: {done.stderr[-300:]}")
-        self.advance()
         return last_report(done.stdout)
 
 
-def _facts(rounds: list[dict[str, dict]], bench: Bench) -> Iterator[Fact]:
-    for case in (L1, *CASES):
-        ran = [(around[case.name], around[L1.name], around[FLOOR.name]) for around in rounds]
-        more = bench.about | {"state_bytes_per_rank": ran[0][0]["state_bytes_per_rank"]}
+def _facts(rounds: list[dict[tuple[str, int], dict]], bench: Bench) -> Iterator[Fact]:
+    total = "commit_total_s"
+    for case, ranks in bench.runs:
+        if case is FLOOR:
+            continue
+        names = (case.name, L1.name, FLOOR.name)
+        ran = [tuple(around[name, ranks] for name in names) for around in rounds]
+        claims = bench.size.claims and ranks <= bench.cores
+        more = {
+            "mpi": bench.solver.flavour,
+            "ranks": ranks,
+            "cores": bench.cores,
+            "edge": bench.size.edge,
+            "state_bytes_per_rank": ran[0][0]["state_bytes_per_rank"],
+        }
 
         def fact(
             metric: str,
@@ -162,12 +186,12 @@ def _facts(rounds: list[dict[str, dict]], bench: Bench) -> Iterator[Fact]:
             unit: str = "",
             target: float | None = None,
             case: Case = case,
+            claims: bool = claims,
             more: dict = more,
         ) -> Fact:
-            claimed = target if bench.size.claims else None
+            claimed = target if claims else None
             return Fact.of("levels", case.name, metric, values, unit, claimed, more=more)
 
-        total = "commit_total_s"
         if case is not L1:
             yield fact("blocking_ratio", [a[total] / one[total] for a, one, _ in ran])
             times = [a["loop_s"] / one["loop_s"] for a, one, _ in ran]

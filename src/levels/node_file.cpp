@@ -1,5 +1,6 @@
 // Node file: written front to back in pieces of write_bytes through one buffer, the header last, so
-// that each write is large and aligned.
+// that each write is large and aligned. They go past the page cache where the file system can do
+// that: copies of what nobody reads soon would take processor time and memory from the program.
 #include "levels/node_file.hpp"
 
 #include <fcntl.h>
@@ -23,6 +24,7 @@ namespace perdure {
 namespace {
 
 constexpr std::uint64_t write_bytes = std::uint64_t{8} << 20;
+constexpr std::uint64_t direct_align_bytes = 4096;  // of O_DIRECT, on any file system
 constexpr const char* name_prefix = "node-";
 constexpr const char* unfinished_infix = ".new";
 
@@ -43,13 +45,18 @@ std::vector<NodeArray> arrays_of(const Catalogue& catalogue, const GlobalBoxes& 
 class PieceWriter {
  public:
   PieceWriter(const FileHandle& file, std::string path, const Watch& watch)
-      : file_(file), path_(std::move(path)), watch_(watch), buffer_(write_bytes) {}
+      : file_(file),
+        path_(std::move(path)),
+        watch_(watch),
+        memory_(write_bytes + direct_align_bytes),
+        buffer_(aligned(memory_)),
+        direct_(set_direct(true)) {}
 
   std::uint64_t offset() const { return written_ + filled_; }
   // The next `count` bytes, zeros, to be filled by the caller before the next call.
   Result<std::span<std::byte>> room(std::uint64_t count) {
     if (count > write_bytes - filled_) PERDURE_TRY(flush());
-    const auto place = std::span(buffer_).subspan(filled_, count);
+    const auto place = buffer_.subspan(filled_, count);
     std::fill(place.begin(), place.end(), std::byte{0});
     filled_ += count;
     return place;
@@ -64,18 +71,41 @@ class PieceWriter {
     return Status::success();
   }
   Status flush() {
-    const auto* const text = reinterpret_cast<const char*>(buffer_.data());
-    PERDURE_TRY(write_all(file_, path_, {text, filled_}));
+    const std::string_view text(reinterpret_cast<const char*>(buffer_.data()), filled_);
+    if (filled_ % direct_align_bytes != 0) end_direct();
+    Status status = write_all(file_, path_, text);
+    if (!status.ok() && direct_) {  // on some file systems only the first write says so
+      end_direct();
+      if (::lseek(file_.fd(), static_cast<off_t>(written_), SEEK_SET) < 0) return status;
+      status = write_all(file_, path_, text);
+    }
+    PERDURE_TRY(status);
     const std::uint64_t bytes = std::exchange(filled_, 0);
     written_ += bytes;
     return watch_ ? watch_(bytes) : Status::success();
   }
+  // What follows may be of any length.
+  void end_direct() {
+    if (std::exchange(direct_, false)) (void)set_direct(false);
+  }
 
  private:
+  static std::span<std::byte> aligned(std::span<std::byte> memory) {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    return memory.subspan((direct_align_bytes - address % direct_align_bytes) % direct_align_bytes,
+                          write_bytes);
+  }
+  bool set_direct(bool on) const {
+    const int flags = ::fcntl(file_.fd(), F_GETFL);
+    return ::fcntl(file_.fd(), F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+  }
+
   const FileHandle& file_;
   std::string path_;
   const Watch& watch_;
-  std::vector<std::byte> buffer_;
+  std::vector<std::byte> memory_;
+  std::span<std::byte> buffer_;
+  bool direct_;
   std::uint64_t filled_ = 0;
   std::uint64_t written_ = 0;
 };
@@ -131,6 +161,7 @@ Status fill_file(const FileHandle& file, const std::string& path, NodeFileFormat
   header.checksum = checksum_of(header);
   PERDURE_TRY(writer.append(index));
   PERDURE_TRY(writer.flush());
+  writer.end_direct();
   if (::lseek(file.fd(), 0, SEEK_SET) != 0) return errno_status("seek in " + path, errno);
   PERDURE_TRY(write_all(file, path, {reinterpret_cast<const char*>(&header), sizeof header}));
   if (::fsync(file.fd()) != 0) return errno_status("fsync " + path, errno);

@@ -235,23 +235,38 @@ Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptio
   return report;
 }
 
-Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
-                               const std::string& name) {
-  auto report = inspect_pool(directory, {});
-  if (!report.ok()) return report.status();
-  if (!report.value().version) {
-    return Status(Code::damaged, directory +
+namespace {
+
+// The one that was asked for, or that a restart would give back.
+Result<std::uint64_t> version_to_dump(const PoolReport& report,
+                                      std::optional<std::uint64_t> wanted) {
+  if (!report.version) {
+    return Status(Code::damaged, report.directory +
                                      " holds no version that all ranks share; see "
                                      "`perdure pool check " +
-                                     directory + "`");
+                                     report.directory + "`");
   }
-  if (rank >= report.value().job.ranks) {
+  const auto& held = report.versions;
+  const bool there = !wanted || *wanted == *report.version ||
+                     std::any_of(held.begin(), held.end(),
+                                 [&](const VersionInfo& info) { return info.version == *wanted; });
+  if (there) return wanted.value_or(*report.version);
+  return Status(Code::not_found, report.directory + " holds no version " + std::to_string(*wanted) +
+                                     "; see `perdure pool versions " + report.directory + "`");
+}
+
+}  // namespace
+
+Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
+                               const std::string& name, std::optional<std::uint64_t> wanted) {
+  PERDURE_TRY_ASSIGN(const auto report, inspect_pool(directory, {}));
+  PERDURE_TRY_ASSIGN(const std::uint64_t version, version_to_dump(report, wanted));
+  if (rank >= report.job.ranks) {
     return Status(Code::not_found, "the pool has ranks 0 to " +
-                                       std::to_string(report.value().job.ranks - 1) + ", not " +
+                                       std::to_string(report.job.ranks - 1) + ", not " +
                                        std::to_string(rank));
   }
   PERDURE_TRY_ASSIGN(auto open, open_rank(directory, rank));
-  const std::uint64_t version = *report.value().version;
   const Slots slots(*open.device, open.region);
   const SlotView view = slots.read(slots.slot_of(version));
   const ArrayEntry* entry = view.body ? view.body->find_array(name) : nullptr;

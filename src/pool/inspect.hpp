@@ -70,14 +70,15 @@ Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptio
 PoolReport inspect_ranks(const JobRecord& job, const std::map<std::uint32_t, std::string>& files,
                          const InspectOptions& options);
 
-// The bytes of an array in the version that a restart would give back, verified if it has
-// checksums.
+// The bytes of an array, by default in the version that a restart would give back, verified if it
+// has checksums. Code::not_found if the pool holds no such version.
 struct DumpedArray {
   ArrayShape shape;
   std::vector<std::byte> bytes;
 };
 Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
-                               const std::string& name);
+                               const std::string& name,
+                               std::optional<std::uint64_t> version = std::nullopt);
 
 // Notes the directory as the pool's place, after it was moved or copied (pool_directory.hpp, F5).
 // Nothing else changes.

@@ -115,6 +115,8 @@ TEST_F(PoolDirectory, inspection_says_what_a_restart_would_give) {
   ASSERT_TRUE(dumped.ok()) << dumped.status().message();
   EXPECT_EQ(reinterpret_cast<const std::uint64_t*>(dumped.value().bytes.data())[3], 35U);
   EXPECT_EQ(dump_array(base_ + "/one", 0, "v").status().code(), Code::not_found);
+  EXPECT_TRUE(dump_array(base_ + "/one", 0, "u", 5).ok());
+  EXPECT_EQ(dump_array(base_ + "/one", 0, "u", 6).status().code(), Code::not_found);
   EXPECT_EQ(dump_array(base_ + "/one", 1, "u").status().code(), Code::not_found);
   EXPECT_EQ(inspect_pool(base_ + "/none", {}).status().code(), Code::not_found);
 }

@@ -69,7 +69,7 @@ class Store {
   const Ranks& ranks_;
   std::string path_;
   bool checksums_;
-  LayoutFormat layout_{};  // a scalar of the pool, which comes last: it is closed first
+  LayoutFormat layout_{};   // a scalar of the pool, which comes last: it is closed first
   std::int64_t shown_ = 0;  // the newest label, for `perdure run` and `perdure pool ls`
   std::vector<LabelFormat> labels_;
   std::vector<Region> regions_;  // of the version that is read

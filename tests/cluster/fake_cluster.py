@@ -15,6 +15,7 @@ Needs root, and Debian's packages of `tools/bootstrap.sh --cluster`.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -26,6 +27,7 @@ from pathlib import Path
 
 PROGRAMS = ("slurmctld", "slurmd", "munged", "srun", "ip", "unshare", "nsenter", "setpriv")
 _START_S = 60.0
+_PREFIX = "perdure-cluster-"
 _NAMESPACES = ("--mount", "--net", "--uts", "--ipc", "--pid")
 _CONFIGURATION = """\
 ClusterName=perdure
@@ -58,7 +60,7 @@ KillWait=3
 MessageTimeout=10
 InactiveLimit=0
 MpiDefault=none
-{nodes}
+{hooks}{nodes}
 PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=60
 """
 
@@ -82,14 +84,20 @@ def why_not() -> str | None:
 class Cluster:
     """`nodes` nodes, named n0, n1 and so on; use it in a `with` statement.
 
-    `slurmd_timeout` is after how many seconds Slurm itself notices that a node is lost.
+    `slurmd_timeout` is after how many seconds Slurm itself notices that a node is lost. `hooks` are
+    scripts that it runs: {"Prolog": text}, in which {cluster} stands for the cluster's directory.
     """
 
-    def __init__(self, nodes: int = 4, slurmd_timeout: int = 300):
+    def __init__(
+        self, nodes: int = 4, slurmd_timeout: int = 300, hooks: dict[str, str] | None = None
+    ):
+        _remove_stale()
         self.nodes = [f"n{number}" for number in range(nodes)]
-        self.root = Path(tempfile.mkdtemp(prefix="perdure-cluster-"))
+        self.root = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._lock = _locked(self.root)
         self.nvm = self.root / "nvm"
         self._slurmd_timeout = slurmd_timeout
+        self._hooks = hooks or {}
         self._holders: dict[str, _Holder] = {}
 
     def __enter__(self) -> Cluster:
@@ -109,6 +117,7 @@ class Cluster:
             self._holders.pop("switch").kill()
         self._holders.clear()
         shutil.rmtree(self.root, ignore_errors=True)
+        os.close(self._lock)
 
     def run(
         self, *words: object, limit_s: float = 60.0, environment: dict[str, str] | None = None
@@ -124,8 +133,9 @@ class Cluster:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a user's shell has."""
-        return {"SLURM_CONF": str(self.root / "slurm.conf")}
+        """What a user's shell has. Open MPI names its directories in TMPDIR by pid, which nodes
+        have in common, as they have the machine's /tmp."""
+        return {"SLURM_CONF": str(self.root / "slurm.conf"), "TMPDIR": "/dev/shm"}
 
     def node_kill(self, node: str) -> None:
         """A loss of power: every process of the node ends at once."""
@@ -137,6 +147,11 @@ class Cluster:
         shutil.rmtree(place)
         place.mkdir()
 
+    def memories_wipe(self) -> None:
+        """What all nodes had in their memory is gone, while they run."""
+        for file in self._memory.glob("*/*"):
+            shutil.rmtree(file)
+
     def node_up(self, node: str) -> None:
         """Starts a node, with the memory that it had."""
         switch, number = self._holders["switch"], self.nodes.index(node)
@@ -146,7 +161,7 @@ class Cluster:
         holder = _Holder(switch.enter("--all"), work, self.root / f"{node}.out")
         self._holders[node] = holder
         # The kernel takes the other end away with the node's namespace, but not at once.
-        _until(lambda: switch.succeeds("--net", "ip", "link", "add", "name", f"v{number}", "type",
+        until(lambda: switch.succeeds("--net", "ip", "link", "add", "name", f"v{number}", "type",
                                        "veth", "peer", "name", "eth0", "netns", holder.pid))
         switch.call("--net", "ip", "link", "set", f"v{number}", "master", "sw0", "up")
         address = f"10.77.0.{number + 1}/24"
@@ -168,7 +183,7 @@ class Cluster:
 
     def wait_for_nodes(self, state: str, count: int) -> None:
         """Until so many nodes are in a state of sinfo's."""
-        _until(lambda: self._nodes_in(state) == count)
+        until(lambda: self._nodes_in(state) == count)
 
     def _nodes_in(self, state: str) -> int:
         try:
@@ -194,7 +209,7 @@ class Cluster:
         for device in ("sw0", "lo"):
             switch.call("--net", "ip", "link", "set", device, "up")
         switch.go()
-        _until(lambda: (self.root / "munge.sock").exists())
+        until(lambda: (self.root / "munge.sock").exists())
         for node in self.nodes:
             self.node_up(node)
         self.wait_for_nodes("idle", len(self.nodes))
@@ -207,12 +222,16 @@ class Cluster:
             hosts += f"{address} {node}\n"
             nodes += f"NodeName={node} NodeAddr={address} CPUs=2 RealMemory=1000\n"
         text = _CONFIGURATION.format(
-            root=self.root, nodes=nodes, slurmd_timeout=self._slurmd_timeout
-        )
+            root=self.root, nodes=nodes, slurmd_timeout=self._slurmd_timeout,
+            hooks="".join(f"{name}={self.root}/{name}\n" for name in self._hooks),
+        )  # fmt: skip
+        for name, script in self._hooks.items():
+            (self.root / name).write_text(script.replace("{cluster}", str(self.root)))
+            (self.root / name).chmod(0o755)
         (self.root / "hosts").write_text(hosts)
         (self.root / "slurm.conf").write_text(text)
         (self.root / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
-        (self.root / "mpi.conf").write_text(f"PMIxCliTmpDirBase={self.root}/spool.%n\n")
+        (self.root / "mpi.conf").write_text("PMIxCliTmpDirBase=/dev/shm\n")
         (self.root / "munge.key").write_bytes(os.urandom(1024))
         (self.root / "munge.key").chmod(0o400)
 
@@ -236,7 +255,7 @@ class _Holder:
         """The pid of the worker, as this process counts them: below unshare, below nsenter."""
         found = self._command.pid
         for _ in range(2 if nested else 1):
-            found = _until(lambda parent=found: _only_child(parent))
+            found = until(lambda parent=found: _only_child(parent))
         return found
 
     def go(self) -> None:
@@ -265,12 +284,29 @@ class _Holder:
         self._command.stdin.close()
 
 
+def _locked(root: Path) -> int:
+    """Until it is closed, or this process ends, nobody takes the directory away."""
+    lock = os.open(root, os.O_RDONLY | os.O_CLOEXEC)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return lock
+
+
+def _remove_stale() -> None:
+    """The directories of clusters that were killed."""
+    for root in Path(tempfile.gettempdir()).glob(_PREFIX + "*"):
+        with contextlib.suppress(OSError):  # in use, or not ours
+            lock = _locked(root)
+            if time.time() - root.stat().st_mtime > 1.0:  # else it may be about to be locked
+                shutil.rmtree(root, ignore_errors=True)
+            os.close(lock)
+
+
 def _only_child(parent: int) -> int | None:
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     return int(children[0]) if children else None
 
 
-def _until(condition):
+def until(condition):
     """What `condition()` returns, once that is something."""
     deadline = time.monotonic() + _START_S
     while not (found := condition()):
@@ -285,6 +321,7 @@ def _hold_switch(root: Path) -> None:
     sys.stdin.readline()
     _call("hostname", "switch")
     _call("mount", "-t", "tmpfs", "-o", "size=2g", "memory", root / "memory")
+    _call("mount", "-t", "tmpfs", "-o", "size=64m", "shm", "/dev/shm")
     _call("mount", "--bind", root / "hosts", "/etc/hosts")
     _call("munged", f"--key-file={root}/munge.key", f"--socket={root}/munge.sock",
           f"--pid-file={root}/munged.pid", f"--log-file={root}/munged.log",

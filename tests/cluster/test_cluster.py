@@ -7,28 +7,35 @@ memory, where the pool is, is emptied.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
-import shutil
+import signal
 import subprocess
 import textwrap
 import time
 from pathlib import Path
 
 import pytest
-from fake_cluster import Cluster, why_not
-from jobs import HPCCG, MPICH, PAGERANK, POOL_JOB, ROOT, Job, hash_in, undisturbed
+from fake_cluster import Cluster, until, why_not
+from jobs import MPICH, MPIS, ROOT, Job, Mpi, hash_in, undisturbed
 
 PERDURE = ROOT / "perdure"
-SOLVER = [HPCCG, 16, 16, 16, "--iterations", 150]
-RANKER = [PAGERANK, "--rmat", 12, "--iterations", 150]
-SRUN = "srun --mpi=pmi2 -n 3"
+ARGUMENTS = {
+    "hpccg": (16, 16, 16, "--iterations", 100),
+    "pagerank": ("--rmat", 12, "--iterations", 100),
+}
+POOL_JOB = MPICH.program("tests/mpiio", "pool_job")
 POOL_JOB_STEPS = 200
-MPIEXEC = f"{MPICH}/bin/mpiexec -n 3 -ppn 1"
+
+
+def app(program: str, mpi: Mpi = MPICH) -> list:
+    return [mpi.program(f"apps/{program}", program), *ARGUMENTS[program]]
 
 
 def reason_to_skip() -> str | None:
-    needed = (MPICH / "bin/mpiexec", HPCCG, PAGERANK, POOL_JOB)
+    needed = [*(app(program, mpi)[0] for program in ARGUMENTS for mpi in MPIS), POOL_JOB]
+    needed += [mpi.program_mpiexec for mpi in MPIS]
     missing = [str(path) for path in needed if not path.exists()]
     if missing:
         return f"there is no {', '.join(missing)}: run tools/bootstrap.sh --cluster, then build"
@@ -46,28 +53,37 @@ def cluster():
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory) -> dict[Path, str]:
-    """The hash of each program's undisturbed answer."""
+def answer(tmp_path_factory):
+    """The hash of a program's undisturbed answer."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    return {words[0]: undisturbed(folder, words) for words in (SOLVER, RANKER)}
+    return functools.cache(lambda program, mpi=MPICH: undisturbed(folder, mpi, app(program, mpi)))
 
 
 def submit(
     cluster: Cluster,
     options: list,
     run_options: str,
-    launcher: str,
-    program: list,
+    launcher: str = MPICH.srun,
+    program: str = "hpccg",
     levels: str = "",
+    mpi: Mpi = MPICH,
+    pool: str = "pool",
 ) -> Job:
-    protection = ["--protect", "copy", "--pool", cluster.nvm / "pool"]
-    words = " ".join(str(word) for word in [*program, *protection])
+    command = [*app(program, mpi), "--protect", "copy", "--pool", cluster.nvm / pool]
+    words = " ".join(str(word) for word in command)
     script = (
         f"#!/bin/bash\ncd {cluster.root}\n"
         f"exec {PERDURE} run --json statistics.json {run_options} -- {launcher} {words}\n"
     )
     environment = {"PERDURE_LEVELS": levels} if levels else {}
-    return Job(cluster, options, script, environment)
+    return Job(cluster, options, script, environment, mpi)
+
+
+def script_of_manual(number: int) -> str:
+    """A script of the page about clusters, by its number there."""
+    page = (ROOT / "docs/cluster.md").read_text()
+    found = re.findall(r"^    #!/bin/bash\n(?:    .*\n)+", page, re.M)
+    return textwrap.dedent(found[number])
 
 
 def lose(cluster: Cluster, node: str) -> None:
@@ -75,16 +91,18 @@ def lose(cluster: Cluster, node: str) -> None:
     cluster.node_wipe(node)
 
 
-@pytest.mark.parametrize("launcher", [SRUN, MPIEXEC], ids=["srun", "mpiexec"])
-@pytest.mark.parametrize("program", [SOLVER, RANKER], ids=["hpccg", "pagerank"])
+@pytest.mark.parametrize("launcher", ["srun", "mpiexec"])
+@pytest.mark.parametrize("mpi", MPIS, ids=lambda mpi: mpi.name)
+@pytest.mark.parametrize("program", ARGUMENTS)
 def test_job_goes_on_at_a_spare_node_when_a_node_is_lost_with_its_pool(
-    cluster, answers, program, launcher
+    cluster, answer, program, mpi, launcher
 ):
-    job = submit(cluster, ["-N4", "--no-kill"], "--spares 1", launcher, program)
+    words = getattr(mpi, launcher)
+    job = submit(cluster, ["-N4", "--no-kill"], "--spares 1", words, program, mpi=mpi)
     job.wait_for_version(45)
     lose(cluster, "n1")
     job.wait()
-    assert hash_in(job.output) == answers[program[0]], job.output
+    assert hash_in(job.output) == answer(program, mpi), job.output
     first, second = job.statistics["attempts"]
     assert first["nodes"] == ["n0", "n1", "n2"] and second["nodes"] == ["n0", "n2", "n3"]
     assert second["lost"] == ["n1"] and second["ranks_reporting"] == 3
@@ -92,83 +110,145 @@ def test_job_goes_on_at_a_spare_node_when_a_node_is_lost_with_its_pool(
     assert job.statistics["exit_code"] == 0 and job.statistics["completed"]
 
 
-def test_job_goes_on_from_the_file_system_alone(cluster, answers):
+def test_job_that_lost_all_its_nodes_goes_on_from_the_file_system_on_nodes_that_never_saw_it(
+    cluster, answer
+):
     levels = f"redundancy=off;every=10;drain={cluster.root}/levels"
-    job = submit(cluster, ["-N4", "--no-kill"], "--spares 1", SRUN, SOLVER, levels)
+    job = submit(cluster, ["-N2", "-n3", "--no-kill", "--requeue"], "--requeue", levels=levels)
     job.wait_for_version(65)
-    lose(cluster, "n2")
+    for node in ("n0", "n1"):  # n0 has the batch script and `perdure run`
+        lose(cluster, node)
+    cluster.tell_losses()
     job.wait()
-    assert hash_in(job.output) == answers[HPCCG], job.output
+    assert hash_in(job.output) == answer("hpccg"), job.output
     assert f"was brought back from {cluster.root}/levels" in job.output
-    second = job.statistics["attempts"][1]
-    assert second["restored_version"] >= 30 and second["nodes"] == ["n0", "n1", "n3"]
+    attempt, = job.statistics["attempts"]
+    assert attempt["restored_version"] >= 30 and attempt["nodes"] == ["n2", "n3"]
 
 
-def test_script_of_the_manual_goes_on_when_a_node_is_lost(cluster, answers):
-    page = (ROOT / "docs/cluster.md").read_text()
-    script = re.search(r"^    #!/bin/bash\n(?:    .*\n)+", page, re.M)[0]
+def test_script_of_the_manual_goes_on_when_a_node_is_lost(cluster, answer):
     solver = cluster.root / "solver"
-    words = [*SOLVER, "--protect", "copy", "--pool", cluster.nvm / "pool"]
+    words = [*app("hpccg"), "--protect", "copy", "--pool", cluster.nvm / "pool"]
     solver.write_text("#!/bin/sh\nexec " + " ".join(str(word) for word in words) + "\n")
     solver.chmod(0o700)
     path = {"PATH": f"{ROOT}:{os.environ['PATH']}"}
-    job = Job(cluster, ["-D", cluster.root], textwrap.dedent(script), path)
+    job = Job(cluster, ["-D", cluster.root], script_of_manual(0), path)
     job.wait_for_version(45)
     lose(cluster, "n1")
     job.wait()
-    assert hash_in(job.output) == answers[HPCCG], job.output
+    assert hash_in(job.output) == answer("hpccg"), job.output
     assert [attempt["lost"] for attempt in job.statistics["attempts"]] == [[], ["n1"]]
 
 
-def test_job_without_a_spare_goes_on_from_the_queue(cluster, answers):
-    job = submit(cluster, ["-N3", "--no-kill", "--requeue"], "--requeue", SRUN, SOLVER)
+def test_job_without_a_spare_goes_on_from_the_queue(cluster, answer):
+    job = submit(cluster, ["-N3", "--no-kill", "--requeue"], "--requeue")
     job.wait_for_version(45)
     lose(cluster, "n1")
     cluster.tell_losses()
     job.wait()
-    assert hash_in(job.output) == answers[HPCCG], job.output
+    assert hash_in(job.output) == answer("hpccg"), job.output
     assert "the job goes back into the queue" in job.output
     attempt, = job.statistics["attempts"]
     assert attempt["nodes"] == ["n0", "n2", "n3"] and attempt["restored_version"] >= 30
     assert job.facts()["Restarts"] == "1" and job.facts()["JobState"] == "COMPLETED"
 
 
-def test_job_with_a_cached_file_goes_on_when_its_node_comes_back_with_its_memory(cluster):
+def job_with_a_cached_file(cluster: Cluster) -> Job:
+    """Put back into the queue by the loss of n1, to which it goes back."""
     shared = cluster.root / "shared"
     shared.mkdir(mode=0o700)
     program = f"{POOL_JOB} {cluster.nvm} 5 {POOL_JOB_STEPS} 1"
     script = f"#!/bin/bash\ncd {cluster.root}\n"
-    script += f"exec {PERDURE} run --json statistics.json --requeue -- {SRUN} {program}\n"
+    script += f"exec {PERDURE} run --json statistics.json --requeue -- {MPICH.srun} {program}\n"
     options = ["-N3", "-w", "n0,n1,n2", "--no-kill", "--requeue"]
     job = Job(cluster, options, script, {"POOL_JOB_SHARED": str(shared)})
     job.wait_for_version(POOL_JOB_STEPS // 4)
     cluster.node_kill("n1")
     cluster.tell_losses()
-    time.sleep(1)
+    job.wait_for_output("goes back into the queue")  # which it does only while the node is lost
+    return job
+
+
+def test_job_with_a_cached_file_goes_on_when_its_node_comes_back_with_its_memory(cluster):
+    job = job_with_a_cached_file(cluster)
     cluster.node_up("n1")
     job.wait()
     attempt, = job.statistics["attempts"]
     assert attempt["nodes"] == ["n0", "n1", "n2"], job.output
-    assert attempt["restored_version"] >= POOL_JOB_STEPS // 4
+    assert attempt["restored_version"] >= POOL_JOB_STEPS // 4, job.output
     assert job.facts()["Restarts"] == "1" and job.facts()["JobState"] == "COMPLETED"
     assert job.statistics["exit_code"] == 0, job.output  # the program has compared all that it has
 
 
-def test_signal_before_the_end_of_the_time_makes_a_last_commit_and_the_next_job_goes_on(
-    cluster, answers
+def test_job_with_a_cached_file_is_refused_when_its_node_comes_back_without_its_memory(cluster):
+    job = job_with_a_cached_file(cluster)
+    cluster.node_wipe("n1")
+    cluster.node_up("n1")
+    job.wait()
+    assert "these have a file of the pool on some node: 0, 2;" in job.output
+    assert "not put back into the queue: no node is lost" in job.output
+    assert job.facts()["Restarts"] == "1" and job.facts()["JobState"] == "FAILED"
+
+
+def test_signal_of_slurm_before_the_end_of_the_time_ends_the_job_with_0_and_all_of_it_drained(
+    cluster, answer
 ):
-    job = submit(cluster, ["-N3", "--signal=B:USR1@50", "--time=1"], "--requeue", SRUN, SOLVER)
+    levels = f"redundancy=off;every=10;drain={cluster.root}/levels"
+    job = submit(cluster, ["-N3", "--signal=B:USR1@55", "--time=1"], "--spares 0", levels=levels)
+    job.wait_for_version(20)
+    job.signal_ranks(signal.SIGSTOP)  # else they might be done before Slurm looks at its clock
+    job.wait_for_output("SIGUSR1: the ranks are asked to end")
+    job.signal_ranks(signal.SIGCONT)
+    job.wait()
+    assert job.facts()["JobState"] == "COMPLETED" and job.facts()["ExitCode"] == "0:0", job.output
+    attempt, = job.statistics["attempts"]
+    assert 20 <= attempt["version"] < 100
+    cluster.memories_wipe()
+    job = submit(cluster, ["-N3"], "--spares 0", levels=levels)
+    job.wait()
+    assert job.statistics["attempts"][0]["restored_version"] == attempt["version"], job.output
+    assert hash_in(job.output.split("was brought back")[1]) == answer("hpccg"), job.output
+
+
+def test_job_that_was_asked_to_end_goes_on_from_the_queue(cluster, answer):
+    job = submit(cluster, ["-N3"], "--requeue")
     job.wait_for_version(20)
     cluster.run("scancel", "--batch", "--signal=USR1", job.id)
     job.wait()
     assert "SIGUSR1: the ranks are asked to end" in job.output
-    assert hash_in(job.output.split("goes back into the queue")[1]) == answers[HPCCG], job.output
+    assert hash_in(job.output.split("goes back into the queue")[1]) == answer("hpccg"), job.output
     assert job.statistics["attempts"][0]["restored_version"] >= 20
     assert job.facts()["Restarts"] == "1" and job.facts()["JobState"] == "COMPLETED"
 
 
+def test_prolog_and_epilog_of_the_manual_save_what_a_cancelled_job_had(answer):
+    places = {"/mnt/pmem": "{cluster}/nvm", "/scratch/$SLURM_JOB_USER": "{cluster}",
+              "/opt/perdure/bin": str(ROOT)}  # fmt: skip
+    scripts = [script_of_manual(number) for number in (1, 2)]
+    for place, here in places.items():
+        scripts = [script.replace(place, here) for script in scripts]
+    keep_output = "#!/bin/bash\nexec >>{cluster}/hooks.out 2>&1\n"
+    hooks = {"Prolog": keep_output + scripts[0], "Epilog": keep_output + scripts[1]}
+    with Cluster(4, hooks=hooks) as cluster:
+        job = submit(cluster, ["-N3"], "--spares 0", levels="redundancy=off",
+                     pool="$SLURM_JOB_ID/solver")  # fmt: skip
+        job.wait_for_version(20)
+        cluster.run("scancel", job.id)
+        job.wait()
+        cluster.memories_wipe()
+        levels = f"redundancy=off;drain={cluster.root}/levels"
+        job = submit(cluster, ["-N3"], "--spares 0", levels=levels, pool="$SLURM_JOB_ID/solver")
+        job.wait()
+        hooks_said = (cluster.root / "hooks.out").read_text()
+        assert f"was brought back from {cluster.root}/levels" in job.output, hooks_said
+        assert hash_in(job.output) == answer("hpccg"), job.output
+        assert job.statistics["attempts"][0]["restored_version"] >= 20
+        states = cluster.run("sinfo", "-h", "-o", "%T %D").split()
+        assert states == ["idle", "4"]  # Slurm drains a node whose prolog or epilog fails
+
+
 def test_ctrl_c_in_an_allocation_ends_the_ranks_on_all_nodes(cluster):
-    job = submit(cluster, ["-N3", "--no-kill"], "--spares 0", SRUN, SOLVER)
+    job = submit(cluster, ["-N3", "--no-kill"], "--spares 0")
     job.wait_for_version(5)
     cluster.run("scancel", "--batch", "--signal=INT", job.id)
     job.wait()
@@ -177,16 +257,24 @@ def test_ctrl_c_in_an_allocation_ends_the_ranks_on_all_nodes(cluster):
     assert not list(cluster.root.glob("perdure-run-*"))
 
 
-def test_nothing_of_a_cluster_is_left_when_it_is_killed(tmp_path):
+@pytest.mark.parametrize("number", ["INT", "TERM", "KILL"])
+def test_nothing_of_a_cluster_is_left_when_its_tests_are_ended(number):
     script = f"import sys, time; sys.path.insert(0, {str(ROOT / 'tests/cluster')!r})\n"
     script += "from fake_cluster import Cluster\n"
-    script += "made = Cluster(2).__enter__(); print(made.root, flush=True); time.sleep(600)\n"
+    script += "with Cluster(2) as made:\n  print(made.root, flush=True); time.sleep(600)\n"
     with subprocess.Popen([ROOT / ".venv/bin/python", "-c", script], stdout=subprocess.PIPE,
-                          text=True) as started:  # fmt: skip
+                          stderr=subprocess.DEVNULL, text=True) as started:  # fmt: skip
         root = started.stdout.readline().strip()
-        assert root.startswith("/")
-        started.kill()
-    listed = subprocess.run(["pgrep", "-f", root], capture_output=True, text=True, check=False)
+        assert root.startswith("/") and "slurmd" in processes_of(root)
+        started.send_signal(getattr(signal, "SIG" + number))
+    until(lambda: processes_of(root) == "")  # the kernel takes the namespaces apart
     assert root not in Path("/proc/self/mounts").read_text()
-    assert listed.stdout == ""
-    shutil.rmtree(root)
+    if number != "INT":
+        time.sleep(1)
+        Cluster(1).close()  # removes the files of killed ones
+    assert not Path(root).exists()
+
+
+def processes_of(root: str) -> str:
+    words = ["pgrep", "-a", "-f", root]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout

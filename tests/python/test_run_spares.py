@@ -276,14 +276,29 @@ def test_scheduler_that_does_not_answer_is_named(perdure, slurm):
     assert ran.code == 2 and "Unable to contact" in unwrapped(ran.err)
 
 
-def test_each_launcher_is_told_its_nodes_in_its_own_way(slurm):
-    nodes, environment = ["n0", "n2"], {"PERDURE_RUN_DIR": "/x"}
+def test_scheduler_that_does_not_answer_for_a_moment_is_asked_again(perdure, slurm, tmp_path):
+    slurm.first_attempt(slurm.down_later("n1") + "\nkill -9 $$")
+    for name, answer in (("squeue", ""), ("scontrol", SCONTROL.removeprefix("#!/bin/sh\n"))):
+        slurm.command(name, f"""#!/bin/sh
+if [ -e {{folder}}/started ] && mkdir {{folder}}/{name}.failed 2>/dev/null; then
+  echo '{name} error: Unable to contact slurm controller' >&2; exit 1
+fi
+{answer}""")
+    ran = perdure.run(["--spares", 1], job(tmp_path))
+    assert ran.code == 0 and slurm.chosen == ["n0,n1,n2", "n0,n2,n3"], ran.err
+    assert "Unable to contact slurm controller; asking again for 3 min" in unwrapped(ran.err)
+    assert (slurm.folder / "squeue.failed").exists() and (slurm.folder / "scontrol.failed").exists()
+
+
+def test_each_launcher_is_told_its_nodes_in_its_own_way(slurm, tmp_path):
+    nodes, environment = ["n0", "n2"], {"PERDURE_RUN_DIR": str(tmp_path)}
     slurm.command("mpiexec", "#!/bin/sh\necho 'HYDRA build details:'\n")
     slurm.command("mpirun", "#!/bin/sh\necho 'mpirun (Open MPI) 5.0.11'\n")
     hydra = placed(["mpiexec", "-n", "2", "a"], nodes, "perdure-1", environment)
     assert hydra == ["mpiexec", "-hosts", "n0,n2", "-n", "2", "a"]
     open_mpi = placed(["mpirun", "-n", "2", "a"], nodes, "perdure-1", environment)
-    assert open_mpi[:3] == ["mpirun", "--host", "n0:*,n2:*"] and open_mpi[-3:] == ["-n", "2", "a"]
+    assert open_mpi[:2] == ["mpirun", "--hostfile"] and open_mpi[-3:] == ["-n", "2", "a"]
+    assert Path(open_mpi[2]).read_text() == "n0\nn2\n"
     assert "-x PERDURE_RUN_DIR" in " ".join(open_mpi)
     flux = placed(["flux", "run", "-n", "2", "a"], nodes, "perdure-1", environment)
     assert flux == ["flux", "run", "--nodes=2", "--requires=hosts:n0,n2", "-n", "2", "a"]

@@ -32,6 +32,10 @@ class NoAllocation(RuntimeError):
     """There is no allocation, or its scheduler does not answer; the text is a sentence."""
 
 
+class NoAnswer(NoAllocation):
+    """The scheduler did not answer, or with an error; it may do better later."""
+
+
 class Allocation(ABC):
     """The nodes of this job. Every question may raise NoAllocation."""
 
@@ -211,9 +215,9 @@ def _ask(*words: str) -> str:
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=_ASK_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as failed:
-        raise NoAllocation(f"{words[0]}: {failed}") from None
+        raise NoAnswer(f"{words[0]}: {failed}") from None
     if done.returncode != 0:
-        raise NoAllocation(f"{_text(words[:3])}: {done.stderr.strip() or done.returncode}")
+        raise NoAnswer(f"{_text(words[:3])}: {done.stderr.strip() or done.returncode}")
     return done.stdout
 
 

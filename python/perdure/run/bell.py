@@ -45,6 +45,11 @@ class Bell:
             with suppress(BlockingIOError):
                 os.read(self._reader, 4096)
 
+    @property
+    def rings_for_the_end(self) -> bool:
+        """Whether a signal that is to end the job waits to be taken."""
+        return any(number in ENDING for number in self._received)
+
     def take(self) -> list[int]:
         """The signals to pass on that have come since the last call, in their order."""
         taken, self._received = self._received, []

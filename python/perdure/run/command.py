@@ -16,10 +16,10 @@ from perdure.run.allocation import NoAllocation, this_allocation
 from perdure.run.attempt import Limits
 from perdure.run.job import JobRequest, JobResult, run_job
 from perdure.run.live import make_live
-from perdure.run.placement import NoPlace
+from perdure.run.placement import NoPlace, check_launcher
 from perdure.run.rehearsal import POINTS, parse_rehearsal
 from perdure.run.report import job_json, print_report
-from perdure.run.spread import Spread, command_on, make_spread
+from perdure.run.spread import Spread, make_spread
 from perdure.screen import bad_parameter, console, say
 from perdure.units import Wrong, parse_time
 
@@ -156,7 +156,7 @@ def _spread(
         return None
     try:
         spread = make_spread(this_allocation(), spares or 0, directory.resolve(), requeue)
-        command_on(spread.allocation.nodes(), command, 1, {})
+        check_launcher(command)
     except (NoAllocation, NoPlace) as wrong:
         raise bad_parameter(str(wrong), param_hint="--requeue" if spares is None else "--spares") \
             from None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
-from perdure.run.allocation import NoAllocation
+from perdure.run.allocation import NoAllocation, NoAnswer
 from perdure.run.attempt import Attempt, AttemptRun, Limits, attempt_environment
 from perdure.run.bell import Bell
 from perdure.run.directory import run_directory
@@ -27,6 +29,10 @@ _CANNOT_EXECUTE = 126
 _CANNOT_END = 125
 _CANNOT_PLACE = 1
 _PROCESSES_TOLD = 16
+_PATIENCE_S = 180.0  # with a scheduler that does not answer: it may wait for the lost node itself
+_ASK_AGAIN_S = 1.0
+_ASK_AGAIN_S_MAX = 15.0
+_Told = TypeVar("_Told")
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ def run_job(request: JobRequest, live: Live) -> JobResult:
             bell = held.enter_context(Bell())
             held.enter_context(live)
             _run_attempts(result, directory, shared, bell, live)
-            _requeue(result, live)
+            _requeue(result, bell, live)
         except (NoAllocation, NoPlace) as wrong:
             live.say(str(wrong))
             result.exit_code = result.exit_code or _CANNOT_PLACE
@@ -107,7 +113,7 @@ def _run_attempts(
             pages.path, rehearsal, request.all_environment, pages.shared
         )
         try:
-            command, nodes, lost = _place(request, number, environment, live)
+            command, nodes, lost = _place(request, number, environment, bell, live)
         except TooFewNodes as few:
             live.say(str(few))
             result.exit_code = result.exit_code or _CANNOT_PLACE
@@ -130,24 +136,40 @@ def _run_attempts(
         again = number <= request.restarts and not attempt.asked_to_end
         _say_failure(attempt, again, live)
         if request.spread is not None:
-            request.spread.allocation.end_steps(attempt_name(number))
+            end_steps = request.spread.allocation.end_steps
+            _patiently(partial(end_steps, attempt_name(number)), bell, live)
         if not again:
             return
 
 
 def _place(
-    request: JobRequest, number: int, environment: dict[str, str], live: Live
+    request: JobRequest, number: int, environment: dict[str, str], bell: Bell, live: Live
 ) -> tuple[list[str], list[str], list[str]]:
     """The attempt's command, its nodes and the lost ones. Raises TooFewNodes, NoPlace."""
     if request.spread is None:
         return request.command, [], []
-    nodes, lost = request.spread.choose()
+    nodes, lost = _patiently(request.spread.choose, bell, live)
     if lost:
         live.say(f"attempt {number} runs on {nodes_text(nodes)}; lost: {nodes_text(lost)}")
     return command_on(nodes, request.command, number, environment), nodes, sorted(lost)
 
 
-def _requeue(result: JobResult, live: Live) -> None:
+def _patiently(question: Callable[[], _Told], bell: Bell, live: Live) -> _Told:
+    """What the scheduler says, which is asked again. Raises NoAnswer after _PATIENCE_S."""
+    deadline, pause_s = time.monotonic() + _PATIENCE_S, _ASK_AGAIN_S
+    while True:
+        try:
+            return question()
+        except NoAnswer as failed:
+            if time.monotonic() > deadline or bell.rings_for_the_end:
+                raise
+            if pause_s == _ASK_AGAIN_S:
+                live.say(f"{failed}; asking again for {seconds_text(_PATIENCE_S)}")
+        bell.wait(pause_s)
+        pause_s = min(2 * pause_s, _ASK_AGAIN_S_MAX)
+
+
+def _requeue(result: JobResult, bell: Bell, live: Live) -> None:
     """Asks the scheduler to start the job again, if it did not end by itself and may yet."""
     spread, last = result.request.spread, result.attempts[-1] if result.attempts else None
     if spread is None or not spread.requeue or (last and last.stopped_by is not None):
@@ -155,12 +177,13 @@ def _requeue(result: JobResult, live: Live) -> None:
     ended_early = last is not None and last.asked_to_end and last.is_ending
     if last is not None and last.succeeded and not ended_early:
         return
-    if not ended_early and not spread.allocation.usable(spread.wanted)[1]:
+    usable = partial(spread.allocation.usable, spread.wanted)
+    if not ended_early and not _patiently(usable, bell, live)[1]:
         live.say("the job is not put back into the queue: no node is lost, so it would fail again")
         return
     live.say("the job goes back into the queue")
     result.requeued = True
-    spread.allocation.requeue()
+    _patiently(spread.allocation.requeue, bell, live)
 
 
 def _has_happened(rehearsal: Rehearsal, attempt: Attempt) -> bool:

@@ -6,7 +6,9 @@ import os
 import subprocess
 from pathlib import Path
 
+from perdure.files import write_text
 from perdure.run.launchers import is_launcher
+from perdure.run.processes import RUN_DIRECTORY_NAME
 
 _ASK_S = 30.0
 
@@ -15,34 +17,50 @@ class NoPlace(ValueError):
     """A command whose nodes can't be chosen; the text is a sentence."""
 
 
-def placed(command: list[str], nodes: list[str], attempt: str, environment: dict) -> list[str]:
-    """The command with the options that make it start on `nodes`, under the name `attempt`.
-
-    They come first, so that the user's own, which follow, count. Raises NoPlace.
-    """
+def check_launcher(command: list[str]) -> None:
+    """Raises NoPlace."""
     name = Path(command[0]).name
-    if name == "srun":
-        words = [f"--nodes={len(nodes)}", f"--nodelist={','.join(nodes)}",
-                 f"--job-name={attempt}", "--kill-on-bad-exit=1"]  # fmt: skip
-        return [command[0], *words, *command[1:]]
-    if name == "flux" and command[1:2] == ["run"]:
-        words = [f"--nodes={len(nodes)}", f"--requires=hosts:{','.join(nodes)}"]
-        return [*command[:2], *words, *command[2:]]
-    if is_launcher(name) and name.startswith(("mpiexec", "mpirun")):
-        return [command[0], *_mpiexec_words(command[0], nodes, environment), *command[1:]]
+    if name == "srun" or _is_mpiexec(name) or (name == "flux" and command[1:2] == ["run"]):
+        return
     raise NoPlace(
         f"'{name}' is no launcher whose nodes can be chosen: the command must begin with srun, "
         "mpiexec, mpirun or flux run"
     )
 
 
+def placed(command: list[str], nodes: list[str], attempt: str, environment: dict) -> list[str]:
+    """The command with the options that make it start on `nodes`, under the name `attempt`.
+
+    They come first, so that the user's own, which follow, count. Raises NoPlace.
+    """
+    check_launcher(command)
+    name = Path(command[0]).name
+    if name == "srun":
+        words = [f"--nodes={len(nodes)}", f"--nodelist={','.join(nodes)}",
+                 f"--job-name={attempt}", "--kill-on-bad-exit=1"]  # fmt: skip
+        return [command[0], *words, *command[1:]]
+    if name == "flux":
+        words = [f"--nodes={len(nodes)}", f"--requires=hosts:{','.join(nodes)}"]
+        return [*command[:2], *words, *command[2:]]
+    return [command[0], *_mpiexec_words(command[0], nodes, environment), *command[1:]]
+
+
+def _is_mpiexec(name: str) -> bool:
+    return is_launcher(name) and name.startswith(("mpiexec", "mpirun"))
+
+
 def _mpiexec_words(program: str, nodes: list[str], environment: dict) -> list[str]:
-    """Hydra (MPICH, Intel MPI) passes on all of the environment, Open MPI what it is asked to."""
+    """Hydra (MPICH, Intel MPI) passes on all of the environment, Open MPI what it is asked to.
+
+    Open MPI gets a file: with --host it counts one slot of each node, and of "node:*" none.
+    """
     if not _is_open_mpi(program):
         return ["-hosts", ",".join(nodes)]
+    hosts = Path(environment[RUN_DIRECTORY_NAME]) / "hosts"
+    write_text(hosts, "".join(node + "\n" for node in nodes))
     names = [name for name in sorted({**os.environ, **environment}) if name.startswith("PERDURE_")]
     passed = [word for name in names for word in ("-x", name)]
-    return ["--host", ",".join(f"{node}:*" for node in nodes), *passed]
+    return ["--hostfile", str(hosts), *passed]
 
 
 def _is_open_mpi(program: str) -> bool:

@@ -1,0 +1,19 @@
+"""Checkpoints of PyTorch in pools: `pip install 'perdure[torch]'`, docs/torch.md.
+
+Checkpoint keeps the state dict of one process; PoolWriter and PoolReader are the storage of
+torch.distributed.checkpoint for any number. CPU tensors are copied once, into the pool, which the
+commit makes durable; tensors of other devices come over in that copy.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+if find_spec("torch") is None:
+    raise ImportError("perdure.torch wants PyTorch: pip install 'perdure[torch]', or torch")
+
+from perdure.torch.checkpoint import Checkpoint as Checkpoint
+from perdure.torch.distributed import PoolReader as PoolReader
+from perdure.torch.distributed import PoolWriter as PoolWriter
+
+__all__ = ["Checkpoint", "PoolReader", "PoolWriter"]

@@ -1,0 +1,303 @@
+"""Storage of torch.distributed.checkpoint in pools, one for each process.
+
+    PATH/rank-NNNNN/   blocks of a process (blocks.py)
+    PATH/metadata/     blocks of the coordinator: which process has what, in which version
+
+A checkpoint counts when the metadata is committed, after all processes have committed theirs. A
+process keeps the version before as well. So a checkpoint that was cut short leaves the one before.
+After one a process goes on in a pool of its own next number, as versions in the one that the
+metadata refers to would sooner or later take the place of what it refers to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.checkpoint import StorageReader, StorageWriter
+from torch.distributed.checkpoint.metadata import (
+    BytesStorageMetadata,
+    ChunkStorageMetadata,
+    Metadata,
+    MetadataIndex,
+    TensorProperties,
+    TensorStorageMetadata,
+)
+from torch.distributed.checkpoint.planner import (
+    LoadItemType,
+    LoadPlan,
+    LoadPlanner,
+    SavePlan,
+    SavePlanner,
+    WriteItemType,
+)
+from torch.distributed.checkpoint.storage import WriteResult
+from torch.futures import Future
+
+from perdure.api.errors import Damaged, InvalidArgument, NotFound
+from perdure.torch.blocks import Block, Blocks, BlockWriter, Place, read_blocks
+
+_METADATA = "metadata"
+
+
+class PoolWriter(StorageWriter):
+    """For save() and async_save() of torch.distributed.checkpoint:
+
+        writer = perdure.torch.PoolWriter("/mnt/pmem/run")
+        dcp.save({"model": model.state_dict()}, storage_writer=writer)
+
+    `path` is one directory for all processes of a node, or of all nodes if they share it. Each save
+    takes the place of the one before; a checkpoint_id is noted, and not a path. Use the same writer
+    for all saves: it keeps the pools open. Options are those of perdure.open().
+    """
+
+    def __init__(self, path: str | os.PathLike[str], **options: Any):
+        super().__init__()
+        self._path, self._options = Path(path), options
+        self._own: BlockWriter | None = None
+        self._shared: BlockWriter | None = None
+        self._rank = 0
+        self._label = ""
+
+    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
+        """Notes the name of the next checkpoint."""
+        self._label = "" if checkpoint_id is None else os.fspath(checkpoint_id)
+
+    def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
+        """Opens what this process wrote last."""
+        self._rank = _rank()
+        if self._own is None:
+            self._own = BlockWriter(_folder(self._path, self._rank), self._options)
+            self._own.resume()
+        if is_coordinator and self._shared is None:
+            self._shared = BlockWriter(self._path / _METADATA, self._options)
+            self._shared.resume()
+
+    def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
+        """As it is."""
+        return plan
+
+    def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
+        """As they are."""
+        return plans
+
+    def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
+        """Copies this process's items into its pool and commits them."""
+        assert self._own is not None
+        blocks = []
+        for item in plan.items:
+            data = planner.resolve_data(item)
+            if item.type == WriteItemType.BYTE_IO:
+                assert isinstance(data, io.BytesIO)
+                blocks.append(Block(_key(item.index), data.getvalue()))
+            else:
+                assert isinstance(data, torch.Tensor)
+                blocks.append(Block(_key(item.index), data))
+        self._own.go_on_from(_places(self._path).get(self._rank))
+        self._own.begin(blocks, {"label": self._label})
+        place = self._own.wait()
+        assert place is not None
+        data_of_all = [self._rank, place.layout, place.version]
+        results = [
+            WriteResult(item.index, block.size_bytes, data_of_all)
+            for item, block in zip(plan.items, blocks)
+        ]
+        done: Future[list[WriteResult]] = Future()
+        done.set_result(results)
+        return done
+
+    def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
+        """From here on the checkpoint counts."""
+        assert self._shared is not None
+        places = [[result.index, result.storage_data] for of_one in results for result in of_one]
+        text = json.dumps(_encode_metadata(metadata, places)).encode()
+        self._shared.begin([Block(_METADATA, text)], {"label": self._label})
+        self._shared.wait()
+        self._shared.remove_others()
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
+        """Any name will do."""
+        return isinstance(checkpoint_id, (str, os.PathLike))
+
+    def close(self) -> None:
+        """Closes the pools."""
+        for writer in (self._own, self._shared):
+            if writer is not None:
+                writer.close()
+        self._own = self._shared = None
+
+
+class PoolReader(StorageReader):
+    """For load() of torch.distributed.checkpoint, from what PoolWriter wrote at `path`, by any
+    number of processes that see the pools of all that wrote:
+
+        dcp.load(state, storage_reader=perdure.torch.PoolReader("/mnt/pmem/run"))
+    """
+
+    def __init__(self, path: str | os.PathLike[str]):
+        super().__init__()
+        self._path = Path(path)
+        self._read: dict[int, Blocks] = {}
+        self._places: dict[MetadataIndex, Any] = {}
+
+    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
+        """Forgets what was read."""
+        self._read = {}
+
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
+        """Of the newest checkpoint that counts. Raises NotFound, Damaged."""
+        text = _metadata_text(self._path)
+        if text is None:
+            raise NotFound(f"{self._path} has no checkpoint that was finished")
+        return _decode_metadata(text, str(self._path))
+
+    def set_up_storage_reader(
+        self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any
+    ) -> None:
+        """Takes note of who has what."""
+        self._places = dict(metadata.storage_data)
+
+    def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
+        """As it is."""
+        return plan
+
+    def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
+        """As they are."""
+        return plans
+
+    def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
+        """Reads what this process needs, from the pools of all that wrote it."""
+        for item in plan.items:
+            blocks = self._blocks_of(item.storage_index)
+            key = _key(item.storage_index)
+            if item.type == LoadItemType.BYTE_IO:
+                planner.load_bytes(item, io.BytesIO(blocks.data(key)))
+                continue
+            source = blocks.tensor(key)
+            for axis, (first, count) in enumerate(zip(item.storage_offsets, item.lengths)):
+                source = source.narrow(axis, first, count)
+            target = planner.resolve_tensor(item).detach()
+            target.copy_(source)
+            planner.commit_tensor(item, target)
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
+        """Any name will do."""
+        return isinstance(checkpoint_id, (str, os.PathLike))
+
+    def _blocks_of(self, index: MetadataIndex) -> Blocks:
+        if index not in self._places:
+            raise NotFound(f"{self._path}: the checkpoint has no {index.fqn}")
+        rank, layout, version = self._places[index]
+        if rank not in self._read:
+            found = read_blocks(_folder(self._path, rank), Place(layout, version))
+            if found is None:
+                raise NotFound(f"{_folder(self._path, rank)}, which the checkpoint names, is gone")
+            self._read[rank] = found
+        return self._read[rank]
+
+
+def _rank() -> int:
+    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+
+
+def _folder(path: Path, rank: int) -> Path:
+    return path / f"rank-{rank:05d}"
+
+
+def _key(index: MetadataIndex) -> str:
+    place = "" if index.offset is None else ",".join(str(first) for first in index.offset)
+    return f"{index.fqn}@{place}"
+
+
+def _metadata_text(path: Path) -> bytes | None:
+    found = read_blocks(path / _METADATA)
+    return None if found is None else found.data(_METADATA)
+
+
+def _places(path: Path) -> dict[int, Place]:
+    """By process: what the last checkpoint that counts refers to."""
+    text = _metadata_text(path)
+    if text is None:
+        return {}
+    places = _decode_metadata(text, str(path)).storage_data.values()
+    return {rank: Place(layout, version) for rank, layout, version in places}
+
+
+def _encode_metadata(metadata: Metadata, places: list[list[Any]]) -> dict[str, Any]:
+    items: dict[str, Any] = {}
+    for name, item in metadata.state_dict_metadata.items():
+        if isinstance(item, TensorStorageMetadata):
+            items[name] = {
+                "dtype": str(item.properties.dtype).removeprefix("torch."),
+                "requires_grad": item.properties.requires_grad,
+                "size": list(item.size),
+                "chunks": [[list(chunk.offsets), list(chunk.sizes)] for chunk in item.chunks],
+            }
+        else:
+            items[name] = None
+    return {
+        "items": items,
+        "planner": _encode_planner_data(metadata.planner_data),
+        "places": [[[i.fqn, _listed(i.offset), i.index], data] for i, data in places],
+    }
+
+
+def _listed(offset: Any) -> list[int] | None:
+    return None if offset is None else list(offset)
+
+
+def _encode_planner_data(data: Any) -> Any:
+    """That of torch's own planner: the path of each item in the state dict."""
+    if data is None:
+        return None
+    if isinstance(data, Mapping) and all(
+        isinstance(path, (tuple, list)) and all(isinstance(key, (str, int)) for key in path)
+        for path in data.values()
+    ):
+        return [[name, list(path)] for name, path in data.items()]
+    raise InvalidArgument(
+        "the planner of this checkpoint notes what perdure.torch can't keep; use DefaultSavePlanner"
+    )
+
+
+def _decode_metadata(text: bytes, source: str) -> Metadata:
+    try:
+        found = json.loads(text)
+        items = {name: _decode_item(item) for name, item in found["items"].items()}
+        planner = found["planner"]
+        paths = None if planner is None else {name: tuple(path) for name, path in planner}
+        places = {
+            MetadataIndex(fqn, offset, index): (int(data[0]), int(data[1]), int(data[2]))
+            for (fqn, offset, index), data in found["places"]
+        }
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        raise Damaged(f"{source}: the metadata of the checkpoint can't be read") from None
+    return Metadata(state_dict_metadata=items, planner_data=paths, storage_data=places)
+
+
+def _decode_item(item: Any) -> TensorStorageMetadata | BytesStorageMetadata:
+    if item is None:
+        return BytesStorageMetadata()
+    dtype = getattr(torch, str(item["dtype"]))
+    if not isinstance(dtype, torch.dtype):
+        raise TypeError
+    chunks = [
+        ChunkStorageMetadata(torch.Size(offsets), torch.Size(sizes))
+        for offsets, sizes in item["chunks"]
+    ]
+    properties = dataclasses.replace(
+        TensorProperties(dtype=dtype), requires_grad=bool(item["requires_grad"])
+    )
+    return TensorStorageMetadata(properties, torch.Size(item["size"]), chunks)

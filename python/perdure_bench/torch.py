@@ -1,0 +1,133 @@
+"""`perdure bench torch`: perdure.torch.Checkpoint against torch.save() and fsync.
+
+All save the same state dict of float32 tensors, by turns, in a new random order each round; every
+element has changed since the save before. `memory` is a pool on tmpfs beside a file on tmpfs, and
+`disk` the same pool beside a file on a disk, where a program without a pool would save.
+
+    ratio_to_torch_save   of the time that save() keeps the program, durable when it returns
+    ratio_background      the same with wait=False: the program goes on meanwhile
+    save, torch_save, load, torch_load   in milliseconds
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perdure.programs import ProgramFailed
+from perdure.progress import progress
+from perdure_bench.facts import Fact
+from perdure_bench.hpccg import disk_directory
+from perdure_bench.solver import pool_directory
+
+if TYPE_CHECKING:
+    import torch
+
+SUMMARY = "checkpoints of PyTorch in a pool, over torch.save() and fsync"
+_SEED = 20
+_TENSORS = 16
+_SIZES = (("64MiB", 64 << 20), ("4MiB", 4 << 20))
+
+
+def measure(quick: bool, each: Callable[[Fact], None]) -> None:
+    """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed."""
+    try:
+        import perdure.torch  # noqa: F401  whether it is there
+    except ImportError as missing:
+        raise ProgramFailed(f"{missing}") from None
+    rounds = 7 if quick else 41
+    with (
+        pool_directory() as memory,
+        progress("bench torch", rounds * len(_SIZES)) as advance,
+    ):
+        disk = disk_directory() / "torch"
+        disk.mkdir(parents=True, exist_ok=True)
+        for size, size_bytes in _SIZES:
+            files = {"memory": memory / "state.pt", "disk": disk / "state.pt"}
+            for fact in _facts(size, size_bytes, memory / size, files, rounds, advance):
+                each(fact)
+            for path in files.values():
+                path.unlink()
+
+
+def _facts(
+    size: str,
+    size_bytes: int,
+    pool: Path,
+    files: dict[str, Path],
+    rounds: int,
+    advance: Callable[[], None],
+) -> Iterator[Fact]:
+    import torch
+
+    from perdure.torch import Checkpoint
+
+    count = size_bytes // _TENSORS // 4
+    state = {f"t{number}": torch.zeros(count) for number in range(_TENSORS)}
+    with Checkpoint(pool) as kept:
+        ways: dict[str, Callable[[], object]] = {
+            "save": partial(kept.save, state),
+            "background": partial(kept.save, state, wait=False),
+        }
+        ways |= {place: partial(_save, state, path) for place, path in files.items()}
+        spent = _take_turns(ways, state, kept.wait, rounds, advance)
+        loads = [_ms(kept.load) for _ in range(rounds)]
+    for place, path in files.items():
+        case = f"save-{size}-{place}"
+        for metric, way in (("ratio_to_torch_save", "save"), ("ratio_background", "background")):
+            ratios = [ours / theirs for ours, theirs in zip(spent[way], spent[place])]
+            yield Fact.of("torch", case, metric, ratios)
+        yield Fact.of("torch", case, "torch_save", spent[place], "ms")
+        theirs = [_ms(partial(torch.load, path)) for _ in range(rounds)]
+        yield Fact.of("torch", case, "torch_load", theirs, "ms")
+    yield Fact.of("torch", f"save-{size}", "save", spent["save"], "ms")
+    yield Fact.of("torch", f"save-{size}", "load", loads, "ms")
+
+
+def _take_turns(
+    ways: dict[str, Callable[[], object]],
+    state: dict[str, torch.Tensor],
+    settle: Callable[[], object],
+    rounds: int,
+    advance: Callable[[], None],
+) -> dict[str, list[float]]:
+    """Milliseconds of each way in each round, without the first, which makes the files."""
+    order = random.Random(_SEED)
+    spent: dict[str, list[float]] = {way: [] for way in ways}
+    for number in range(rounds + 1):
+        for way in order.sample(list(ways), len(ways)):
+            for tensor in state.values():
+                tensor.fill_(number)
+            took = _ms(ways[way])
+            settle()
+            if number != 0:
+                spent[way].append(took)
+        if number != 0:
+            advance()
+    return spent
+
+
+def _save(state: dict[str, Any], path: Path) -> None:
+    """Whole and durable, as Checkpoint.save() is when it returns."""
+    import torch
+
+    fresh = path.with_suffix(".new")
+    with open(fresh, "wb") as file:
+        torch.save(state, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    os.fsync(folder)
+    os.close(folder)
+
+
+def _ms(call: Callable[[], object]) -> float:
+    began = time.monotonic_ns()
+    call()
+    return (time.monotonic_ns() - began) / 1e6
