@@ -91,9 +91,8 @@ unsigned kept(Config& config, const char* key, int asked, unsigned most, unsigne
     return asked == 0 ? most : wanted;
   }
   const unsigned given = asked == 0 ? otherwise : most;
-  config.notes.push_back(std::string(key) + " = " + std::to_string(asked) +
-                         (asked == 0 ? " (all)" : "") + ": the newest " + std::to_string(given) +
-                         " are kept");
+  config.notes.push_back(std::string(key) + (asked == 0 ? "" : " = " + std::to_string(asked)) +
+                         ": the newest " + std::to_string(given) + " are kept");
   return given;
 }
 

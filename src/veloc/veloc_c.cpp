@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "perdure/veloc/veloc.h"
 #include "veloc/client.hpp"
@@ -13,10 +14,11 @@ using perdure_veloc::Ranks;
 
 namespace {
 
-std::unique_ptr<Client> client;
+// Not destroyed when the process ends: closing its pools takes all ranks, and MPI.
+Client* client = nullptr;
 
 int report(const char* sentence) {
-  const std::string rank = client ? "rank " + std::to_string(client->rank()) + ": " : "";
+  const std::string rank = client != nullptr ? "rank " + std::to_string(client->rank()) + ": " : "";
   std::fprintf(stderr, "perdure veloc: %s%s\n", rank.c_str(), sentence);
   return VELOC_FAILURE;
 }
@@ -34,7 +36,7 @@ int guarded(const Body& body) noexcept {
 template <typename Body>
 int with_client(const Body& body) noexcept {
   return guarded([&] {
-    if (!client) throw Failure("VELOC_Init must be called first");
+    if (client == nullptr) throw Failure("VELOC_Init must be called first");
     if constexpr (std::is_void_v<decltype(body())>) {
       body();
       return VELOC_SUCCESS;
@@ -53,7 +55,7 @@ std::string text(const char* given, const char* what) {
 
 // All processes read the file, and agree that they could.
 int init(std::unique_ptr<Ranks> ranks, const char* config_file) {
-  if (client) throw Failure("VELOC_Init was called already");
+  if (client != nullptr) throw Failure("VELOC_Init was called already");
   perdure_veloc::Config config;
   std::string wrong;
   try {
@@ -64,7 +66,7 @@ int init(std::unique_ptr<Ranks> ranks, const char* config_file) {
   const bool any = ranks->any(!wrong.empty());
   if (!wrong.empty()) throw Failure(wrong);
   if (any) throw Failure("another process cannot read its configuration");
-  client = std::make_unique<Client>(std::move(ranks), config);
+  client = new Client(std::move(ranks), config);
   return VELOC_SUCCESS;
 }
 
@@ -83,7 +85,7 @@ int VELOC_Init_single(unsigned int unique_id, const char* config_file) {
 // Closing the pools waits for what is on its way, up to the patience of docs/levels.md.
 int VELOC_Finalize(int drain) {
   return with_client([&] {
-    const std::unique_ptr<Client> last = std::move(client);
+    const std::unique_ptr<Client> last(std::exchange(client, nullptr));
     last->finish(drain != 0);
   });
 }

@@ -64,16 +64,20 @@ def check(arguments: argparse.Namespace, folder: Path, chance: random.Random) ->
     """What is wrong."""
     config = folder / "veloc.cfg"
 
-    def words(name: str) -> list[str]:
+    def words(name: str, *more: str) -> list[str]:
         text = f"scratch = {folder}/{name}\npersistent = {folder}/{name}.lasting\nmode = async\n"
         config.write_text(text + "scratch_versions = 3\nmax_versions = 2\n")
         return [str(MPIRUN), arguments.mpiexec, arguments.ranks, arguments.program, str(config),
-                str(ITERATIONS), str(INTERVAL)]  # fmt: skip
+                str(ITERATIONS), str(INTERVAL), *more]  # fmt: skip
 
     code, lines = run(words("undisturbed"), arguments.program, None, chance)
     if code != 0 or lines[0] != "begins at 0":
         return f"the undisturbed run ended with {code}: {lines[-3:]}"
     answer, reached, kills = lines[-1], 0, 0
+    for begins in (0, ITERATIONS):  # it leaves without VELOC_Finalize, and is run again
+        code, lines = run(words("left", "leave"), arguments.program, None, chance)
+        if code != 0 or lines[0] != f"begins at {begins}" or lines[-1] != answer:
+            return f"the run without VELOC_Finalize ended with {code}: {lines[:1]} {lines[-3:]}"
     for _ in range(20 * arguments.kills):
         kill_after = chance.randint(1, 12) if kills < arguments.kills else None
         code, lines = run(words("killed"), arguments.program, kill_after, chance)
