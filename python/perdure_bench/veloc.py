@@ -117,16 +117,17 @@ def _veloc_beside(
         raise ProgramFailed("a veloc-backend of this user is running; end it first")
     own = pools / "bench_veloc_own"
     folder = veloc.library.parent
-    words = [f"mpicc.{veloc.flavour}", "-O2", f"-I{veloc.prefix}/include", CLONE / "bench/veloc.c",
-             f"-L{folder}", "-lveloc-client", f"-Wl,-rpath,{folder}", "-o", own]  # fmt: skip
-    made = subprocess.run(words, capture_output=True, text=True, check=False)
+    source = str(CLONE / "bench/veloc.c")
+    linked = [f"-L{folder}", "-lveloc-client", f"-Wl,-rpath,{folder}"]
+    words = [f"mpicc.{veloc.flavour}", "-O2", f"-I{veloc.prefix}/include", source, *linked]
+    made = subprocess.run([*words, "-o", str(own)], capture_output=True, text=True, check=False)
     if made.returncode != 0:
         raise ProgramFailed(f"VELOC's program does not compile: {made.stderr[-500:]}")
     job = _job(Program(program.flavour, own, program.launcher), pools / "veloc", lasting / "veloc")
     found = ["env", f"LD_LIBRARY_PATH={folder}", f"VELOC_BIN={veloc.backend.parent}"]
     before = set(_SHARED.glob("veloc-*"))
     # The daemon leaves the launcher's group; started by a job it would keep mpiexec waiting.
-    start = [*found, veloc.backend, pools / "veloc.cfg", "--disable-ec"]
+    start = [*found, str(veloc.backend), str(pools / "veloc.cfg"), "--disable-ec"]
     subprocess.run(start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     try:
         yield {"_veloc": [*found, *job]}
