@@ -279,7 +279,8 @@ BANS = (
         re.compile(r"\bP?MPI_\w+|<mpi\.h>"),
         "only the MPI layers know MPI",
         ("src/mpi/", "src/rma/", "src/mpiio/", "src/preload/", "src/capi/perdure_mpi_c.cpp",
-         "include/perdure/perdure_mpi.h", "apps/", "bench/", "tests/"),
+         "include/perdure/perdure_mpi.h", "include/perdure/windows.hpp", "include/perdure/veloc/",
+         "src/veloc/", "examples/", "apps/", "bench/", "tests/"),
     ),
     Ban(
         re.compile(

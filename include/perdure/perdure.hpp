@@ -19,8 +19,14 @@
 //   - Collective calls throw on all ranks or on none (commit_begin(): the others learn of it in
 //     commit_wait()). Where a local call throws, end the job: other ranks would wait for this one.
 //   - Sizes are in bytes, shapes and positions in elements, times in nanoseconds.
+//
+// See also perdure/perdure_mpi.hpp (pools of many ranks), perdure/windows.hpp and perdure/ipv.hpp.
 #ifndef PERDURE_PERDURE_HPP
 #define PERDURE_PERDURE_HPP
+
+#if __cplusplus < 201709L  // what GCC 10 says of its C++20
+#error "perdure.hpp needs C++20: compile with -std=c++20, or include perdure/perdure.h instead"
+#else
 
 #include <complex>
 #include <cstddef>
@@ -44,6 +50,8 @@ class Error : public std::runtime_error {
  public:
   Error(int code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
   int code() const noexcept { return code_; }  // a PERDURE_E code
+  // The fixed text for the code.
+  const char* meaning() const noexcept { return perdure_strerror(code_); }
 
  private:
   int code_;
@@ -52,6 +60,10 @@ class Error : public std::runtime_error {
 // Throws Error unless `code`, from a call of this thread, is PERDURE_OK.
 inline void check(int code) {
   if (code != PERDURE_OK) throw Error(code, perdure_last_error());
+}
+
+inline const char* library_version() noexcept {
+  return perdure_library_version();  // "0.1.0"
 }
 
 enum class Mode {
@@ -122,13 +134,22 @@ constexpr perdure_type type_of() {
                        : is_same_v<T, std::int64_t>                           ? PERDURE_INT64
                        : is_same_v<T, float>                                  ? PERDURE_FLOAT
                        : is_same_v<T, double>                                 ? PERDURE_DOUBLE
-                       : is_same_v<T, std::complex<double>> ? PERDURE_COMPLEX_DOUBLE
-                                                            : 0;
+                       : is_same_v<T, std::complex<double> > ? PERDURE_COMPLEX_DOUBLE
+                                                             : 0;
   static_assert(type != 0,
                 "an array holds std::byte, unsigned char, std::int32_t, std::int64_t, float, "
                 "double or std::complex<double>; store other types as std::byte");
   return static_cast<perdure_type>(type);
 }
+
+// A member of a struct, and the name of the scalar that it is: Member{"x", &Position::x}.
+template <typename Struct, typename T>
+struct Member {
+  Member(std::string its_name, T Struct::* its_place)
+      : name(std::move(its_name)), place(its_place) {}
+  std::string name;
+  T Struct::* place;
+};
 
 // A named array of a pool. A handle: copies mean the same array, and it must not be used once the
 // pool is closed. Spans of a twin array are of one copy: ask again after each commit.
@@ -246,6 +267,15 @@ class Pool {
     check(perdure_scalar(handle_, name.c_str(), &value, sizeof value));
   }
 
+  // Each member that is named becomes a scalar of its own, so that a later program may add members,
+  // or leave some out:
+  //     pool.members(state, Member{"iteration", &State::iteration}, Member{"dt", &State::dt});
+  // As scalar(). Local.
+  template <typename Struct, typename... Ts>
+  void members(Struct& object, const Member<Struct, Ts>&... named) {
+    (scalar(named.name, object.*named.place), ...);
+  }
+
   // Gives all arrays and scalars the newest version that all ranks hold and returns its number; 0:
   // a new pool, arrays are zero, the application's own buffers and scalars as they were.
   // Collective; once, before the first commit.
@@ -301,4 +331,5 @@ class Pool {
 
 }  // namespace interface
 }  // namespace perdure
+#endif  // C++20
 #endif

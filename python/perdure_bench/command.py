@@ -27,6 +27,7 @@ NAMES = (
     "energy",
     "ipv",
     "python",
+    "veloc",
     "torch",
     "kill",
     "kill_windows",

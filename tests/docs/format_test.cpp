@@ -23,6 +23,7 @@
 #include "pool/slot_format.hpp"
 #include "pool/state_word.hpp"
 #include "trace/trace_format.hpp"
+#include "veloc/checkpoint_format.hpp"
 
 namespace perdure {
 namespace {
@@ -142,6 +143,23 @@ void add_structs_of_traces(std::map<std::string, Struct>& all) {
       sizeof(TrailerFormat),
       {PERDURE_FIELD(TrailerFormat, footer_offset), PERDURE_FIELD(TrailerFormat, checksum),
        PERDURE_FIELD(TrailerFormat, magic)}};
+}
+
+void add_structs_of_veloc(std::map<std::string, Struct>& all) {
+  using perdure_veloc::LabelFormat, perdure_veloc::LayoutFormat, perdure_veloc::RegionFormat;
+  all["LayoutFormat"] = {
+      sizeof(LayoutFormat),
+      {PERDURE_FIELD(LayoutFormat, format), PERDURE_FIELD(LayoutFormat, checksums),
+       PERDURE_FIELD(LayoutFormat, parts), PERDURE_FIELD(LayoutFormat, part_bytes),
+       PERDURE_FIELD(LayoutFormat, table_at), PERDURE_FIELD(LayoutFormat, table_bytes),
+       PERDURE_FIELD(LayoutFormat, regions), PERDURE_FIELD(LayoutFormat, labels),
+       PERDURE_FIELD(LayoutFormat, label)}};
+  all["LabelFormat"] = {sizeof(LabelFormat),
+                        {PERDURE_FIELD(LabelFormat, version), PERDURE_FIELD(LabelFormat, label)}};
+  all["RegionFormat"] = {
+      sizeof(RegionFormat),
+      {PERDURE_FIELD(RegionFormat, id), PERDURE_FIELD(RegionFormat, bytes),
+       PERDURE_FIELD(RegionFormat, at), PERDURE_FIELD(RegionFormat, name_bytes)}};
 }
 
 void add_structs_of_levels(std::map<std::string, Struct>& all) {
@@ -297,6 +315,7 @@ std::map<std::string, Struct> all_structs() {
   add_structs_of_slots(all);
   add_structs_of_levels(all);
   add_structs_of_drains(all);
+  add_structs_of_veloc(all);
   add_structs_of_parts(all);
   add_structs_of_protocol(all);
   add_run_page(all);
@@ -347,6 +366,10 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"trace_format_version", trace::trace_format_version},
     {"frame_magic", trace::frame_magic},
     {"trailer_magic", trace::trailer_magic},
+    {"format_newest", perdure_veloc::format_newest},
+    {"parts_max", perdure_veloc::parts_max},
+    {"labels_max", perdure_veloc::labels_max},
+    {"region_alignment", perdure_veloc::region_alignment},
     {"command_bytes_max", trace::command_bytes_max},
     {"region_bytes_max", trace::region_bytes_max},
     {"frame_records_max", trace::frame_records_max},

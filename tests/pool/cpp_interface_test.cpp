@@ -39,6 +39,7 @@ int code_of(const Body& body) {
     body();
   } catch (const perdure::Error& error) {
     EXPECT_NE(std::string(error.what()), "");
+    EXPECT_EQ(std::string(error.meaning()), perdure_strerror(error.code()));
     return error.code();
   }
   return PERDURE_OK;
@@ -141,6 +142,69 @@ TEST_P(CppInterfaceOnce, marks_and_writes_past_the_cache_are_part_of_the_version
   EXPECT_EQ(twin.shape(), (perdure::Shape{2, 3}));
   EXPECT_EQ(twin.consistent()[5], 3.0F);
   EXPECT_EQ(log.consistent()[1234], 5);
+}
+
+TEST_P(CppInterfaceOnce, members_of_a_struct_are_scalars_of_their_own) {
+  using perdure::Member;
+  struct State {
+    std::int64_t iteration = 0;
+    Position position;
+    bool settled = false;
+    double added = 4;  // by the program's next release
+  };
+  const auto name_three = [](Pool& pool, State& state) {
+    pool.members(state, Member{"iteration", &State::iteration},
+                 Member{"state.position", &State::position},
+                 Member{"state.settled", &State::settled});
+  };
+  {
+    Pool pool(path_);
+    State state;
+    name_three(pool, state);
+    pool.restart();
+    state = {7, {1, 2}, true, 5};
+    pool.commit();
+    EXPECT_EQ(code_of([&] { pool.members(state, Member{"iteration", &State::added}); }),
+              PERDURE_E_INVALID);  // bound already
+  }
+  Pool pool(path_);
+  State state;
+  name_three(pool, state);
+  pool.members(state, Member{"state.added", &State::added});
+  EXPECT_EQ(pool.restart(), 1U);
+  EXPECT_EQ(state.iteration, 7);
+  EXPECT_EQ(state.position, (Position{1, 2}));
+  EXPECT_TRUE(state.settled);
+  EXPECT_EQ(state.added, 4);  // which no version has
+}
+
+TEST_P(CppInterfaceOnce, every_option_of_c_can_be_asked_for) {
+  using perdure::Delay;
+  perdure::Options options{.must_exist = true,
+                           .allow_older = true,
+                           .any_job = true,
+                           .any_owner = true,
+                           .job = "j",
+                           .emulate = "paper-nvm",
+                           .delay = Delay::drain,
+                           .copy_threads = 3,
+                           .keep = 5,
+                           .levels = "x"};
+  const perdure_options c = options.to_c();
+  EXPECT_EQ(c.flags, static_cast<unsigned>(PERDURE_MUST_EXIST | PERDURE_ALLOW_OLDER |
+                                           PERDURE_ANY_JOB | PERDURE_ANY_OWNER));
+  EXPECT_EQ(std::string(c.job) + c.emulate + c.levels, "jpaper-nvmx");
+  EXPECT_EQ(c.delay, PERDURE_DELAY_DRAIN);
+  EXPECT_EQ(c.copy_threads, 3U);
+  EXPECT_EQ(c.keep, 5U);
+  EXPECT_EQ((perdure::Options{.discard = true}.to_c().flags), unsigned{PERDURE_DISCARD});
+  EXPECT_EQ(std::string(perdure::library_version()), perdure_library_version());
+  Pool emulated(path_, {.emulate = "paper-nvm", .delay = Delay::drain});
+  auto u = emulated.array<double>("u", {1000}, Mode::twin);
+  emulated.restart();
+  u.working()[0] = 1;
+  EXPECT_EQ(emulated.commit(), 1U);
+  EXPECT_EQ(emulated.commit_due(), PERDURE_DUE);
 }
 
 TEST_P(CppInterfaceOnce, failures_are_errors_with_a_code_and_a_sentence) {

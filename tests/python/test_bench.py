@@ -147,6 +147,17 @@ def test_command_draws(bench, tmp_path):
     assert done.returncode == 0 and (tmp_path / "figure.png").exists()
 
 
+def test_checkpoints_through_the_interface_of_veloc_are_measured(perdure):
+    ran = perdure("bench", "veloc", "--quick", "--json")
+    assert ran.code == 0, ran.err
+    facts = {(fact.case, fact.metric): fact for fact in read_facts(ran.out.decode().splitlines())}
+    assert facts["checkpoint-64MiB", "blocked"].n == 18
+    assert facts["restart-64MiB", "restart"].n == 3
+    assert all(fact.value > 0 for fact in facts.values())
+    own = {metric for _, metric in facts if metric.endswith("veloc")}  # where it is installed
+    assert own in (set(), {"blocked_veloc", "restart_veloc", "ratio_to_veloc"})
+
+
 def test_commits_from_python_are_compared_with_those_from_c(perdure):
     ran = perdure("bench", "python", "--quick", "--json")
     assert ran.code == 0, ran.err

@@ -1,0 +1,180 @@
+"""`perdure bench veloc`: checkpoints and restarts through VELOC's client interface.
+
+One source, bench/veloc.c, is linked with libperdure_veloc and, where VELOC is installed (in
+$VELOC_DIR, /usr/local, /usr or /opt/veloc), with VELOC's own library as well. Their jobs take turns
+in one run, in a new random order each round. Both have their scratch in memory and drain to the
+same kind of directory in the background (VELOC by its veloc-backend, without erasure codes); what
+is on its way is waited for between checkpoints, which is not measured.
+
+    blocked, restart              milliseconds that the slowest rank waited: linked with Perdure
+    blocked_veloc, restart_veloc  the same program, linked with VELOC
+    ratio_to_veloc                of neighbours in time
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from perdure.files import remove, write_text
+from perdure.programs import CLONE, OPEN_MPI, Program, ProgramFailed, find_programs
+from perdure.progress import progress
+from perdure_bench.facts import Fact
+from perdure_bench.solver import pool_directory
+
+SUMMARY = "checkpoints through VELOC's interface, on pools and by VELOC"
+_SEED = 4
+_TARGET = 1.0
+_RANKS = 2
+_BYTES = 64 << 20
+_CHECKPOINTS = 6
+_LIMIT_S = 120
+_PLACES = ("/usr/local", "/usr", "/opt/veloc")
+_SHARED = Path("/dev/shm")
+_LIBRARIES = {"mpich": "libmpich.so", "openmpi": "libmpi.so.40"}
+
+
+@dataclass(frozen=True)
+class Veloc:
+    """VELOC's own library and daemon, and the MPI that it was built with."""
+
+    prefix: Path
+    library: Path
+    flavour: str
+
+    @property
+    def backend(self) -> Path:
+        return self.prefix / "bin/veloc-backend"
+
+
+def find_veloc() -> Veloc | None:
+    """The first that is installed."""
+    for place in filter(None, (os.environ.get("VELOC_DIR"), *_PLACES)):
+        for library in sorted(Path(place).glob("lib*/**/libveloc-client.so")):
+            needed = subprocess.run(["ldd", library], capture_output=True, text=True, check=False)
+            for flavour, name in _LIBRARIES.items():
+                if name in needed.stdout and (Path(place) / "bin/veloc-backend").exists():
+                    return Veloc(Path(place), library, flavour)
+    return None
+
+
+def measure(quick: bool, each: Callable[[Fact], None]) -> None:
+    """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed."""
+    veloc = find_veloc()
+    programs = {program.flavour: program for program in find_programs("bench_veloc", "bench")}
+    flavours = [veloc.flavour] if veloc and veloc.flavour in programs else list(programs)[:1]
+    if not flavours:
+        raise ProgramFailed("there is no bench_veloc; build it first")
+    program = programs[flavours[0]]
+    rounds = 3 if quick else 15
+    with tempfile.TemporaryDirectory(prefix="perdure-bench-") as lasting, pool_directory() as pools:
+        jobs = {"": _job(program, pools / "perdure", Path(lasting) / "perdure")}
+        with _veloc_beside(veloc, program, pools, Path(lasting)) as theirs:
+            jobs.update(theirs)
+            samples = _take_turns(jobs, rounds)
+    yield_to = {"checkpoint": "blocked", "restart": "restart"}
+    more = {"ranks": _RANKS, "mpi": program.flavour}
+    for what, metric in yield_to.items():
+        case = f"{what}-64MiB"
+        for name, of_job in samples.items():
+            scaled = [spent_ns / 1e6 for spent_ns in of_job[what]]
+            each(Fact.of("veloc", case, metric + name, scaled, "ms", more=more))
+        if len(samples) > 1:
+            pairs = zip(samples[""][what], samples["_veloc"][what])
+            ratios = [mine / other for mine, other in pairs]
+            target = _TARGET if what == "checkpoint" else None
+            each(Fact.of("veloc", case, "ratio_to_veloc", ratios, target=target, more=more))
+
+
+def _job(program: Program, scratch: Path, lasting: Path) -> list[str]:
+    """The words of a job with a configuration of its own."""
+    scratch.mkdir()
+    lasting.mkdir()
+    config = scratch.with_suffix(".cfg")
+    text = f"scratch = {scratch}\npersistent = {lasting}\nmode = async\n"
+    write_text(config, text + "scratch_versions = 2\nmax_versions = 2\n")
+    return program.command(_RANKS, config, _BYTES, _CHECKPOINTS)
+
+
+@contextmanager
+def _veloc_beside(
+    veloc: Veloc | None, program: Program, pools: Path, lasting: Path
+) -> Iterator[dict[str, list[str]]]:
+    """The job of VELOC, whose daemon runs meanwhile; none where it is not installed."""
+    if veloc is None or veloc.flavour != program.flavour:
+        yield {}
+        return
+    if (_SHARED / f"veloc-socket-{os.uname().nodename}-{os.getuid()}").exists():
+        raise ProgramFailed("a veloc-backend of this user is running; end it first")
+    own = pools / "bench_veloc_own"
+    folder = veloc.library.parent
+    source = str(CLONE / "bench/veloc.c")
+    linked = [f"-L{folder}", "-lveloc-client", f"-Wl,-rpath,{folder}"]
+    words = [f"mpicc.{veloc.flavour}", "-O2", f"-I{veloc.prefix}/include", source, *linked]
+    made = subprocess.run([*words, "-o", str(own)], capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        raise ProgramFailed(f"VELOC's program does not compile: {made.stderr[-500:]}")
+    job = _job(Program(program.flavour, own, program.launcher), pools / "veloc", lasting / "veloc")
+    found = ["env", f"LD_LIBRARY_PATH={folder}", f"VELOC_BIN={veloc.backend.parent}"]
+    before = set(_SHARED.glob("veloc-*"))
+    # The daemon leaves the launcher's group; started by a job it would keep mpiexec waiting.
+    start = [*found, str(veloc.backend), str(pools / "veloc.cfg"), "--disable-ec"]
+    subprocess.run(start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    try:
+        yield {"_veloc": [*found, *job]}
+    finally:
+        _end_daemons(veloc.backend, pools / "veloc.cfg")
+        for left in set(_SHARED.glob("veloc-*")) - before:
+            with suppress(OSError):
+                remove(left)
+
+
+def _end_daemons(backend: Path, config: Path) -> None:
+    """Those that were started with this configuration."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if words[0] == os.fsencode(backend) and os.fsencode(config) in words:
+                os.kill(int(process.name), signal.SIGTERM)
+
+
+def _take_turns(jobs: dict[str, list[str]], rounds: int) -> dict[str, dict[str, list[int]]]:
+    """Nanoseconds by job and kind; the first round is for warming up."""
+    order = random.Random(_SEED)
+    samples: dict[str, dict[str, list[int]]] = {
+        name: {"checkpoint": [], "restart": []} for name in jobs
+    }
+    with progress("bench veloc", (rounds + 1) * len(jobs)) as advance:
+        for number in range(rounds + 1):
+            for name in order.sample(list(jobs), len(jobs)):
+                for kind, spent_ns in _run(jobs[name]):
+                    if number > 0:
+                        samples[name][kind].append(spent_ns)
+                advance()
+    return samples
+
+
+def _run(words: list[str]) -> list[tuple[str, int]]:
+    environment = {**os.environ, **OPEN_MPI}
+    job = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        output, errors = job.communicate(timeout=_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        job.kill()
+        raise ProgramFailed(f"{words[-4]} did not end within {_LIMIT_S} s") from None
+    if job.returncode != 0:
+        raise ProgramFailed(f"{words[-4]} ended with {job.returncode}: {errors[-500:]}")
+    time.sleep(0.2)  # VELOC's daemon goes on after its job
+    found = re.findall(r"^(checkpoint|restart) (\d+)$", output, re.MULTILINE)
+    return [(kind, int(spent_ns)) for kind, spent_ns in found]
