@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from perdure.cli import command_line
 from typer.main import get_command
+
+from perdure.cli import command_line
 
 
 def plain(text: str | None) -> str:

@@ -95,7 +95,8 @@ def test_find_package_offers_every_mpi(prefix):
 
 
 def test_only_headers_of_the_interface_are_installed(prefix):
-    names = {path.name for path in (prefix / "include/perdure").iterdir()}
+    files = [path for path in (prefix / "include/perdure").rglob("*") if not path.is_dir()]
+    names = {path.name for path in files}
     assert {"perdure.h", "perdure_mpi.h"} <= names
     assert all(name.endswith((".h", ".hpp")) for name in names)
 
