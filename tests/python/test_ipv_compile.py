@@ -128,7 +128,7 @@ def test_explain_joins_what_a_run_recorded(perdure, tmp_path):
 
 def test_explain_says_what_is_wrong_with_its_file(perdure, tmp_path):
     ran = perdure("ipv", "explain", tmp_path / "none.json")
-    assert ran.code == 1 and "--ipv-explain" in ran.err
+    assert ran.code == 2 and "--ipv-explain" in ran.err
     (tmp_path / "bad.json").write_text("{}\n")
     ran = perdure("ipv", "explain", tmp_path / "bad.json")
-    assert ran.code == 1 and "bad.json:1" in ran.err
+    assert ran.code == 2 and "bad.json:1" in ran.err

@@ -126,7 +126,8 @@ def test_failure_that_did_not_happen_is_said(perdure, fake_rank):
 )
 def test_senseless_rehearsals_are_refused_before_the_job_starts(perdure, options):
     ran = perdure("run", *options, "--", "echo", "started")
-    assert ran.code == 2 and ran.out == b"" and "--kill-at" in ran.err
+    assert ran.code == 2 and ran.out == b""
+    assert options[-2] in ran.err and f"'{options[-1]}'" in ran.err
 
 
 def test_timeout_ends_a_job_that_ignores_sigterm(perdure, tmp_path):
@@ -295,11 +296,12 @@ def test_statistics_on_stdout_follow_the_output(perdure, fake_rank):
     assert ran.out.startswith(b'done at 10\n{\n  "perdure_run": 1')
 
 
-def test_table_tells_each_attempt(perdure, fake_rank):
+def test_report_tells_each_attempt_in_lines_of_80_columns(perdure, fake_rank):
     ran = perdure("run", "--kill-at", 5, "--", *fake_rank())
-    rows = [line.split() for line in ran.err.splitlines()]
-    assert any(row[:3] == ["1", "SIGKILL", "nothing"] for row in rows)
-    assert any(row[:5] == ["2", "exit", "0", "version", "4"] for row in rows)
+    first, second = ran.err.partition("attempt 2 ")[::2]
+    assert re.search(r"^attempt 1 +SIGKILL, after .*\n  restored +nothing", first, re.M)
+    assert re.match(r" +exit 0, after .*\n  restored +version 4, in ", second)
+    assert max(map(len, ran.err.splitlines())) <= 80
 
 
 def test_terminal_line_leaves_the_output_of_the_job_in_order(perdure, fake_rank):

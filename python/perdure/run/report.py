@@ -1,11 +1,9 @@
-"""What a job did, as a table for people and as JSON (keys: docs/run.md)."""
+"""What a job did, in lines for people and as JSON (keys: docs/run.md)."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-
-from rich.table import Table
 
 from perdure.run.attempt import Attempt
 from perdure.run.job import JobResult, ending_text
@@ -106,28 +104,11 @@ def _share(commit_s: float, attempt: Attempt) -> float:
     return round(commit_s / attempt.seconds, 6) if attempt.seconds > 0 else 0.0
 
 
-_COLUMNS = (
-    "attempt",
-    "ended",
-    "restored",
-    "restart",
-    "newest version",
-    "commits",
-    "in commits",
-    "bytes",
-    "rate",
-    "total",
-)
-
-
 def print_report(result: JobResult, console: Screen) -> None:
-    """The table, and a line for what is not in it."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in _COLUMNS:
-        table.add_column(column, justify="right" if column != "ended" else "left", no_wrap=True)
+    """Each attempt in lines of "name  value", and a line for what is not of one attempt."""
     for attempt in result.attempts:
-        table.add_row(*_row(attempt))
-    console.print(table)
+        for name, value in _lines(attempt).items():
+            console.print(f"{name:<12}{value}")
     levels = _levels(result)
     if levels is not None or result.request.spread is not None:
         console.print(f"levels: {plain(levels or 'a copy of every 10th version on another node')}")
@@ -140,25 +121,21 @@ def print_report(result: JobResult, console: Screen) -> None:
         console.print("no rank reported: the program does not use Perdure, or runs elsewhere")
 
 
-def _row(attempt: Attempt) -> list[str]:
+def _lines(attempt: Attempt) -> dict[str, str]:
+    """What an attempt did, for people."""
     told = totals(attempt)
+    lines = {f"attempt {attempt.number}": f"{ending_text(attempt)}, after "
+             f"{seconds_text(attempt.seconds)}"}
     if not told.ranks_reporting:
-        untold = ["-"] * (len(_COLUMNS) - 3)
-        return [str(attempt.number), ending_text(attempt), *untold, seconds_text(attempt.seconds)]
-    restored = "-" if told.restored_version is None else f"version {told.restored_version}"
-    version = str(told.version)
-    if told.iteration is not None:
-        version += f" (iteration {told.iteration})"
-    share = f"{seconds_text(told.commit_s)} ({_share(told.commit_s, attempt):.1%})"
-    return [
-        str(attempt.number),
-        ending_text(attempt),
-        restored if told.restored_version else "nothing",
-        seconds_text(told.restart_s),
-        version,
-        str(told.commits),
-        share,
-        bytes_text(told.commit_bytes),
-        rate_text(told.commit_bytes, told.commit_s),
-        seconds_text(attempt.seconds),
-    ]
+        return lines
+    restored = f"version {told.restored_version}" if told.restored_version else "nothing"
+    if told.restored_version is not None:
+        lines["  restored"] = f"{restored}, in {seconds_text(told.restart_s)}"
+    iteration = "" if told.iteration is None else f", iteration {told.iteration}"
+    lines["  newest"] = f"version {told.version}{iteration}"
+    share = f"{_share(told.commit_s, attempt):.1%}"
+    lines["  commits"] = (
+        f"{told.commits} in {seconds_text(told.commit_s)} ({share}), "
+        f"{bytes_text(told.commit_bytes)} at {rate_text(told.commit_bytes, told.commit_s)}"
+    )
+    return lines

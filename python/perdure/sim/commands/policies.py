@@ -6,7 +6,7 @@ import json
 
 from perdure.core import load_core
 from perdure.screen import bold, console
-from perdure.sim.options import TABLE_COLUMNS, AsJson
+from perdure.sim.options import AsJson
 
 _OPTION = ("name", "default_value", "description", "choices", "least", "most")
 _PRESET = ("name", "description", "dram", "mram", "flash")
@@ -32,7 +32,7 @@ def policies(as_json: AsJson = False) -> None:
         }
         print(json.dumps(document, indent=2))
         return
-    out = console(TABLE_COLUMNS)
+    out = console()
     for each in known:
         out.print(bold(each.name, f": {each.description}"))
         for option in each.options:
