@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from perdure.core import load_core
+from perdure.documents import print_json
 from perdure.screen import console
 from perdure.tables import table
 
@@ -52,7 +52,8 @@ def devices(
     """List the parts that can be emulated or planned with, and where their numbers come from."""
     rows = load_core().device_table()
     if as_json:
-        print(json.dumps([{name: getattr(row, name) for name in FIELDS} for row in rows], indent=2))
+        told = [{name: getattr(row, name) for name in FIELDS} for row in rows]
+        print_json("devices", {"devices": told})
     else:
         _print_table(rows)
 

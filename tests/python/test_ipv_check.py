@@ -38,7 +38,7 @@ def build(tmp_path):
 
 def report_of(ran) -> dict:
     text = ran.out.decode()
-    (report,) = json.loads(text[text.index("[\n") :])
+    (report,) = json.loads(text[text.index("{\n") :])["reports"]
     return report
 
 

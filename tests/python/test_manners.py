@@ -177,7 +177,7 @@ def test_a_full_device_is_said_and_fails(words, tmp_path):
 def test_a_reader_that_has_seen_enough_is_not_spoken_to():
     line = f"{shlex.quote(str(ROOT / 'perdure'))} devices --json | head -1"
     done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and done.stderr == "" and done.stdout == "[\n"
+    assert done.returncode == 0 and done.stderr == "" and done.stdout == "{\n"
 
 
 WAITING = [

@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conftest import MPIS, wait_until
+from conftest import BUILD, MPIS, wait_until
 
 SHARED = Path("/dev/shm")
 
@@ -274,14 +274,14 @@ ATTEMPT_KEYS = {
     "model_s", "commit_share", "processes_ended", "shared_memory_removed",
 }  # fmt: skip
 JOB_KEYS = {
-    "perdure_run", "command", "exit_code", "completed", "stopped_by", "seconds", "restarts",
+    "kind", "schema", "command", "exit_code", "completed", "stopped_by", "seconds", "restarts",
     "requeued", "levels", "rehearsal", "attempts",
 }  # fmt: skip
 
 
 def test_statistics_have_the_documented_keys(perdure, fake_rank):
     ran = perdure.run([], fake_rank())
-    assert set(ran.statistics) == JOB_KEYS and ran.statistics["perdure_run"] == 1
+    assert set(ran.statistics) == JOB_KEYS and ran.statistics["kind"] == "run"
     (attempt,) = ran.statistics["attempts"]
     assert set(attempt) == ATTEMPT_KEYS
     assert attempt["commits"] == 10 and attempt["commit_bytes"] == 40_000_000
@@ -293,7 +293,7 @@ def test_statistics_have_the_documented_keys(perdure, fake_rank):
 
 def test_statistics_on_stdout_follow_the_output(perdure, fake_rank):
     ran = perdure("run", "--json", "-", "--", *fake_rank())
-    assert ran.out.startswith(b'done at 10\n{\n  "perdure_run": 1')
+    assert ran.out.startswith(b'done at 10\n{\n  "kind": "run"')
 
 
 def test_report_tells_each_attempt_in_lines_of_80_columns(perdure, fake_rank):
@@ -341,3 +341,13 @@ def in_terminal(words: list[str]) -> str:
     os.waitpid(pid, 0)
     os.close(terminal)
     return shown.decode(errors="replace")
+
+
+def test_a_run_that_is_recorded_is_preloaded_without_a_cached_file(perdure, monkeypatch):
+    library = BUILD / "src/capi/libperdure_preload.so"
+    if not library.exists():
+        pytest.skip("the library to preload was not built")
+    monkeypatch.setenv("PERDURE_RECORD", "run")
+    ran = perdure("run", "--", "sh", "-c", "echo $LD_PRELOAD; echo ${PERDURE_CACHE-none}")
+    assert ran.code == 0 and b"libperdure_preload.so" in ran.out and ran.out.endswith(b"\nnone\n")
+    assert "no pool was opened" in ran.err

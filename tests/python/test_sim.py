@@ -156,7 +156,7 @@ def test_no_machine_in_the_budget_is_said(perdure, trace):
 
 
 def test_locality_says_how_many_pages_get_the_accesses(perdure, trace):
-    row = facts(perdure("sim", "locality", trace, "--json"))[0]
+    row = facts(perdure("sim", "locality", trace, "--json"))["traces"][0]
     assert row["pages"] == 1024
     assert row["pages_for_90%"] < 0.26 < row["pages_for_99%"]
 

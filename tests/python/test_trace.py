@@ -47,7 +47,7 @@ def totals(perdure, *words, code: int = 0) -> dict:
     ran = perdure("trace", "-o", "t.ptrace", "--json", *words)
     assert ran.code == code, ran.err
     text = ran.out.decode()
-    (told,) = json.loads(text[text.index("[\n") :])
+    (told,) = json.loads(text[text.index("{\n") :])["traces"]
     return told
 
 
@@ -295,7 +295,7 @@ def test_each_rank_leaves_a_trace(perdure, build, tmp_path, mpi):
     ran = perdure("trace", "-o", "t.ptrace", "--", launcher, "-n", 2, program, LINES, 1)
     assert ran.code == 0, ran.err
     for rank in range(2):
-        told = json.loads(perdure("trace", "info", "--json", f"t.ptrace.{rank}").out)
+        told = json.loads(perdure("trace", "info", "--json", f"t.ptrace.{rank}").out)["traces"]
         assert (told[0]["rank"], told[0]["ranks"]) == (rank, 2)
         assert len(told[0]["streams"]) == 1
         assert (told[0]["reads"], told[0]["writes"]) == triad_lines(LINES, 1)
@@ -305,7 +305,7 @@ def test_each_rank_leaves_a_trace(perdure, build, tmp_path, mpi):
 def test_other_tools_traces_are_imported(perdure, tmp_path):
     (tmp_path / "in.txt").write_text(" L 1000,8\n S 2000,8\nI  3000,4\n M 4000,4\n")
     ran = perdure("trace", "import", "lackey", "in.txt", "out.ptrace", "--json")
-    (told,) = json.loads(ran.out)
+    (told,) = json.loads(ran.out)["traces"]
     assert (told["reads"], told["writes"], told["pages"]) == (2, 1, 3)
     ran = perdure("trace", "import", "cachegrind", "in.txt", "out.ptrace")
     assert ran.code == 2 and "there are lackey, din" in ran.err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ import typer
 
 from perdure.cache.predict_command import predict_command
 from perdure.core import load_core
+from perdure.documents import print_json
 from perdure.ending import FAILED
 from perdure.failures import Failed, Wrong
 from perdure.progress import progress
@@ -103,7 +103,7 @@ def list_parts(directories: Directories = None, as_json: AsJson = False) -> None
     core = load_core()
     parts = [part for _, part in _found(core, directories)]
     if as_json:
-        print(json.dumps([part_json(part) for part in parts], indent=2))
+        print_json("cache-ls", {"parts": [part_json(part) for part in parts]})
         return
     made = table("file", "node", "size", "unsaved", "since", "state",
                  left=("file", "since", "state"))
@@ -219,7 +219,7 @@ def discard(
 
 def _tell(outcomes: list[dict], as_json: bool, verb: str) -> None:
     if as_json:
-        print(json.dumps(outcomes, indent=2))
+        print_json("cache-outcome", {"parts": outcomes})
     elif not outcomes:
         print("nothing was left behind")
     for outcome in outcomes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from perdure.cache.predict import (
 )
 from perdure.cache.record import NoRecord, Run, read_records
 from perdure.core import load_core
+from perdure.documents import print_json
 from perdure.failures import Wrong
 from perdure.screen import console
 from perdure.tables import table
@@ -162,7 +162,7 @@ def _print_json(lines: list[tuple[Prediction, str]], run: Run, about: dict) -> N
         for one, text in lines
     ]
     other = {"run_s": run.run_s, "predicted_run_s": _run_with(lines, run)}
-    print(json.dumps({**about, **other, "files": files}, indent=2))
+    print_json("cache-predict", {**about, **other, "files": files})
 
 
 def _more_text(one: Prediction) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 from perdure import units
 from perdure.core import load_core
+from perdure.documents import json_text, print_json
 from perdure.energy.output import warn
 from perdure.energy.probe import probe_node, rows_of
 from perdure.energy.profile.commands import app as profile
@@ -63,7 +63,7 @@ def probe(as_json: AsJson = False) -> None:
     """
     found = probe_node()
     if as_json:
-        print(json.dumps(found, indent=1))
+        print_json("energy-probe", found)
         return
     made = table("what", "name", "state", "reason", "remedy",
                  left=("what", "name", "state", "reason", "remedy"))
@@ -84,7 +84,7 @@ def probe(as_json: AsJson = False) -> None:
 
 def _tell_report(report: dict, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(report, indent=1))
+        print_json("energy-caps", report)
     elif report["policies"]:
         made = table("policy", "requested MHz", "applied MHz", "effective MHz", "",
                      left=("policy", ""))
@@ -213,7 +213,7 @@ def run(
     if facts["went_ahead"]:
         warn(f"went ahead without a token: {facts['went_ahead_because']}")
     if json_file is not None:
-        write_text(json_file, json.dumps(facts, indent=1) + "\n")
+        write_text(json_file, json_text("energy-run", facts) + "\n")
     raise typer.Exit(code)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
+from perdure.documents import print_json
 from perdure.ending import FAILED
 from perdure.ipv.app import app
 from perdure.ipv.watched import run_watched
@@ -34,7 +34,7 @@ def check(
     """
     code, reports = run_watched(command, "check", show=show)
     if as_json:
-        print(json.dumps(reports, indent=2))
+        print_json("ipv-check", {"reports": reports})
     else:
         for report in reports:
             _print(report)

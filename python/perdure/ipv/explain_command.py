@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from perdure.documents import print_json
 from perdure.files import read_text
 from perdure.ipv.app import app
 from perdure.ipv.explanation import (
@@ -55,7 +56,7 @@ def explain(
                and (function is None or function in entry["function"])]
     objects = None if reports is None else _objects(reports, entries)
     if as_json:
-        print(json.dumps({"entries": entries, "objects": objects}, indent=2))
+        print_json("ipv-explain", {"entries": entries, "objects": objects})
         return
     out = console()
     if objects is not None:
@@ -66,7 +67,7 @@ def explain(
 
 def _read_record(path: Path) -> list[dict]:
     try:
-        reports = json.loads(read_text(path))
+        reports = json.loads(read_text(path))["reports"]
         return [found for report in reports for found in report["objects"]]
     except OSError as failure:
         raise Unreadable(f"{path}: {failure.strerror}") from None

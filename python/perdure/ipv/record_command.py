@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
+from perdure.documents import print_json
 from perdure.ending import FAILED
 from perdure.ipv.advice import UNMARKED, advice_lines, judge
 from perdure.ipv.app import app
@@ -44,7 +44,7 @@ def record(
     code, reports = run_watched(command, "record", min=least)
     reports = [judge(report) for report in reports]
     if as_json:
-        print(json.dumps(reports, indent=2))
+        print_json("ipv-record", {"reports": reports})
     else:
         _print(reports, everything)
     if not any(report["iterations"] for report in reports):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perdure.core import load_core
+from perdure.documents import print_json
 from perdure.failures import Failed, Stopped, Wrong
 from perdure.files import write_bytes
 from perdure.option_groups import output_file
@@ -72,7 +72,7 @@ def list_pools(
             if os.path.lexists(core.job_record_path(str(path))):
                 reports.append((path, _try_inspect(core, path)))
     if as_json:
-        print(json.dumps([_line_json(path, report) for path, report in reports], indent=2))
+        print_json("pool-ls", {"pools": [_line_json(path, report) for path, report in reports]})
         return
     made = table("pool", "owner", "job", "ranks", "version", "iteration", "files", "state",
                  left=("pool", "owner", "job", "state"))
@@ -128,7 +128,7 @@ def show_pool(pool: PoolPath, as_json: AsJson = False) -> None:
     """Show what a pool holds: ranks, versions, arrays and scalars."""
     report = load_core().inspect_pool(str(pool))
     if as_json:
-        print(json.dumps(pool_json(report), indent=2))
+        print_json("pool", pool_json(report))
     else:
         print_pool(report, console())
 
@@ -141,7 +141,7 @@ def show_versions(pool: PoolPath, as_json: AsJson = False) -> None:
     """
     report = load_core().inspect_pool(str(pool))
     if as_json:
-        print(json.dumps(versions_json(report), indent=2))
+        print_json("pool-versions", {"versions": versions_json(report)})
     elif report.version is not None:
         print_versions(report, console())
     if report.version is None:
@@ -164,7 +164,7 @@ def check_pool(
     report = load_core().inspect_pool(str(pool), verify_data=data)
     damaged = report.worst.name == "damage"
     if as_json:
-        print(json.dumps(pool_json(report), indent=2))
+        print_json("pool", pool_json(report))
     else:
         out = console()
         print_findings(report, out)
@@ -242,7 +242,7 @@ def drain_pool(
             str(pool), str(level), keep, any_owner, watch.of("draining")
         )
     if as_json:
-        print(json.dumps(drain_json(report), indent=2))
+        print_json("pool-drain", drain_json(report))
     else:
         print_drain(report, console())
     if report.stopped:
@@ -283,7 +283,7 @@ def verify_levels(
             [str(pool) for pool in pools], places, data, any_owner, watch.of("reading")
         )
     if as_json:
-        print(json.dumps(levels_json(report), indent=2))
+        print_json("pool-verify", levels_json(report))
     else:
         print_levels(report, console())
     whole = any(not each.problem for each in report.drained)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,9 @@ from typing import Annotated
 import typer
 
 from perdure.cache.preload import NoLibrary, cache_environment
+from perdure.documents import json_text
 from perdure.ending import os_text
+from perdure.failures import Failed
 from perdure.files import write_text
 from perdure.option_groups import output_file
 from perdure.run.allocation import NoAllocation, this_allocation
@@ -172,6 +174,8 @@ def _limits(timeout: str | None, hang: str, stall: str | None) -> Limits:
 
 def _cache_environment(patterns: list[str] | None, options: str) -> dict[str, str]:
     if not patterns:
+        if os.environ.get("PERDURE_RECORD") and not options:
+            return _preloaded()  # what records is in the same library
         if options:
             raise bad_parameter(
                 "is for --cache, which says which files", param_hint="--cache-options"
@@ -180,8 +184,13 @@ def _cache_environment(patterns: list[str] | None, options: str) -> dict[str, st
     try:
         return cache_environment(patterns, options)
     except NoLibrary as missing:
-        say(f"perdure: {missing}", err=True)
-        raise typer.Exit(1) from None
+        raise Failed(str(missing)) from None
+
+
+def _preloaded() -> dict[str, str]:
+    """The library without any file that it caches."""
+    found = _cache_environment(["?"], "")
+    return {"LD_PRELOAD": found["LD_PRELOAD"]}
 
 
 def _plan_environment(plan: Path | None) -> dict[str, str]:
@@ -202,7 +211,7 @@ def _report(result: JobResult, quiet: bool, json_file: Path | None) -> None:
         print_report(result, console(stderr=True))
     if json_file is None:
         return
-    text = json.dumps(job_json(result), indent=2) + "\n"
+    text = json_text("run", job_json(result)) + "\n"
     if str(json_file) == "-":
         sys.stdout.write(text)
         return

@@ -12,8 +12,6 @@ from perdure.run.ranks import signal_name
 from perdure.screen import Screen, plain
 from perdure.units import bytes_text, rate_text, seconds_text
 
-SCHEMA = 1
-
 
 @dataclass(frozen=True)
 class Totals:
@@ -59,7 +57,6 @@ def job_json(result: JobResult) -> dict:
     rehearsal = result.request.rehearsal
     stopped = result.attempts[-1].stopped_by if result.attempts else None
     return {
-        "perdure_run": SCHEMA,
         "command": result.request.command,
         "exit_code": result.exit_code,
         "completed": stopped is None and bool(result.attempts) and result.attempts[-1].succeeded,
@@ -118,7 +115,10 @@ def print_report(result: JobResult, console: Screen) -> None:
     if len(result.attempts) > 1:
         console.print(f"{len(result.attempts)} attempts in {seconds_text(result.seconds)}")
     if result.attempts and not any(attempt.pages for attempt in result.attempts):
-        console.print("no rank reported: the program does not use Perdure, or runs elsewhere")
+        if "LD_PRELOAD" in result.request.environment:
+            console.print("no pool was opened: MPI files alone were cached or recorded")
+        else:
+            console.print("no rank reported: the program does not use Perdure, or runs elsewhere")
 
 
 def _lines(attempt: Attempt) -> dict[str, str]:

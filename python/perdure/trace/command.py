@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from perdure.core import load_core
+from perdure.documents import print_json
 from perdure.ending import FAILED, INTERRUPTED
 from perdure.failures import Wrong
 from perdure.option_groups import output_file
@@ -218,7 +218,7 @@ def _tell_all(core: ModuleType, output: Path, traces: list[Path], as_json: bool,
 
 def _print(told: list[dict], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(told, indent=2))
+        print_json("trace-info", {"traces": told})
         return
     for values in told:
         print("\n".join(summary_lines(values)))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, replace
 from typing import Any
 
+from perdure.documents import print_json
 from perdure.energy import quantities as q
 from perdure.energy.documents import Part
 from perdure.energy.formulas import model
@@ -29,7 +29,7 @@ def explain(plan: PlanFile, as_json: AsJson = False) -> None:
         "paper": _paper(read),
     }
     if as_json:
-        print(json.dumps(document, indent=2, allow_nan=False))
+        print_json("energy-explain", document)
     else:
         _print(read, document)
 

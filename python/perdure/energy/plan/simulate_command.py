@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from perdure.documents import print_json
 from perdure.ending import INTERRUPTED
 from perdure.energy import quantities as q
 from perdure.energy.formulas.monte_carlo import (
@@ -75,7 +75,7 @@ def simulate(
         replayed = replay(read.machine, schedule, observed.gaps_s)
         document["in_order"] = _in_order(replayed, read.known)
     if as_json:
-        print(json.dumps(document, indent=2, allow_nan=False))
+        print_json("energy-simulate", document)
     else:
         _print(document)
     if not played.complete:

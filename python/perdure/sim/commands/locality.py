@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from perdure.core import load_core
+from perdure.documents import print_json
 from perdure.screen import console, say
 from perdure.sim.locality import Concentration, concentration_of
 from perdure.sim.options import AsJson, Plot
@@ -35,7 +35,7 @@ def locality(
         draw_locality({trace.name: curve for trace, curve in curves.items()}, plot)
         say(f"drawn: {plot}", err=True)
     if as_json:
-        print(json.dumps(rows, indent=2))
+        print_json("sim-locality", {"traces": rows})
     else:
         _print_rows(rows)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
+from perdure.documents import print_json
 from perdure.option_groups import grouped
 from perdure.screen import console, say
 from perdure.sim.optimise import Optimum, optimise
@@ -53,7 +53,7 @@ def optimise_command(
         draw_capacities(found.points, f"{trace.name}: {policy}", plot, found.best)
         say(f"drawn: {plot}", err=True)
     if as_json:
-        print(json.dumps(optimum_json(found), indent=2))
+        print_json("sim-optimise", optimum_json(found))
     else:
         _print_optimum(found)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from perdure.core import load_core
+from perdure.documents import print_json
 from perdure.screen import bold, console
 from perdure.sim.options import AsJson
 
@@ -30,7 +29,7 @@ def policies(as_json: AsJson = False) -> None:
             ],
             "presets": [{name: getattr(each, name) for name in _PRESET} for each in presets],
         }
-        print(json.dumps(document, indent=2))
+        print_json("sim-policies", document)
         return
     out = console()
     for each in known:

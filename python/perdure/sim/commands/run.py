@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
+from perdure.documents import print_json
 from perdure.ending import INTERRUPTED
 from perdure.option_groups import grouped
 from perdure.screen import Screen, console, say
@@ -66,7 +66,7 @@ def run(
             progress=watch.of("replaying"),
         )
     if as_json:
-        print(json.dumps(outcome_json(outcome), indent=2))
+        print_json("sim-run", outcome_json(outcome))
     else:
         _print_outcome(outcome, options.devices.warnings)
     if outcome.partial:

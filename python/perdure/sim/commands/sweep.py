@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from perdure.documents import json_text
 from perdure.ending import INTERRUPTED
 from perdure.failures import Wrong
 from perdure.option_groups import grouped
@@ -75,7 +75,7 @@ def sweep(
         _draw(points, trace, plot, several)
     if as_json:
         for point in points:
-            print(json.dumps({**asdict(point), "total_bytes": point.total_bytes}))
+            say(json_text("sim-point", {**asdict(point), "total_bytes": point.total_bytes}, None))
     elif points:
         _print_points(points)
     if watch.stopped:
