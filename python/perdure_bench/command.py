@@ -16,6 +16,7 @@ from perdure_bench.facts import Fact, NotAFact, print_facts
 
 NAMES = (
     "persist",
+    "startup",
     "crash",
     "hpccg",
     "levels",

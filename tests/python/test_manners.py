@@ -19,6 +19,7 @@ import pytest
 
 from conftest import BUILD, ROOT, in_this_process
 from perdure.cli import command_line
+from perdure.tables import table
 from perdure_bench.cli import VERBS
 
 MISTAKE, INTERRUPTED = 2, 130
@@ -296,6 +297,35 @@ def test_examples_can_be_pasted():
         for line in re.sub(r" \\\n +", " ", block[1]).splitlines() if block else ():
             words = shlex.split(line)
             assert "perdure" in words or "cp" in words, line
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def shown(made, columns: int | None) -> list[str]:
+    return [text for _, text in made.lines(columns)]
+
+
+def test_a_table_that_fits_is_aligned_and_one_in_a_pipe_is_not_padded():
+    made = table("name", "size", left=("name",), title="Parts")
+    made.add_row("a\x1b[2J", 7)
+    made.add_row("long name", 1234)
+    assert shown(made, 80) == ["Parts", "name       size", "a\\x1b[2J      7", "long name  1234"]
+    assert shown(made, None) == ["Parts", "name\tsize", "a\\x1b[2J\t7", "long name\t1234"]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 100])
+def test_a_table_that_is_too_wide_is_broken_or_becomes_lines_of_name_and_value(columns):
+    words = table("name", "why", left=("name", "why"))
+    words.add_row("part", "because it says so, and more of it than one line of a screen holds " * 3)
+    numbers = table("name", *(f"column {n}" for n in range(12)), left=("name",))
+    for name in ("first", "second"):
+        numbers.add_row(name, *range(10**6, 10**6 + 12))
+    for made in (words, numbers):
+        assert max(map(len, shown(made, columns))) <= columns
+    assert shown(words, columns)[1].startswith("part  because it says so")
+    lines = shown(numbers, columns)
+    assert lines[:2] == ["name       first", "column 0   1000000"] and len(lines) == 2 * 13 + 1
 
 
 # --- start-up ------------------------------------------------------------------------------------
