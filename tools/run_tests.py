@@ -36,7 +36,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--preset", default="dev")
     known, extra = parser.parse_known_args()
-    return run_tests(known.preset, extra)
+    try:
+        return run_tests(known.preset, extra)
+    except KeyboardInterrupt:  # CTest got it as well, and has said which test was stopped
+        print("stopped", flush=True)
+        return 130
 
 
 if __name__ == "__main__":

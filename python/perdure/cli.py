@@ -4,38 +4,48 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
-from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import typer
 
+from perdure.verbs import Verb, Verbs, verbs_command
 
-class Verb(NamedTuple):
-    """A verb's module, and the group of commands or the one command in it."""
-
-    module: str
-    name: str = "app"
-    settings: Mapping[str, Any] = MappingProxyType({})  # of the one command
-
-
+ABOUT = "Persistence for HPC applications on non-volatile memory."
 # Everything from the first word of the job on belongs to the job.
 _JOB = {"context_settings": {"allow_interspersed_args": False}, "no_args_is_help": True}
+_JOBS, _DATA, _COST = "Jobs", "What jobs keep", "Time and energy"
 VERBS = {
-    "run": Verb("perdure.run.command", "run", _JOB),
-    "pool": Verb("perdure.pool.command"),
-    "cache": Verb("perdure.cache.command"),
-    "ipv": Verb("perdure.ipv.command"),
-    "sim": Verb("perdure.sim.app"),
-    "trace": Verb("perdure.trace.command"),
-    "energy": Verb("perdure.energy.app"),
-    "devices": Verb("perdure.devices", "devices"),
-}
+    "run": Verb(
+        "perdure.run.command", "run", _JOBS, "Run a job, and start it again after a failure.",
+        "perdure run --restarts 5 -- mpiexec -n 4 ./solver", _JOB),
+    "pool": Verb(
+        "perdure.pool.command", "app", _DATA, "Look at pools, check, drain and remove them.",
+        "perdure pool ls /mnt/pmem"),
+    "cache": Verb(
+        "perdure.cache.command", "app", _DATA, "Save what a crash left of cached files.",
+        "perdure cache recover /mnt/pmem/cache"),
+    "ipv": Verb(
+        "perdure.ipv.command", "app", _COST, "What a loop must save: in-place versioning.",
+        "perdure ipv record -- ./heat"),
+    "trace": Verb(
+        "perdure.trace.command", "app", _COST, "Record which memory a program accesses.",
+        "perdure trace -o cg.ptrace -- ./cg.B"),
+    "sim": Verb(
+        "perdure.sim.app", "app", _COST, "Replay a trace on memory that does not exist yet.",
+        "perdure sim run cg.ptrace --dram 64MiB --mram 128MiB"),
+    "energy": Verb(
+        "perdure.energy.app", "app", _COST, "How often to checkpoint, and at which clock.",
+        "perdure energy plan --write-time 130s --read-time 90s --mtbf 14.66h"),
+    "devices": Verb(
+        "perdure.devices", "devices", _COST, "The parts to emulate or to plan with.",
+        "perdure devices --json"),
+}  # fmt: skip
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
         try:
             number = version("perdure")
         except PackageNotFoundError:  # of a clone, or of a prefix
@@ -53,28 +63,11 @@ def _options(
     """Persistence for HPC applications on non-volatile memory."""
 
 
-def _add(app: typer.Typer, word: str, verb: Verb) -> None:
-    found = getattr(import_module(verb.module), verb.name)
-    if isinstance(found, typer.Typer):
-        app.add_typer(found, name=word)
-    else:
-        app.command(word, **verb.settings)(found)
-
-
-def command_line(first_word: str = "", verbs: Mapping[str, Verb] = VERBS) -> typer.Typer:
-    """The command. If the first word is a verb it has that one only: all take twice the time."""
-    app = typer.Typer(
-        help="Persistence for HPC applications on non-volatile memory.",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        add_completion=False,
-    )
-    app.callback()(_options)
-    for word in [first_word] if first_word in verbs else verbs:
-        _add(app, word, verbs[word])
-    return app
+def command_line(verbs: Mapping[str, Verb] = VERBS) -> Verbs:
+    """The command, whose verbs are imported when they are used."""
+    return verbs_command(verbs, _options, ABOUT)
 
 
 def main(verbs: Mapping[str, Verb] = VERBS) -> None:
     """Entry point of the console script."""
-    command_line("".join(sys.argv[1:2]), verbs)(prog_name="perdure")
+    command_line(verbs)(sys.argv[1:], prog_name="perdure")

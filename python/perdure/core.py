@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from types import ModuleType
 
-import typer
-
-from perdure.screen import say
+from perdure.failures import Failed
 
 
 def load_core() -> ModuleType:
-    """perdure._core; ends the command with 1 if it was not built."""
+    """perdure._core. Raises Failed if it was not built."""
     try:
         from perdure import _core
     except ImportError as missing:
-        say(f"perdure: the compiled module is missing ({missing}); build it", err=True)
-        raise typer.Exit(1) from None
+        raise Failed(
+            f"the compiled module is missing ({missing}); build it: make build, or pip install ."
+        ) from None
     return _core

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from perdure.core import load_core
-from perdure.screen import console, say
+from perdure.documents import print_json
+from perdure.screen import console
+from perdure.tables import table
 
 if TYPE_CHECKING:
     from perdure import _core
@@ -50,14 +50,10 @@ def devices(
     ] = False,
 ) -> None:
     """List the parts that can be emulated or planned with, and where their numbers come from."""
-    core = load_core()
-    try:
-        rows = core.device_table()
-    except core.Error as failure:
-        say(f"perdure: {failure}", err=True)
-        raise typer.Exit(1) from None
+    rows = load_core().device_table()
     if as_json:
-        print(json.dumps([{name: getattr(row, name) for name in FIELDS} for row in rows], indent=2))
+        told = [{name: getattr(row, name) for name in FIELDS} for row in rows]
+        print_json("devices", {"devices": told})
     else:
         _print_table(rows)
 
@@ -65,20 +61,15 @@ def devices(
 def _print_table(rows: list[_core.DeviceRow]) -> None:
     out = console()
     for level in dict.fromkeys(row.level for row in rows):
-        table = Table(title=f"level: {level}", title_justify="left", box=None, pad_edge=False)
-        table.add_column("name", no_wrap=True)
-        for title in _COLUMNS.values():
-            table.add_column(title, justify="right")
+        made = table("name", *_COLUMNS.values(), left=("name",), title=f"level: {level}")
         for row in rows:
             if row.level == level:
-                table.add_row(row.name, *(_text(getattr(row, name)) for name in _COLUMNS))
-        out.print(table)
+                made.add_row(row.name, *(_text(getattr(row, name)) for name in _COLUMNS))
+        out.print(made)
         out.print()
     for row in rows:
         derivation = f" Derivation: {row.derivation}." if row.derivation else ""
-        out.print(
-            f"{row.name}: {row.description}. Source: {row.source}.{derivation}", markup=False
-        )
+        out.print(f"{row.name}: {row.description}. Source: {row.source}.{derivation}")
 
 
 def _text(value: float | None) -> str:

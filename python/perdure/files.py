@@ -13,10 +13,13 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perdure.failures import Wrong
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INPUT_BYTES_MAX = 64 << 20
+PICTURES = (".png", ".svg", ".pdf")
 _SAFE = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -105,6 +108,26 @@ def save_figure(figure: Figure, path: Path | str, **options: Any) -> None:
     kind = path.suffix.lstrip(".") or "png"
     figure.savefig(drawn, **{"format": kind, **options})
     write_bytes(path, drawn.getvalue())
+
+
+def check_output(path: Path) -> None:
+    """Raises Wrong where a file can't be made: called before the work whose result goes there."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise Wrong(f"{path} can't be written: there is no folder {folder}; make it first")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise Wrong(f"{path} can't be written: no permission to write in {folder.resolve()}")
+    try:
+        _check_replaceable(path)
+    except NotAFile as failure:
+        raise Wrong(f"{failure}; name a file") from None
+
+
+def check_picture(path: Path) -> None:
+    """As check_output(), for a picture, whose kind is told by the name's ending."""
+    check_output(path)
+    if path.suffix.lower() not in PICTURES:
+        raise Wrong(f"{path} can't be drawn: its name must end with {', '.join(PICTURES)}")
 
 
 def _check_replaceable(path: Path) -> None:

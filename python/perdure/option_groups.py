@@ -9,7 +9,28 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
 from typing import Any, get_type_hints
+
+import typer
+
+from perdure.files import PICTURES, check_output, check_picture
+
+
+def output_file(*names: str, help: str, check: Callable[[Path], None] = check_output) -> Any:
+    """An option that names a file to write, or - for stdout; it is checked before the work."""
+
+    def checked(given: Path | None) -> Path | None:
+        if given is not None and str(given) != "-":
+            check(given)
+        return given
+
+    return typer.Option(*names, metavar="FILE", help=help, show_default=False, callback=checked)
+
+
+def picture_file(*names: str, help: str) -> Any:
+    """As output_file(), for a picture."""
+    return output_file(*names, help=f"{help} ({', '.join(PICTURES)})", check=check_picture)
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

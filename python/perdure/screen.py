@@ -1,26 +1,25 @@
 """What the commands show: text of files and of other users is shown as it is, never obeyed.
 
 Names of jobs, arrays, hosts and paths come from whoever wrote them. Control characters in them
-would reach the terminal (move the cursor, change the window's title, answer in the user's name),
-and brackets would be taken for markup of the tables. So everything a command prints goes through
-here: no markup, and control and direction-changing characters stand as escapes.
+would reach the terminal (move the cursor, change the window's title, answer in the user's name).
+So everything a command prints goes through here: there is no markup, and control and
+direction-changing characters stand as escapes.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 import unicodedata
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple, TextIO
 
 import typer
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
-from rich.text import Text
 
 _KEPT = "\n\t"
 # Categories of Unicode: controls, formats (direction marks among them), surrogates, line and
 # paragraph separators.
+_CODES = {"bold": "1", "red": "31", "green": "32", "yellow": "33"}
 _ESCAPED = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
@@ -48,30 +47,48 @@ def _shown(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-class Screen(Console):
-    """A console without markup, whose text is plain(); its own control codes stay."""
+class Bold(NamedTuple):
+    """A line that begins with a few words in bold."""
 
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        """The segments of `renderable`, made plain."""
-        for segment in super().render(renderable, options):
-            if segment.control is None:
-                yield Segment(plain(segment.text), segment.style)
-            else:
-                yield segment
+    text: str
+    rest: str = ""
 
 
-def console(columns: int = 1000, stderr: bool = False) -> Screen:
-    """For results; `columns` wide where the stream is no terminal, so that nothing is cut."""
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else columns
-    return Screen(width=width, stderr=stderr, highlight=False, markup=False, emoji=False)
+class Screen:
+    """A stream for results. Text is plain(); bold and colours only where a terminal shows them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        is_terminal = stream.isatty()
+        self.columns = shutil.get_terminal_size().columns if is_terminal else None
+        self._styled = is_terminal and os.environ.get("TERM") != "dumb"
+        self._coloured = self._styled and not os.environ.get("NO_COLOR")
+
+    def print(self, what: object = "", style: str = "", end: str = "\n") -> None:
+        """A line: text, a Bold, or a table of perdure.tables, which is laid out to fit."""
+        if isinstance(what, Bold):
+            self._stream.write(self._in_style(what.text, "bold") + plain(what.rest) + end)
+        elif hasattr(what, "lines"):
+            for styled, text in what.lines(self.columns):
+                self._stream.write(self._in_style(text, styled) + "\n")
+        else:
+            self._stream.write(self._in_style(what, style) + end)
+
+    def _in_style(self, text: object, style: str) -> str:
+        codes = [_CODES[word] for word in style.split() if self._coloured or word == "bold"]
+        if not codes or not self._styled:
+            return plain(text)
+        return f"\x1b[{';'.join(codes)}m{plain(text)}\x1b[0m"
 
 
-def bold(text: object, rest: object = "") -> Text:
+def console(stderr: bool = False) -> Screen:
+    """For results, or for what a verb says of its own work."""
+    return Screen(sys.stderr if stderr else sys.stdout)
+
+
+def bold(text: object, rest: object = "") -> Bold:
     """A line that begins with `text` in bold."""
-    return Text.assemble((plain(text), "bold"), plain(rest))
+    return Bold(str(text), str(rest))
 
 
 def drawn(text: object) -> str:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Mapping
 from fractions import Fraction
 
+from perdure.failures import Wrong
+
 _SHOWN_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _SHOWN_SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
@@ -20,10 +22,6 @@ TIMES: dict[str, Fraction | float] = {
     "s": 1, "min": 60, "h": 3600, "d": 86400, "y": 31557600,
 }  # fmt: skip
 _NUMBER = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
-
-
-class Wrong(ValueError):
-    """What a user gave cannot be used; the text says why, and the remedy."""
 
 
 def parse_quantity(
@@ -57,6 +55,20 @@ def parse_size(text: str, unit: str = "B") -> int:
 def parse_time(text: str, unit: str = "s") -> float:
     """Seconds of "130", "130s", "250ms", "14.66h". Raises Wrong."""
     return float(parse_quantity(text, "time", TIMES, "130s, 5min or 14.66h", unit))
+
+
+def parse_rate(text: str) -> float:
+    """Bytes a second of "2GB/s" or "2e9"; more than none. Raises Wrong."""
+    number, slash, per = text.partition("/")
+    if slash and per.strip() != "s":
+        raise Wrong(f"'{text}' is no rate; write it as 510MB/s")
+    try:
+        size = parse_size(number)
+    except Wrong as wrong:
+        raise Wrong(f"{wrong}, and /s after it") from None
+    if size == 0:
+        raise Wrong(f"'{text}': a rate must be more than nothing")
+    return float(size)
 
 
 def seconds_text(seconds: float) -> str:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from signal import SIGINT, getsignal, signal
+from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from perdure.failures import Stopped
 
-from perdure.screen import console
-
-
-class Stopped(Exception):
-    """Ctrl-C came while nothing was finished yet."""
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 class Watch:
@@ -46,7 +44,16 @@ class Watch:
 @contextmanager
 def watching() -> Iterator[Watch]:
     """A progress bar on a terminal; Ctrl-C sets `stopped` instead of ending the process."""
-    screen = console(stderr=True)
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    screen = Console(stderr=True, markup=False, highlight=False, emoji=False)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

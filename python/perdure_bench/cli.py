@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from perdure import cli
 
+_PART = "Of a clone"
 VERBS = {
     **cli.VERBS,
-    "demo": cli.Verb("perdure_bench.demo.command", "demo"),
-    "bench": cli.Verb("perdure_bench.command", "bench", {"no_args_is_help": True}),
-}
+    "demo": cli.Verb(
+        "perdure_bench.demo.command", "demo", _PART, "Kill a solver in a commit, restart it.",
+        "perdure demo --picture demo.png"),
+    "bench": cli.Verb(
+        "perdure_bench.command", "bench", _PART, "Measure, and compare with the targets.",
+        "perdure bench hpccg --quick", {"no_args_is_help": True}),
+}  # fmt: skip
 
 
 def main() -> None:

@@ -10,11 +10,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from perdure.option_groups import picture_file
 from perdure.programs import ProgramFailed
 from perdure_bench.facts import Fact, NotAFact, print_facts
 
 NAMES = (
     "persist",
+    "startup",
     "crash",
     "hpccg",
     "levels",
@@ -45,10 +47,11 @@ def bench(
     quick: Annotated[bool, typer.Option("--quick", help="A check within a minute each.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON lines.")] = False,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the facts (.png, .svg, .pdf).")
+        Path | None, picture_file("--plot", help="Draw the facts")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of what kill draws.  [default: 1]", show_default=False)
+        int | None,
+        typer.Option(metavar="N", help="Of what kill draws.  [default: 1]", show_default=False),
     ] = None,
     directory: Annotated[
         Path | None,
@@ -86,7 +89,7 @@ Examples: perdure bench cache --quick --plot cache.png;
         try:
             measured[name] = _measure(name, quick, as_json, seed, directory, parts)
         except (ProgramFailed, NotAFact) as failure:
-            typer.echo(f"perdure bench {name}: {failure}", err=True)
+            typer.echo(f"perdure: {name}: {failure}", err=True)
             failed = True
             continue
         if not as_json:
@@ -157,6 +160,6 @@ def _plot(measured: dict[str, list[Fact]], quick: bool, file: Path) -> bool:
             getattr(module, "draw", plot.draw)(facts, _title(name, quick), path)
             typer.echo(f"drawn: {path}", err=True)
         except (ValueError, OSError) as failure:
-            typer.echo(f"perdure bench: {path} was not drawn: {failure}", err=True)
+            typer.echo(f"perdure: {path} was not drawn: {failure}", err=True)
             drawn = False
     return drawn

@@ -86,7 +86,7 @@ class Checker:
         return None if re.search(r"Total Tests: [1-9]", listed) else "no test matches"
 
     def _perdure_problem(self, words: list[str]) -> str | None:
-        verbs = re.findall(r'"(\w+)": (?:cli\.)?Verb\("perdure', self.python)
+        verbs = re.findall(r'"(\w+)": (?:cli\.)?Verb\(\s*"perdure', self.python)
         if words[1] not in verbs:
             return f"no verb {words[1]}"
         own = words[2 : words.index("--")] if "--" in words else words[2:]

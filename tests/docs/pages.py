@@ -196,12 +196,10 @@ def wrong_glossary(page: str) -> list[str]:
 def command():
     """The command of a clone, with the verbs that measure."""
     sys.path[:0] = [str(ROOT / "python"), str(BUILD / "python")]
-    from typer.main import get_command
-
     from perdure.cli import command_line
     from perdure_bench.cli import VERBS
 
-    return get_command(command_line("", VERBS))
+    return command_line(VERBS)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +44,22 @@ class Ran:
     err: str
     statistics: dict | None
     seconds: float
+
+
+def in_this_process(*words, verbs=None) -> Ran:
+    """The command without a process of its own: hundreds of calls in seconds."""
+    from perdure.cli import VERBS, command_line
+
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="\n") for _ in range(2))
+    code = 0
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            command_line(verbs or VERBS)([str(word) for word in words], prog_name="perdure")
+        except SystemExit as end:
+            code = end.code
+    for stream in (out, err):
+        stream.flush()
+    return Ran(code, out.buffer.getvalue(), err.buffer.getvalue().decode(), None, 0.0)
 
 
 class Perdure:

@@ -213,8 +213,8 @@ def test_the_command_predicts_a_recorded_run(tmp_path, perdure, mpi, monkeypatch
     assert told["files"][0]["calls"] == 2 * 163 and told["files"][0]["with_s"] > 0
     assert b"whole run" in perdure(*words).out
     spread = perdure(*words, "--nodes", "2")
-    assert spread.code == 1 and "--link" in spread.err
-    assert perdure(*words, "--nodes", "2", "--link", "1e9,1e-6").code == 0
+    assert spread.code == 2 and "--link" in spread.err
+    assert perdure(*words, "--nodes", "2", "--link", "1GB/s,1us").code == 0
     assert perdure(*words, "--nodes", "2", "--link", "infiniband-edr").code == 0
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -173,7 +174,7 @@ def test_what_is_written_replaces_a_link_and_never_follows_it(tmp_path):
 
 @pytest.mark.parametrize("name", EVIL)
 def test_a_screen_obeys_nothing_that_it_shows(name, capsys):
-    screen = Screen(width=200, markup=False, highlight=False)
+    screen = Screen(sys.stdout)
     screen.print(name)
     assert_harmless(capsys.readouterr().out)
     assert_harmless(plain(name))

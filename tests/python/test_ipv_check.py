@@ -38,7 +38,7 @@ def build(tmp_path):
 
 def report_of(ran) -> dict:
     text = ran.out.decode()
-    (report,) = json.loads(text[text.index("[\n") :])
+    (report,) = json.loads(text[text.index("{\n") :])["reports"]
     return report
 
 
@@ -288,9 +288,10 @@ def test_wrong_settings_are_refused_with_what_is_possible(perdure, build):
         refused = run([program], PERDURE_IPV_CHECK=settings)
         assert refused.returncode == 2 and answer in refused.stderr, refused.stderr
     for verb in ("record", "check"):
-        for command, answer in (("/bin/true", f"--ipv-{verb}"), ("./none", "no such program")):
+        for command, code, answer in (("/bin/true", 1, f"--ipv-{verb}"),
+                                      ("./none", 127, "no such program")):
             ran = perdure("ipv", verb, "--", command)
-            assert ran.code == 1 and answer in ran.err and "Traceback" not in ran.err
+            assert ran.code == code and answer in ran.err and "Traceback" not in ran.err
 
 
 def test_a_program_without_objects_is_no_success(perdure, build):

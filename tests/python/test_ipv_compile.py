@@ -117,7 +117,7 @@ def test_explain_joins_what_a_run_recorded(perdure, tmp_path):
          "writers": [{"file": str(tmp_path / "nest.c"), "line": line} for line in lines]}
         for name, carried, lines in (("u", 8000, [8]), ("v", 0, [8, 11]), ("w", 0, []))
     ]
-    (tmp_path / "record.json").write_text(json.dumps([{"objects": objects}]))
+    (tmp_path / "record.json").write_text(json.dumps({"reports": [{"objects": objects}]}))
     words = ("ipv", "explain", tmp_path / "why.json", "--record", tmp_path / "record.json")
     told = json.loads(perdure(*words, "--json").out)["objects"]
     assert [(found["object"], found["carried"], found["tier"]) for found in told] == [
@@ -128,7 +128,7 @@ def test_explain_joins_what_a_run_recorded(perdure, tmp_path):
 
 def test_explain_says_what_is_wrong_with_its_file(perdure, tmp_path):
     ran = perdure("ipv", "explain", tmp_path / "none.json")
-    assert ran.code == 1 and "--ipv-explain" in ran.err
+    assert ran.code == 2 and "--ipv-explain" in ran.err
     (tmp_path / "bad.json").write_text("{}\n")
     ran = perdure("ipv", "explain", tmp_path / "bad.json")
-    assert ran.code == 1 and "bad.json:1" in ran.err
+    assert ran.code == 2 and "bad.json:1" in ran.err

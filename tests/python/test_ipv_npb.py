@@ -57,7 +57,7 @@ def recorded(perdure, tmp_path, program: str) -> dict:
     assert ran.code == 0, ran.err
     text = ran.out.decode()
     assert "\nverified" in text, "the program must go on as it did"
-    (report,) = json.loads(text[text.index("[\n") :])
+    (report,) = json.loads(text[text.index("{\n") :])["reports"]
     return report
 
 
@@ -79,7 +79,7 @@ def checked(perdure, built, fault: str) -> tuple[int, dict, list[str]]:
     """The exit code, the report and the norms."""
     ran = perdure("ipv", "check", "--json", "--", built, fault)
     text = ran.out.decode()
-    (report,) = json.loads(text[text.index("[\n") :])
+    (report,) = json.loads(text[text.index("{\n") :])["reports"]
     return ran.code, report, text[: text.index("[\n")].split()
 
 
@@ -180,7 +180,7 @@ def check_rows(perdure, tmp_path, program: str, iterations: int, *words) -> str:
     words = (*words, "--protect", "ipv", "--pool", tmp_path / "pool")
     ran = perdure("ipv", "check", "--json", "--", built, *words, limit_s=900)
     text = ran.out.decode()
-    (report,) = json.loads(text[text.index("[\n") :])
+    (report,) = json.loads(text[text.index("{\n") :])["reports"]
     assert (ran.code, report["violation_count"]) == (0, 0), ran.err
     assert report["iterations"] == iterations
     assert all(found["rows"] > 0 for found in report["objects"])

@@ -29,7 +29,7 @@ def expected(iteration: int) -> numpy.ndarray:
 
 def test_ls_lists_pools_of_a_directory(perdure, pool):
     for place in (pool, pool.parent):
-        listed = json.loads(perdure("pool", "ls", "--json", place).out)
+        listed = json.loads(perdure("pool", "ls", "--json", place).out)["pools"]
         assert [(entry["version"], entry["worst"]) for entry in listed] == [(20, "fine")]
     text = perdure("pool", "ls", pool.parent).out.decode()
     assert "counted" in text and "fine" in text
@@ -52,7 +52,7 @@ def test_show_names_arrays_scalars_and_the_iteration(perdure, pool):
 
 
 def test_versions_lists_what_can_be_restored(perdure, pool, tmp_path):
-    (held,) = json.loads(perdure("pool", "versions", "--json", pool).out)
+    (held,) = json.loads(perdure("pool", "versions", "--json", pool).out)["versions"]
     assert (held["version"], held["parent"], held["abandoned"]) == (20, 19, False)
     assert held["committed_ns"] > 0
     text = perdure("pool", "versions", pool).out.decode()
@@ -108,7 +108,7 @@ def test_rm_asks_and_removes(perdure, pool):
 
 
 def test_devices_have_a_source_and_match_the_table(perdure):
-    rows = json.loads(perdure("devices", "--json").out)
+    rows = json.loads(perdure("devices", "--json").out)["devices"]
     assert len(rows) > 5 and all(row["source"] and row["level"] for row in rows)
     text = perdure("devices").out.decode()
     assert all(row["name"] in text for row in rows)

@@ -13,7 +13,7 @@ import pytest
 
 from conftest import BUILD, ROOT
 
-VERIFY_SCHEMA = json.loads((ROOT / "tests/schemas/verify.schema.json").read_text())
+VERIFY_SCHEMA = json.loads((ROOT / "docs/schemas/pool-verify.schema.json").read_text())
 PAYLOAD = 4096  # where the contents of a level file begin
 COUNTER = str(BUILD / "tests/python/counter")
 

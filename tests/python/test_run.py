@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conftest import MPIS, wait_until
+from conftest import BUILD, MPIS, wait_until
 
 SHARED = Path("/dev/shm")
 
@@ -126,7 +126,8 @@ def test_failure_that_did_not_happen_is_said(perdure, fake_rank):
 )
 def test_senseless_rehearsals_are_refused_before_the_job_starts(perdure, options):
     ran = perdure("run", *options, "--", "echo", "started")
-    assert ran.code == 2 and ran.out == b"" and "--kill-at" in ran.err
+    assert ran.code == 2 and ran.out == b""
+    assert options[-2] in ran.err and f"'{options[-1]}'" in ran.err
 
 
 def test_timeout_ends_a_job_that_ignores_sigterm(perdure, tmp_path):
@@ -273,14 +274,14 @@ ATTEMPT_KEYS = {
     "model_s", "commit_share", "processes_ended", "shared_memory_removed",
 }  # fmt: skip
 JOB_KEYS = {
-    "perdure_run", "command", "exit_code", "completed", "stopped_by", "seconds", "restarts",
+    "kind", "schema", "command", "exit_code", "completed", "stopped_by", "seconds", "restarts",
     "requeued", "levels", "rehearsal", "attempts",
 }  # fmt: skip
 
 
 def test_statistics_have_the_documented_keys(perdure, fake_rank):
     ran = perdure.run([], fake_rank())
-    assert set(ran.statistics) == JOB_KEYS and ran.statistics["perdure_run"] == 1
+    assert set(ran.statistics) == JOB_KEYS and ran.statistics["kind"] == "run"
     (attempt,) = ran.statistics["attempts"]
     assert set(attempt) == ATTEMPT_KEYS
     assert attempt["commits"] == 10 and attempt["commit_bytes"] == 40_000_000
@@ -292,14 +293,15 @@ def test_statistics_have_the_documented_keys(perdure, fake_rank):
 
 def test_statistics_on_stdout_follow_the_output(perdure, fake_rank):
     ran = perdure("run", "--json", "-", "--", *fake_rank())
-    assert ran.out.startswith(b'done at 10\n{\n  "perdure_run": 1')
+    assert ran.out.startswith(b'done at 10\n{\n  "kind": "run"')
 
 
-def test_table_tells_each_attempt(perdure, fake_rank):
+def test_report_tells_each_attempt_in_lines_of_80_columns(perdure, fake_rank):
     ran = perdure("run", "--kill-at", 5, "--", *fake_rank())
-    rows = [line.split() for line in ran.err.splitlines()]
-    assert any(row[:3] == ["1", "SIGKILL", "nothing"] for row in rows)
-    assert any(row[:5] == ["2", "exit", "0", "version", "4"] for row in rows)
+    first, second = ran.err.partition("attempt 2 ")[::2]
+    assert re.search(r"^attempt 1 +SIGKILL, after .*\n  restored +nothing", first, re.M)
+    assert re.match(r" +exit 0, after .*\n  restored +version 4, in ", second)
+    assert max(map(len, ran.err.splitlines())) <= 80
 
 
 def test_terminal_line_leaves_the_output_of_the_job_in_order(perdure, fake_rank):
@@ -339,3 +341,13 @@ def in_terminal(words: list[str]) -> str:
     os.waitpid(pid, 0)
     os.close(terminal)
     return shown.decode(errors="replace")
+
+
+def test_a_run_that_is_recorded_is_preloaded_without_a_cached_file(perdure, monkeypatch):
+    library = BUILD / "src/capi/libperdure_preload.so"
+    if not library.exists():
+        pytest.skip("the library to preload was not built")
+    monkeypatch.setenv("PERDURE_RECORD", "run")
+    ran = perdure("run", "--", "sh", "-c", "echo $LD_PRELOAD; echo ${PERDURE_CACHE-none}")
+    assert ran.code == 0 and b"libperdure_preload.so" in ran.out and ran.out.endswith(b"\nnone\n")
+    assert "no pool was opened" in ran.err

@@ -15,14 +15,11 @@ import termios
 import time
 from collections import Counter
 from html.parser import HTMLParser
-from types import SimpleNamespace
 
 import pytest
-from typer.testing import CliRunner
 
-from conftest import Perdure
+from conftest import Perdure, in_this_process
 from perdure import _core
-from perdure.cli import command_line
 from perdure.sim.machine import Options, devices_named
 from perdure.sim.optimise import local_minima
 from perdure.sim.quantities import joules_text, mib_text, parse_budget
@@ -38,12 +35,7 @@ PAGE = 4096
 @pytest.fixture
 def perdure():
     """The command in this process: starting one for each of these tests would take a minute."""
-
-    def run(*words):
-        done = CliRunner().invoke(command_line(), [str(word) for word in words])
-        return SimpleNamespace(code=done.exit_code, out=done.stdout_bytes, err=done.stderr)
-
-    return run
+    return in_this_process
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +156,7 @@ def test_no_machine_in_the_budget_is_said(perdure, trace):
 
 
 def test_locality_says_how_many_pages_get_the_accesses(perdure, trace):
-    row = facts(perdure("sim", "locality", trace, "--json"))[0]
+    row = facts(perdure("sim", "locality", trace, "--json"))["traces"][0]
     assert row["pages"] == 1024
     assert row["pages_for_90%"] < 0.26 < row["pages_for_99%"]
 
@@ -201,7 +193,7 @@ def test_pictures_are_drawn(perdure, trace, tmp_path, words, kind):
 )
 def test_what_is_wrong_is_said_with_a_remedy(perdure, trace, words, said):
     ran = perdure("sim", *(str(trace) if word == "TRACE" else word for word in words))
-    assert ran.code == 1
+    assert ran.code == 2
     assert said in ran.err and "Traceback" not in ran.err
 
 
@@ -209,7 +201,7 @@ def test_a_truncated_trace_is_refused(perdure, trace, tmp_path):
     short = tmp_path / "short.ptrace"
     short.write_bytes(trace.read_bytes()[:-20])
     ran = perdure("sim", "run", short, "--dram", "8MiB")
-    assert ran.code == 1 and str(short) in ran.err
+    assert ran.code == 2 and str(short) in ran.err
 
 
 def test_the_benchmark_says_where_a_policy_is_worst_and_why_a_machine_is_best(trace):
@@ -486,7 +478,7 @@ def test_a_report_that_is_stopped_or_can_not_be_written_leaves_nothing(
     perdure, trace, tmp_path, stop_after
 ):
     ran = perdure("sim", "report", trace, "-o", tmp_path / "no" / "report.html")
-    assert ran.code == 1 and "report.html" in ran.err
+    assert ran.code == 2 and "report.html" in ran.err
     stop_after("of", 1)
     ran = perdure("sim", "report", trace, "--mram", "1MiB", "-o", tmp_path / "report.html")
     assert ran.code == 130 and "no report" in ran.err

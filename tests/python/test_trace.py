@@ -47,7 +47,7 @@ def totals(perdure, *words, code: int = 0) -> dict:
     ran = perdure("trace", "-o", "t.ptrace", "--json", *words)
     assert ran.code == code, ran.err
     text = ran.out.decode()
-    (told,) = json.loads(text[text.index("[\n") :])
+    (told,) = json.loads(text[text.index("{\n") :])["traces"]
     return told
 
 
@@ -270,7 +270,7 @@ def test_a_program_that_was_not_built_for_it_is_told_apart(perdure):
     assert ran.code == 1
     assert "--trace" in ran.err and "--valgrind" in ran.err
     ran = perdure("trace", "-o", "t.ptrace", "--", "./no-such-program")
-    assert ran.code == 1 and "no such program" in ran.err
+    assert ran.code == 127 and "no such program" in ran.err
 
 
 def test_without_the_variable_nothing_is_recorded(build, tmp_path):
@@ -295,7 +295,7 @@ def test_each_rank_leaves_a_trace(perdure, build, tmp_path, mpi):
     ran = perdure("trace", "-o", "t.ptrace", "--", launcher, "-n", 2, program, LINES, 1)
     assert ran.code == 0, ran.err
     for rank in range(2):
-        told = json.loads(perdure("trace", "info", "--json", f"t.ptrace.{rank}").out)
+        told = json.loads(perdure("trace", "info", "--json", f"t.ptrace.{rank}").out)["traces"]
         assert (told[0]["rank"], told[0]["ranks"]) == (rank, 2)
         assert len(told[0]["streams"]) == 1
         assert (told[0]["reads"], told[0]["writes"]) == triad_lines(LINES, 1)
@@ -305,9 +305,9 @@ def test_each_rank_leaves_a_trace(perdure, build, tmp_path, mpi):
 def test_other_tools_traces_are_imported(perdure, tmp_path):
     (tmp_path / "in.txt").write_text(" L 1000,8\n S 2000,8\nI  3000,4\n M 4000,4\n")
     ran = perdure("trace", "import", "lackey", "in.txt", "out.ptrace", "--json")
-    (told,) = json.loads(ran.out)
+    (told,) = json.loads(ran.out)["traces"]
     assert (told["reads"], told["writes"], told["pages"]) == (2, 1, 3)
     ran = perdure("trace", "import", "cachegrind", "in.txt", "out.ptrace")
-    assert ran.code == 1 and "known are" in ran.err
+    assert ran.code == 2 and "there are lackey, din" in ran.err
     ran = perdure("trace", "import", "din", "in.txt", "out.ptrace")
-    assert ran.code == 1 and "line 1" in ran.err
+    assert ran.code == 2 and "line 1" in ran.err

@@ -23,6 +23,7 @@ from pathlib import Path
 from perdure.cache.predict import Machine
 from perdure.cache.preload import NoLibrary, cache_environment, find_library
 from perdure.cache.record import FileUse, NoRecord, read_records
+from perdure.failures import Failed
 from perdure.files import read_text, write_text
 from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs
 
@@ -33,7 +34,7 @@ _LARGE = ("write:sequential:1048576:32", "write:sequential:2097152:16")
 _SMALL = (f"write:random:8:{_CALLS}", f"read:random:8:{_CALLS}")
 
 
-class NotCalibrated(RuntimeError):
+class NotCalibrated(Failed):
     """There are no constants; the sentence says what is missing."""
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import JustifyMethod
-from rich.progress import Progress
-from rich.table import Table
 
 from perdure.cache.predict_command import predict_command
 from perdure.core import load_core
+from perdure.documents import print_json
+from perdure.ending import FAILED
+from perdure.failures import Failed, Wrong
+from perdure.progress import progress
 from perdure.screen import bad_parameter, console, say
+from perdure.tables import table
 from perdure.units import bytes_text, time_text
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 app.command("predict", no_args_is_help=True)(predict_command)
-
-FAILED = 1
 
 Directories = Annotated[
     list[Path] | None,
@@ -62,8 +60,7 @@ def _found(
             parts = core.list_parts(str(place))
         except core.Error as failure:
             if directories and place in directories:
-                say(f"perdure: {failure}", err=True)
-                raise typer.Exit(FAILED) from None
+                raise Wrong(str(failure)) from None
             continue
         for part in parts:
             yield place, part
@@ -106,14 +103,12 @@ def list_parts(directories: Directories = None, as_json: AsJson = False) -> None
     core = load_core()
     parts = [part for _, part in _found(core, directories)]
     if as_json:
-        print(json.dumps([part_json(part) for part in parts], indent=2))
+        print_json("cache-ls", {"parts": [part_json(part) for part in parts]})
         return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("file", "node", "size", "unsaved", "since", "state"):
-        justify: JustifyMethod = "right" if name in ("node", "size", "unsaved") else "left"
-        table.add_column(name, justify=justify, overflow="fold")
+    made = table("file", "node", "size", "unsaved", "since", "state",
+                 left=("file", "since", "state"))
     for part in parts:
-        table.add_row(
+        made.add_row(
             part.path or part.file,
             f"{part.node + 1} of {part.nodes}" if part.nodes else "-",
             bytes_text(part.size_bytes),
@@ -121,7 +116,7 @@ def list_parts(directories: Directories = None, as_json: AsJson = False) -> None
             time_text(part.created_ns),
             state_of(part),
         )
-    console().print(table if parts else "no parts of cached files here")
+    console().print(made if parts else "no parts of cached files here")
 
 
 def _chosen(
@@ -139,8 +134,7 @@ def _chosen(
     chosen = [(place, part) for place, part in found if not part.in_use]
     missing = (wanted or set()) - {part.path for _, part in chosen} - {p.file for _, p in chosen}
     if missing:
-        say(f"perdure: nothing was left behind of {', '.join(sorted(missing))}", err=True)
-        raise typer.Exit(FAILED)
+        raise Failed(f"nothing was left behind of {', '.join(sorted(missing))}")
     return chosen
 
 
@@ -182,8 +176,8 @@ def recover(
     core = load_core()
     outcomes = []
     chosen = _chosen(core, directories, names)
-    with Progress(console=console(stderr=True), disable=not sys.stderr.isatty()) as progress:
-        for place, part in progress.track(chosen, description="recovering"):
+    with progress("recovering", len(chosen)) as advance:
+        for place, part in chosen:
             outcome = {"file": part.path, "part": part.file, "written_bytes": 0, "error": None}
             try:
                 version = None if as_it_is else _version_of(core, part)
@@ -191,6 +185,7 @@ def recover(
             except core.Error as failure:
                 outcome["error"] = str(failure)
             outcomes.append(outcome)
+            advance()
     _tell(outcomes, as_json, "recovered")
 
 
@@ -224,7 +219,7 @@ def discard(
 
 def _tell(outcomes: list[dict], as_json: bool, verb: str) -> None:
     if as_json:
-        print(json.dumps(outcomes, indent=2))
+        print_json("cache-outcome", {"parts": outcomes})
     elif not outcomes:
         print("nothing was left behind")
     for outcome in outcomes:

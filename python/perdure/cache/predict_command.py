@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import JustifyMethod
-from rich.table import Table
 
-from perdure.cache.calibrate import NotCalibrated, calibrate, default_file, load, store
+from perdure.cache.calibrate import calibrate, default_file, load, store
 from perdure.cache.darshan_log import read_log
 from perdure.cache.predict import (
     LINKS,
@@ -26,8 +23,11 @@ from perdure.cache.predict import (
 )
 from perdure.cache.record import NoRecord, Run, read_records
 from perdure.core import load_core
-from perdure.screen import console, say
-from perdure.units import bytes_text, seconds_text
+from perdure.documents import print_json
+from perdure.failures import Wrong
+from perdure.screen import console
+from perdure.tables import table
+from perdure.units import bytes_text, parse_rate, parse_time, seconds_text
 
 _DARSHAN = ".darshan"
 
@@ -41,21 +41,23 @@ def predict_command(
         str, typer.Option(metavar="NAME", help="Where the parts lie, of `perdure devices`.")
     ] = "dram",
     nodes: Annotated[
-        int | None, typer.Option(min=1, help="Of how many nodes.  [default: the record's]",
+        int | None,
+        typer.Option(metavar="N", min=1, help="Of how many nodes.  [default: the record's]",
                                  show_default=False)
     ] = None,
     link: Annotated[
         str | None,
-        typer.Option(metavar="NAME|BYTES/S,S", help=f"Between nodes: {', '.join(LINKS)}, or "
+        typer.Option(metavar="NAME|RATE,TIME", help=f"Between nodes: {', '.join(LINKS)}, or "
                      "bandwidth and latency."),
     ] = None,
     backing: Annotated[
-        float | None,
-        typer.Option(min=1, metavar="BYTES/S", help="Of the file system.  [default: measured]"),
+        str | None,
+        typer.Option(metavar="RATE", help="Of the file system, as 2GB/s.  [default: measured]",
+                     show_default=False),
     ] = None,
     stock_latency: Annotated[
-        float | None,
-        typer.Option(min=0, metavar="S", help="Of an access without the cache, for the record of "
+        str | None,
+        typer.Option(metavar="TIME", help="Of an access without the cache, for the record of "
                      "a cached run."),
     ] = None,
     calibrate_now: Annotated[
@@ -69,20 +71,18 @@ def predict_command(
 
     Example: PERDURE_RECORD=/tmp/run perdure run -- mpiexec …; perdure cache predict /tmp/run
     """
-    try:
-        run = _read(records)
-        machine = _machine(calibrate_now, run)
-        target = _target(device, link)
-        uses = [replace(use, nodes=nodes or use.nodes) for use in run.files]
-        if link is None and any(use.nodes > 1 for use in uses):
-            raise NoRecord("the run is on several nodes; say what is between them with --link")
-        if stock_latency is None and any(use.cached for use in uses):
-            raise NoRecord("the run was cached: say --stock-latency, or record one that was not")
-        rate, whence = _backing(backing, machine, run)
-    except (NoRecord, NotCalibrated) as failed:
-        say(f"perdure: {failed}", err=True)
-        raise typer.Exit(1) from None
-    found = by_file(predict(use, machine, target, rate, stock_latency) for use in uses)
+    latency_s = None if stock_latency is None else parse_time(stock_latency)
+    given = None if backing is None else parse_rate(backing)
+    target = _target(device, link)
+    run = _read(records)
+    machine = _machine(calibrate_now, run)
+    uses = [replace(use, nodes=nodes or use.nodes) for use in run.files]
+    if link is None and any(use.nodes > 1 for use in uses):
+        raise NoRecord("the run is on several nodes; say what is between them with --link")
+    if stock_latency is None and any(use.cached for use in uses):
+        raise NoRecord("the run was cached: say --stock-latency, or record one that was not")
+    rate, whence = _backing(given, machine, run)
+    found = by_file(predict(use, machine, target, rate, latency_s) for use in uses)
     last_use = {use.path: use for use in uses}
     lines = [(one, advice(one, last_use[one.path])) for one in found]
     about = {"device": device, "backing_bytes_per_s": rate, "backing_from": whence}
@@ -114,10 +114,10 @@ def _target(device: str, link: str | None) -> Target:
     row = rows[device]
     bandwidth, latency = 0.0, 0.0
     if link is not None:
-        try:
-            bandwidth, latency = LINKS.get(link) or map(float, link.split(","))
-        except ValueError:
-            raise NoRecord(f"--link {link} is none of {', '.join(LINKS)}, nor BYTES/S,S") from None
+        rate, comma, wait = link.partition(",")
+        if link not in LINKS and not comma:
+            raise Wrong(f"--link {link} is none of {', '.join(LINKS)}, nor as 12GB/s,1us")
+        bandwidth, latency = LINKS.get(link) or (parse_rate(rate), parse_time(wait))
     return Target(
         (row.read_latency_ns or 0) * 1e-9,
         (row.write_latency_ns or 0) * 1e-9,
@@ -162,7 +162,7 @@ def _print_json(lines: list[tuple[Prediction, str]], run: Run, about: dict) -> N
         for one, text in lines
     ]
     other = {"run_s": run.run_s, "predicted_run_s": _run_with(lines, run)}
-    print(json.dumps({**about, **other, "files": files}, indent=2))
+    print_json("cache-predict", {**about, **other, "files": files})
 
 
 def _more_text(one: Prediction) -> str:
@@ -173,16 +173,14 @@ def _more_text(one: Prediction) -> str:
 
 
 def _print_table(lines: list[tuple[Prediction, str]], run: Run, about: dict) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("file", "calls", "without", "with cache", "saved", "break-even", "advice"):
-        justify: JustifyMethod = "left" if name in ("file", "advice") else "right"
-        table.add_column(name, justify=justify, overflow="fold")
+    made = table("file", "calls", "without", "with cache", "saved", "break-even", "advice",
+                 left=("file", "advice"))
     for one, text in lines:
         saved = "-" * (one.saved_s < 0) + seconds_text(abs(one.saved_s))
         times = seconds_text(one.without_s), seconds_text(one.with_s)
-        table.add_row(one.path, str(one.calls), *times, saved, _more_text(one), text)
+        made.add_row(one.path, str(one.calls), *times, saved, _more_text(one), text)
     out = console()
-    out.print(table)
+    out.print(made)
     rate = bytes_text(about["backing_bytes_per_s"])
     out.print(f"parts on {about['device']}; file system: {rate}/s, {about['backing_from']}")
     predicted = _run_with(lines, run)

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perdure.cache.record_line import WrongLine, blocks_of, parse_line
+from perdure.failures import Wrong
 from perdure.files import read_bytes
 
 _GRAIN_BYTES = 4096  # of what the cache knows to be dirty
 
 
-class NoRecord(RuntimeError):
+class NoRecord(Wrong):
     """There is no record, or a line is none; the sentence says where."""
 
 

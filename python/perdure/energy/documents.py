@@ -37,11 +37,8 @@ def read_document(file: Path, what: str) -> dict[str, Any]:
 
 
 def write_document(document: dict[str, Any], file: Path) -> None:
-    """Writes a document whole or not at all. Raises Wrong."""
-    try:
-        write_text(file, json.dumps(document, indent=1, allow_nan=False) + "\n")
-    except OSError as failure:
-        raise Wrong(f"{file}: not written: {failure.strerror or failure}") from None
+    """Writes a document whole or not at all. Raises OSError."""
+    write_text(file, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
 class Part:

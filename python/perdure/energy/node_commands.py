@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 from pathlib import Path
@@ -10,13 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
+from perdure import units
 from perdure.core import load_core
-from perdure.energy.output import refusing, warn
+from perdure.documents import json_text, print_json
+from perdure.energy.output import warn
 from perdure.energy.probe import probe_node, rows_of
 from perdure.energy.profile.commands import app as profile
 from perdure.energy.profile.file import OPERATIONS, check_machine, read_profile
 from perdure.energy.quantities import Wrong
 from perdure.files import write_text
+from perdure.option_groups import output_file
 from perdure.screen import console, say
 from perdure.tables import table
 
@@ -59,10 +61,9 @@ def probe(as_json: AsJson = False) -> None:
 
     Example: perdure energy probe --json
     """
-    with refusing():
-        found = probe_node()
+    found = probe_node()
     if as_json:
-        print(json.dumps(found, indent=1))
+        print_json("energy-probe", found)
         return
     made = table("what", "name", "state", "reason", "remedy",
                  left=("what", "name", "state", "reason", "remedy"))
@@ -83,7 +84,7 @@ def probe(as_json: AsJson = False) -> None:
 
 def _tell_report(report: dict, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(report, indent=1))
+        print_json("energy-caps", report)
     elif report["policies"]:
         made = table("policy", "requested MHz", "applied MHz", "effective MHz", "",
                      left=("policy", ""))
@@ -101,7 +102,8 @@ def _tell_report(report: dict, as_json: bool) -> None:
 def apply(
     freq: Annotated[str, typer.Option("--freq", metavar="CLOCK", help="At most so fast: 1.4GHz.")],
     pid: Annotated[
-        int | None, typer.Option(min=1, help="As long as this process lives.  [default: until "
+        int | None,
+        typer.Option(metavar="PID", min=1, help="As long as this process lives.  [default: until "
                                  "`perdure energy restore`]", show_default=False)
     ] = None,
     as_json: AsJson = False,
@@ -112,12 +114,8 @@ def apply(
 
     Example: perdure energy apply --freq 1.4GHz --pid $$
     """
-    with refusing():
-        core = load_core()
-        try:
-            _tell_report(core.energy_cap(parse_clock(freq), pid), as_json)
-        except core.Error as failure:
-            raise Wrong(str(failure)) from None
+    core = load_core()
+    _tell_report(core.energy_cap(parse_clock(freq), pid), as_json)
 
 
 def restore(
@@ -135,13 +133,12 @@ def restore(
 
     Example: perdure energy restore --stale
     """
-    with refusing():
-        core = load_core()
-        report = core.energy_restore_stale() if stale else core.energy_release()
-        removed = core.energy_remove_tokens()
-        _tell_report(report, as_json)
-        if removed:
-            warn(f"{removed} files of writer tokens that nobody used were removed")
+    core = load_core()
+    report = core.energy_restore_stale() if stale else core.energy_release()
+    removed = core.energy_remove_tokens()
+    _tell_report(report, as_json)
+    if removed:
+        warn(f"{removed} files of writer tokens that nobody used were removed")
     if report["failed"]:
         raise typer.Exit(1)
 
@@ -161,11 +158,8 @@ def _settings(
         raise Wrong("--profile needs --path: where is read or written")
     core = load_core()
     check_machine(read_profile(profile_file), other_machine, warn)
-    try:
-        khz, best, device = core.energy_best_settings(str(profile_file), op)
-        there = core.energy_storage(str(path))["name"]
-    except core.Error as failure:
-        raise Wrong(str(failure)) from None
+    khz, best, device = core.energy_best_settings(str(profile_file), op)
+    there = core.energy_storage(str(path))["name"]
     if device != there:
         raise Wrong(f"{profile_file} is a profile of {device}, and {path} lies on {there}; measure "
                     "that one")
@@ -185,18 +179,18 @@ def run(
     ] = None,
     freq: Freq = None,
     writers: Annotated[
-        int | None, typer.Option(min=1, max=4096, help="So many such commands at a time on this "
+        int | None,
+        typer.Option(metavar="N", min=1, max=4096, help="So many such commands at a time on this "
                                  "node and device.", show_default=False)
     ] = None,
     timeout: Annotated[
-        float, typer.Option(min=0, help="Seconds to wait for a turn; then it goes ahead.")
-    ] = 3600.0,
+        str, typer.Option(metavar="TIME", help="How long to wait for a turn; then it goes ahead.")
+    ] = "1h",
     other_machine: Annotated[
         bool, typer.Option("--other-machine", help="Apply a profile of another machine.")
     ] = False,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write what was applied.",
-                                  show_default=False)
+        Path | None, output_file("--json", help="Write what was applied.")
     ] = None,
 ) -> None:
     """Run a command with the clock capped and its writers limited; restore when it ends.
@@ -206,23 +200,20 @@ def run(
 
     Example: perdure energy run --freq 1.4GHz --writers 2 -- tar cf /scratch/x.tar data
     """
-    with refusing():
-        if op not in OPERATIONS:
-            raise Wrong(f"--op is '{op}'; it is read or write")
-        khz, limit = _settings(profile_file, op, path, freq, writers, other_machine)
-        core = load_core()
-        try:
-            session = core.energy_session(str(path or Path.cwd()), khz, limit, int(timeout * 1000))
-        except core.Error as failure:
-            raise Wrong(str(failure)) from None
-        code = _run_within(session, op, command)
-        facts = session.facts()
-        if facts["not_applied"]:
-            warn(f"not applied: {facts['not_applied']}")
-        if facts["went_ahead"]:
-            warn(f"went ahead without a token: {facts['went_ahead_because']}")
-        if json_file is not None:
-            write_text(json_file, json.dumps(facts, indent=1) + "\n")
+    if op not in OPERATIONS:
+        raise Wrong(f"--op is '{op}'; it is read or write")
+    khz, limit = _settings(profile_file, op, path, freq, writers, other_machine)
+    core = load_core()
+    wait_ms = int(units.parse_time(timeout) * 1000)
+    session = core.energy_session(str(path or Path.cwd()), khz, limit, wait_ms)
+    code = _run_within(session, op, command)
+    facts = session.facts()
+    if facts["not_applied"]:
+        warn(f"not applied: {facts['not_applied']}")
+    if facts["went_ahead"]:
+        warn(f"went ahead without a token: {facts['went_ahead_because']}")
+    if json_file is not None:
+        write_text(json_file, json_text("energy-run", facts) + "\n")
     raise typer.Exit(code)
 
 

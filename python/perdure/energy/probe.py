@@ -21,8 +21,6 @@ def probe_node() -> dict:
     meters, total = core.energy_meters(LOAD_MS)
     caps, caps_reason = _caps(core)
     return {
-        "schema": 1,
-        "kind": "perdure-energy-probe",
         "meters": meters,
         "energy": None if total is None else {"name": total.name, "scope": total.scope},
         "frequency": {

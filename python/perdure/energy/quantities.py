@@ -99,7 +99,7 @@ def parse_count(text: str) -> int:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not value >= 1 or value != int(value):
+    if not 1 <= value <= 2**53 or value != int(value):
         raise Wrong(f"'{text}' is no whole number of at least 1; write it as 1000 or 1e7")
     return int(value)
 

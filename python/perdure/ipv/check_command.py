@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
+from perdure.documents import print_json
+from perdure.ending import FAILED
 from perdure.ipv.app import app
-from perdure.ipv.watched import NoReport, run_watched
+from perdure.ipv.watched import run_watched
 from perdure.screen import say
 from perdure.units import bytes_text
 
-FAILED = 1
 VIOLATIONS = 86
 
 
@@ -20,7 +20,7 @@ VIOLATIONS = 86
 def check(
     command: Annotated[list[str], typer.Argument(metavar="CMD", help="The program.")],
     show: Annotated[
-        int, typer.Option(min=0, help="So many violations are told while the program runs.")
+        int, typer.Option(metavar="N", min=0, help="So many violations are reported while it runs.")
     ] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print the reports as JSON.")] = False,
 ) -> None:
@@ -32,19 +32,14 @@ def check(
 
     Examples: perdure ipv check -- ./heat; perdure ipv check --json -- ./sp.S
     """
-    try:
-        code, reports = run_watched(command, "check", show=show)
-    except NoReport as failure:
-        say(f"perdure ipv check: {failure}", err=True)
-        raise typer.Exit(FAILED) from None
+    code, reports = run_watched(command, "check", show=show)
     if as_json:
-        print(json.dumps(reports, indent=2))
+        print_json("ipv-check", {"reports": reports})
     else:
         for report in reports:
             _print(report)
     if not any(report["objects"] for report in reports):
-        say("perdure ipv check: the program has no objects: name them by "
-                   "perdure_ipv_object()", err=True)
+        say("perdure: the program has no objects: name them by perdure_ipv_object()", err=True)
         code = code or FAILED
     if any(report["violation_count"] for report in reports):
         code = code or VIOLATIONS

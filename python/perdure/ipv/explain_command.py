@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
+from perdure.documents import print_json
 from perdure.files import read_text
 from perdure.ipv.app import app
 from perdure.ipv.explanation import (
@@ -22,11 +21,9 @@ from perdure.ipv.explanation import (
     text_at,
     tier_of,
 )
-from perdure.screen import Screen, console, say
+from perdure.screen import Screen, console
+from perdure.tables import table
 from perdure.units import bytes_text
-
-FAILED = 1
-_TABLE_COLUMNS = 1000  # where stdout is no terminal: nothing is cut
 
 
 @app.command("explain")
@@ -34,11 +31,12 @@ def explain(
     file: Annotated[Path, typer.Argument(help="What --ipv-explain wrote.")] = Path("ipv.json"),
     record: Annotated[
         Path | None,
-        typer.Option(help="What `perdure ipv record --json` printed: a table of the program's "
+        typer.Option(metavar="FILE",
+                     help="What `perdure ipv record --json` printed: a table of the program's "
                      "objects, with their size, whether they are carried, and their tier."),
     ] = None,
     function: Annotated[
-        str | None, typer.Option(help="Only functions with this in their name.")
+        str | None, typer.Option(metavar="TEXT", help="Only functions with this in their name.")
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="What was inlined from the system's headers, too.")
@@ -52,19 +50,15 @@ def explain(
 
     Examples: perdure ipv explain; perdure ipv explain ipv.json --record record.json
     """
-    try:
-        entries = read_explanation(file)
-        reports = None if record is None else _read_record(record)
-    except Unreadable as failure:
-        say(f"perdure ipv explain: {failure}", err=True)
-        raise typer.Exit(FAILED) from None
+    entries = read_explanation(file)
+    reports = None if record is None else _read_record(record)
     entries = [entry for entry in entries if (everything or is_own(entry))
                and (function is None or function in entry["function"])]
     objects = None if reports is None else _objects(reports, entries)
     if as_json:
-        print(json.dumps({"entries": entries, "objects": objects}, indent=2))
+        print_json("ipv-explain", {"entries": entries, "objects": objects})
         return
-    out = console(_TABLE_COLUMNS)
+    out = console()
     if objects is not None:
         _print_objects(out, objects)
     _print_nests(out, entries)
@@ -73,7 +67,7 @@ def explain(
 
 def _read_record(path: Path) -> list[dict]:
     try:
-        reports = json.loads(read_text(path))
+        reports = json.loads(read_text(path))["reports"]
         return [found for report in reports for found in report["objects"]]
     except OSError as failure:
         raise Unreadable(f"{path}: {failure.strerror}") from None
@@ -94,22 +88,20 @@ def _objects(reports: list[dict], entries: list[dict]) -> list[dict]:
 
 
 def _print_objects(out: Screen, objects: list[dict]) -> None:
-    table = Table(title="Objects")
-    for heading in ("object", "size", "carried", "tier", "stopped by"):
-        table.add_column(heading, justify="right" if heading == "size" else "left")
+    made = table("object", "size", "carried", "tier", "stopped by", title="Objects",
+                 left=("object", "carried", "tier", "stopped by"))
     for found in objects:
         stops = {f"{entry['obligation']} {text_at(entry.get('at'))}: {entry['why']}"
                  for entry in found["stopped_by"] if "obligation" in entry}
         cells = (found["object"], bytes_text(found["size_bytes"]),
                  "yes" if found["carried"] else "no", found["tier"], "\n".join(sorted(stops)))
-        table.add_row(*(Text(cell) for cell in cells))
-    out.print(table)
+        made.add_row(*cells)
+    out.print(made)
 
 
 def _print_nests(out: Screen, entries: list[dict]) -> None:
-    table = Table(title="Nests with rows")
-    for heading in ("function", "base", "nest", "tier", "tests", "rows"):
-        table.add_column(heading, justify="right" if heading == "tests" else "left")
+    made = table("function", "base", "nest", "tier", "tests", "rows", title="Nests with rows",
+                 left=("function", "base", "nest", "tier", "rows"))
     for entry in entries:
         if entry["kind"] != "nest":
             continue
@@ -118,8 +110,8 @@ def _print_nests(out: Screen, entries: list[dict]) -> None:
         nest = text_at(entry["nest"]) + (" (one row)" if entry["alone"] else "")
         cells = (function_text(entry["function"]), entry["base"], nest, entry["tier"],
                  str(entry["tests"]), rows)
-        table.add_row(*(Text(cell) for cell in cells))
-    out.print(table if table.row_count else "No nest has rows.")
+        made.add_row(*cells)
+    out.print(made if made.rows else "No nest has rows.")
 
 
 def _print_refusals(out: Screen, entries: list[dict]) -> None:
@@ -131,12 +123,10 @@ def _print_refusals(out: Screen, entries: list[dict]) -> None:
         base = f", rows of {entry['base']}" if entry["kind"] == "refused" else ""
         line = source_line(entry["at"])
         out.print(f"  {entry['obligation']}  {where}{base}: {text_at(entry['at'])} "
-                  f"{entry['why']}" + (f"\n        {line}" if line else ""),
-                  soft_wrap=True)
+                  f"{entry['why']}" + (f"\n        {line}" if line else ""))
     for entry in entries:
         if entry["kind"] == "function":
-            out.print(f"  {entry['function']} is left alone: {entry['why']}",
-                      soft_wrap=True)
+            out.print(f"  {entry['function']} is left alone: {entry['why']}")
     seen = sorted({entry["obligation"] for entry in refused} & OBLIGATIONS.keys())
     for obligation in seen:
         out.print(f"{obligation}: {OBLIGATIONS[obligation]}")

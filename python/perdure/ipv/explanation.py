@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from perdure.failures import Wrong
 from perdure.files import read_bytes, read_text
 
 OBLIGATIONS = {
@@ -14,7 +15,7 @@ OBLIGATIONS = {
 }
 
 
-class Unreadable(RuntimeError):
+class Unreadable(Wrong):
     """The file can't be explained; the sentence says why and what to do."""
 
 

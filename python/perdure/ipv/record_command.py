@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
+from perdure.documents import print_json
+from perdure.ending import FAILED
 from perdure.ipv.advice import UNMARKED, advice_lines, judge
 from perdure.ipv.app import app
-from perdure.ipv.watched import NoReport, place_text, run_watched
+from perdure.ipv.watched import place_text, run_watched
 from perdure.screen import console, say
+from perdure.tables import Table, table
 from perdure.units import bytes_text
 
-FAILED = 1
 _SHOWN_WARNINGS = 10
-_RIGHT = ("size", "carried", "kept")
+_WORDS = ("object", "what the loop does with it", "first writer", "last writer")
 
 
 @app.command(
@@ -41,18 +41,14 @@ def record(
 
     Examples: perdure ipv record -- ./heat; perdure ipv record --json -- mpiexec -n 2 ./sp.S
     """
-    try:
-        code, reports = run_watched(command, "record", min=least)
-    except NoReport as failure:
-        say(f"perdure ipv record: {failure}", err=True)
-        raise typer.Exit(FAILED) from None
+    code, reports = run_watched(command, "record", min=least)
     reports = [judge(report) for report in reports]
     if as_json:
-        print(json.dumps(reports, indent=2))
+        print_json("ipv-record", {"reports": reports})
     else:
         _print(reports, everything)
     if not any(report["iterations"] for report in reports):
-        say(f"perdure ipv record: {UNMARKED}", err=True)
+        say(f"perdure: {UNMARKED}", err=True)
         code = code or FAILED
     raise typer.Exit(code)
 
@@ -73,16 +69,12 @@ def _print(reports: list[dict], everything: bool) -> None:
 
 
 def _table(report: dict, everything: bool) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("object", "size", "carried", "kept", "what the loop does with it", "first writer",
-                 "last writer"):
-        table.add_column(name, justify="right" if name in _RIGHT else "left",
-                         overflow="fold")
+    made = table("object", "size", "carried", "kept", *_WORDS[1:], left=_WORDS)
     for found in report["objects"]:
         if found["verdict"] == "read only" and not everything:
             continue
         blocks = f" ({found['blocks']} blocks)" if found["blocks"] > 1 else ""
-        table.add_row(
+        made.add_row(
             found["name"] + blocks,
             bytes_text(found["size_bytes"]),
             bytes_text(found["carried_bytes"]),
@@ -91,7 +83,7 @@ def _table(report: dict, everything: bool) -> Table:
             _writer(found, "first_writer"),
             _writer(found, "last_writer"),
         )
-    return table
+    return made
 
 
 def _writer(found: dict, which: str) -> str:

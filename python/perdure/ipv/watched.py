@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from perdure.failures import Failed, NoProgram
 from perdure.files import read_text
 
 _NOT_BUILT_FOR_IT = (
@@ -17,18 +18,18 @@ _NOT_BUILT_FOR_IT = (
 )
 
 
-class NoReport(RuntimeError):
+class NoReport(Failed):
     """There is nothing to tell; the sentence says why and what to do."""
 
 
 def run_watched(command: list[str], mode: str, **options: str | int | None) -> tuple[int, list]:
     """Runs `command` with the checker in `mode`: its exit code, the reports by rank.
 
-    Raises NoReport if the program does not exist or left none.
+    Raises NoReport if it left none, NoProgram if there is no such program.
     """
     program = shutil.which(command[0])
     if program is None:
-        raise NoReport(f"{command[0]}: there is no such program")
+        raise NoProgram(f"{command[0]}: there is no such program")
     with tempfile.TemporaryDirectory(prefix="perdure-ipv-") as folder:
         words = [f"mode={mode}", f"report={folder}/%p.json"]
         words += [f"{key}={value}" for key, value in options.items() if value is not None]
@@ -49,7 +50,7 @@ def _run(command: list[str], program: str, more: dict[str, str]) -> int:
                 except KeyboardInterrupt:  # reaches the program as well, which ends as it likes
                     continue
     except OSError as failure:
-        raise NoReport(f"{command[0]}: {failure.strerror}") from None
+        raise NoProgram(f"{command[0]}: {failure.strerror}") from None
 
 
 def _read(path: Path) -> dict:

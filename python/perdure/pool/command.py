@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import JustifyMethod
-from rich.table import Table
 
 from perdure.core import load_core
+from perdure.documents import print_json
+from perdure.failures import Failed, Stopped, Wrong
 from perdure.files import write_bytes
+from perdure.option_groups import output_file
 from perdure.pool.levels_view import levels_json, print_levels
 from perdure.pool.view import (
     drain_json,
@@ -30,6 +28,7 @@ from perdure.pool.view import (
     versions_json,
 )
 from perdure.screen import console, one_line, plain, say
+from perdure.tables import table
 from perdure.units import bytes_text
 from perdure.watching import watching
 
@@ -40,9 +39,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Look at pools, check, drain and remove them.", no_args_is_help=True)
 
-NO_POOL = 2  # exit code: nothing to look at
-DAMAGED = 1
-STOPPED = 130  # by Ctrl-C, as shells say it
+DAMAGED = 1  # exit code: what was looked at is not whole
 _NUMPY_TYPES = {
     "byte": "u1",
     "int32": "<i4",
@@ -60,17 +57,6 @@ AnyOwner = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 
-@contextmanager
-def _failures_told(code: int) -> Iterator:
-    """Gives perdure._core; a failure of it ends the command with `code` and its sentence."""
-    core = load_core()
-    try:
-        yield core
-    except core.Error as failure:
-        say(f"perdure: {failure}", err=True)
-        raise typer.Exit(code) from None
-
-
 @app.command("ls")
 def list_pools(
     directories: Annotated[
@@ -86,24 +72,18 @@ def list_pools(
             if os.path.lexists(core.job_record_path(str(path))):
                 reports.append((path, _try_inspect(core, path)))
     if as_json:
-        print(json.dumps([_line_json(path, report) for path, report in reports], indent=2))
+        print_json("pool-ls", {"pools": [_line_json(path, report) for path, report in reports]})
         return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("pool", "owner", "job", "ranks", "version", "iteration", "files", "state"):
-        justify: JustifyMethod = "left" if name in ("pool", "owner", "job", "state") else "right"
-        table.add_column(name, justify=justify, overflow="fold")
+    made = table("pool", "owner", "job", "ranks", "version", "iteration", "files", "state",
+                 left=("pool", "owner", "job", "state"))
     for path, report in reports:
-        table.add_row(*_line(path, report))
-    console().print(table if reports else "no pools here")
+        made.add_row(*_line(path, report))
+    console().print(made if reports else "no pools here")
 
 
 def _subdirectories(directory: Path) -> list[Path]:
-    """Ends the command if the directory can't be read: a wrong name is no empty directory."""
-    try:
-        return sorted(path for path in directory.iterdir() if path.is_dir())
-    except OSError as failure:
-        say(f"perdure: {directory}: {failure.strerror}", err=True)
-        raise typer.Exit(NO_POOL) from None
+    """Raises OSError if the directory can't be read: a wrong name is no empty directory."""
+    return sorted(path for path in directory.iterdir() if path.is_dir())
 
 
 def _try_inspect(core: ModuleType, path: Path) -> _core.PoolReport | str:
@@ -146,10 +126,9 @@ def _line_json(path: Path, report: _core.PoolReport | str) -> dict:
 @app.command("show")
 def show_pool(pool: PoolPath, as_json: AsJson = False) -> None:
     """Show what a pool holds: ranks, versions, arrays and scalars."""
-    with _failures_told(NO_POOL) as core:
-        report = core.inspect_pool(str(pool))
+    report = load_core().inspect_pool(str(pool))
     if as_json:
-        print(json.dumps(pool_json(report), indent=2))
+        print_json("pool", pool_json(report))
     else:
         print_pool(report, console())
 
@@ -160,10 +139,9 @@ def show_versions(pool: PoolPath, as_json: AsJson = False) -> None:
 
     Ends with 1 if the pool is damaged so that no restart is possible, with 2 if there is none.
     """
-    with _failures_told(NO_POOL) as core:
-        report = core.inspect_pool(str(pool))
+    report = load_core().inspect_pool(str(pool))
     if as_json:
-        print(json.dumps(versions_json(report), indent=2))
+        print_json("pool-versions", {"versions": versions_json(report)})
     elif report.version is not None:
         print_versions(report, console())
     if report.version is None:
@@ -183,11 +161,10 @@ def check_pool(
 
     What a crash leaves behind is no damage: a restart settles it.
     """
-    with _failures_told(NO_POOL) as core:
-        report = core.inspect_pool(str(pool), verify_data=data)
+    report = load_core().inspect_pool(str(pool), verify_data=data)
     damaged = report.worst.name == "damage"
     if as_json:
-        print(json.dumps(pool_json(report), indent=2))
+        print_json("pool", pool_json(report))
     else:
         out = console()
         print_findings(report, out)
@@ -201,17 +178,21 @@ def check_pool(
 def dump_array(
     pool: PoolPath,
     name: Annotated[str, typer.Argument(metavar="ARRAY")],
-    rank: Annotated[int, typer.Option(min=0, help="Whose part.")] = 0,
+    rank: Annotated[int, typer.Option(metavar="RANK", min=0, help="Whose part.")] = 0,
     out: Annotated[
-        str | None, typer.Option("--out", "-o", metavar="FILE", help=".npy; - for raw bytes.")
+        Path | None, output_file("--out", "-o", help=".npy; - for raw bytes.")
     ] = None,
 ) -> None:
     """Print an array of the version that a restart would give, or write it to a file."""
     import numpy
 
-    with _failures_told(DAMAGED) as core:
+    core = load_core()
+    core.inspect_pool(str(pool))  # without a pool this is a mistake, with one a finding
+    try:
         kind, extents, content = core.dump_array(str(pool), rank, name)
-    if out == "-":
+    except core.Error as failure:
+        raise Failed(str(failure)) from None
+    if str(out) == "-":
         sys.stdout.buffer.write(content)
         return
     array = numpy.frombuffer(content, dtype=_NUMPY_TYPES[kind]).reshape(extents)
@@ -220,11 +201,7 @@ def dump_array(
         return
     saved = io.BytesIO()
     numpy.save(saved, array)
-    try:
-        write_bytes(out, saved.getvalue())
-    except OSError as failure:
-        say(f"perdure: {failure}", err=True)
-        raise typer.Exit(DAMAGED) from None
+    write_bytes(out, saved.getvalue())
 
 
 @app.command("adopt")
@@ -236,8 +213,7 @@ def adopt_pool(pool: PoolPath, any_owner: AnyOwner = False) -> None:
 
     Example: cp -r /scratch/heat /scratch/heat-2; perdure pool adopt /scratch/heat-2
     """
-    with _failures_told(NO_POOL) as core:
-        core.adopt_pool(str(pool), any_owner)
+    load_core().adopt_pool(str(pool), any_owner)
 
 
 @app.command("drain")
@@ -246,7 +222,8 @@ def drain_pool(
     level: Annotated[
         Path, typer.Option("--to", metavar="LEVEL", help="A directory that outlives the node.")
     ],
-    keep: Annotated[int, typer.Option(min=1, help="Whole versions that stay there.")] = 2,
+    keep: Annotated[int, typer.Option(metavar="N", min=1,
+        help="Whole versions that stay there.")] = 2,
     any_owner: AnyOwner = False,
     as_json: AsJson = False,
 ) -> None:
@@ -260,14 +237,16 @@ def drain_pool(
 
     Example, in an epilog: perdure pool drain /dev/shm/heat --to /scratch/levels
     """
-    with _failures_told(NO_POOL) as core, watching() as watch:
-        report = core.drain_pool(str(pool), str(level), keep, any_owner, watch.of("draining"))
+    with watching() as watch:
+        report = load_core().drain_pool(
+            str(pool), str(level), keep, any_owner, watch.of("draining")
+        )
     if as_json:
-        print(json.dumps(drain_json(report), indent=2))
+        print_json("pool-drain", drain_json(report))
     else:
         print_drain(report, console())
     if report.stopped:
-        raise typer.Exit(STOPPED)
+        raise Stopped("stopped; the same command goes on")
     if report.problems or any(each.problem for each in report.versions):
         raise typer.Exit(DAMAGED)
 
@@ -298,13 +277,13 @@ def verify_levels(
 
     Example: perdure pool verify /nodes/*/pmem/heat --drain /scratch/levels
     """
-    with _failures_told(NO_POOL) as core, watching() as watch:
+    with watching() as watch:
         places = [str(place) for place in drains or []]
-        report = core.verify_levels(
+        report = load_core().verify_levels(
             [str(pool) for pool in pools], places, data, any_owner, watch.of("reading")
         )
     if as_json:
-        print(json.dumps(levels_json(report), indent=2))
+        print_json("pool-verify", levels_json(report))
     else:
         print_levels(report, console())
     whole = any(not each.problem for each in report.drained)
@@ -319,15 +298,15 @@ def remove_pool(
     any_owner: AnyOwner = False,
 ) -> None:
     """Remove pools for good. A pool in use is refused, and files that are not the pool's stay."""
+    core = load_core()
     for pool in pools:
-        with _failures_told(NO_POOL) as core:
-            if not os.path.lexists(core.job_record_path(str(pool))):
-                raise core.Error(f"{pool} holds no pool")
-            if not yes:
-                report = _try_inspect(core, pool)
-                held = report if isinstance(report, str) else _held_text(report)
-                typer.confirm(f"Remove {one_line(pool)} ({plain(held)})?", abort=True)
-            core.remove_pool(str(pool), any_owner)
+        if not os.path.lexists(core.job_record_path(str(pool))):
+            raise Wrong(f"{pool} holds no pool; `perdure pool ls` lists those of a directory")
+        if not yes:
+            report = _try_inspect(core, pool)
+            held = report if isinstance(report, str) else _held_text(report)
+            typer.confirm(f"Remove {one_line(pool)} ({plain(held)})?", abort=True)
+        core.remove_pool(str(pool), any_owner)
 
 
 def _held_text(report: _core.PoolReport) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def levels_json(report: _core.LevelsReport) -> dict:
-    """What was found, newest versions first; tests/schemas/verify.schema.json describes it."""
+    """What was found, newest versions first; docs/schemas/pool-verify.schema.json describes it."""
     return {
         "job": report.job_name,
         "job_id": report.job_id,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
 from perdure.core import load_core
 from perdure.screen import Screen, one_line
+from perdure.tables import Table, table
 from perdure.units import bytes_text, time_text
 
 if TYPE_CHECKING:
@@ -87,13 +86,11 @@ def versions_json(pool: _core.PoolReport) -> list[dict]:
 
 def print_versions(pool: _core.PoolReport, console: Screen) -> None:
     """One line per version that can be restored, newest first."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("version", "made from", "committed", "state"):
-        table.add_column(name, justify="right" if name != "state" else "left")
+    made = table("version", "made from", "committed", "state", left=("state",))
     for held in pool.versions:
         state = "newest" if held.version == pool.version else "abandoned" * held.abandoned
-        table.add_row(str(held.version), str(held.parent), time_text(held.committed_ns), state)
-    console.print(table if pool.versions else "no versions yet")
+        made.add_row(str(held.version), str(held.parent), time_text(held.committed_ns), state)
+    console.print(made if pool.versions else "no versions yet")
 
 
 def _rank_json(rank: _core.RankReport) -> dict:
@@ -144,12 +141,10 @@ def print_pool(pool: _core.PoolReport, console: Screen) -> None:
 
 
 def _ranks_table(pool: _core.PoolReport) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("rank", "file", "versions", "iteration", "arrays", "committed"):
-        table.add_column(name, justify="right", no_wrap=True)
+    made = table("rank", "file", "versions", "iteration", "arrays", "committed")
     for rank in pool.ranks:
         catalogue, iteration = rank.catalogue, iteration_of(rank.catalogue)
-        table.add_row(
+        made.add_row(
             str(rank.rank),
             bytes_text(rank.file_bytes) if rank.usable else "unusable",
             ", ".join(map(str, rank.complete_versions)) or "-",
@@ -157,21 +152,20 @@ def _ranks_table(pool: _core.PoolReport) -> Table:
             bytes_text(sum(entry.size_bytes for entry in catalogue.arrays)) if catalogue else "-",
             time_text(catalogue.committed_ns) if catalogue else "-",
         )
-    return table
+    return made
 
 
 def _contents_table(catalogue: _core.Catalogue) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("name", "shape and mode", "size", "checksums"):
-        table.add_column(name, justify="right" if name == "size" else "left")
+    made = table("name", "shape and mode", "size", "checksums",
+                 left=("name", "shape and mode", "checksums"))
     for entry in catalogue.arrays:
         checked = "yes" if entry.checksums else "no"
         shape, size = array_text(entry), bytes_text(entry.size_bytes)
-        table.add_row(name_text(entry), shape, size, checked)
+        made.add_row(name_text(entry), shape, size, checked)
     for scalar in catalogue.scalars:
         size = bytes_text(len(scalar.bytes))
-        table.add_row(name_text(scalar), _scalar_text(scalar.bytes), size, "yes")
-    return table
+        made.add_row(name_text(scalar), _scalar_text(scalar.bytes), size, "yes")
+    return made
 
 
 def _scalar_text(content: bytes) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,11 @@ from typing import Annotated
 import typer
 
 from perdure.cache.preload import NoLibrary, cache_environment
+from perdure.documents import json_text
+from perdure.ending import os_text
+from perdure.failures import Failed
 from perdure.files import write_text
+from perdure.option_groups import output_file
 from perdure.run.allocation import NoAllocation, this_allocation
 from perdure.run.attempt import Limits
 from perdure.run.job import JobRequest, JobResult, run_job
@@ -23,8 +27,6 @@ from perdure.run.spread import Spread, make_spread
 from perdure.screen import bad_parameter, console, say
 from perdure.units import Wrong, parse_time
 
-_REPORT_COLUMNS = 1000  # where stderr is no terminal: nothing is cut
-
 HangTimeout = Annotated[
     str,
     typer.Option(metavar="TIME", help="End an attempt whose launcher still runs so long after a "
@@ -33,8 +35,7 @@ HangTimeout = Annotated[
 StallTimeout = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="End an attempt in which no rank has progressed for so long: "
-                 "no version, no commit, no other phase. Default: only warn.",
-                 show_default=False),
+                 "no version, no commit, no other phase.", show_default="only warn"),
 ]
 CommitPlan = Annotated[
     Path | None,
@@ -48,8 +49,8 @@ Command = Annotated[
 ]
 Restarts = Annotated[
     int | None,
-    typer.Option(min=0, help="Start again up to N times after a failure. Default: 0; 1 with "
-                 "--kill-at, S with --spares.", show_default=False),
+    typer.Option(metavar="N", min=0, help="Start again up to N times after a failure.",
+                 show_default="0; 1 with --kill-at, S with --spares"),
 ]
 KillAt = Annotated[
     str | None,
@@ -58,7 +59,7 @@ KillAt = Annotated[
 ]
 KillRank = Annotated[
     int | None,
-    typer.Option(min=0, help="Which rank. Default: 1; 0 if there is one.", show_default=False),
+    typer.Option(metavar="RANK", min=0, help="Which rank.", show_default="1; 0 if there is one"),
 ]
 KillPoint = Annotated[
     str, typer.Option(metavar="|".join(POINTS), help="Where in the commit of iteration N.")
@@ -106,7 +107,7 @@ def run(
     hang_timeout: HangTimeout = "30s",
     stall_timeout: StallTimeout = None,
     json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE|-", help="Write statistics.")
+        Path | None, output_file("--json", help="Write statistics; - for stdout.")
     ] = None,
     cache: Cache = None,
     cache_options: CacheOptions = "",
@@ -129,10 +130,7 @@ def run(
 
     Example: perdure run --spares 1 --requeue -- srun -n 12 ./solver
     """
-    try:
-        rehearsal = kill_at and parse_rehearsal(kill_at, kill_rank, kill_point, command)
-    except ValueError as wrong:
-        raise bad_parameter(str(wrong), param_hint="--kill-at") from None
+    rehearsal = kill_at and parse_rehearsal(kill_at, kill_rank, kill_point, command)
     spread = _spread(command, spares, requeue, run_dir)
     restarts = max(bool(rehearsal), spares or 0) if restarts is None else restarts
     request = JobRequest(
@@ -176,6 +174,8 @@ def _limits(timeout: str | None, hang: str, stall: str | None) -> Limits:
 
 def _cache_environment(patterns: list[str] | None, options: str) -> dict[str, str]:
     if not patterns:
+        if os.environ.get("PERDURE_RECORD") and not options:
+            return _preloaded()  # what records is in the same library
         if options:
             raise bad_parameter(
                 "is for --cache, which says which files", param_hint="--cache-options"
@@ -184,8 +184,13 @@ def _cache_environment(patterns: list[str] | None, options: str) -> dict[str, st
     try:
         return cache_environment(patterns, options)
     except NoLibrary as missing:
-        say(f"perdure: {missing}", err=True)
-        raise typer.Exit(1) from None
+        raise Failed(str(missing)) from None
+
+
+def _preloaded() -> dict[str, str]:
+    """The library without any file that it caches."""
+    found = _cache_environment(["?"], "")
+    return {"LD_PRELOAD": found["LD_PRELOAD"]}
 
 
 def _plan_environment(plan: Path | None) -> dict[str, str]:
@@ -201,16 +206,16 @@ def _plan_environment(plan: Path | None) -> dict[str, str]:
     return {"PERDURE_ENERGY_PLAN": str(plan.resolve())}
 
 
-def _report(result: JobResult, quiet: bool, json_file: str | None) -> None:
+def _report(result: JobResult, quiet: bool, json_file: Path | None) -> None:
     if not quiet and result.attempts:
-        print_report(result, console(_REPORT_COLUMNS, stderr=True))
+        print_report(result, console(stderr=True))
     if json_file is None:
         return
-    text = json.dumps(job_json(result), indent=2) + "\n"
-    if json_file == "-":
+    text = json_text("run", job_json(result)) + "\n"
+    if str(json_file) == "-":
         sys.stdout.write(text)
         return
     try:
         write_text(json_file, text)
     except OSError as failed:
-        say(f"perdure: statistics were not written: {failed}", err=True)
+        say(f"perdure: statistics were not written: {os_text(failed)}", err=True)

@@ -36,13 +36,14 @@ class Rehearsal:
 
 
 def parse_rehearsal(at: str, rank: int | None, point: str, command: list[str]) -> Rehearsal:
-    """The rehearsal that `--kill-at at` asks for; raises ValueError with a sentence.
+    """The rehearsal that `--kill-at at` asks for; raises Wrong with a sentence.
 
     `at` is an iteration ("200") or a time ("3.5s"). Without `rank`, rank 1 is killed, or rank 0
     if the command looks like a job of one rank: a launcher's survivors are then tested too.
     """
     if point not in POINTS:
-        raise ValueError(f"'{point}' is no kill point; there are {', '.join(POINTS)}")
+        known = ", ".join(POINTS)
+        raise Wrong(f"--kill-point '{point}' is no point of a commit; there are {known}")
     if rank is None:
         rank = min(1, ranks_of_command(command) - 1)
     try:
@@ -52,8 +53,8 @@ def parse_rehearsal(at: str, rank: int | None, point: str, command: list[str]) -
             return Rehearsal(rank, point, iteration=int(at))
         raise Wrong
     except Wrong:
-        raise ValueError(
-            f"'{at}' is neither an iteration such as 200 nor a time such as 3.5s"
+        raise Wrong(
+            f"--kill-at '{at}' is neither an iteration such as 200 nor a time such as 3.5s"
         ) from None
 
 

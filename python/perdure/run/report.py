@@ -1,11 +1,9 @@
-"""What a job did, as a table for people and as JSON (keys: docs/run.md)."""
+"""What a job did, in lines for people and as JSON (keys: docs/run.md)."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-
-from rich.table import Table
 
 from perdure.run.attempt import Attempt
 from perdure.run.job import JobResult, ending_text
@@ -13,8 +11,6 @@ from perdure.run.page import NO_ITERATION, RunPage
 from perdure.run.ranks import signal_name
 from perdure.screen import Screen, plain
 from perdure.units import bytes_text, rate_text, seconds_text
-
-SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,6 @@ def job_json(result: JobResult) -> dict:
     rehearsal = result.request.rehearsal
     stopped = result.attempts[-1].stopped_by if result.attempts else None
     return {
-        "perdure_run": SCHEMA,
         "command": result.request.command,
         "exit_code": result.exit_code,
         "completed": stopped is None and bool(result.attempts) and result.attempts[-1].succeeded,
@@ -106,28 +101,11 @@ def _share(commit_s: float, attempt: Attempt) -> float:
     return round(commit_s / attempt.seconds, 6) if attempt.seconds > 0 else 0.0
 
 
-_COLUMNS = (
-    "attempt",
-    "ended",
-    "restored",
-    "restart",
-    "newest version",
-    "commits",
-    "in commits",
-    "bytes",
-    "rate",
-    "total",
-)
-
-
 def print_report(result: JobResult, console: Screen) -> None:
-    """The table, and a line for what is not in it."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in _COLUMNS:
-        table.add_column(column, justify="right" if column != "ended" else "left", no_wrap=True)
+    """Each attempt in lines of "name  value", and a line for what is not of one attempt."""
     for attempt in result.attempts:
-        table.add_row(*_row(attempt))
-    console.print(table)
+        for name, value in _lines(attempt).items():
+            console.print(f"{name:<12}{value}")
     levels = _levels(result)
     if levels is not None or result.request.spread is not None:
         console.print(f"levels: {plain(levels or 'a copy of every 10th version on another node')}")
@@ -137,28 +115,27 @@ def print_report(result: JobResult, console: Screen) -> None:
     if len(result.attempts) > 1:
         console.print(f"{len(result.attempts)} attempts in {seconds_text(result.seconds)}")
     if result.attempts and not any(attempt.pages for attempt in result.attempts):
-        console.print("no rank reported: the program does not use Perdure, or runs elsewhere")
+        if "LD_PRELOAD" in result.request.environment:
+            console.print("no pool was opened: MPI files alone were cached or recorded")
+        else:
+            console.print("no rank reported: the program does not use Perdure, or runs elsewhere")
 
 
-def _row(attempt: Attempt) -> list[str]:
+def _lines(attempt: Attempt) -> dict[str, str]:
+    """What an attempt did, for people."""
     told = totals(attempt)
+    lines = {f"attempt {attempt.number}": f"{ending_text(attempt)}, after "
+             f"{seconds_text(attempt.seconds)}"}
     if not told.ranks_reporting:
-        untold = ["-"] * (len(_COLUMNS) - 3)
-        return [str(attempt.number), ending_text(attempt), *untold, seconds_text(attempt.seconds)]
-    restored = "-" if told.restored_version is None else f"version {told.restored_version}"
-    version = str(told.version)
-    if told.iteration is not None:
-        version += f" (iteration {told.iteration})"
-    share = f"{seconds_text(told.commit_s)} ({_share(told.commit_s, attempt):.1%})"
-    return [
-        str(attempt.number),
-        ending_text(attempt),
-        restored if told.restored_version else "nothing",
-        seconds_text(told.restart_s),
-        version,
-        str(told.commits),
-        share,
-        bytes_text(told.commit_bytes),
-        rate_text(told.commit_bytes, told.commit_s),
-        seconds_text(attempt.seconds),
-    ]
+        return lines
+    restored = f"version {told.restored_version}" if told.restored_version else "nothing"
+    if told.restored_version is not None:
+        lines["  restored"] = f"{restored}, in {seconds_text(told.restart_s)}"
+    iteration = "" if told.iteration is None else f", iteration {told.iteration}"
+    lines["  newest"] = f"version {told.version}{iteration}"
+    share = f"{_share(told.commit_s, attempt):.1%}"
+    lines["  commits"] = (
+        f"{told.commits} in {seconds_text(told.commit_s)} ({share}), "
+        f"{bytes_text(told.commit_bytes)} at {rate_text(told.commit_bytes, told.commit_s)}"
+    )
+    return lines

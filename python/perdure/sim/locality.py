@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from perdure.core import load_core
+from perdure.failures import Wrong
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,10 @@ class Concentration:
 
 
 def concentration(accesses: np.ndarray) -> Concentration:
-    """Of the accesses of each page. Raises ValueError where there are none."""
+    """Of the accesses of each page. Raises Wrong where there are none."""
     counts = np.sort(accesses)[::-1].astype(float)
     if counts.size == 0 or counts.sum() == 0:
-        raise ValueError("the trace has no accesses")
+        raise Wrong("the trace has no accesses")
     return Concentration(
         (np.arange(counts.size + 1) / counts.size).tolist(),
         np.concatenate(([0.0], np.cumsum(counts) / counts.sum())).tolist(),
@@ -44,5 +45,5 @@ def concentration(accesses: np.ndarray) -> Concentration:
 
 
 def concentration_of(trace: Path) -> Concentration:
-    """Of a trace. Raises ValueError or _core.Error."""
+    """Of a trace. Raises Wrong or _core.Error."""
     return concentration(load_core().page_accesses(str(trace)))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure.core import load_core
+from perdure.failures import Wrong
 
 DEFAULT_PRESET = "hosogaya2008"
 
@@ -27,7 +28,7 @@ def devices_named(
     core = load_core()
     presets = {each.name: each for each in core.device_presets()}
     if preset not in presets:
-        raise ValueError(f"there is no preset '{preset}'; there are {', '.join(presets)}")
+        raise Wrong(f"there is no preset '{preset}'; there are {', '.join(presets)}")
     chosen = presets[preset]
     return core.devices_of(
         dram or chosen.dram, mram or chosen.mram, flash or chosen.flash, mix_levels

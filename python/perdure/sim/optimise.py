@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from perdure.failures import Wrong
 from perdure.sim.sweep import KnownPoint, Point, Study, known_points
 
 PROMINENCE = 0.01  # of a notch's energy: how far the curve must rise on both sides of it
@@ -71,7 +72,7 @@ def optimise(
 ) -> Optimum:
     """Searches the study's capacities of MRAM and, for each, DRAM in steps.
 
-    Raises ValueError where the device table lacks a number that time or energy needs.
+    Raises Wrong where the device table lacks a number that time or energy needs.
     """
     curve = study.curves.curves[0]
     need = max(1, curve.stack_pages)
@@ -103,7 +104,7 @@ def optimise(
 def _known(points: list[Point]) -> list[KnownPoint]:
     known = known_points(points)
     if len(known) < len(points):
-        raise ValueError("the devices have no times or energies: see perdure devices")
+        raise Wrong("the devices have no times or energies: see perdure devices")
     return known
 
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from perdure.core import load_core
+from perdure.option_groups import picture_file
 from perdure.screen import say
 from perdure.sim.machine import DEFAULT_PRESET, Options, devices_named
 from perdure.sim.quantities import parse_budget, parse_options
-from perdure.units import parse_size
-from perdure.watching import Stopped
-
-INTERRUPTED = 130
-TABLE_COLUMNS = 200  # where stdout is no terminal
+from perdure.units import parse_size, parse_time
 
 Trace = Annotated[Path, typer.Argument(metavar="TRACE", help="What `perdure trace` recorded.")]
 PolicyValues = Annotated[
@@ -28,21 +22,8 @@ PolicyValues = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Plot = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Draw it (.png, .svg, .pdf).", show_default=False),
+    picture_file("--plot", help="Draw it"),
 ]
-
-
-@contextmanager
-def refusing(nothing: str = "stopped") -> Iterator[None]:
-    """Ends with 1 and the reason where something is wrong; with 130 and `nothing` once Stopped."""
-    try:
-        yield
-    except Stopped:
-        say(f"perdure: {nothing}", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-    except (load_core().Error, ValueError, OSError) as failure:
-        say(f"perdure: {failure}", err=True)
-        raise typer.Exit(1) from None
 
 
 @dataclass(frozen=True)
@@ -80,8 +61,8 @@ class MachineOptions:
         typer.Option(metavar="NAME", help="Only what was recorded in this region of interest."),
     ] = ""
     compute: Annotated[
-        float | None,
-        typer.Option(metavar="S", min=0, show_default=False,
+        str | None,
+        typer.Option(metavar="TIME", show_default=False,
                      help="Computation besides memory.  [default: the trace's]"),
     ] = None
 
@@ -90,9 +71,10 @@ class MachineOptions:
         devices = devices_named(
             self.preset, self.dram_part, self.mram_part, self.flash_part, self.mix_levels
         )
-        for warning in devices.warnings:
-            say(f"perdure: {warning}", err=True)
-        compute_ns = None if self.compute is None else self.compute * 1e9
+        if self.dram_part or self.mram_part or self.flash_part:  # not what a preset is known for
+            for warning in devices.warnings:
+                say(f"perdure: note: {warning}", err=True)
+        compute_ns = None if self.compute is None else parse_time(self.compute) * 1e9
         return Options(devices, self.first_touch_clean, self.region, compute_ns)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from perdure.failures import Wrong
+
 
 def mib_text(size: float) -> str:
     """A capacity in bytes as "128 MiB"."""
@@ -11,20 +13,20 @@ def mib_text(size: float) -> str:
 
 
 def parse_budget(text: str) -> float:
-    """The slowdown that "slowdown=20%" allows, as a share (0.2). Raises ValueError."""
+    """The slowdown that "slowdown=20%" allows, as a share (0.2). Raises Wrong."""
     match = re.fullmatch(r"\s*slowdown\s*=\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)\s*", text)
     if match is None:
-        raise ValueError(f"'{text}' is no budget; write it as slowdown=20%")
+        raise Wrong(f"'{text}' is no budget; write it as slowdown=20%")
     return float(match.group(1)) / (100 if match.group(2) else 1)
 
 
 def parse_options(words: list[str] | None) -> dict[str, str]:
-    """Options of a policy, each NAME=VALUE. Raises ValueError."""
+    """Options of a policy, each NAME=VALUE. Raises Wrong."""
     options = {}
     for word in words or []:
         name, equals, value = word.partition("=")
         if not equals or not name:
-            raise ValueError(f"'{word}' is no option of a policy; write it as alpha=0.9")
+            raise Wrong(f"'{word}' is no option of a policy; write it as alpha=0.9")
         options[name] = value
     return options
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from perdure.core import load_core
+from perdure.failures import Wrong
 from perdure.files import write_text
 from perdure.screen import plain
 from perdure.sim.locality import Concentration, concentration_of
@@ -109,7 +110,7 @@ def _template() -> Any:
     try:
         import jinja2
     except ImportError:
-        raise ValueError(
+        raise Wrong(
             "a report needs jinja2: pip install jinja2, or run tools/bootstrap.sh again"
         ) from None
     environment = jinja2.Environment(

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import json
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from perdure.core import load_core
+from perdure.documents import print_json
+from perdure.ending import FAILED, INTERRUPTED
+from perdure.failures import Wrong
+from perdure.option_groups import output_file
 from perdure.screen import say
 from perdure.trace.record import (
-    NoTrace,
     exit_text,
     final_name,
     recorder_text,
@@ -26,7 +31,6 @@ from perdure.units import bytes_text
 if TYPE_CHECKING:
     from types import ModuleType
 
-FAILED = 1
 FORMATS = ("lackey", "din", "dramsim3", "ramulator", "oracle_general")
 
 
@@ -47,13 +51,17 @@ app = typer.Typer(
 )
 
 Size = Annotated[
-    str | None, typer.Option(help="Of the CPU cache: 256K, 2M.  [default: 1M]", show_default=False)
+    str | None,
+    typer.Option(metavar="SIZE",
+                 help="Of the CPU cache: 256K, 2M.  [default: 1M]", show_default=False)
 ]
 Line = Annotated[
-    str | None, typer.Option(help="Of the cache, in bytes.  [default: 64]", show_default=False)
+    str | None,
+    typer.Option(metavar="BYTES", help="Of the cache, in bytes.  [default: 64]", show_default=False)
 ]
 Ways = Annotated[
-    str | None, typer.Option(help="Of a set of the cache.  [default: 1]", show_default=False)
+    str | None,
+    typer.Option(metavar="N", help="Of a set of the cache.  [default: 1]", show_default=False)
 ]
 Mode = Annotated[
     str | None,
@@ -62,11 +70,14 @@ Mode = Annotated[
                  show_default=False),
 ]
 Page = Annotated[
-    str | None, typer.Option(help="Bytes of a page: 4K, 64K.  [default: 4K]", show_default=False)
+    str | None,
+    typer.Option(metavar="SIZE",
+                 help="Bytes of a page: 4K, 64K.  [default: 4K]", show_default=False)
 ]
 Floor = Annotated[
     str | None,
-    typer.Option(help="Simulations are exact from this many pages on; 0: keep all records.  "
+    typer.Option(metavar="PAGES",
+                 help="Simulations are exact from this many pages on; 0: keep all records.  "
                  "[default: 256]", show_default=False),
 ]
 Compute = Annotated[
@@ -86,7 +97,8 @@ Helper = Annotated[
 ]
 Buffer = Annotated[
     str | None,
-    typer.Option(help="What is recorded and its helper has not written, at most.  [default: 4M]",
+    typer.Option(metavar="SIZE",
+                 help="What is recorded and its helper has not written, at most.  [default: 4M]",
                  show_default=False),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the totals as JSON.")]
@@ -101,7 +113,7 @@ def _options(**given: str | None) -> dict[str, str | None]:
 )
 def record(
     command: Annotated[list[str], typer.Argument(metavar="CMD", help="The program.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The trace.")],
+    output: Annotated[Path, output_file("-o", "--output", help="The trace.")],
     valgrind: Annotated[
         bool, typer.Option("--valgrind", help="For any program, through Valgrind's lackey.")
     ] = False,
@@ -132,14 +144,10 @@ def record(
     options = _options(size=size, line=line, ways=ways, mode=mode, page=page, floor=floor,
                        compute=compute, times="off" if no_times else None,
                        region="marked" if marked else None, helper=helper, buffer=buffer)
-    try:
-        if valgrind:
-            code, traces = _record_in_valgrind(core, command, output, options), [output]
-        else:
-            code, traces = run_recorded(command, output, options)
-    except (NoTrace, core.Error) as failure:
-        say(f"perdure trace: {failure}", err=True)
-        raise typer.Exit(FAILED) from None
+    if valgrind:
+        code, traces = _record_in_valgrind(core, command, output, options), [output]
+    else:
+        code, traces = run_recorded(command, output, options)
     is_whole = _tell_all(core, output, traces, as_json, code)
     raise typer.Exit(_shell_code(code) or (0 if is_whole else FAILED))
 
@@ -148,7 +156,7 @@ def _record_in_valgrind(
     core: ModuleType, command: list[str], output: Path, options: dict[str, str | None]
 ) -> int:
     if options["region"]:
-        raise NoTrace("regions can't be told apart in Valgrind; leave out --marked")
+        raise Wrong("regions can't be told apart in Valgrind; leave out --marked")
 
     def progress(count: int, seconds: float) -> None:
         if sys.stderr.isatty():
@@ -160,6 +168,28 @@ def _record_in_valgrind(
     if sys.stderr.isatty():
         print(file=sys.stderr)
     return code
+
+
+def _run_interruptibly(work: Callable[[], object]) -> None:
+    """Does `work`, which may wait for a pipe for ever, so that Ctrl-C ends it at once."""
+    failures: list[Exception] = []
+
+    def run() -> None:
+        try:
+            work()
+        except Exception as failure:
+            failures.append(failure)
+
+    worker = Thread(target=run, daemon=True)
+    worker.start()
+    try:
+        while worker.is_alive():
+            worker.join(0.2)
+    except KeyboardInterrupt:
+        say("perdure: stopped", err=True)
+        os._exit(INTERRUPTED)  # nothing can wake the other thread for an orderly end
+    if failures:
+        raise failures[0]
 
 
 def _shell_code(code: int) -> int:
@@ -176,7 +206,7 @@ def _tell_all(core: ModuleType, output: Path, traces: list[Path], as_json: bool,
             is_whole = False
             left = path.replace(final_name(output, number, len(traces), None))
             say(
-                f"perdure trace: {failure}; it is left in {left}{exit_text(code)}", err=True
+                f"perdure: {failure}; it is left in {left}{exit_text(code)}", err=True
             )
             continue
         rank = summary.rank if summary.ranks > 1 else None
@@ -188,7 +218,7 @@ def _tell_all(core: ModuleType, output: Path, traces: list[Path], as_json: bool,
 
 def _print(told: list[dict], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(told, indent=2))
+        print_json("trace-info", {"traces": told})
         return
     for values in told:
         print("\n".join(summary_lines(values)))
@@ -204,12 +234,14 @@ def info(
     Example: perdure trace info cg.ptrace
     """
     core = load_core()
+    for path in files:
+        path.stat()  # a file that is not there is a mistake, one that is not whole a finding
     told, is_whole = [], True
     for path in files:
         try:
             told.append(summary_json(path, core.summarise_trace(str(path))))
         except core.Error as failure:
-            say(f"perdure trace: {failure}", err=True)
+            say(f"perdure: {failure}", err=True)
             is_whole = False
     _print(told, as_json)
     raise typer.Exit(0 if is_whole else FAILED)
@@ -219,7 +251,7 @@ def info(
 def import_(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help=", ".join(FORMATS))],
     source: Annotated[Path, typer.Argument(metavar="IN", help="A file, a pipe, or -.")],
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="The trace.")],
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="The trace; - for stdout.")],
     size: Size = None,
     line: Line = None,
     ways: Ways = None,
@@ -238,13 +270,14 @@ def import_(
     Example: perdure trace import lackey lackey.txt ls.ptrace
     """
     core = load_core()
+    if form not in FORMATS:
+        raise Wrong(f"'{form}' is no format; there are {', '.join(FORMATS)}")
+    if not output.parent.is_dir():
+        raise Wrong(f"{output} can't be written: there is no folder {output.parent}")
     options = _options(size=size, line=line, ways=ways, mode=mode, page=page, floor=floor,
                        compute=compute, times="off" if no_times else None)
-    try:
-        request = recorder_text(str(output), options)
-        core.TraceImport(form, str(source), request, f"imported from {source}").run()
-    except (NoTrace, core.Error) as failure:
-        say(f"perdure trace: {failure}", err=True)
-        raise typer.Exit(FAILED) from None
+    request = recorder_text(str(output), options)
+    importing = core.TraceImport(form, str(source), request, f"imported from {source}")
+    _run_interruptibly(importing.run)
     if str(output) != "-":
         _print([summary_json(output, core.summarise_trace(str(output)))], as_json)

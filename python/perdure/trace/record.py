@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from perdure.failures import Failed, NoProgram, Wrong
 from perdure.files import remove
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _PROGRESS_S = 1.0
 _RECORDING = ".recording."
 
 
-class NoTrace(RuntimeError):
+class NoTrace(Failed):
     """There is no trace; the sentence says why and what to do."""
 
 
@@ -45,9 +46,9 @@ def fixed_addresses() -> None:
 
 
 def recorder_text(file: str, options: dict[str, str | None]) -> str:
-    """PERDURE_TRACE: FILE[,key=value…]. Raises NoTrace if FILE can't stand there."""
+    """PERDURE_TRACE: FILE[,key=value…]. Raises Wrong if FILE can't stand there."""
     if "," in file:
-        raise NoTrace(f"{file}: a trace's name can't have a comma")
+        raise Wrong(f"{file}: a trace's name can't have a comma")
     return ",".join([file, *(f"{key}={value}" for key, value in options.items() if value)])
 
 
@@ -100,14 +101,14 @@ def final_name(output: Path, number: int, count: int, rank: int | None) -> Path:
 def _run(command: list[str], more: dict[str, str]) -> int:
     program = shutil.which(command[0])
     if program is None:
-        raise NoTrace(f"{command[0]}: there is no such program")
+        raise NoProgram(f"{command[0]}: there is no such program")
     try:
         with subprocess.Popen(
             command, executable=program, env={**os.environ, **more}, preexec_fn=fixed_addresses
         ) as running:
             return _wait(running)
     except OSError as failure:
-        raise NoTrace(f"{command[0]}: {failure.strerror}") from None
+        raise NoProgram(f"{command[0]}: {failure.strerror}") from None
 
 
 def _wait(running: subprocess.Popen) -> int:
@@ -131,7 +132,7 @@ def run_in_valgrind(
     if valgrind is None:
         raise NoTrace("valgrind is not installed (Debian: valgrind)")
     if shutil.which(command[0]) is None:
-        raise NoTrace(f"{command[0]}: there is no such program")
+        raise NoProgram(f"{command[0]}: there is no such program")
     out, into = os.pipe()
     lackey = [valgrind, "--tool=lackey", "--trace-mem=yes", f"--log-fd={into}", *command]
     source = f"/dev/fd/{out}"

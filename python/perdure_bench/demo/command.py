@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from perdure.option_groups import picture_file
 from perdure.programs import CLONE, ProgramFailed
 from perdure.progress import progress
 from perdure.units import seconds_text
@@ -27,14 +28,17 @@ The figures to quote are those of `perdure bench hpccg`."""
 
 
 def demo(
-    iterations: Annotated[int, typer.Option(min=4, help="Of the solver that is killed.")] = 80,
-    protect: Annotated[str, typer.Option(help="copy, async, twin or log.")] = "copy",
-    edge: Annotated[int, typer.Option(min=4, help="Points along an edge of a rank's grid.")] = 56,
-    rounds: Annotated[int, typer.Option(min=1, help="Of the table of costs.")] = 5,
+    iterations: Annotated[int, typer.Option(metavar="N", min=4,
+        help="Of the solver that is killed.")] = 80,
+    protect: Annotated[str, typer.Option(metavar="MODE",
+        help="copy, async, twin or log.")] = "copy",
+    edge: Annotated[int, typer.Option(metavar="N", min=4,
+        help="Points along an edge of a rank's grid.")] = 56,
+    rounds: Annotated[int, typer.Option(metavar="N", min=1, help="Of the table of costs.")] = 5,
     picture: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where to draw it.  [default: out/perdure-demo.png of "
-                     "the clone, else ./perdure-demo.png]", show_default=False),
+        picture_file("--picture", help="Where to draw it.  [default: out/perdure-demo.png of "
+                     "the clone, else ./perdure-demo.png]"),
     ] = None,
     no_picture: Annotated[bool, typer.Option("--no-picture", help="Draw nothing.")] = False,
 ) -> None:  # fmt: skip
@@ -47,7 +51,7 @@ def demo(
     try:
         killing, costs = _run(size, iterations, protect)
     except ProgramFailed as failure:
-        typer.echo(f"perdure demo: {failure}", err=True)
+        typer.echo(f"perdure: {failure}", err=True)
         raise typer.Exit(1) from None
     print(f"\nall of it took {seconds_text(time.monotonic() - began)}")
     if not no_picture:
@@ -75,7 +79,7 @@ def _draw(killing: Killing, costs: list, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         picture.draw(killing, costs, file)
     except (OSError, ValueError) as failure:
-        typer.echo(f"perdure demo: {file} was not drawn: {failure}", err=True)
+        typer.echo(f"perdure: {file} was not drawn: {failure}", err=True)
         raise typer.Exit(1) from None
     sys.stdout.flush()
     print(f"picture: {_short(file)}")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 
-from rich.console import Console
-
 from perdure.energy import quantities as q
 from perdure.energy.documents import write_document
-from perdure.energy.output import refusing, warn, watts_text
+from perdure.energy.output import warn, watts_text
 from perdure.energy.plan.file import document_of
 from perdure.energy.plan.options import (
     FailureOptions,
@@ -20,7 +18,7 @@ from perdure.energy.plan.options import (
 )
 from perdure.energy.plan.planning import Plan, Request, make_plan
 from perdure.option_groups import grouped
-from perdure.screen import bold, console, say
+from perdure.screen import Screen, bold, console, say
 from perdure.tables import table
 
 
@@ -42,29 +40,28 @@ def plan(
     perdure energy plan --levels local,partner,pfs --share 70%,25%,5% --mtbf 14.66h
     --write-time 128s,290s,20min --read-time 87s,200s,15min
     """
-    with refusing():
-        notes: list[str] = []
-        request = Request(
-            failing=failures.failing(notes),
-            places=levels.places(profiles or [], notes),
-            node=node.node(),
-            goal=goal.goal(),
-            size_bytes=levels.size_bytes(),
-            writers=levels.writers_at_once(),
-            every=levels.every(),
-            warnings=notes,
-        )
-        made = make_plan(request)
-        document = document_of(made)
-        for note in dict.fromkeys(request.warnings):
-            warn(note)
-        if output.output is not None:
-            write_document(document, output.output)
-        _draw(made, output)
-        if output.as_json:
-            print(json.dumps(document, indent=2, allow_nan=False))
-        else:
-            _print(made)
+    notes: list[str] = []
+    request = Request(
+        failing=failures.failing(notes),
+        places=levels.places(profiles or [], notes),
+        node=node.node(),
+        goal=goal.goal(),
+        size_bytes=levels.size_bytes(),
+        writers=levels.writers_at_once(),
+        every=levels.every(),
+        warnings=notes,
+    )
+    made = make_plan(request)
+    document = document_of(made)
+    for note in dict.fromkeys(request.warnings):
+        warn(note)
+    if output.output is not None:
+        write_document(document, output.output)
+    _draw(made, output)
+    if output.as_json:
+        print(json.dumps(document, indent=2, allow_nan=False))
+    else:
+        _print(made)
 
 
 def _draw(made: Plan, output: OutputOptions) -> None:
@@ -121,7 +118,7 @@ def _print(made: Plan) -> None:
     _print_rivals(made, out)
 
 
-def _print_rivals(made: Plan, out: Console) -> None:
+def _print_rivals(made: Plan, out: Screen) -> None:
     if made.rivals:
         rows = table("interval by", "work", "more time", "energy", "checkpoints a day",
                      left=("interval by",))

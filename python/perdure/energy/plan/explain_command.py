@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, replace
 from typing import Any
 
-from rich.console import Console
-
+from perdure.documents import print_json
 from perdure.energy import quantities as q
 from perdure.energy.documents import Part
 from perdure.energy.formulas import model
-from perdure.energy.output import refusing
 from perdure.energy.plan.file import ReadPlan, read_plan
 from perdure.energy.plan.options import AsJson, PlanFile
 from perdure.energy.profile.file import Setting, setting_of
-from perdure.screen import bold, console
+from perdure.screen import Screen, bold, console
 from perdure.tables import table
 
 
@@ -24,18 +21,17 @@ def explain(plan: PlanFile, as_json: AsJson = False) -> None:
 
     Example: perdure energy explain plan.json
     """
-    with refusing():
-        read = read_plan(plan)
-        document = {
-            "settings": [_why(read, level, op) for level in read.whole.parts("choice")
-                         for op in ("write", "read")],
-            "interval": _interval(read),
-            "paper": _paper(read),
-        }
-        if as_json:
-            print(json.dumps(document, indent=2, allow_nan=False))
-        else:
-            _print(read, document)
+    read = read_plan(plan)
+    document = {
+        "settings": [_why(read, level, op) for level in read.whole.parts("choice")
+                     for op in ("write", "read")],
+        "interval": _interval(read),
+        "paper": _paper(read),
+    }
+    if as_json:
+        print_json("energy-explain", document)
+    else:
+        _print(read, document)
 
 
 def _why(read: ReadPlan, level: Part, op: str) -> dict[str, Any]:
@@ -156,7 +152,7 @@ def _print(read: ReadPlan, document: dict) -> None:
     _print_paper(document["paper"], out)
 
 
-def _print_paper(paper: dict, out: Console) -> None:
+def _print_paper(paper: dict, out: Screen) -> None:
     if not paper["compared"]:
         out.print(bold("the paper:", f" it has no formula for {', '.join(paper['missing'])}."))
         return

@@ -21,6 +21,7 @@ from perdure.energy.plan.failures import estimate, read_failures
 from perdure.energy.plan.planning import Failing, Goal, Place, paths_of, profiles_to_places
 from perdure.energy.plan.settings import FORMULAS, OBJECTIVES, RULES, Node
 from perdure.energy.profile.file import Profile, check_machine, read_profile
+from perdure.option_groups import output_file, picture_file
 
 
 def _text(meta: str, help_: str, default: str | bool = False) -> Any:
@@ -266,13 +267,13 @@ class OutputOptions:
     """Where a plan goes."""
 
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan there.",
-                                  show_default=False)
+        Path | None, output_file("--output", "-o", help="Write the plan there.")
     ] = None
     as_json: AsJson = False
     plot: Annotated[
-        Path | None, _text("FILE", "Draw time and energy against the interval (.png, .svg, .pdf).")
+        Path | None, picture_file("--plot", help="Draw time and energy against the interval")
     ] = None
     front: Annotated[
-        Path | None, _text("FILE", "Draw the plans that no other beats in time and energy.")
+        Path | None,
+        picture_file("--front", help="Draw the plans that no other beats in time and energy"),
     ] = None

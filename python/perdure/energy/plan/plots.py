@@ -9,6 +9,7 @@ import numpy as np
 
 from perdure.energy.formulas import levels, model, renewal
 from perdure.energy.plan.planning import Plan
+from perdure.failures import Wrong
 from perdure.figures import BLUE, GREY, ORANGE, figure_of, finish
 from perdure.files import save_figure
 from perdure.screen import drawn
@@ -96,7 +97,7 @@ def _plain_ticks(axis: Any, shown: np.ndarray) -> None:
 def draw_front(plan: Plan, file: Path) -> None:
     """The Pareto front with the plan and the governors. Raises ValueError without energies."""
     if not plan.front:
-        raise ValueError("there is no front: it needs one level, exponential failures and powers "
+        raise Wrong("there is no front: it needs one level, exponential failures and powers "
                          "(--power, and a profile with a meter or --write-power, --read-power)")
     rivals = [each for each in plan.governors if each.low == each.high]
     figure = figure_of(10 if rivals else 5.6, 4.2, "Plans that no other beats in time and energy",

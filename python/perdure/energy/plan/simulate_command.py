@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from perdure.documents import print_json
+from perdure.ending import INTERRUPTED
 from perdure.energy import quantities as q
 from perdure.energy.formulas.monte_carlo import (
     Gaps,
@@ -22,7 +23,7 @@ from perdure.energy.formulas.monte_carlo import (
     replay,
 )
 from perdure.energy.laws.law import Law
-from perdure.energy.output import INTERRUPTED, refusing, warn
+from perdure.energy.output import warn
 from perdure.energy.plan.file import ReadPlan, read_plan
 from perdure.energy.plan.options import AsJson, FailureOptions, PlanFile
 from perdure.option_groups import grouped
@@ -45,7 +46,7 @@ def simulate(
     ] = False,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=SEEDS - 1, help="Of the failures.",
+        typer.Option(metavar="N", min=0, max=SEEDS - 1, help="Of the failures.",
                      show_default="another each time"),
     ] = None,
     as_json: AsJson = False,
@@ -59,25 +60,24 @@ def simulate(
     perdure energy simulate plan.json --law weibull:shape=0.7; perdure energy simulate plan.json
     --failures log.csv
     """
-    with refusing():
-        read = read_plan(plan)
-        chosen = secrets.randbelow(SEEDS) if seed is None else seed
-        observed, law = failures.observed(), failures.law_instead_of(read.law)
-        gaps: Gaps = law if observed is None else observed
-        count = q.parse_count(intervals)
-        schedule = (read.work_s,) if fixed or read.schedule is None else read.schedule.works_s
-        with watching() as watch:
-            if not as_json:
-                say(f"perdure: seed {chosen}", err=True)
-            played = _play(read, schedule, gaps, count, chosen, watch.of("playing"))
-        document = _document(read, played, None if observed else law, chosen, fixed)
-        if observed and len(read.every) == 1 and document["time_per_work"]:
-            replayed = replay(read.machine, schedule, observed.gaps_s)
-            document["in_order"] = _in_order(replayed, read.known)
-        if as_json:
-            print(json.dumps(document, indent=2, allow_nan=False))
-        else:
-            _print(document)
+    count = q.parse_count(intervals)
+    read = read_plan(plan)
+    chosen = secrets.randbelow(SEEDS) if seed is None else seed
+    observed, law = failures.observed(), failures.law_instead_of(read.law)
+    gaps: Gaps = law if observed is None else observed
+    schedule = (read.work_s,) if fixed or read.schedule is None else read.schedule.works_s
+    with watching() as watch:
+        if not as_json:
+            say(f"perdure: seed {chosen}", err=True)
+        played = _play(read, schedule, gaps, count, chosen, watch.of("playing"))
+    document = _document(read, played, None if observed else law, chosen, fixed)
+    if observed and len(read.every) == 1 and document["time_per_work"]:
+        replayed = replay(read.machine, schedule, observed.gaps_s)
+        document["in_order"] = _in_order(replayed, read.known)
+    if as_json:
+        print_json("energy-simulate", document)
+    else:
+        _print(document)
     if not played.complete:
         warn("stopped; this is what was played so far")
         raise typer.Exit(INTERRUPTED)

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from perdure.core import load_core
 from perdure.energy.documents import read_document, write_document
-from perdure.energy.output import INTERRUPTED, refusing, warn
+from perdure.energy.output import warn
 from perdure.energy.probe import LOAD_MS
 from perdure.energy.profile.file import (
     OPERATIONS,
@@ -35,6 +35,8 @@ from perdure.energy.profile.profiling import (
     wear_text,
 )
 from perdure.energy.quantities import Wrong, parse_size
+from perdure.failures import Stopped
+from perdure.option_groups import output_file, picture_file
 from perdure.progress import progress
 from perdure.screen import console, say
 from perdure.tables import table
@@ -94,14 +96,15 @@ def run(
                              "--destroy, an unused block device.")
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", show_default=False,
-                                  help="The profile.  [default: perdure-energy-DEVICE.json]")
+        Path | None, output_file(
+            "--output", "-o", help="The profile.  [default: perdure-energy-DEVICE.json]")
     ] = None,
     ops: Annotated[str, typer.Option("--op", metavar="LIST", help="read, write, or both.")] =
     "read,write",
     writers: Annotated[str, typer.Option(metavar="N,…", help="Processes at a time.")] =
     ",".join(map(str, WRITERS)),
-    repeats: Annotated[int, typer.Option(min=1, max=100, help="Samples of each point.")] = 3,
+    repeats: Annotated[int, typer.Option(metavar="N", min=1, max=100,
+        help="Samples of each point.")] = 3,
     max_bytes: Annotated[str, typer.Option(metavar="SIZE", help="Written at most, in all.")] =
     "8GiB",
     grid: Annotated[
@@ -124,18 +127,17 @@ def run(
 
     Example: perdure energy profile /scratch --max-bytes 2GiB --yes -o scratch.json
     """
-    with refusing():
-        core = load_core()
-        wish = Wish(parse_ops(ops), parse_writers(writers), repeats, grid,
-                    int(parse_size(max_bytes)))
-        policies = core.energy_policies()
-        clocks = clocks_of(policies)
-        target = Target(path, sample_bytes_of(wish, clocks), buffered, destroy)
-        check_free(target, wish)
-        _confirm(target, wish, yes)
-        file = output or default_file(target.storage)
-        document = _measure(core, target, wish, policies, file)
-        write_document(document, file)
+    core = load_core()
+    wish = Wish(parse_ops(ops), parse_writers(writers), repeats, grid,
+                int(parse_size(max_bytes)))
+    policies = core.energy_policies()
+    clocks = clocks_of(policies)
+    target = Target(path, sample_bytes_of(wish, clocks), buffered, destroy)
+    check_free(target, wish)
+    _confirm(target, wish, yes)
+    file = output or default_file(target.storage)
+    document = _measure(core, target, wish, policies, file)
+    write_document(document, file)
     if as_json:
         print(json.dumps(document, indent=1))
     else:
@@ -162,9 +164,9 @@ def _measure(core: Any, target: Target, wish: Wish, policies: list[dict], file: 
         with target, progress("measuring", count_samples(wish, clocks)) as advance:
             document = make_profile(target, total, wish, clocks, policies, store, advance)
     except KeyboardInterrupt:
-        say(f"perdure: stopped after {len(store.samples)} samples; the same command goes on",
-                   err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        raise Stopped(
+            f"stopped after {len(store.samples)} samples; the same command goes on"
+        ) from None
     except Wrong:
         if not store.samples:
             store.remove()
@@ -220,12 +222,11 @@ def show(
 
     Example: perdure energy profile show scratch.json
     """
-    with refusing():
-        document = _read(file)
-        if as_json:
-            print(json.dumps(document, indent=1))
-        else:
-            _show(document)
+    document = _read(file)
+    if as_json:
+        print(json.dumps(document, indent=1))
+    else:
+        _show(document)
 
 
 @app.command("check", no_args_is_help=True)
@@ -239,49 +240,46 @@ def check(
 
     Example: perdure energy profile check scratch.json
     """
-    with refusing():
-        core = load_core()
-        profile = read_profile(file)
-        check_machine(profile, other_machine, warn)
-        for op in OPERATIONS:
-            try:
-                khz, writers, device = core.energy_best_settings(str(file), op)
-            except core.Error as failure:
-                say(f"{op}: {failure}")
-                continue
-            clock = "the clock as it is" if khz is None else f"at most {khz / 1e6:.4g} GHz"
-            say(f"{op} on {device}: {writers} at a time, {clock}")
+    core = load_core()
+    profile = read_profile(file)
+    check_machine(profile, other_machine, warn)
+    for op in OPERATIONS:
+        try:
+            khz, writers, device = core.energy_best_settings(str(file), op)
+        except core.Error as failure:
+            say(f"{op}: {failure}")
+            continue
+        clock = "the clock as it is" if khz is None else f"at most {khz / 1e6:.4g} GHz"
+        say(f"{op} on {device}: {writers} at a time, {clock}")
 
 
 @app.command("merge", no_args_is_help=True)
 def merge(
     files: Annotated[list[Path], typer.Argument(metavar="PROFILE…", help="Two or more.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The new one.")],
+    output: Annotated[Path, output_file("--output", "-o", help="The new one.")],
 ) -> None:
     """Make one profile of several of the same device; a point in two is the newer one's.
 
     Example: perdure energy profile merge monday.json tuesday.json -o both.json
     """
-    with refusing():
-        document = merge_profiles([_read(file) for file in files], [str(file) for file in files])
-        profile_of(document, "the merged profile")
-        write_document(document, output)
+    document = merge_profiles([_read(file) for file in files], [str(file) for file in files])
+    profile_of(document, "the merged profile")
+    write_document(document, output)
 
 
 @app.command("plot", no_args_is_help=True)
 def plot(
     file: File,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="A .png, .svg or .pdf.")
+        Path, picture_file("--output", "-o", help="The picture")
     ],
 ) -> None:
     """Draw throughput, power and energy against writers, with their confidence.
 
     Example: perdure energy profile plot scratch.json -o scratch.png
     """
-    with refusing():
-        document = _read(file)
-        try:
-            draw_profile(document, output)
-        except (ValueError, KeyError, TypeError) as failure:
-            raise Wrong(f"{output}: not drawn: {failure}") from None
+    document = _read(file)
+    try:
+        draw_profile(document, output)
+    except (ValueError, KeyError, TypeError) as failure:
+        raise Wrong(f"{output}: not drawn: {failure}") from None

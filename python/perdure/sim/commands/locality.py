@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from perdure.core import load_core
+from perdure.documents import print_json
 from perdure.screen import console, say
 from perdure.sim.locality import Concentration, concentration_of
-from perdure.sim.options import TABLE_COLUMNS, AsJson, Plot, refusing
+from perdure.sim.options import AsJson, Plot
 from perdure.sim.quantities import mib_text
 from perdure.tables import table
 
@@ -27,16 +27,15 @@ def locality(
 
     Example: perdure sim locality cg.ptrace mg.ptrace --plot locality.png
     """
-    with refusing():
-        curves = {trace: concentration_of(trace) for trace in traces}
-        rows = [_row(trace, curve) for trace, curve in curves.items()]
-        if plot:
-            from perdure.sim.plot import draw_locality
+    curves = {trace: concentration_of(trace) for trace in traces}
+    rows = [_row(trace, curve) for trace, curve in curves.items()]
+    if plot:
+        from perdure.sim.plot import draw_locality
 
-            draw_locality({trace.name: curve for trace, curve in curves.items()}, plot)
-            say(f"drawn: {plot}", err=True)
+        draw_locality({trace.name: curve for trace, curve in curves.items()}, plot)
+        say(f"drawn: {plot}", err=True)
     if as_json:
-        print(json.dumps(rows, indent=2))
+        print_json("sim-locality", {"traces": rows})
     else:
         _print_rows(rows)
 
@@ -57,4 +56,4 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
             mib_text(row["pages"] * row["page_bytes"]),
             *(f"{row[f'pages_for_{share:.0%}']:.1%}" for share in SHARES),
         )
-    console(TABLE_COLUMNS).print(shown)
+    console().print(shown)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
+from perdure.documents import print_json
 from perdure.option_groups import grouped
 from perdure.screen import console, say
 from perdure.sim.optimise import Optimum, optimise
 from perdure.sim.options import (
-    TABLE_COLUMNS,
     AsJson,
     GoalOptions,
     GridOptions,
     MachineOptions,
     Plot,
     Trace,
-    refusing,
 )
 from perdure.sim.quantities import joules_text, mib_text
 from perdure.sim.sweep import CURVE_POLICIES, Point, Study
@@ -44,19 +42,18 @@ def optimise_command(
 
     Example: perdure sim optimise cg.ptrace --budget slowdown=20% --plot cg.svg
     """
-    with refusing():
-        with watching() as watch:
-            study = Study(str(trace), machine.options(), grid.capacities(), watch)
-            found = optimise(study, policy, grid.values(), goal.share(), goal.typical_bytes(),
-                             study.step(grid.step_bytes()))
-            watch.check()
-        if plot:
-            from perdure.sim.plot import draw_capacities
+    with watching() as watch:
+        study = Study(str(trace), machine.options(), grid.capacities(), watch)
+        found = optimise(study, policy, grid.values(), goal.share(), goal.typical_bytes(),
+                         study.step(grid.step_bytes()))
+        watch.check()
+    if plot:
+        from perdure.sim.plot import draw_capacities
 
-            draw_capacities(found.points, f"{trace.name}: {policy}", plot, found.best)
-            say(f"drawn: {plot}", err=True)
+        draw_capacities(found.points, f"{trace.name}: {policy}", plot, found.best)
+        say(f"drawn: {plot}", err=True)
     if as_json:
-        print(json.dumps(optimum_json(found), indent=2))
+        print_json("sim-optimise", optimum_json(found))
     else:
         _print_optimum(found)
 
@@ -82,7 +79,7 @@ def _machine_text(point: Point) -> str:
 
 
 def _print_optimum(found: Optimum) -> None:
-    out = console(TABLE_COLUMNS)
+    out = console()
     usual, reference, best = found.typical, found.reference, found.best
     for name, point in (("a usual machine", usual), ("just enough DRAM", reference)):
         out.print(

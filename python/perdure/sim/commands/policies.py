@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from perdure.core import load_core
+from perdure.documents import print_json
 from perdure.screen import bold, console
-from perdure.sim.options import TABLE_COLUMNS, AsJson
+from perdure.sim.options import AsJson
 
 _OPTION = ("name", "default_value", "description", "choices", "least", "most")
 _PRESET = ("name", "description", "dram", "mram", "flash")
@@ -30,9 +29,9 @@ def policies(as_json: AsJson = False) -> None:
             ],
             "presets": [{name: getattr(each, name) for name in _PRESET} for each in presets],
         }
-        print(json.dumps(document, indent=2))
+        print_json("sim-policies", document)
         return
-    out = console(TABLE_COLUMNS)
+    out = console()
     for each in known:
         out.print(bold(each.name, f": {each.description}"))
         for option in each.options:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from perdure.option_groups import grouped
+from perdure.failures import Stopped
+from perdure.files import check_output
+from perdure.option_groups import grouped, output_file
 from perdure.screen import say
-from perdure.sim.options import GoalOptions, GridOptions, MachineOptions, Trace, refusing
+from perdure.sim.options import GoalOptions, GridOptions, MachineOptions, Trace
 from perdure.sim.report import Wishes, study_trace, write_report
 from perdure.watching import watching
 
@@ -22,8 +22,7 @@ def report(
     machine: MachineOptions,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Where it goes.  [default: TRACE.html]",
-                     show_default=False),
+        output_file("-o", "--output", help="Where it goes.  [default: TRACE.html]"),
     ] = None,
 ) -> None:
     """Everything about one trace on one page of HTML, which needs no other file.
@@ -35,10 +34,13 @@ def report(
     Example: perdure sim report cg.ptrace -o report.html --mram 64MiB,128MiB
     """
     file = output or Path(trace.with_suffix(".html").name)
-    with refusing("stopped; no report was written"):
-        wishes = Wishes(goal.share(), goal.typical_bytes(), grid.capacities(), grid.step_bytes(),
-                        grid.values(), machine.preset)
+    check_output(file)
+    wishes = Wishes(goal.share(), goal.typical_bytes(), grid.capacities(), grid.step_bytes(),
+                    grid.values(), machine.preset)
+    try:
         with watching() as watch:
             studied = study_trace(trace, machine.options(), wishes, watch)
-        write_report(studied, file)
+    except Stopped as stopped:
+        raise Stopped(f"{stopped}; no report was written") from None
+    write_report(studied, file)
     say(f"written: {file}", err=True)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
+from perdure.documents import print_json
+from perdure.ending import INTERRUPTED
 from perdure.option_groups import grouped
-from perdure.screen import console, say
+from perdure.screen import Screen, console, say
 from perdure.sim.options import (
-    INTERRUPTED,
-    TABLE_COLUMNS,
     AsJson,
     MachineOptions,
     PolicyValues,
     Trace,
-    refusing,
 )
 from perdure.sim.quantities import joules_text, parse_options
 from perdure.sim.sweep import run_once
@@ -41,7 +38,8 @@ def run(
     machine: MachineOptions,
     mram: Annotated[str, typer.Option(metavar="SIZE", help="Capacity of MRAM.")] = "0",
     swap: Annotated[
-        str, typer.Option(metavar="SIZE", help="Of flash, for its wear.  [default: the program's]")
+        str, typer.Option(metavar="SIZE", help="Of flash, for its wear.  [default: the program's]",
+                          show_default=False)
     ] = "0",
     policy: Annotated[
         str, typer.Option(metavar="NAME", help="See `perdure sim policies`.")
@@ -54,23 +52,23 @@ def run(
     Example: perdure sim run cg.ptrace --dram 64MiB --mram 128MiB --policy low_power --option
     alpha=0.9
     """
-    with refusing():
-        options = machine.options()
-        with watching() as watch:
-            outcome = run_once(
-                str(trace),
-                options,
-                policy,
-                parse_options(option),
-                dram_bytes=parse_size(dram),
-                mram_bytes=parse_size(mram),
-                swap_bytes=parse_size(swap),
-                progress=watch.of("replaying"),
-            )
+    options = machine.options()
+    sizes = [parse_size(text) for text in (dram, mram, swap)]
+    with watching() as watch:
+        outcome = run_once(
+            str(trace),
+            options,
+            policy,
+            parse_options(option),
+            dram_bytes=sizes[0],
+            mram_bytes=sizes[1],
+            swap_bytes=sizes[2],
+            progress=watch.of("replaying"),
+        )
     if as_json:
-        print(json.dumps(outcome_json(outcome), indent=2))
+        print_json("sim-run", outcome_json(outcome))
     else:
-        _print_outcome(outcome)
+        _print_outcome(outcome, options.devices.warnings)
     if outcome.partial:
         say("perdure: stopped; this is what the accesses so far cost", err=True)
         raise typer.Exit(INTERRUPTED)
@@ -108,8 +106,8 @@ def _or_unknown(value: float | None, text: Callable[[float], str]) -> str:
     return "not known" if value is None else text(value / 1e9)
 
 
-def _print_outcome(outcome: Any) -> None:
-    out, places = console(TABLE_COLUMNS), (outcome.counters.dram, outcome.counters.mram)
+def _print_outcome(outcome: Any, known: list[str]) -> None:
+    out, places = console(), (outcome.counters.dram, outcome.counters.mram)
     chosen = "".join(f", {name} {value}" for name, value in outcome.options.items())
     if outcome.partial:
         accesses = sum(place.reads + place.writes for place in places)
@@ -118,7 +116,7 @@ def _print_outcome(outcome: Any) -> None:
         f"{outcome.policy}{chosen}: {outcome.dram_frames} frames of DRAM, {outcome.mram_frames} of "
         f"MRAM, {outcome.pages} pages touched"
     )
-    for warning in outcome.warnings:
+    for warning in set(outcome.warnings) - set(known):
         out.print(f"note: {warning}")
     if outcome.is_bound:
         out.print("a bound, not a policy that a system could have")
@@ -130,7 +128,7 @@ def _print_outcome(outcome: Any) -> None:
     _print_cost(outcome.cost, out)
 
 
-def _print_cost(cost: Any, out: Console) -> None:
+def _print_cost(cost: Any, out: Screen) -> None:
     terms = table("term", "count", "ns each", "nJ each", "time", "energy", left=("term",))
     for term in cost.terms:
         terms.add_row(

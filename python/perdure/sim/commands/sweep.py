@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -10,17 +9,17 @@ from typing import Annotated
 
 import typer
 
+from perdure.documents import json_text
+from perdure.ending import INTERRUPTED
+from perdure.failures import Wrong
 from perdure.option_groups import grouped
 from perdure.screen import console, say
 from perdure.sim.options import (
-    INTERRUPTED,
-    TABLE_COLUMNS,
     AsJson,
     GridOptions,
     MachineOptions,
     Plot,
     Trace,
-    refusing,
 )
 from perdure.sim.quantities import joules_text, mib_text
 from perdure.sim.sweep import Point, Study, known_points
@@ -60,23 +59,23 @@ def sweep(
     """
     policies = policy or ["low_power"]
     points: list[Point] = []
-    with refusing():
-        with watching() as watch:
-            study = Study(str(trace), machine.options(), grid.capacities(), watch,
-                          keep_partial=True)
-            step, most = study.step(grid.step_bytes()), parse_size(up_to) if up_to else None
-            several = len(policies) > 1
-            for each in policies:
-                for size in [study.mram[-1]] if several else study.mram:
-                    frames = study.frames(step, size, most)
-                    points += study.points(each, size, frames, grid.values())
-        if watch.stopped:
-            points = [replace(point, partial=True) for point in points]
-        if plot and (points or not watch.stopped):
-            _draw(points, trace, plot, several)
+    step_bytes, most = grid.step_bytes(), parse_size(up_to) if up_to else None
+    with watching() as watch:
+        study = Study(str(trace), machine.options(), grid.capacities(), watch,
+                      keep_partial=True)
+        step = study.step(step_bytes)
+        several = len(policies) > 1
+        for each in policies:
+            for size in [study.mram[-1]] if several else study.mram:
+                frames = study.frames(step, size, most)
+                points += study.points(each, size, frames, grid.values())
+    if watch.stopped:
+        points = [replace(point, partial=True) for point in points]
+    if plot and (points or not watch.stopped):
+        _draw(points, trace, plot, several)
     if as_json:
         for point in points:
-            print(json.dumps({**asdict(point), "total_bytes": point.total_bytes}))
+            say(json_text("sim-point", {**asdict(point), "total_bytes": point.total_bytes}, None))
     elif points:
         _print_points(points)
     if watch.stopped:
@@ -102,7 +101,7 @@ def _draw(points: list[Point], trace: Path, file: Path, several: bool) -> None:
 
     known = known_points(points)
     if not known:
-        raise ValueError("the devices have no times or energies: there is nothing to draw")
+        raise Wrong("the devices have no times or energies: there is nothing to draw")
     if several:
         draw_policies(known, f"{trace.name}: time by policy{_partial_text(known)}", file)
     else:
@@ -133,4 +132,4 @@ def _print_points(points: list[Point]) -> None:
             str(point.page_outs),
             point.by + mark,
         )
-    console(TABLE_COLUMNS).print(rows)
+    console().print(rows)

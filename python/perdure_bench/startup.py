@@ -1,0 +1,48 @@
+"""`perdure bench startup`: how long light verbs of the command take before they do anything.
+
+Processor time of the whole process, user and system, which other work on the machine hardly moves.
+The verbs take turns, so that all meet the same machine.
+
+    cpu   of one call, in seconds
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+
+from perdure.programs import CLONE, ProgramFailed
+from perdure.progress import progress
+from perdure_bench.facts import Fact
+
+SUMMARY = "processor time of light verbs"
+_TARGET_S = 0.15
+_VERBS = ("--version", "--help", "pool ls", "cache ls", "devices", "trace --help", "run -- true")
+
+
+def measure(quick: bool, each: Callable[[Fact], None]) -> None:
+    """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed."""
+    rounds = 5 if quick else 25
+    samples: dict[str, list[float]] = {verb: [] for verb in _VERBS}
+    with tempfile.TemporaryDirectory() as folder, progress("startup", rounds) as advance:
+        for _ in range(rounds):
+            for verb in _VERBS:
+                samples[verb].append(_cpu_s(verb.split(), folder))
+            advance()
+    for verb, found in samples.items():
+        each(Fact.of("startup", verb, "cpu", found, "s", target=_TARGET_S))
+
+
+def _cpu_s(words: list[str], folder: str) -> float:
+    """Seconds of one call in an empty folder. Raises ProgramFailed."""
+    child = os.fork()
+    if child == 0:
+        os.chdir(folder)
+        for stream in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+        os.execv(CLONE / "perdure", ["perdure", *words])
+    _, status, used = os.wait4(child, 0)
+    if status != 0:
+        raise ProgramFailed(f"perdure {' '.join(words)} failed; run it by hand")
+    return used.ru_utime + used.ru_stime

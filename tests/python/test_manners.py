@@ -1,0 +1,351 @@
+"""The command's manners: one shape of messages, one set of exit codes, help that says it all.
+
+Every verb goes through a wrong option, a missing file, an output that cannot be made, a full
+device and Ctrl-C. What a verb imports before it works is asserted, not how long it takes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from functools import cache
+
+import pytest
+
+from conftest import BUILD, ROOT, in_this_process
+from perdure.cli import command_line
+from perdure.tables import table
+from perdure_bench.cli import VERBS
+
+MISTAKE, INTERRUPTED = 2, 130
+USAGE_COLUMNS = 80
+
+
+@cache
+def commands() -> dict[str, object]:
+    """Each verb, such as "pool ls", with what typer made of it."""
+
+    def below(command, name):
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            return {name: command}
+        return {key: made for word, each in inner.items()
+                for key, made in below(each, f"{name} {word}".strip()).items()}
+
+    return below(command_line(VERBS), "")
+
+
+def run(words, **settings) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [ROOT / "perdure", *words], capture_output=True, text=True, timeout=60, check=False,
+        **settings,
+    )  # fmt: skip
+
+
+def assert_said(code: int, err: str, wanted: int) -> None:
+    """A sentence in the shape of all messages; helps are not messages."""
+    assert code == wanted, err
+    assert "Traceback" not in err and re.match(r"perdure: \S.*\S\n\Z", err), err
+
+
+VERB_NAMES = sorted(commands())
+
+
+@pytest.mark.parametrize("verb", VERB_NAMES)
+def test_a_wrong_option_is_a_mistake_that_names_the_help(verb):
+    ran = in_this_process(*verb.split(), "--no-such-option", verbs=VERBS)
+    assert_said(ran.code, ran.err, MISTAKE)
+    assert "--no-such-option" in ran.err and f"see perdure {verb} --help" in ran.err
+
+
+@pytest.mark.parametrize("words", ["nothing", "pool nothing", "sim nothing", "poool ls"])
+def test_a_wrong_verb_is_a_mistake(words):
+    ran = in_this_process(*words.split(), verbs=VERBS)
+    assert_said(ran.code, ran.err, MISTAKE)
+    assert words != "poool ls" or "Did you mean 'pool'" in ran.err
+
+
+MISSING = [
+    "pool ls /nonexistent", "pool show /nonexistent", "pool versions /nonexistent",
+    "pool check /nonexistent", "pool dump /nonexistent u", "pool adopt /nonexistent",
+    "pool drain /nonexistent --to .", "pool verify /nonexistent", "pool rm /nonexistent",
+    "cache ls /nonexistent", "cache recover /nonexistent", "cache discard --all /nonexistent",
+    "cache predict /nonexistent", "ipv explain /nonexistent",
+    "ipv explain ipv.json --record /nonexistent", "sim run /nonexistent --dram 1M",
+    "sim sweep /nonexistent", "sim optimise /nonexistent", "sim locality /nonexistent",
+    "sim report /nonexistent", "trace info /nonexistent",
+    "trace import lackey /nonexistent out.ptrace", "energy plan /nonexistent --mtbf 3h",
+    "energy plan --failures /nonexistent --write-time 9s", "energy simulate /nonexistent",
+    "energy explain /nonexistent", "energy profile /nonexistent",
+    "energy profile show /nonexistent", "energy profile check /nonexistent",
+    "energy profile merge /nonexistent -o new.json", "energy profile plot /nonexistent -o new.png",
+    "energy run --profile /nonexistent --path . -- true", "run --commit-plan /nonexistent -- true",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", MISSING)
+def test_a_missing_file_is_a_mistake_that_names_it(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ipv.json").write_text("")
+    ran = in_this_process(*words.split())
+    assert_said(ran.code, ran.err, MISTAKE)
+    assert "/nonexistent" in ran.err and list(tmp_path.iterdir()) == [tmp_path / "ipv.json"]
+
+
+def test_missing_files_are_tried_with_every_verb_that_reads_one():
+    reading = {verb for verb, made in commands().items() if VERBS[verb.split()[0]].part[:2] != "Of"
+               and any(each.param_type_name == "argument" for each in made.params)}
+    running = {"run", "energy run", "ipv check", "ipv record", "trace record"}
+    tried = {" ".join(line.split()[:2]) for line in MISSING} | \
+        {" ".join(line.split()[:3]) for line in MISSING} | {"energy profile run"}
+    assert reading - running <= tried
+
+
+PROGRAMS = ["run --", "energy run --writers 1 --", "ipv check --", "ipv record --",
+            "trace -o t.ptrace --", "trace --valgrind -o t.ptrace --"]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", PROGRAMS)
+def test_a_program_that_does_not_exist_ends_with_127(words, tmp_path):
+    ran = run([*words.split(), "./nonexistent"], cwd=tmp_path)
+    if "valgrind is not installed" in ran.stderr:
+        pytest.skip("valgrind is not installed")
+    assert_said(ran.returncode, ran.stderr, 127)
+    assert "nonexistent" in ran.stderr
+
+
+OUTPUTS = [
+    "run --json OUT -- touch done", "pool dump nothing u -o OUT", "trace -o OUT -- touch done",
+    "trace import lackey nothing OUT", "sim sweep nothing --plot OUT.png",
+    "sim optimise nothing --plot OUT.svg", "sim locality nothing --plot OUT.pdf",
+    "sim report nothing -o OUT", "energy plan --mtbf 3h --write-time 9s --read-time 9s -o OUT",
+    "energy plan --mtbf 3h --write-time 9s --read-time 9s --plot OUT.png",
+    "energy plan --mtbf 3h --write-time 9s --read-time 9s --front OUT.png",
+    "energy profile . --yes -o OUT", "energy profile merge nothing nothing -o OUT",
+    "energy profile plot nothing -o OUT.png", "energy run --writers 1 --json OUT -- touch done",
+    "bench kill --quick --plot OUT.png", "demo --picture OUT.png",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", OUTPUTS)
+def test_an_output_that_cannot_be_made_is_refused_before_the_work(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = in_this_process(*words.replace("OUT", "/nonexistent/x").split(), verbs=VERBS)
+    assert_said(ran.code, ran.err, MISTAKE)
+    assert "there is no folder /nonexistent" in ran.err and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", ["sim locality t --plot x.txt", "energy plan --plot x.docx"])
+def test_a_picture_of_an_unknown_kind_is_refused_before_the_work(words):
+    ran = in_this_process(*words.split())
+    assert_said(ran.code, ran.err, MISTAKE)
+    assert ".png, .svg, .pdf" in ran.err
+
+
+def test_every_option_that_names_an_output_is_tried():
+    named = {"-o", "--out", "--output", "--plot", "--front", "--picture"}
+    for verb, made in commands().items():
+        for each in made.params:
+            if named & set(each.opts) or (each.opts == ["--json"] and not each.is_flag):
+                assert any(
+                    line.startswith((verb, verb.removesuffix(" record"), verb.removesuffix(" run")))
+                    and named.union({"--json"}) & set(each.opts) & set(line.split())
+                    for line in OUTPUTS
+                ), (verb, each.opts)
+
+
+PRINTING = [
+    "--help", "devices", "devices --json", "pool ls", "cache ls", "sim policies", "energy probe",
+    "energy plan --mtbf 3h --write-time 9s --read-time 9s --json", "run --json - -- true",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", PRINTING)
+def test_a_full_device_is_said_and_fails(words, tmp_path):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([ROOT / "perdure", *words.split()], stdout=full, text=True,
+                              stderr=subprocess.PIPE, cwd=tmp_path, timeout=60, check=False)
+    assert done.returncode == 1, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last == "perdure: the output could not be written: No space left on device"
+
+
+def test_a_reader_that_has_seen_enough_is_not_spoken_to():
+    line = f"{shlex.quote(str(ROOT / 'perdure'))} devices --json | head -1"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stderr == "" and done.stdout == "{\n"
+
+
+WAITING = [
+    "trace import lackey FIFO out.ptrace", "energy simulate plan.json --intervals 1e12 --seed 1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WAITING)
+def test_ctrl_c_ends_a_verb_with_130_and_a_sentence(words, tmp_path):
+    os.mkfifo(tmp_path / "FIFO")
+    plan = "energy plan --mtbf 3h --write-time 9s --read-time 9s -o plan.json"
+    assert run(plan.split(), cwd=tmp_path).returncode == 0
+    running = subprocess.Popen([ROOT / "perdure", *words.split()], cwd=tmp_path, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_until_busy(running.pid)
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == INTERRUPTED and "stopped" in err and "Traceback" not in err
+    assert all(line.startswith("perdure: ") for line in err.splitlines()), err
+
+
+def wait_until_busy(pid: int) -> None:
+    """Until the compiled module is loaded and has had the time to begin."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+            if "/_core." in maps.read():
+                break
+        time.sleep(0.02)
+    time.sleep(1.0)
+
+
+def test_ctrl_c_ends_the_runner_of_the_tests_without_a_traceback(tmp_path):
+    ctest = tmp_path / "ctest"
+    ctest.write_text("#!/bin/sh\ntouch began\nsleep 60\n")
+    ctest.chmod(0o755)
+    path = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    running = subprocess.Popen([sys.executable, ROOT / "tools/run_tests.py"], cwd=tmp_path,
+                               env=path, stderr=subprocess.PIPE, text=True,
+                               start_new_session=True)
+    while not (tmp_path / "began").exists():
+        time.sleep(0.02)
+    os.killpg(running.pid, signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == INTERRUPTED and "Traceback" not in err
+
+
+@pytest.mark.parametrize("number", ["inf", "nan", "1e999", "-1"])
+@pytest.mark.parametrize("words", [
+    "sim run t --dram X", "sim sweep t --up-to X", "sim run t --dram 1M --compute X",
+    "energy plan --mtbf X --write-time 9s --read-time 9s", "energy simulate p --intervals X",
+    "cache predict r --backing X",
+    "cache predict r --stock-latency X",
+    "cache predict r --link X,1us", "energy run --writers 1 --timeout X -- true",
+])  # fmt: skip
+def test_no_number_is_too_strange(words, number):
+    ran = in_this_process(*words.replace(" X", f" {number}").split())
+    assert_said(ran.code, ran.err, MISTAKE)
+    assert f"'{number}'" in ran.err
+
+
+# --- help ----------------------------------------------------------------------------------------
+
+
+def help_of(verb: str, word: str = "--help") -> str:
+    ran = in_this_process(*verb.split(), word, verbs=VERBS)
+    assert ran.code == 0 and ran.err == ""
+    return ran.out.decode()
+
+
+@pytest.mark.parametrize("verb", VERB_NAMES)
+def test_help_shows_every_option_with_its_default_and_no_types(verb, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(USAGE_COLUMNS))
+    text = help_of(verb)
+    words = " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= USAGE_COLUMNS
+    assert not re.search(r"<\w+|x[<>]=|\{", text) and text == help_of(verb, "-h")
+    for each in commands()[verb].params:
+        if each.param_type_name != "option":
+            continue
+        assert all(name in words for name in each.opts)
+        for default in defaults_of(each):
+            assert default in words, (each.opts, default)
+        assert each.is_flag or each.metavar, f"{each.opts}: a word for its value"
+
+
+def defaults_of(option) -> list[str]:
+    """What must stand in the help: what the source says of the default, and the default."""
+    said = re.findall(r"\[default: [^]]*\]", option.help or "")
+    if isinstance(option.show_default, str):
+        said.append(option.show_default)
+    elif option.default not in (None, False, "", ()) and not said and not option.is_flag:
+        said.append(f"default: {option.default}")
+    return said
+
+
+def test_most_options_with_a_value_say_their_default():
+    assert sum(len(defaults_of(each)) for made in commands().values() for each in made.params
+               if each.param_type_name == "option") >= 50  # fmt: skip
+
+
+def test_the_first_screen_groups_the_verbs_and_shows_an_example_of_each(monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(USAGE_COLUMNS))
+    text = in_this_process("--help", verbs=VERBS).out.decode()
+    for word, verb in VERBS.items():
+        assert re.search(rf"^  {word} +{re.escape(verb.summary)}\n +{re.escape(verb.example)}$",
+                         text, re.M)  # fmt: skip
+        assert verb.example.startswith(f"perdure {word} ")
+    assert max(map(len, text.splitlines())) <= USAGE_COLUMNS
+    assert len({verb.part for verb in VERBS.values()}) >= 3
+
+
+def test_examples_can_be_pasted():
+    for verb in VERB_NAMES:
+        block = re.search(r"^  Examples?\b.*:\n((?:    .*\n)+)", help_of(verb), re.M)
+        for line in re.sub(r" \\\n +", " ", block[1]).splitlines() if block else ():
+            words = shlex.split(line)
+            assert "perdure" in words or "cp" in words, line
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def shown(made, columns: int | None) -> list[str]:
+    return [text for _, text in made.lines(columns)]
+
+
+def test_a_table_that_fits_is_aligned_and_one_in_a_pipe_is_not_padded():
+    made = table("name", "size", left=("name",), title="Parts")
+    made.add_row("a\x1b[2J", 7)
+    made.add_row("long name", 1234)
+    assert shown(made, 80) == ["Parts", "name       size", "a\\x1b[2J      7", "long name  1234"]
+    assert shown(made, None) == ["Parts", "name\tsize", "a\\x1b[2J\t7", "long name\t1234"]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 100])
+def test_a_table_that_is_too_wide_is_broken_or_becomes_lines_of_name_and_value(columns):
+    words = table("name", "why", left=("name", "why"))
+    words.add_row("part", "because it says so, and more of it than one line of a screen holds " * 3)
+    numbers = table("name", *(f"column {n}" for n in range(12)), left=("name",))
+    for name in ("first", "second"):
+        numbers.add_row(name, *range(10**6, 10**6 + 12))
+    for made in (words, numbers):
+        assert max(map(len, shown(made, columns))) <= columns
+    assert shown(words, columns)[1].startswith("part  because it says so")
+    lines = shown(numbers, columns)
+    assert lines[:2] == ["name       first", "column 0   1000000"] and len(lines) == 2 * 13 + 1
+
+
+# --- start-up ------------------------------------------------------------------------------------
+
+HEAVY = ("numpy", "scipy", "matplotlib", "jinja2", "rich.markdown", "rich.table", "rich.progress",
+         "rich.console", "asyncio", "perdure.api")  # fmt: skip
+_ARITHMETIC = ("bench", "demo", "sim", "energy")  # these may import numpy
+LIGHT = ["--version", "--help", "-h", "run -- true", "devices", "pool ls .", "cache ls",
+         *(f"{verb} --help" for verb in VERB_NAMES if not verb.startswith(_ARITHMETIC))]
+
+
+@pytest.mark.parametrize("words", LIGHT)
+def test_a_light_verb_imports_nothing_heavy(words):
+    script = (
+        "import sys; sys.path[:0] = sys.argv[1:3]; words = sys.argv[3:]; sys.argv[1:] = words\n"
+        "from perdure_bench.cli import main\n"
+        "try: main()\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    paths = [str(ROOT / "python"), str(BUILD / "python")]
+    done = subprocess.run([sys.executable, "-I", "-c", script, *paths, *words.split()],
+                          capture_output=True, text=True, check=True, timeout=60)  # fmt: skip
+    assert not set(HEAVY) & set(done.stderr.split()), words
