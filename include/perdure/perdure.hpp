@@ -221,16 +221,26 @@ class Pool {
     check(perdure_open(path.c_str(), &c_options, &handle_));
   }
   explicit Pool(perdure_pool* handle) noexcept : handle_(handle) {}  // opened through perdure.h
-  ~Pool() { perdure_close(handle_); }
-  Pool(Pool&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  // Of what somebody else closes, and which must not be used after that.
+  static Pool borrowed(perdure_pool* handle) noexcept {
+    Pool pool(handle);
+    pool.owned_ = false;
+    return pool;
+  }
+  ~Pool() { release(); }
+  Pool(Pool&& other) noexcept
+      : handle_(std::exchange(other.handle_, nullptr)), owned_(other.owned_) {}
   Pool& operator=(Pool&& other) noexcept {
-    perdure_close(std::exchange(handle_, std::exchange(other.handle_, nullptr)));
+    release();
+    handle_ = std::exchange(other.handle_, nullptr);
+    owned_ = other.owned_;
     return *this;
   }
 
   // Waits for an unfinished commit, whose failure it throws, and releases the pool in any case.
-  // Collective. What was not committed is not kept.
-  void close() { check(perdure_close(std::exchange(handle_, nullptr))); }
+  // Collective. What was not committed is not kept. A pool that has objects of in-place versioning
+  // cannot be closed (STATE): end those first.
+  void close() { check(release()); }
 
   // Finds or makes the array `name` (UTF-8, 1 to 255 bytes) and allocates all its space.
   // Collective. Errors: SHAPE if the pool holds the name with another type, shape or mode;
@@ -326,7 +336,13 @@ class Pool {
     return version;
   }
 
+  int release() noexcept {
+    perdure_pool* const handle = std::exchange(handle_, nullptr);
+    return owned_ ? perdure_close(handle) : PERDURE_OK;
+  }
+
   perdure_pool* handle_ = nullptr;
+  bool owned_ = true;
 };
 
 }  // namespace interface

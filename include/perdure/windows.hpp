@@ -178,7 +178,7 @@ class Window {
   Pool pool() const {
     perdure_pool* handle = nullptr;
     check(perdure_win_pool(window_, &handle));
-    return Pool(handle);
+    return Pool::borrowed(handle);
   }
 
  private:

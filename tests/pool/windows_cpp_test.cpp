@@ -77,7 +77,7 @@ TEST_P(CppWindows, what_neighbours_put_is_part_of_the_version) {
     EXPECT_EQ(window.commit(), static_cast<std::uint64_t>(step));
     EXPECT_EQ(window.consistent()[99], 1000 * step + left_);
     EXPECT_EQ(window.consistent()[98], 1);
-    if (run == 1) window.free();
+    if (run == 1) window.free();  // before the pool that it lent
   }
 }
 
