@@ -12,14 +12,24 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from typer.main import get_command
-
 from perdure.cli import command_line
 
 
 def plain(text: str | None) -> str:
-    """Help without the marks of rich, and as Markdown takes it."""
-    return re.sub(r"\[/?[a-z ]+\]", "", text or "").replace("<", "\\<").replace("*", "\\*")
+    """One paragraph as Markdown takes it."""
+    return (text or "").replace("<", "\\<").replace("*", "\\*").replace("_", "\\_")
+
+
+def paragraphs(text: str | None) -> list[str]:
+    """Help as Markdown; examples, which stand as they are typed, as code."""
+    lines: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", (text or "").strip()):
+        if not paragraph.startswith("\b"):
+            lines += [plain(paragraph), ""]
+            continue
+        title, *typed = paragraph.removeprefix("\b\n").splitlines()
+        lines += [plain(title), "", *(f"    {line}" for line in typed), ""]
+    return lines
 
 
 def options_of(command: Any) -> list[str]:
@@ -45,20 +55,19 @@ def usage(name: str, command: Any) -> str:
 
 def page(name: str, command: Any) -> str:
     """Markdown of one command, with what is below it."""
-    help_text = plain(command.help).strip()
-    summary, _, rest = help_text.partition("\n")
+    summary, *rest = paragraphs(command.help)
     title = name.replace(" ", "-")
     lines = ["# NAME", "", f"{title} - {summary.rstrip('.')}", "", "# SYNOPSIS", ""]
     below = getattr(command, "commands", {})
     lines += [usage(name, command), ""]
-    if rest.strip():
-        lines += ["# DESCRIPTION", "", rest.strip(), ""]
+    if any(rest):
+        lines += ["# DESCRIPTION", "", *rest]
     options = options_of(command)
     lines += ["# OPTIONS", "", *options] if options else []
     for verb, each in below.items():
         if each.hidden:
             continue
-        lines += [f"# {verb}", "", usage(f"{name} {verb}", each), "", plain(each.help).strip(), ""]
+        lines += [f"# {verb}", "", usage(f"{name} {verb}", each), "", *paragraphs(each.help)]
         lines += [] if hasattr(each, "commands") and not each.params else options_of(each)
     return "\n".join(lines) + "\n"
 
@@ -67,7 +76,7 @@ def main() -> None:
     lowdown, folder, version = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    top: Any = get_command(command_line())
+    top: Any = command_line()
     pages = {"perdure": top}
     pages |= {f"perdure {verb}": each for verb, each in top.commands.items()}
     for name, command in pages.items():

@@ -44,6 +44,7 @@ VERBS = {
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from importlib import import_module
         from importlib.metadata import PackageNotFoundError, version
 
         try:

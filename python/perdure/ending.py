@@ -20,6 +20,13 @@ from perdure.screen import say
 FAILED = 1
 MISTAKE = 2
 INTERRUPTED = 130
+# What only some verbs need, and how it is had.
+_EXTRAS = {
+    "numpy": "Debian: python3-numpy",
+    "scipy": "pip install '.[energy]' in the clone, Debian: python3-scipy",
+    "matplotlib": "pip install '.[plots]' in the clone, Debian: python3-matplotlib",
+    "jinja2": "pip install '.[report]' in the clone, Debian: python3-jinja2",
+}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 NO_PROGRAM = 127  # as shells say it
 # Of a path that a user gave; everything else, such as a full device, is a failure of the work.
@@ -56,6 +63,8 @@ def judged(failure: Exception) -> tuple[int | None, str]:
         return (MISTAKE if failure.errno in _MISTAKEN else FAILED), os_text(failure)
     if isinstance(failure, NoProgram):
         return NO_PROGRAM, str(failure)
+    if isinstance(failure, ModuleNotFoundError) and failure.name in _EXTRAS:
+        return FAILED, f"this needs {failure.name}, which is not there ({_EXTRAS[failure.name]})"
     if isinstance(failure, (Failed, ImportError)):
         return FAILED, str(failure)
     if hasattr(failure, "format_message"):  # what typer, or the click under it, refuses

@@ -38,7 +38,7 @@ class Perdure(CMakePackage):
         depends_on("py-nanobind@2.2:", type="build")
         depends_on("py-packaging", type="build")
         depends_on("py-numpy@1.24:", type=("build", "run"))
-        depends_on("py-typer@0.12:", type=("build", "run"))
+        depends_on("py-typer@0.26:0.28", type=("build", "run"))
         depends_on("py-rich@13:", type=("build", "run"))
         depends_on("py-scipy@1.11:", type="run")
         depends_on("py-matplotlib@3.6:", type="run")
