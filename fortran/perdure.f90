@@ -101,7 +101,7 @@ module perdure
 
   public :: perdure_open, perdure_close, perdure_array_open, perdure_scalar
   public :: perdure_restart, perdure_versions, perdure_restore, perdure_delete_version
-  public :: perdure_memory, perdure_mark, perdure_array_box
+  public :: perdure_memory, perdure_mark, perdure_write, perdure_array_box
   public :: perdure_commit, perdure_commit_begin, perdure_before_write, perdure_commit_wait
   public :: perdure_commit_due, perdure_status
   public :: perdure_strerror, perdure_last_error, perdure_library_version
@@ -202,6 +202,11 @@ module perdure
     integer(c_int) function mark_of_c(array, first, count) bind(c, name="perdure_mark")
       import :: c_int, c_ptr, c_int64_t
       type(c_ptr), value :: array
+      integer(c_int64_t), value :: first, count
+    end function
+    integer(c_int) function write_of_c(array, first, count, elements) bind(c, name="perdure_write")
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: array, elements
       integer(c_int64_t), value :: first, count
     end function
     integer(c_int) function box_of_c(array, global_shape, first) bind(c, name="perdure_array_box")
@@ -364,6 +369,15 @@ contains
     type(perdure_array), intent(in) :: array
     integer(c_int64_t), intent(in) :: first, count
     perdure_mark = mark_of_c(array%handle, first - 1, count)
+  end function
+
+  ! Twin mode: stores `count` elements, which begin at the address `elements`, from element `first`
+  ! (from 1, in memory's order) of the working copy on, past the cache. Local.
+  integer(c_int) function perdure_write(array, first, count, elements)
+    type(perdure_array), intent(in) :: array
+    integer(c_int64_t), intent(in) :: first, count
+    type(c_ptr), intent(in) :: elements
+    perdure_write = write_of_c(array%handle, first - 1, count, elements)
   end function
 
   ! Where this rank's array lies in one of all ranks: its first element is element `first` (from 1)

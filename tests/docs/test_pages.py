@@ -5,6 +5,7 @@ Each test also spoils its page and wants that to be found.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -123,3 +124,25 @@ def test_the_picture_is_what_its_script_draws():
 
 def test_the_readme_is_short():
     assert len(page("README.md").splitlines()) <= 180
+
+
+def sources(folder: str, ending: str) -> list[str]:
+    names = ("perdure", "perdure_mpi", "perdure_ipv")
+    return [page(f"{folder}/{name}{ending}") for name in names]
+
+
+def test_every_call_has_its_name_in_every_language():
+    headers = "".join(sources("include/perdure", ".h"))
+    declared = set(re.findall(r"^PERDURE_API .*?\b(perdure_\w+)\(", headers, re.M))
+    table = page("docs/languages.md").partition("\n| C |")[2].partition("\n\n")[0]
+    rows = dict(re.findall(r"^\| `(perdure_\w+)` \| (.*) \|$", table, re.M))
+    assert set(rows) == declared
+    fortran, cpp = "".join(sources("fortran", ".f90")), page("docs/cpp.md")
+    python = page("docs/python.md") + page("python/perdure/windows.py")
+    for call, cells in rows.items():
+        in_cpp, in_fortran, in_python = cells.split(" | ")
+        assert re.findall(r"\w+", in_fortran)[0] in re.findall(r"\w+", fortran), call
+        assert set(re.findall(r"(\w+)\(", in_cpp)) <= set(re.findall(r"\w+", cpp)), call
+        name = re.findall(r"(\w+)(?:\(.*?\))?`", in_python)
+        assert name or "none (1)" in in_python or "class" in in_python, call
+        assert set(name) <= set(re.findall(r"\w+", python)), call

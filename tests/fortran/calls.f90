@@ -15,7 +15,7 @@ program calls
   integer(c_int32_t), target :: small
   integer(c_int64_t), target :: step
   real(c_float), target :: single
-  real(c_double), target :: time
+  real(c_double), target :: time, source(6)
   character(kind=c_char), target :: text(5)
   integer(c_int64_t) :: version
   integer(c_int) :: due, code
@@ -100,8 +100,11 @@ contains
     single = real(step, c_float)
     time = real(step, c_double)
     text = achar(int(step))
-    call require(perdure_memory(u, p), "memory of u")
-    p = real(step, c_double)
+    source = real(step, c_double)
+    call require(perdure_write(u, 1_c_int64_t, 5_c_int64_t, c_loc(source)), "write")
+    call require(perdure_write(u, 6_c_int64_t, 1_c_int64_t, c_loc(source)), "write the last one")
+    call check(perdure_write(u, 6_c_int64_t, 2_c_int64_t, c_loc(source)) == perdure_e_invalid, &
+               "elements beyond the end are refused")
     call require(perdure_memory(v, q), "memory of v")
     q = int(step, c_int32_t)
     call require(perdure_memory(bytes, b), "memory of b")
