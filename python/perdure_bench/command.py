@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -102,6 +103,9 @@ Examples: perdure bench cache --quick --plot cache.png;
 
 def _check_names(names: list[str]) -> list[str]:
     wanted = list(NAMES) if names == ["all"] else names
+    if names == ["all"] and find_spec("torch") is None:
+        typer.echo("perdure bench torch: skipped, because PyTorch is not there", err=True)
+        wanted.remove("torch")
     for name in wanted:
         if name not in NAMES:
             raise typer.BadParameter(f"'{name}' is none of {', '.join(NAMES)}")
