@@ -29,7 +29,7 @@ def test_wheel_installs_the_command_and_the_interface(tmp_path):
     installed = sum(path.lstat().st_size for path in (tmp_path / "venv").rglob("*"))
     assert installed < 200e6, f"{installed} bytes"
     assert run(command, "--version").startswith("perdure 0.")
-    assert len(json.loads(run(command, "devices", "--json"))) > 5
+    assert len(json.loads(run(command, "devices", "--json"))["devices"]) > 5
     assert run(command, "run", "--", "echo", "started") == "started\n"
     assert "bench" not in run(command, "--help"), "benchmarks are of a clone"
     names = [name.rsplit("/", 1)[-1] for name in zipfile.ZipFile(wheel).namelist()]
