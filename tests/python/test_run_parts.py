@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from dataclasses import replace
 
 import pytest
 
+from conftest import ROOT
 from perdure.run import attempt
 from perdure.run.launchers import is_launcher, is_launcher_or_daemon, world_size
 from perdure.run.leftovers import remove_leftovers
@@ -20,6 +22,7 @@ from perdure.run.page import NO_ITERATION, Phase, RunPage, parse_page, read_page
 from perdure.run.process_table import ProcessTable, read_process
 from perdure.run.rehearsal import Rehearsal, parse_rehearsal, ranks_of_command
 from perdure.run.stall import StallWatch
+from perdure.run.variables import _KNOWN, misspelt
 from perdure.units import bytes_text, rate_text, seconds_text
 
 FIELDS = (4711, 1, 2, 2, 9, 8, 7, 6_000_000, 50_000_000, 64_000_000, 5_000_000_000, 3, 2, 1)
@@ -217,3 +220,18 @@ def test_world_tells_whether_all_ranks_are_here():
     elsewhere = {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
     assert world_size(elsewhere) == (4, False)
     assert world_size({"PMIX_RANK": "1"}) == (0, False)
+
+
+def test_a_misspelt_variable_is_told_with_what_was_meant():
+    ours = "PERDURE" + "_"  # apart, or the test of the documents takes them for variables
+    told = misspelt([*(ours + name for name in ("EMULAT", "EMULATE", "TEST_SEED", "Q")), "HOME"])
+    assert told == [
+        f"{ours}EMULAT is set, and Perdure has no such variable; did you mean {ours}EMULATE?",
+        f"{ours}Q is set, and Perdure has no such variable",
+    ]
+
+
+def test_the_variables_that_are_known_are_those_of_the_documents():
+    cells = re.findall(r"^\| (.*?) \|", (ROOT / "docs/environment.md").read_text(), re.M)
+    documented = set(re.findall(r"`PERDURE_(\w+)`", " ".join(cells)))
+    assert documented == set(_KNOWN)

@@ -24,6 +24,7 @@ from perdure.run.placement import NoPlace, check_launcher
 from perdure.run.rehearsal import POINTS, parse_rehearsal
 from perdure.run.report import job_json, print_report
 from perdure.run.spread import Spread, make_spread
+from perdure.run.variables import misspelt
 from perdure.screen import bad_parameter, console, say
 from perdure.units import Wrong, parse_time
 
@@ -142,6 +143,8 @@ def run(
         | ({"PERDURE_ANY_OWNER": "1"} if any_owner else {}),
         spread=spread,
     )
+    for sentence in misspelt(os.environ):
+        say(f"perdure: note: {sentence}", err=True)
     result = run_job(request, make_live(quiet))
     _report(result, quiet, json_file)
     raise typer.Exit(result.exit_code)
