@@ -1,5 +1,6 @@
 # The command `perdure` in a prefix: its package and the Python packages that it needs, for the
-# Python that it was built with, below LIBDIR/perdure; a starter in BINDIR; man pages.
+# Python that it was built with, below LIBDIR/perdure; a starter in BINDIR; man pages; what
+# completes its words in bash, zsh and fish.
 #
 # Programs import perdure from LIBDIR/perdure/python, which has nothing else; numpy is theirs.
 set(command_folder ${CMAKE_INSTALL_LIBDIR}/perdure)
@@ -45,3 +46,12 @@ if(PERDURE_LOWDOWN)
 else()
   message(STATUS "No man pages: lowdown is missing")
 endif()
+
+set(completions ${CMAKE_BINARY_DIR}/completions)
+add_custom_command(OUTPUT ${completions}.done
+  COMMAND ${Python_EXECUTABLE} -I ${CMAKE_SOURCE_DIR}/tools/completions.py ${completions}
+  COMMAND ${CMAKE_COMMAND} -E touch ${completions}.done
+  DEPENDS ${CMAKE_SOURCE_DIR}/tools/completions.py ${CMAKE_SOURCE_DIR}/tools/requirements.txt
+  COMMENT "Making the completions of the command")
+add_custom_target(command_completions ALL DEPENDS ${completions}.done)
+install(DIRECTORY ${completions}/ DESTINATION ${CMAKE_INSTALL_DATADIR})

@@ -31,6 +31,7 @@ test_packages=(
   libhdf5-mpich-dev libhdf5-openmpi-dev libpnetcdf-dev     # only for tests of the file cache
   libpmem-dev                   # only a yardstick of `perdure bench persist`
   spin                          # model checker of the commit protocol
+  abigail-tools                 # compares the libraries' binary interface with the recorded one
   lowdown                       # man pages, of the command's help
   clang-format-19 clang-tidy-19
 )

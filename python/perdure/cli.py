@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from typing import Annotated
@@ -71,4 +72,8 @@ def command_line(verbs: Mapping[str, Verb] = VERBS) -> Verbs:
 
 def main(verbs: Mapping[str, Verb] = VERBS) -> None:
     """Entry point of the console script."""
+    if "_PERDURE_COMPLETE" in os.environ:  # a shell asks what could come next
+        from typer.completion import completion_init
+
+        completion_init()
     command_line(verbs)(sys.argv[1:], prog_name="perdure")

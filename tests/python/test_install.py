@@ -201,6 +201,23 @@ def test_documents_examples_and_the_module_file_are_installed(prefix):
         assert {"perdure.1", "perdure-run.1", "perdure-pool.1"} <= pages
 
 
+def test_the_shells_complete_the_words_of_the_command(prefix):
+    script = prefix / "share/bash-completion/completions/perdure"
+    wanted = {"perdure po": "pool", "perdure pool sh": "show", "perdure run --kill-a": "--kill-at"}
+    for line, last in wanted.items():
+        words = shlex.split(line)
+        ask = (
+            f". '{script}'; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; "
+            f"_perdure_completion perdure; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        )
+        started = command(prefix)[:-1]
+        path = f"PATH={prefix / 'bin'}:{os.environ['PATH']}"
+        assert last in run(*started, path, "bash", "-c", ask).splitlines(), line
+    for place in ("zsh/site-functions/_perdure", "fish/vendor_completions.d/perdure.fish"):
+        text = (prefix / "share" / place).read_text()
+        assert "_PERDURE_COMPLETE=complete_" in text
+
+
 def test_isa_l_need_not_be_there(prefix, tmp_path):
     (library,) = prefix.glob("lib*/**/libperdure.so")
     needed = run("readelf", "-d", library)
