@@ -14,6 +14,7 @@ SMALL = ("--iterations", 20, "--edge", 8, "--rounds", 1)
 def test_demo_kills_a_solver_tells_the_costs_and_draws_them(perdure, tmp_path):
     if not (BUILD / "apps/hpccg").is_dir():
         pytest.skip("hpccg is not built (CLI11 or MPI is missing)")
+    (tmp_path / "seen").mkdir()
     ran = perdure("demo", *SMALL, "--picture", tmp_path / "seen/demo.png")
     assert ran.code == 0, ran.err
     text = ran.out.decode()

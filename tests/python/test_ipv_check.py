@@ -108,8 +108,8 @@ def test_the_table_says_what_to_save(perdure, build):
         set(re.findall(r"\w+", advice)) >= {"u", "late", "half", "first", "heap", "total"}
     )
     assert "read after the loop" in told and "warning: late" in told
-    assert "\ntable " not in told, "what is only read is shown by --all"
-    assert "\ntable " in perdure("ipv", "record", "--all", "--", program).out.decode()
+    assert "\ntable\t" not in told, "what is only read is shown by --all"
+    assert "\ntable\t" in perdure("ipv", "record", "--all", "--", program).out.decode()
 
 
 def test_persistence_points_mark_iterations_and_objects_have_their_names(perdure, build):

@@ -80,7 +80,7 @@ def checked(perdure, built, fault: str) -> tuple[int, dict, list[str]]:
     ran = perdure("ipv", "check", "--json", "--", built, fault)
     text = ran.out.decode()
     (report,) = json.loads(text[text.index("{\n") :])["reports"]
-    return ran.code, report, text[: text.index("[\n")].split()
+    return ran.code, report, text[: text.index("{\n")].split()
 
 
 def names(report: dict, verdict: str) -> list[str]:
