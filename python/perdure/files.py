@@ -11,7 +11,7 @@ import io
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from perdure.failures import Wrong
 
@@ -94,6 +94,12 @@ def append_text(path: Path | str, text: str) -> None:
         if status.st_uid not in (os.geteuid(), 0):
             raise NotAFile(f"{path} belongs to another user ({status.st_uid})")
         file.write(text.encode("utf-8"))
+
+
+def open_new(path: Path | str) -> BinaryIO:
+    """A new file, only for this user; FileExistsError if anything has the name, a link too."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
 
 
 def remove(path: Path | str) -> None:

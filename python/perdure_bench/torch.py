@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perdure.files import open_new
 from perdure.programs import ProgramFailed
 from perdure.progress import progress
 from perdure_bench.facts import Fact
@@ -117,7 +118,8 @@ def _save(state: dict[str, Any], path: Path) -> None:
     import torch
 
     fresh = path.with_suffix(".new")
-    with open(fresh, "wb") as file:
+    fresh.unlink(missing_ok=True)
+    with open_new(fresh) as file:
         torch.save(state, file)
         file.flush()
         os.fsync(file.fileno())
