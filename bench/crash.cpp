@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // bench_crash: crash images of small runs of the real code, in each mode and atomicity model, on
 // one rank and on two, each recovered and compared with a plain list of versions
 // (tests/crash/sweep.hpp).

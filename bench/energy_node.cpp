@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The node's part of energy-aware commits: what `perdure bench energy` runs.
 //
 //   cap --khz N       caps the clock and gives it back; under the fake machine of the tests it is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // bench_file_accesses FILE REGION_BYTES ACCESS:PATTERN:BYTES:CALLS…: accesses to one file whose
 // number and sizes are known, by ranks that each keep to their own region of it.
 //

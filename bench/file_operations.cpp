@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // bench_file_operations MODE: what single accesses to a file cost two ranks, one JSON object for
 // each batch of accesses (python/perdure_bench/cache.py makes facts of them).
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // bench_ipv_update: the memory-bound update u += r with a version of u at every sweep, by each
 // tier of in-place versioning and by hand-written loops, against the same update without versions.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // bench_memsim: how fast the memory simulator reads a trace and replays it, on one core.
 //
 // Cases: `lru`, one run with half of the pages resident, and `all-capacities`, one pass for every

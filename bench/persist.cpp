@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // bench_persist: what it costs to make bytes durable on this machine, against libpmem and memcpy.
 #include <CLI/CLI.hpp>
 #include <cstdio>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What the parts of bench_persist share: where it measures, how often, and devices made of plain
 // functions, so that every contender runs behind the same seam and the same threads.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Copies of freshly written memory to an uncached destination: our copy, the same with checksums,
 // libpmem's and memcpy, in turn within each repetition, so that a disturbance meets all of them.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What one line costs to flush, by instruction and by the state of the line: the
 // in-place-versioning paper's table 1 (one thread), and its figure 5 (20 MB of dirty lines, several
 // threads).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // libpmem was not found when this was built: its cases are reported as absent.
 #include "persist.hpp"
 

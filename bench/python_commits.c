@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The same commits as those of `perdure bench python`, by a C program, which waits for its turn:
 //
 //     python_commits POOL MODE BYTES

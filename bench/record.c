@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The loop of a conjugate-gradient solver, for `perdure bench record`: the same source is built
 // with and without --trace. record ROWS NONZEROS ITERATIONS prints the seconds of its loop: that
 // passed, and of CPU time, of all threads.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Blocking time of checkpoints, and the time of a restart, through VELOC's client interface:
 //
 //     veloc CONFIG BYTES CHECKPOINTS     each rank has a region of BYTES

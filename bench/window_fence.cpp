@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // bench_window_fence MODE BYTES REPEATS POOL FLAVOUR: a fence that commits a window of BYTES on
 // each rank, and what it is made of, interleaved. Prints facts
 // (python/perdure_bench/windows_fence.py).

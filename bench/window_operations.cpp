@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // bench_window_operations BATCHES: nanoseconds of single one-sided operations between two ranks, as
 // one JSON object. Plain MPI: it is run as it is, with Perdure preloaded, and with its window made
 // persistent by the environment (python/perdure_bench/windows_micro.py).

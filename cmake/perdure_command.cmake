@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # The command `perdure` in a prefix: its package and the Python packages that it needs, for the
 # Python that it was built with, below LIBDIR/perdure; a starter in BINDIR; man pages; what
 # completes its words in bash, zsh and fish.

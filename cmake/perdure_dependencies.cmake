@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # Libraries that Perdure stands on, each a Debian 12 package:
 #   libisal-dev            CRC-64 at memory speed, and erasure codes; at run time not required
 #   libsodium-dev          HMAC-SHA-256: who may connect to the servers of cached files

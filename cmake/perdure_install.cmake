@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # What `cmake --install` puts into a prefix: headers, shared libraries, the Fortran module, a CMake
 # package, pkg-config files, documents, examples, a module file, and the command with its Python
 # package (perdure_command.cmake, where that is built). The target `uninstall` removes it.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # The programs of apps/ as perdure-clang makes them, and what is proven of them.
 #
 # perdure_ipv_programs(NAME LIBRARY SOURCE…): three programs of these sources and a static library,

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # perdure_module(NAME SOURCES … DEPS … [LIBS …] [FOLDER …])
 #   A layer of src/: a static library that sees only the include roots of its DEPS, so that a
 #   forbidden edge does not compile (tools/layers.txt says the same to tools/tidy.py).

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # MPI is used in several flavours at once, so each is an imported target of its own:
 #   perdure_mpi_NAME with NAME one of PERDURE_MPI_NAMES, made from its compiler wrapper, and
 #   perdure_mpi_NAME_headers, without its libraries, for what works with whichever is loaded.

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # `cpack -G DEB` in a build tree makes one Debian package of what `cmake --install` installs, for
 # the Debian, and the Python, on which it is made. It requires the MPIs' libraries for the programs
 # with which `perdure cache predict` measures; Perdure's own are not linked with any.

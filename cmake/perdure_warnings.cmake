@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # One interface target carries the warnings and the sanitizer of this build tree.
 add_library(perdure_build_flags INTERFACE)
 target_compile_options(perdure_build_flags INTERFACE

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # cmake -D MANIFEST=…/install_manifest.txt -P uninstall.cmake: removes the files that an
 # installation has noted, then its folders as far as they are empty.
 if(NOT EXISTS "${MANIFEST}")

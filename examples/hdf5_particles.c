@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A program of parallel HDF5 that knows nothing of Perdure: each rank writes the rows of its
 // particles, scattered over one dataset, reads those of the next rank, and flushes the file.
 //

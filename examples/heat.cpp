@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The program of README.md in C++20, where errors are exceptions: an array in twin mode and a
 // scalar, committed in each step. Killed and started again, it goes on from its last commit.
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The program of README.md in Python: an array in twin mode and a scalar, committed in each step.
 
 Killed and started again, it goes on from its last commit.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The program of README.md with in-place versioning: the loop stores to a std::vector, and each
 // iteration becomes a version. Killed and started again, it goes on from the last one.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The program of README.md on many ranks, with a persistent window in mode twin: each rank computes
 // the working half from the consistent one and puts its outermost cells into its neighbours'.
 //

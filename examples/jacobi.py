@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Jacobi iterations of Laplace's equation with mpi4py: the grid is cut into blocks of rows.
 
 Each rank has its rows, and one more above and below, in an array of mode twin: a sweep reads the

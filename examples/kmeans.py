@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A loop of data analysis on one node, in plain numpy: k-means, with its state in a pool.
 
 The centres are written in place (mode copy), the labels of the points too, of which few change from

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A program of PnetCDF that knows nothing of Perdure: each rank writes the rows of its particles,
 // which lie scattered in one variable, reads those of the next rank, and synchronises the file.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The walk over all accesses to memory of a function, which the passes share that instrument them:
 // loads, stores, atomic operations, vectors, masked, gathered, scattered, expanding and compressing
 // ones, memcpy, memmove, memset and the library's functions of these names. A sink emits the code.

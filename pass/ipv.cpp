@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "ipv.hpp"
 
 #include <llvm/ADT/PostOrderIterator.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The pass `ipv`: makes loops that overwrite rows of an array say so to the runtime of in-place
 // versioning (perdure_ipv_abi.h), which then copies nothing of them.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "ipv_check.hpp"
 
 #include <llvm/ADT/StringSet.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The pass `ipv-check`: makes a program announce its loads and stores, with their places in the
 // source, to the checker of in-place versioning (perdure_ipv_check_abi.h).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "ipv_check_sites.hpp"
 
 #include <llvm/Demangle/Demangle.h>

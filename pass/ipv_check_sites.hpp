@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What the module tells the checker: the places of its accesses, and its variables.
 #pragma once
 

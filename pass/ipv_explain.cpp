@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "ipv_explain.hpp"
 
 #include <fcntl.h>

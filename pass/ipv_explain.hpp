@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What the pass `ipv` did and why not more, as JSON lines: what `perdure ipv explain` reads.
 //
 //   {"kind": "nest", …}     rows in a nest: the tier `rows`

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "ipv_find.hpp"
 
 #include <llvm/ADT/MapVector.h>

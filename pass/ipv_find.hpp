@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Finds what may become a row of perdure_ipv_abi.h: what each instruction of a function does to
 // memory, and which innermost loops store to all bytes of a range (obligations S1 and S2 of
 // docs/ipv_compiler.md).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "ipv_hook.hpp"
 
 #include <llvm/IR/IRBuilder.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Emits the calls of perdure_ipv_abi.h, the tests that ipv_prove.hpp left, and for each row loop a
 // second version of it whose accesses to the rows have the differences added.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What happens with a slot: small functions in LLVM's language, linked into the module, inlined,
 // and gone.
 #include <llvm/AsmParser/Parser.h>

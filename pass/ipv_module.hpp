@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What the pass `ipv` asks of, and does to, a module as a whole.
 #pragma once
 

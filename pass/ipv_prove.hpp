@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Chooses the nests: for rows with the same base, the largest loop in which nothing else can touch
 // their object from the first row to its end (obligation S4), or what is left to test for that when
 // the program runs. ipv_hook.hpp emits the tests.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "trace.hpp"
 
 #include <llvm/Analysis/TargetLibraryInfo.h>

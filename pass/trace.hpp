@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The pass `trace`: makes a program tell which memory it accesses (perdure_trace_abi.h).
 //
 // It stands behind all optimisations, so that what is counted is what the processor will do, but

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Emits the code of single accesses into one function; accesses.hpp finds the accesses.
 #pragma once
 

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # Makes a clone ready to use, in three steps: Debian packages, the Python environment .venv, the
 # build build/dev. May be run any number of times: the first two are skipped when their stamp, a
 # checksum of what they depend on, is unchanged; the build step always asks ninja, which knows what
@@ -46,7 +48,7 @@ case ${1:-} in
   --dax) packages=("${demo_packages[@]}" "${test_packages[@]}" "${dax_packages[@]}") ;;
   --cluster)
     packages=("${demo_packages[@]}" "${test_packages[@]}" "${cluster_packages[@]}") ;;
-  *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '4,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 say() { printf 'bootstrap: %3d s: %s\n' "$SECONDS" "$*"; }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Copies installed Python packages, with all that they require, to a folder.
 
     python copy_packages.py FOLDER NAME…

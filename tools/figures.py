@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Fills the figures of the documents from the facts that benchmarks printed.
 
     ./perdure bench memsim --json | tools/figures.py take memsim    keeps the facts, and fills

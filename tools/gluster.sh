@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # A GlusterFS of two bricks on this machine, for benchmarks and tests of files on a parallel file
 # system. Needs root, /dev/fuse, and Debian's glusterfs-server and glusterfs-client, which it
 # installs where they are missing.
@@ -91,6 +93,6 @@ stop() {
 case $action in
   start | stop) "$action" ;;
   *)
-    sed -n '2,/^set/p' "$0" | sed -n 's/^# \{0,1\}//p'
+    sed -n '4,/^set/p' "$0" | sed -n 's/^# \{0,1\}//p'
     exit 2 ;;
 esac

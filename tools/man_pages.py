@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Makes man pages of the command's own help: perdure(1), and one of each verb.
 
     python man_pages.py LOWDOWN FOLDER VERSION

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs mpi4py's own tests with the library preloaded, in variants that the set of tests has.
 
     tools/mpi4py_tests.py rma --build DIR [--mpi NAME]… [--variant V]… [--ranks N]…

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # Runs the MPI tests with the MPIs that PyPI ships, beside Debian's that `make test` uses.
 #
 #   tools/mpi_matrix.sh [NAME==VERSION …]

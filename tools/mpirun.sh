@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # mpirun.sh MPIEXEC RANKS PROGRAM [ARGUMENT…]: starts an MPI program the same way with every MPI.
 # Open MPI wants to be told that it may run as root, on fewer cores than ranks, and yield;
 # both end within bounded time because a launcher may ignore a polite SIGTERM.

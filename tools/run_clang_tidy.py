@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs clang-tidy-19 on the C and C++ files that differ from a branch, or on all of them.
 
     tools/run_clang_tidy.py [--build DIR] [--base BRANCH] [--all]

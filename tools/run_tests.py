@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs CTest with a preset and ends with one plain line: N passed, N failed, N skipped."""
 
 import argparse

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """The house rules that a machine can check: layers, lengths, banned calls, paths, Markdown.
 
     tools/tidy.py [--root DIR] [FILE…]     all files of the repository, or the ones named
@@ -23,6 +24,7 @@ from functools import cached_property
 from pathlib import Path
 
 import tidy_english
+import tidy_licence
 from tidy_commits import check_commits
 
 FUNCTION_LINES = 70
@@ -445,6 +447,12 @@ def _is_ours(root: Path, name: str) -> bool:
     return path.is_file() and not path.is_symlink() and not verbatim
 
 
+def check_licences(root: Path, names: list[str]) -> Iterator[Finding]:
+    """Code says its licence on top."""
+    for name in tidy_licence.files_without(root, names):
+        yield Finding(name, 1, f"lacks '{tidy_licence.LINE}' (tools/tidy_licence.py writes it)")
+
+
 def check_all(root: Path, names: list[str]) -> list[Finding]:
     """Every rule on every file, in the order of paths and lines."""
     layers = read_layers(root)
@@ -472,7 +480,7 @@ def main() -> int:
         print(f"tidy: commits {asked.commits}, {len(wrong)} findings")
         return 1 if wrong else 0
     names = asked.files or repository_files(asked.root)
-    findings = check_all(asked.root, names)
+    findings = sorted([*check_all(asked.root, names), *check_licences(asked.root, names)])
     for finding in findings:
         print(finding)
     print(f"tidy: {len(names)} files, {len(findings)} findings")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a commit must say of itself, for tools/tidy.py --commits.
 
 A subject is "area: what changes", at most SUBJECT_COLUMNS long. What changes behaviour, format or

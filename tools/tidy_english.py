@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Words and turns that native speakers would not write, and what they would.
 
 Where: all Markdown, all text below TEXT_ROOTS, and the sentences (literals with a blank) of the C

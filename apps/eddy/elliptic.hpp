@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Elliptic: solves (shift - factor L) f = g on the periodic grid, where L is the Laplacian of five
 // points, by Fourier transforms along x and then along y. Not limited in accuracy but by rounding.
 //

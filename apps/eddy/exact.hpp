@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // An exact solution of the Navier-Stokes equations on a periodic square (Walsh, Eddy solutions of
 // the Navier-Stokes equations, 1992), the one of Nek5000's example "eddy": eddies of a stream
 // function psi whose Laplacian is -25 psi are carried along by a constant wind and decay.

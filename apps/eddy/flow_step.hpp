@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A step of time of the incompressible Navier-Stokes equations: second order in time and space.
 //
 // The derivative in time is that of the backward differentiation formula of order 2, convection is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Grid: a periodic square of side 2 pi, of n by n cells, x fastest. A rank has the rows of cells
 // from `first` on; a field has a layer of ghosts around them, so that cell (i, j) of the rank
 // counts from 1.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // eddy: decaying eddies in a periodic square, an incompressible flow whose exact solution is known.
 // README.md shows how to run it.
 #include <cstdio>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The command line and the report of eddy. They need no optimiser, so they are compiled once for
 // all of its programs.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include <cinttypes>
 #include <cstdio>
 #include <nlohmann/json.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Buffer: zeroed memory on huge pages where the kernel has them, so that what the modes are
 // compared by is not the number of TLB misses.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Grid: which part of the domain a rank has, and how its vectors are laid out.
 //
 // The domain has nx by ny by (ranks * nz) points; rank k has the k-th slab of nz planes. A vector

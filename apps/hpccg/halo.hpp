@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Halo: brings a rank's boundary planes into the vectors of its neighbours, one-sided.
 //
 // The windows are the vectors themselves, so that what the neighbours put is part of the state, is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // hpccg: conjugate gradients on a 27-point grid, in the manner of the HPCCG mini-application; its
 // protection is chosen by a flag. README.md shows how to run it.
 #include <algorithm>

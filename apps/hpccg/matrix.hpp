@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Matrix: the 27-point finite-difference operator, stored explicitly as an unstructured code would.
 //
 // Diagonal 27, off-diagonals -1, as in HPCCG (Heroux et al., SAND2009-5574). Every row has 27

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Memory state: vectors in DRAM that nothing protects; what the other modes are compared with. And
 // the yardstick of a commit: the same, with one memcpy of them where the others commit.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Pool state: vectors that Perdure keeps; copy, async, twin and log.
 //
 //   copy, async, log   the solver works in one buffer in DRAM; a commit saves it to the pool. async

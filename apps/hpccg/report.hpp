@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Report: what a run ends with, for people or as one JSON object.
 #pragma once
 

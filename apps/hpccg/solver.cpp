@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // An iteration, with the state as it stands when a commit may have saved it:
 //
 //   product = A p            reads p with its halo

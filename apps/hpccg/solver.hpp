@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Solver: conjugate gradients on a State.
 #pragma once
 

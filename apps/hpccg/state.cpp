@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "state.hpp"
 
 #include "disk_state.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // State: what must survive (x, r, p, the iteration and r·r), and how it does. One class per
 // protection; the solver knows only this face.
 //

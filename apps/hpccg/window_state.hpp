@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Window state: p is a persistent MPI window, into which the neighbours put its halo; x and r are
 // arrays of the window's pool, and all three are one version. Modes copy, twin and log.
 //

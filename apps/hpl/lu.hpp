@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // LU factorisation with partial pivoting, blocked and right-looking, of a matrix that has the right
 // side as one more column; and the solution. Not for several threads.
 #pragma once

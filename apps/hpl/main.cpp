@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // hpl: a dense random system by blocked LU factorisation with partial pivoting, in the manner of
 // the HPL benchmark. README.md shows how to run it.
 #include <CLI/CLI.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The random system of HPL, and its test of a solution. The system is drawn again for the test, so
 // that it needs no second matrix.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // C = C - A B for matrices stored by columns: nearly all of the work of a factorisation. Blocks of
 // A and B are copied to buffers in the order in which a kernel for a small tile of C, which stays
 // in registers, reads them (Goto and van de Geijn, "Anatomy of High-Performance Matrix

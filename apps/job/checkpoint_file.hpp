@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Checkpoint file: what the protections compare a pool with. Errors are std::runtime_error.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What the ranks of an application, those of MPI_COMM_WORLD, do together: sums that come out the
 // same in every run, hashes of what they all hold, and errors that all learn of. All are collective
 // but the two counts and the texts.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Emulation: the options --emulate and --delay of every application.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Stopwatch: seconds since it was made.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Graph: which cells of the adjacency matrix are 1. Drawn at random or read from an edge list, it
 // is the same for every number of ranks, and any block of it can be made on any rank.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "distances.hpp"
 
 #include <mpi.h>

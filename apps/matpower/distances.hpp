@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Distances: lengths of shortest paths between all pairs of nodes, as far as the powers reach. The
 // distance from i to j is the smallest m with a walk of m steps (the paper, section 3.3).
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Grid: q x q ranks, and the blocks of an n x n matrix, one for each of them. Block row i holds the
 // rows [n i / q, n (i + 1) / q): all blocks differ by at most one row, whether q divides n or not.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Job: from the options to what is reported.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // matpower: powers of a graph's adjacency matrix, by Cannon's algorithm over MPI-IO. README.md
 // shows how to run it.
 #include <mpi.h>

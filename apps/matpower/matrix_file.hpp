@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // MatrixFile: an n x n matrix of one-byte cells, row by row in a file that all ranks have open,
 // read and written in blocks through MPI-IO. How a block is accessed is options.access:
 //

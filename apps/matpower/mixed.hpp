@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // mixed: a bijection of 64-bit words that looks random; the finaliser of SplitMix64 (Steele et
 // al.).
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Cannon's algorithm multiplies q x q blocks on q x q ranks in q steps. In step s, rank (r, c) adds
 // the product of the blocks (r, k) and (k, c) with k = r + c + s mod q: no two ranks of a row have
 // the same left block, and no two of a column the same right one, at any time. Where memory is

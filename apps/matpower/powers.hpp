@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Powers: the powers of an adjacency matrix by Cannon's algorithm, with files as the distributed
 // memory.
 #pragma once

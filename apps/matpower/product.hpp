@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Products of blocks, in the memory of one rank.
 //
 // Cells count walks. Saturating, a cell is min(255, the count); modular, it is the count modulo

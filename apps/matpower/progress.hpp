@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Progress: a bar on the terminal of rank 0, for work that takes longer than two seconds.
 #pragma once
 

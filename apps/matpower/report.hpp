@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Report: what a run ends with, for people or as facts: lines of JSON with the keys of every
 // benchmark here (bench, case, metric, value, unit, low, high, n, target, holds) and what the run
 // was.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Array: whole pages of memory from the heap, as plain as the arrays of the benchmarks. Nothing is
 // written to it when it is made, so that a page which the program never uses is never touched. No
 // page holds two arrays, so that each can be an object of in-place versioning.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Where arrays begin: a cache shows it, and so does the memory simulator.
 #include "npb/array.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Whether the arrays that FT, SP, BT and LU are said to carry are all that their runs go on from,
 // and are all needed for it.
 #include <gtest/gtest.h>

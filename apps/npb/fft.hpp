@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Fft: discrete Fourier transforms of lines of complex numbers, in place, by Stockham's algorithm
 // with radix 4 (Van Loan, Computational Frameworks for the FFT, 1992, section 1.7). Some lines are
 // transformed side by side, so that all inner loops are contiguous.

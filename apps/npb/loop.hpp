@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The main loop of all programs: the iterations that no version holds, each followed by its
 // persistence point.
 #pragma once

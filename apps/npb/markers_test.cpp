@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A tracer for a test, to be preloaded: prints the markers of region.hpp.
 #include <cinttypes>
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "npb/program.hpp"
 
 #include <sys/resource.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What the programs have in common: options, report and exit code. The solver of each is one
 // function that run_program calls.
 //

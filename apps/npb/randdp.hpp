@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The pseudo-random numbers of the NAS Parallel Benchmarks (RNR-94-007, section 2.3): the linear
 // congruential sequence x(k+1) = a x(k) mod 2^46, of which a number is x / 2^46, in (0, 1).
 // 2^46 divides 2^64, so that unsigned arithmetic of 64 bits is exact. Not for several threads.

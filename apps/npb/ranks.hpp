@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What a benchmark needs of the other ranks. ranks_mpi.cpp does it with MPI, ranks_serial.cpp for
 // the programs without MPI, where there is one rank and nothing to send. All functions but
 // rank, count and abort are collective, or meet a call of another rank. A failed call of MPI ends

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Markers of the region of interest. A tracer that is linked or preloaded may define any of the
 // three functions; where none does, a marker is a test of an address.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // State: what a program carries from one iteration to the next, and how it survives a crash.
 //
 //   none    it does not

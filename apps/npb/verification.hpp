@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Verification: a computed number agrees with a published one if their difference, over the
 // published one, is at most the tolerance. That is the test of the benchmarks.
 #pragma once

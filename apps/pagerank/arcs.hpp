@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Arcs as a reader gives them: the part of a graph's arcs that one rank has read or generated.
 //
 // What is read is not trusted: an InputError names the file, the place in it, what stands there and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // BitReader: bits and instantaneous codes of a WebGraph bit stream: the first bit is the highest of
 // the first byte. Codes are those of Boldi and Vigna, "The WebGraph Framework II: Codes for the
 // World-Wide Web" (DCC 2004): unary is zeros and a one; gamma, delta and zeta_k encode x + 1.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // BVGraph: graphs in the compressed format of the WebGraph framework, in which the Laboratory for
 // Web Algorithmics publishes its crawls: BASENAME.properties, .graph and .offsets. Written from the
 // documentation of the format and from Boldi and Vigna, "The WebGraph Framework I: Compression

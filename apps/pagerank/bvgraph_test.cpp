@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // BVGraphs: what is written is read, in every form and whatever the number of parts; what is
 // damaged is an error with its place or another graph, and never anything else.
 #include "bvgraph.hpp"

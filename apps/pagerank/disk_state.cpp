@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "disk_state.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Disk state: the usual application-level checkpoint. Shares in DRAM; each commit writes a new file
 // per rank with C file I/O, makes it durable and renames it over the older of two.
 //

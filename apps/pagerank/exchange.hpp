@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Exchanges of lists between the ranks of MPI_COMM_WORLD. Both are collective.
 #pragma once
 

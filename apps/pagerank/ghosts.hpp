@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Ghosts: brings the values of own nodes into the ghosts of the ranks that need them, one-sided.
 //
 // Which values these are is known from the graph, so each rank pushes them: one MPI_Put for each

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Graph: the part of a rank. It owns a contiguous range of nodes and keeps, for each of them, the
 // sources of the arcs that end in it, without duplicates and in increasing order.
 //

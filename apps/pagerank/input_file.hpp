@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // InputFile: ranges of a file that is read, not trusted; so nothing is mapped, as a file that is
 // cut off meanwhile would then be a SIGBUS. Throws InputError.
 #pragma once

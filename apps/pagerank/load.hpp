@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Loads the graph that the options name: every rank reads or generates its part.
 #pragma once
 

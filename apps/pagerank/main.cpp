@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // pagerank: PageRank of a directed graph, partitioned over the ranks, with MPI one-sided
 // communication; its protection is chosen by a flag. README.md shows how to run it.
 #include <mpi.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Format: https://math.nist.gov/MatrixMarket/formats.html
 #include <algorithm>
 #include <cctype>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Memory state: two windows that nothing protects, read and written in turn.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Partition: which rank owns which nodes. Each rank owns a contiguous range, which may be empty;
 // the ranges are chosen so that their nodes and the arcs that end in them are about equally many.
 #pragma once

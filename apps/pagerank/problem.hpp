@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The problem that a state belongs to: a state of another one is refused, not gone on with.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Edge lists, Matrix Market and R-MAT: the parts of a graph are the graph, and every bad line is an
 // error with its number.
 #include <gtest/gtest.h>

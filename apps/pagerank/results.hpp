@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Results: the ranks, for people and for other programs.
 #pragma once
 

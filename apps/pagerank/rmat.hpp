@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // R-MAT: random graphs with the skewed degrees of the web (Chakrabarti, Zhan, Faloutsos, "R-MAT: A
 // Recursive Model for Graph Mining", SDM 2004), with a, b, c, d = 0.57, 0.19, 0.19, 0.05 and the
 // nodes renumbered by a fixed permutation, so that their degree can't be told from their number.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Equation 1 of the paper (section 5.2.2, after Page et al.) is
 //
 //   R'(u) = c · sum over v in B_u of R'(v) / N_v  +  c · E(u),    c such that |R'|_1 = 1

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Solver: PageRank by iteration, on a State.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // State: what must survive, and how it does; one class per protection, and the solver knows only
 // this face. It is the shares of the own nodes and of the ghosts, and four scalars.
 //

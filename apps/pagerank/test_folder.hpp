@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // For tests: a folder that is gone with its test, and the seed of a random one.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Graphs in text files: edge lists and Matrix Market. Each part reads its own lines. Throws
 // InputError.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // TextLines: the lines of one part of a text file, split by bytes: a line belongs to the part in
 // which its first byte lies. An error names the number of the line, which is counted only then.
 // Throws InputError.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Window state: the shares lie in a persistent window; copy, twin and log. The program makes the
 // standard calls of MPI and says in the info of the window how it is protected.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* cache_model.h: what the model is told: accesses of the program, copies and flushes of the
  * runtime, and which file an address shows. hooks.cpp says what it makes of that. The functions may
  * be called at any moment, by any thread; those of threads that are not simulated do nothing.

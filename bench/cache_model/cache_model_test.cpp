@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The cache model's parts against slow ones that are obvious. Seed: PERDURE_TEST_SEED.
 #include <gtest/gtest.h>
 

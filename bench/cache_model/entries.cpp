@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What instrumented code calls at each access (perdure_trace_abi.h, which is not included: it does
 // not say that these four preserve the general registers on x86-64). By Clang, as GCC has no such
 // functions.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The cache model of `perdure bench ipv`: the library that is linked with a program which the pass
 // `trace` has instrumented. It simulates a first and a last level of cache behind every access of
 // the program, and of the runtime where that moves the program's values (redirected.cpp).

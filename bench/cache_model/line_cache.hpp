@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Line cache: which lines of 64 bytes a cache holds; sets of some ways, replaced by LRU. Pure.
 //
 // Invariant: a set's ways stand in the order of their last use, the newest first, empty ones last.

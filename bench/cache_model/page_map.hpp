@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Page map: which memory an address shows. Bytes of a file that is mapped shared are the same
 // memory at whatever address they are seen; all other memory is told apart by its address.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Redirected calls: what stands in libperdure for memcpy(), mmap(), munmap() and the flush
 // primitives in a program NAME_misses (ld's --wrap): each tells the cache model, and does the same.
 //

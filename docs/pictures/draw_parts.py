@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Draws docs/pictures/parts.svg: what uses a pool, and what its versions survive.
 
     docs/pictures/draw_parts.py            writes the picture

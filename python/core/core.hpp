@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The parts of perdure._core, one function per module of src/ that is bound.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Status in Python: a Result that failed is raised as perdure._core.Error with its sentence.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Progress told to Python by work that runs without Python's lock.
 #pragma once
 

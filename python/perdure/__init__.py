@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Persistence for HPC applications on non-volatile memory.
 
 Programs open pools of numpy arrays and scalars, which survive a crash (docs/python.md):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`python -m perdure`: the same as the command `perdure`."""
 
 from perdure.cli import main

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The command `perdure`: one verb per module, put together here."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The compiled module perdure._core, or one sentence that says how to get it."""
 
 from __future__ import annotations

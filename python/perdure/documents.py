@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What `--json` prints: an object that names its kind and the version of its form.
 
 Each kind has a JSON Schema, docs/schemas/KIND.schema.json. A key may come without a new version;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """How every verb ends: one shape of messages, `perdure: SENTENCE` on stderr, and one set of codes.
 
 0 is success, FAILED that the work went wrong or found something wrong, MISTAKE that the user gave

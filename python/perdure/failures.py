@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What stops a command. Verbs raise these; perdure.ending says the sentence and ends with the code.
 
 The text of each says what was seen, and the remedy.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What all pictures have in common: their colours, titles and axes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Files: the one place where the commands write, read and remove them (as src/base/files.hpp).
 
 What stands under a name is not trusted: it may be a link that another user planted, or a FIFO that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Options that belong together, declared once as a frozen dataclass and shared by commands.
 
 A field is an option: its type is Annotated with a typer.Option, its default is the option's. A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Finds and runs programs of the build tree or the installation, MPI programs among them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The progress bar of long measurements."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What the commands show: text of files and of other users is shown as it is, never obeyed.
 
 Names of jobs, arrays, hosts and paths come from whoever wrote them. Control characters in them

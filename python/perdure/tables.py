@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The tables that commands print. They fit the terminal, and programs can read them.
 
 On a terminal columns are aligned. Where they need more than its width, the last column is broken

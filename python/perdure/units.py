@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Sizes and times as people write them (docs/cli.md, "Sizes and times"), and writes them."""
 
 from __future__ import annotations

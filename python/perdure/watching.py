@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Long computations that Ctrl-C ends early, with what there is by then."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Persistent MPI windows for programs of mpi4py: what perdure_mpi.h adds, on mpi4py's windows.
 
 The library must be loaded before the MPI library, with LD_PRELOAD:

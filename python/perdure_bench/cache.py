@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench cache`: what single accesses to a cached file cost, against every other way.
 
 bench/file_operations.cpp runs on two ranks, and all ways take turns in one process. Cases are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The picture of `perdure bench cache`: latency of every way by size, for each kind of access."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """One trial of `perdure bench kill_cache`: a job that is killed, its recovery, and a comparison."""
 
 from __future__ import annotations

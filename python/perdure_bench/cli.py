@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The command `perdure` of a clone: the product's, with the verbs that measure and show it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The verb `perdure bench`."""
 
 from __future__ import annotations

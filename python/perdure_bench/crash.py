@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench crash`: crash images of a whole run, each recovered and compared.
 
 The program bench/bench_crash measures; nothing is computed here.

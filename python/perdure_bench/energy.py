@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench energy`: the energy paper's evaluation, and the planner's own speed.
 
 From the paper's constants (data/energy/reference.json, stated or inferred), nothing measured:

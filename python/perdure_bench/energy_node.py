@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The node's part of `perdure bench energy`: kills at every write of a cap, and what a token costs.
 
 The cap runs on the fake machine of the tests (src/energy/fake), under which each write, fsync,

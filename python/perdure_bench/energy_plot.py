@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The pictures of `perdure bench energy`: Figures 7 and 8 of the paper, from its constants."""
 
 from __future__ import annotations

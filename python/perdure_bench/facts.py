@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Facts: what benchmarks measure, one JSON line each, and how people read them.
 
 A line is {"bench", "case", "metric", "value", "unit", "low", "high", "n", "target", "holds"} and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench hpccg`: what protecting a solver costs.
 
 Figures 1 and 2 and Table 2 of the paper on checkpointing with MPI one-sided communication.

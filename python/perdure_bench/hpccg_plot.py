@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The picture of `perdure bench hpccg`: run times of the protections, and two sweeps."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench ipv`: in-place versioning against programs without versions."""
 
 from __future__ import annotations

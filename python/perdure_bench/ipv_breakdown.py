@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench ipv`: where the time of a version goes. Figures 7 and 13 of the paper.
 
     breakdown_ms          of an iteration; case PROGRAM-WAY-PART

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench ipv`, its part without runs: how much longer the compiler takes with --ipv.
 
 The sources of the programs in apps/npb, each compiled by clang++-19 as it is and by

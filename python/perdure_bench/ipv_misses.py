@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench ipv`, its part about caches: figure 14 of the in-place-versioning paper.
 
     last_level_misses_ratio   misses of the last cache over those of the program without versions

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The picture of `perdure bench ipv`: what a version of each iteration costs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The programs of `perdure bench ipv`: what a persistent version of each iteration costs them.
 
 Figures 2, 3, 4, 6, 7, 12 and 13 of the paper on in-place versioning. A round runs the ways to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench ipv`, its part without programs: the update u += r with a version at every sweep,
 and what flushing a line costs.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench kill`: jobs killed at random moments, restarted, and compared bit for bit.
 
 Each trial draws an MPI, a number of ranks, a protection and a rank, and sends it SIGKILL: one half

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench kill_cache`: jobs that write to a cached file, killed at random moments.
 
 The job is tests/mpiio/cache_job.cpp: its ranks write small and large pieces that share grains and

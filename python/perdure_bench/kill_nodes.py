@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench kill_nodes`: as `kill`, with whole nodes that are lost, and ranks that move.
 
 hpccg in copy mode on four of six pretended nodes of one machine: each has a directory of its own

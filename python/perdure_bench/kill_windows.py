@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench kill_windows`: as `kill`, with programs of persistent MPI windows.
 
 A protection is a pattern of synchronisation and a mode: fence (every second one commits), pscw (the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench levels`: what it costs to keep versions on other nodes and on a file system.
 
 hpccg with a pool in copy mode, a commit every iteration, every 10th version taken. Each rank is a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench matpower`: powers of an adjacency matrix, stock MPI-IO against cached files.
 
 The paper on the MPI-IO cache, its Figures 2 to 8, with apps/matpower. A round runs every case with

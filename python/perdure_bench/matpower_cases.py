@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Which powers `perdure bench matpower` makes, and what is claimed of them. Pure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A scaling model beyond the machine: what powers take on many nodes, stock and cached.
 
 A power of n x n cells on p = q^2 ranks, `RANKS_PER_NODE` on each of k nodes, takes

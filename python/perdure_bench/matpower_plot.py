@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The pictures of `perdure bench matpower`, after the paper's Figures 2 to 8."""
 
 from __future__ import annotations

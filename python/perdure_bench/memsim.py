@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench memsim`: the paging paper's evaluation, with traces of real programs.
 
 CG (class B), MG (class A) and SP (class B) of the NAS benchmarks with five iterations, and HPL

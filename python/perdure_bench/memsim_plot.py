@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The pictures of `perdure bench memsim`: the paging paper's Figures 3 to 6."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench persist`: flush, copy and commit primitives against memcpy and libpmem.
 
 The program bench/bench_persist measures; nothing is computed here.

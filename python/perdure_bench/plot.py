@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Draws facts: one panel per metric, a bar per case with its quartiles, targets as lines."""
 
 from __future__ import annotations

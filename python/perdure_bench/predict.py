@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench predict`: what `perdure cache predict` says, against what is then measured.
 
 Each round calibrates the machine, for one rank and for two, and then, in a new random order of the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench python`: commits of pools from Python, over the same commits of a C program.
 
 Both store into every element of an array, and then commit; only the commit is timed. They take

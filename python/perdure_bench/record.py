@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench record`: how much slower a program is while its memory accesses are recorded.
 
 The loop of a conjugate-gradient solver (bench/record.c), built by the same compiler with and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Tells what a job left behind in /dev/shm."""
 
 from __future__ import annotations

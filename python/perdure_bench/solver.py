@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """apps/hpccg, and where its pools lie, as the benchmarks and the demonstration run it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench startup`: how long light verbs of the command take before they do anything.
 
 Processor time of the whole process, user and system, which other work on the machine hardly moves.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench torch`: perdure.torch.Checkpoint against torch.save() and fsync.
 
 All save the same state dict of float32 tensors, by turns, in a new random order each round; every

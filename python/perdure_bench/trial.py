@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """One trial of `perdure bench kill`: a job that is killed once or twice, and what came of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench veloc`: checkpoints and restarts through VELOC's client interface.
 
 One source, bench/veloc.c, is linked with libperdure_veloc and, where VELOC is installed (in

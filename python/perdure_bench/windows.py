@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench windows`: what persistent MPI windows cost.
 
 The paper on checkpointing with MPI one-sided communication: its Figures 1 and 2 and Table 2 with

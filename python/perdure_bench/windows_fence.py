@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Part of `perdure bench windows`: a fence that commits, by window size and number of ranks.
 
 The program bench_window_fence times, in turn, MPI's own fence, an MPI_Allreduce of 8 bytes, a

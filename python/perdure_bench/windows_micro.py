@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Part of `perdure bench windows`: single one-sided operations, with the library and without.
 
 The program bench_window_operations knows nothing of Perdure. Short runs alternate: as it is

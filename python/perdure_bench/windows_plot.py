@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The pictures of `perdure bench windows`: run times and two sweeps of each application, and the
 fence that commits against window size and ranks."""
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Agreement: what all ranks of a group think of a step that each did alone.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Assertions for bugs of Perdure itself. Always on: a wrong pool costs more than a branch.
 #pragma once
 

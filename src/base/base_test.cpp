@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // base: Status and Result carry what was decided; the checksum is the published CRC-64.
 #include <gtest/gtest.h>
 #if defined(__x86_64__)

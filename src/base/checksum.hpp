@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // CRC-64 (ECMA-182, reflected): the one checksum of Perdure, for metadata and data blocks.
 //
 // Computed by Intel's ISA-L, which picks the best instructions of the processor, or from a table

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Monotonic nanoseconds for durations and wall-clock nanoseconds for time stamps.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Fact: one measured number of a benchmark, printed as one line of JSON:
 //   {"bench":…, "case":…, "metric":…, "value":…, "unit":…, "low":…, "high":…, "n":…,
 //    "target":…, "holds":…, and whatever else is said about it}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Facts: medians and quartiles, claims that hold or not, and one line of JSON each.
 #include "base/fact.hpp"
 

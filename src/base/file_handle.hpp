@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // An open file descriptor, closed once; and its exclusive lock.
 //
 // The lock is flock(2). An fcntl() lock would name its holder, but is lost as soon as any other

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Files: the one place where Perdure opens, makes, replaces and removes them.
 //
 // Other users of the node can write to /dev/shm and /tmp, and names can be guessed. So what stands

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Fork guard: tells a process that was forked off from the one that opened something.
 //
 // A child shares the mapped pages, the locks and the sockets of its parent, but none of its

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Group: the ranks that act together. All that the pool and its levels need of a message library,
 // so that the commit protocol runs alone, under MPI (mpi/mpi_group.hpp), and between threads in
 // tests.

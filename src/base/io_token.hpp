@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Token: what who writes to a device, or reads from it, asks first, so that not all processes of a
 // node do so at a time.
 //

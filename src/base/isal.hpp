@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // ISA-L, loaded when it is first needed, so that programs run where it is not installed: CRC-64 is
 // computed from a table then, and Reed-Solomon is refused.
 //

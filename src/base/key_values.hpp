@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Options as text: keys with values, as an MPI_Info or an environment variable holds them, and the
 // values that several of them share. Pure.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Process barrier: one thread has all running threads of the processes that registered pass a full
 // memory fence, so that they need none of their own (membarrier(2), GLOBAL_EXPEDITED, Linux 4.16).
 //

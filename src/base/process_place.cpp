@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "base/process_place.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The file of a process in a job.
 #include "base/process_place.hpp"
 

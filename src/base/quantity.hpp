@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Sizes and times as people write them: a number and its unit, by the grammar of docs/cli.md,
 // "Sizes and times", which Python reads by too (python/perdure/units.py). Pure.
 //

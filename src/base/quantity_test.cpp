@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Sizes and times by the table that Python is tested against too.
 #include "base/quantity.hpp"
 

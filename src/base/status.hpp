@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Status and Result<T>: how every function of Perdure reports an expected failure.
 //
 // A Status is a code and a sentence. The sentence is built once, where the failure is decided,

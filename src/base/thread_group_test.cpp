@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The group that tests run in, between threads, has the verbs of MPI's.
 #include "base/testing/thread_group.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "cache/backing_file.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Backing file: the file that is cached, on whatever file system it is, read and written in large
 // pieces through the kernel.
 //

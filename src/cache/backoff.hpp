@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Waits for another process: soon it may be done, or it reads from a slow file system, or it has
 // died.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Cache part: what one node keeps of a cached file, in a device that all processes of the node map.
 //
 // A block is absent (the cached file has it), being filled, or present. Readers and writers copy

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Cache parts: random calls against a plain array of bytes, what is written back and what is not,
 // and threads and processes that write while others write back.
 #include "cache/cache_part.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Handshake: how the two ends of a connection show each other that they belong to the job.
 //
 // Both know a secret, which MPI brought to the processes of the job. It never travels on this

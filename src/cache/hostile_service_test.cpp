@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The service of parts among strangers: whoever doesn't know the job's token reads, writes and
 // stops nothing, whatever he says, and a client tells an impostor nothing.
 #include <gtest/gtest.h>

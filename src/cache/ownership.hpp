@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Ownership: which node keeps a byte of a cached file, and where in its part. Pure.
 //
 //   cyclic  block b is kept by node b mod n, as the (b / n)-th block of its part; so a file may

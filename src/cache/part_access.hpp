@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Part access: what a process does with a part of a cached file, on whichever node that is.
 //
 // The verbs are those of CachePart; PartClient asks another node for them (protocol_format.hpp).

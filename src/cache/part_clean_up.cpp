@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What a process that died left in a part that others use (P10).
 #include <algorithm>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Part client: reads and writes the part of another node through its server.
 //
 // One connection; the server answers in order. So what this client wrote, acknowledged or not, is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Part directory: the files of a node in which parts of cached files are kept, one for each cached
 // file, under a name made of its path.
 //

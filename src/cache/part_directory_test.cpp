@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The parts of a node: made, joined, left, left behind and recovered; and what is no part, or
 // another file's, refused with the remedy and nothing lost.
 #include "cache/part_directory.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Part format: the file in which a node keeps its part of a cached file. Little-endian;
 // docs/format.md is checked against this header.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Part journal: the small writes that a node's processes have under way in a part.
 //
 //   P3  A small write is first intended: its bytes, then its length, go to an entry of the writer's

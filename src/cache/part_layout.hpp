@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Part layout: where things are in the file of a cache part, and what its header says. Pure.
 //
 // Failure: check_part_header() says what in a header cannot be; nothing of it was used by then.

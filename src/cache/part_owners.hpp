@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Part owners: which processes use a part, and which of them have died.
 //
 // Each has a number, and as long as it uses the part the kernel holds a lock for it on the byte of

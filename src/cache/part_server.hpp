@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Part server: serves a node's part to processes of other nodes over TCP, while the processes of
 // the node compute. No MPI, so any thread level will do; asleep in the kernel unless asked.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The service of parts: every verb against a plain array of bytes, several clients, strangers,
 // requests that can't be right, and what happens when one side ends.
 #include "cache/part_server.hpp"

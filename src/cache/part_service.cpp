@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "cache/part_service.hpp"
 
 #include <limits>

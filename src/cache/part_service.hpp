@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Part service: the verbs of protocol_format.hpp on a part, without a socket. Nothing of a request
 // is trusted: each is checked against the part before it is done.
 //

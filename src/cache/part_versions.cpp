@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A part whose file is committed with a pool (P8, P9).
 #include <algorithm>
 #include <string>

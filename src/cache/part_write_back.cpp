@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What leaves a part: to the cached file (P4), and in recovery (P5, P7, P9).
 #include <bit>
 #include <string>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Process barrier: the litmus test "store buffering" between two processes, one of which has the
 // barrier and the other no fence at all. With a fence on neither side a run of the
 // test finds some dozen rounds in which neither saw the other.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Protocol format: what travels between a process and the server of another node's part.
 // Little-endian, fixed-width; both ends are one job and one build, which the greeting checks.
 //

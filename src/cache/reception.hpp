@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Reception: connections of a server whose other end has not shown yet that it belongs to the job.
 // They have no thread and no memory but an entry here, and are never waited for.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // TCP: the few calls that the service of parts needs, each done whole.
 //
 // No call raises SIGPIPE or returns early for EINTR. A peer whose node vanished without a word is

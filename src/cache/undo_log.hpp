@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Undo log: what the grains of a part held at the newest version of the pool with which the file is
 // committed. In a file of its own beside the part, in which every grain has its place.
 //

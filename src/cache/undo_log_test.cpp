@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The undo log: what grains held at a version, kept once, found again, and nothing of what was cut
 // short.
 #include "cache/undo_log.hpp"

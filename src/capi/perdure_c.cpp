@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // perdure.h over the classes of pool/: checks arguments, turns Status into codes, and no more.
 #include <algorithm>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // perdure_ipv.h and perdure_ipv_abi.h over the classes of ipv/: checks arguments, finds the object,
 // turns Status into codes, and no more.
 #include "perdure/perdure_ipv.h"

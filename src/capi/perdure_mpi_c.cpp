@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // perdure_mpi.h: opens a pool for the ranks of a communicator.
 #include "perdure/perdure_mpi.h"
 

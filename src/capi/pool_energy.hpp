@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What a plan adds to a pool: settings of the device while it is written to and read from
 // (energy/session.hpp), when a version is due, and the drains to its upper levels.
 //

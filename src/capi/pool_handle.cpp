@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "pool_handle.hpp"
 
 #include <errno.h>  // program_invocation_short_name

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What the handles of perdure.h refer to.
 #pragma once
 

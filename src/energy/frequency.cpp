@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The order of writes in apply():
 //
 //   1  the journal: owners, originals, and every value that is about to be written (J1)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Frequency control: caps the clock of all processors of a node for a while, and gives it back.
 //
 // Each policy's scaling_max_freq is lowered, and scaling_min_freq before it where it stands above;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Frequency journal: what the frequencies were before they were capped, and who wants them capped.
 // docs/format.md has its form.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The clock of a fake machine: capped, given back, and left alone where it is another's.
 #include "energy/frequency.hpp"
 

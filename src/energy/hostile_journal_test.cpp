@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The state of capped clocks, left behind by somebody who means harm to whoever restores: root, in
 // a job's prologue.
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Writer tokens, reports and files to measure with, where another user got there first: the job
 // goes on at once, and nothing of anybody's is overwritten.
 #include <fcntl.h>

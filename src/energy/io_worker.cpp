@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "energy/io_worker.hpp"
 
 #include <fcntl.h>

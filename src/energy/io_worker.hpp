@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // I/O worker: one of the processes of a measurement, that reads or writes its part from beginning
 // to end, as a checkpoint does; and all of them, that begin at the same time.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Keeper: a process that outlives its owner and takes the owner's cap away.
 //
 // It has a session of its own, so that SIGKILL to the owner's process group spares it, and reads a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "energy/meters.hpp"
 
 #include <linux/perf_event.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Meters: what this node can say about the energy it uses, and a sum of what is to be trusted.
 //
 //   powercap  sys/class/powercap/*: counters of RAPL, known by their `name`, never by their number

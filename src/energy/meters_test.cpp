@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Meters of fake machines: what is alive, what is counted, and what is none.
 #include "energy/meters.hpp"
 

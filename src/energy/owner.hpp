@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Owner: who holds a cap. A process by its number, the moment it was started and its namespace of
 // processes, so that a number that was given away again is not taken for the owner.
 //

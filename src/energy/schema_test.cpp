@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Plans and profiles of tests/schemas: the good ones are read, and what a case takes away or
 // mistypes is refused. tests/python/test_schemas.py reads the same cases, and the schemas.
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Energy session: applies the settings of a profile or a plan around each batch of reads or writes
 // of one path: takes a writer token, caps the clock, and gives both back.
 //

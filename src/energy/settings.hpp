@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Settings: what a profile or a plan says about reading and writing a path.
 //
 // A profile (docs/format.md) holds what was measured; of its points the one with least energy per

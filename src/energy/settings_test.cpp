@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Profiles and plans: what is chosen, what is refused; and which device a path lies on.
 #include "energy/settings.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "energy/state_directory.hpp"
 
 #include <sys/file.h>

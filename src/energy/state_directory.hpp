@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // State directory: where what must outlive a process is kept, for all processes of the node that
 // may set frequencies, and the lock that lets one of them in at a time.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Storage: which device a path lies on, as profiles name it.
 //
 // By the number of the file system's device (st_dev) and sys/dev/block: a partition is its disk,

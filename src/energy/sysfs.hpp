@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Sysfs: the kernel's files of power and frequency, read and written through a root prefix.
 //
 // The seam of everything in energy/ that touches the machine. Paths are without a leading slash,

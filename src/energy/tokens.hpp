@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Writer tokens: how many processes of a node read from or write to a device at a time.
 //
 // A file that the processes of a job share, and locks on bytes of it (open file descriptions,

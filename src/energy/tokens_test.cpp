@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Tokens between processes: never too many, first come first served, and no dead holder in the way.
 #include "energy/tokens.hpp"
 

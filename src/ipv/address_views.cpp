@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "ipv/address_views.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Address views: what an object's fixed address shows. Places are ranges of file pages (a copy in
 // the pool, or memory); of each there are two views in reserved addresses, their homes: one that
 // can only be read and one that can be written. One view at a time stands at the object's address.

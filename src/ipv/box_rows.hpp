@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Box rows: the rows of a box, in ascending order, as few as there can be. Pure.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Fault lock: a lock that a fault handler may take. Its holder never faults on what it protects,
 // allocates nothing, and waits for no other lock of the program.
 //

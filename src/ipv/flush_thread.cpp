@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "ipv/flush_thread.hpp"
 
 #include <sched.h>

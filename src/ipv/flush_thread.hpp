@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Flush thread: works off a queue of flushes beside the program, and makes versions there. It is
 // the helper thread of the in-place-versioning paper (section 4.2).
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Interval: the bytes of an object that are current in its new copy, in one iteration. All others
 // are current in the old copy and were not stored to since the copies swapped roles. Pure.
 //

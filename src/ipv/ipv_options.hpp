@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Options of in-place versioning: the program's, and what PERDURE_IPV says instead.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The pure parts: line sets, intervals, boxes and the choice of a tier, each against the obvious.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Iteration: an object from its first store after a persistence point to the next one. Where its
 // two copies are, which bytes are current in which (P2 of object.cpp), and how many nests of rows
 // there were. old is the committed copy, new the working one.

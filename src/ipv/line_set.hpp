@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Line set: some of an object's cache lines, one bit each. What an iteration changed, what of a
 // copy is out of date, and what must still be flushed are such sets. Nothing is allocated after
 // construction, so that a fault handler may use one.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Object: what its address shows, and when it may be stored to.
 //
 // An object is a twin array of the pool. In the tiers VERSION, STREAM and SWAP it lives in the

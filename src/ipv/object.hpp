@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Object: one array of a program that gets a version at every persistence point, at the address
 // where it is. The invariants, and why they are enough, stand at the top of object.cpp.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Object: becoming a version, changing its tier, pins. The invariants stand at the top of
 // object.cpp.
 #include <cstring>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Object: rows, boxes and the end of a nest. The invariants stand at the top of object.cpp.
 #include <cstring>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "ipv/object_set.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Object set: the objects of a process, the pool that keeps their versions, and the thread that
 // flushes beside the program.
 //

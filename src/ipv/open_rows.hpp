@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Open rows: those between their begin and end, and the buffer that the only one may be stored to
 // in the place of the object. Of one thread, under the object's lock.
 #pragma once

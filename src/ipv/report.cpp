@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The report of perdure_ipv_close(): what was done for each object.
 #include <nlohmann/json.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "ipv/tier_choice.hpp"
 
 #include <algorithm>

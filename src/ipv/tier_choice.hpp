@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Tier choice: which tier an object in tier AUTO uses in its next iteration. Each possible one has
 // a turn of a few iterations, and those that took little longer than the shortest have another one;
 // then the tier of the shortest iteration is kept, and rarely all are tried again. An iteration is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // malloc and its family, in front of the C library's: blocks of a size are tracked by where they
 // are allocated. Only `record` looks at them.
 #include <dlfcn.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // BlockMap: which tracked memory an address belongs to.
 //
 // Blocks do not overlap: one that is put where others are cuts them, and what of them is left goes

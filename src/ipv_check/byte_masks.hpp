@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Shadow words: eight bytes of an object each, counted from its begin; sets of them are bit masks.
 #pragma once
 

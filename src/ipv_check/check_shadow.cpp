@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "ipv_check/check_shadow.hpp"
 
 #include <algorithm>

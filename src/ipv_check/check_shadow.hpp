@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // CheckShadow: one object under the checker, with both of its copies.
 //
 // It does what the runtime of in-place versioning does in its tier VERSION, by copying instead of

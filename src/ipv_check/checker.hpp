@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Checker: the objects of in-place versioning of a process, each with its shadow, and what broke
 // the rules of perdure_ipv_abi.h.
 //

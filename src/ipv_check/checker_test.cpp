@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The checker against a model: programs that keep to the rules see what plain memory would hold,
 // and nothing is reported; what a planted mistake changes is reported by its rule.
 #include "ipv_check/checker.hpp"

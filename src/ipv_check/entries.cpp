@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What programs and instrumented code call: perdure_ipv_check_abi.h, perdure_ipv.h,
 // perdure_ipv_abi.h, and the markers of iterations of perdure_trace.h.
 #include <unistd.h>

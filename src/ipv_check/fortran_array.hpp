@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // FortranArray: the elements of an array by its descriptor, as Flang 19 lays it out
 // (ISO_Fortran_binding.h). Pure. A descriptor without an array has no elements.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What PERDURE_IPV_CHECK asks for: key=value, behind commas.
 //
 //   mode=check|record   rules of the hooks, or what the loop carries; default: check

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The checker of this process: made when the library is loaded, asked by entries.cpp and
 // allocation.cpp, told when the process ends.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Record: which memory a main loop carries from one iteration to the next. It is told of blocks of
 // memory, of accesses, and where iterations begin.
 //

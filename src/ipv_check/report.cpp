@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "ipv_check/report.hpp"
 
 #include <nlohmann/json.hpp>

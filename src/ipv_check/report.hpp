@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What a run leaves as JSON (docs/ipv_check.md describes it). Pure.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // RowBox: rows of an object at regular distances, as perdure_ipv_box_begin() names them. Offsets
 // are those of the object. Pure.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "ipv_check/sites.hpp"
 
 namespace perdure::ipv_check {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Sites: the places of the source where a program accesses memory, by number.
 //
 // Texts are copied when a site is first seen, so that a module may be unloaded. Threads: one at a

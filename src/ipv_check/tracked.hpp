@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Tracked: what the report of `record` has a row for: a named object, a variable, a block of memory
 // that was allocated before the loop, or all blocks that one place of the program allocates in it.
 #pragma once

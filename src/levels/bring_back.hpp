@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Bring back: puts every rank's file of the pool where the rank is now, before the pool is opened.
 //
 // Nothing is removed, and nothing of what is there is stored to, until every rank has a new file

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Census: which files of a job are on which node, as every rank knows it after all have looked.
 //
 // A rank's place is not its identity: its files are found by job, rank and age on whatever node

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Drain: brings versions from a pool's directory to a directory that survives the node, in the
 // background.
 //

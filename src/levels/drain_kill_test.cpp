@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The drain is killed, or its device fails, at every call that changes something on the level: at
 // every such point the newest version that had a manifest can be read, and the next drain goes on.
 #include <gtest/gtest.h>

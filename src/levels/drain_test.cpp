@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The drain of a job whose ranks are threads: what is on the level after it, whatever was late,
 // full, cut short or planted. Killed at every call that changes something: drain_kill_test.cpp.
 #include "levels/drain.hpp"

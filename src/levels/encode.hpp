@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Encode: sums of blocks over GF(2^8), by ISA-L (XOR also without it), which give parity, or give
 // back what was lost.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Exchange: how one version's guards are made.
 //
 //   1  each member sends the others the length and checksum of its image, so that all know how the

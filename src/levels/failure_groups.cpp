@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Schemes by their names, and the failure groups of a job.
 #include <algorithm>
 #include <charconv>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Schemes and failure groups: who guards whom survives the loss of any node, or is refused.
 #include <gtest/gtest.h>
 

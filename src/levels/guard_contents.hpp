@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Guard contents: what a guard says of the group that wrote it (redundancy.hpp), as bytes at the
 // end of its payload. Threads: pure. Failure: see guard_contents().
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Guard format: the payload of a level file of kind guard (level_file_format.hpp). Little-endian;
 // docs/format.md is checked against this header.
 //

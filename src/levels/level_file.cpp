@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Level file: what becomes durable in which order (V1).
 //
 //   begin()     state word: 0                           fence 1

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Level file: what a rank keeps of one version beside its pool, in the pool's directory. There are
 // two kinds.
 //

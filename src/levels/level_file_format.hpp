@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Level file format: what a rank keeps of one version beside its pool. Little-endian;
 // docs/format.md is checked against this header.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Level files: what they hold is whole or not there, whatever was cut short, flipped or planted.
 #include "levels/level_file.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Levels: keeps versions of a pool where they survive the loss of its node, beside the program.
 //
 //   every k-th version   is taken as an image, in the background, to a file of its own (level_file)

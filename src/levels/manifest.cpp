@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Manifest: what becomes durable in which order, and what a crash leaves.
 //
 //   node file  1  NAME.new-… is written and synchronised              (node_file.cpp)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Manifest: which versions of a job a directory of a parallel file system holds, whole.
 //
 //   LEVEL/POOL/job                          job record of the newest job whose pool had this name

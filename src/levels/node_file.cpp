@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Node file: written front to back in pieces of write_bytes through one buffer, the header last, so
 // that each write is large and aligned. They go past the page cache where the file system can do
 // that: copies of what nobody reads soon would take processor time and memory from the program.

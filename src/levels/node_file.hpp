@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Node file: one version of the ranks of one node, in one file of a file system that survives the
 // node. node_file_format.hpp has the layout.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Node file and manifest format: what the drain writes of a version. Little-endian; docs/format.md
 // is checked against this header.
 //

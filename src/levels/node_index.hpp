@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Node index: what the end of a node file says of the images in it. Pure.
 //
 // What is parsed is not trusted: every number, name and count is checked before it is used.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Pool drain: brings to a level what a pool holds that no process uses, on one node and without a
 // message: after a job has ended, or was ended, on each of its nodes.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Draining pools that no process uses, node by node: what is on the level after it, and what is
 // left out.
 #include "levels/pool_drain.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Rebuilding: each piece of a lost image is computed from as many blocks of its stripe as the
 // stripe has segments, which those that have them send to the rebuilder.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Recovery plan: where each rank gets the newest version that all can have. Pure: every rank makes
 // the same plan from the same census.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Which version all ranks can have, from every set of files that nodes may have left.
 #include "levels/recovery_plan.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Redundancy: what the ranks of a failure group keep of each other's images, so that those of up to
 // `losses` ranks can be computed again. How images are cut is in stripes.hpp.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Redundancy: what any pattern of lost members leaves gives their images back, bit by bit, or is
 // known not to.
 #include "levels/redundancy.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Restart: opens a job's pool with the newest version that any level can give every rank.
 //
 //   1  files of ranks that are on other nodes are moved                        (bring_back.hpp)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Settings of the levels beyond the pool: what is kept in other nodes' pools, what is drained to a
 // directory, and how often.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The one grammar of what is kept on other levels.
 #include "levels/settings.hpp"
 

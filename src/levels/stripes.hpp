@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Stripes: how the images of a failure group of g members are cut, who keeps which block of parity,
 // and where in a guard it is (redundancy.hpp has the idea).
 //

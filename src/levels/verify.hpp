@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Verify: what could be lost of a job now without loss, as the files of its levels say.
 //
 // Reads the directories of the pool on as many nodes as can be seen, and the drains that are named.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The device table: what each memory or storage part costs in time and energy, with its source.
 //
 // One table feeds the delay emulation (pmem), the simulator and the planner. The rows come from

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The device table: what is compiled in is complete, and every mistake gets a clear message.
 #include "model/device_table.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // data/devices.json as it was when this library was built.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Calls an action when the program ends MPI: MPI_Finalize frees MPI_COMM_SELF, and with it its
 // attributes, while MPI still works.
 //

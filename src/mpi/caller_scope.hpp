@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Who called: MPI libraries make windows, and open files, for themselves, which stay theirs.
 //
 // Threads: each has its own.

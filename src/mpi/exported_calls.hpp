@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Exports names of MPI as jumps: MPI_X leads to where perdure_taken_X says (taken_call.hpp), with
 // the caller's registers, stack and return address as they are.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The names with which MPI begins: by them the MPI library is looked at. All of them go on to it.
 #include "mpi/exported_calls.hpp"
 #include "mpi/served_mpi.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/forked_child.hpp"
 
 #include <mpi.h>

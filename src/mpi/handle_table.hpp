@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What Perdure knows of MPI handles: open addressing with linear probing. A slot whose object is
 // gone keeps its key until another key comes by, so that probing never ends too early.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The keys of an MPI_Info as a map. Empty for MPI_INFO_NULL. Threads: any.
 #pragma once
 

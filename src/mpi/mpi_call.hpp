@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A call of MPI that Perdure takes, with its types: the MPI library's own function, and the
 // function that the exported names jump to.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // MPI group: the ranks of a communicator as the group that commits together (base/group.hpp).
 //
 // Calls only PMPI_*, so that tools and Perdure's own interposition never see its messages, and only

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Handles that the MPI library of this process predefines.
 //
 // Threads: any.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A large-count call of MPI 4 where the MPI library has only the one with int counts: X_c leads to
 // X, as long as the counts fit.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/node_map.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Node map: which ranks of a communicator share a node, so that they can map the same memory.
 //
 // The environment variable PERDURE_NODE_ID, a number, divides a node further: ranks with different

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/process_mpi.hpp"
 
 #include <dlfcn.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The MPI library that this process has, seen from a library that stands before it: which it is,
 // whether we serve it, and its functions.
 //

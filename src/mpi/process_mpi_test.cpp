@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Which MPI a process has, from what its library says, and what is said where it is not served.
 #include "mpi/process_mpi.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Whether this library serves the MPI of this process: the handles that it was compiled for are
 // those that the process has.
 //

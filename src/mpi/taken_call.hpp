@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A name of MPI that Perdure takes, whatever MPI the process has: where MPI_X and PMPI_X lead.
 //
 // The exported names (exported_calls.hpp) jump there with the caller's registers and stack as they

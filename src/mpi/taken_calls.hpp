@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The names that Perdure takes: PERDURE_…_CALLS(F) calls F(X) for each; X completes MPI_X.
 //
 // This is the one table: the jumps, the variables, what finds the MPI library's functions, and the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What the name of a call says of its access: MPI_File_iwrite_at_all writes at a given offset, is
 // collective, and may return before it is done. Pure.
 #pragma once

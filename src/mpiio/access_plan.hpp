@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Which bytes of memory go to which bytes of a file, in one access.
 //
 // The bytes that items of a datatype carry, in the order of its map, are those that the view shows

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Where bytes lie that are not all together: runs, and items that repeat them.
 //
 //   DatatypeMap  the bytes of one item of an MPI datatype

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Cache options: whether a file is cached, and how: by the hints of its MPI_Info, or by the
 // environment variable PERDURE_CACHE for a program that can't be changed. Pure, no MPI.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Opening, in steps that succeed on all ranks or on none: every rank opens the cached file; the
 // first rank of each node writes back what a crash left behind; rank 0 sees how large the file is
 // and decides for all; the first ranks make the parts; the others join them; the first ranks serve

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Cached file: how a process reaches every byte of a file that is cached: its own node's part by
 // load and store, those of other nodes by their servers.
 //

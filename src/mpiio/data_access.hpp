@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Perdure's side of the MPI calls that transfer bytes. Each looks its file up and, if it is not
 // cached, or if the arguments are such as MPI refuses, calls the MPI library.
 //

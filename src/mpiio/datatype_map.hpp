@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Where the bytes of an MPI datatype lie.
 //
 // A map is made at the type's first use and kept with the type itself, as an attribute, so that it

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Perdure's side of the MPI calls on files that don't transfer bytes, by MPI's names and with MPI's
 // arguments. Each looks its file up and, if it is not cached, calls the MPI library.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The calls of MPI on files that Perdure takes (mpi/mpi_call.hpp).
 //
 // MPI_File_open and MPI_File_delete always come here; the others from the first cached file on.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Perdure's errors as MPI's error classes for files, each with a code whose text is the sentence of
 // the newest failure.
 #include <cstring>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // File record: what one rank did with one MPI file, counted and timed by classes of accesses.
 //
 //   An access belongs to the class of its direction, its kind (collective, nonblocking, scattered

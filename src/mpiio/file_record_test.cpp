@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "mpiio/file_record.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A view of a file: which of its bytes an MPI file handle sees, and in which order.
 //
 // From the displacement on, the filetype repeats; of each repetition, the bytes in its runs are

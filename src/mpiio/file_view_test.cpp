@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Views and plans of accesses against lists of every single byte.
 #include "mpiio/file_view.hpp"
 

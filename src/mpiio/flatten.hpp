@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // From how a datatype was made (MPI's envelope and contents) to where its bytes lie.
 //
 // Every combiner of MPI 3.1 and 4.0 is known. Failure: see datatype_map.hpp.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Part of a multidimensional array: what MPI_Type_create_subarray and _darray choose of one.
 // Pure. Threads: values.
 #pragma once

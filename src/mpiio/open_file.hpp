@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Open file: what Perdure knows of a handle of a cached file. The handle itself is the MPI
 // library's, so calls that Perdure does not take work on it.
 //

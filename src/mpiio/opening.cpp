@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Files: opened, closed and deleted.
 //
 // A cached file is opened by the MPI library too, which checks the arguments, makes the file, keeps

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "mpiio/recorder.hpp"
 
 #include <unistd.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Recorder: with PERDURE_RECORD=PREFIX in the environment, every rank writes what it did with each
 // MPI file, cached or not, to PREFIX.RANK: a line of JSON when the file is closed, and one of the
 // whole run when MPI ends. `perdure cache predict` reads them.

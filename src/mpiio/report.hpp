@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Lines of JSON that a process writes about its files: PREFIX.RANK, with the prefix from an
 // environment variable.
 //

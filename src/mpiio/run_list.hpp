@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Runs of bytes while they are collected: neighbours are joined, and there may only be so many.
 // Pure. Threads: values. Failure: full() is true from the first run on that had no place.
 #pragma once

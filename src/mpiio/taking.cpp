@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Where the calls on files lead: to Perdure's functions, or to the MPI library.
 #include <mutex>
 

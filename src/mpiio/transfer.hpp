@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Transfer: moves the bytes of one access between the user's memory and a cached file.
 //
 // Threads: any. Failure: what was moved before it stays moved; the status says nothing of it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "pmem/address_range.hpp"
 
 #include <sys/mman.h>

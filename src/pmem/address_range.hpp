@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A large range of reserved addresses into which a growing file is mapped piece by piece, so that
 // the address of its first byte never changes.
 #pragma once

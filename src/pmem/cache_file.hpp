@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The device on a DAX or tmpfs file: a line that left the cache is in the medium, so the processor
 // flushes, and a fence can't fail.
 #pragma once

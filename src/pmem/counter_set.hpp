@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // DeviceCounters that several threads add to. Relaxed: they are statistics and order nothing.
 #pragma once
 

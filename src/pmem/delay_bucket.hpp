@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What the ranks of a node share about one emulated part: who is attached, and until when the part
 // is taken. A POSIX shared memory object, locked (flock) only while somebody attaches or detaches.
 //

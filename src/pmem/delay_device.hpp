@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A device that behaves like another part: it adds the latency, commit latency and bandwidth of a
 // row of the device table (model/device_table.hpp) to the device that it wraps.
 //

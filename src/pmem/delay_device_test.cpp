@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The delay model: virtual time is exact arithmetic on the calls and the number of sharers; real
 // time is reported as it was; the shared bucket counts the living and goes with the last of them.
 #include "pmem/delay_device.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Device: a mapped range of persistent bytes, and the few verbs that make stores durable.
 //
 // Everything above pmem reaches persistent memory through this seam, so that a file on DAX, a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Opens files as devices. What differs between the kinds is flush and fence: the processor's for
 // DAX and tmpfs (CacheFile), the kernel's for ordinary files (WrittenBackFile).
 #include "pmem/file_device.hpp"

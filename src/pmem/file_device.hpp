@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A device on a file: DAX (MAP_SYNC), tmpfs, or an ordinary file on a block device.
 //
 //   DAX      mapped with MAP_SYNC; flushed by the processor; survives power failure

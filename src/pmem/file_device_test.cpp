@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Devices on files: what is stored stays, growing never moves or loses bytes, and every refusal
 // says why.
 #include "pmem/file_device.hpp"

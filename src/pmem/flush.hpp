@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Flush: the processor's instructions that move cached stores to memory. The only place that
 // issues them; the best ones are chosen once, at the first call of flush_primitives().
 //

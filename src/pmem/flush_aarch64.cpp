@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Flush primitives of aarch64. `dc cvap` is written as its system instruction, so that it
 // assembles without -march=armv8.2-a and is only reached when the kernel reports DCPOP.
 #include <asm/hwcap.h>

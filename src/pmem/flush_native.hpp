@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What flush.cpp chooses from: the flush primitives of the processor family that was compiled in
 // (flush_x86_64.cpp or flush_aarch64.cpp), and the line arithmetic that both share.
 #pragma once

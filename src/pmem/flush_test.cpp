@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // flush: every primitive of this processor copies and flushes exactly the bytes it was given.
 #include "pmem/flush.hpp"
 

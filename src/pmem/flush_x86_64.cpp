@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Flush primitives of x86-64. Each function is compiled for the instruction that it names and only
 // reached when the processor has it, so the library itself needs nothing beyond SSE2.
 #include <cpuid.h>

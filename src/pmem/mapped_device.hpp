@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What the devices on a mapped file share: the mapping, stores through the cache, the counters and
 // the checks of every range. Flush and fence are each kind's own.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "pmem/mapped_file.hpp"
 
 #include <fcntl.h>

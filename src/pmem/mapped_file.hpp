@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A locked file and its mapping at a base address that never changes; grows, allocating.
 //
 // Failure: grow() leaves size and bytes as they were. A file that another program truncates while

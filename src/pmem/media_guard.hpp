@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Media guard: finds out whether mapped bytes can be read at all. A poisoned line of persistent
 // memory, a block that a disk can't read, and a file that was cut while mapped raise SIGBUS; here
 // they become an answer.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Media guard: memory that raises SIGBUS is told, not died of. A file that is cut while mapped
 // behaves as a poisoned line of persistent memory does.
 #include "pmem/media_guard.hpp"

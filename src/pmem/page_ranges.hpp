@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The set of byte ranges that an ordinary file has still to write back: noted by flush(), taken by
 // fence(). Bounded: more than `most` separate ranges become the one range that holds them all,
 // which is correct (writing back too much never hurts, D3) and then also faster.

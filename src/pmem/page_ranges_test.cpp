@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Noted ranges: whatever the order of notes, what is taken covers them, sorted and bounded.
 #include "pmem/page_ranges.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Copies and flushes large ranges of a device with several threads that live as long as this
 // object. One thread means the calling thread: none is created, and nothing is allocated per call.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // ParallelWriter: any number of threads gives the same bytes and checksums, every thread but the
 // calling one fences, and a failed fence is reported.
 #include "pmem/parallel.hpp"

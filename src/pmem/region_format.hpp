@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Region format: the first bytes of a rank's file. Little-endian; docs/format.md is checked
 // against this header.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Shared view: part of a device's file, mapped a second time at an address that somebody else
 // reserved, or in another process of the node. All views and the device are the same bytes; what is
 // stored through a view becomes durable when the device's owner flushes the same range there.

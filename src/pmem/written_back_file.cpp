@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "pmem/written_back_file.hpp"
 
 #include <sys/mman.h>

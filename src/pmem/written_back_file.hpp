@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The device on an ordinary file: the kernel writes pages back when it is asked to.
 //
 // Threads: a fence takes the ranges that every thread noted, and holds fence_mutex_ until they are

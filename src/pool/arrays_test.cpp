@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Arrays of a pool: names and parts, empty ones, flush mode, comparing, staging, closing.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Background saver: one thread that saves arrays while the application computes.
 //
 // Threads: start() and the waits are called from the pool's thread. The thread touches only the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Catalogue: the arrays and scalars of one version, as values. Pure: parsing and building the body
 // of a slot, with no device.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Commit: the order of stores, flushes and fences that makes version v the one recovery finds.
 //
 // Each rank has a ring of N slots, and each array N copies. Version v lives in slot v mod N and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Commit: makes a version exist on all ranks of a group, or on none.
 //
 // Invariants and the argument for them stand at the top of commit.cpp.

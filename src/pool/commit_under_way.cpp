@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "pool/commit_under_way.hpp"
 
 #include <algorithm>

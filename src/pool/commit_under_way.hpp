@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Commit under way: the version that is being made, from the moment in which its contents are fixed
 // until commit.cpp has made it exist or not.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Companion: something that is committed with the versions of a pool, but kept elsewhere, such as
 // a cached file. It must be able to go back to what it was when the newest version was committed.
 //

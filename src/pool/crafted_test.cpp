@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Crafted pools: what a hostile or broken writer could leave, with right checksums. Each is refused
 // with a sentence; none ends the program. tests/fuzz looks for more.
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Extents: where the copies and checksum tables of a new array go. Pure.
 //
 // An array has one extent: its copies, at equal distances, then their tables. It is given out by

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Fault handler: the process's one handler of SIGSEGV, which asks those who protect pages whether a
 // fault is theirs. A fault that nobody claims goes to the handler that was there before.
 //

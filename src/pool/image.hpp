@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Image: one rank's version as bytes outside of its pool, from which a pool's file can be made
 // again on any node. image_format.hpp has the layout.
 //

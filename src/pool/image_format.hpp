@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Image format: the bytes of one rank's version outside of its pool. Little-endian; docs/format.md
 // is checked against this header.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Images: a file that is made of one gives back the version, and goes on from it.
 #include "pool/image.hpp"
 

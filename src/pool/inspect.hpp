@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Inspection: what a pool on disk holds, without restoring or changing anything. For `perdure
 // pool`.
 //

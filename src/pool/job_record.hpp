@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Job record: whose pool a directory holds, and for how many ranks.
 //
 // Written under another name and renamed, so it is whole or absent. Ranks that share a directory

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Job record: the file "job" of a pool's directory. It is written last when a pool is made, so a
 // directory without one holds no pool. Little-endian; docs/format.md is checked against this
 // header.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Judgement: what the slots of a rank mean after a crash, and which version all ranks go back to.
 //
 // Pure, so that its test runs every combination of slot states. The order of the exchanges between

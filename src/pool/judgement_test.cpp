@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What slots mean and which version all ranks go back to, against a list of what was done.
 //
 // Two ranks run every sequence of commits, restores and deletions up to a length, one durable store

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Open pools: something of each pool that is open in this process, found by the pool's directory.
 //
 // Threads: any.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "pool/page_tracker.hpp"
 
 #include <sys/mman.h>

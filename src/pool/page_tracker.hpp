@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Page tracker: finds the blocks of a buffer that the application stores into, by write-protecting
 // them and catching the fault of the first store to each.
 //

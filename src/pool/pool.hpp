@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Pool: the arrays and scalars of one rank, and their versions, on one device.
 //
 // Life: attach, open arrays and bind scalars, restart, then commits. The functions marked

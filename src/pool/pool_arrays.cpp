@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Pool: opening, loading and closing of arrays, and scalars.
 #include <algorithm>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "pool/pool_directory.hpp"
 
 #include "base/agreement.hpp"

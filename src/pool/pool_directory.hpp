@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Pool directory: finds or makes the files of a pool and opens this rank's.
 //
 // A pool is a directory with the file "job" and a file "rank-NNNNN" for each rank. The ranks may

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Pool directory: whose files are taken, and what a failed creation leaves.
 #include "pool/pool_directory.hpp"
 

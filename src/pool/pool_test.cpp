@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Pool: what a user may and may not do, and what comes back, on a device in memory.
 #include <gtest/gtest.h>
 

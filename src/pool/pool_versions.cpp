@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Pool: restarting from a version, restoring another one, deleting one.
 #include <algorithm>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Retained versions: what the slots of this rank name, as far as it decides which copies and
 // extents must not be stored to, and the lineage of the versions. Memory only; the pool keeps it in
 // step with the medium.

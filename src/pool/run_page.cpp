@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "pool/run_page.hpp"
 
 #include <signal.h>

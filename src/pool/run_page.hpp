@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Run page: what a rank reports to the launcher (`perdure run`) while it runs, and the rehearsed
 // failure that the launcher may ask for.
 //

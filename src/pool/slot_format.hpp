@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Slot format: what a version is, on the medium. Little-endian; docs/format.md is checked against
 // this header.
 //

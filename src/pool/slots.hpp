@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Slots: reading and writing the records that say which versions exist.
 //
 // Reading trusts nothing. What the slots of a rank mean after a crash is said by judgement.hpp.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // State words and bodies: exhaustive where it is small.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "pool/state_word.hpp"
 
 #include "base/assert.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // State word: the 8 bytes whose store makes a version exist, or cease to.
 //
 //   bits 63..28  the version's number

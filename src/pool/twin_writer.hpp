@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Twin writer: something outside `pool` that brings a twin array's contents into its working copy,
 // and that knows what of it is durable and whether it changed at all (in-place versioning, ipv/).
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Version taker: takes versions of a pool to other levels (levels/levels.hpp), beside the program.
 //
 // What it needs of a commit is no message of its own: its words travel with the agreement that

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Versioned array: one named array of a pool, its copies on the device, and the way its mode brings
 // the application's contents into the copy that the next version will name.
 //

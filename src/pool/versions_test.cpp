@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Versions of a pool: keeping, restoring, branching, deleting.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // libperdure_preload.so: one library to preload, whichever MPI a program has.
 //
 // It defines the names that Perdure takes and knows no MPI. At the first of them (MPI_Init,

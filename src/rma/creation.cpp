@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Windows: made, extended by attached memory, and freed.
 //
 // Making a persistent window is collective as MPI says, in these steps, each of which succeeds on

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Perdure's errors as MPI's: one error class, one code for each perdure_error, whose text is the
 // sentence of the newest failure.
 #include <array>

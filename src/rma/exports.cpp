@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The names of MPI on windows that this library defines: each a jump to where mpi_calls.hpp
 // directs it. Both MPI_X and PMPI_X are taken, as Fortran bindings call either.
 #include "mpi/exported_calls.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Exposure: an MPI window whose memory is part of every rank's pool file.
 //
 // MPI_Win_create on mapped memory would lose the fast path that MPI libraries have between ranks of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The calls of MPI on windows that Perdure takes (mpi/mpi_call.hpp).
 //
 // Calls that make windows, and MPI_Win_fence, which can ask for a commit, always come here; the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // One-sided operations: a displacement is translated, and the operation is noted.
 #include "rma/window_calls.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What perdure_mpi.h adds for windows, and the same for Fortran's handles.
 #include <string>
 

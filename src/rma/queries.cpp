@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What a window says of itself: as the program asked for it, where the real window differs.
 #include <string>
 

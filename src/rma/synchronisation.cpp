@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Synchronisation calls: MPI's own first, then, where the window's rule says so, a commit.
 #include "perdure/perdure_mpi.h"
 #include "rma/window_calls.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Window: what Perdure knows of one persistent MPI window, or of one half of a twin window.
 //
 // The user's handle is a real window of the MPI library. In modes copy and log its memory is the

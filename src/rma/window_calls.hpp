@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Perdure's side of the MPI calls that it takes, by MPI's names and with MPI's arguments. Each
 // looks its window up and, if it is not persistent, calls the MPI library.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "rma/window_options.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Window options: the info keys of perdure_mpi.h as values. Pure, no MPI.
 //
 // Every key that begins with "perdure_" must be known and well formed; an unknown or malformed one

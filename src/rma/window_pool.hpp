@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Window pool: a pool whose windows commit together, and the pools that are open in this process.
 //
 // A pool is opened and restarted by its first window and closed with its last one. Its windows have

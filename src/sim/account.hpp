@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Account: counters → time and energy, term by term (paging paper, section 3.2). Pure.
 //
 //   time    computation + Σ accesses · delay + flash reads · delay + flash writes · delay

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Time and energy of counters, to the last nJ, computed by hand from the paging paper's table 2;
 // and what is said where a number is not known. Whole traces are in tests/golden.
 #include "sim/account.hpp"

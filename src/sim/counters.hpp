@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Counters: everything that a replay leaves behind. Time and energy are linear in them
 // (account.hpp), so another device needs no second replay. Values.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Which rows of the device table make a machine, and what is questionable about it.
 #include "sim/account.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Where a page goes while there are free frames: the option that policies over both memories share.
 #pragma once
 

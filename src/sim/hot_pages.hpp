@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Which pages are hot: those that MRAM holds under MRAM-fixed (paging paper, section 3.1).
 #pragma once
 

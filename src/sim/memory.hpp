@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Memory: which page is in a frame of which memory, whether it is dirty, and what it all amounts
 // to.
 //

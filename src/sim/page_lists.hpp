@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // PageLists: lists of pages, each page in one of them or in none, linked through two arrays: every
 // operation is O(1), 8 bytes for a page. Policies are made of it. Threads: one. Failure: none; who
 // takes a page from a list that it is not in corrupts both.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Policies: which page leaves, and which memory a page comes to. One file each, in policies/.
 //
 // A policy is a class with

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Every policy against its plain form (plain_policies.hpp), to the last counter, on random traces
 // and machines; and what holds for all of them, also for those that are added later.
 #include "sim/policy.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // run: one trace, one machine, one policy → what it costs.
 //
 // Checked at the end: requests in = requests accounted, pages in = pages out + pages resident. What

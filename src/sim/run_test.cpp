@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Runs: what they refuse, what they warn of, and what reduction and pipes leave the same.
 #include "sim/run.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // StackDistance: at which depth of the LRU stack a page stands when it is referenced again.
 //
 // Each reference takes the next slot of time; a bit says whether the slot is a page's last one. The

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // sweep: one pass over a trace → every capacity of DRAM, exactly, under LRU and MRAM-fixed.
 //
 // Faults by stack distances (Mattson et al., 1970), write-backs by dirty levels (Thompson and

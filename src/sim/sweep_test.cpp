@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Stack distances against a list, and curves against run(): every capacity of many random traces.
 #include "sim/sweep.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Bytes in and out: files, pipes, and memory for tests.
 //
 // Threads: one at a time. Failure: errors of the operating system, with the name of the stream.

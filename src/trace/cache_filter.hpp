@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // CacheFilter: the CPU cache between a program and its memory, for recorders. A hit costs one
 // comparison inline; everything else is out of line.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The cache filter against a cache of lists, in both modes, for all shapes; and what it refuses.
 #include "trace/cache_filter.hpp"
 

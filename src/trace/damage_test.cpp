@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Every kind of bad trace gets its error, and no byte that is changed gives other records.
 #include <gtest/gtest.h>
 

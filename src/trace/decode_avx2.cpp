@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "trace/decode_avx2.hpp"
 
 #ifdef __x86_64__

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Decoding of records by AVX2, eight at a time: the fast path of decode_records().
 //
 // Reads up to decode_spare_bytes behind the columns. Threads: any. Failure: none; what the numbers

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #define ZSTD_STATIC_LINKING_ONLY  // ZSTD_createCCtx_advanced()
 #include "trace/frame.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Frames of a trace: compressed, numbered, and each bound to the one before by its checksum.
 //
 // Threads: one. Failure of FrameReader: Code::damaged, with the number of the frame.

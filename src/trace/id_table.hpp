@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // IdTable: page numbers → dense ids in the order of first touch. Open addressing, at most half
 // full; some 40 bytes for each page. Threads: one. Failure: none; ids end at trace_pages_max.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Importers: traces of other tools, made into ours.
 //
 //   lackey          text of valgrind --tool=lackey --trace-mem=yes: " L addr,size", S, M; I is left

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Importers: what each format means, and what each refuses.
 #include "trace/import.hpp"
 

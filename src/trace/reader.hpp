@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Reader: the records of a trace, frame by frame, from a file or a pipe, each byte checked.
 //
 // Invariants: next() never gives records that were not appended, nor in another order; when it gave

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What a trace says: records, what they were recorded with, and their totals.
 //
 // A record stands for `reads` + `writes` accesses of one cache line each to one page, made while

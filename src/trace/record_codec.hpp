@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // How records stand in a frame (docs/format.md): in columns of pages, reads and writes. The numbers
 // of a column have one width, in bits, so that decoding has neither a branch nor a chain of loads.
 // Pure. Failure: decode_records() says false where bytes can't be what encode_records() made.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Reducer: leaves out records that change nothing ("safely allowed drop": Kaplan, Smaragdakis,
 // Wilson, Trace reduction for virtual memory simulations, SIGMETRICS 1999).
 //

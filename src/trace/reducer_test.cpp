@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The reducer against the definition (of three references, the middle one), and the reduced trace
 // against the whole one: faults, write-backs, dirty pages and accesses, under LRU and under OPT.
 #include "trace/reducer.hpp"

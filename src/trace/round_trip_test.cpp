@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What is written is read: records, page numbers, totals, streams, regions; from memory, files and
 // pipes.
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The bytes of a trace (docs/format.md): a header with the command behind it, frames, a trailer.
 //
 // Frames are numbered and each names the checksum of what stands before it, so that a frame that is

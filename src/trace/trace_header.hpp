@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The header of a trace, read and checked.
 #pragma once
 

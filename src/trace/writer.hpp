@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Writer: makes a trace of page accesses, in one pass and in bounded memory, into a file or a pipe.
 //
 //   auto writer = Writer::create("cg.ptrace", header);

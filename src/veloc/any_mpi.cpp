@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // libperdure_veloc.so: one library to link, whichever MPI a program has.
 //
 // It defines the names of perdure/veloc/veloc.h and knows no MPI. At the first call it asks the

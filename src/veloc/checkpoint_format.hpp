@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What the VELOC interface keeps in the pool of a name, of which docs/format.md has the table: the
 // scalar "veloc" of each rank, and a stream of bytes that is spread over the arrays "part.0",
 // "part.1" and so on.

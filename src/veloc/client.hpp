@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Client: the phases of the VELOC interface over stores. One for a process, from Init to Finalize.
 //
 // Threads: one. Failure: as store.hpp; a call that is out of place is a Failure.

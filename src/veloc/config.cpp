@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "veloc/config.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The file that VELOC_Init is given: lines "key = value", as VELOC's user guide has them.
 //
 // What has a meaning here is taken; what has none is named in one line each (`notes`), so that

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What a call of the VELOC interface fails with: a sentence that names what was seen and the
 // remedy. veloc_c.cpp makes VELOC_FAILURE of it, as of perdure::Error.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The processes that checkpoint together: those of a communicator, or one by itself.
 //
 // Threads: one. Failure: what MPI refuses goes to the communicator's error handler.

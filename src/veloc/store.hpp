@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Store: the checkpoints of one name, in a pool of its own, scratch/NAME.
 //
 // The pool knows arrays of fixed size; regions come, go and change their size. So a checkpoint is a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // perdure/veloc/veloc.h over Client: turns exceptions into VELOC_FAILURE and a sentence, no more.
 #include <cstdio>
 #include <cstring>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The binary interface of libperdure and libperdure_mpi_NAME, as libabigail writes it.
 
     python3 tests/abi/interface.py BUILD     writes LIBRARY.abi of each library of that build here

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Crash sweep of a cache part: a script of writes and write-backs on the crash device; at every
 // fence, the part is recovered from every image that a power failure could leave, into what the
 // cached file could then hold.

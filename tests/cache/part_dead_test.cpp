@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Processes that die in the middle of what they have alone, at a chosen point: those that share the
 // part go on, and nothing is torn or lost (cache_part.hpp, P10 and P11); a part of which all are
 // dying is waited for and recovered.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Kills: processes that write to a part, and write it back, die by SIGKILL at a random moment; then
 // recovery, which is killed too, must give the cached file every acknowledged write, and small ones
 // whole or not at all.

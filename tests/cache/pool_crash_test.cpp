@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Crash sweep of a file that is committed with a pool (cache_part.hpp, P8 and P9): random writes,
 // write-backs and commits; at every fence, from every image that a power failure could leave, and
 // from what a killed process leaves, recovery to the version that the pool has must give the file

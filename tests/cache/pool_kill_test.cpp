@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Processes that write to a file that is committed with a pool, die by SIGKILL at a random moment,
 // also amid a commit: recovery, which is killed too, gives the file byte for byte as it was at the
 // version that the pool has.

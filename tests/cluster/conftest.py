@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Lets the tests of the cluster import the command."""
 
 import sys

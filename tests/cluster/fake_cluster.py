@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A Slurm of fake nodes on one machine, for the tests of lost nodes.
 
     python tests/cluster/fake_cluster.py 4        starts 4 nodes and a shell from which to use them

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Jobs on the fake cluster: batch scripts, programs on PyPI's MPIs, and their answers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Lost nodes under a real Slurm: a job goes on at a spare node, from the queue, or from the file
 system, and ends with the bits of an undisturbed run.
 

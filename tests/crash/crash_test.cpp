@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Every crash image of small runs, in each mode and atomicity model, recovers to the right version.
 #include <gtest/gtest.h>
 

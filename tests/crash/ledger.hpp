@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Ledger: the plain list of what a rank has done to its pool, with which crash images of scripts
 // are compared. It knows nothing of slots, copies or checksums.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Script sweep: runs commits, restores, deletions and changes of the set of arrays on the crash
 // device, recovers from images of a crash at every fence and agreement, and compares the newest
 // version, and every other one that can be restored, with the ledger. Two ranks are cut wherever a

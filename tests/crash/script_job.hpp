@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Script job: a rank that performs the lines of a script and keeps the ledger, and the same pool as
 // recovery finds it.
 #pragma once

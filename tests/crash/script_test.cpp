@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Scripts of commits, restores, deletions and changing arrays: from every crash image of one rank
 // and of two, the newest version and all that can be restored are what the ledger says.
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Small job: two arrays and two scalars on a small pool, whose contents are a function of the
 // version, for crash sweeps.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Crash sweep: runs a small job on the crash device, recovers from every image that a crash at any
 // fence could leave, and compares what comes back with a plain array of versions kept aside.
 //

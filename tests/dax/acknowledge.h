@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* What a test program says to somebody who kills its whole machine (tests/dax): on standard output,
  * which may be a serial line.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* A job in a virtual machine that is killed: dax_job copy|twin|log|window POOL CELLS STEPS
  *
  * What a cell holds after step s follows from s alone, so a restart at any step can be checked. An

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What the guest is made of: Debian's cloud kernel, an initial file system, an NVDIMM with ext4.
 
 Kernel and formatted NVDIMM are kept in a folder of the build tree; neither is installed.

@@ -1,4 +1,6 @@
 #!/bin/busybox sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # The first process of the guest. Says what the machine has, then `ready`, and waits for one line:
 #   FOLDER COMMAND…   in /nvm, the DAX file system, FOLDER (MODE-NUMBER) is kept or made; the
 #                     others of its mode are removed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a guest's console says about a restart, against what earlier consoles had acknowledged.
 
 A line that the guest printed may still have been in its serial line when it died. So what was read

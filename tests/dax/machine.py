@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A guest of qemu without KVM, whose NVDIMM is a file: it is frozen, goes on, and is killed.
 
 Starting a guest takes seconds; going on from the frozen one, whose memory is in a file but whose

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """The commands of docs/hdf5.md: a program as it is, and under `perdure run --cache`.
 
     cached.py BUILD MPIEXEC PROGRAM SUFFIX

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // docs/format.md says what the headers say: every field of every struct on the medium, or between
 // nodes, with its offset and size, every number, and no byte of a struct left out.
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """What the documents name, held against the tree and the command.
 
     pages.py --write      writes the table of options in docs/cli.md anew

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Takes the program out of README.md; runs what was compiled from it and from examples/.
 
     readme.py extract LANGUAGE FILE    writes the first block ```LANGUAGE of README.md to FILE

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """docs/cpp.md and the headers of C++: every call of C has its face, and what they need is said."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The documents name what there is: paths, functions, variables, verbs, options, layers.
 
 Each test also spoils its page and wants that to be found.

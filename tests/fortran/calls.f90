@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: BSD-3-Clause
+!
 ! Every call of the module perdure, in one process: calls POOL. Prints "verdict: right".
 program calls
   use, intrinsic :: iso_c_binding

@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # calls.sh PROGRAM: runs it on a pool of its own.
 set -e
 place=$(mktemp -d)

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Kills the Fortran solver at several steps and compares its answers with an undisturbed one.
 
     check.py MPIEXEC RANKS PROGRAM

@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: BSD-3-Clause
+!
 ! Heat on a plate, by rows of ranks, with a version of every step: jacobi POOL STEPS.
 !
 ! Prints, at the end, a hash of all bits of the plate. Killed and started again it goes on from its

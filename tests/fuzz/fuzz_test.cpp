@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Mutates the seeds of every target (targets.hpp) for a moment, after what was found before. Longer
 // campaigns, with sanitizers: tests/fuzz/run.py.
 #include <gtest/gtest.h>

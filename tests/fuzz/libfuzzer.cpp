@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The entry of libFuzzer; PERDURE_FUZZ_TARGET is the name of a target. `PROGRAM --seeds FOLDER`
 // writes the target's seeds and ends.
 #include <cstdio>

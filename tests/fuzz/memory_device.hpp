@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Memory device: a device that is nothing but memory, for fuzzing. What lies beyond its size can
 // not be touched where AddressSanitizer is at hand.
 //

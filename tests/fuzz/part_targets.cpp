@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Target: the part of a cached file and its undo log, as recovery finds them.
 //
 // The file is mostly zeros, so an input has only what may differ: the numbers of the header and of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Images of a pool's files for fuzzing: how they are made, and how their checksums are made right.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Targets: the file of a rank (region, slots, catalogue, arrays), opened as an application does;
 // the directory of a pool of two ranks, looked at as `perdure pool` does; and the job record.
 #include <algorithm>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs every fuzz target with libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer.
 
     run.py [--seconds N] [--keep FOLDER] [TARGET …]

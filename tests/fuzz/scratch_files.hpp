@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // For fuzzing: files in a directory of their own, in memory where there is a tmpfs. The directory
 // goes when the process ends; libFuzzer ends without: PERDURE_TEST_DIR is where its runner cleans
 // up.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What is fuzzed: one target for each format that is read. A target takes any bytes, and aborts
 // where an invariant is broken; the checksums of what it was given it makes right by itself, as
 // everything would else be refused before anything behind them is looked at.

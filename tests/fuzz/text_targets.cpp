@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Targets: the JSON documents that are read (journal of frequencies, plan, profile, device table),
 // and the file of the writer tokens.
 #include <array>

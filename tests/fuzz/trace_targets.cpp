@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Targets: traces, as files and as pipes; and what traces are imported from.
 #include <cstring>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Replays the traces of this folder and compares every figure with the one that was computed by
 // hand.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Crash program: a whole program of apps/ whose pool lies on a device that crashes. It is linked
 // with --wrap for main, perdure_open and perdure_ipv_persist, and is otherwise as it was compiled:
 // what it carries, and where its persistence points are, it says itself.

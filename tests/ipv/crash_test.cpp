@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Crash sweep: at every fence of a run, in every tier, each image that a crash could leave recovers
 // to the version before or the one that is being made, and never to less than a returned one. Some
 // images are gone on from with the whole runtime.

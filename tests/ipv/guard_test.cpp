@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Stores that nobody announced, reads while views change, faults that are not ours, and the kernel,
 // which can't store to what is protected. Through perdure.h, on a pool in a directory.
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: BSD-3-Clause
+!
 ! A Fortran program with a version at every step: heat.f90 POOL STEPS. It prints the version that it
 ! restarted from and the sum at its end; killed and started again it ends with the same sum.
 program heat

@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # heat.sh HEAT: the Fortran program in one run, and in two runs on another pool, must end with the
 # same sum; and in every tier.
 set -eu

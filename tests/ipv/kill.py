@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Kills jobs of kill_job at random moments and restarts them until each ends right.
 
     kill.py [--kills N] [--seed S] PROGRAM...          each as MPIEXEC:RANKS:PATH, or PATH alone

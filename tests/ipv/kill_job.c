@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* A job that makes versions until it is killed: kill_job POOL STEPS SEED. Built with and without
  * MPI (WITH_MPI). What step s leaves in an element follows from s alone, so a restart at any
  * version can be checked; each rank notes the newest version that it saw durable in

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What a program can do wrong with perdure_ipv.h: each gives its code and a sentence, and harms
 // nothing. And what works that looks odd.
 #include <gtest/gtest.h>

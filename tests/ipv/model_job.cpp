@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "model_job.hpp"
 
 #include <sys/mman.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Model job: an object on a device in memory, and beside it the plain bytes that it should hold.
 // Every load of the program is compared with them.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Random histories of an object against plain bytes: rows in any order and overlapping, boxes,
 // unannounced stores, early flushes, pins, versions that fail, crashes. PERDURE_IPV_HISTORIES and
 // PERDURE_TEST_SEED say how many and which.

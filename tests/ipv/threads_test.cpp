@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A thread stores while another one's fault lets the address be stored to.
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* A loop over a field of planes x rows x columns numbers, with the hooks of perdure_ipv_abi.h
  * placed by hand, and mistakes that are planted by the name in the first argument:
  *

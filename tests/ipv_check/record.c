@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* A main loop of which it is known what it carries. Each array has 512 numbers.
  *
  *   carried     u = u + f

@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: BSD-3-Clause
+!
 ! A main loop of which it is known what it carries: u, by an assignment of the whole array; w is
 ! rewritten; of `fixed` one number is added to; of `strided` every second number is set.
 module field

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // SP of the NAS benchmarks, class S, with u an object of in-place versioning and its update hooked
 // by hand: rows of the interior, whose first loads go to the old copy; the boundary is copied. A
 // persistent version at each of the 100 time steps. The argument:

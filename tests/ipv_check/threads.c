@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* Two threads share the rows of a field, in turns (row j is thread j % 2's), iteration for
  * iteration; the first argument plants a mistake as in hooks.c:
  *

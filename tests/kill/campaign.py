@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs a campaign of `perdure bench` in its quick form.
 
     campaign.py kill|kill_windows|kill_cache|kill_nodes

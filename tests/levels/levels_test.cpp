@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Jobs on several nodes whose ranks move, whose restores are cut short, or that are killed while
 // their pool is made: what each restart finds.
 #include "levels/levels.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A group whose process ends at its n-th call, as if all ranks had been killed at once.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Loses nodes of a job whose versions are kept on several levels, and starts it again.
 //
 //   node_losses [--nodes N] [--scheme TEXT] [--every K] [--steps S] [--trials T | --all]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What `perdure pool verify` says of a job with a node for each rank, whole, and with files that
 // are lost, cut short, flipped, or another job's.
 #include "levels/verify.hpp"

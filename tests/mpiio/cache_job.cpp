@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A job whose ranks write to a cached file and are killed (perdure bench kill_cache).
 //
 //   cache_job --make     makes the file, with its first contents

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What the ranks of cache_job write, where, and how far they came: pure functions of the seed, and
 // the log, a file that outlives them. No MPI: the verifier reads the same header.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Replays the writes of all ranks. What reached one node from one rank came there in order: of
 // those that were not acknowledged the first so-many are there, for some number, and the next one,
 // if it is large, in any part.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Maps of datatypes against what MPI itself says of the types: sizes, extents, and MPI_Pack.
 #include "mpiio/datatype_map.hpp"
 

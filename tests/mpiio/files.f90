@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: BSD-3-Clause
+!
 ! A program of file I/O in each of MPI's three Fortran bindings, chosen by the preprocessor:
 ! BINDING_MPIF (mpif.h), BINDING_MPI (use mpi), BINDING_F08 (use mpi_f08). It knows nothing of the
 ! cache.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* Two handles of a cached file, one of all ranks and one of each alone, which end in turn: who has
  * closed its own keeps serving who has not, and the file can be opened again. Any ranks and nodes.
  * Prints "verdict: right", or where it went wrong, which ends the job with 1. */

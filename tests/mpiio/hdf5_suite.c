@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* A program of parallel HDF5 that knows nothing of the cache: contiguous and chunked datasets
  * written and read through hyperslabs, collectively and independently, an attribute, and all of it
  * again after the file was closed and opened anew.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // GoogleTest in an MPI program of one rank.
 #include <gtest/gtest.h>
 #include <mpi.h>

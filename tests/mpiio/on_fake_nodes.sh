@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # on_fake_nodes.sh NODES PROGRAM [ARGUMENT…]: one rank of an MPI job, which is to believe that it
 # runs on node rank % NODES. PERDURE_NODE_ID names the node.
 set -eu

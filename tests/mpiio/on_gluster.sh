@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # on_gluster.sh COMMAND [ARGUMENT…]: runs same_file.sh or another test with its files on the
 # GlusterFS that PERDURE_GLUSTER names (tools/gluster.sh start); skips without one.
 set -eu

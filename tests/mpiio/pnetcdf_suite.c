@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* A program of PnetCDF that knows nothing of the cache: fixed and record variables, written and
  * read in pieces, collectively, independently and by the nonblocking calls, attributes, and all of
  * it again after the file was closed and opened anew.

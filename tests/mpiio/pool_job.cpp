@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A job whose state is a persistent window, an array and a cached file, committed in one group, and
 // which is killed and started again (pool_kill.py).
 //

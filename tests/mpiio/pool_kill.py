@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Kills pool_job at random moments and starts it again until it ends well.
 
     pool_kill.py MPIEXEC PROGRAM [--trials N] [--seed S] [--ranks R]

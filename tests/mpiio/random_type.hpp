@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // MPI datatypes drawn at random, with every constructor.
 //
 // The types that a type is made of are freed, so that only the type itself, which the caller frees,

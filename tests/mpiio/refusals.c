@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* What the cache refuses, and what it hands to the MPI library; meant for two ranks with every file
  * cached. Prints "verdict: right", or where it went wrong, which ends the job with 1. */
 #include <mpi.h>

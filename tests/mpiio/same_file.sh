@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # same_file.sh VARIANT LIBRARY MPIEXEC RANKS COMPARE PROGRAM: runs PROGRAM FILE by itself and in a
 # variant of variant.sh, and compares the two files by COMPARE (cmp, h5diff, …).
 set -eu

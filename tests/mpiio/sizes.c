@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* Sizes of files that are cached, where the MPI libraries themselves do not agree; any ranks, with
  * every file cached. Prints "verdict: right", or where it went wrong, which ends the job with 1. */
 #include <mpi.h>

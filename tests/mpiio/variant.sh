@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # variant.sh VARIANT LIBRARY MPIEXEC RANKS PROGRAM [ARGUMENT…]: runs an MPI program that knows
 # nothing of Perdure
 #   plain       by itself

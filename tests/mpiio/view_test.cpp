@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Views of files, and plans of accesses, against what the MPI library itself does with a file.
 #include <gtest/gtest.h>
 #include <mpi.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Plants one mistake at a time in the product and demands that a named test sees it.
 
 A mutant is a piece of a source file that is replaced (mutants.json). The mutated file is compiled

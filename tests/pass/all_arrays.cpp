@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // For programs with the markers of apps/npb/region.hpp, over poison_runtime.cpp: each block of at
 // least 4 KiB from malloc() or aligned_alloc() that lives when the iterations begin is an object,
 // and there is a persistence point before each iteration. Linked with

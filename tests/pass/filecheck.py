@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs the RUN: lines of one file of tests/pass/filecheck.
 
     filecheck.py --build DIR FILE

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Runs the generated programs of random_nests.py, compiled natively and with the pass: on equal
 // arrays, epoch by epoch, whose bytes and results must stay equal.
 //

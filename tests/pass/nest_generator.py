@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Random loop nests in C, for random_nests.py: each program is a few nests that share arrays.
 
 The arrays are those of nests.h: a, b and c are doubles, which may be the same array, or parts of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What the programs of random_nests.py and nest_driver.c share.
 #ifndef PERDURE_TESTS_PASS_NESTS_H
 #define PERDURE_TESTS_PASS_NESTS_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A second runtime of in-place versioning, for tests of the compiler: it keeps no version, but
 // makes every use of the interface visible that perdure_ipv_abi.h does not allow.
 //

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Random loop nests do the same with the pass as without it.
 
     random_nests.py --build DIR [--seed N] [--count 300] [--runtime poison|perdure] [--keep DIR]

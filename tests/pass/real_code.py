@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """A program of apps/npb, compiled with the pass, still verifies, with every large block an object.
 
     real_code.py --build DIR cg|mg|sp [--problem-class S]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Pools that are wrong, foreign, cut, flipped, missing, locked or full: an error that names what
 // was found, or the right answer; and nothing is lost by trying.
 #include <gtest/gtest.h>

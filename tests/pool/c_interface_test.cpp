@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // perdure.h on a file, as a C program uses it: what is committed comes back in the next run.
 #include <gtest/gtest.h>
 #include <sys/wait.h>

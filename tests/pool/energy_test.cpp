@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Pools with a plan: when a version is due, and the drains to its upper levels.
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Hostile neighbours and ordinary mistakes around pools: what another user planted, files that
 // vanish, forked children, threads that meet, pools in the wrong place. docs/security.md has the
 // table. Where a second user is needed the test runs as root, and is skipped otherwise.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // ipv.hpp as a C++ program uses it. Links nothing but the library, as users do.
 #include "perdure/ipv.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // perdure_mpi.hpp: a pool of all ranks. Run at 1 and 2 ranks; every rank runs every test.
 #include <gtest/gtest.h>
 #include <mpi.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The verbs of a group over ranks of MPI: what levels beyond a node are made of.
 #include "mpi/mpi_group.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Pools of several ranks: one version of all of them, agreed errors, remote stores by MPI_Put.
 // Run at 1, 2 and 4 ranks; every rank runs every test.
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A directory for a test's pools, on tmpfs where there is one, removed with all it holds; and whole
 // files.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // windows.hpp: persistent windows in C++. Run at 1 and 2 ranks; every rank runs every test.
 #include <gtest/gtest.h>
 #include <mpi.h>

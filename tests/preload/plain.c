@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* A plain MPI program that knows nothing of Perdure: a window of each kind, one-sided calls with
  * more arguments than there are registers, a file in views, and a call that MPI-IO makes itself.
  * Prints one line on rank 0, "right N", and ends with 0; or says what was wrong.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* Loads a part of a program, and with it its MPI, for itself alone, as Python does.
  *
  *   preload_private PART FILE

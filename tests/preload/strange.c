@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* A program of an MPI that nobody knows: are its calls passed on as it made them, the first ones
  * and later ones? With a name, it makes a call that its MPI has not; with "wide", the large-count
  * form of one that it has.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* An MPI that nobody knows, whose handles fill whole registers. Each of its calls returns RIGHT if
  * its arguments arrived: the n-th is WORD(n). It has no large-count calls, and no MPI_Win_sync. */
 #include <string.h>

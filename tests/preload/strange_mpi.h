@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /* The calls of an MPI that nobody knows. */
 #pragma once
 

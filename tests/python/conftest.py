@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Shared by the tests of the command: the command under test, its stand-in ranks, the MPIs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """For the tests of what is preloaded: runs a job, and tells what it printed."""
 
 from __future__ import annotations

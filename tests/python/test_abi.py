@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Programs that were linked with the library run with it as it is built: its binary interface."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Arrays of a pool in Python: what numpy sees, what comes back, what outlives the pool."""
 
 from __future__ import annotations

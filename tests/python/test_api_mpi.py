@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Pools of communicators of mpi4py, under each MPI; and the examples, killed and started again."""
 
 from __future__ import annotations

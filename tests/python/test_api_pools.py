@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Pools in Python: every call, scalars, exceptions, threads, and what importing costs."""
 
 from __future__ import annotations

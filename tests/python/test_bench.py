@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench`: facts are read, shown with what was missed, and drawn."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench cache` makes the facts of what its program says."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench ipv`: facts from runs that were not made, the cache model against another."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench matpower`: its facts, from runs that were not made, and its model."""
 
 from __future__ import annotations

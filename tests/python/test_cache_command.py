@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure cache recover` with parts that it finds in a state between two others."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure cache predict`: the model against sums done by hand, records, the recorder itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The tests of tests/cluster where there can be no cluster."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Tests of what judges the killed virtual machines of tests/dax, and of their archive."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure demo`: what it prints and draws."""
 
 from __future__ import annotations

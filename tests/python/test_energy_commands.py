@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure energy plan|simulate|explain`: what comes out, what is refused, what is read."""
 
 from __future__ import annotations

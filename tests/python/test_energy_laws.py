@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Laws of the time between failures: what every law that is registered is held to."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The node's part of `perdure energy`, on a fake machine whose files behave as a kernel's do."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Checkpoint intervals: formulas against golden values, simulation, search and plain arithmetic."""
 
 from __future__ import annotations

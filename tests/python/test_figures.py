@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """tools/figures.py: documents say what the committed facts say, and nothing else."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What files and other users contain does not reach the terminal, and never holds a command up."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """An installed Perdure is found by pkg-config and CMake, from C and from C++, with each MPI."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """perdure ipv record and check: programs of which it is known what they carry and break."""
 
 from __future__ import annotations
@@ -131,15 +132,15 @@ def test_a_fortran_loop_is_seen_with_its_assignments_of_arrays(perdure, tmp_path
                 str(PROGRAMS / "record.f90"), "-o", program, f"-L{library}",
                 f"-Wl,-rpath,{library}", "-lperdure_ipv_check"], PERDURE_PASS="ipv-check")
     assert made.returncode == 0, made.stderr
-    unseen = "record.f90:30: warning: perdure ipv check: accesses of _FortranASumReal8 are not"
+    unseen = "record.f90:32: warning: perdure ipv check: accesses of _FortranASumReal8 are not"
     assert (unseen in made.stderr) == (level == "-O0"), "otherwise it is a loop"
     report = report_of(perdure("ipv", "record", "--json", "--", program))
     found = {thing["name"]: thing for thing in report["objects"]}
     size = 64 * 64 * 8
     assert found["field::fixed"]["carried_bytes"] == 8
-    assert found["u/w (record.f90:18) #1"]["carried_bytes"] == size
-    assert found["u/w (record.f90:18) #2"]["verdict"] == "rewritten before use"
-    assert found["strided (record.f90:19)"]["stored_per_iteration_max_bytes"] == size // 2
+    assert found["u/w (record.f90:20) #1"]["carried_bytes"] == size
+    assert found["u/w (record.f90:20) #2"]["verdict"] == "rewritten before use"
+    assert found["strided (record.f90:21)"]["stored_per_iteration_max_bytes"] == size // 2
     assert report["iterations"] == 10
 
 

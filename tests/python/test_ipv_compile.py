@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """perdure-clang --ipv and perdure ipv explain."""
 
 from __future__ import annotations

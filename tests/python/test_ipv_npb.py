@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """perdure ipv on the NAS benchmarks and eddy: what they carry, and hooks over all iterations."""
 
 from __future__ import annotations

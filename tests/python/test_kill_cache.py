@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench kill_cache` notices what it is there to notice."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The command's manners: one shape of messages, one set of exit codes, help that says it all.
 
 Every verb goes through a wrong option, a missing file, an output that cannot be made, a full

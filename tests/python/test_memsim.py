@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The programs of `perdure bench memsim`: what they touch, and how, is what it was.
 
 tests/golden/layouts.json holds, for each, the pages that it touches, its misses in the paging

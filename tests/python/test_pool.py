@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure pool` and `perdure devices`, and the launcher with the real library."""
 
 from __future__ import annotations

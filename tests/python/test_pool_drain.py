@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure pool drain` and `verify`: what they say and leave, and what they refuse."""
 
 from __future__ import annotations

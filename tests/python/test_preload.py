@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What is preloaded serves the MPI of the process, or stands aside with one line."""
 
 from __future__ import annotations

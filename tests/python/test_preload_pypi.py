@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """One preloaded library serves the MPIs that PyPI ships, where tools/mpi_matrix.sh put them."""
 
 from __future__ import annotations

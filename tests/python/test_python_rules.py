@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The rules for Python in pyproject.toml find what they forbid; the stub of _core is true."""
 
 from __future__ import annotations

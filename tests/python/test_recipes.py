@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The recipes of packaging name options, scripts and presets that exist, and the same version."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure run` always comes back: ranks lost before they told anything, launchers that are stuck,
 ranks that stand still, processes that don't want to end. And it ends nothing that only waits.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The parts of `perdure run` that are pure or nearly so."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure run --spares` and `--requeue`, and the end that SIGUSR1 asks for.
 
 Method: the real command in an allocation of stand-ins: scripts with the names of Slurm's, PBS's and

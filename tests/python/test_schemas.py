@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Plans and profiles: their schemas, what the commands read, and the cases that the library is
 tested with too (src/energy/schema_test.cpp).
 

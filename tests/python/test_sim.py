@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure sim`: runs, sweeps, the best capacities, pictures; and what is refused."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """tools/tidy.py: every rule finds what it is for, and leaves good code alone."""
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ import subprocess
 import pytest
 
 import tidy
+import tidy_licence
 
 LAYERS = "perdure ⇐\nbase ⇐\npmem ⇐ base\npool ⇐ base pmem\nsim ⇐ base\napps ⇐ perdure\n"
 
@@ -275,3 +277,32 @@ def test_subjects_that_are_too_long_or_name_no_area_are_found(history, subject, 
 def test_a_range_that_git_does_not_know_is_an_error(history, tmp_path):
     with pytest.raises(SystemExit, match="nowhere"):
         list(tidy.check_commits(tmp_path, "nowhere..HEAD"))
+
+
+@pytest.mark.parametrize(
+    "name, before, after",
+    [
+        ("a.cpp", "int a;\n", "// {}\nint a;\n"),
+        ("a.hpp", "// A thing.\n", "// {}\n//\n// A thing.\n"),
+        ("a.py", '"""A."""\n', '# {}\n"""A."""\n'),
+        ("a", "#!/bin/sh\n# A.\n", "#!/bin/sh\n# {}\n#\n# A.\n"),
+        ("CMakeLists.txt", "add_test(a)\n", "# {}\nadd_test(a)\n"),
+        ("a.f90", "module a\n", "! {}\nmodule a\n"),
+        ("a.lua.in", "-- A.\n", "-- {}\n--\n-- A.\n"),
+    ],
+)
+def test_code_without_its_licence_is_found_and_mended(tmp_path, name, before, after):
+    (tmp_path / name).write_text(before)
+    (found,) = tidy.check_licences(tmp_path, [name])
+    assert "tools/tidy_licence.py" in found.message
+    mended = tidy_licence.with_line(name, before)
+    assert mended == after.format(tidy_licence.LINE)
+    (tmp_path / name).write_text(mended)
+    assert not list(tidy.check_licences(tmp_path, [name]))
+
+
+def test_what_is_no_code_needs_no_licence_line(tmp_path):
+    (tmp_path / "a.md").write_text("# A\n")
+    (tmp_path / "a.json").write_text("{}\n")
+    (tmp_path / "py.typed").write_text("")
+    assert not list(tidy.check_licences(tmp_path, ["a.md", "a.json", "py.typed"]))

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Checkpoints of PyTorch in pools, where PyTorch is: in this Python, or in the one that
 PERDURE_TORCH_PYTHON names."""
 

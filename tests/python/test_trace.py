@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """perdure trace: programs whose accesses are known, built in each way, are counted to the line."""
 
 from __future__ import annotations

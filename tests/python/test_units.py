@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Sizes and times by the table that C++ is tested against too (src/base/quantity_test.cpp)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Files that others wrote and Python reads: mutated at random, they are read or refused with a
 sentence, at once. $PERDURE_TEST_SEED sets the seed; that of a failure is printed."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`pip install` gives a working command and interface. Slow: only with PERDURE_SLOW_TESTS=1."""
 
 from __future__ import annotations

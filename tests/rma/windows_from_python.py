@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """python/perdure/windows.py on windows of mpi4py: run by tools/mpi4py_tests.py rma --run.
 
 Two processes of it would be two jobs; this one makes its pool, frees the windows and makes them

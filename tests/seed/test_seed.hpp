@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The seed of a random test: $PERDURE_TEST_SEED, or a new one for each process. It is printed when
 // it is first asked for, so that a failure can be repeated. Threads: any.
 #pragma once

@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: BSD-3-Clause
+!
 ! a = a + 0.5 b, twenty times over a million elements, in a region of interest.
 program sweep
   use perdure_trace

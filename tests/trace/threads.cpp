@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Four threads, each with its own 2 MB, and threads that end before the next begins: threads WHICH
 #include <cstdlib>
 #include <cstring>

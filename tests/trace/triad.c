@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // a = b + 3 c over arrays of N lines, REPEATS times: triad N REPEATS. It writes 3 N + N REPEATS
 // lines and reads 2 N REPEATS + 2, where an array does not fit the cache: the last two are that of
 // its arguments and that of the element which is printed.

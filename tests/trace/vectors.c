@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Loops that become gathers, scatters, and masked loads and stores, over arrays of 32768 lines.
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A program that was written for VELOC: heat in a rod, with the particles that fall off its end, so
 // that one region grows. It includes and links nothing of Perdure but VELOC's interface.
 //

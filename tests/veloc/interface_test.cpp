@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // VELOC's interface on pools, call by call. Run at 1 and 2 ranks; every rank runs every test.
 #include <gtest/gtest.h>
 #include <veloc.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """A program written for VELOC is killed (SIGKILL, one rank or all of them) and started again.
 
     kill.py [--kills N] [--seed S] MPIEXEC RANKS PROGRAM

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Persistent windows: which calls commit, and what a later run gets back, in every mode.
 #include "window_pool_fixture.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A forked child can't use the windows and cached files of its parent, which goes on unharmed; and
 // a cached file whose part was removed under it says so.
 #include <sys/wait.h>

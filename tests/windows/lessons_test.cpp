@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What went wrong in an earlier extension of MPI by persistent windows, and must not here. One test
 // for each known defect that a test of windows can show; docs/windows.md names the others.
 #include <dirent.h>

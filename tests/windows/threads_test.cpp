@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Thread levels: the library asks for none and works at each. Run once for each level, which is
 // named in the program's argument.
 #include <atomic>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A job of persistent windows that is killed at any moment and started again (perdure bench kill).
 //
 // Every rank holds cells; a step mixes each with its number and with what the left neighbour put

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A pool directory that all ranks share, and windows made with info keys. Every rank runs every
 // test; assertions are per rank.
 #pragma once

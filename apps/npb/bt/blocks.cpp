@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "npb/bt/blocks.hpp"
 
 #include <algorithm>

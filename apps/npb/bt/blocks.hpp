@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The approximate factorisation of BT (RNR-94-007, section 3.3; Beam and Warming, 1976): one block
 // tridiagonal system for each line of points, along x, then y, then z.
 #pragma once

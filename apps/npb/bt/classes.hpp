@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The classes of BT (RNR-94-007, section 3; NPB 3 for W and C) with the published norms.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // npb_bt: a compressible flow by implicit time steps with block tridiagonal systems (NAS Parallel
 // Benchmarks, RNR-94-007, section 3). ../README.md shows how to run it.
 #include "npb/bt/classes.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The solver of BT: its arrays and one time step.
 #pragma once
 

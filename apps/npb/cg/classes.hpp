@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The classes of CG (RNR-94-007, section 2.2.4, and NPB 3 for C) with the published zeta.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // npb_cg: the smallest eigenvalue of a large sparse matrix by inverse iteration with conjugate
 // gradients (NAS Parallel Benchmarks, RNR-94-007, section 2.2.4). ../README.md shows how to run it.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The sparse matrix of CG (RNR-94-007, section 2.2.4.3): a weighted sum of outer products of
 // random sparse vectors, plus (condition - shift) on the diagonal. Stored by rows.
 //

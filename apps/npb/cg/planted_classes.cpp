@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // For a test: a published number that is wrong in the tenth digit, so that verification must fail.
 #include "npb/cg/classes.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Flow: the fields of SP, BT and LU on the part of the grid that a rank has, and the constants of
 // their equations (RNR-94-007, section 3.1). The three programs solve the same discrete equations
 // by different iterations.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The linearised operator that BT and LU invert (RNR-94-007, section 3.2): the derivatives of the
 // fluxes of one direction by the five unknowns, without the fourth-order dissipation. A block is
 // 5 x 5; block(point) times a change w of the unknowns there is written out, which takes fewer

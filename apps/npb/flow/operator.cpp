@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The residual: the discrete operator of the compressible Navier-Stokes equations
 // (RNR-94-007, sections 3.1 to 3.3), second-order central differences with fourth-order
 // dissipation, one direction after the other.

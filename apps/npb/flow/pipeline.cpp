@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "npb/flow/pipeline.hpp"
 
 #include "npb/ranks.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What ranks send each other while lines along z are solved: rows of planes. Eliminations go up
 // through the ranks, substitutions come back down. With one rank, and at the ends of the cube,
 // there is nothing to send.

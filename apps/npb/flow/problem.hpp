@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What a class of SP, BT and LU sets: the size of the flow's problem and the published norms.
 #pragma once
 

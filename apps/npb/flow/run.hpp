@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The main loop of SP, BT and LU, and what they are verified by.
 //
 // A Solver has the Flow `flow`; step(), which is one iteration; and carried(), the arrays that a

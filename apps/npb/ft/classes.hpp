@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The classes of FT (RNR-94-007, section 2.2.5; NPB 3 for W and C) with the published checksums.
 #pragma once
 

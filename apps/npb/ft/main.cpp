@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // npb_ft: the heat equation on a periodic box, solved in the spectrum (NAS Parallel Benchmarks,
 // RNR-94-007, section 2.2.5). ../README.md shows how to run it.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The solver of FT: its arrays and one step of time. The spectrum is carried, that of the solution
 // after the steps done; the solution is made anew in each.
 #pragma once

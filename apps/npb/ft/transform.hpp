@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The three-dimensional transform of FT on slabs. Complex numbers are two doubles, x is fastest.
 //
 // In space a rank has planes along z: [z][y][x] with all y. The spectrum is cut along y: [z][y][x]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // npb_lu: a compressible flow by symmetric successive over-relaxation (NAS Parallel Benchmarks,
 // RNR-94-007, section 3). ../README.md shows how to run it.
 #include "npb/flow/run.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The solver of LU: its arrays and one time step. An iteration begins with the residual, and with
 // the fields that the sweeps linearise around; the specification ends one with those of the next.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The integral that LU is verified by beside the norms.
 #pragma once
 

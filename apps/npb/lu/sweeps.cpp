@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "npb/lu/sweeps.hpp"
 
 #include <algorithm>

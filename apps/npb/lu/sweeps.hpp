@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Symmetric successive over-relaxation (RNR-94-007, section 3.5; Yoon and Jameson, 1988): the
 // operator is the sum of a block diagonal D and of blocks L before it and U after it, which is
 // approximated by (D + omega L) D^-1 (D + omega U) / (omega (2 - omega)).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Grids of MG: cubes of n^3 points, periodic, with one layer of ghosts around them. Level k has
 // n = 2^k. A grid is cut along z into slabs, one for each rank; the coarse ones, of which a rank
 // would have less than two planes, are held whole by each rank.

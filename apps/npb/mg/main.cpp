@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // npb_mg: V-cycles of multigrid for the discrete Poisson problem on a periodic cube (NAS Parallel
 // Benchmarks, RNR-94-007, section 2.2.3). ../README.md shows how to run it.
 #include <algorithm>

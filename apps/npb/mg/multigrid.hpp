@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // One V-cycle of multigrid for A u = v, and its four operators (RNR-94-007, section 2.2.3).
 // Collective. Fields have their ghosts filled, before and after.
 #pragma once

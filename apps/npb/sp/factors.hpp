@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The approximate factorisation of SP (RNR-94-007, section 3.4; Pulliam and Chaussee, 1981): in
 // each direction the Jacobian is diagonalised, which leaves a scalar system of five diagonals for
 // each of three eigenvalues: the velocity (for three unknowns), and it plus and minus the speed of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // npb_sp: a compressible flow by implicit time steps with scalar systems of five diagonals (NAS
 // Parallel Benchmarks, RNR-94-007, section 3). ../README.md shows how to run it.
 #include "npb/flow/run.hpp"

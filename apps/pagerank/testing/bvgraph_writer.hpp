@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Writes BVGraphs for tests: every way to store a list, chosen at random, so that a reader meets
 // all of them. It does not look for the smallest form.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The calls of perdure.h and perdure_mpi.h in a library that this process has loaded.
 //
 // perdure._api is linked with libperdure. When a communicator is given it finds

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The memory that numpy arrays stand on. It lives as long as any array on it does, whatever becomes
 // of the pool, so that no array is ever a dangling pointer.
 //

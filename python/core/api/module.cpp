@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The module perdure._api: perdure.h and perdure_mpi.h for Python. python/perdure/api is what
 // programs use.
 #include <nanobind/nanobind.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Pools and arrays of perdure.h, as Python holds them.
 //
 // Invariants

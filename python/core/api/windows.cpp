@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What perdure_mpi.h adds for windows. Windows are Fortran's integers, which mpi4py has of each.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Arrays of a pool as numpy arrays on its memory."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a call of Perdure raises: one class for each code of perdure.h."""
 
 from __future__ import annotations

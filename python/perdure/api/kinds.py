@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What Python stored under a name: the types that perdure.h has no word for.
 
 The pool's own catalogue has six types of elements and counts the bytes of scalars. So that bytes

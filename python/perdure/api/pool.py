@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Pools: named arrays and scalars of one job, and their versions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Scalars of a pool as attributes: int, float, bool, str, bytes and datetime, in fixed room.
 
 What is in the pool: an int as int64 and a float as binary64, as C programs store them, so that

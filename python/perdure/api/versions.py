@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Versions that a pool keeps. For windows too, whose programs may have no numpy."""
 
 from __future__ import annotations

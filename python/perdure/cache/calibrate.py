@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What the cache costs on this machine: a short cached run of a known program, recorded.
 
 bench_file_accesses writes a new file in pieces of 1 MiB, again in pieces of 2 MiB, reads and writes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The verbs `perdure cache ls|recover|discard|predict`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Darshan logs as records: the counters of the MPI-IO module of a log, by PyPI's darshan.
 
 Darshan has histograms of sizes where a record has classes: a bucket's calls are taken to have the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The time of a run's I/O with and without the cache, from its record. Pure.
 
 Malinowski and Czarnul name this prediction as future work (section 5 of their paper). Of one file,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The verb `perdure cache predict`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a job's environment needs for its files to be cached: the library, and which files."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a run did with its MPI files: the lines that PERDURE_RECORD=PREFIX leaves in PREFIX.RANK."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """One line of a record of MPI files: its form is checked before anything counts on it."""
 
 from __future__ import annotations

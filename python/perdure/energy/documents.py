@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Plans and profiles as JSON: whole files, and parts of them that are not trusted.
 
 Whatever is wrong raises Wrong, with file, place and remedy. Unknown keys are ignored, newer schemas

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The commands of `perdure energy` that touch this node: probe, profile, apply, restore, run."""
 
 from __future__ import annotations

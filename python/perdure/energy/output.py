@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What the commands of `perdure energy` say."""
 
 from __future__ import annotations

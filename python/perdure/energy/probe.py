@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What this node lets us read and set: meters, clocks, boost, drives; with reason and remedy."""
 
 from __future__ import annotations

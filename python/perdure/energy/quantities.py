@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Sizes, times, powers, rates and shares as people write them: a number and its unit.
 
 Every function raises Wrong with what was seen and what would do. Nothing here guesses a unit.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The energy paper's numbers, each stated or inferred, and what follows from them.
 
 `data/energy/reference.json` holds them with their sources; nothing of the results is stored.

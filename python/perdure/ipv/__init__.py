@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """In-place versioning: which data a loop carries, and whether hooks keep to their rules."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What the report of `perdure ipv record` means: which objects belong into a version, and why."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The group of commands `perdure ipv`; each command is in a file of its own."""
 
 from __future__ import annotations

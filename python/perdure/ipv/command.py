@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """All commands of `perdure ipv`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What `perdure-clang --ipv-explain` left: nests with rows, and what stopped others."""
 
 from __future__ import annotations

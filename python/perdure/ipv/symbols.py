@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Where a program allocates its memory: places of the source, and names of variables."""
 
 from __future__ import annotations

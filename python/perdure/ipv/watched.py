@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs a program that was built with --ipv-record or --ipv-check, and reads what it left."""
 
 from __future__ import annotations

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure pool`: what pools hold, and whether it is whole."""

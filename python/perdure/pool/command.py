@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The verbs `perdure pool ls|show|versions|check|dump|adopt|drain|verify|rm`."""
 
 from __future__ import annotations

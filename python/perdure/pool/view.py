@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Pool reports as tables for people and as plain values for JSON."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure run`: starts a job, shows what its ranks tell, and restarts it after a failure.
 
 Reading order: job (attempts and restarts), attempt (one process tree), page (what ranks tell),

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The allocation that a job runs in: its nodes, which of them are lost, and the way back to the
 queue. One class per scheduler, each found by a variable that it sets for its jobs.
 """

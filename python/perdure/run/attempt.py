@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """One attempt of a job: from the start of its command until nothing of it runs any more."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Signals of the launcher: wakes its loop, and hands over what is to be passed on."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The private run directory: where ranks put their pages, removed when the launcher ends."""
 
 from __future__ import annotations

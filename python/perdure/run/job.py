@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A job: attempts of one command, restarted after failures."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Names of the programs that start MPI ranks, and of the variables by which they tell ranks."""
 
 from __future__ import annotations

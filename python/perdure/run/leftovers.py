@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Removes the shared memory that a killed attempt of an MPI job leaves in /dev/shm.
 
 A file is removed only if all of this holds: its name is one that an MPI or its transports give, or

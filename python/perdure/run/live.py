@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Shows how a job comes on, without getting into the way of what its ranks print.
 
 On a terminal the last row is taken out of the scrolling region, as apt does, and written with the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Notices during an attempt that one of its nodes is lost.
 
 A node without power answers nobody: neither the other ranks nor srun notice before the scheduler

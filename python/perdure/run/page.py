@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Reads the run pages in which the ranks of a job tell their state (src/pool/run_page.hpp)."""
 
 from __future__ import annotations

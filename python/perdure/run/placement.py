@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """How each launcher is told on which nodes to start the ranks."""
 
 from __future__ import annotations

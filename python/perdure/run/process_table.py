@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The processes below this one, as /proc tells of them: states, exit codes, environments.
 
 Reading is cheap on a node with thousands of foreign processes: those that were once seen to be

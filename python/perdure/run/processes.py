@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The process tree of an attempt: starts it, finds what is part of it, ends all of it.
 
 The launcher declares itself the subreaper of its descendants: a process whose parent died becomes

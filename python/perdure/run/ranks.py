@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Notices that an attempt can't come to its end: ranks that are lost, launchers that are stuck.
 
 The rules, with their reasons, are in docs/run.md ("What counts as a failure"). A rank is known from

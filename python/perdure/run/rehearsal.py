@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The rehearsed failure: which rank is to be killed, when, and in which part of a commit."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a job did, in lines for people and as JSON (keys: docs/run.md)."""
 
 from __future__ import annotations

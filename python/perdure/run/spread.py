@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Where the ranks of a job run that has several nodes, and which it goes on with after a loss."""
 
 from __future__ import annotations

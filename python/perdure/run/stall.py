@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Notices that nothing progresses any more: a rank that is stopped, or loops, or waits for ever.
 
 Progress is any change in any rank's run page: a version, an iteration, a commit, another phase.

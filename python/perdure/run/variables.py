@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Variables of the environment that are spelt like none that Perdure reads."""
 
 from __future__ import annotations

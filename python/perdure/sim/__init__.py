@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The memory simulator's front end: runs, sweeps of capacities, the best one, pictures."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The verb `perdure sim`: one line for each of its commands."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """How many pages get most of the accesses: Figure 4 of the paper."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a trace is replayed on: devices, and how the command line names them."""
 
 from __future__ import annotations

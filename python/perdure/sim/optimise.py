@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The capacities with least energy: the notches of the paper's Figure 6, found and explained."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The options of `perdure sim` that commands share, and how commands end."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The paper's Figures 3 to 6: time by policy, concentration of accesses, time and energy against
 capacity."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Capacities, budgets and options as people write them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A page of HTML about one trace: figures, tables, and the optimiser's reasons.
 
 study_trace() does all that takes time, write_report() only writes.

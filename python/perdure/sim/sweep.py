@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Time and energy over capacities of DRAM and MRAM, by policy.
 
 One pass over the trace gives every capacity exactly under LRU (no MRAM) and MRAM-fixed, and under

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Checkpoints of PyTorch in pools: `pip install 'perdure[torch]'`, docs/torch.md.
 
 Checkpoint keeps the state dict of one process; PoolWriter and PoolReader are the storage of

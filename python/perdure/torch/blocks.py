@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Blocks: the tensors and bytes of one checkpoint, packed into one array of a pool.
 
     DIRECTORY/layout-N/     a pool with one array in mode twin, `blocks`

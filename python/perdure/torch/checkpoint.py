@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The state dict of one process in a pool."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Storage of torch.distributed.checkpoint in pools, one for each process.
 
     PATH/rank-NNNNN/   blocks of a process (blocks.py)

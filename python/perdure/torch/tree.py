@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A state dict as text and tensors: nested dicts, lists and tuples of tensors and plain values."""
 
 from __future__ import annotations

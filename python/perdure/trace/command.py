@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The verbs `perdure trace`, `perdure trace info` and `perdure trace import`."""
 
 from __future__ import annotations

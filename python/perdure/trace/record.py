@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs a program so that it leaves a memory trace, and gathers what its processes left."""
 
 from __future__ import annotations

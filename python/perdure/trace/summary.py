@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A trace's totals, as plain values and for people."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The verb `perdure demo`."""
 
 from __future__ import annotations

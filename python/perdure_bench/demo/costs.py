@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What the protections of a solver cost, in a few interleaved rounds."""
 
 from __future__ import annotations

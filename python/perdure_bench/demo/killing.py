@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A solver runs undisturbed, then again with a rank killed in a commit, and is restarted."""
 
 from __future__ import annotations

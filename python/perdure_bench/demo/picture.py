@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The picture of `perdure demo`: the killed job in time, and the costs of the protections."""
 
 from __future__ import annotations

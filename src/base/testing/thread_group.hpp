@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Ranks as threads of one process, with nodes as wished, and which moments of theirs can be those
 // of one crash.
 //

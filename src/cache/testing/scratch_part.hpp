@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // For tests only: a directory of their own, a file to cache in it, and parts of that file.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // For tests only: parts of a file with a server and a client each, and connections that speak the
 // protocol by hand.
 #pragma once

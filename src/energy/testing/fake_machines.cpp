@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Trees as they are found on real machines, from the kernel's documentation of cpufreq,
 // intel_pstate, amd-pstate, powercap and hwmon.
 #include <filesystem>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Fake tree: a folder of files that behave as the kernel's do, for tests without hardware.
 //
 // Values are in plain files below a root, whose layout is that of real machines

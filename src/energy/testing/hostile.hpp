@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // For tests only: what another user of the node does, in a process of its own.
 #pragma once
 

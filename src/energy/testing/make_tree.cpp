@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // fake_sysfs_tree ROOT KIND [BEHAVIOUR…]: makes a fake tree for tests of programs.
 #include <cstdio>
 

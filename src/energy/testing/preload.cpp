@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // libperdure_fake_sysfs.so: below a program (LD_PRELOAD), what lies under $PERDURE_SYSFS_ROOT/sys
 // behaves as a FakeTree does, for every process that inherits the environment.
 //

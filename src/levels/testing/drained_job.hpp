@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A job whose ranks are threads, with a pool on each of its nodes, and a level.
 #pragma once
 

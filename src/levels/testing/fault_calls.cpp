@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "levels/testing/fault_calls.hpp"
 
 #include <dlfcn.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // System calls of this program that change files below one directory, counted, and made to fail or
 // to kill the process in place of one of them.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Level files of tests: in a directory of their own, or on a device in memory.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A group in which nothing is sent before it is received, as a message library does with long
 // messages: ranks that wait for each other in a circle hang.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Crash device: the test double that knows what is durable, and yields every legal image that a
 // crash could leave behind.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A pool of one rank on a device in memory, which can crash.
 #pragma once
 

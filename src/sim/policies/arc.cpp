@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // ARC (Megiddo and Modha, FAST 2003, figure 4): T1 holds pages seen once lately, T2 pages seen
 // twice; B1 and B2 remember the victims of each, and move the target size p of T1.
 #include <algorithm>

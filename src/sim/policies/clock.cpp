@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // CLOCK, or second chance (Corbató, 1968): a page that was referenced since the hand passed it last
 // is spared once. The hand is the end of a queue: who is spared goes to its front.
 #include "sim/frame_choice.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // FIFO: the page that came first leaves first. The template of a policy: see policy.hpp for what
 // each function is asked, copy this file, and add its name to the list in src/sim/CMakeLists.txt.
 #include "sim/frame_choice.hpp"

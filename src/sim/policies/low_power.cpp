@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The low-power algorithm of the paging paper, section 3.1: MRAM-fixed as long as enough accesses
 // go to MRAM, LRU over both memories while they don't.
 //

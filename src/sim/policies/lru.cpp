@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Simple LRU over both memories (paging paper, section 4.3): one list; a page that comes in gets
 // the frame of the page that leaves, whichever memory that is in.
 #include "sim/frame_choice.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // MRAM-fixed (paging paper, section 3.1): the hottest pages of the whole run are pinned in MRAM,
 // and the others share DRAM under LRU.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // OPT (Belady, 1966): the page whose next reference is farthest leaves. No policy has fewer faults;
 // it knows the future, so it is a bound. It is none for write-backs and energy: leaving clean pages
 // first may save more than it costs.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // 2Q, full version (Johnson and Shasha, VLDB 1994): pages that are new queue in A1in, whose victims
 // are remembered in A1out; a page that faults while it is remembered goes to Am, which is LRU.
 #include <algorithm>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The policies once more, as plainly as their papers say them, on maps and lists: what the tests
 // compare the real ones with. Slow, and independent of them.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What the tests of the simulator share: traces in memory, and runs of them.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What instrumented code calls (perdure_trace_abi.h). On x86-64 the four that it calls most are in
 // entries_x86_64.S, which saves the registers and comes here.
 #include "trace/recorder/process.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // In the static library: the program's operator new is not ours to replace.
 #include "trace/recorder/private_memory.hpp"
 

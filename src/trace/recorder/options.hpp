@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What PERDURE_TRACE asks for: FILE[,key=value…].
 //
 //   size=1M line=64 ways=1 mode=paper    the cache (CacheShape) and the FilterMode

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 #include "trace/recorder/private_memory.hpp"
 
 #include <pthread.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Private memory: where the recorder's C++ objects are inside of a program that is recorded.
 //
 // libperdure_trace_rt.so has its own operator new, over address space that is reserved once. So

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The recorder of this process: begins before main(), ends behind the program's last destructor.
 //
 //   start      by a constructor, or by the first instrumented code if that runs before: reads

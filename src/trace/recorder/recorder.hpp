@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Recorder: the trace of one process, from the streams of its threads.
 //
 // A thread appends its accesses to a block, and hands it over when it is full; blocks go through

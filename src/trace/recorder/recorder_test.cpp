@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The options of PERDURE_TRACE, and the recorder without a program.
 #include "trace/recorder/recorder.hpp"
 

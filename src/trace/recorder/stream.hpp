@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Stream: what one thread of the program recorded and nobody has written yet: its CPU cache, a
 // block of the accesses of the memory behind it, and the window that those go through.
 //

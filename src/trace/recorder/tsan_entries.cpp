@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The functions that `-fsanitize=thread` makes a compiler call for each access of memory, made to
 // record a trace instead of looking for races. GCC and Clang agree on their names; what they are
 // called for is described in LLVM's and GCC's ThreadSanitizer passes. Not a race detector: nothing

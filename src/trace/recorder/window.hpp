@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Window: accesses of the memory by one thread, gathered until they touch more than k pages.
 //
 // Between the first and the last reference to a page in a window lie fewer than k others, so that

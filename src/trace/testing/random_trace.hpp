@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Random traces for tests: accesses to pages with the shapes that matter (uniform, skewed, loops,
 // phases), from a seed that a failing test prints.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What the tests of traces share: traces in memory, written and read.
 #pragma once
 

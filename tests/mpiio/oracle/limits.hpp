@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What programs do not ask for, since an MPI library by itself answers it wrongly or by chance, so
 // that there is nothing to compare with. Seen of MPICH 4.0.2 (ROMIO) and Open MPI 4.1.4 (OMPIO);
 // docs/testing.md has the list. Pure.

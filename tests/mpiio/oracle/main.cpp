@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The oracle: random programs of MPI-IO calls, each run on a plain file and on a cached one. What
 // the ranks observe, and the files, must be the same.
 //

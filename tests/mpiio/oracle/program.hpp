@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A random program of MPI-IO calls: a list of steps, each a kind and a seed.
 //
 // What a step does follows from its seed, the rank, and the state that earlier steps of the program

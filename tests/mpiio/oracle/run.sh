@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
 # run.sh MPIEXEC RANKS NODES PROGRAM [ARGUMENT…]: the oracle on so many ranks, which believe that
 # they are on so many nodes, in a directory of its own, also when it is killed. It must not leave
 # parts of files behind.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // One run of a program on one file: its handles, what is known of the file, and the log of all that
 // a rank could observe.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Steps that move no bytes.
 #include <unistd.h>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Every call of MPI that moves bytes between memory and a file, chosen by what it is asked to do.
 #ifndef PERDURE_TESTS_MPIIO_ORACLE_TRANSFER_HPP
 #define PERDURE_TESTS_MPIIO_ORACLE_TRANSFER_HPP

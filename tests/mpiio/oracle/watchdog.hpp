@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Ends the process where a program hangs: with 77, which CTest takes for a skipped test, if the MPI
 // library hangs by itself, and with 3 if it does with the cache.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // RUN: %clang -O0 -fopenmp %s | %FileCheck --check-prefixes=NONE %s
 // RUN: for o in -O1 -O2 -O3 "-O3 -mavx2" "-O2 -fno-vectorize"; do \
 // RUN:   %clang $o -fopenmp %s | %FileCheck %s || exit 1; done

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // RUN: %clang -O2 %s | %FileCheck %s
 // RUN: %clang -O3 %s | %FileCheck %s
 // The loop over components is unrolled where the optimiser does that.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // RUN: %clang -O2 %s | %FileCheck %s
 // RUN: %clang -O1 %s | %FileCheck %s
 // RUN: %clang -O3 -mavx2 %s | %FileCheck %s

@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: BSD-3-Clause
+!
 ! RUN: for o in -O1 -O2 -O3; do %flang $o %s | %FileCheck %s || exit 1; done
 ! RUN: %flang -O0 %s | %FileCheck --check-prefix=NONE %s
 ! Descriptors in a module: base, strides and bounds are loaded from memory, indices have 32 bits.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // RUN: for o in -O1 -O2 -O3; do \
 // RUN:   PERDURE_PASS=ipv %clang $o %I %s | %FileCheck --check-prefixes=CHECK,ROWS %s || exit 1; \
 // RUN: done

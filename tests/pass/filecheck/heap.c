@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // RUN: %clang -O2 %s | %FileCheck %s
 #include <stdlib.h>
 void use(double*);

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // RUN: for o in -O0 -O1 -O2 -O3; do %clang $o %s | %FileCheck %s || exit 1; done
 // What the kernel stores, no page fault announces.
 #include <stdio.h>

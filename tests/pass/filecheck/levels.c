@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // RUN: %clang -O0 %s | %FileCheck --check-prefix=NONE %s
 // RUN: %clang -O0 -Xclang -disable-O0-optnone %s | %FileCheck --check-prefix=NONE %s
 // RUN: %clang -O1 %s | %FileCheck --check-prefix=ROWS %s

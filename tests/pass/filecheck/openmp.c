@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // RUN: %clang -O2 -fopenmp %s | %FileCheck %s
 // RUN: PERDURE_IPV_EXPLAIN=%t.json %clang -O2 -fopenmp %s > /dev/null && \
 // RUN:   %FileCheck --check-prefix=WHY --input-file=%t.json %s

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // RUN: %clang -O2 %s | %FileCheck %s
 // u and v may be two parts of one object: nothing may carry an access of v across a hook, and
 // whether v reaches into the object is tested.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Modules that mark nothing come out byte for byte the same.
 // RUN: for o in -O0 -O1 -O2 "-O3 -g"; do \
 // RUN:   %plain-clang $o %s > %t.1 && PERDURE_PASS=ipv %clang $o %s > %t.2 && \

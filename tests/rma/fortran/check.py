@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Runs a Fortran program twice on one pool, and looks into the pool in between.
 
     check.py MPIEXEC RANKS LIBRARY PROGRAM

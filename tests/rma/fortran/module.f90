@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: BSD-3-Clause
+!
 ! The module perdure_mpi (fortran/perdure_mpi.f90) in a program: a window, the scalar of its pool,
 ! explicit commits, both kinds of handles, and the halves of a twin window.
 !

@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: BSD-3-Clause
+!
 ! A program of one-sided communication in each of MPI's three Fortran bindings, chosen by the
 ! preprocessor: BINDING_MPIF (mpif.h), BINDING_MPI (use mpi), BINDING_F08 (use mpi_f08). It knows
 ! the layer by info keys and by one assertion of MPI_Win_fence, as any program might.

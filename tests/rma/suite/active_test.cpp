@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Active target: fences with their assertions, and post, start, complete, wait and test.
 #include "suite.hpp"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
 """Does the suite make every one-sided call that an mpi.h declares?
 
     coverage.py FILE.E SUITE_FOLDER     FILE.E is mpi.h after the preprocessor

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Derived datatypes on the side of the origin, of the target, and of both.
 #include <algorithm>
 #include <cstddef>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Errors are raised where the user asked for them: at the window's handler, or, while there is no
 // window yet, at the communicator's.
 #include "suite.hpp"

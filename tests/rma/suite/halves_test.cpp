@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // A program that is written for two halves: in every epoch each rank fills all of the working half,
 // and what it reads is the half that the end of the epoch made consistent. Where windows have one
 // memory, both are it, so the same program runs in every variant.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Tests that an MPI fails, or hangs in, by itself: each was seen to without Perdure. Such a test is
 // skipped with the reason; PERDURE_KNOWN_FAILURES=run runs it all the same, and
 // `rma_suite.FLAVOUR --known-failures` prints this table.

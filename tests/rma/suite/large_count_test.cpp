@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The calls of MPI 4 whose counts, sizes and units are wide (MPI_Put_c and the others).
 #include <algorithm>
 #include <numeric>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The suite's program. Under CTest it runs by itself, with the layer loaded, and with the layer
 // told to make every window persistent (../variant.sh).
 #include <dlfcn.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // How windows come and go: kinds, sizes, units, communicators, several at a time, names and groups.
 #include <algorithm>
 #include <memory>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Every predefined operation of the accumulating calls, and pairs of type and operation.
 #include <limits>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Passive target: locks of both kinds, lock_all, the four flushes, and sync.
 #include "suite.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What a window knows besides its memory: users' attributes, info, name, group, handles.
 #include <cstring>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Random epochs against a model: every rank draws the operations of all ranks from one seed, plays
 // them on a picture of all windows, and after each epoch compares its own memory with it.
 #include <cstdlib>

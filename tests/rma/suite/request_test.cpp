@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // The calls that return a request: rput, rget, raccumulate, rget_accumulate.
 #include <algorithm>
 #include <numeric>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // What the tests of one-sided communication share: ranks, windows of cells, epochs, and the list of
 // what an MPI itself gets wrong.
 //

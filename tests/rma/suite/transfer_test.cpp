@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
 // Put, get and the accumulating calls, on windows of every kind, in epochs of every kind.
 #include <algorithm>
 #include <numeric>

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Formulas of expected time and energy, and the simulation that checks them."""

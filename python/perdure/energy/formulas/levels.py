@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Checkpoints on several levels: exact expected time and energy, and the best pattern.
 
 Level 0 is the cheapest. Failures of class m need the newest checkpoint on level m or above. A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Time and energy of a run with checkpoints under exponential failures: formulas, nothing else.
 
 Notation: T is the work between two checkpoints, C the time that the program stands still for one

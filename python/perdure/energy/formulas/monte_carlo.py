@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Plays plans with random failures: an independent check of the formulas, and of other laws.
 
 Nothing of the formulas is used: failures are drawn, time and energy are added up, many runs at

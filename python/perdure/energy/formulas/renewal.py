@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Failures that are not exponential: renewal formulas, schedules, the hazard rule.
 
 A failure renews the clock, so a run is a row of independent gaps between failures. With survival

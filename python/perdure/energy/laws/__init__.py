@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Laws of the time between failures, one file each; whoever needs one asks here by its name.
 
 Adding a law takes one new file in this folder: copy weibull.py. The command line, plans, fits of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Failures without memory: the next one is as likely whatever the age."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What a law of the time between failures is. Gaps between failures are independent of each other.
 
 A law is a frozen dataclass of numbers: its mean and its `parameters`. Everything else follows from

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Lognormal failures: the hazard rises from nothing to its highest at some age, then falls."""
 
 from __future__ import annotations

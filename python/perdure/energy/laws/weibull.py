@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Weibull failures: with a shape below 1 they cluster, above 1 machines age.
 
 Time between failures of large machines is modelled well by it, with a hazard that falls: Schroeder

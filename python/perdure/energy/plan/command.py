@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure energy plan`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure energy explain`: why a plan is as it is, and where the paper's formulas differ."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Reads when failures happened, and estimates how often they will.
 
 The form is CSV: lines of `#` are comments, the first other line names the columns, one of which

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Writes and reads plans; the form is in docs/energy_plan.md. A plan that is read is untrusted."""
 
 from __future__ import annotations

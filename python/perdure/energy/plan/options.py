@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The options of `perdure energy plan`, in groups; `simulate` and `explain` share some.
 
 Each group makes of its words what planning takes. Its methods raise Wrong with a remedy.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """From what a user gave to a plan: settings, intervals, patterns, schedules, and their costs."""
 
 from __future__ import annotations

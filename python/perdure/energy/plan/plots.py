@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Pictures of plans: cost against the interval, and the front of time and energy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Which setting and which interval cost least, and how far apart the choices are.
 
 A candidate is what one operation costs at one setting of a profile (or as given by hand). Times

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure energy simulate`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """`perdure energy profile DEVICE_OR_PATH`, and `profile show|check|merge|plot`."""
 
 from __future__ import annotations

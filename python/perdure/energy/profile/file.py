@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Reads and checks profiles: what a device does at each CPU frequency and number of writers.
 
 The form is in docs/energy_plan.md. A profile is untrusted until it is read here: every number is

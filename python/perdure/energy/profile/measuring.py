@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The micro-benchmark behind a profile: reads and writes by several processes, one sample a time.
 
 A sample is one operation with one number of processes at one clock: seconds from the first start to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Draws a profile: throughput, CPU time and joules per MB against writers, with error bars."""
 
 from __future__ import annotations

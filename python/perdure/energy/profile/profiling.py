@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Makes a profile: which cases are measured, what their samples come to, where it was.
 
 By default coordinates are searched one after the other: writers at the clock as it is, then clocks

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The command `perdure sim report`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The command `perdure sim run`."""
 
 from __future__ import annotations
