@@ -3,6 +3,7 @@
 #include <string>
 
 #include "eddy/program.hpp"
+#include "job/ending.hpp"
 #include "npb/ranks.hpp"
 
 namespace eddy {
@@ -39,7 +40,7 @@ std::optional<Options> parse(int argc, char** argv, int& code) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    code = ranks::rank() == 0 ? app.exit(error) : error.get_exit_code();
+    code = job::ended_at(app, error, ranks::rank() == 0);
     return std::nullopt;
   }
   return options;

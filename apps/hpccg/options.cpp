@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <map>
 
+#include "job/ending.hpp"
+
 namespace hpccg {
 namespace {
 
@@ -101,7 +103,7 @@ Options parse_options(int argc, char** argv, bool speaks) {
     check_windows(options);
     check_plan(options);
   } catch (const CLI::ParseError& error) {
-    const int code = speaks ? app.exit(error) : error.get_exit_code();
+    const int code = job::ended_at(app, error, speaks);
     std::exit(code);
   }
   return options;

@@ -9,6 +9,7 @@
 #include "hpl/lu.hpp"
 #include "hpl/problem.hpp"
 #include "hpl/product.hpp"
+#include "job/ending.hpp"
 #include "job/stopwatch.hpp"
 #include "npb/region.hpp"
 
@@ -92,11 +93,13 @@ int main(int argc, char** argv) {
   hpl::Options options;
   CLI::App app("A dense random system by blocked LU factorisation with partial pivoting");
   hpl::add_options(app, options);
-  CLI11_PARSE(app, argc, argv);
   try {
+    app.parse(argc, argv);
     const hpl::Result result = hpl::solve(options);
     hpl::print(options, result);
     return hpl::passes(result.residual) ? 0 : 1;
+  } catch (const CLI::ParseError& error) {
+    return job::ended_at(app, error, true);
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "hpl: too little memory for n = %td; take a smaller --n\n", options.n);
   }

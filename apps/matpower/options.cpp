@@ -5,6 +5,8 @@
 #include <charconv>
 #include <map>
 
+#include "job/ending.hpp"
+
 namespace matpower {
 namespace {
 
@@ -140,7 +142,7 @@ Options parse_options(int argc, char** argv, bool speaks) {
     app.parse(argc, argv);
     check_together(words, options);
   } catch (const CLI::ParseError& error) {
-    throw OptionsEnd{speaks ? app.exit(error) : error.get_exit_code()};
+    throw OptionsEnd{job::ended_at(app, error, speaks)};
   }
   return options;
 }

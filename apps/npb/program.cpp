@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "job/ending.hpp"
 #include "npb/ranks.hpp"
 
 namespace npb {
@@ -123,7 +124,7 @@ std::optional<Options> parse(int argc, char** argv, const Program& program, int&
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    code = ranks::rank() == 0 ? app.exit(error) : error.get_exit_code();
+    code = job::ended_at(app, error, ranks::rank() == 0);
     return std::nullopt;
   }
   options.problem_class = problem_class[0];

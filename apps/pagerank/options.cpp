@@ -7,6 +7,7 @@
 #include <map>
 
 #include "bvgraph.hpp"
+#include "job/ending.hpp"
 
 namespace pagerank {
 namespace {
@@ -112,7 +113,7 @@ Options parse_options(int argc, char** argv, bool speaks) {
     app.parse(argc, argv);
     check_together(app, options);
   } catch (const CLI::ParseError& error) {
-    throw OptionsEnd{speaks ? app.exit(error) : error.get_exit_code()};
+    throw OptionsEnd{job::ended_at(app, error, speaks)};
   }
   return options;
 }

@@ -55,6 +55,21 @@ def assert_said(code: int, err: str, wanted: int) -> None:
 
 
 VERB_NAMES = sorted(commands())
+APPLICATIONS = ("eddy/eddy", "hpccg/hpccg_mpich", "hpl/hpl", "matpower/matpower_mpich",
+                "npb/npb_cg", "pagerank/pagerank_mpich")  # fmt: skip
+
+
+@pytest.mark.parametrize("application", APPLICATIONS)
+@pytest.mark.parametrize("words", [["--nonsense"], ["--json", "surplus", "1", "2", "3", "4", "5"]])
+def test_an_application_ends_at_a_mistake_as_the_verbs_do(application, words):
+    program = BUILD / "apps" / application
+    if not program.exists():
+        pytest.skip(f"{program} was not built")
+    ended = subprocess.run([program, *words], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == MISTAKE and not ended.stdout
+    assert re.match(rf"{program.name}: \S.*\(--help shows the options\)\n\Z", ended.stderr)
+    helped = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=60)
+    assert helped.returncode == 0 and words[0] not in helped.stderr
 
 
 @pytest.mark.parametrize("verb", VERB_NAMES)
