@@ -5,7 +5,7 @@
 # package (perdure_command.cmake, where that is built). The target `uninstall` removes it.
 #
 #   find_package(perdure)  →  perdure::perdure, perdure::mpi_NAME for each MPI flavour
-#   pkg-config             →  perdure, perdure_mpi_NAME
+#   pkg-config             →  perdure, perdure_mpi_NAME, perdure_veloc
 include(CMakePackageConfigHelpers)
 
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
@@ -46,16 +46,20 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/perdure-config-version.cmake
 
 # The prefix is found from where the file stands, so that a tree can be moved.
 file(RELATIVE_PATH PERDURE_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-function(perdure_pkg_config name description)
+function(perdure_pkg_config name description folder)
   set(PERDURE_PC_NAME ${name})
+  set(PERDURE_PC_FOLDER "${folder}")
   set(PERDURE_PC_DESCRIPTION "${description}")
   configure_file(cmake/perdure.pc.in ${CMAKE_BINARY_DIR}/${name}.pc @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
-perdure_pkg_config(perdure "${PROJECT_DESCRIPTION}")
+perdure_pkg_config(perdure "${PROJECT_DESCRIPTION}" "")
 foreach(mpi IN LISTS PERDURE_MPI_LIBRARIES)
-  perdure_pkg_config(perdure_mpi_${mpi} "${PROJECT_DESCRIPTION}; with the mpicc of ${mpi}")
+  perdure_pkg_config(perdure_mpi_${mpi} "${PROJECT_DESCRIPTION}; with the mpicc of ${mpi}" "")
 endforeach()
+if(PERDURE_MPI_LIBRARIES)
+  perdure_pkg_config(perdure_veloc "VELOC's client interface on Perdure's pools" /perdure/veloc)
+endif()
 
 install(FILES README.md CHANGELOG.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The binary interface of libperdure and libperdure_mpi_NAME, as libabigail writes it.
+"""The binary interfaces of the libraries that programs link, as libabigail writes them.
 
     python3 tests/abi/interface.py BUILD     writes LIBRARY.abi of each library of that build here
 
@@ -16,7 +16,14 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 INCLUDE = HERE.parents[1] / "include/perdure"
-LIBRARIES = ["libperdure", "libperdure_mpi_mpich", "libperdure_mpi_openmpi"]
+# Of each library the folder below a build's src/, and one of its functions.
+LIBRARIES = {
+    "libperdure": ("capi", "perdure_commit"),
+    "libperdure_mpi_mpich": ("capi", "perdure_commit"),
+    "libperdure_mpi_openmpi": ("capi", "perdure_commit"),
+    "libperdure_veloc_mpich": ("veloc", "VELOC_Checkpoint"),
+    "libperdure_veloc_openmpi": ("veloc", "VELOC_Checkpoint"),
+}
 OPTIONS = [
     *("--headers-dir", str(INCLUDE), "--drop-private-types", "--exported-interfaces-only"),
     *("--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf-needed"),
@@ -32,10 +39,14 @@ def describe(library: Path) -> str:
     return re.sub(r"(<abi-instr [^>]*? path=')[^']*?(src/[^']*')", r"\1\2", done.stdout)
 
 
+def built_at(build: Path, name: str) -> Path:
+    return build / "src" / LIBRARIES[name][0] / f"{name}.so"
+
+
 def main() -> None:
     build = Path(sys.argv[1])
     for name in LIBRARIES:
-        library = build / f"src/capi/{name}.so"
+        library = built_at(build, name)
         if library.exists():
             (HERE / f"{name}.abi").write_text(describe(library), encoding="utf-8")
             print(f"{name}.abi")

@@ -78,6 +78,19 @@ def test_pkg_config_builds_a_user_with_mpi(prefix, tmp_path, mpi):
     assert out.count("counted to 3") == 2
 
 
+@pytest.mark.parametrize("mpi", MPIS)
+def test_pkg_config_builds_a_program_that_was_written_for_veloc(prefix, tmp_path, mpi):
+    program, config = tmp_path / "heat", tmp_path / "heat.cfg"
+    wrapper = os.environ[f"PERDURE_TEST_MPICC_{mpi}"]
+    source = ROOT / "tests/veloc/heat.c"
+    run(wrapper, source, "-o", program, *flags(prefix, "perdure_veloc"), "-lm")
+    scratch, persistent = tmp_path / "scratch", tmp_path / "persistent"
+    config.write_text(f"scratch = {scratch}\npersistent = {persistent}\nmode = async\n")
+    launcher = os.environ[f"PERDURE_TEST_MPIEXEC_{mpi}"]
+    out = run(launcher, "-n", 2, program, config, 20, 5, env=libraries(prefix))
+    assert "at 20\n" in out and list(scratch.iterdir())
+
+
 def test_find_package_builds_users_in_c_and_cxx(prefix, tmp_path):
     (tmp_path / "CMakeLists.txt").write_text(PROJECT)
     for name in ("counter.c", "counter.cpp"):
