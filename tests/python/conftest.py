@@ -13,8 +13,10 @@ import tempfile
 import time
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,6 +49,23 @@ class Ran:
     seconds: float
 
 
+@cache
+def schema_of(kind: str) -> dict | None:
+    file = ROOT / f"docs/schemas/{kind}.schema.json"
+    return json.loads(file.read_text()) if file.exists() else None
+
+
+def hold_to_schema(out: bytes) -> None:
+    """What a command prints as JSON keeps to the schema of its kind, whatever a test asks of it."""
+    text = out.decode(errors="replace")
+    whole = text.find("{\n")  # after what a program itself printed
+    for each in [text[whole:]] if whole >= 0 else text.splitlines():
+        if each.startswith("{") and '"schema"' in each:
+            document = json.loads(each)
+            if schema := schema_of(str(document.get("kind"))):
+                jsonschema.validate(document, schema)
+
+
 def in_this_process(*words, verbs=None) -> Ran:
     """The command without a process of its own: hundreds of calls in seconds."""
     from perdure.cli import VERBS, command_line
@@ -60,6 +79,7 @@ def in_this_process(*words, verbs=None) -> Ran:
             code = end.code
     for stream in (out, err):
         stream.flush()
+    hold_to_schema(out.buffer.getvalue())
     return Ran(code, out.buffer.getvalue(), err.buffer.getvalue().decode(), None, 0.0)
 
 
@@ -84,12 +104,14 @@ class Perdure:
             check=False,
         )
         seconds = time.monotonic() - began
+        hold_to_schema(done.stdout)
         return Ran(done.returncode, done.stdout, done.stderr.decode(), None, seconds)
 
     def run(self, options: list, command: list, stdin: bytes = b"") -> Ran:
         """`perdure run` with statistics."""
         statistics = self.folder / "statistics.json"
         ran = self("run", "--json", statistics, *options, "--", *command, stdin=stdin)
+        hold_to_schema(statistics.read_bytes())
         ran.statistics = json.loads(statistics.read_text())
         return ran
 
