@@ -86,6 +86,7 @@ function(perdure_mpi_test name)
     string(REPLACE "@" "${mpi}" libs "${arg_LIBS}")
     target_link_libraries(${program} PRIVATE ${libs} perdure_mpi_shared_${mpi}
                           perdure_mpi_${mpi} GTest::gtest perdure_build_flags)
+    target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
     perdure_test_program(${program})
     perdure_test_headers(${program})
     foreach(ranks IN LISTS arg_RANKS)

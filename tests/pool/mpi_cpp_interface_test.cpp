@@ -6,37 +6,16 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 
+#include "mpi_test.hpp"
 #include "perdure/perdure_mpi.hpp"
 
 namespace {
 
-int rank_of_world() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
-}
-
-// One directory for all ranks, made by rank 0.
-class PoolOfRanks : public testing::Test {
+class PoolOfRanks : public perdure_test::DirectoryOfRanks {
  protected:
-  void SetUp() override {
-    char pattern[64] = "/dev/shm/perdure-test-XXXXXX";
-    if (rank_ == 0 && ::mkdtemp(pattern) == nullptr) std::abort();
-    MPI_Bcast(pattern, sizeof pattern, MPI_CHAR, 0, MPI_COMM_WORLD);
-    directory_ = pattern;
-  }
-  void TearDown() override {
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (rank_ == 0) std::filesystem::remove_all(directory_);
-  }
   perdure::Pool open() const { return perdure::open_mpi(MPI_COMM_WORLD, directory_ + "/pool"); }
-
-  int rank_ = rank_of_world();
-  std::string directory_;
 };
 
 TEST_F(PoolOfRanks, all_ranks_get_the_same_version_back) {
@@ -65,11 +44,5 @@ TEST_F(PoolOfRanks, an_error_of_one_rank_is_thrown_on_all) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  testing::InitGoogleTest(&argc, argv);
-  const int failed = RUN_ALL_TESTS();
-  int any = 0;
-  MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return any;
+  return perdure_test::run_tests(argc, argv);
 }

@@ -11,6 +11,8 @@
 #include <memory>
 #include <vector>
 
+#include "mpi_test.hpp"
+
 namespace perdure {
 namespace {
 
@@ -120,11 +122,5 @@ TEST_F(GroupOfRanks, all_ranks_of_one_machine_are_on_one_node) {
 }  // namespace perdure
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  testing::InitGoogleTest(&argc, argv);
-  const int failed = RUN_ALL_TESTS();
-  int any = 0;
-  MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return any;
+  return perdure_test::run_tests(argc, argv);
 }

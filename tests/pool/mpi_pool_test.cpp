@@ -5,40 +5,24 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "mpi_test.hpp"
 #include "perdure/perdure_mpi.h"
 
 namespace {
 
-int rank() {
-  int value = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &value);
-  return value;
-}
-int ranks() {
-  int value = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &value);
-  return value;
-}
+using perdure_test::rank;
+using perdure_test::ranks;
 
-// One directory for all ranks, made by rank 0.
-class PoolOfRanks : public testing::Test {
+class PoolOfRanks : public perdure_test::DirectoryOfRanks {
  protected:
   void SetUp() override {
-    char pattern[64] = "/dev/shm/perdure-test-XXXXXX";
-    if (rank() == 0 && ::mkdtemp(pattern) == nullptr) std::abort();
-    MPI_Bcast(pattern, sizeof pattern, MPI_CHAR, 0, MPI_COMM_WORLD);
-    directory_ = pattern;
+    DirectoryOfRanks::SetUp();
     path_ = directory_ + "/pool";
-  }
-  void TearDown() override {
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (rank() == 0) std::filesystem::remove_all(directory_);
   }
   int open(perdure_mode mode, MPI_Comm comm = MPI_COMM_WORLD,
            const perdure_options* options = nullptr) {
@@ -61,7 +45,6 @@ class PoolOfRanks : public testing::Test {
     return static_cast<const std::int64_t*>(perdure_consistent(u_));
   }
 
-  std::string directory_;
   std::string path_;
   perdure_pool* pool_ = nullptr;
   perdure_array* u_ = nullptr;
@@ -258,11 +241,5 @@ TEST_F(PoolOfRanks, a_stale_copy_of_a_rank_file_is_an_error) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  testing::InitGoogleTest(&argc, argv);
-  const int failed = RUN_ALL_TESTS();
-  int any = 0;
-  MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return any;
+  return perdure_test::run_tests(argc, argv);
 }

@@ -6,13 +6,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "mpi_test.hpp"
 #include "perdure/windows.hpp"
 
 namespace {
@@ -25,33 +24,14 @@ static_assert(!std::is_copy_constructible_v<Window<int>>);
 static_assert(std::is_nothrow_move_constructible_v<Window<int>>);
 static_assert(std::is_nothrow_move_assignable_v<Window<int>>);
 
-int of_world(int (*call)(MPI_Comm, int*)) {
-  int value = 0;
-  call(MPI_COMM_WORLD, &value);
-  return value;
-}
-
-// One directory for all ranks, made by rank 0.
-class CppWindows : public testing::TestWithParam<Mode> {
+class CppWindows : public perdure_test::DirectoryOfRanks, public testing::WithParamInterface<Mode> {
  protected:
-  void SetUp() override {
-    char pattern[64] = "/dev/shm/perdure-test-XXXXXX";
-    if (rank_ == 0 && ::mkdtemp(pattern) == nullptr) std::abort();
-    MPI_Bcast(pattern, sizeof pattern, MPI_CHAR, 0, MPI_COMM_WORLD);
-    directory_ = pattern;
-  }
-  void TearDown() override {
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (rank_ == 0) std::filesystem::remove_all(directory_);
-  }
   WindowOptions options(const std::string& name, Mode mode) const {
     return {.name = name, .pool = directory_ + "/pool", .mode = mode};
   }
 
-  int rank_ = of_world(MPI_Comm_rank);
-  int right_ = (rank_ + 1) % of_world(MPI_Comm_size);
-  int left_ = (rank_ + of_world(MPI_Comm_size) - 1) % of_world(MPI_Comm_size);
-  std::string directory_;
+  int right_ = perdure_test::right();
+  int left_ = perdure_test::left();
 };
 INSTANTIATE_TEST_SUITE_P(Modes, CppWindows, testing::Values(Mode::copy, Mode::log, Mode::twin),
                          [](const testing::TestParamInfo<Mode>& tested) -> std::string {
@@ -157,11 +137,5 @@ TEST_P(CppWindowsOnce, a_moved_window_is_freed_once_and_by_its_last_owner) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  testing::InitGoogleTest(&argc, argv);
-  const int failed = RUN_ALL_TESTS();
-  int any = 0;
-  MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return any;
+  return perdure_test::run_tests(argc, argv);
 }

@@ -6,35 +6,26 @@
 
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "mpi_test.hpp"
+
 namespace {
 
-int of_world(int (*call)(MPI_Comm, int*)) {
-  int value = 0;
-  call(MPI_COMM_WORLD, &value);
-  return value;
-}
-
-// A directory for all ranks, made by rank 0, and a configuration in it.
-class Veloc : public testing::Test {
+// With a configuration in the directory.
+class Veloc : public perdure_test::DirectoryOfRanks {
  protected:
   void SetUp() override {
-    char pattern[64] = "/dev/shm/perdure-test-XXXXXX";
-    if (rank_ == 0 && ::mkdtemp(pattern) == nullptr) std::abort();
-    MPI_Bcast(pattern, sizeof pattern, MPI_CHAR, 0, MPI_COMM_WORLD);
-    directory_ = pattern;
+    DirectoryOfRanks::SetUp();
     configure("scratch_versions = 5");
     init();
   }
   void TearDown() override {
     VELOC_Finalize(0);
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (rank_ == 0) std::filesystem::remove_all(directory_);
+    DirectoryOfRanks::TearDown();
   }
   void configure(const std::string& more) {
     if (rank_ == 0) {
@@ -53,9 +44,7 @@ class Veloc : public testing::Test {
   std::string scratch() const { return directory_ + "/scratch"; }
   std::string persistent() const { return directory_ + "/persistent"; }
 
-  int rank_ = of_world(MPI_Comm_rank);
-  int ranks_ = of_world(MPI_Comm_size);
-  std::string directory_;
+  int ranks_ = perdure_test::ranks();
 };
 
 TEST_F(Veloc, what_was_protected_comes_back_in_the_next_run) {
@@ -345,11 +334,5 @@ TEST_F(Veloc, a_process_by_itself_has_checkpoints_of_its_own) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  testing::InitGoogleTest(&argc, argv);
-  const int failed = RUN_ALL_TESTS();
-  int any = 0;
-  MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return any;
+  return perdure_test::run_tests(argc, argv);
 }

@@ -102,11 +102,5 @@ INSTANTIATE_TEST_SUITE_P(Modes, Collectives, testing::Values("copy", "log", "twi
 }  // namespace perdure_test
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  testing::InitGoogleTest(&argc, argv);
-  const int failed = RUN_ALL_TESTS();
-  int any = 0;
-  MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return any;
+  return perdure_test::run_tests(argc, argv);
 }

@@ -83,9 +83,5 @@ int main(int argc, char** argv) {
   if (level == "serialized") perdure_test::level_asked = MPI_THREAD_SERIALIZED;
   if (level == "multiple") perdure_test::level_asked = MPI_THREAD_MULTIPLE;
   MPI_Init_thread(&argc, &argv, perdure_test::level_asked, &perdure_test::level_given);
-  const int failed = RUN_ALL_TESTS();
-  int any = 0;
-  MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return any;
+  return perdure_test::run_tests();
 }

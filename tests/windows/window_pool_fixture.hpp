@@ -8,32 +8,14 @@
 #include <mpi.h>
 
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "mpi_test.hpp"
 #include "perdure/perdure_mpi.h"
 
 namespace perdure_test {
-
-inline int rank() {
-  int value = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &value);
-  return value;
-}
-inline int ranks() {
-  int value = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &value);
-  return value;
-}
-inline int right() {
-  return (rank() + 1) % ranks();
-}
-inline int left() {
-  return (rank() + ranks() - 1) % ranks();
-}
 
 using Keys = std::map<std::string, std::string>;
 
@@ -44,18 +26,11 @@ inline MPI_Info make_info(const Keys& keys) {
   return info;
 }
 
-class Windows : public testing::Test {
+class Windows : public DirectoryOfRanks {
  protected:
   void SetUp() override {
-    char pattern[64] = "/dev/shm/perdure-test-XXXXXX";
-    if (rank() == 0 && ::mkdtemp(pattern) == nullptr) std::abort();
-    MPI_Bcast(pattern, sizeof pattern, MPI_CHAR, 0, MPI_COMM_WORLD);
-    directory_ = pattern;
+    DirectoryOfRanks::SetUp();
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  }
-  void TearDown() override {
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (rank() == 0) std::filesystem::remove_all(directory_);
   }
 
   std::string pool(const std::string& name = "pool") const { return directory_ + "/" + name; }
@@ -93,8 +68,6 @@ class Windows : public testing::Test {
     MPI_Error_string(error, text, &length);
     return text;
   }
-
-  std::string directory_;
 };
 
 }  // namespace perdure_test
