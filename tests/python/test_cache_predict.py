@@ -234,7 +234,7 @@ def test_counters_of_darshan_become_classes():
 
 
 def test_a_log_of_darshan_is_read():
-    darshan = pytest.importorskip("darshan", reason="pip install perdure[darshan]")
+    darshan = pytest.importorskip("darshan", reason="pip install '.[darshan]' in the clone")
     log = Path(darshan.__file__).parent / "examples/example_logs/ior_hdf5_example.darshan"
     if not log.exists():
         pytest.skip("this darshan ships no example logs")

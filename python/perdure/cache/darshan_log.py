@@ -36,7 +36,8 @@ def read_log(path: Path) -> Run:
         import darshan
     except ImportError:
         raise NoRecord(
-            f"{path}: reading Darshan logs takes the package darshan; pip install perdure[darshan]"
+            f"{path}: reading Darshan logs takes the package darshan (pip install '.[darshan]' in "
+            "the clone)"
         ) from None
     try:
         report = darshan.DarshanReport(str(path), read_all=False)
