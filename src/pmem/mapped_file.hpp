@@ -53,7 +53,8 @@ class MappedFile {
   MappedFile(OpenFile file, AddressRange addresses)
       : file_(std::move(file)), addresses_(std::move(addresses)) {}
   Status map_existing(std::uint64_t size_bytes);
-  Status map_pages(std::uint64_t begin, std::uint64_t end);
+  enum class Pages : std::uint8_t { fresh, written };
+  Status map_pages(std::uint64_t begin, std::uint64_t end, Pages pages);
 
   OpenFile file_;
   AddressRange addresses_;
