@@ -103,6 +103,12 @@ Status BackingFile::allocate(std::uint64_t bytes) const {
   return size < bytes ? set_size(bytes) : Status::success();
 }
 
+Status BackingFile::hand_over() const {
+  const int copy = ::fcntl(handle_.fd(), F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) return errno_status("duplicate the descriptor of " + path_, errno);
+  return ::close(copy) == 0 ? Status::success() : errno_status("close " + path_, errno);
+}
+
 Status BackingFile::sync() const {
   while (::fsync(handle_.fd()) != 0) {
     if (errno != EINTR) return errno_status("fsync " + path_, errno);

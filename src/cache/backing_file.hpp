@@ -41,6 +41,9 @@ class BackingFile {
   Status allocate(std::uint64_t bytes) const;
   // Returns when what was written, by any process of this node, is durable.
   Status sync() const;
+  // What the close of a file does that was written to: network file systems send what they hold,
+  // and report what they could not write. Nothing need be durable.
+  Status hand_over() const;
 
  private:
   BackingFile(FileHandle handle, std::string path) : handle_(std::move(handle)), path_(path) {}

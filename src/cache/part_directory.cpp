@@ -363,6 +363,10 @@ Result<OpenPart> join_part(const std::string& directory, const std::string& path
   return open_locked(directory, part_file_path(directory, path), true);
 }
 
+void drop_part(OpenPart open) {
+  open.part.reset();  // O1: before the lock goes
+}
+
 Status leave_part(OpenPart open, bool keep) {
   PERDURE_TRY_ASSIGN(auto directory, lock_directory(open.directory, false));
   open.part->leave_owners();

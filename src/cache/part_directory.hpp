@@ -11,6 +11,8 @@
 //   C3  Parts are made, joined, recovered and removed under the lock of the directory.
 //   C4  A part of which all processes are being killed is waited for, at most 30 s, and then left
 //       behind. Of one that others use too, those clean up what the dead have left (P10).
+//   C5  Of the processes of a node that give a part up together, one does so when the others have,
+//       and removes it.
 //
 // Threads: any. Failure: what can't be recovered stays, and the error says where.
 #pragma once
@@ -68,6 +70,10 @@ Result<OpenPart> join_part(const std::string& directory, const std::string& path
 // recovery. So does a part that a process of a group, or one that only reads, is the last to leave
 // after others have died (P11).
 Status leave_part(OpenPart open, bool keep);
+
+// Gives the part up on behalf of a process of the same node that has it too, and leaves it later
+// and properly: nobody is waited for.
+void drop_part(OpenPart open);
 
 // What a directory holds.
 struct FoundPart {

@@ -350,11 +350,41 @@ Status CachedFile::tear_down(bool keep) {
   return leave_part(std::move(part_), keep);
 }
 
+// C5: no process has to find out whether those that still hold the part are dying (C4).
+Status CachedFile::tear_down_together(MpiGroup& group, bool gives_up, bool keep) {
+  const std::array<std::uint64_t, 2> own = {node_, gives_up ? 1U : 0U};
+  std::vector<char> all;
+  Status status = gather_all(group.comm(), own.data(), sizeof own, all);
+  bool first = true;
+  for (std::uint32_t rank = 0; status.ok() && rank < group.rank(); ++rank) {
+    if (std::memcmp(&all[rank * sizeof own], own.data(), sizeof own) == 0) first = false;
+  }
+  if (gives_up && !first) {
+    remotes_.clear();
+    server_.reset();
+    if (part_.part != nullptr) drop_part(std::move(part_));
+  }
+  status = agree(group, status);
+  const Status left = gives_up && first ? tear_down(keep) : Status::success();
+  return status.ok() ? left : status;
+}
+
 Status CachedFile::write_back_own(bool sync) {
   const std::uint64_t blocks = part_blocks_for(layout_, node_, part().size_bytes());
   PERDURE_TRY_ASSIGN(auto tally, part().write_back(blocks * local_rank_ / local_ranks_, sync));
   tally_.written_back_bytes += tally.bytes;
   return Status::success();
+}
+
+// What nothing here would keep through a power failure need not be durable in the file either: a
+// program without the cache does not wait for its disk at a close. The death of processes cannot
+// take it from the file any more.
+Status CachedFile::hand_over_own() {
+  if (part().device().describe().persistence == PersistenceClass::power_failure) {
+    return write_back_own(true);
+  }
+  PERDURE_TRY(write_back_own(false));
+  return backing_.hand_over();
 }
 
 Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool discard) {
@@ -364,7 +394,7 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
   // Ranks that are not in the group do not write back now what this one sent to their nodes.
   const bool whole = file->nodes() == 1 || group.ranks() == file->ranks_;
   if (status.ok() && !discard) {
-    status = whole ? file->write_back_own(true) : file->sync(SyncTarget::file);
+    status = whole ? file->hand_over_own() : file->sync(SyncTarget::file);
   }
   file->tally_.filled_bytes = file->part().filled_bytes();
   OpenFiles& files = open_files();
@@ -381,15 +411,14 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
   }
   std::array<std::uint64_t, 1> others = {last ? 0U : 1U};
   status = agree_max(group, status, others);
-  if (!last) return status;
   const bool keep = !status.ok() && !discard;
   // Who has it open yet, in the group or not, needs what this node keeps.
-  if (file->nodes() > 1 && (others[0] != 0 || !whole)) {
+  const bool serves = file->nodes() > 1 && (others[0] != 0 || !whole);
+  const Status left = file->tear_down_together(group, last && !serves, keep);
+  if (last && serves) {
     const std::lock_guard<std::mutex> lock(files.mutex);
     files.still_served.push_back(std::move(file));
-    return status;
   }
-  const Status left = file->tear_down(keep);
   return status.ok() ? left : status;
 }
 

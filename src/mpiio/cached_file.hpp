@@ -109,7 +109,10 @@ class CachedFile final : public Companion {
   Status start_service(MpiGroup& group, const NodeMap& map, const Founding& founding);
   Status prefetch(MpiGroup& group, const NodeMap& map);
   Status write_back_own(bool sync);
+  Status hand_over_own();
   Status tear_down(bool keep);
+  // Collective over the group of a handle that is closed.
+  Status tear_down_together(MpiGroup& group, bool gives_up, bool keep);
 
   CachePart& part() { return *part_.part; }
   // The part of a node: this one's, or another's, to which this connects when it is first needed.
