@@ -365,3 +365,9 @@ def test_a_light_verb_imports_nothing_heavy(words):
     done = subprocess.run([sys.executable, "-I", "-c", script, *paths, *words.split()],
                           capture_output=True, text=True, check=True, timeout=60)  # fmt: skip
     assert not set(HEAVY) & set(done.stderr.split()), words
+
+
+def test_cache_without_a_pattern_does_not_take_the_next_word_for_one():
+    ran = run(["run", "--cache", "--", "true"])
+    assert_said(ran.returncode, ran.stderr, MISTAKE)
+    assert "--cache '*'" in ran.stderr

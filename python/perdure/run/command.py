@@ -185,6 +185,12 @@ def _cache_environment(patterns: list[str] | None, options: str) -> dict[str, st
                 "is for --cache, which says which files", param_hint="--cache-options"
             )
         return {}
+    for pattern in patterns:
+        if pattern.startswith("-"):
+            raise bad_parameter(
+                f"wants the files to cache, and is given '{pattern}'; for all of them: --cache '*'",
+                param_hint="--cache",
+            )
     try:
         return cache_environment(patterns, options)
     except NoLibrary as missing:
