@@ -15,7 +15,7 @@ namespace perdure {
 Status CachePart::format(Device& device, const PartIdentity& identity, const PartGeometry& geometry,
                          std::uint64_t file_bytes) {
   PERDURE_TRY_ASSIGN(PartHeaderFormat header, make_part_header(identity, geometry));
-  PERDURE_TRY(device.allocate(0, header.block_offset));
+  PERDURE_TRY(device.allocate(0, header.table_offset));
   PartStateFormat state{};
   state.size_bytes = file_bytes;
   state.visible_bytes = file_bytes;
@@ -23,8 +23,7 @@ Status CachePart::format(Device& device, const PartIdentity& identity, const Par
   device.store(header.state_offset, &state, sizeof state);
   header.magic = 0;
   device.store(0, &header, sizeof header);
-  // Only what was stored. The rest of the file is new and so zeros, and the table, 64 bytes for
-  // each block that the device could hold, may have hundreds of megabytes.
+  // Only what was stored. The rest of the file is new and so zeros.
   device.flush(header.state_offset, sizeof state);
   device.flush(0, sizeof header);
   PERDURE_TRY(device.fence());
@@ -59,7 +58,6 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
   table_ = reinterpret_cast<BlockFormat*>(base + header_.table_offset);
   blocks_ = base + header_.block_offset;
   barriers_ = state_->barriers != 0;
-  sparse_ = device_->allocated_bytes() < header_.block_offset;
 }
 
 CachePart::~CachePart() {
@@ -113,18 +111,39 @@ Status CachePart::fill_claimed(std::uint64_t block) {
   return read;
 }
 
+// P12. Several processes may allocate the same pages at once: those that are there stay.
+Status CachePart::prepare_table(std::uint64_t blocks) {
+  const std::uint64_t ready = table_ready_.load(std::memory_order_relaxed);
+  if (blocks <= ready) return Status::success();
+  const std::uint64_t touched = word(state_->touched_blocks).load(std::memory_order_acquire);
+  const auto steps_to = [&](std::uint64_t count) {
+    const std::uint64_t steps = count / table_step + (count % table_step == 0 ? 0 : 1);
+    return steps > header_.blocks / table_step ? header_.blocks : steps * table_step;
+  };
+  const std::uint64_t there = std::max(ready, steps_to(touched));
+  const std::uint64_t wanted = std::max(there, steps_to(blocks));
+  if (there < wanted) {
+    PERDURE_TRY(device_->allocate(header_.table_offset + there * sizeof(BlockFormat),
+                                  (wanted - there) * sizeof(BlockFormat)));
+  }
+  table_ready_.store(wanted, std::memory_order_release);
+  return Status::success();
+}
+
 // Before it is marked: whoever cleans up what a dead process left finds it.
-void CachePart::touch(std::uint64_t block) {
+Status CachePart::touch(std::uint64_t block) {
+  PERDURE_TRY(check_room(block));
+  PERDURE_TRY(prepare_table(block + 1));
   auto touched = word(state_->touched_blocks);
   std::uint64_t seen = touched.load(std::memory_order_relaxed);
   while (seen <= block && !touched.compare_exchange_weak(seen, block + 1)) {
   }
+  return Status::success();
 }
 
 // P1. Whoever finds the block absent fills it, the others wait.
 Status CachePart::await_present(std::uint64_t block) {
-  PERDURE_TRY(check_room(block));
-  touch(block);
+  PERDURE_TRY(touch(block));
   auto state = word(table_[block].state);
   Backoff backoff;
   while (true) {
@@ -231,8 +250,7 @@ Status CachePart::write_into(std::uint64_t block, std::uint64_t within, const st
 Status CachePart::write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
                               std::uint64_t bytes) {
   if (is_present(block)) return write_into(block, within, from, bytes);
-  PERDURE_TRY(check_room(block));
-  touch(block);
+  PERDURE_TRY(touch(block));
   auto state = word(table_[block].state);
   auto seen = static_cast<std::uint32_t>(BlockState::absent);
   if (undo_ != nullptr || within != 0 || bytes < visible_in(block) ||
@@ -375,7 +393,7 @@ void CachePart::flush_grains(std::uint64_t block, const Grains& grains) {
 }
 
 Status CachePart::persist() {
-  const std::uint64_t blocks = blocks_in_use();
+  PERDURE_TRY_ASSIGN(const std::uint64_t blocks, blocks_touched());
   std::uint64_t version = 0;
   if (undo_ != nullptr) {
     PERDURE_TRY_ASSIGN(version, base_version());
@@ -409,6 +427,14 @@ std::uint64_t CachePart::blocks_in_use() const {
   return std::min(header_.blocks, part_blocks_for(layout_, header_.node, size_bytes()));
 }
 
+// Those of them whose entries may be looked at.
+Result<std::uint64_t> CachePart::blocks_touched() {
+  const std::uint64_t touched = word(state_->touched_blocks).load(std::memory_order_acquire);
+  const std::uint64_t blocks = std::min(blocks_in_use(), touched);
+  PERDURE_TRY(prepare_table(blocks));
+  return blocks;
+}
+
 // Nobody reads or writes meanwhile. The part is cut first, then the cached file, by the caller: a
 // crash between the two leaves bytes, also older ones, where the call was to remove them, and
 // touches no others.
@@ -421,7 +447,7 @@ Status CachePart::set_size(std::uint64_t bytes) {
                                    " is committed with a pool and can't be made smaller; close it "
                                    "and open it without perdure_cache_pool"};
   }
-  const std::uint64_t before = blocks_in_use();
+  PERDURE_TRY_ASSIGN(const std::uint64_t before, blocks_touched());
   auto visible = word(state_->visible_bytes);
   if (visible.load() > bytes) visible.store(bytes);
   word(state_->size_bytes).store(bytes);

@@ -56,6 +56,10 @@
 //   P11 The last process that leaves cleans up what others left before the part is removed, and
 //       hands over what they made dirty; or leaves all to recovery.
 //
+//   P12 The table has space up to `touched_blocks`, rounded up to steps, and holes after that. A
+//       process gives an entry its space before it counts the block as touched, and looks at no
+//       entry beyond what is touched. Recovery passes over holes.
+//
 // Threads: read, write, fill, write_back and the words: any number, in any number of processes;
 // what MPI calls conflicting accesses may tear each other, not the part. Failure: nothing is
 // acknowledged that is not done; a write that failed may have stored some of its blocks.
@@ -203,8 +207,9 @@ class CachePart {
 
   CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& header);
   bool is_present(std::uint64_t block) const {
-    return block < header_.blocks && word(table_[block].state).load(std::memory_order_acquire) ==
-                                         static_cast<std::uint32_t>(BlockState::present);
+    return block < table_ready_.load(std::memory_order_acquire) &&
+           word(table_[block].state).load(std::memory_order_acquire) ==
+               static_cast<std::uint32_t>(BlockState::present);
   }
   std::byte* bytes_of(std::uint64_t block) const { return blocks_ + (block << shift_); }
   std::uint64_t device_offset(const void* place) const;
@@ -213,7 +218,7 @@ class CachePart {
     return is_present(block) ? Status::success() : await_present(block);
   }
   Status await_present(std::uint64_t block);
-  void touch(std::uint64_t block);
+  Status touch(std::uint64_t block);
   std::uint32_t owner() const { return owners_ == nullptr ? owner_unknown : owners_->number(); }
   std::uint32_t filling() const {
     return static_cast<std::uint32_t>(BlockState::filling) | owner() << 2;
@@ -252,6 +257,8 @@ class CachePart {
   Status sync_handed(const std::vector<HandedBlock>& handed);
   void clear_leaving(std::uint64_t block, std::uint64_t claim);
   std::uint64_t blocks_in_use() const;
+  Result<std::uint64_t> blocks_touched();
+  Status prepare_table(std::uint64_t blocks);
   // From `block` on, the first one that recovery must look at.
   std::uint64_t next_block(std::uint64_t block) const;
   Grains unsaved(std::uint64_t block, bool same_boot) const;
@@ -265,8 +272,8 @@ class CachePart {
   PartStateFormat* state_ = nullptr;
   BlockFormat* table_ = nullptr;
   std::byte* blocks_ = nullptr;
-  bool sparse_ = false;    // the table has holes: whoever made the file did not format() it
-  bool barriers_ = false;  // writers leave fences to process barriers (P4)
+  std::atomic<std::uint64_t> table_ready_{0};  // entries that this process may look at (P12)
+  bool barriers_ = false;                      // writers leave fences to process barriers (P4)
   const BackingFile* backing_ = nullptr;
   std::unique_ptr<UndoLog> undo_;
   std::unique_ptr<PartOwners> owners_;

@@ -281,6 +281,31 @@ int descriptor_of(const std::string& path) {
   return -1;
 }
 
+// P12.
+TEST(CachePart, the_table_takes_space_for_what_was_touched_only) {
+  const Cached cached({4096, 0, 1, LayoutKind::cyclic, 100}, Bytes(100, 7), {.blocks = 1 << 20});
+  EXPECT_EQ(cached.read(0, 100), Bytes(100, 7));
+  const std::uint64_t all = cached.part->header().blocks * sizeof(BlockFormat);
+  EXPECT_LT(cached.part->device().allocated_bytes() - cached.part->header().table_offset,
+            all / 100);
+}
+
+// P12.
+TEST(CachePart, one_process_sees_and_writes_back_what_another_touched_far_away) {
+  Cached cached({4096, 0, 1, LayoutKind::cyclic, 100}, Bytes(100, 7), {.blocks = 1 << 20});
+  EXPECT_EQ(cached.read(0, 100), Bytes(100, 7));
+  const auto other = attach_part(cached.directory / "part", *cached.backing);
+  cached.write(5 * table_step * 4096, Bytes(5000, 8));
+  cached.write(2 * table_step * 4096 - 10, Bytes(20, 9));
+  EXPECT_EQ(must(other->write_back(0, true)).writes, 4U);
+  EXPECT_EQ(cached.file(), cached.expected);
+  Bytes got(5000);
+  must(other->read(5 * table_step * 4096, got.data(), got.size()));
+  EXPECT_EQ(got, Bytes(5000, 8));
+  must(other->set_size(4096));
+  EXPECT_EQ(cached.read(4096, 10), Bytes(10, 0));
+}
+
 TEST(CachePart, what_an_fsync_failed_to_write_is_written_anew) {
   Cached cached(Bytes(20000, 7));
   cached.write(5000, Bytes(3000, 1));

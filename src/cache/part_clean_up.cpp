@@ -28,8 +28,10 @@ Status CachePart::clean_up_after(std::uint32_t number) {
   if (owner_of(set) == number) base.store(set & ~std::uint64_t{owner_unknown});
   std::uint64_t lock = word(state_->lock).load(std::memory_order_acquire);
   if (owner_of(lock) == number) word(state_->lock).compare_exchange_strong(lock, 0);
-  const std::uint64_t touched = word(state_->touched_blocks).load(std::memory_order_acquire);
-  for (std::uint64_t block = 0; block < std::min(touched, header_.blocks); ++block) {
+  const std::uint64_t touched =
+      std::min(word(state_->touched_blocks).load(std::memory_order_acquire), header_.blocks);
+  PERDURE_TRY(prepare_table(touched));
+  for (std::uint64_t block = 0; block < touched; ++block) {
     PERDURE_TRY(clean_up_block(block, number));
   }
   for (JournalFormat& entry : journal_.entries()) {

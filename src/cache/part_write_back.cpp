@@ -10,6 +10,8 @@
 
 namespace perdure {
 
+constexpr std::uint64_t entries_of_page = 4096 / sizeof(BlockFormat);  // the table begins at a page
+
 // Runs of grains, cut at the end of the file.
 Status CachePart::write_grains(std::uint64_t block, const Grains& grains,
                                WriteBackTally& tally) const {
@@ -119,7 +121,7 @@ Status CachePart::sync_handed(const std::vector<HandedBlock>& handed) {
 Result<WriteBackTally> CachePart::write_back(std::uint64_t turn, bool sync) {
   WriteBackTally tally;
   std::vector<HandedBlock> handed;
-  const std::uint64_t blocks = blocks_in_use();
+  PERDURE_TRY_ASSIGN(const std::uint64_t blocks, blocks_touched());
   const std::uint64_t first = blocks == 0 ? 0 : turn % blocks;
   for (std::uint64_t i = 0; i < blocks; ++i) {
     const std::uint64_t block = (first + i) % blocks;
@@ -134,11 +136,9 @@ Result<WriteBackTally> CachePart::write_back(std::uint64_t turn, bool sync) {
   return tally;
 }
 
-// format() gives the table its space, so that only a copy of a part, or one that was never ours,
-// has holes there. They are passed over: a header may claim as many blocks as a file may have
-// holes.
+// P12. A header may claim as many blocks as a file may have holes.
 std::uint64_t CachePart::next_block(std::uint64_t block) const {
-  if (!sparse_ || block >= header_.blocks) return block;
+  if (block % entries_of_page != 0 || block >= header_.blocks) return block;
   const std::uint64_t at = header_.table_offset + block * sizeof(BlockFormat);
   const std::uint64_t data = device_->next_allocated(at);
   return data <= at ? block : block + (data - at) / sizeof(BlockFormat);

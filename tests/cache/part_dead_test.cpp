@@ -155,6 +155,12 @@ class Shared {
   bool in_group_;
 };
 
+// So that the next block's space is the first that is asked for, not the table's.
+void fill_first_block(CachePart& part) {
+  std::byte byte{};
+  must(part.read(0, &byte, 1));
+}
+
 std::byte* block_of(CachePart& part, std::uint64_t block) {
   return part.device().base() + part.header().block_offset + block * block_bytes;
 }
@@ -162,6 +168,7 @@ std::byte* block_of(CachePart& part, std::uint64_t block) {
 TEST(PartDead, a_block_that_a_dead_process_was_filling_is_filled_by_another) {
   Shared shared;
   shared.die_in([](CachePart& part, HookDevice& device) {
+    fill_first_block(part);
     device.on_allocate = [] { die(); };
     std::byte byte{};
     (void)part.read(block_bytes, &byte, 1);
@@ -175,6 +182,7 @@ TEST(PartDead, a_block_that_a_dead_process_was_writing_whole_holds_nothing_of_it
   Shared shared;
   const std::uint64_t behind = 4 * block_bytes;  // the file's end
   shared.die_in([](CachePart& part, HookDevice& device) {
+    fill_first_block(part);
     device.on_allocate = [&] {
       std::memset(block_of(part, 4), 9, 5000);
       die();
