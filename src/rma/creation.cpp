@@ -13,6 +13,7 @@
 
 #include "mpi/info.hpp"
 #include "mpi/mpi_library.hpp"
+#include "rma/plain_window.hpp"
 #include "rma/window_calls.hpp"
 #include "rma/window_pool.hpp"
 #include "rma/window_request.hpp"
@@ -114,6 +115,14 @@ int fail(MPI_Comm comm, WindowPool* pool, const Status& status) {
   return raise_on_comm(comm, status);
 }
 
+// Collective, after a failure that all ranks have agreed on.
+void keep_plain(const WindowOptions& options, MPI_Comm comm, WindowPool* pool, const Status& why) {
+  if (pool != nullptr) (void)WindowPool::leave(pool);  // the window is not in it
+  int rank = 0;
+  PMPI_Comm_rank(comm, &rank);
+  report_plain("window '" + options.name + "' of " + options.pool.path, why, rank == 0);
+}
+
 Status publish(std::unique_ptr<Window> window) {
   PERDURE_TRY(window_table.add(window->handle, window.get()));
   for (const auto& half : window->halves) PERDURE_TRY(window_table.add(half->handle, half.get()));
@@ -144,6 +153,10 @@ int make_plain(const WindowOptions& options, WindowFlavor flavor, WindowPool* po
   }
   if (status.ok()) status = publish(std::move(window));
   if (status.ok()) return MPI_SUCCESS;
+  if (stays_plain(options, status)) {
+    keep_plain(options, comm, pool, status);
+    return MPI_SUCCESS;
+  }
   WindowCalls::Win_free::real(win);
   return fail(comm, pool, status);
 }
@@ -203,13 +216,20 @@ void withdraw_all(Window& window) {
   if (window.exposure.made) withdraw(window.exposure);
 }
 
-// Modes twin and flush: memory in the pool.
+// Modes twin and flush: memory in the pool. `plain` makes the window without it.
+template <typename Make>
 int make_exposed(const WindowOptions& options, WindowFlavor flavor, WindowPool* pool, MPI_Comm comm,
-                 const Memory& memory, MPI_Info info, void* base, MPI_Win* win) {
+                 const Memory& memory, MPI_Info info, const Make& plain, void* base, MPI_Win* win) {
+  const auto refuse = [&](const Status& status) {
+    if (!stays_plain(options, status)) return fail(comm, pool, status);
+    keep_plain(options, comm, pool, status);
+    void* at = nullptr;
+    return plain(&at);
+  };
   auto window = new_window(options, flavor, pool, memory);
   auto array = pool->pool().open_array(options.name, window_shape(options, memory),
                                        array_options(options, nullptr, false));
-  if (!array.ok()) return fail(comm, pool, array.status());
+  if (!array.ok()) return refuse(array.status());
   window->array = array.value();
   Window& made = *window;
   Status status = expose_window(made, memory, info);
@@ -219,10 +239,10 @@ int make_exposed(const WindowOptions& options, WindowFlavor flavor, WindowPool* 
   if (!status.ok()) {
     if (window) withdraw_all(*window);
     (void)pool->pool().close_array(array.value(), false);
-    return fail(comm, pool, status);
+    return refuse(status);
   }
   *win = handle;
-  *static_cast<void**>(base) = address;
+  if (base != nullptr) *static_cast<void**>(base) = address;
   return MPI_SUCCESS;
 }
 
@@ -233,9 +253,14 @@ int make_window(WindowRequest& request, WindowFlavor flavor, bool contiguous, MP
   Status local = request.status;
   if (local.ok()) local = fit_mode(request.options, flavor, contiguous);
   auto pool = WindowPool::join(local, request.options, comm);
-  if (!pool.ok()) return raise_on_comm(comm, pool.status());
+  if (!pool.ok()) {
+    if (!stays_plain(request.options, pool.status())) return raise_on_comm(comm, pool.status());
+    keep_plain(request.options, comm, nullptr, pool.status());
+    void* at = nullptr;
+    return make(&at);
+  }
   if (lives_in_pool(request.options.mode)) {
-    return make_exposed(request.options, flavor, pool.value(), comm, memory, info, base, win);
+    return make_exposed(request.options, flavor, pool.value(), comm, memory, info, make, base, win);
   }
   return make_plain(request.options, flavor, pool.value(), comm, memory, make, win);
 }
@@ -368,6 +393,10 @@ int win_attach(MPI_Win win, void* base, MPI_Aint size) {
   if (error != MPI_SUCCESS || window == nullptr) return error;
   const Status attached = attach(*window, base, size);
   if (attached.ok()) return MPI_SUCCESS;
+  if (stays_plain(window->options, attached)) {
+    report_plain("a region attached to window '" + window->options.name + "'", attached);
+    return MPI_SUCCESS;
+  }
   WindowCalls::Win_detach::real(win, base);
   return raise_on_window(win, attached);
 }

@@ -13,6 +13,7 @@
 #include "base/checksum.hpp"
 #include "mpi/info.hpp"
 #include "mpi/mpi_library.hpp"
+#include "rma/plain_window.hpp"
 #include "rma/window_calls.hpp"
 
 namespace perdure {
@@ -74,6 +75,13 @@ void describe(WindowOptions& options, const std::string& mode) {
 
 WindowRequest request_of_environment(const std::string& text, MPI_Comm comm) {
   WindowRequest request;
+  int initialised = 0;
+  PMPI_Initialized(&initialised);
+  if (initialised == 0) {
+    report_plain("a window",
+                 {Code::wrong_state, "a program of Sessions has not called MPI_Init()"});
+    return request;
+  }
   const std::string name = communicator_name(comm);
   if (name.empty()) return request;  // ranks of other jobs: no version could hold them all
   request.persistent = true;

@@ -162,3 +162,27 @@ def run_alone(library, *command, **environment: str) -> subprocess.CompletedProc
         check=False,
         env={**os.environ, **environment, "LD_PRELOAD": str(library)},
     )
+
+
+@pytest.mark.parametrize("what", ["windows", "regions"])
+@pytest.mark.parametrize("mpi", KNOWN)
+def test_what_a_pool_has_no_room_for_stays_plain(folder, mpi, what):
+    program = PROGRAMS / f"preload_many_windows.{mpi}"
+    job = run_job(launcher(mpi), [program, what], folder, [PRELOAD], ask=True)
+    job.was_right()
+    assert job.made()[0]
+    lines = job.err.splitlines()
+    first = [line for line in lines if "is not persistent, and is empty after a restart" in line]
+    counts = [line for line in lines if "were not persistent either" in line]
+    reporting = 1 if what == "windows" else 2  # attaching is each rank's own
+    assert len(first) == len(counts) == reporting and len(lines) == 2 * reporting, job.err
+    assert all("have no room" in line for line in first)
+    assert all(int(line.split()[1]) > 100 for line in counts)
+
+
+@pytest.mark.parametrize("mpi", [mpi for mpi in KNOWN if mpi == "mpich"])
+def test_windows_of_a_session_without_mpi_init_stay_plain(folder, mpi):
+    program = PROGRAMS / f"preload_many_windows.{mpi}"
+    job = run_job(launcher(mpi), [program, "session"], folder, [PRELOAD], ask=True)
+    job.was_right()
+    assert not job.made()[0] and "has not called MPI_Init()" in job.err
