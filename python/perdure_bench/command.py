@@ -24,6 +24,7 @@ NAMES = (
     "levels",
     "windows",
     "cache",
+    "files",
     "matpower",
     "predict",
     "record",

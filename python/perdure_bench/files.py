@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`perdure bench files`: what the ends of files cost, cached and not.
+
+bench/file_ends.c opens, writes and closes files, and knows nothing of the cache. Its runs with and
+without it take turns, in a new random order each round; nothing is emulated or modelled. Parts are
+where the cache puts them by default, in /dev/shm. Two ranks.
+
+    open-close-small   ten files of 8 KiB, opened by all ranks together: their opens and closes
+    many-files         10,000 files of 4 KiB (quick: 1,000), each of one rank, from end to end
+    new-128MiB         one file, of which each rank writes half, from end to end
+
+On tmpfs and, with -disk, in $PERDURE_BENCH_DISK or the home directory. ratio_to_stock is of the
+time with the cache over that without, of neighbours in time; stock and cached are in milliseconds
+a file. Neither waits for the disk: a close does not, with the cache in memory or without any.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perdure.cache.preload import NoLibrary, cache_environment
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs
+from perdure.progress import progress
+from perdure_bench.facts import Fact
+from perdure_bench.hpccg import disk_directory
+from perdure_bench.solver import pool_directory
+
+SUMMARY = "opening and closing files with the cache, over stock MPI-IO"
+_SEED = 4
+_RANKS = 2
+_LIMIT_S = 300
+_PART = re.compile(r"^(open|write|close|whole) (\d+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Files of one kind; `parts` are what counts of their time."""
+
+    name: str
+    files: int
+    bytes: int
+    whose: str
+    parts: tuple[str, ...]
+    target: float
+    disk_target: float = 1.0
+
+    def of(self, quick: bool) -> Case:
+        """The same, with a tenth of many files."""
+        few = self.files // 10 if quick and self.files > 1000 else self.files
+        return replace(self, files=few)
+
+
+_CASES = (
+    Case("open-close-small", 10, 4096, "all", ("open", "close"), 3.0),
+    Case("many-files", 5000, 4096, "self", ("whole",), 1.0),
+    Case("new-128MiB", 1, 64 << 20, "all", ("whole",), 1.0),
+)
+
+
+def measure(quick: bool, each: Callable[[Fact], None]) -> None:
+    """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed."""
+    program = find_programs("bench_file_ends", "bench")[0]
+    try:
+        cached = cache_environment(["*"])
+    except NoLibrary as missing:
+        raise ProgramFailed(str(missing)) from None
+    rounds = 3 if quick else 15
+    with pool_directory() as memory:
+        places = {"": memory, "-disk": disk_directory()}
+        with progress("bench files", len(_CASES) * len(places) * (rounds + 1) * 2) as advance:
+            for case in (case.of(quick) for case in _CASES):
+                for suffix, place in places.items():
+                    stem = place / "file-ends"
+                    samples = _take_turns(program, case, stem, cached, rounds, advance)
+                    _hand_over(case, suffix, samples, program, each)
+
+
+def _take_turns(
+    program: Program,
+    case: Case,
+    stem: Path,
+    cached: dict[str, str],
+    rounds: int,
+    advance: Callable[[], None],
+) -> dict[str, list[float]]:
+    """Milliseconds a file; the first round is for warming up."""
+    order = random.Random(_SEED)
+    samples: dict[str, list[float]] = {"stock": [], "cached": []}
+    environments: dict[str, dict[str, str]] = {"stock": {}, "cached": cached}
+    for number in range(rounds + 1):
+        for way in order.sample(list(samples), len(samples)):
+            spent_ns = _run(program, case, stem, environments[way])
+            if number > 0:
+                samples[way].append(sum(spent_ns[part] for part in case.parts) / case.files / 1e6)
+            advance()
+    return samples
+
+
+def _run(program: Program, case: Case, stem: Path, extra: dict[str, str]) -> dict[str, int]:
+    """Nanoseconds by part."""
+    words = program.command(_RANKS, stem, case.files, case.bytes, case.whose)
+    given = ["env", *(f"{name}={value}" for name, value in extra.items())]
+    at = words.index(str(program.program))  # the ranks are to have it, not their launcher
+    try:
+        ran = subprocess.run(
+            [*words[:at], *given, *words[at:]],
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_S,
+            env={**os.environ, **OPEN_MPI},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ProgramFailed(f"{program.program} did not end within {_LIMIT_S} s") from None
+    if ran.returncode != 0:
+        raise ProgramFailed(f"{program.program} ended with {ran.returncode}: {ran.stderr[-500:]}")
+    return {part: int(spent) for part, spent in _PART.findall(ran.stdout)}
+
+
+def _hand_over(
+    case: Case,
+    suffix: str,
+    samples: dict[str, list[float]],
+    program: Program,
+    each: Callable[[Fact], None],
+) -> None:
+    name = case.name + suffix
+    more = {"ranks": _RANKS, "mpi": program.flavour, "files": case.files}
+    ratios = [ours / theirs for ours, theirs in zip(samples["cached"], samples["stock"])]
+    target = case.disk_target if suffix else case.target
+    each(Fact.of("files", name, "ratio_to_stock", ratios, target=target, more=more))
+    for way, spent in samples.items():
+        each(Fact.of("files", name, way, spent, "ms", more=more))
