@@ -66,6 +66,11 @@ struct Window {
   std::uint32_t copy() const { return array == nullptr ? 0 : array->working_copy(); }
   std::byte* base() const { return exposure.address(exposure.rank, current_copy()); }
 
+  // The same of a rank of the node; null: it is elsewhere, or has no memory.
+  std::byte* address(std::uint32_t target) const {
+    return exposure.address(target, current_copy());
+  }
+
   // Notes an operation on `target` and says where in the real window `displacement` is. A window
   // that is not exposed has no targets; neither has MPI_PROC_NULL.
   MPI_Aint operation(int target, MPI_Aint displacement) {

@@ -138,6 +138,31 @@ TEST_F(Passive, many_locks_one_after_the_other) {
   MPI_Win_unlock(rank(), cells);
 }
 
+// Whoever has the lock finds all cells equal, also where the library copies by itself.
+TEST_F(Passive, large_transfers_stay_within_an_exclusive_lock) {
+  constexpr std::size_t count = 20000;
+  constexpr int rounds = 20;
+  Cells cells(count);
+  std::vector<std::int64_t> seen(count);
+  for (int round = 0; round < rounds; ++round) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, cells);
+    MPI_Get(seen.data(), count, MPI_INT64_T, 0, cells.at(0, 0), count, MPI_INT64_T, cells);
+    MPI_Win_flush(0, cells);
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), seen[0]), count);
+    for (std::int64_t& cell : seen) ++cell;
+    MPI_Put(seen.data(), count, MPI_INT64_T, 0, cells.at(0, 0), count, MPI_INT64_T, cells);
+    MPI_Win_unlock(0, cells);
+  }
+  barrier();
+  if (rank() == 0) {
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, cells);
+    EXPECT_EQ(cells[0], rounds * ranks());
+    EXPECT_EQ(cells[count - 1], rounds * ranks());
+    MPI_Win_unlock(0, cells);
+  }
+  barrier();
+}
+
 TEST_F(Passive, an_unlock_is_enough_for_the_owner_to_see_it) {
   Cells cells(2);
   std::int64_t mine = 66 + rank();
