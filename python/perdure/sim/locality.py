@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from perdure.core import load_core
 from perdure.failures import Wrong
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Concentration:
 
 def concentration(accesses: np.ndarray) -> Concentration:
     """Of the accesses of each page. Raises Wrong where there are none."""
+    import numpy as np
+
     counts = np.sort(accesses)[::-1].astype(float)
     if counts.size == 0 or counts.sum() == 0:
         raise Wrong("the trace has no accesses")
