@@ -16,8 +16,6 @@
 
 namespace {
 
-constexpr int large_bytes = 64 << 10;
-
 // The fastest batch of `times` actions, per action.
 template <typename Action>
 double fastest_ns(int batches, int times, const Action& action) {
@@ -30,25 +28,33 @@ double fastest_ns(int batches, int times, const Action& action) {
   return best * 1e9;
 }
 
+struct Size {
+  const char* name;
+  int bytes;
+  int times;  // in a batch
+};
+constexpr Size sizes[] = {
+    {"8 B", 8, 500}, {"4 KiB", 4 << 10, 200}, {"64 KiB", 64 << 10, 20}, {"1 MiB", 1 << 20, 5}};
+constexpr MPI_Aint window_bytes = 4 << 20;
+
 // Rank 0 acts on rank 1, which waits inside MPI.
 void print_passive(MPI_Win window, int batches) {
-  std::vector<char> memory(large_bytes);
+  std::vector<char> memory(1 << 20);
   MPI_Win_lock_all(0, window);
-  const double put = fastest_ns(batches, 500, [&](int i) {
-    MPI_Put(memory.data(), 1, MPI_INT64_T, 1, i & 1023, 1, MPI_INT64_T, window);
-    MPI_Win_flush(1, window);
-  });
-  const double get = fastest_ns(batches, 500, [&](int i) {
-    MPI_Get(memory.data(), 1, MPI_INT64_T, 1, i & 1023, 1, MPI_INT64_T, window);
-    MPI_Win_flush(1, window);
-  });
-  const double large = fastest_ns(batches, 20, [&](int) {
-    MPI_Put(memory.data(), large_bytes, MPI_BYTE, 1, 0, large_bytes, MPI_BYTE, window);
-    MPI_Win_flush(1, window);
-  });
+  for (const Size& size : sizes) {
+    const int words = size.bytes / 8;
+    const double put = fastest_ns(batches, size.times, [&](int i) {
+      MPI_Put(memory.data(), words, MPI_INT64_T, 1, i & 1023, words, MPI_INT64_T, window);
+      MPI_Win_flush(1, window);
+    });
+    const double get = fastest_ns(batches, size.times, [&](int i) {
+      MPI_Get(memory.data(), words, MPI_INT64_T, 1, i & 1023, words, MPI_INT64_T, window);
+      MPI_Win_flush(1, window);
+    });
+    std::printf("%s\"put %s, flush\": %.2f, \"get %s, flush\": %.2f", &size == sizes ? "{" : ", ",
+                size.name, put, size.name, get);
+  }
   MPI_Win_unlock_all(window);
-  std::printf("{\"put 8 B, flush\": %.2f, \"get 8 B, flush\": %.2f, \"put 64 KiB, flush\": %.2f",
-              put, get, large);
 }
 
 void print_fences(MPI_Win window, int batches, bool speaks) {
@@ -76,7 +82,8 @@ int main(int argc, char** argv) {
   }
   void* base = nullptr;
   MPI_Win window = MPI_WIN_NULL;
-  MPI_Win_allocate(1 << 20, 8, MPI_INFO_NULL, MPI_COMM_WORLD, static_cast<void*>(&base), &window);
+  MPI_Win_allocate(window_bytes, 8, MPI_INFO_NULL, MPI_COMM_WORLD, static_cast<void*>(&base),
+                   &window);
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 0) print_passive(window, batches);
   MPI_Barrier(MPI_COMM_WORLD);

@@ -7,8 +7,10 @@ persistent by the environment, in each mode. A ratio compares two runs of one ro
 
     ratio_to_plain   of each operation, and, without one in the line, of the median operation
 
-Case persistent-put is an 8-byte put and flush. Flavours are those that were built, and an MPICH 5
-whose launcher is named by $PERDURE_BENCH_MPICH5: the library that was built with MPICH 4 serves it.
+Case persistent-put is an 8-byte put and flush; cases such as get-1MiB-twin are a put or get of 8 B
+to 1 MiB and a flush, by rank 0 while rank 1 waits in MPI. Flavours are those that were built, and
+an MPICH 5 whose launcher is named by $PERDURE_BENCH_MPICH5: the library that was built with MPICH 4
+serves it.
 """
 
 from __future__ import annotations
@@ -135,7 +137,14 @@ def _facts(flavour: str, ran: list[dict], claims: bool) -> Iterator[Fact]:
     for name, values in of_each.items():
         plain_ns = statistics.median(around["plain"][name] for around in ran)
         yield fact("interposed", values, None, operation=name, plain_ns=plain_ns)
-    for mode in _MODES:
-        put_ns = statistics.median(around[mode][_PUT] for around in ran)
-        more = {"mode": mode, "operation": _PUT, "put_ns": put_ns}
-        yield fact("persistent-put", ratios(mode, _PUT), PERSISTENT_TARGET, **more)
+    for name in operations:
+        if not name.endswith(", flush"):
+            continue
+        kind, size, unit, _ = name.replace(",", "").split()
+        for mode in _MODES:
+            spent_ns = statistics.median(around[mode][name] for around in ran)
+            more = {"mode": mode, "operation": name, "operation_ns": spent_ns}
+            case = f"{kind}-{size}{unit}-{mode}"
+            yield fact(case, ratios(mode, name), PERSISTENT_TARGET, **more)
+            if name == _PUT:
+                yield fact("persistent-put", ratios(mode, name), PERSISTENT_TARGET, **more)
