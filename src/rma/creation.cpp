@@ -5,12 +5,14 @@
 // Making a persistent window is collective as MPI says, in these steps, each of which succeeds on
 // all ranks or on none: join the pool (which the first window opens and restarts), make the real
 // window, open the array, which brings back the contents of the restored version. Nobody can reach
-// the memory before its contents are there, as the last step ends with an agreement.
+// the memory before its contents are there, as the last step ends with an agreement. A window that
+// PERDURE_WINDOWS asked for and that a step lacks room for is made plain (plain_window.hpp).
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/agreement.hpp"
 #include "mpi/info.hpp"
 #include "mpi/mpi_library.hpp"
 #include "rma/plain_window.hpp"
@@ -109,23 +111,38 @@ std::unique_ptr<Window> new_window(const WindowOptions& options, WindowFlavor fl
   return window;
 }
 
-// Collective.
-int fail(MPI_Comm comm, WindowPool* pool, const Status& status) {
+// Collective: the window can't be persistent. Makes it plain if the program knows nothing of it and
+// one of `lacks` is the reason; otherwise raises the error.
+template <typename Make>
+int do_without(const WindowOptions& options, WindowPool* pool, MPI_Comm comm, const Status& status,
+               const Make& make, std::initializer_list<Code> lacks = {Code::no_space}) {
   if (pool != nullptr) (void)WindowPool::leave(pool);  // report the first failure
-  return raise_on_comm(comm, status);
+  if (!options.by_environment || !agree_stays_plain(comm, status, lacks)) {
+    return raise_on_comm(comm, status);
+  }
+  report_plain_window(comm, "window '" + options.name + "' of " + options.pool.path, status);
+  void* base = nullptr;
+  return make(&base);
 }
 
-// Collective, after a failure that all ranks have agreed on.
-void keep_plain(const WindowOptions& options, MPI_Comm comm, WindowPool* pool, const Status& why) {
-  if (pool != nullptr) (void)WindowPool::leave(pool);  // the window is not in it
-  int rank = 0;
-  PMPI_Comm_rank(comm, &rank);
-  report_plain("window '" + options.name + "' of " + options.pool.path, why, rank == 0);
+Status enter_table(Window& window) {
+  PERDURE_TRY(window_table.add(window.handle, &window));
+  for (const auto& half : window.halves) PERDURE_TRY(window_table.add(half->handle, half.get()));
+  return Status::success();
 }
 
-Status publish(std::unique_ptr<Window> window) {
-  PERDURE_TRY(window_table.add(window->handle, window.get()));
-  for (const auto& half : window->halves) PERDURE_TRY(window_table.add(half->handle, half.get()));
+void leave_table(const Window& window) {
+  window_table.remove(window.handle);
+  for (const auto& half : window.halves) window_table.remove(half->handle);
+}
+
+// Collective: takes the window, on all ranks or on none.
+Status publish(std::unique_ptr<Window>& window) {
+  const Status entered = agree(window->pool->group(), enter_table(*window));
+  if (!entered.ok()) {
+    leave_table(*window);
+    return entered;
+  }
   window->pool->add(*window);
   if (living_windows++ == 0) take_window_calls(true);
   (void)window.release();  // until win_free
@@ -151,14 +168,11 @@ int make_plain(const WindowOptions& options, WindowFlavor flavor, WindowPool* po
     status = array.status();
     if (array.ok()) window->array = array.value();
   }
-  if (status.ok()) status = publish(std::move(window));
+  if (status.ok()) status = publish(window);
   if (status.ok()) return MPI_SUCCESS;
-  if (stays_plain(options, status)) {
-    keep_plain(options, comm, pool, status);
-    return MPI_SUCCESS;
-  }
+  if (window->array != nullptr) (void)pool->pool().close_array(window->array, false);
   WindowCalls::Win_free::real(win);
-  return fail(comm, pool, status);
+  return do_without(options, pool, comm, status, make);
 }
 
 ExposedPart part_of(const VersionedArray& array, const Memory& memory) {
@@ -208,10 +222,7 @@ Status expose_window(Window& window, const Memory& memory, MPI_Info info) {
 }
 
 void withdraw_all(Window& window) {
-  for (const auto& half : window.halves) {
-    window_table.remove(half->handle);
-    withdraw(half->exposure);
-  }
+  for (const auto& half : window.halves) withdraw(half->exposure);
   window.halves.clear();
   if (window.exposure.made) withdraw(window.exposure);
 }
@@ -220,26 +231,20 @@ void withdraw_all(Window& window) {
 template <typename Make>
 int make_exposed(const WindowOptions& options, WindowFlavor flavor, WindowPool* pool, MPI_Comm comm,
                  const Memory& memory, MPI_Info info, const Make& plain, void* base, MPI_Win* win) {
-  const auto refuse = [&](const Status& status) {
-    if (!stays_plain(options, status)) return fail(comm, pool, status);
-    keep_plain(options, comm, pool, status);
-    void* at = nullptr;
-    return plain(&at);
-  };
   auto window = new_window(options, flavor, pool, memory);
   auto array = pool->pool().open_array(options.name, window_shape(options, memory),
                                        array_options(options, nullptr, false));
-  if (!array.ok()) return refuse(array.status());
+  if (!array.ok()) return do_without(options, pool, comm, array.status(), plain);
   window->array = array.value();
   Window& made = *window;
   Status status = expose_window(made, memory, info);
   const MPI_Win handle = made.handle;
   std::byte* address = status.ok() ? made.base() : nullptr;
-  if (status.ok()) status = publish(std::move(window));
+  if (status.ok()) status = publish(window);
   if (!status.ok()) {
-    if (window) withdraw_all(*window);
+    withdraw_all(*window);
     (void)pool->pool().close_array(array.value(), false);
-    return refuse(status);
+    return do_without(options, pool, comm, status, plain, {Code::no_space, Code::unsupported});
   }
   *win = handle;
   if (base != nullptr) *static_cast<void**>(base) = address;
@@ -253,12 +258,7 @@ int make_window(WindowRequest& request, WindowFlavor flavor, bool contiguous, MP
   Status local = request.status;
   if (local.ok()) local = fit_mode(request.options, flavor, contiguous);
   auto pool = WindowPool::join(local, request.options, comm);
-  if (!pool.ok()) {
-    if (!stays_plain(request.options, pool.status())) return raise_on_comm(comm, pool.status());
-    keep_plain(request.options, comm, nullptr, pool.status());
-    void* at = nullptr;
-    return make(&at);
-  }
+  if (!pool.ok()) return do_without(request.options, nullptr, comm, pool.status(), make);
   if (lives_in_pool(request.options.mode)) {
     return make_exposed(request.options, flavor, pool.value(), comm, memory, info, make, base, win);
   }
@@ -290,6 +290,13 @@ Status attach(Window& window, void* base, MPI_Aint size) {
   if (!array.ok()) return array.status();
   window.attached.push_back({base, array.value(), with.part});
   return Status::success();
+}
+
+// After one that stayed plain all do: a later one that had room again would be taken for it when
+// the program attaches its regions after a restart.
+Status attach_or_refuse(Window& window, void* base, MPI_Aint size) {
+  if (!window.plain_regions) return attach(window, base, size);
+  return {Code::no_space, "there was no room for a region before it"};
 }
 
 }  // namespace
@@ -391,10 +398,11 @@ int win_attach(MPI_Win win, void* base, MPI_Aint size) {
   const int error = WindowCalls::Win_attach::real(win, base, size);
   Window* window = find_window(win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
-  const Status attached = attach(*window, base, size);
+  const Status attached = attach_or_refuse(*window, base, size);
   if (attached.ok()) return MPI_SUCCESS;
-  if (stays_plain(window->options, attached)) {
+  if (window->options.by_environment && attached.code() == Code::no_space) {
     report_plain("a region attached to window '" + window->options.name + "'", attached);
+    window->plain_regions = true;
     return MPI_SUCCESS;
   }
   WindowCalls::Win_detach::real(win, base);
@@ -423,7 +431,7 @@ int win_free(MPI_Win* win) {
   }
   const std::unique_ptr<Window> window(found);
   Status status = window->pool->remove(*window);
-  window_table.remove(*win);
+  leave_table(*window);
   int error = MPI_SUCCESS;
   if (window->exposure.made) {
     withdraw_all(*window);

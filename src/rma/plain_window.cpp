@@ -3,14 +3,17 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdlib>
 
-#include "mpi/at_finalize.hpp"
+#include "mpi/mpi_library.hpp"
 
 namespace perdure {
 namespace {
 
 std::atomic<long> not_reported{0};
+pid_t reporting = 0;  // a forked child counts nothing
 
 void print_line(const std::string& text) {
   const std::string line = "perdure: " + text + "\n";
@@ -19,29 +22,38 @@ void print_line(const std::string& text) {
 
 void print_count() {
   const long count = not_reported.load();
-  if (count == 0) return;
+  if (count == 0 || ::getpid() != reporting) return;
   print_line(std::to_string(count) +
              " more windows and attached regions of this rank were not persistent either");
 }
 
 }  // namespace
 
-bool stays_plain(const WindowOptions& options, const Status& status) {
-  if (!options.by_environment) return false;
-  return status.code() == Code::no_space || status.code() == Code::unsupported;
+bool agree_stays_plain(MPI_Comm comm, const Status& local, std::initializer_list<Code> lacks) {
+  std::int64_t worst = 0;
+  if (!local.ok() && local.code() != Code::peer_failed) {
+    worst = std::find(lacks.begin(), lacks.end(), local.code()) == lacks.end() ? 2 : 1;
+  }
+  std::int64_t all = 2;
+  PMPI_Allreduce(&worst, &all, 1, type_int64(), op_max(), comm);
+  return all == 1;
 }
 
-void report_plain(const std::string& what, const Status& why, bool reports) {
-  if (!reports) return;
+void report_plain_window(MPI_Comm comm, const std::string& what, const Status& why) {
+  int rank = 0;
+  PMPI_Comm_rank(comm, &rank);
+  if (rank == 0) report_plain(what, why);
+}
+
+void report_plain(const std::string& what, const Status& why) {
   static std::atomic<bool> said{false};
   if (said.exchange(true)) {
     ++not_reported;
     return;
   }
   print_line(what + " is not persistent, and is empty after a restart: " + why.message());
-  int initialised = 0;
-  PMPI_Initialized(&initialised);
-  if (initialised != 0) at_finalize<print_count>();
+  reporting = ::getpid();
+  std::atexit(print_count);  // a program of Sessions does not call MPI_Finalize
 }
 
 }  // namespace perdure

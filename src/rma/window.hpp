@@ -45,6 +45,7 @@ struct Window {
   WindowPool* pool = nullptr;
   VersionedArray* array = nullptr;  // null: dynamic
   std::vector<AttachedRegion> attached;
+  bool plain_regions = false;  // one stays plain (plain_window.hpp), and so will all after it
 
   // Modes twin and flush. A half's exposure spans one copy, the window's own all of them.
   Exposure exposure;

@@ -73,17 +73,29 @@ void describe(WindowOptions& options, const std::string& mode) {
   options.given.try_emplace("perdure_mode", mode);
 }
 
+// MPI_COMM_WORLD, by whose ranks a pool is named, is there.
+Status check_world() {
+  int begun = 0;
+  int ended = 0;
+  PMPI_Initialized(&begun);
+  PMPI_Finalized(&ended);
+  if (begun != 0 && ended == 0) return Status::success();
+  return {Code::unsupported, "a program of Sessions has not called MPI_Init()"};
+}
+
+// Collective, as the ranks of one communicator may have begun MPI in different ways.
 WindowRequest request_of_environment(const std::string& text, MPI_Comm comm) {
   WindowRequest request;
-  int initialised = 0;
-  PMPI_Initialized(&initialised);
-  if (initialised == 0) {
-    report_plain("a window",
-                 {Code::wrong_state, "a program of Sessions has not called MPI_Init()"});
+  Status able = check_world();
+  const std::string name = able.ok() ? communicator_name(comm) : "";
+  if (able.ok() && name.empty()) {
+    able = {Code::unsupported, "no version can hold all of its ranks, which are of several jobs"};
+  }
+  if (agree_stays_plain(comm, able, {Code::unsupported})) {
+    if (able.ok()) able = {Code::peer_failed, "another of its ranks can't make it persistent"};
+    report_plain_window(comm, "a window", able);
     return request;
   }
-  const std::string name = communicator_name(comm);
-  if (name.empty()) return request;  // ranks of other jobs: no version could hold them all
   request.persistent = true;
   auto parsed = parse_window_environment(text);
   request.status = parsed.status();

@@ -17,9 +17,10 @@ struct WindowRequest {
   WindowOptions options;
 };
 
-// Local. With PERDURE_WINDOWS a window gets a pool of its communicator's own below the one that is
-// named there, and a name by order of creation. A size or unit that can't be is left to the MPI
-// library, which refuses it.
+// Local, except with PERDURE_WINDOWS: then all ranks of `comm` call it. There a window gets a pool
+// of its communicator's own below the one that is named, and a name by order of creation; where no
+// pool can hold all ranks it stays plain (plain_window.hpp). A size or unit that can't be is left
+// to the MPI library, which refuses it.
 WindowRequest read_request(MPI_Info info, MPI_Comm comm, MPI_Aint size, MPI_Aint disp_unit);
 
 }  // namespace perdure

@@ -180,9 +180,36 @@ def test_what_a_pool_has_no_room_for_stays_plain(folder, mpi, what):
     assert all(int(line.split()[1]) > 100 for line in counts)
 
 
+@pytest.mark.parametrize("mpi", KNOWN)
+def test_a_window_that_one_rank_alone_has_no_room_for_stays_plain_on_all(folder, mpi):
+    program = PROGRAMS / f"preload_many_windows.{mpi}"
+    job = run_job(launcher(mpi), [program, "uneven"], folder, [PRELOAD], ask=True)
+    job.was_right()
+    assert "region attached to window 'window-0' is not persistent" in job.err
+
+
+@pytest.mark.parametrize("mpi", KNOWN)
+def test_after_a_restart_no_region_holds_what_another_held(folder, mpi):
+    program = PROGRAMS / f"preload_many_windows.{mpi}"
+    killed = run_job(launcher(mpi), [program, "killed"], folder, [PRELOAD], ask=True)
+    assert killed.code != 0 and "have no room" in killed.err
+    run_job(launcher(mpi), [program, "again"], folder, [PRELOAD], ask=True).was_right()
+
+
 @pytest.mark.parametrize("mpi", [mpi for mpi in KNOWN if mpi == "mpich"])
 def test_windows_of_a_session_without_mpi_init_stay_plain(folder, mpi):
     program = PROGRAMS / f"preload_many_windows.{mpi}"
     job = run_job(launcher(mpi), [program, "session"], folder, [PRELOAD], ask=True)
     job.was_right()
-    assert not job.made()[0] and "has not called MPI_Init()" in job.err
+    assert not job.made()[0]
+    first, count = job.err.splitlines()
+    assert "has not called MPI_Init()" in first and "perdure: 2 more windows" in count
+
+
+@pytest.mark.parametrize("mpi", KNOWN)
+def test_a_damaged_pool_is_an_error_for_a_program_that_knows_nothing_of_it(folder, mpi):
+    program = PROGRAMS / f"preload_many_windows.{mpi}"
+    run_job(launcher(mpi), [program, "killed"], folder, [PRELOAD], ask=True)
+    os.truncate(folder / "windows/world/rank-00001", 4096)
+    job = run_job(launcher(mpi), [program, "again"], folder, [PRELOAD], ask=True)
+    assert job.code != 0 and "is not persistent" not in job.err
