@@ -6,7 +6,7 @@
 // pool, is a copy: this process has the target's memory mapped. MPICH sends what is in the memory
 // of MPI_Win_allocate_shared in messages from 64 KiB on, at a twentieth of the speed. An MPI
 // library may put off taking a lock until an operation needs it, so one byte is fetched by MPI
-// first, and waited for.
+// first, and waited for. Open MPI copies there by itself.
 #include <cstring>
 
 #include "mpi/mpi_library.hpp"
@@ -23,7 +23,12 @@ namespace {
 }
 
 constexpr std::uint64_t least_copied = 16 << 10;
-constexpr std::uint64_t largest_type = 32;  // MPI_C_LONG_DOUBLE_COMPLEX
+constexpr MPI_Count least_items = least_copied / 8;  // fewer are not looked at
+#ifdef OPEN_MPI
+constexpr bool mpi_copies = true;
+#else
+constexpr bool mpi_copies = false;
+#endif
 
 struct Transfer {
   int target;
@@ -74,7 +79,7 @@ int await_lock(const Transfer& transfer, MPI_Aint place, MPI_Win win) {
 template <typename Copy>
 bool copies(MPI_Win win, MPI_Count origin_count, MPI_Datatype origin_type, const Transfer& transfer,
             int& error, const Copy& copy) {
-  if (transfer.count < static_cast<MPI_Count>(least_copied / largest_type)) return false;
+  if (mpi_copies || transfer.count < least_items) return false;
   Window* window = find_window(win);
   if (window == nullptr || !window->exposure.made) return false;
   if (origin_count != transfer.count || origin_type != transfer.type) return false;
