@@ -155,7 +155,7 @@ class Runtime {
     IpvOptions ipv;
     ipv.helper = options.helper;
     PERDURE_TRY_ASSIGN(set_, ObjectSet::open(*pool_, ipv));
-    PERDURE_TRY(set_->add("u", u_, count * sizeof(double), PERDURE_IPV_VERSION, true));
+    PERDURE_TRY(set_->add("u", u_, count * sizeof(double), PERDURE_IPV_STREAM, true));
     PERDURE_TRY(set_->restart().status());
     object_ = set_->objects().front().get();
     return Status::success();
@@ -195,8 +195,7 @@ std::vector<Strategy> by_hand(TwoArrays& arrays, const Values& r) {
 
 std::vector<Strategy> of_the_runtime(Runtime& runtime, const Values& r) {
   std::vector<Strategy> all;
-  for (const Tier tier : {PERDURE_IPV_VERSION, PERDURE_IPV_STREAM, PERDURE_IPV_SWAP,
-                          PERDURE_IPV_COPY, PERDURE_IPV_FUSED}) {
+  for (const Tier tier : {PERDURE_IPV_COPY, PERDURE_IPV_STREAM}) {
     const auto prepare = [&runtime, &r, tier]() -> Status {
       runtime.use(tier);
       PERDURE_TRY(runtime.update(r));  // at whose end the tier changes

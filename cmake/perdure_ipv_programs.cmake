@@ -77,10 +77,10 @@ function(perdure_ipv_crash_program name library)
   target_link_options(${name}_crash PRIVATE
                       LINKER:--wrap=main,--wrap=perdure_open,--wrap=perdure_ipv_persist)
   add_test(NAME ipv_crash.${name}
-           COMMAND ${name}_crash --images 3 -- ${ARGN} 3 --tier version)
+           COMMAND ${name}_crash --images 3 -- ${ARGN} 3 --tier stream)
   set_tests_properties(ipv_crash.${name} PROPERTIES TIMEOUT 120
                                                     ENVIRONMENT PERDURE_IPV=helper=off)
-  foreach(tier auto version stream swap copy fused)
+  foreach(tier auto copy stream)
     set(iterations 5)
     if(tier STREQUAL "auto")
       set(iterations 24)  # two or four of each, and some behind the choice

@@ -33,8 +33,8 @@ module perdure_ipv
   private
 
   ! How the contents of an object come into its next version (enum perdure_ipv_tier).
-  integer(c_int), parameter, public :: perdure_ipv_auto = 0, perdure_ipv_version = 1, &
-    perdure_ipv_stream = 2, perdure_ipv_swap = 3, perdure_ipv_copy = 4, perdure_ipv_fused = 5
+  integer(c_int), parameter, public :: perdure_ipv_auto = 0, perdure_ipv_copy = 1, &
+    perdure_ipv_stream = 2
 
   type, bind(c), public :: perdure_ipv_options
     integer(c_int) :: helper = 0

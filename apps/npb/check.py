@@ -167,7 +167,7 @@ def equal(gcc, clang, transformed, *options):
         check(digits(facts_of(done)) == wanted, done, f"{words}: other digits than {wanted}")
 
     demand("--protect", "none")
-    for tier in ("auto", "version", "fused"):
+    for tier in ("auto", "stream"):
         with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="npb-check-") as folder:
             report = f"{folder}/report.json"
             demand("--protect", "ipv", "--tier", tier, "--pool", f"{folder}/pool",

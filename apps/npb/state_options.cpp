@@ -13,8 +13,7 @@ const std::map<std::string, Protection> protections{{"none", Protection::none},
                                                     {"flush", Protection::flush},
                                                     {"ipv", Protection::ipv}};
 const std::map<std::string, int> tiers{
-    {"auto", PERDURE_IPV_AUTO}, {"version", PERDURE_IPV_VERSION}, {"stream", PERDURE_IPV_STREAM},
-    {"swap", PERDURE_IPV_SWAP}, {"copy", PERDURE_IPV_COPY},       {"fused", PERDURE_IPV_FUSED}};
+    {"auto", PERDURE_IPV_AUTO}, {"copy", PERDURE_IPV_COPY}, {"stream", PERDURE_IPV_STREAM}};
 
 }  // namespace
 

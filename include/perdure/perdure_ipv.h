@@ -49,12 +49,10 @@ extern "C" {
 
 /* How the contents of an object come into its next version. */
 enum perdure_ipv_tier {
-  PERDURE_IPV_AUTO = 0,    /* tries those that are possible and takes the fastest */
-  PERDURE_IPV_VERSION = 1, /* two copies swap roles; rows are written in place, then flushed */
-  PERDURE_IPV_STREAM = 2,  /* the same; rows are written past the cache by way of a row buffer */
-  PERDURE_IPV_SWAP = 3,    /* the same; at the first store all is copied, rows do not count */
-  PERDURE_IPV_COPY = 4,    /* stays in DRAM; copied past the cache at the persistence point */
-  PERDURE_IPV_FUSED = 5    /* stays in DRAM; each row is copied past the cache when it is written */
+  PERDURE_IPV_AUTO = 0,  /* tries those that are possible and takes the faster */
+  PERDURE_IPV_COPY = 1,  /* stays in DRAM; copied past the cache at the persistence point */
+  PERDURE_IPV_STREAM = 2 /* lives in the pool, where copies swap roles; rows are written past the
+                            cache, and what no row overwrites is copied when it is stored to */
 };
 
 /* Marks a module for perdure-clang --ipv that names none of these functions:
@@ -108,9 +106,9 @@ PERDURE_API int perdure_ipv_open(perdure_pool* pool, const perdure_ipv_options* 
 
 /* Names [address, address + bytes) as an object of the pool, of type PERDURE_BYTE, one copy in the
  * pool for each version that the pool keeps and one more. Its contents are its own until a restart
- * finds a version. Collective. Tiers VERSION, STREAM and SWAP need whole pages: `address` a
- * multiple of the page size, and the rest of the last page nobody else's (perdure_ipv_alloc(), or
- * a static array of a program compiled with perdure-clang --ipv); others fall back to COPY.
+ * finds a version. Collective. Tier STREAM needs whole pages: `address` a multiple of the
+ * page size, and the rest of the last page nobody else's (perdure_ipv_alloc(), or a static array of
+ * a program compiled with perdure-clang --ipv); others fall back to COPY.
  * INVALID: overlaps another object. SHAPE: the pool has it with another size. */
 PERDURE_API int perdure_ipv_object(const char* name, void* address, size_t bytes,
                                    const perdure_ipv_object_options* options);

@@ -7,8 +7,8 @@
 
 Case misses-PROGRAM-WAY. Counted in one iteration, after two that warm the caches, by the programs
 PROGRAM_misses, which simulate them (bench/cache_model/hooks.cpp says what is modelled): what runs
-beside does not matter. Ways: none, without versions; version, fused and copy, that tier;
-version-evicted, where flushing a line takes it out of the caches, as clflush does.
+beside does not matter. Ways: none, without versions; stream and copy, that tier;
+stream-evicted, where flushing a line takes it out of the caches, as clflush does.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Counts:
 
 
 NONE = Way("none")
-WAYS = (NONE, Way("version", "version"), Way("version-evicted", "version", "evicts"),
-        Way("fused", "fused"), Way("copy", "copy"))
+WAYS = (NONE, Way("stream", "stream"), Way("stream-evicted", "stream", "evicts"),
+        Way("copy", "copy"))
 _NPB = ("cg", "mg", "ft", "bt", "sp", "lu")
 _QUICK_PROGRAMS = ("mg", "sp")
 

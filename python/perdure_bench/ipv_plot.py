@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.figures import BLUE, GREEN, GREY, ORANGE, RED, SILVER, SKY, YELLOW, finish
+from perdure.figures import BLUE, GREY, ORANGE, RED, SILVER, SKY, YELLOW, finish
 from perdure_bench.facts import Fact
 from perdure_bench.hpccg_plot import OVER_NONE
 
@@ -23,8 +23,7 @@ _COLOURS = {
     "ipv-alone": SKY,
     "ipv": BLUE,
 }
-_MISS_COLOURS = {"version": BLUE, "version-evicted": SKY, "fused": GREEN,
-                 "copy": YELLOW}  # fmt: skip
+_MISS_COLOURS = {"stream": BLUE, "stream-evicted": SKY, "copy": YELLOW}
 _HIGHEST = 2.0  # bars above leave the picture and say their value
 _TIMES_NOTE = (
     "Time of the loop over that of the program alone. A version each iteration, on memory of 1/8 "

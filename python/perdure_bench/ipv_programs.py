@@ -117,12 +117,9 @@ WAYS = (
         {DRAM: 2, EIGHTH: _ROUNDS, THIRTY_SECOND: 1}, environment={"PERDURE_IPV": "helper=off"}),
     _ipv("ipv", "auto", "on", {DRAM: 2, EIGHTH: _ROUNDS, THIRTY_SECOND: 2}),
     _ipv("ipv-alone", "auto", "off", {EIGHTH: _ROUNDS, THIRTY_SECOND: 1}),
-    _ipv("version", "version", "off", _ONCE, _TIER_ITERATIONS),
-    _ipv("version-helper", "version", "on", _ONCE, _TIER_ITERATIONS),
     _ipv("stream", "stream", "off", _ONCE, _TIER_ITERATIONS),
-    _ipv("swap", "swap", "off", _ONCE, _TIER_ITERATIONS),
+    _ipv("stream-helper", "stream", "on", _ONCE, _TIER_ITERATIONS),
     _ipv("copy-helper", "copy", "on", _ONCE, _TIER_ITERATIONS),
-    _ipv("fused", "fused", "off", _ONCE, _TIER_ITERATIONS),
 )
 QUICK_WAYS = ("clflush", "bypass", "ipv", "ipv-alone")
 Pair = tuple[Way, str]

@@ -18,14 +18,10 @@ Status set_switch(const std::string& key, const std::string& value, bool& place)
 
 Status set_tier(const std::string& value, IpvOptions& options) {
   Tier tier = PERDURE_IPV_AUTO;
-  PERDURE_TRY(set_choice<Tier>("tier", value, "auto, version, stream, swap, copy or fused",
-                               {{"auto", PERDURE_IPV_AUTO},
-                                {"version", PERDURE_IPV_VERSION},
-                                {"stream", PERDURE_IPV_STREAM},
-                                {"swap", PERDURE_IPV_SWAP},
-                                {"copy", PERDURE_IPV_COPY},
-                                {"fused", PERDURE_IPV_FUSED}},
-                               tier));
+  PERDURE_TRY(set_choice<Tier>(
+      "tier", value, "auto, copy or stream",
+      {{"auto", PERDURE_IPV_AUTO}, {"copy", PERDURE_IPV_COPY}, {"stream", PERDURE_IPV_STREAM}},
+      tier));
   options.tier = tier;
   return Status::success();
 }
@@ -67,7 +63,7 @@ Status check(const IpvOptions& options) {
 }  // namespace
 
 Status check_tier(int tier) {
-  if (tier >= PERDURE_IPV_AUTO && tier <= PERDURE_IPV_FUSED) return Status::success();
+  if (tier >= PERDURE_IPV_AUTO && tier <= PERDURE_IPV_STREAM) return Status::success();
   return {Code::invalid_argument,
           "tier " + std::to_string(tier) + " is none of enum perdure_ipv_tier"};
 }

@@ -2,10 +2,10 @@
 //
 // Object: what its address shows, and when it may be stored to.
 //
-// An object is a twin array of the pool. In the tiers VERSION, STREAM and SWAP it lives in the
-// pool: its address shows a view of one of the copies. In COPY and FUSED it lives in memory beside,
-// and its lines are copied to the working copy. old is the committed copy, new the working one
-// (versioned_array.hpp, A1; iteration.hpp).
+// An object is a twin array of the pool. In tier STREAM it lives in the pool: its address shows a
+// view of one of the copies. In COPY it lives in memory beside, all of which is copied to the
+// working copy. old is the committed copy, new the working one (versioned_array.hpp, A1;
+// iteration.hpp).
 //
 // Invariants
 //   P1  Nothing stores to a copy that a version names, or that the version under way will name: an
@@ -19,15 +19,15 @@
 //   P3  Outside of nests (perdure_ipv_abi.h, R3) all of the object is current where the address
 //       shows it: nest_end() and plain() complete new before they return.
 //   P4  While the address can be stored to and no row is announced, every line counts as changed,
-//       and as dirty or pending. So dirty_ and pending_ hold all lines of new that may not be
-//       durable, and changed_ all in which new may differ from old: announced rows are in them, and
-//       what no row announces is either refused by a read-only view, which leads to fault(), or
+//       and as dirty, or the memory as pending. So dirty_ and pending_ say all of new that may not
+//       be durable, and changed_ all in which new may differ from old: announced rows are in them,
+//       and what no row announces is either refused by a read-only view, which leads to fault(), or
 //       happens when all lines count. Without guard, plain() is the program's duty.
 //   P5  Whoever makes the address writable where it was not does so last: first the contents are
 //       whole there. Several threads may fault at once; the lock lets one do it, and the others try
 //       again when the view can be written. A thread that only reads is never refused: views
 //       change in one step (address_views.hpp).
-//   P6  A version takes the lines of dirty_ and pending_ and nothing else, flushes or copies them,
+//   P6  A version takes the lines of dirty_, or the memory, and nothing else, flushes or copies it,
 //       and the pool's commit fences (commit.cpp, 1). Copies by another thread than the committing
 //       one were fenced there (device.hpp, D4).
 //   P7  When a version was retracted its contents stay where they are, not committed, and all lines
@@ -97,14 +97,13 @@ InPlaceObject::InPlaceObject(ObjectSurroundings& surroundings, std::string name,
       tier_(asked),
       iteration_(surroundings.device, bytes),
       changed_(bytes),
-      dirty_(bytes),
-      pending_(bytes) {}
+      dirty_(bytes) {}
 
 InPlaceObject::~InPlaceObject() {
   if (memory_ != nullptr) unmap_shared_view(memory_, whole_pages_of(bytes_));
 }
 
-// Stores to it are neither seen nor, as in FUSED, announced.
+// Stores to it are not seen.
 bool InPlaceObject::always_changed() const {
   return tier_ == PERDURE_IPV_COPY && (views_ == nullptr || pins_ > 0 || !surroundings_.guard);
 }
@@ -176,12 +175,11 @@ void InPlaceObject::start_tier(Tier tier) {
     why_copy_ = "it was pinned before the restart";
     return start_copy();
   }
-  Status pool = tier == PERDURE_IPV_AUTO || in_pool(tier) ? ensure_pool_places() : Status();
-  Status memory = tier == PERDURE_IPV_AUTO || !in_pool(tier) ? ensure_memory_place() : Status();
+  Status pool = tier == PERDURE_IPV_COPY ? Status() : ensure_pool_places();
+  Status memory = tier == PERDURE_IPV_STREAM ? Status() : ensure_memory_place();
   if (pool.ok() && memory.ok()) {
     if (tier == PERDURE_IPV_AUTO) {
-      choice_.emplace(std::vector<Tier>{PERDURE_IPV_VERSION, PERDURE_IPV_FUSED, PERDURE_IPV_STREAM,
-                                        PERDURE_IPV_COPY, PERDURE_IPV_SWAP});
+      choice_.emplace(std::vector<Tier>{PERDURE_IPV_COPY, PERDURE_IPV_STREAM});
       tier = choice_->next();
     }
     tier_ = usual_tier_ = tier;
@@ -255,7 +253,11 @@ void InPlaceObject::note_all_changed() {
   if (all_changed_ && phase_ == Phase::writing) return;
   all_changed_ = true;
   changed_.add_all();
-  (placed() ? dirty_ : pending_).add_all();
+  if (placed()) {
+    dirty_.add_all();
+  } else {
+    pending_ = true;
+  }
 }
 
 // P1 holds: the caller has waited.
@@ -263,11 +265,7 @@ void InPlaceObject::begin_iteration() {
   const std::uint32_t copy = array_->working_copy();
   iteration_.begin(array_->copy_offset(array_->consistent_copy()), array_->copy_offset(copy),
                    lacking_[copy]);
-  if (placed()) {
-    counts_.swaps.add(1);
-  } else {
-    pending_.assign(lacking_[copy]);
-  }
+  if (placed()) counts_.swaps.add(1);
 }
 
 // The address can be stored to from here on.

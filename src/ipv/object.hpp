@@ -81,7 +81,6 @@ class InPlaceObject final : public TwinWriter {
     const std::size_t* strides;
   };
   perdure_ipv_row box_begin(const Box& box);
-  void box_end(const Box& box);
   // True if something can be flushed early now: flush_early().
   bool nest_end();
   void plain();
@@ -111,7 +110,7 @@ class InPlaceObject final : public TwinWriter {
   perdure_ipv_object_status status() const;
   Tier tier() const { return tier_; }
   Tier asked() const { return asked_; }
-  // Why it can't be in other tiers than COPY; "" if it can.
+  // Why it can be in COPY only; "" if it can be in STREAM.
   const std::string& why_copy() const { return why_copy_; }
   const std::optional<TierChoice>& choice() const { return choice_; }
 
@@ -124,8 +123,7 @@ class InPlaceObject final : public TwinWriter {
     handed,   // as sealed, and being made a version
     lost,     // as clean or sealed, but no version can be made any more
   };
-  static bool in_pool(Tier tier) { return tier != PERDURE_IPV_COPY && tier != PERDURE_IPV_FUSED; }
-  bool placed() const { return in_pool(tier_); }
+  bool placed() const { return tier_ == PERDURE_IPV_STREAM; }  // its contents are in the pool
   bool always_changed() const;
   ByteRange all() const { return {0, bytes_}; }
 
@@ -155,7 +153,6 @@ class InPlaceObject final : public TwinWriter {
   void complete_for_stores();
   ptrdiff_t place_row(ByteRange row, std::uint64_t row_bytes);
   ptrdiff_t take_row_buffer(ByteRange row);
-  void stream_row(ByteRange row);
   void complete_in_nest();
   bool seal();
   void stop_early_flush() noexcept;
@@ -192,8 +189,8 @@ class InPlaceObject final : public TwinWriter {
   OpenRows open_rows_;
   LineSet changed_;               // since the version before
   LineSet dirty_;                 // of the working copy, stored to and not flushed
-  LineSet pending_;               // of the memory, not in the working copy
   std::vector<LineSet> lacking_;  // by copy: where it may differ from the committed one
+  bool pending_ = false;          // the memory is not in the working copy
   bool all_changed_ = false;
   bool in_nest_ = false;  // rows were announced, and nest_end() is to come
   int pins_ = 0;

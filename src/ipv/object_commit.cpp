@@ -32,7 +32,6 @@ Status InPlaceObject::hand_over(bool beside) {
   if (phase_ == Phase::sealed) {
     if (status.ok() && beside && always_changed()) {
       status = save_pending();
-      pending_.clear();
       surroundings_.unfenced = 1;
     }
     phase_ = Phase::handed;
@@ -59,22 +58,17 @@ void InPlaceObject::use_tier(Tier tier) {
 
 // Clean or sealed: the contents move to where the tier has them.
 Status InPlaceObject::switch_tier(Tier tier) {
-  if (in_pool(tier) == placed()) {
-    tier_ = tier;
-    return Status::success();
-  }
+  if (tier == tier_) return Status::success();
   const bool clean = phase_ == Phase::clean;
-  if (!in_pool(tier)) {
+  if (tier == PERDURE_IPV_COPY) {
     PERDURE_TRY(ensure_memory_place());
     const std::uint32_t copy = clean ? array_->consistent_copy() : array_->working_copy();
     std::memcpy(memory_, device_.base() + array_->copy_offset(copy), bytes_);
-    pending_.clear();
     show_idle(*memory_place_);
   } else {
     PERDURE_TRY(ensure_pool_places());
     if (!clean) {
       PERDURE_TRY(save_pending());
-      pending_.clear();
       surroundings_.unfenced = 1;
       iteration_.note_complete();
     }
@@ -99,15 +93,12 @@ Status InPlaceObject::save_dirty() {
 }
 
 Status InPlaceObject::save_pending() {
-  Status status;
-  pending_.for_each_run(all(), [&](ByteRange run) {
-    if (!status.ok()) return;
-    status = surroundings_.writer.copy(iteration_.new_offset() + run.begin, memory() + run.begin,
-                                       run.end - run.begin);
-    counts_.copied_bytes.add(run.end - run.begin);
-    counts_.streamed_bytes.add(run.end - run.begin);
-  });
-  return status;
+  if (!pending_) return Status::success();
+  PERDURE_TRY(surroundings_.writer.copy(iteration_.new_offset(), memory(), bytes_));
+  counts_.copied_bytes.add(bytes_);
+  counts_.streamed_bytes.add(bytes_);
+  pending_ = false;
+  return Status::success();
 }
 
 // P6.
@@ -128,7 +119,7 @@ void InPlaceObject::take_committed() {
   lacking_[committed].clear();
   changed_.clear();
   dirty_.clear();
-  pending_.clear();
+  pending_ = false;
   all_changed_ = false;
   counts_.versions.add(1);
   phase_ = Phase::clean;

@@ -24,8 +24,7 @@ bool InPlaceObject::own_thread() const {
 // Rows only count where they spare something, from the thread that makes the calls, and inside the
 // object; everything else is plain.
 bool InPlaceObject::rows_count() const {
-  if (!own_thread() || phase_ == Phase::off) return false;
-  return tier_ == PERDURE_IPV_VERSION || tier_ == PERDURE_IPV_STREAM || tier_ == PERDURE_IPV_FUSED;
+  return own_thread() && phase_ != Phase::off && placed();
 }
 
 bool InPlaceObject::takes_rows(ByteRange row) {
@@ -71,13 +70,9 @@ perdure_ipv_row InPlaceObject::row_begin(ByteRange row) {
     } else {
       enter_nest();
       changed_.add(row);
-      if (placed()) {
-        open_rows_.open();
-        differences.load = place_row(row, row.end - row.begin);
-        differences.store = take_row_buffer(row);
-      } else {
-        pending_.add(row);
-      }
+      open_rows_.open();
+      differences.load = place_row(row, row.end - row.begin);
+      differences.store = take_row_buffer(row);
     }
   }
   lock_.unlock();
@@ -87,9 +82,8 @@ perdure_ipv_row InPlaceObject::row_begin(ByteRange row) {
 // The difference for stores; 0 if the row is stored to where it is.
 ptrdiff_t InPlaceObject::take_row_buffer(ByteRange row) {
   const std::uint64_t bytes = row.end - row.begin;
-  const bool buffered = tier_ == PERDURE_IPV_STREAM && open_rows_.only_one() && !all_changed_ &&
-                        iteration_.nest_is_last() && bytes >= buffered_bytes_min &&
-                        bytes <= buffered_bytes_max;
+  const bool buffered = open_rows_.only_one() && !all_changed_ && iteration_.nest_is_last() &&
+                        bytes >= buffered_bytes_min && bytes <= buffered_bytes_max;
   if (!buffered) {
     dirty_.add(row);
     return 0;
@@ -105,21 +99,8 @@ void InPlaceObject::row_end(ByteRange row) {
       counts_.streamed_bytes.add(row.end - row.begin);
       surroundings_.unfenced.store(1, std::memory_order_relaxed);
     }
-    if (!placed()) stream_row(row);
   }
   lock_.unlock();
-}
-
-// FUSED. The line in which the row begins is whole by now; the one in which it ends belongs to the
-// next row, or to save().
-void InPlaceObject::stream_row(ByteRange row) {
-  if (all_changed_ || !iteration_.nest_is_last()) return;
-  const std::uint64_t begin = row.begin / cache_line_bytes * cache_line_bytes;
-  const std::uint64_t end = row.end / cache_line_bytes * cache_line_bytes;
-  if (begin >= end) return;
-  device_.copy(iteration_.new_offset() + begin, memory() + begin, end - begin);
-  pending_.remove({begin, end});
-  count_streamed(end - begin);
 }
 
 perdure_ipv_row InPlaceObject::box_begin(const Box& box) {
@@ -132,13 +113,13 @@ perdure_ipv_row InPlaceObject::box_begin(const Box& box) {
       plain_locked();
     } else {
       enter_nest();
-      if (placed()) differences.load = place_row(rows.hull(), rows.total_bytes());
+      differences.load = place_row(rows.hull(), rows.total_bytes());
       const bool fresh = differences.load != 0;
       std::uint64_t before = rows.hull().begin;
       rows.for_each([&](ByteRange row) {
         counts_.rows.add(1);
         changed_.add(row);
-        (placed() ? dirty_ : pending_).add(row);
+        dirty_.add(row);
         // Between two rows; P2 counts it as current.
         if (fresh) count_streamed(iteration_.copy_old({before, row.begin}));
         before = row.end;
@@ -147,15 +128,6 @@ perdure_ipv_row InPlaceObject::box_begin(const Box& box) {
   }
   lock_.unlock();
   return differences;
-}
-
-void InPlaceObject::box_end(const Box& box) {
-  const BoxRows rows(box.first, box.dimensions, box.counts, box.strides);
-  lock_.lock();
-  if (phase_ == Phase::writing && !placed() && rows.valid() && takes_rows(rows.hull())) {
-    rows.for_each([this](ByteRange row) { stream_row(row); });
-  }
-  lock_.unlock();
 }
 
 // P3, by the thread that announced the rows.
@@ -233,7 +205,7 @@ Status InPlaceObject::flush_early() {
   if (status.ok()) status = device_.fence();  // D4
   if (status.ok()) {
     dirty_.clear();
-    pending_.clear();
+    pending_ = false;
   }
   early_.store(0, std::memory_order_release);
   early_.notify_all();

@@ -10,16 +10,10 @@ const char* tier_name(Tier tier) {
   switch (tier) {
     case PERDURE_IPV_AUTO:
       return "auto";
-    case PERDURE_IPV_VERSION:
-      return "version";
-    case PERDURE_IPV_STREAM:
-      return "stream";
-    case PERDURE_IPV_SWAP:
-      return "swap";
     case PERDURE_IPV_COPY:
       return "copy";
-    case PERDURE_IPV_FUSED:
-      return "fused";
+    case PERDURE_IPV_STREAM:
+      return "stream";
   }
   return "unknown";
 }

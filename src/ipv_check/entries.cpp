@@ -251,7 +251,7 @@ PERDURE_API int perdure_ipv_unpin(const void* address) {
 PERDURE_API int perdure_ipv_status(const char* name, perdure_ipv_object_status* status) {
   return call([&](Process& self) {
     perdure_ipv_object_status told = {};
-    told.tier = PERDURE_IPV_VERSION;
+    told.tier = PERDURE_IPV_STREAM;
     if (self.checker) {
       PERDURE_TRY_ASSIGN(auto found, self.checker->find(name == nullptr ? "" : name));
       const CheckShadow::Counts& counts = found->counts();

@@ -4,7 +4,7 @@
 // with --wrap for main, perdure_open and perdure_ipv_persist, and is otherwise as it was compiled:
 // what it carries, and where its persistence points are, it says itself.
 //
-//   PROGRAM_crash [--images N] [--every-model] [--seed S] -- OPTION …
+//   PROGRAM_crash [--images N] [--every-model] [--seed S] [--forget F] -- OPTION …
 //
 // runs it without protection, and then with --protect ipv; at each fence of the second run, up to N
 // images that a crash at that moment could leave are each given to a process of its own, which
@@ -15,9 +15,10 @@
 //   lost     it went on from before what was acknowledged, or from behind what was begun
 //   refused  it did not end, or printed nothing
 //
-// and fails if there is any of them. The process of an image is the same program with
-// PERDURE_CRASH_IMAGE, the image's file, which is its pool. Threads: fences may come from the
-// thread beside the program; the device lets one of them in at a time.
+// and fails if there is any of them. With --forget each F-th flush is left out: that must be found.
+// The process of an image is the same program with PERDURE_CRASH_IMAGE, the image's file, which is
+// its pool. Threads: fences may come from the thread beside the program; the device lets one of
+// them in at a time.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -59,6 +60,7 @@ struct Sweep {
   std::uint64_t images_per_fence = 4;
   std::uint64_t seed = 1;
   bool every_model = false;
+  std::uint64_t forget = 0;
   std::string command;  // of a process for an image
   std::filesystem::path image_file;
   Json digits;
@@ -139,6 +141,7 @@ std::unique_ptr<perdure::Device> make_device() {
   const auto region = format_region(*device, {{{1, 2}}, "crash", 0, 1}, perdure::Geometry{});
   PERDURE_ASSERT(region.ok() && format_slots(*device, region.value()).ok());
   device->on_fence = crash_here;
+  device->forgotten_flushes = sweep.forget;
   return device;
 }
 
@@ -149,6 +152,7 @@ std::vector<std::string> parse(int argc, char** argv) {
   app.add_option("--images", sweep.images_per_fence, "at each fence");
   app.add_flag("--every-model", sweep.every_model, "images of each model at each fence");
   app.add_option("--seed", sweep.seed, "of the images");
+  app.add_option("--forget", sweep.forget, "each F-th flush is left out");
   app.add_option("options", words, "of the program, behind --");
   try {
     app.parse(argc, argv);

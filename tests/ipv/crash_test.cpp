@@ -166,8 +166,7 @@ TEST_P(IpvCrash, every_image_recovers_to_the_version_before_or_after) {
 
 std::vector<SweepCase> cases() {
   std::vector<SweepCase> all;
-  for (const Tier tier : {PERDURE_IPV_AUTO, PERDURE_IPV_VERSION, PERDURE_IPV_STREAM,
-                          PERDURE_IPV_SWAP, PERDURE_IPV_COPY, PERDURE_IPV_FUSED}) {
+  for (const Tier tier : {PERDURE_IPV_AUTO, PERDURE_IPV_COPY, PERDURE_IPV_STREAM}) {
     for (const bool helper : {false, true}) {
       for (const AtomicityModel model :
            {AtomicityModel::prefix, AtomicityModel::words, AtomicityModel::lines}) {

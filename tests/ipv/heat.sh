@@ -8,7 +8,7 @@ heat=$1
 folder=$(mktemp -d "${TMPDIR:-/tmp}/perdure-ipv-heat-XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 whole=$("$heat" "$folder/whole" 40 | tail -n 1)
-for tier in version stream swap copy fused auto; do
+for tier in copy stream auto; do
   export PERDURE_IPV="tier=$tier"
   "$heat" "$folder/$tier" 17 >"$folder/first"
   "$heat" "$folder/$tier" 40 >"$folder/again"

@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-TIERS = ("auto", "version", "stream", "swap", "copy", "fused")
+TIERS = ("auto", "copy", "stream")
 STEPS = 4000
 SECONDS_MAX = 120
 

@@ -149,11 +149,11 @@ TEST_F(IpvMisuse, the_environment_is_checked) {
     EXPECT_EQ(perdure_ipv_open(pool_, nullptr), code) << text;
     EXPECT_STRNE(perdure_last_error(), "");
   }
-  ::setenv("PERDURE_IPV", "tier=swap,every=3,helper=off,threads=2,guard=on,flush=lines", 1);
+  ::setenv("PERDURE_IPV", "tier=stream,every=3,helper=off,threads=2,guard=on,flush=lines", 1);
   start(PERDURE_IPV_COPY);
   perdure_ipv_object_status status{};
   ASSERT_EQ(perdure_ipv_status("u", &status), PERDURE_OK);
-  EXPECT_EQ(status.tier, PERDURE_IPV_SWAP);
+  EXPECT_EQ(status.tier, PERDURE_IPV_STREAM);
   for (int i = 0; i < 7; ++i) {
     memory_[0] = static_cast<char>(i);
     ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
@@ -169,7 +169,7 @@ TEST_F(IpvMisuse, a_report_that_cant_be_written_is_told) {
 
 TEST_F(IpvMisuse, the_report_tells_what_was_done) {
   const std::string path = directory_.path("report.json");
-  ::setenv("PERDURE_IPV", ("tier=version,report=" + path).c_str(), 1);
+  ::setenv("PERDURE_IPV", ("tier=stream,report=" + path).c_str(), 1);
   start();
   memory_[5] = 1;
   ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
@@ -177,7 +177,7 @@ TEST_F(IpvMisuse, the_report_tells_what_was_done) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
-  for (const char* word : {"\"name\": \"u\"", "\"tier\": \"version\"", "\"guard_faults\": 1"}) {
+  for (const char* word : {"\"name\": \"u\"", "\"tier\": \"stream\"", "\"guard_faults\": 1"}) {
     EXPECT_NE(text.str().find(word), std::string::npos) << word << " in " << text.str();
   }
 }
@@ -220,7 +220,7 @@ TEST_F(IpvMisuse, flushes_without_objects_flush_any_memory) {
 }
 
 TEST_F(IpvMisuse, early_flushes_of_objects_are_part_of_the_next_version) {
-  start(PERDURE_IPV_VERSION);
+  start(PERDURE_IPV_STREAM);
   refused(perdure_flush_init(7), PERDURE_E_INVALID, "7 threads");
   ASSERT_EQ(perdure_flush_init(0), PERDURE_OK);
   ASSERT_EQ(perdure_ipv_persist(nullptr), PERDURE_OK);

@@ -154,7 +154,6 @@ void ModelJob::box_nest(std::uint64_t first, const std::vector<std::size_t>& cou
     for (; d < counts.size() && ++at[d] == counts[d]; ++d) at[d] = 0;
     more = d < counts.size();
   }
-  object().box_end(box);
   set().nest_end(object());
 }
 

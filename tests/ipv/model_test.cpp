@@ -22,8 +22,7 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
 
 ModelShape random_shape(Random& random) {
   ModelShape shape;
-  constexpr Tier tiers[] = {PERDURE_IPV_AUTO, PERDURE_IPV_VERSION, PERDURE_IPV_STREAM,
-                            PERDURE_IPV_SWAP, PERDURE_IPV_COPY,    PERDURE_IPV_FUSED};
+  constexpr Tier tiers[] = {PERDURE_IPV_AUTO, PERDURE_IPV_COPY, PERDURE_IPV_STREAM};
   shape.tier = tiers[below(random, std::size(tiers))];
   constexpr std::uint64_t sizes[] = {4096, 4097, 8192, 9000, 100};
   shape.bytes = sizes[below(random, std::size(sizes))];
@@ -136,11 +135,7 @@ class History {
     }
   }
 
-  Tier random_tier() {
-    constexpr Tier tiers[] = {PERDURE_IPV_VERSION, PERDURE_IPV_STREAM, PERDURE_IPV_SWAP,
-                              PERDURE_IPV_COPY, PERDURE_IPV_FUSED};
-    return tiers[below(random_, std::size(tiers))];
-  }
+  Tier random_tier() { return below(random_, 2) == 0 ? PERDURE_IPV_COPY : PERDURE_IPV_STREAM; }
 
   // Without guard each store must be announced.
   void store_something(ModelJob& job) {

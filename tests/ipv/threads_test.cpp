@@ -19,7 +19,7 @@ constexpr int iterations = 30;
 // The kernel's stores are refused, instead of faulting, until the address can be stored to. So this
 // one comes at the first moment at which a store is possible, and it must stay.
 TEST(IpvThreads, a_store_behind_the_switch_is_not_overwritten_by_old_contents) {
-  for (const Tier tier : {PERDURE_IPV_VERSION, PERDURE_IPV_SWAP, PERDURE_IPV_FUSED}) {
+  for (const Tier tier : {PERDURE_IPV_COPY, PERDURE_IPV_STREAM}) {
     ModelShape shape;
     shape.bytes = 1 << 20;
     shape.tier = tier;
@@ -53,7 +53,7 @@ TEST(IpvThreads, a_store_behind_the_switch_is_not_overwritten_by_old_contents) {
 TEST(IpvThreadsDeathTest, a_store_by_the_committing_thread_ends_with_a_sentence) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   ModelShape shape;
-  shape.tier = PERDURE_IPV_VERSION;
+  shape.tier = PERDURE_IPV_STREAM;
   EXPECT_DEATH(
       {
         ModelJob job(shape, model_device(shape));

@@ -66,7 +66,7 @@ static void fill(struct arrays* arrays, unsigned long long seed) {
 
 static void objects(char* at, size_t bytes, const char* name) {
   if (pool_path != NULL) {
-    const perdure_ipv_object_options options = {.tier = (int)random_below(6)};
+    const perdure_ipv_object_options options = {.tier = (int)random_below(3)};
     if (perdure_ipv_object(name, at, bytes, &options) != 0) {
       fprintf(stderr, "%s\n", perdure_last_error());
       exit(3);

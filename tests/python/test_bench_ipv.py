@@ -34,22 +34,22 @@ def counted(**last_misses: int) -> dict:
 
 
 def test_misses_are_compared_with_those_of_no_versions():
-    facts = list(ipv_misses.facts_of(MG, FULL, counted(none=20000, version=30000, copy=21000)))
+    facts = list(ipv_misses.facts_of(MG, FULL, counted(none=20000, stream=30000, copy=21000)))
     found = {(fact.case, fact.metric): fact for fact in facts}
-    assert found["misses-mg-version", "last_level_misses_ratio"].value == 1.5
+    assert found["misses-mg-stream", "last_level_misses_ratio"].value == 1.5
     assert found["misses-mg-copy", "last_level_misses_ratio"].value == 1.05
-    assert found["misses-mg-version", "first_level_misses_ratio"].value == 1
+    assert found["misses-mg-stream", "first_level_misses_ratio"].value == 1
     assert found["misses-mg-none", "last_level_miss_rate"].value == 20
-    assert found["misses-mg-version", "last_level_miss_rate"].value == 30
+    assert found["misses-mg-stream", "last_level_miss_rate"].value == 30
     assert ("misses-mg-none", "last_level_misses_ratio") not in found
-    more = found["misses-mg-version", "last_level_misses_ratio"].more
+    more = found["misses-mg-stream", "last_level_misses_ratio"].more
     assert more["runtime_share"] == 0.25
     assert more["modelled"] == "caches: 32 KiB of 8 ways, 20480 KiB of 20 ways"
 
 
 def test_program_that_fits_the_caches_is_refused():
     with pytest.raises(ProgramFailed, match="mg fits the caches"):
-        list(ipv_misses.facts_of(MG, FULL, counted(none=0, version=5)))
+        list(ipv_misses.facts_of(MG, FULL, counted(none=0, stream=5)))
 
 
 def test_counts_are_those_of_program_and_runtime():
@@ -153,7 +153,7 @@ def test_average_judges_all_programs():
 
 def test_figure_has_times_and_misses(tmp_path):
     times = list(ipv_programs.facts_of(PROGRAMS[0], told_rounds(False), False))
-    misses = list(ipv_misses.facts_of(MG, FULL, counted(none=20000, version=30000, copy=21000)))
+    misses = list(ipv_misses.facts_of(MG, FULL, counted(none=20000, stream=30000, copy=21000)))
     sizes = []
     for name, facts in (("both", times + misses), ("times", times), ("misses", misses)):
         draw(facts, "ipv", tmp_path / f"{name}.png")
@@ -202,10 +202,10 @@ def test_model_tells_versions_apart_and_leaves_the_program_its_answer(pools):
     made = program("npb_sp_misses", make_program)
     (case,) = ipv_misses.cases(True, ("sp",))
     counts = {way.name: ipv_misses._run(Path(made), case, way, QUICK, pools) for way in WAYS}
-    assert counts["version"].last_misses > counts["none"].last_misses
-    assert counts["version-evicted"].last_misses > counts["version"].last_misses
+    assert counts["stream"].last_misses > counts["none"].last_misses
+    assert counts["stream-evicted"].last_misses > counts["stream"].last_misses
     assert counts["none"].runtime_last_misses == 0 < counts["copy"].runtime_last_misses
-    whole = [made, "--class", "S", "--protect", "ipv", "--tier", "version"]
+    whole = [made, "--class", "S", "--protect", "ipv", "--tier", "stream"]
     pool = ["--pool", str(pools / "pool")]
     done = subprocess.run([*whole, *pool], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0 and "verified" in done.stdout, done.stderr

@@ -124,6 +124,7 @@ void CrashDevice::flush(std::uint64_t offset, std::size_t count) {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   note_direct_stores();
   counters_.flush_calls += 1;
+  if (forgotten_flushes != 0 && counters_.flush_calls % forgotten_flushes == 0) return;
   const std::uint64_t last = (offset + count - 1) / line_bytes_;
   for (std::uint64_t index = offset / line_bytes_; index <= last; ++index) {
     lines_[index].flushed = lines_[index].pending.size();

@@ -72,6 +72,9 @@ class CrashDevice final : public Device {
   std::function<void(CrashDevice&)> on_fence;
   // The fence with this number (from 1) fails with an I/O error and makes nothing durable; 0: none.
   std::uint64_t failing_fence = 0;
+  // Each flush with a multiple of this number (from 1) does nothing, as if the caller had forgotten
+  // it; 0: none. For tests of tests.
+  std::uint64_t forgotten_flushes = 0;
 
   using ImageFunction = std::function<void(std::span<const std::byte> image)>;
   // Calls `function` with each image that a crash now could leave; at most `bound` of them.
