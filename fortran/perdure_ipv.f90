@@ -41,6 +41,7 @@ module perdure_ipv
     integer(c_int) :: threads = 0
     integer(c_int) :: every = 0
     integer(c_int) :: no_guard = 0
+    integer(c_int) :: no_lag = 0
     type(c_ptr) :: report = c_null_ptr
   end type
 
@@ -58,8 +59,8 @@ module perdure_ipv
   end type
 
   public :: perdure_ipv_open, perdure_ipv_object, perdure_ipv_restart, perdure_ipv_persist
-  public :: perdure_ipv_close, perdure_ipv_alloc, perdure_ipv_free, perdure_ipv_touch
-  public :: perdure_ipv_pin, perdure_ipv_unpin, perdure_ipv_status
+  public :: perdure_ipv_wait, perdure_ipv_close, perdure_ipv_alloc, perdure_ipv_free
+  public :: perdure_ipv_touch, perdure_ipv_pin, perdure_ipv_unpin, perdure_ipv_status
   public :: perdure_ipv_row_begin, perdure_ipv_row_end, perdure_ipv_nest_end, perdure_ipv_plain
   public :: perdure_flush_init, perdure_flush_async, perdure_flush_barrier
 
@@ -90,6 +91,10 @@ module perdure_ipv
       integer(c_int64_t), intent(out) :: version
     end function
     integer(c_int) function perdure_ipv_persist(version) bind(c)
+      import :: c_int, c_int64_t
+      integer(c_int64_t), intent(out) :: version
+    end function
+    integer(c_int) function perdure_ipv_wait(version) bind(c)
       import :: c_int, c_int64_t
       integer(c_int64_t), intent(out) :: version
     end function

@@ -143,7 +143,7 @@ void State::finish() {
   if (pool_ == nullptr) return;
   const job::Stopwatch watch;
   if (versioned_) {
-    check(perdure_flush_barrier(), "perdure_flush_barrier");
+    check(perdure_ipv_wait(nullptr), "perdure_ipv_wait");
     persist_s_ += watch.seconds();
     versioned_ = false;
     check(perdure_ipv_close(), "perdure_ipv_close");

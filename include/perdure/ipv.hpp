@@ -52,6 +52,8 @@ struct Options {
   std::optional<bool> helper = {};  // a thread that flushes beside; default: where a core is idle
   unsigned threads = 1;             // that flush and copy at the persistence point
   unsigned every = 1;               // so many persistence points make one version
+  bool lag = true;                  // a version is durable one persistence point later; see
+                                    // perdure_ipv_persist()
   bool guard = true;                // objects are write-protected; false damages versions if a
                                     // store is not announced
   std::string report = {};          // close() writes there what was done for each object
@@ -63,6 +65,7 @@ struct Options {
     options.threads = threads;
     options.every = every;
     options.no_guard = guard ? 0 : 1;
+    options.no_lag = lag ? 0 : 1;
     options.report = report.empty() ? nullptr : report.c_str();
     return options;
   }
@@ -188,9 +191,9 @@ class Objects {
 
   // As Pool::restart(), in its place. Collective.
   std::uint64_t restart() { return version_by(perdure_ipv_restart); }
-  // The persistence point: objects and scalars, as they are now, become the next version. Returns
-  // the newest durable version, which may be the one before. Collective. STATE: the program has
-  // freed the memory of an object.
+  // The persistence point: objects and scalars, as they are now, become the next version, which the
+  // next persistence point makes durable (Options::lag). Returns the newest durable version.
+  // Collective. STATE: the program has freed the memory of an object.
   std::uint64_t persist() {
     const std::string freed = detail::Named::of_process().freed();
     if (!freed.empty()) {
@@ -200,8 +203,10 @@ class Objects {
     }
     return version_by(perdure_ipv_persist);
   }
+  // Makes the version durable that the last persistence point began; its number. Collective.
+  std::uint64_t wait() { return version_by(perdure_ipv_wait); }
   // Makes an unfinished version durable and ends: objects keep contents and addresses, in ordinary
-  // memory. Again: nothing to do.
+  // memory. Collective. Again: nothing to do.
   void close() { check(end()); }
 
   // What was done for an object. Local. Errors: NOT_FOUND.

@@ -67,15 +67,17 @@ enum perdure_ipv_tier {
 #define PERDURE_IPV_ARRAY
 #endif
 
-/* All zero means the defaults. Environment PERDURE_IPV="tier=copy,helper=on,every=2,guard=off,
- * threads=4,report=FILE" overrides, for experiments. */
+/* All zero means the defaults. Environment PERDURE_IPV="tier=copy,lag=0,helper=on,every=2,
+ * guard=off,threads=4,report=FILE" overrides, for experiments. */
 typedef struct perdure_ipv_options {
-  int helper;         /* a thread that flushes beside the computation: 0 if a core is idle, 1 yes,
-                         -1 no */
+  int helper;         /* a thread that flushes, and saves versions, beside the computation: 0 if a
+                         core is idle and it is faster, 1 yes, -1 no */
   unsigned threads;   /* that flush and copy at the persistence point; default 1 */
   unsigned every;     /* every so many calls of perdure_ipv_persist() commit; default 1 */
   int no_guard;       /* 1: objects are not write-protected. A store that no hook announces then
                          damages the committed version */
+  int no_lag;         /* 1: a version is durable when perdure_ipv_persist() returns. Default: one
+                         persistence point later, so that the program does not wait for it */
   const char* report; /* perdure_ipv_close() writes there, as JSON, what was done for each object;
                          default: nowhere */
 } perdure_ipv_options;
@@ -105,10 +107,11 @@ typedef struct perdure_ipv_object_status {
 PERDURE_API int perdure_ipv_open(perdure_pool* pool, const perdure_ipv_options* options);
 
 /* Names [address, address + bytes) as an object of the pool, of type PERDURE_BYTE, one copy in the
- * pool for each version that the pool keeps and one more. Its contents are its own until a restart
- * finds a version. Collective. Tier STREAM needs whole pages: `address` a multiple of the
- * page size, and the rest of the last page nobody else's (perdure_ipv_alloc(), or a static array of
- * a program compiled with perdure-clang --ipv); others fall back to COPY.
+ * pool for each version that the pool keeps and one more; with lag, and unless its tier is COPY,
+ * two more. Its contents are its own until a restart finds a version. Collective. Tier STREAM needs
+ * whole pages: `address` a multiple of the page size, and the rest of the last page nobody else's
+ * (perdure_ipv_alloc(), or a static array of a program compiled with perdure-clang --ipv); others
+ * fall back to COPY.
  * INVALID: overlaps another object. SHAPE: the pool has it with another size. */
 PERDURE_API int perdure_ipv_object(const char* name, void* address, size_t bytes,
                                    const perdure_ipv_object_options* options);
@@ -120,13 +123,21 @@ PERDURE_API void perdure_ipv_free(void* address);
 /* As perdure_restart(), in its place: objects and scalars take the newest version. */
 PERDURE_API int perdure_ipv_restart(uint64_t* version);
 
-/* The persistence point: makes objects and scalars, as they are now, the next version. Collective.
- * With a helper thread it may return before the version is durable: the next first store, or
- * perdure_flush_barrier(), waits for that; *version (may be NULL) is the newest durable one. */
+/* The persistence point: objects and scalars, as they are now, are the next version. Collective.
+ * The next persistence point, perdure_ipv_wait() or perdure_ipv_close() makes it durable. *version
+ * (may be NULL) is the newest durable one, which a restart finds at least. So a crash loses two
+ * iterations at most: the one under way and the one before it. With no_lag, and while the pool
+ * had other arrays, windows or files when it was restarted, the version is durable at once.
+ * An error means that a version was not made (with lag: the one before) and that none was begun:
+ * objects keep their contents, and the next call tries again. */
 PERDURE_API int perdure_ipv_persist(uint64_t* version);
 
+/* Makes the version durable that the last persistence point began. Collective. *version (may be
+ * NULL) is the newest durable one then. */
+PERDURE_API int perdure_ipv_wait(uint64_t* version);
+
 /* Ends: objects keep their contents and addresses, in ordinary memory. Makes an unfinished version
- * durable first. */
+ * durable first. Collective. */
 PERDURE_API int perdure_ipv_close(void);
 
 /* Before something stores to `bytes` bytes at `address` that can't be write-protected: the kernel,
@@ -146,7 +157,8 @@ PERDURE_API int perdure_ipv_status(const char* name, perdure_ipv_object_status* 
  * (0: with objects `options.threads`, which another number must not contradict, else 1).
  * perdure_flush_async(): [address, address + bytes) will not be stored to before the next
  * persistence point; it is flushed beside the computation. perdure_flush_barrier() returns when
- * what was begun is durable. Without objects they flush any memory. */
+ * what was begun on this rank is flushed; alone, it does what perdure_ipv_wait() does. Without
+ * objects they flush any memory. */
 PERDURE_API int perdure_flush_init(unsigned threads);
 PERDURE_API int perdure_flush_async(const void* address, size_t bytes);
 PERDURE_API int perdure_flush_barrier(void);

@@ -181,6 +181,15 @@ int perdure_ipv_persist(uint64_t* version) {
   });
 }
 
+int perdure_ipv_wait(uint64_t* version) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need_set());
+    const auto durable = set->finish();
+    if (durable.ok() && version != nullptr) *version = durable.value();
+    return durable.status();
+  });
+}
+
 int perdure_ipv_close(void) {
   return guarded([&]() -> Status {
     if (set == nullptr) return Status::success();

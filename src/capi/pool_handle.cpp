@@ -79,7 +79,7 @@ PoolCall::PoolCall(const perdure_pool* pool) : pool_(pool) {
 }
 
 void quiesce(const perdure_pool* pool) {
-  if (pool->objects != nullptr) (void)pool->objects->wait();  // reported by perdure_ipv_persist()
+  if (pool->objects != nullptr) (void)pool->objects->drain();  // reported by perdure_ipv_persist()
 }
 
 Status check_no_objects(const perdure_pool* pool) {

@@ -38,6 +38,9 @@ Status set_option(const std::string& key, const std::string& value, IpvOptions& 
   if (key == "guard") return set_switch(key, value, options.guard);
   if (key == "threads") return set_unsigned(key, value, threads_max, options.threads);
   if (key == "every") return set_unsigned(key, value, every_max, options.every);
+  if (key == "lag") {
+    return set_choice<unsigned>(key, value, "0 or 1", {{"0", 0}, {"1", 1}}, options.lag);
+  }
   if (key == "report") return set_text(key, value, options.report);
   if (key == "flush") return set_flush(value);
   if (key == "remap") return set_switch(key, value, options.move_views);
@@ -49,7 +52,7 @@ Status set_option(const std::string& key, const std::string& value, IpvOptions& 
   }
   return {Code::invalid_argument,
           "PERDURE_IPV has no '" + key +
-              "'; it knows tier, helper, every, guard, threads, report, flush and remap"};
+              "'; it knows tier, lag, helper, every, guard, threads, report, flush and remap"};
 }
 
 Status check(const IpvOptions& options) {
@@ -75,6 +78,7 @@ Result<IpvOptions> ipv_options(const perdure_ipv_options* given, const char* env
     options.threads = given->threads;
     options.every = given->every;
     options.guard = given->no_guard == 0;
+    options.lag = given->no_lag == 0 ? 1 : 0;
     if (given->report != nullptr) options.report = given->report;
   }
   if (environment != nullptr && *environment != '\0') {

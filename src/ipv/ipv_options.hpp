@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/status.hpp"
-#include "ipv/tier_choice.hpp"
+#include "ipv/way_choice.hpp"
 
 namespace perdure {
 
@@ -15,6 +15,7 @@ struct IpvOptions {
   std::optional<bool> helper;  // nothing: if a processor is idle
   unsigned threads = 1;
   unsigned every = 1;
+  unsigned lag = 1;  // 0 or 1: so many persistence points later a version is finished
   bool guard = true;
   bool move_views = true;
   std::string report;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The pure parts: line sets, intervals, boxes and the choice of a tier, each against the obvious.
+// The pure parts: line sets, intervals, boxes and the choice of a way, each against the obvious.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
-#include <map>
 #include <mutex>
 #include <random>
 #include <set>
@@ -15,7 +15,7 @@
 #include "ipv/fault_lock.hpp"
 #include "ipv/interval.hpp"
 #include "ipv/line_set.hpp"
-#include "ipv/tier_choice.hpp"
+#include "ipv/way_choice.hpp"
 
 namespace perdure {
 namespace {
@@ -164,41 +164,45 @@ TEST(FaultLock, lets_one_thread_in) {
   EXPECT_EQ(counted, own + 2 * 20000);
 }
 
-// Iterations of a choice until it is decided, by tier; the first of a turn and `disturbed` ones are
-// long.
-std::vector<Tier> tried(TierChoice& choice, const std::map<Tier, std::uint64_t>& cost,
-                        std::size_t disturbed) {
-  std::vector<Tier> all;
+constexpr Way copy{PERDURE_IPV_COPY, false}, copy_beside{PERDURE_IPV_COPY, true};
+constexpr Way stream{PERDURE_IPV_STREAM, false};
+
+// Iterations of a choice until it is decided, as places in `possible`; the first of a turn and the
+// `disturbed` one are long.
+std::vector<std::size_t> tried(WayChoice& choice, const std::vector<std::uint64_t>& cost,
+                               std::size_t disturbed) {
+  std::vector<std::size_t> all;
   for (;;) {
-    const Tier tier = choice.next();
+    const Way way = choice.next();
     if (choice.decided()) return all;
-    all.push_back(tier);
-    const bool first = all.size() % TierChoice::turn_iterations == 1;
-    choice.record(first ? 1 : all.size() == disturbed ? 1000 : cost.at(tier));
+    const auto& possible = choice.possible();
+    all.push_back(static_cast<std::size_t>(std::find(possible.begin(), possible.end(), way) -
+                                           possible.begin()));
+    const bool first = all.size() % WayChoice::turn_iterations == 1;
+    choice.record(first ? 1 : all.size() == disturbed ? 1000 : cost[all.back()]);
   }
 }
 
-TEST(TierChoice, gives_a_second_turn_to_what_takes_little_longer) {
-  TierChoice near({PERDURE_IPV_COPY, PERDURE_IPV_STREAM});
-  EXPECT_EQ(tried(near, {{PERDURE_IPV_COPY, 109}, {PERDURE_IPV_STREAM, 100}}, 0),
-            (std::vector<Tier>{PERDURE_IPV_COPY, PERDURE_IPV_COPY, PERDURE_IPV_STREAM,
-                               PERDURE_IPV_STREAM, PERDURE_IPV_COPY, PERDURE_IPV_COPY,
-                               PERDURE_IPV_STREAM, PERDURE_IPV_STREAM}));
-  TierChoice far({PERDURE_IPV_COPY, PERDURE_IPV_STREAM});
-  EXPECT_EQ(tried(far, {{PERDURE_IPV_COPY, 112}, {PERDURE_IPV_STREAM, 100}}, 0),
-            (std::vector<Tier>{PERDURE_IPV_COPY, PERDURE_IPV_COPY, PERDURE_IPV_STREAM,
-                               PERDURE_IPV_STREAM, PERDURE_IPV_STREAM, PERDURE_IPV_STREAM}));
+TEST(WayChoice, gives_a_second_turn_to_what_takes_little_longer) {
+  WayChoice choice({copy_beside, stream, copy});
+  EXPECT_EQ(tried(choice, {109, 112, 100}, 0),
+            (std::vector<std::size_t>{0, 0, 1, 1, 2, 2, 0, 0, 2, 2}));
+  EXPECT_EQ(choice.trials(), 10U);
 }
 
-TEST(TierChoice, keeps_the_tier_of_the_shortest_iteration) {
-  TierChoice choice({PERDURE_IPV_COPY, PERDURE_IPV_STREAM});
-  const std::map<Tier, std::uint64_t> cost{{PERDURE_IPV_COPY, 100}, {PERDURE_IPV_STREAM, 95}};
-  (void)tried(choice, cost, 8);  // STREAM's second turn: its first counts
-  for (unsigned i = 1; i < TierChoice::kept_iterations; ++i) {
-    EXPECT_EQ(choice.next(), PERDURE_IPV_STREAM);
-  }
-  EXPECT_EQ(choice.next(), PERDURE_IPV_COPY);  // the machine may have changed
+TEST(WayChoice, keeps_the_way_of_the_shortest_iteration) {
+  WayChoice choice({copy_beside, stream, copy});
+  (void)tried(choice, {100, 95, 101}, 10);  // STREAM's second turn: its first counts
+  for (unsigned i = 1; i < WayChoice::kept_iterations; ++i) EXPECT_EQ(choice.next(), stream);
+  EXPECT_EQ(choice.next(), copy_beside);  // the machine may have changed
   EXPECT_FALSE(choice.decided());
+}
+
+TEST(WayChoice, of_one_way_tries_nothing) {
+  WayChoice choice({stream});
+  EXPECT_EQ(choice.next(), stream);
+  EXPECT_TRUE(choice.decided());
+  EXPECT_EQ(choice.trials(), 0U);
 }
 
 }  // namespace

@@ -8,11 +8,13 @@
 // iteration.hpp).
 //
 // Invariants
-//   P1  Nothing stores to a copy that a version names, or that the version under way will name: an
-//       iteration begins, and a sealed or handed object is stored to again, only when no version is
-//       under way on any rank. Recovery can then choose only versions that name neither new nor
-//       what the lines below call new. (The paper waits before the first *read*. Reading harms
-//       nothing; an object that is written without being read would be stored to too early.)
+//   P1  Nothing stores to a copy that a version names, or that the version under way will name.
+//       What an iteration stores goes to the working copy, and if the version under way will name
+//       that one, another becomes it first (versioned_array.hpp, move_on()). An object whose array
+//       has no spare copy is in COPY, and its iteration gets a copy when no version is under way.
+//       So recovery can choose only versions that name neither new nor what the lines below call
+//       new. (The paper waits before the first *read*. Reading harms nothing; an object that is
+//       written without being read would be stored to too early.)
 //   P2  In an iteration in the pool, the bytes of its interval are current in new. All others are
 //       current in old and were not stored to since the copies changed roles. Where the lines of
 //       lacking_[new] are not, old and new are equal, so these bytes need not be copied.
@@ -27,21 +29,22 @@
 //       whole there. Several threads may fault at once; the lock lets one do it, and the others try
 //       again when the view can be written. A thread that only reads is never refused: views
 //       change in one step (address_views.hpp).
-//   P6  A version takes the lines of dirty_, or the memory, and nothing else, flushes or copies it,
-//       and the pool's commit fences (commit.cpp, 1). Copies by another thread than the committing
-//       one were fenced there (device.hpp, D4).
+//   P6  A version takes what was dirty and pending when the object was handed over (taken_) and
+//       nothing else, flushes or copies it, and the pool's commit fences (commit.cpp, 1). Copies by
+//       another thread than the committing one were fenced there (device.hpp, D4). Memory that a
+//       thread copies is not stored to before it has (Hold::memory); a copy that it flushes is not
+//       stored to either (P1).
 //   P7  When a version was retracted its contents stay where they are, not committed, and all lines
-//       count again (P4). When its outcome is unknown neither copy is stored to again: the object
-//       goes to ordinary memory at its next store.
+//       count again (P4). When its outcome is unknown an object that was not stored to since goes
+//       to ordinary memory at its next store, as neither copy may be stored to; one that was has a
+//       copy that no version can name, and stays.
 //
-// Where the agreement of a version may run. With several ranks a commit exchanges messages. A
-// thread beside the program may do that only if the message library allows it
-// (MPI_THREAD_MULTIPLE): then every rank's thread enters the agreement whatever its program does,
-// and a program that waits at its first store waits for threads that need nothing of it.
-// Otherwise the exchange would have to be made by the program's thread at some later call, and a
-// rank that waits at its first store for its neighbour's part would wait for a neighbour that
-// itself waits for a message of this rank's program: nothing says that it ends. So the commit then
-// stays at the persistence point, which all ranks enter, and the thread beside only flushes early.
+// When a version is finished. With lag 1, what a version flushes and copies is on its way to the
+// medium while the next iteration computes. The first fence of its commit, and the agreement of the
+// ranks, are made by the program's thread at the next persistence point, which all ranks enter. So
+// no store waits for a fence or for another rank, a thread beside the program exchanges no
+// messages, and a crash loses two iterations at most: the one under way, and the one before it,
+// whose version was not finished. With lag 0 the version is finished where it was begun.
 #include "ipv/object.hpp"
 
 #include <sys/mman.h>
@@ -76,13 +79,13 @@ std::uint64_t whole_pages_of(std::uint64_t bytes) {
 
 }  // namespace
 
-void ObjectSurroundings::end_wait() noexcept {
-  under_way.store(0, std::memory_order_release);
-  under_way.notify_all();
+void ObjectSurroundings::set_hold(Hold next) noexcept {
+  hold.store(next, std::memory_order_release);
+  hold.notify_all();
 }
 
-void ObjectSurroundings::wait_for_version() const noexcept {
-  while (under_way.load(std::memory_order_acquire) != 0) under_way.wait(1);
+void ObjectSurroundings::wait_while(Hold held) const noexcept {
+  while (hold.load(std::memory_order_acquire) == held) hold.wait(held);
 }
 
 InPlaceObject::InPlaceObject(ObjectSurroundings& surroundings, std::string name, std::byte* address,
@@ -97,7 +100,8 @@ InPlaceObject::InPlaceObject(ObjectSurroundings& surroundings, std::string name,
       tier_(asked),
       iteration_(surroundings.device, bytes),
       changed_(bytes),
-      dirty_(bytes) {}
+      dirty_(bytes),
+      taken_{.dirty = LineSet(bytes)} {}
 
 InPlaceObject::~InPlaceObject() {
   if (memory_ != nullptr) unmap_shared_view(memory_, whole_pages_of(bytes_));
@@ -119,10 +123,18 @@ Status InPlaceObject::make_views() {
   return Status::success();
 }
 
+// P1.
+Status InPlaceObject::may_be_placed() const {
+  if (!surroundings_.lags || array_->has_spare_copy()) return Status::success();
+  return {Code::unsupported,
+          "its array in the pool was made with lag 0, or for tier copy, and has no spare copy"};
+}
+
 Status InPlaceObject::ensure_pool_places() {
   if (!pool_places_.empty()) return Status::success();
   const DeviceFile file = device_.file();
   if (file.path.empty()) return {Code::unsupported, "the pool's device is no file"};
+  PERDURE_TRY(may_be_placed());
   PERDURE_TRY_ASSIGN(auto identity, identify_file(file.path));
   PERDURE_TRY(make_views());
   std::vector<unsigned> places;
@@ -178,11 +190,8 @@ void InPlaceObject::start_tier(Tier tier) {
   Status pool = tier == PERDURE_IPV_COPY ? Status() : ensure_pool_places();
   Status memory = tier == PERDURE_IPV_STREAM ? Status() : ensure_memory_place();
   if (pool.ok() && memory.ok()) {
-    if (tier == PERDURE_IPV_AUTO) {
-      choice_.emplace(std::vector<Tier>{PERDURE_IPV_COPY, PERDURE_IPV_STREAM});
-      tier = choice_->next();
-    }
-    tier_ = usual_tier_ = tier;
+    tier_is_open_ = tier == PERDURE_IPV_AUTO;
+    tier_ = usual_tier_ = tier_is_open_ ? PERDURE_IPV_COPY : tier;
     return;
   }
   why_copy_ = pool.ok() ? memory.message() : pool.message();
@@ -207,7 +216,7 @@ Status InPlaceObject::start() {
   if (views_ == nullptr || show_first()) return Status::success();
   why_copy_ = "the kernel maps nothing in the place of its memory";
   tier_ = usual_tier_ = PERDURE_IPV_COPY;
-  choice_.reset();
+  tier_is_open_ = false;
   views_.reset();
   if (memory_ != nullptr) unmap_shared_view(memory_, whole_pages_of(bytes_));
   memory_ = nullptr;
@@ -217,7 +226,8 @@ Status InPlaceObject::start() {
 // Without touching what the address shows, if there are views.
 Status InPlaceObject::take_contents() {
   if (array_->committed()) {
-    lacking_[array_->consistent_copy()].clear();
+    contents_ = array_->consistent_copy();
+    lacking_[contents_].clear();
     phase_ = Phase::clean;
     if (placed()) return Status::success();
     return verify_and_copy(device_, array_->entry(), bytes_, memory(), nullptr);
@@ -225,6 +235,7 @@ Status InPlaceObject::take_contents() {
   // Its own contents are what the first version will hold: all of them are still to be saved.
   const std::uint32_t copy = array_->working_copy();
   iteration_.begin_whole(array_->copy_offset(copy), lacking_[copy]);
+  has_new_ = true;
   if (placed()) device_.store(iteration_.new_offset(), address_, bytes_);
   if (!placed() && memory_ != nullptr) std::memcpy(memory_, address_, bytes_);
   note_all_changed();
@@ -235,12 +246,11 @@ Status InPlaceObject::take_contents() {
 // Huge pages of a file, for example, can't be replaced in part: then nothing has changed.
 bool InPlaceObject::show_first() {
   const unsigned place =
-      placed() && phase_ == Phase::clean ? pool_places_[array_->consistent_copy()] : home_place();
+      placed() && phase_ == Phase::clean ? pool_places_[contents_] : home_place();
   return views_->show(place, surroundings_.guard ? ViewAccess::read : ViewAccess::write);
 }
 
 void InPlaceObject::leave() {
-  surroundings_.wait_for_version();
   const std::lock_guard<FaultLock> lock(lock_);
   if (phase_ == Phase::off) return;
   stop_early_flush();
@@ -260,12 +270,21 @@ void InPlaceObject::note_all_changed() {
   }
 }
 
-// P1 holds: the caller has waited.
-void InPlaceObject::begin_iteration() {
+// P1. False: this iteration's contents get no copy before the version under way is finished.
+bool InPlaceObject::choose_new() {
+  if (has_new_) return true;
+  if (in_version_ && !array_->move_on()) return false;
   const std::uint32_t copy = array_->working_copy();
-  iteration_.begin(array_->copy_offset(array_->consistent_copy()), array_->copy_offset(copy),
-                   lacking_[copy]);
-  if (placed()) counts_.swaps.add(1);
+  iteration_.begin(array_->copy_offset(contents_), array_->copy_offset(copy), lacking_[copy]);
+  has_new_ = true;
+  return true;
+}
+
+void InPlaceObject::begin_iteration() {
+  if (!placed()) return;  // choose_new() comes when the contents are to be saved
+  const bool chosen = choose_new();
+  PERDURE_ASSERT(chosen);  // ensure_pool_places()
+  counts_.swaps.add(1);
 }
 
 // The address can be stored to from here on.
@@ -288,24 +307,33 @@ void InPlaceObject::plain_locked() {
   if (phase_ != Phase::writing) enter_writing();
 }
 
-// Waits for the version under way, and takes the lock (P1). An object that did not change waits as
-// well: which copy is its working one is decided again when the version is made.
+// Of what was handed over, a thread copies the memory; under the lock.
+bool InPlaceObject::held(Hold hold) const {
+  return hold == Hold::all || (hold == Hold::memory && in_version_ && taken_.pending);
+}
+
+// Waits until the object may be stored to, and takes the lock (P1, P6).
 void InPlaceObject::lock_for_stores() {
   std::uint64_t waited_ns = 0;
+  const auto wait_while = [&](Hold hold) {
+    const std::uint64_t start_ns = monotonic_ns();
+    surroundings_.wait_while(hold);
+    waited_ns += monotonic_ns() - start_ns;
+  };
   for (;;) {
-    if (surroundings_.under_way.load(std::memory_order_acquire) != 0) {
+    if (surroundings_.hold.load(std::memory_order_acquire) == Hold::all) {
       if (surroundings_.committing == this_thread()) {  // it would wait for itself
         end_with(
             "perdure: an object is stored to while its version is made, perhaps by a receive that "
             "is pending across perdure_ipv_persist(); use another buffer or perdure_ipv_pin()\n");
       }
-      const std::uint64_t start_ns = monotonic_ns();
-      surroundings_.wait_for_version();
-      waited_ns += monotonic_ns() - start_ns;
+      wait_while(Hold::all);
     }
     lock_.lock();
-    if (surroundings_.under_way.load(std::memory_order_acquire) == 0) break;
+    const Hold hold = surroundings_.hold.load(std::memory_order_acquire);
+    if (!held(hold)) break;
     lock_.unlock();
+    wait_while(hold);
   }
   if (waited_ns != 0) counts_.waited_ns.add(waited_ns);
   if (phase_ != Phase::lost) return;

@@ -4,8 +4,8 @@
 // where it is. The invariants, and why they are enough, stand at the top of object.cpp.
 //
 // Threads: the row hooks, hand_over() and what stands below it are called by the thread that
-// started the object; plain() and fault() by any, at the same time; save() and end_version() by the
-// thread that commits; flush_early() by the flushing thread. Failure: if the kernel refuses to move
+// started the object, but save() perhaps by the flushing thread, and flush_early() by that one
+// only; plain() and fault() by any, at the same time. Failure: if the kernel refuses to move
 // a view the process ends with a sentence, as there is nowhere to go on storing.
 #pragma once
 
@@ -23,7 +23,7 @@
 #include "ipv/iteration.hpp"
 #include "ipv/line_set.hpp"
 #include "ipv/open_rows.hpp"
-#include "ipv/tier_choice.hpp"
+#include "ipv/way_choice.hpp"
 #include "perdure/perdure_ipv.h"
 #include "perdure/perdure_ipv_abi.h"
 #include "pmem/device.hpp"
@@ -34,19 +34,24 @@
 
 namespace perdure {
 
+// Which objects must not be stored to for the moment.
+enum class Hold : std::uint32_t {
+  none,
+  memory,  // those in COPY: a thread copies their memory
+  all,     // the program is at a persistence point
+};
+
 // What the objects of a set share.
 struct ObjectSurroundings {
   Device& device;
-  ParallelWriter& writer;  // for the committing thread; and for hand_over(), when none commits
+  ParallelWriter& writer;  // for the flushing thread; and for the program's, when that one rests
   bool guard = true;
-  bool move_views = true;                     // false: as on an old kernel
-  std::atomic<std::uint32_t> under_way{0};    // 1: a version is being made
-  std::atomic<bool> beside{false};            // by another thread than the program's
-  std::atomic<std::uintptr_t> committing{0};  // this_thread() of the one that makes it
-  std::uint64_t iteration_ns = 0;  // from the persistence point before to this one, of the program
-  std::atomic<std::uint32_t> unfenced{0};  // the program's thread copied and did not fence (D4)
-  void wait_for_version() const noexcept;  // also in a fault handler
-  void end_wait() noexcept;
+  bool move_views = true;  // false: as on an old kernel
+  bool lags = false;       // a version is finished one persistence point later (P1)
+  std::atomic<Hold> hold{Hold::none};
+  std::atomic<std::uintptr_t> committing{0};  // this_thread() of the one at a persistence point
+  void wait_while(Hold held) const noexcept;  // also in a fault handler
+  void set_hold(Hold next) noexcept;
 };
 
 class InPlaceObject final : public TwinWriter {
@@ -96,10 +101,13 @@ class InPlaceObject final : public TwinWriter {
   ByteRange take_for_flush(ByteRange range);
   Status flush_early();
 
-  // Calls that `beside` will be saved by another thread: what can't wait is copied now.
-  Status hand_over(bool beside);
-  bool changed() const override;
+  // No version is under way. If something was stored, the contents as they are now are this
+  // object's in the next one, and the next iteration begins; in `tier`, if that is open.
+  // `beside`: save() is called by another thread, so what can't wait is copied now.
+  Status hand_over(Tier tier, bool beside);
+  bool changed() const override { return in_version_; }
   Result<std::uint64_t> save() override;
+  // The version has been finished.
   void end_version(CommitOutcome outcome);
 
   // From the next persistence point on, if the tier is possible. For measurements.
@@ -112,16 +120,30 @@ class InPlaceObject final : public TwinWriter {
   Tier asked() const { return asked_; }
   // Why it can be in COPY only; "" if it can be in STREAM.
   const std::string& why_copy() const { return why_copy_; }
-  const std::optional<TierChoice>& choice() const { return choice_; }
+  // hand_over() says its tier.
+  bool tier_is_open() const { return tier_is_open_; }
 
  private:
   enum class Phase : std::uint8_t {
     off,      // not started, or left
-    clean,    // the address shows the committed contents, nothing was stored since
+    clean,    // nothing was stored since the contents were handed over, or restored
     writing,  // stores are possible and not seen
     sealed,   // something was stored; the contents are complete, and a store would be seen
-    handed,   // as sealed, and being made a version
-    lost,     // as clean or sealed, but no version can be made any more
+    lost,     // as clean, but no version can be made any more
+  };
+  // What the version under way takes of the object, apart from what the next iteration does. Of
+  // the thread that saves, until it has saved.
+  struct Taken {
+    std::uint64_t offset = 0;  // of the copy that the version will name
+    LineSet dirty;             // of that copy
+    bool pending = false;      // the memory is not in it
+    std::uint64_t flushed_bytes = 0;
+    std::uint64_t copied_bytes = 0;
+    std::uint64_t waited_ns = 0;  // by the program
+  };
+  struct Written {
+    std::uint64_t flushed_bytes = 0;
+    std::uint64_t copied_bytes = 0;
   };
   bool placed() const { return tier_ == PERDURE_IPV_STREAM; }  // its contents are in the pool
   bool always_changed() const;
@@ -129,6 +151,7 @@ class InPlaceObject final : public TwinWriter {
 
   // Places and contents (object.cpp).
   Status make_views();
+  Status may_be_placed() const;
   Status ensure_pool_places();
   Status ensure_memory_place();
   void start_tier(Tier tier);
@@ -140,6 +163,7 @@ class InPlaceObject final : public TwinWriter {
   unsigned home_place() const;  // of the contents, while they are stored to
   std::byte* memory() const { return memory_ == nullptr ? address_ : memory_; }
   void note_all_changed();
+  bool choose_new();
   void begin_iteration();
   void enter_writing();
   void plain_locked();
@@ -158,11 +182,13 @@ class InPlaceObject final : public TwinWriter {
   void stop_early_flush() noexcept;
 
   // Commits (object_commit.cpp).
+  bool held(Hold hold) const;
   Status switch_tier(Tier tier);
-  Status choose_tier();
-  Status save_dirty();
-  Status save_pending();
-  void take_committed();
+  void seal_for_version();
+  void take(bool beside, Status& status);
+  Result<Written> write_out(std::uint64_t offset, const LineSet* dirty, bool pending) const;
+  void count(const Written& written);
+  void take_back(bool was_in_version);
 
   ObjectSurroundings& surroundings_;
   Device& device_;
@@ -178,7 +204,7 @@ class InPlaceObject final : public TwinWriter {
   std::optional<unsigned> memory_place_;
   FileHandle memory_file_;
   std::byte* memory_ = nullptr;  // the object's memory besides the pool, mapped for good
-  std::optional<TierChoice> choice_;
+  bool tier_is_open_ = false;
   std::uintptr_t thread_ = 0;  // that makes the calls
 
   mutable FaultLock lock_;  // what stands below
@@ -187,16 +213,20 @@ class InPlaceObject final : public TwinWriter {
   std::atomic<Phase> phase_{Phase::off};
   Iteration iteration_;
   OpenRows open_rows_;
+  std::uint32_t contents_ = 0;    // copy that holds what was handed over last, or restored
+  bool has_new_ = false;          // this iteration's contents have a copy: iteration_
   LineSet changed_;               // since the version before
   LineSet dirty_;                 // of the working copy, stored to and not flushed
-  std::vector<LineSet> lacking_;  // by copy: where it may differ from the committed one
-  bool pending_ = false;          // the memory is not in the working copy
+  std::vector<LineSet> lacking_;  // by copy: where it may differ from copy contents_
+  bool in_version_ = false;       // the version under way holds it as it was handed over
+  Taken taken_;
+  bool pending_ = false;  // the memory is not in the working copy
   bool all_changed_ = false;
   bool in_nest_ = false;  // rows were announced, and nest_end() is to come
   int pins_ = 0;
   std::atomic<std::uint32_t> early_{0};  // flush_early(): 0 no, 1 queued, 2 runs
 
-  // Readable at any time. Added to under the lock, or by the one thread that flushes or saves.
+  // Readable at any time. Added to under the lock, or by the one thread that flushes early.
   struct Counter {
     std::atomic<std::uint64_t> value{0};
     void add(std::uint64_t more) { value.store(get() + more, std::memory_order_relaxed); }

@@ -11,10 +11,20 @@
 namespace perdure {
 
 // The flushing thread has nothing to do with it any more, and no version is under way.
-Status InPlaceObject::hand_over(bool beside) {
+Status InPlaceObject::hand_over(Tier tier, bool beside) {
   const std::uint64_t start_ns = monotonic_ns();
   const std::lock_guard<FaultLock> lock(lock_);
   if (phase_ == Phase::off || phase_ == Phase::lost) return Status::success();
+  seal_for_version();
+  if (tier_is_open_) usual_tier_ = tier;
+  Status status;
+  if (pins_ == 0 && views_ != nullptr) status = switch_tier(usual_tier_);
+  if (phase_ == Phase::sealed) take(beside, status);
+  counts_.waited_ns.add(monotonic_ns() - start_ns);
+  return status;
+}
+
+void InPlaceObject::seal_for_version() {
   if (always_changed()) {
     if (phase_ == Phase::clean) begin_iteration();
     phase_ = Phase::writing;
@@ -22,37 +32,45 @@ Status InPlaceObject::hand_over(bool beside) {
     note_all_changed();
   }
   if (phase_ != Phase::clean) iteration_.end(all_changed_);
-  if (phase_ == Phase::writing) {
-    complete_in_nest();
-    in_nest_ = false;
-    if (views_ != nullptr) show_idle(home_place());
-    phase_ = Phase::sealed;
-  }
-  Status status = choose_tier();
-  if (phase_ == Phase::sealed) {
-    if (status.ok() && beside && always_changed()) {
-      status = save_pending();
-      surroundings_.unfenced = 1;
-    }
-    phase_ = Phase::handed;
-  }
-  const std::uint64_t spent_ns = monotonic_ns() - start_ns;
-  counts_.waited_ns.add(spent_ns);
-  return status;
+  if (phase_ != Phase::writing) return;
+  complete_in_nest();
+  in_nest_ = false;
+  if (views_ != nullptr) show_idle(home_place());
+  phase_ = Phase::sealed;
 }
 
-Status InPlaceObject::choose_tier() {
-  if (pins_ > 0 || views_ == nullptr) return Status::success();
-  if (!choice_) return switch_tier(usual_tier_);
-  if (phase_ != Phase::sealed) return Status::success();
-  choice_->record(surroundings_.iteration_ns);
-  return switch_tier(choice_->next());
+// P6.
+void InPlaceObject::take(bool beside, Status& status) {
+  const bool chosen = choose_new();
+  PERDURE_ASSERT(chosen);  // no version is under way
+  in_version_ = true;
+  taken_.offset = iteration_.new_offset();
+  taken_.pending = std::exchange(pending_, false);
+  taken_.dirty.take(dirty_);
+  taken_.flushed_bytes = taken_.copied_bytes = taken_.waited_ns = 0;
+  if (beside && status.ok() && always_changed()) {  // later stores are not seen
+    status = save().status();
+    taken_.pending = false;
+    taken_.dirty.clear();
+    taken_.waited_ns = 0;  // hand_over() counts it
+  }
+  contents_ = array_->working_copy();
+  for (std::uint32_t copy = 0; copy < array_->copies(); ++copy) {
+    if (copy != contents_) lacking_[copy].add(changed_);
+  }
+  lacking_[contents_].clear();
+  changed_.clear();
+  dirty_.clear();
+  all_changed_ = false;
+  has_new_ = false;
+  phase_ = Phase::clean;
 }
 
 void InPlaceObject::use_tier(Tier tier) {
   const std::lock_guard<FaultLock> lock(lock_);
   if (!why_copy_.empty() || tier == PERDURE_IPV_AUTO) return;
-  choice_.reset();
+  if (tier == PERDURE_IPV_STREAM && !may_be_placed().ok()) return;
+  tier_is_open_ = false;
   usual_tier_ = tier;
 }
 
@@ -60,86 +78,93 @@ void InPlaceObject::use_tier(Tier tier) {
 Status InPlaceObject::switch_tier(Tier tier) {
   if (tier == tier_) return Status::success();
   const bool clean = phase_ == Phase::clean;
+  const bool chosen = clean || choose_new();
+  PERDURE_ASSERT(chosen);  // no version is under way
+  const std::uint32_t copy = clean ? contents_ : array_->working_copy();
   if (tier == PERDURE_IPV_COPY) {
     PERDURE_TRY(ensure_memory_place());
-    const std::uint32_t copy = clean ? array_->consistent_copy() : array_->working_copy();
     std::memcpy(memory_, device_.base() + array_->copy_offset(copy), bytes_);
     show_idle(*memory_place_);
   } else {
     PERDURE_TRY(ensure_pool_places());
     if (!clean) {
-      PERDURE_TRY(save_pending());
-      surroundings_.unfenced = 1;
+      PERDURE_TRY_ASSIGN(auto written, write_out(array_->copy_offset(copy), nullptr, pending_));
+      count(written);
+      pending_ = false;
       iteration_.note_complete();
     }
-    show_idle(pool_places_[clean ? array_->consistent_copy() : array_->working_copy()]);
+    show_idle(pool_places_[copy]);
   }
   tier_ = tier;
   return Status::success();
 }
 
-bool InPlaceObject::changed() const {
-  return phase_ == Phase::handed;
-}
-
-Status InPlaceObject::save_dirty() {
+// Except for the fence: the lines of `dirty` (may be null) in the copy at `offset` are flushed,
+// and, if `pending`, the memory is copied there.
+Result<InPlaceObject::Written> InPlaceObject::write_out(std::uint64_t offset, const LineSet* dirty,
+                                                        bool pending) const {
+  Written written;
   Status status;
-  dirty_.for_each_run(all(), [&](ByteRange run) {
-    if (!status.ok()) return;
-    status = surroundings_.writer.flush(iteration_.new_offset() + run.begin, run.end - run.begin);
-    counts_.flushed_bytes.add(run.end - run.begin);
-  });
-  return status;
+  if (dirty != nullptr)
+    dirty->for_each_run(all(), [&](ByteRange run) {
+      if (!status.ok()) return;
+      status = surroundings_.writer.flush(offset + run.begin, run.end - run.begin);
+      written.flushed_bytes += run.end - run.begin;
+    });
+  PERDURE_TRY(status);
+  if (!pending) return written;
+  PERDURE_TRY(surroundings_.writer.copy(offset, memory(), bytes_));
+  written.copied_bytes = bytes_;
+  return written;
 }
 
-Status InPlaceObject::save_pending() {
-  if (!pending_) return Status::success();
-  PERDURE_TRY(surroundings_.writer.copy(iteration_.new_offset(), memory(), bytes_));
-  counts_.copied_bytes.add(bytes_);
-  counts_.streamed_bytes.add(bytes_);
-  pending_ = false;
-  return Status::success();
+void InPlaceObject::count(const Written& written) {
+  counts_.flushed_bytes.add(written.flushed_bytes);
+  counts_.copied_bytes.add(written.copied_bytes);
+  counts_.streamed_bytes.add(written.copied_bytes);
 }
 
 // P6.
 Result<std::uint64_t> InPlaceObject::save() {
   const std::uint64_t start_ns = monotonic_ns();
-  const std::uint64_t before = counts_.flushed_bytes.get() + counts_.streamed_bytes.get();
-  PERDURE_TRY(save_dirty());
-  PERDURE_TRY(save_pending());
-  if (!surroundings_.beside) counts_.waited_ns.add(monotonic_ns() - start_ns);
-  return counts_.flushed_bytes.get() + counts_.streamed_bytes.get() - before;
-}
-
-void InPlaceObject::take_committed() {
-  const std::uint32_t committed = array_->consistent_copy();
-  for (std::uint32_t copy = 0; copy < array_->copies(); ++copy) {
-    if (copy != committed) lacking_[copy].add(changed_);
-  }
-  lacking_[committed].clear();
-  changed_.clear();
-  dirty_.clear();
-  pending_ = false;
-  all_changed_ = false;
-  counts_.versions.add(1);
-  phase_ = Phase::clean;
+  PERDURE_TRY_ASSIGN(auto written, write_out(taken_.offset, &taken_.dirty, taken_.pending));
+  taken_.flushed_bytes += written.flushed_bytes;
+  taken_.copied_bytes += written.copied_bytes;
+  if (own_thread()) taken_.waited_ns += monotonic_ns() - start_ns;
+  return written.flushed_bytes + written.copied_bytes;
 }
 
 void InPlaceObject::end_version(CommitOutcome outcome) {
   const std::lock_guard<FaultLock> lock(lock_);
-  if (phase_ != Phase::handed) return;
+  const bool was_in_version = std::exchange(in_version_, false);
+  if (was_in_version) {
+    count({taken_.flushed_bytes, taken_.copied_bytes});
+    counts_.waited_ns.add(taken_.waited_ns);
+  }
   switch (outcome) {
     case CommitOutcome::committed:
-      take_committed();
+      if (was_in_version) counts_.versions.add(1);
       break;
-    case CommitOutcome::retracted:  // P7
-      note_all_changed();
-      phase_ = Phase::sealed;
+    case CommitOutcome::retracted:
+      take_back(was_in_version);
       break;
     case CommitOutcome::unknown:
-      phase_ = Phase::lost;
+      if (was_in_version && phase_ == Phase::clean) phase_ = Phase::lost;
       break;
   }
+}
+
+// P7. The fence that failed may also have lost what the next iteration brought past the cache.
+void InPlaceObject::take_back(bool was_in_version) {
+  if (!was_in_version && (phase_ == Phase::clean || phase_ == Phase::off)) return;
+  for (LineSet& lines : lacking_) lines.add_all();
+  if (phase_ == Phase::clean) {
+    iteration_.begin_whole(array_->copy_offset(contents_), lacking_[contents_]);
+    has_new_ = true;
+    phase_ = Phase::sealed;
+  }
+  all_changed_ = false;
+  note_all_changed();
 }
 
 Status InPlaceObject::pin() {

@@ -43,12 +43,10 @@ void InPlaceObject::enter_nest() {
   enter_writing();
 }
 
-// Past the cache, by the program's thread.
+// Past the cache, by the program's thread, which fences when it finishes the version.
 void InPlaceObject::count_streamed(std::uint64_t bytes) {
-  if (bytes == 0) return;
   counts_.copied_bytes.add(bytes);
   counts_.streamed_bytes.add(bytes);
-  surroundings_.unfenced.store(1, std::memory_order_relaxed);
 }
 
 // P2. Returns the difference for loads.
@@ -97,7 +95,6 @@ void InPlaceObject::row_end(ByteRange row) {
     if (const std::byte* buffer = open_rows_.close(row); buffer != nullptr) {
       device_.copy(iteration_.new_offset() + row.begin, buffer, row.end - row.begin);
       counts_.streamed_bytes.add(row.end - row.begin);
-      surroundings_.unfenced.store(1, std::memory_order_relaxed);
     }
   }
   lock_.unlock();
@@ -168,7 +165,7 @@ bool InPlaceObject::finish_stores() {
     if (views_ != nullptr) show_idle(home_place());
     phase_ = Phase::sealed;
   }
-  const bool sealed = phase_ == Phase::sealed;
+  const bool sealed = phase_ == Phase::sealed && choose_new();
   lock_.unlock();
   return sealed;
 }
@@ -200,10 +197,11 @@ bool InPlaceObject::queue_early_flush() {
 Status InPlaceObject::flush_early() {
   std::uint32_t queued = 1;
   if (!early_.compare_exchange_strong(queued, 2)) return Status::success();
-  Status status = save_dirty();
-  if (status.ok()) status = save_pending();
+  const auto written = write_out(iteration_.new_offset(), &dirty_, pending_);
+  Status status = written.status();
   if (status.ok()) status = device_.fence();  // D4
   if (status.ok()) {
+    count(written.value());
     dirty_.clear();
     pending_ = false;
   }

@@ -100,15 +100,46 @@ Status ObjectSet::add(const std::string& name, void* address, std::size_t bytes,
                                       options_.tier.value_or(tier), whole_pages);
   ArrayOptions given;
   given.writer = object.get();
+  given.spare_copy = options_.lag != 0 && object->asked() != PERDURE_IPV_COPY;
   PERDURE_TRY_ASSIGN(auto array, pool_.open_array(name, shape_of(bytes), given));
   object->attach(array);
   objects_.push_back(std::move(object));
   return Status::success();
 }
 
+// A version whose contents are taken now and which is finished later can't hold what has no writer,
+// nor a companion, which is prepared when the version is finished: what would be stored there
+// meanwhile was not known. All ranks do the same.
+Status ObjectSet::decide_lag() {
+  const bool alone = pool_.open_arrays() == objects_.size() && !pool_.has_companions();
+  std::uint64_t refused = options_.lag != 0 && alone ? 0 : 1;
+  PERDURE_TRY(agree_any(pool_.group(), Status::success(), refused));
+  surroundings_.lags = refused == 0;
+  if (!surroundings_.lags) return Status::success();
+  pool_.close_to_others(
+      "the objects of this pool are finished one persistence point later (lag 1), so all else in "
+      "it must be opened before perdure_ipv_restart(), or in another pool; or set lag to 0");
+  return Status::success();
+}
+
 Status ObjectSet::start_objects() {
   for (const auto& object : objects_) PERDURE_TRY(object->start());
+  choice_.emplace(ways());
   return Status::success();
+}
+
+// The thread is tried only where it was not asked for.
+std::vector<Way> ObjectSet::ways() const {
+  const bool open = std::any_of(objects_.begin(), objects_.end(),
+                                [](const auto& object) { return object->tier_is_open(); });
+  const bool may = thread_saves_ && surroundings_.lags;
+  std::vector<Way> all;
+  for (const bool beside : {true, false}) {
+    if (beside ? !may : may && options_.helper.has_value()) continue;
+    all.push_back({PERDURE_IPV_COPY, beside});
+    if (open) all.push_back({PERDURE_IPV_STREAM, beside});
+  }
+  return all;
 }
 
 Result<std::uint64_t> ObjectSet::restart() {
@@ -116,6 +147,7 @@ Result<std::uint64_t> ObjectSet::restart() {
     return agree(pool_.group(), {Code::wrong_state, "perdure_ipv_restart() was called before"});
   }
   PERDURE_TRY_ASSIGN(auto version, pool_.restart());
+  PERDURE_TRY(decide_lag());
   durable_version_ = version;
   started_ = true;
   publish();  // before the first view: another thread may store at once
@@ -162,31 +194,39 @@ Status ObjectSet::start_flush_thread(unsigned threads) {
                 std::to_string(options_.threads) + "; say 0, or the same in both"};
   }
   if (thread_ == nullptr) thread_ = std::make_unique<FlushThread>();
-  thread_commits_ = options_.helper.value_or(true);
+  thread_saves_ = options_.helper.value_or(true);
+  if (started_) choice_.emplace(ways());
   return Status::success();
 }
 
-Status ObjectSet::wait() {
-  if (thread_ == nullptr) return Status::success();
+// What is queued is done.
+Status ObjectSet::drain() {
+  if (thread_ == nullptr) return flush_failure_;
   const Status flushed = thread_->drain();
   if (flush_failure_.ok()) flush_failure_ = flushed;
-  return commit_failure_.ok() ? flush_failure_ : commit_failure_;
+  return flush_failure_;
 }
 
-// What else is open in the pool has no writer that would make the program wait; and a companion is
-// called by the pool's thread only.
-bool ObjectSet::commits_beside() const {
-  return thread_commits_ && pool_.group().may_be_used_beside() &&
-         pool_.open_arrays() == objects_.size() && !pool_.has_companions();
+Status ObjectSet::wait() {
+  const Status flushed = drain();
+  if (under_way_ && pool_.group().ranks() == 1) finish_version();
+  return commit_failure_.ok() ? flushed : commit_failure_;
 }
 
-Status ObjectSet::hand_over(bool beside) {
+Status ObjectSet::hand_over(const Way& way) {
   Status status;
   for (const auto& object : objects_) {
-    const Status handed = object->hand_over(beside);
+    const Status handed = object->hand_over(way.tier, way.beside);
     if (status.ok()) status = handed;
   }
   return status;
+}
+
+Result<std::uint64_t> ObjectSet::finish() {
+  if (under_way_) finish_version();
+  const Status failed = std::exchange(commit_failure_, Status::success());
+  if (!failed.ok()) return failed;
+  return durable_version_.load();
 }
 
 Result<std::uint64_t> ObjectSet::persist() {
@@ -196,20 +236,42 @@ Result<std::uint64_t> ObjectSet::persist() {
     return early;
   }
   ++calls_;
-  (void)wait();
-  Status failed = std::exchange(commit_failure_, Status::success());
-  if (!failed.ok()) return failed;  // on all ranks: none goes on to another agreement
+  // On all ranks: if it failed, none goes on to another agreement.
+  PERDURE_TRY(finish().status());
   if (calls_ % options_.every != 0) return durable_version_.load();
+  begin_version();
+  return surroundings_.lags ? Result<std::uint64_t>(durable_version_.load()) : finish();
+}
+
+// P1 and P6: nothing is stored to while objects are handed over, and while their memory is copied.
+// A failure is reported to the other ranks when the version is finished.
+void ObjectSet::begin_version() {
   const std::uint64_t now_ns = monotonic_ns();
-  surroundings_.iteration_ns = now_ns - std::exchange(persisted_ns_, now_ns);
-  const bool beside = commits_beside();
-  surroundings_.beside = beside;
+  choice_->record(now_ns - std::exchange(persisted_ns_, now_ns));
+  const Way way = choice_->next();
   surroundings_.committing = this_thread();
-  surroundings_.under_way = 1;  // P1: before the first object counts as handed
+  surroundings_.set_hold(Hold::all);
+  (void)drain();
   Status ready = std::exchange(flush_failure_, Status::success());
-  const Status handed = hand_over(beside);
+  const Status handed = hand_over(way);
   if (ready.ok()) ready = handed;
-  return beside ? commit_beside(ready) : commit_here(ready);
+  (void)pool_.commit_capture(ready);
+  under_way_ = true;
+  if (way.beside) {
+    ++saved_beside_;
+    surroundings_.committing = 0;
+    surroundings_.set_hold(Hold::memory);
+    thread_->add([this] {
+      pool_.commit_save(true);
+      surroundings_.set_hold(Hold::none);
+      return Status::success();
+    });
+    return;
+  }
+  pool_.commit_save(false);
+  if (!surroundings_.lags) return;  // finish_version() follows at once
+  surroundings_.committing = 0;
+  surroundings_.set_hold(Hold::none);
 }
 
 CommitOutcome ObjectSet::outcome_of(const Result<std::uint64_t>& committed) const {
@@ -217,37 +279,19 @@ CommitOutcome ObjectSet::outcome_of(const Result<std::uint64_t>& committed) cons
   return pool_.usable().ok() ? CommitOutcome::retracted : CommitOutcome::unknown;
 }
 
-// By the committing thread.
-void ObjectSet::end_version(const Result<std::uint64_t>& committed) {
+// [collective]
+void ObjectSet::finish_version() {
+  (void)drain();
+  surroundings_.committing = this_thread();
+  surroundings_.set_hold(Hold::all);
+  const auto committed = pool_.commit_captured();
   const CommitOutcome outcome = outcome_of(committed);
   for (const auto& object : objects_) object->end_version(outcome);
   if (committed.ok()) durable_version_ = committed.value();
-  surroundings_.end_wait();
-}
-
-Result<std::uint64_t> ObjectSet::commit_here(const Status& ready) {
-  surroundings_.unfenced = 0;  // the commit fences for this thread
-  auto committed = pool_.commit(ready);
-  end_version(committed);
-  return committed;
-}
-
-// Copies that this thread made are fenced by it (P6). A failure of the beginning is reported to
-// the other ranks by the thread, and to the program when it waits.
-Result<std::uint64_t> ObjectSet::commit_beside(const Status& ready) {
-  Status begun = ready;
-  if (surroundings_.unfenced.exchange(0) != 0 && begun.ok()) begun = pool_.device().fence();
-  (void)pool_.commit_capture(begun);
+  commit_failure_ = committed.status();
+  under_way_ = false;
   surroundings_.committing = 0;
-  ++commits_beside_;
-  thread_->add([this] {
-    surroundings_.committing = this_thread();
-    const auto committed = pool_.commit_captured();
-    if (!committed.ok()) commit_failure_ = committed.status();
-    end_version(committed);
-    return Status::success();
-  });
-  return durable_version_.load();
+  surroundings_.set_hold(Hold::none);
 }
 
 void ObjectSet::queue_early_flush(InPlaceObject& object) {
@@ -294,7 +338,8 @@ void ObjectSet::touch(const void* address, std::size_t bytes) {
 }
 
 Status ObjectSet::close() {
-  Status status = wait();
+  const auto finished = finish();
+  Status status = finished.ok() ? drain() : finished.status();
   if (started_ && !options_.report.empty()) {
     const Group& group = pool_.group();
     const std::string suffix = group.ranks() > 1 ? "." + std::to_string(group.rank()) : "";

@@ -7,13 +7,14 @@
 // [collective] are called by all ranks of the pool's group in the same order.
 //
 // Threads: one at a time, except find() and what the objects themselves allow. Failure: a version
-// that failed leaves the objects as they are; the error is returned by the persist() that made it,
-// or, when it was made beside the program, by the next call that waits for it.
+// that failed leaves the objects as they are; the error is returned by the persist() that finishes
+// it.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,16 +41,20 @@ class ObjectSet {
              bool whole_pages);
   // [collective]
   Result<std::uint64_t> restart();
-  // [collective] The newest durable version.
+  // [collective] The newest durable version: with lag 1 the one before that which is begun here.
   Result<std::uint64_t> persist();
-  // Makes an unfinished version durable, writes the report, and gives the objects back.
+  // [collective] Finishes the version under way, if there is one; the newest durable one.
+  Result<std::uint64_t> finish();
+  // [collective] Finishes the version under way, writes the report, and gives the objects back.
   Status close();
 
-  // Waits for what runs beside the program. A failure there is returned until persist() has
-  // reported it.
+  // Local: waits for what runs beside the program, and, if this is the only rank, finishes the
+  // version under way. A failure is returned until persist() has reported it.
   Status wait();
-  // From here on early flushes, and, unless the options refuse a thread, versions are made beside
-  // the program.
+  // Local: what is queued for the thread beside is done. Failure: as wait().
+  Status drain();
+  // From here on early flushes are made beside the program, and, unless the options refuse a
+  // thread, versions may be saved there.
   Status start_flush_thread(unsigned threads);
   // Of an object, or of any memory.
   Status flush_early(const void* address, std::size_t bytes);
@@ -64,20 +69,22 @@ class ObjectSet {
   // Where objects lie, [low, high); 0 and 0 before restart() and after close().
   std::uintptr_t low() const { return low_; }
   std::uintptr_t high() const { return high_; }
-  bool beside() const { return thread_commits_; }
-  std::uint64_t commits_beside_count() const { return commits_beside_; }
+  bool lags() const { return surroundings_.lags; }
+  const WayChoice& choice() const { return *choice_; }  // once started
+  // How many versions were saved beside the program.
+  std::uint64_t saved_beside() const { return saved_beside_; }
   const Pool& pool() const { return pool_; }
 
  private:
   ObjectSet(Pool& pool, const IpvOptions& options);
   Status check_new(const std::string& name, void* address, std::size_t bytes) const;
+  Status decide_lag();
   Status start_objects();
-  bool commits_beside() const;
-  Status hand_over(bool beside);
+  std::vector<Way> ways() const;
+  Status hand_over(const Way& way);
   CommitOutcome outcome_of(const Result<std::uint64_t>& committed) const;
-  void end_version(const Result<std::uint64_t>& committed);
-  Result<std::uint64_t> commit_here(const Status& ready);
-  Result<std::uint64_t> commit_beside(const Status& ready);
+  void begin_version();
+  void finish_version();
   void publish();
   void queue_early_flush(InPlaceObject& object);
 
@@ -88,15 +95,17 @@ class ObjectSet {
   std::vector<std::unique_ptr<InPlaceObject>> objects_;  // by address once started
   std::unique_ptr<FlushThread> thread_;
   std::atomic<std::uint64_t> durable_version_{0};
-  Status commit_failure_;  // of the version made beside the program: all ranks have one
-  Status flush_failure_;   // of an early flush: this rank's
+  std::optional<WayChoice> choice_;
+  bool under_way_ = false;  // a version is begun and not finished
+  Status commit_failure_;   // of the version that was finished last: all ranks have one
+  Status flush_failure_;    // of an early flush: this rank's
   std::uint64_t calls_ = 0;
   std::uint64_t persisted_ns_ = 0;  // when the version before was begun
-  std::uint64_t commits_beside_ = 0;
+  std::uint64_t saved_beside_ = 0;
   std::uintptr_t low_ = 0;
   std::uintptr_t high_ = 0;
   bool started_ = false;
-  bool thread_commits_ = false;
+  bool thread_saves_ = false;  // if that is faster
 };
 
 // The set's objects and what was done for each, as JSON.

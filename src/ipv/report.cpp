@@ -10,13 +10,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json trials_of(const TierChoice& choice) {
-  Json trials = Json::object();
-  const std::vector<std::uint64_t> least = choice.least();
-  for (std::size_t i = 0; i < least.size(); ++i) {
-    if (least[i] != TierChoice::unknown) trials[tier_name(choice.possible()[i])] = least[i];
+std::string name_of(const Way& way) {
+  return std::string(tier_name(way.tier)) + (way.beside ? " beside" : "");
+}
+
+Json choice_report(const WayChoice& choice) {
+  Json least = Json::object();
+  for (std::size_t i = 0; i < choice.possible().size(); ++i) {
+    const std::uint64_t ns = choice.least()[i];
+    if (ns != WayChoice::unknown) least[name_of(choice.possible()[i])] = ns;
   }
-  return trials;
+  return {{"trials", choice.trials()}, {"iteration_ns_by_way", std::move(least)}};
 }
 
 Json object_report(const InPlaceObject& object) {
@@ -38,7 +42,6 @@ Json object_report(const InPlaceObject& object) {
             {"pool_bytes", status.pool_bytes},
             {"dram_bytes", status.dram_bytes}};
   if (!object.why_copy().empty()) json["why_copy"] = object.why_copy();
-  if (object.choice()) json["iteration_ns_by_tier"] = trials_of(*object.choice());
   return json;
 }
 
@@ -48,8 +51,9 @@ std::string ipv_report(const ObjectSet& set, std::uint64_t version) {
   Json objects = Json::array();
   for (const auto& object : set.objects()) objects.push_back(object_report(*object));
   const Json report{{"version", version},
-                    {"helper", set.beside()},
-                    {"commits_beside", set.commits_beside_count()},
+                    {"lag", set.lags() ? 1 : 0},
+                    {"saved_beside", set.saved_beside()},
+                    {"choice", choice_report(set.choice())},
                     {"commit_ns", set.pool().status().commit_ns},
                     {"objects", std::move(objects)}};
   return report.dump(2);

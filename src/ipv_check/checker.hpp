@@ -66,6 +66,7 @@ class Checker {
   std::uint64_t loads() const { return loads_; }
   std::uint64_t stores() const { return stores_; }
   std::uint32_t iterations() const { return complete_; }
+  std::uint64_t versions() const { return version_; }
   std::vector<const CheckShadow*> objects() const;
 
   // Where objects and their other copies lie; objects alone. Both 0: nowhere.

@@ -216,6 +216,13 @@ PERDURE_API int perdure_ipv_persist(uint64_t* version) {
   });
 }
 
+PERDURE_API int perdure_ipv_wait(uint64_t* version) {
+  return call([&](Process& self) {
+    if (version != nullptr) *version = self.checker ? self.checker->versions() : 0;
+    return Status::success();
+  });
+}
+
 PERDURE_API int perdure_ipv_close(void) {
   Site& site = take_here();
   return call([&](Process& self) {

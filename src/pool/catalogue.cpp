@@ -78,6 +78,7 @@ ArrayFormat to_format(const ArrayEntry& entry) {
   format.table_checksum = entry.table_checksum;
   format.copy = entry.copy;
   format.part = entry.part;
+  format.spare_copies = entry.spare_copies;
   return format;
 }
 
@@ -158,7 +159,7 @@ Result<ArrayEntry> parse_array(Reader& reader, std::uint64_t allocated_end,
   entry.name = std::move(name);
   const bool known = format.type >= 1 && format.type <= 6 && format.mode >= 1 && format.mode <= 4 &&
                      format.checksums <= 1 && format.dimensions >= 1 &&
-                     format.dimensions <= dimensions_max;
+                     format.dimensions <= dimensions_max && format.spare_copies <= 1;
   if (!known) return damaged("array " + quoted(entry.name) + " has an unknown type or mode");
   entry.part = format.part;
   entry.shape.type = static_cast<ArrayType>(format.type);
@@ -170,7 +171,9 @@ Result<ArrayEntry> parse_array(Reader& reader, std::uint64_t allocated_end,
     return damaged("array " + quoted(entry.name) + ": " + bytes.status().message());
   }
   entry.size_bytes = bytes.value();
-  entry.copies = entry.shape.mode == ArrayMode::flush ? 1 : bounds.copies;
+  entry.spare_copies = format.spare_copies;
+  const std::uint32_t versions = bounds.copies + entry.spare_copies;
+  entry.copies = entry.shape.mode == ArrayMode::flush ? 1 : versions;
   entry.copy = format.copy;
   if (entry.copy >= entry.copies) {
     return damaged("array " + quoted(entry.name) + " has no copy " + std::to_string(entry.copy));
@@ -319,8 +322,8 @@ std::uint64_t ArrayEntry::end_offset(std::uint64_t block_bytes) const {
 
 bool ArrayEntry::same_places(const ArrayEntry& other) const {
   return name == other.name && part == other.part && shape == other.shape &&
-         first_offset == other.first_offset && stride_bytes == other.stride_bytes &&
-         table_first_offset == other.table_first_offset &&
+         spare_copies == other.spare_copies && first_offset == other.first_offset &&
+         stride_bytes == other.stride_bytes && table_first_offset == other.table_first_offset &&
          table_stride_bytes == other.table_stride_bytes;
 }
 

@@ -58,8 +58,10 @@ struct ArrayEntry {
   std::uint32_t part = 0;
   ArrayShape shape;
   std::uint64_t size_bytes = 0;
-  std::uint32_t copies = 0;  // not on the medium: 1 in flush mode, else one for each slot
-  std::uint32_t copy = 0;    // that holds the version
+  std::uint32_t copies = 0;        // not on the medium: 1 in flush mode, else one for each slot
+                                   // and the spare one
+  std::uint32_t spare_copies = 0;  // 0 or 1 (versioned_array.hpp, move_on())
+  std::uint32_t copy = 0;          // that holds the version
   std::uint64_t first_offset = 0;
   std::uint64_t stride_bytes = 0;
   std::uint64_t table_first_offset = 0;  // 0 without checksums
@@ -115,7 +117,7 @@ struct BodyBounds {
   std::uint64_t data_offset = 0;
   std::uint64_t device_bytes = 0;
   std::uint64_t block_bytes = 1;
-  std::uint32_t copies = 2;  // of an array that has versions
+  std::uint32_t copies = 2;  // of an array that has versions and no spare copy
   std::uint64_t align_bytes = 1;
 };
 

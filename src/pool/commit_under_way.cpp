@@ -64,9 +64,14 @@ VersionUnderWay* CommitUnderWay::pending_version() {
   return const_cast<VersionUnderWay*>(std::as_const(*this).pending_version());
 }
 
-VersionUnderWay CommitUnderWay::take_captured() {
+VersionUnderWay& CommitUnderWay::captured() {
   auto* captured = std::get_if<Captured>(&state_);
-  return take(captured == nullptr ? nullptr : &captured->version);
+  PERDURE_ASSERT(captured != nullptr);
+  return captured->version;
+}
+
+VersionUnderWay CommitUnderWay::take_captured() {
+  return take(&captured());
 }
 
 VersionUnderWay CommitUnderWay::take_pending() {

@@ -41,7 +41,9 @@ struct VersionUnderWay {
   std::vector<Participant> participants;
   std::vector<RetiredArray> retired;
   std::uint64_t iteration = no_iteration;
-  Status begun;                  // what this rank did of it so far
+  Status begun;           // what this rank did of it so far
+  bool is_saved = false;  // the working copies are up to date, or `begun` says why not
+  std::uint64_t saved_bytes = 0;
   std::uint64_t blocked_ns = 0;  // how long the application has waited for it
 
   bool has(const VersionedArray* array) const;
@@ -60,7 +62,7 @@ struct VersionUnderWay {
 
 class CommitUnderWay {
  public:
-  // Of commit_capture(): commit_captured() saves the arrays and ends it.
+  // Of commit_capture(): commit_captured() ends it, and saves the arrays unless commit_save() did.
   void capture(VersionUnderWay version) { put<Captured>(std::move(version)); }
   // Of commit_begin() and commit_staged(): the background saver has the arrays, unless the version
   // could not be begun here; commit_wait() ends it.
@@ -75,6 +77,7 @@ class CommitUnderWay {
   // The saver has its arrays: their buffers themselves, or what was staged of them.
   bool saving() const { return saving_buffers() || std::holds_alternative<SavingStaged>(state_); }
   bool saving_buffers() const { return std::holds_alternative<Saving>(state_); }
+  VersionUnderWay& captured();
 
   // Nothing is under way then. There must be a version of that kind.
   VersionUnderWay take_captured();

@@ -19,7 +19,7 @@ std::uint64_t alignment_of(const ArrayEntry& entry, const Geometry& geometry) {
 }
 
 Result<ArrayEntry> lay_out(const std::string& name, std::uint32_t part, const ArrayShape& shape,
-                           const Geometry& geometry) {
+                           const Geometry& geometry, bool spare_copy) {
   PERDURE_TRY(check_name(name));
   PERDURE_TRY_ASSIGN(auto bytes, checked_bytes(shape));
   ArrayEntry entry;
@@ -27,7 +27,9 @@ Result<ArrayEntry> lay_out(const std::string& name, std::uint32_t part, const Ar
   entry.part = part;
   entry.shape = shape;
   entry.size_bytes = bytes;
-  entry.copies = shape.mode == ArrayMode::flush ? 1 : geometry.slots;
+  entry.spare_copies = spare_copy ? 1 : 0;
+  const std::uint32_t versions = geometry.slots + entry.spare_copies;
+  entry.copies = shape.mode == ArrayMode::flush ? 1 : versions;
   const std::uint64_t align = alignment_of(entry, geometry);
   entry.stride_bytes = align_up(std::max<std::uint64_t>(entry.size_bytes, 1), align);
   if (!shape.checksums) return entry;

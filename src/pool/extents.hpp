@@ -21,9 +21,10 @@ struct Extent {
 };
 
 // An entry whose offsets count from the beginning of its extent. An array of 0 bytes has an extent
-// as well: what tells arrays apart is where they begin. Errors: of check_name and checked_bytes.
+// as well: what tells arrays apart is where they begin. `spare_copy`: one copy more than there are
+// slots. Errors: of check_name and checked_bytes.
 Result<ArrayEntry> lay_out(const std::string& name, std::uint32_t part, const ArrayShape& shape,
-                           const Geometry& geometry);
+                           const Geometry& geometry, bool spare_copy = false);
 
 // What the extent's beginning is a multiple of.
 std::uint64_t alignment_of(const ArrayEntry& entry, const Geometry& geometry);

@@ -121,6 +121,11 @@ Status Pool::check_usable() const {
   return Status::success();
 }
 
+Status Pool::check_open_to_others() const {
+  if (closed_to_others_.empty()) return Status::success();
+  return {Code::wrong_state, closed_to_others_};
+}
+
 Status Pool::check_committable() const {
   PERDURE_TRY(check_usable());
   if (!restarted_) {
@@ -189,6 +194,7 @@ Status Pool::save_with_token(const VersionUnderWay& version, std::uint64_t& byte
 
 Status Pool::add_companion(Companion& companion) {
   PERDURE_TRY(check_usable());
+  PERDURE_TRY(check_open_to_others());
   if (!restarted_) {
     return {Code::wrong_state, companion.name() +
                                    " can be committed with a pool only when the "
@@ -231,12 +237,17 @@ Result<std::uint64_t> Pool::commit(const Status& ready) {
   return save_and_finish(begin_version(ready), start_ns);
 }
 
+void Pool::save_captured(VersionUnderWay& version) {
+  if (version.begun.ok()) version.begun = save_with_token(version, version.saved_bytes);
+  version.is_saved = true;
+}
+
 Result<std::uint64_t> Pool::save_and_finish(VersionUnderWay version, std::uint64_t start_ns) {
-  std::uint64_t bytes = 0;
+  if (!version.is_saved) save_captured(version);
   Status data = version.begun;
-  if (data.ok()) data = save_with_token(version, bytes);
   if (data.ok()) data = prepare_companions(version.catalogue.version);
   version.blocked_ns += monotonic_ns() - start_ns;
+  const std::uint64_t bytes = version.saved_bytes;
   return finish_commit(std::move(version), data, bytes);
 }
 
@@ -246,6 +257,15 @@ Status Pool::commit_capture(const Status& ready) {
   const Status begun = version.begun;
   under_way_.capture(std::move(version));
   return begun;
+}
+
+void Pool::commit_save(bool apart) {
+  const std::uint64_t start_ns = monotonic_ns();
+  VersionUnderWay& version = under_way_.captured();
+  save_captured(version);
+  if (apart && version.begun.ok()) version.begun = device_->fence();  // device.hpp, D4
+  if (!apart) version.blocked_ns += monotonic_ns() - start_ns;
+  run_page_.set_phase(RunPhase::computing);
 }
 
 Result<std::uint64_t> Pool::commit_captured() {

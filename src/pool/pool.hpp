@@ -108,13 +108,18 @@ class Pool {
   // rank says it in `ready`, and the commit fails on all.
   Result<std::uint64_t> commit(const Status& ready = Status::success());
 
-  // The two halves of commit(), for a caller with a thread of its own: commit_capture() takes the
-  // scalars as they are now and is local; commit_captured(), of any thread, does the rest, with
-  // those. In between, and until it has returned, nothing else of the pool is called, and no array
-  // is stored to that has no writer.
+  // The parts of commit(), for a caller whose version is finished later: commit_capture() takes the
+  // scalars as they are now; commit_save(), of any thread, saves the arrays, all of which have a
+  // writer, and fences if it is `apart`: in another thread than the one that finishes. Both are
+  // local. commit_captured() does the rest; what the others could not do it reports to the other
+  // ranks. In between nothing else of the pool is called.
   Status commit_capture(const Status& ready = Status::success());
-  // [collective] Also after a capture that failed, which it reports to the other ranks.
+  void commit_save(bool apart);
+  // [collective] Also without commit_save(), which it then does.
   Result<std::uint64_t> commit_captured();
+
+  // From here on no other array is opened and no companion added; `why` says what to do instead.
+  void close_to_others(std::string why) { closed_to_others_ = std::move(why); }
 
   // Saves in the background; an array must not be stored to until before_write() has returned.
   Status commit_begin();
@@ -180,13 +185,14 @@ class Pool {
        const PoolOptions& options);
 
   Status check_usable() const;
+  Status check_open_to_others() const;
   // Damage of data, with rank, file and remedy.
   Status located(const Status& status) const;
   Status check_record() const;
   Status check_committable() const;
   // Arrays and scalars (pool_arrays.cpp).
   Status check_closed(const std::string& name, std::uint32_t part) const;
-  Status plan_array(const std::string& name, std::uint32_t part, const ArrayShape& shape);
+  Status plan_array(const std::string& name, const ArrayShape& shape, const ArrayOptions& options);
   Status add_array(std::size_t entry, bool known, const ArrayOptions& options);
   void drop_entry(std::size_t index);
   void undo_open();
@@ -211,6 +217,7 @@ class Pool {
   VersionUnderWay begin_version(const Status& ready);
   Status save_with_token(const VersionUnderWay& version, std::uint64_t& bytes);
   Status prepare_companions(std::uint64_t version);
+  void save_captured(VersionUnderWay& version);
   Result<std::uint64_t> save_and_finish(VersionUnderWay version, std::uint64_t start_ns);
   Status check_alone(const std::string& what) const;
   Status check_all_staged() const;
@@ -242,6 +249,7 @@ class Pool {
   FileHandle record_;  // the job record, to see that it stays
   std::vector<Companion*> companions_;
   bool restarted_ = false;
+  std::string closed_to_others_;
   CommitUnderWay under_way_;
   bool successor_open_ = false;  // the slot of next_.version is OPEN, durably
   Status broken_;

@@ -30,8 +30,10 @@ Status Pool::check_closed(const std::string& name, std::uint32_t part) const {
 }
 
 // Makes the entry of a new array, the last of next_.arrays, and room for it.
-Status Pool::plan_array(const std::string& name, std::uint32_t part, const ArrayShape& shape) {
-  PERDURE_TRY_ASSIGN(auto laid_out, lay_out(name, part, shape, region_.geometry));
+Status Pool::plan_array(const std::string& name, const ArrayShape& shape,
+                        const ArrayOptions& options) {
+  PERDURE_TRY_ASSIGN(auto laid_out,
+                     lay_out(name, options.part, shape, region_.geometry, options.spare_copy));
   ArrayEntry entry = std::move(laid_out);
   std::vector<Extent> used;
   retained_.add_extents(used);
@@ -64,6 +66,7 @@ Status Pool::add_array(std::size_t entry, bool known, const ArrayOptions& option
 Result<VersionedArray*> Pool::open_array_local(const std::string& name, const ArrayShape& shape,
                                                const ArrayOptions& options) {
   PERDURE_TRY(check_usable());
+  PERDURE_TRY(check_open_to_others());
   PERDURE_TRY(check_closed(name, options.part));
   const ArrayEntry* known = next_.find_array(name, options.part);
   if (known != nullptr && !(known->shape == shape)) {
@@ -72,7 +75,7 @@ Result<VersionedArray*> Pool::open_array_local(const std::string& name, const Ar
                                             "; open it as it is, or use another name "
                                             "or another pool");
   }
-  if (known == nullptr) PERDURE_TRY(plan_array(name, options.part, shape));
+  if (known == nullptr) PERDURE_TRY(plan_array(name, shape, options));
   const std::size_t entry = known == nullptr
                                 ? next_.arrays.size() - 1
                                 : static_cast<std::size_t>(known - next_.arrays.data());

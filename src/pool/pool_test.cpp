@@ -430,5 +430,62 @@ TEST_F(PoolTest, a_commit_in_two_halves_takes_the_scalars_of_the_first) {
   EXPECT_EQ(words(a)[3], 5);
 }
 
+// Says that it changed, and has nothing to flush: the device takes stores at once.
+class AlwaysChanged : public TwinWriter {
+ public:
+  bool changed() const override { return true; }
+  Result<std::uint64_t> save() override { return std::uint64_t{0}; }
+};
+
+TEST_F(PoolTest, a_version_is_finished_when_the_next_one_is_stored_to_a_spare_copy) {
+  AlwaysChanged writer;
+  ArrayOptions options;
+  options.writer = &writer;
+  const ArrayShape shape{ArrayType::int64, ArrayMode::twin, false, {8}};
+  const auto open_both = [&] {
+    open();
+    options.spare_copy = true;
+    VersionedArray* spared = pool_->open_array("spared", shape, options).take();
+    options.spare_copy = false;
+    return std::pair{spared, pool_->open_array("plain", shape, options).take()};
+  };
+  const auto store = [&](VersionedArray* array, std::int64_t value) {
+    pool_->device().copy(array->copy_offset(array->working_copy()), &value, sizeof value);
+  };
+  auto [spared, plain] = open_both();
+  ASSERT_TRUE(pool_->restart().ok());
+  EXPECT_TRUE(spared->has_spare_copy());
+  for (std::int64_t version = 1; version <= 6; ++version) {
+    store(spared, version);
+    if (version > 1) {
+      ASSERT_EQ(pool_->commit_captured().value(), static_cast<std::uint64_t>(version - 1));
+    }
+    store(plain, version);
+    const std::uint32_t saved = spared->working_copy();
+    ASSERT_TRUE(pool_->commit_capture().ok());
+    pool_->commit_save(version % 2 == 0);
+    EXPECT_FALSE(plain->move_on());
+    ASSERT_TRUE(spared->move_on());
+    EXPECT_NE(spared->working_copy(), saved);
+    EXPECT_NE(spared->working_copy(), spared->consistent_copy());
+  }
+  crash();
+  std::tie(spared, plain) = open_both();
+  EXPECT_EQ(pool_->restart().value(), 5U);
+  for (const VersionedArray* array : {spared, plain}) {
+    EXPECT_EQ(*reinterpret_cast<const std::int64_t*>(array->consistent()), 5) << array->name();
+  }
+}
+
+TEST_F(PoolTest, a_pool_that_was_closed_to_others_says_what_to_do) {
+  open();
+  ASSERT_TRUE(pool_->restart().ok());
+  pool_->close_to_others("use another pool");
+  const auto refused =
+      pool_->open_array("late", {ArrayType::byte, ArrayMode::copy, false, {8}}, {});
+  EXPECT_EQ(refused.status().code(), Code::wrong_state);
+  EXPECT_EQ(refused.status().message(), "use another pool");
+}
+
 }  // namespace
 }  // namespace perdure

@@ -56,7 +56,7 @@ struct ArrayFormat {
   std::uint32_t copy;                // which copy holds this version
   std::uint32_t part;                // of the arrays of one name; 0 for a whole one
   std::uint32_t name_bytes;          // the name follows
-  std::uint32_t reserved;            // zero
+  std::uint32_t spare_copies;        // 0 or 1: copies beyond one for each slot
 };
 static_assert(sizeof(ArrayFormat) == 136);
 static_assert(offsetof(ArrayFormat, first_offset) == 80);

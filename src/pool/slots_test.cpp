@@ -138,8 +138,24 @@ TEST(Catalogue, offsets_outside_of_the_pool_are_damage_even_with_a_right_checksu
   EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].shape.extents = {1UL << 40, 1UL << 40}; }),
             Code::damaged);
   EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].copy = 2; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].spare_copies = 2; }), Code::damaged);
+  // The third copy would reach into the tables.
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].spare_copies = 1; }), Code::damaged);
   EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].name = "a\xff"; }), Code::damaged);
   EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].shape.mode = ArrayMode::flush; }), Code::damaged);
+}
+
+TEST(Catalogue, an_array_with_a_spare_copy_has_one_more_than_there_are_slots) {
+  Catalogue catalogue = sample();
+  ArrayEntry& entry = catalogue.arrays[0];
+  entry.spare_copies = 1;
+  entry.copy = 2;
+  entry.table_first_offset = 4096;
+  const auto parsed = parse_body(built(catalogue), bounds);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(parsed.value().arrays[0].copies, 3U);
+  EXPECT_EQ(parsed.value().arrays[0].copy, 2U);
+  EXPECT_FALSE(parsed.value().arrays[0].same_places(sample().arrays[0]));
 }
 
 TEST(Catalogue, what_no_pool_of_ours_holds_is_damage_even_with_a_right_checksum) {

@@ -181,8 +181,19 @@ std::uint64_t VersionedArray::named_copies() const {
 void VersionedArray::choose_working() {
   if (mode() == ArrayMode::flush) return;
   const std::uint64_t taken = named_copies() | (std::uint64_t{1} << entry_.copy);
+  if (twin_writer_ != nullptr && started_ && (taken >> working_copy_ & 1) == 0) return;
   working_copy_ = static_cast<std::uint32_t>(std::countr_one(taken));
   PERDURE_ASSERT(working_copy_ < entry_.copies);
+}
+
+bool VersionedArray::move_on() {
+  PERDURE_ASSERT(twin_writer_ != nullptr && saved_copy_ == no_copy);
+  const std::uint64_t taken =
+      named_copies() | (std::uint64_t{1} << entry_.copy) | (std::uint64_t{1} << working_copy_);
+  const auto free = static_cast<std::uint32_t>(std::countr_one(taken));
+  if (free >= entry_.copies) return false;
+  saved_copy_ = std::exchange(working_copy_, free);
+  return true;
 }
 
 std::byte* VersionedArray::working() {
@@ -360,7 +371,8 @@ void VersionedArray::store_table() {
 }
 
 void VersionedArray::update_entry(ArrayEntry& entry) const {
-  entry.copy = unchanged() ? entry_.copy : working_copy_;
+  const std::uint32_t saved = saved_copy_ == no_copy ? working_copy_ : saved_copy_;
+  entry.copy = unchanged() ? entry_.copy : saved;
   if (!entry_.shape.checksums) return;
   const std::vector<std::uint64_t>& table = tables_[working_copy_];
   entry.table_checksum = crc64(table.data(), 8 * table.size());
@@ -377,6 +389,7 @@ void VersionedArray::commit(std::uint32_t slot) {
     std::fill(changed_.begin(), changed_.end(), std::uint8_t{0});
   }
   update_entry(entry_);
+  saved_copy_ = no_copy;
   committed_ = true;
   named_[slot] = static_cast<std::uint8_t>(entry_.copy);
   streamed_begin_ = streamed_end_ = 0;
@@ -384,6 +397,7 @@ void VersionedArray::commit(std::uint32_t slot) {
 
 // Blocks that compare equal now are not stored and flushed by the next save(): store them all.
 void VersionedArray::retract() {
+  saved_copy_ = no_copy;
   streamed_begin_ = streamed_end_ = 0;
   if (!compare_) return;
   auto& stale = stale_[working_copy_];

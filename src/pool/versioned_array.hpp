@@ -15,8 +15,9 @@
 //   A1  A copy that the head or a retained version names is never stored to (flush: there is none).
 //       The working copy is the lowest that none of them names: it depends on nothing else, so that
 //       it has the same number on all ranks that hold the same versions.
-//       (But for arrays with a writer, which may be unchanged on one rank and changed on another:
-//       nobody but their own rank stores to their copies.)
+//       (But for arrays with a writer, which may be unchanged on one rank and changed on another,
+//       and whose writer may have begun the version after the one under way (move_on()): they keep
+//       their working copy while nothing names it. Nobody but their own rank stores to them.)
 //   A2  After save() and a fence the working copy is the array's contents, and its checksum table
 //       in `tables_` is that of those contents. The next version names the working copy; but if an
 //       array with a writer is unchanged, it names the committed copy, which holds the contents.
@@ -53,6 +54,7 @@ struct ArrayOptions {
   bool keep_contents = false;
   std::uint32_t part = 0;        // of the arrays of one name
   TwinWriter* writer = nullptr;  // twin without checksums; outlives the array
+  bool spare_copy = false;       // a new array gets one more copy: move_on()
 };
 
 // Checks the copy that `entry` names against its checksums, block by block, and copies it to
@@ -88,6 +90,8 @@ class VersionedArray {
 
   // The version in `slot` names `copy` of this array; no_copy: it names none, or there is none.
   static constexpr std::uint32_t no_copy = 255;
+  // One more than the pool has slots.
+  bool has_spare_copy() const { return entry_.copies > named_.size(); }
   void note_named(std::uint32_t slot, std::uint32_t copy);
 
   // A new array, or one that the restored version lacks: buffer and copies are zero, but for those
@@ -107,6 +111,10 @@ class VersionedArray {
   Status collect_changes();
   // The next save() takes the contents of now, whatever is stored to the buffer until then.
   void stage();
+  // The writer stores to the contents of the version after the one under way: what was saved stays
+  // where it is, and another copy, which neither is nor will be named, is the working one. Once in
+  // a version. False: there is none, and the version under way must be finished first.
+  bool move_on();
   // Brings the working copy up to date (A2) except for the caller's fence. Returns bytes written.
   Result<std::uint64_t> save();
   // Makes `entry`, this array's in the next version, name the working copy. After save().
@@ -152,6 +160,7 @@ class VersionedArray {
   bool started_ = false;
   bool committed_ = false;
   std::uint32_t working_copy_ = 0;
+  std::uint32_t saved_copy_ = no_copy;              // of the version under way, after move_on()
   std::vector<std::uint8_t> named_;                 // by slot: a copy or no_copy
   std::vector<std::vector<std::uint64_t>> tables_;  // checksums of each copy's blocks
   std::vector<std::uint8_t> changed_;               // log: since the last commit, by block

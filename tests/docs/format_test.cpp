@@ -94,7 +94,7 @@ void add_structs_of_slots(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(ArrayFormat, stride_bytes), PERDURE_FIELD(ArrayFormat, table_first_offset),
        PERDURE_FIELD(ArrayFormat, table_stride_bytes), PERDURE_FIELD(ArrayFormat, table_checksum),
        PERDURE_FIELD(ArrayFormat, copy), PERDURE_FIELD(ArrayFormat, part),
-       PERDURE_FIELD(ArrayFormat, name_bytes), PERDURE_FIELD(ArrayFormat, reserved)}};
+       PERDURE_FIELD(ArrayFormat, name_bytes), PERDURE_FIELD(ArrayFormat, spare_copies)}};
   all["ScalarFormat"] = {
       sizeof(ScalarFormat),
       {PERDURE_FIELD(ScalarFormat, bytes), PERDURE_FIELD(ScalarFormat, name_bytes),

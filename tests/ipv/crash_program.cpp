@@ -210,7 +210,7 @@ int __wrap_main(int argc, char** argv) {
   if (plain.is_null()) return 1;
   sweep.digits = digits_of(plain);
   device_bytes =
-      perdure::align_up(2 * plain.at("state_bytes").get<std::uint64_t>() + rest_bytes, line_bytes);
+      perdure::align_up(3 * plain.at("state_bytes").get<std::uint64_t>() + rest_bytes, line_bytes);
   const Json facts = run_here(argv[0], words);
   std::filesystem::remove(sweep.image_file);
   const bool same = facts.is_object() && digits_of(facts) == sweep.digits;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Crash sweep: at every fence of a run, in every tier, each image that a crash could leave recovers
-// to the version before or the one that is being made, and never to less than a returned one. Some
-// images are gone on from with the whole runtime.
+// Crash sweep: at every fence of a run, in every tier and with either lag, each image that a crash
+// could leave recovers to the version before or the one that is being made, and never to less than
+// a returned one. Some images are gone on from with the whole runtime.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -18,13 +18,14 @@ constexpr std::uint64_t continue_every = 23;
 
 struct SweepCase {
   Tier tier;
+  unsigned lag;
   bool helper;
   AtomicityModel model;
 };
 
 std::string name_of(const testing::TestParamInfo<SweepCase>& info) {
-  return std::string(tier_name(info.param.tier)) + (info.param.helper ? "_beside_" : "_") +
-         atomicity_name(info.param.model);
+  return std::string(tier_name(info.param.tier)) + "_lag" + std::to_string(info.param.lag) +
+         (info.param.helper ? "_beside_" : "_") + atomicity_name(info.param.model);
 }
 
 // What each iteration does: every way in which an object changes, or does not.
@@ -57,6 +58,7 @@ class IpvCrash : public testing::TestWithParam<SweepCase> {
  protected:
   void SetUp() override {
     shape_.tier = GetParam().tier;
+    shape_.lag = GetParam().lag;
     shape_.helper = GetParam().helper;
     shape_.bytes = 4096 + 520;
     Random random(7);
@@ -167,11 +169,11 @@ TEST_P(IpvCrash, every_image_recovers_to_the_version_before_or_after) {
 std::vector<SweepCase> cases() {
   std::vector<SweepCase> all;
   for (const Tier tier : {PERDURE_IPV_AUTO, PERDURE_IPV_COPY, PERDURE_IPV_STREAM}) {
-    for (const bool helper : {false, true}) {
-      for (const AtomicityModel model :
-           {AtomicityModel::prefix, AtomicityModel::words, AtomicityModel::lines}) {
-        all.push_back({tier, helper, model});
-      }
+    for (const AtomicityModel model :
+         {AtomicityModel::prefix, AtomicityModel::words, AtomicityModel::lines}) {
+      all.push_back({tier, 0, false, model});
+      all.push_back({tier, 1, false, model});
+      all.push_back({tier, 1, true, model});
     }
   }
   return all;

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -57,13 +58,15 @@ class IpvGuard : public testing::TestWithParam<int> {
     ASSERT_EQ(perdure_open(directory_.path("pool").c_str(), nullptr, &pool_), PERDURE_OK);
     perdure_ipv_options options{};
     options.helper = GetParam() / 10 % 10 == 1 ? 1 : -1;
-    ::setenv("PERDURE_IPV", GetParam() >= 100 ? "remap=off" : "", 1);
+    const std::string remap = GetParam() / 100 % 10 == 1 ? "off" : "on";
+    ::setenv("PERDURE_IPV", ("remap=" + remap + ",lag=" + (lags() ? "1" : "0")).c_str(), 1);
     ASSERT_EQ(perdure_ipv_open(pool_, &options), PERDURE_OK) << perdure_last_error();
     const perdure_ipv_object_options given{GetParam() % 10};
     ASSERT_EQ(perdure_ipv_object("u", memory_, object_bytes, &given), PERDURE_OK)
         << perdure_last_error();
     ASSERT_EQ(perdure_ipv_restart(&version_), PERDURE_OK) << perdure_last_error();
   }
+  static bool lags() { return GetParam() < 1000; }
   void close() {
     EXPECT_EQ(perdure_ipv_close(), PERDURE_OK) << perdure_last_error();
     EXPECT_EQ(perdure_close(pool_), PERDURE_OK) << perdure_last_error();
@@ -205,8 +208,9 @@ TEST_P(IpvGuard, a_pinned_object_takes_stores_of_the_kernel_at_any_time) {
   EXPECT_EQ(memory_[77], 'e');
 }
 
-// Tiers; the same with versions made beside the program (10); and as on an old kernel (100).
-INSTANTIATE_TEST_SUITE_P(Tiers, IpvGuard, testing::Values(1, 2, 11, 12, 101, 102, 112));
+// Tiers; the same with versions saved beside the program (10), as on an old kernel (100), and
+// without lag (1000).
+INSTANTIATE_TEST_SUITE_P(Tiers, IpvGuard, testing::Values(1, 2, 11, 12, 101, 112, 1001, 1002));
 
 }  // namespace
 }  // namespace perdure

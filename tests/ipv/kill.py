@@ -4,9 +4,9 @@
 
     kill.py [--kills N] [--seed S] PROGRAM...          each as MPIEXEC:RANKS:PATH, or PATH alone
 
-Each trial draws a tier, whether versions are made beside the program, and the moments; one process
-of the job gets SIGKILL, a launcher ends the others. Fails if a restart gave other contents, less
-than a version that a rank had seen durable, or no version where it should.
+Each trial draws a tier, a lag, whether a thread works beside the program, and the moments; one
+process of the job gets SIGKILL, a launcher ends the others. Fails if a restart gave other contents,
+less than a version that a rank had seen durable, or no version where it should.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def run_trial(program: str, folder: Path, draw: random.Random, seed: int) -> tup
     """Kills a job up to three times, then lets it end; kills and what was wrong."""
     pool, kills = folder / "pool", 0
     for attempt in range(1 + draw.randint(1, 3), 0, -1):
-        environment = {"PERDURE_IPV": f"tier={draw.choice(TIERS)},"
+        environment = {"PERDURE_IPV": f"tier={draw.choice(TIERS)},lag={draw.choice('01')},"
                                       f"helper={draw.choice(('on', 'off'))}"}
         job = launch(program, pool, seed, environment)
         killed = attempt > 1 and kill_one(program, pool, job, draw, draw.uniform(0, 0.15))

@@ -163,7 +163,8 @@ def run_trial(given, folder: Path, draw: random.Random, usual: Undisturbed, tall
     attempts = draw.randint(1, 3)
     for attempt in range(attempts, -1, -1):
         beside = draw.choice(("on", "off"))
-        request = f"tier={draw.choice(TIERS)},helper={beside}"
+        lag = draw.choice((0, 1))
+        request = f"tier={draw.choice(TIERS)},lag={lag},helper={beside}"
         point = point_of_commit(given, draw, begun, usual) if attempt > 0 else ""
         job = launch(given, pool, request, point)
         where = f"trial {tally.trials}, run {attempts - attempt}, {request} {point}"
@@ -177,8 +178,8 @@ def run_trial(given, folder: Path, draw: random.Random, usual: Undisturbed, tall
         killed = killed and code != 0  # else it had ended before
         tally.kills += killed
         begun = max(begun, job.last)
-        # A version that is made beside the program is durable before the next first store.
-        acknowledged = max(acknowledged, job.last - (2 if beside == "on" else 1))
+        # With lag the version before is durable when an iteration has ended.
+        acknowledged = max(acknowledged, job.last - 1 - lag)
         if killed:
             continue
         if not job.output.read_text():

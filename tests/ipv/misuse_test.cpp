@@ -133,6 +133,54 @@ TEST_F(IpvMisuse, the_pool_can_only_be_committed_and_closed_through_its_objects)
   EXPECT_EQ(perdure_status(pool_, &status), PERDURE_OK);
 }
 
+TEST_F(IpvMisuse, other_arrays_are_opened_before_the_restart_or_not_at_all) {
+  start();
+  const std::uint64_t count = 8;
+  perdure_array* late = nullptr;
+  refused(perdure_array_open(pool_, "late", PERDURE_BYTE, 1, &count, PERDURE_COPY, nullptr, &late),
+          PERDURE_E_STATE, "lag");
+}
+
+TEST_F(IpvMisuse, beside_other_arrays_a_version_is_durable_at_once) {
+  const std::uint64_t count = 8;
+  perdure_array* early = nullptr;
+  ASSERT_EQ(
+      perdure_array_open(pool_, "early", PERDURE_BYTE, 1, &count, PERDURE_COPY, nullptr, &early),
+      PERDURE_OK);
+  start();
+  ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
+  EXPECT_EQ(version_, 1U);
+}
+
+TEST_F(IpvMisuse, a_version_is_durable_one_persistence_point_later) {
+  start();
+  ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
+  EXPECT_EQ(version_, 0U);
+  ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
+  EXPECT_EQ(version_, 1U);
+  ASSERT_EQ(perdure_ipv_wait(&version_), PERDURE_OK);
+  EXPECT_EQ(version_, 2U);
+  ASSERT_EQ(perdure_ipv_wait(&version_), PERDURE_OK);  // nothing to do
+  EXPECT_EQ(version_, 2U);
+  ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
+  EXPECT_EQ(version_, 2U);
+}
+
+TEST_F(IpvMisuse, an_object_without_a_spare_copy_is_copied) {
+  ::setenv("PERDURE_IPV", "lag=0", 1);
+  start(PERDURE_IPV_STREAM);
+  ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
+  EXPECT_EQ(version_, 1U);
+  ASSERT_EQ(perdure_ipv_close(), PERDURE_OK);
+  ASSERT_EQ(perdure_close(pool_), PERDURE_OK);
+  ASSERT_EQ(perdure_open(directory_.path("pool").c_str(), nullptr, &pool_), PERDURE_OK);
+  ::unsetenv("PERDURE_IPV");
+  start(PERDURE_IPV_STREAM);
+  perdure_ipv_object_status status{};
+  ASSERT_EQ(perdure_ipv_status("u", &status), PERDURE_OK);
+  EXPECT_EQ(status.tier, PERDURE_IPV_COPY);
+}
+
 TEST_F(IpvMisuse, a_restarted_pool_is_refused) {
   ASSERT_EQ(perdure_restart(pool_, nullptr), PERDURE_OK);
   refused(perdure_ipv_open(pool_, nullptr), PERDURE_E_STATE, "perdure_ipv_restart()");
@@ -143,7 +191,8 @@ TEST_F(IpvMisuse, the_environment_is_checked) {
       {"tier=fast", PERDURE_E_INVALID},  {"helper=maybe", PERDURE_E_INVALID},
       {"every", PERDURE_E_INVALID},      {"threads=1000", PERDURE_E_INVALID},
       {"colour=red", PERDURE_E_INVALID}, {"flush=cache", PERDURE_E_UNSUPPORTED},
-      {"guard=", PERDURE_E_INVALID},     {"every=-1", PERDURE_E_INVALID}};
+      {"guard=", PERDURE_E_INVALID},     {"every=-1", PERDURE_E_INVALID},
+      {"lag=2", PERDURE_E_INVALID}};
   for (const auto& [text, code] : wrong) {
     ::setenv("PERDURE_IPV", text, 1);
     EXPECT_EQ(perdure_ipv_open(pool_, nullptr), code) << text;

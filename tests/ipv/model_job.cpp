@@ -16,11 +16,12 @@ Geometry geometry_of(const ModelShape& shape) {
 
 std::uint64_t device_bytes(const ModelShape& shape) {
   const std::uint64_t slots = shape.keep + 1;
-  return 2 * page_bytes + slots * (page_bytes + align_up(shape.bytes, page_bytes));
+  return 2 * page_bytes + slots * page_bytes + (slots + 1) * align_up(shape.bytes, page_bytes);
 }
 
 IpvOptions options_of(const ModelShape& shape) {
   IpvOptions options;
+  options.lag = shape.lag;
   options.helper = shape.helper;
   options.guard = shape.guard;
   options.move_views = shape.move_views;

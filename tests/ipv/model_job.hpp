@@ -26,6 +26,7 @@ struct ModelShape {
   std::uint64_t bytes = 9000;
   std::uint64_t misaligned = 0;  // bytes behind a page's beginning
   Tier tier = PERDURE_IPV_AUTO;
+  unsigned lag = 1;
   bool helper = false;
   bool guard = true;
   bool move_views = true;

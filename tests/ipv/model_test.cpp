@@ -27,6 +27,7 @@ ModelShape random_shape(Random& random) {
   constexpr std::uint64_t sizes[] = {4096, 4097, 8192, 9000, 100};
   shape.bytes = sizes[below(random, std::size(sizes))];
   if (below(random, 8) == 0) shape.misaligned = 8 * below(random, 512);
+  shape.lag = static_cast<unsigned>(below(random, 3) != 0);
   shape.helper = below(random, 3) == 0;
   shape.guard = below(random, 6) != 0;
   shape.move_views = below(random, 6) != 0;
@@ -58,9 +59,10 @@ class History {
 
   std::string describe() const {
     return std::string(tier_name(shape_.tier)) + ", " + std::to_string(shape_.bytes) +
-           " bytes, misaligned " + std::to_string(shape_.misaligned) +
-           (shape_.helper ? ", helper" : "") + (shape_.guard ? "" : ", no guard") +
-           (shape_.move_views ? "" : ", mapped anew") + ", keep " + std::to_string(shape_.keep);
+           " bytes, misaligned " + std::to_string(shape_.misaligned) + ", lag " +
+           std::to_string(shape_.lag) + (shape_.helper ? ", helper" : "") +
+           (shape_.guard ? "" : ", no guard") + (shape_.move_views ? "" : ", mapped anew") +
+           ", keep " + std::to_string(shape_.keep);
   }
 
  private:
@@ -71,6 +73,7 @@ class History {
   // Ends with a crash that keeps what is durable.
   std::vector<std::byte> run_once(std::unique_ptr<CrashDevice> device) {
     pinned_ = false;
+    has_thread_ = shape_.helper;
     ModelJob job(shape_, std::move(device));
     const auto version = job.start(base_);
     if (!version.ok()) {
@@ -85,11 +88,20 @@ class History {
       run_iteration(job);
     if (below(random_, 2) == 0) store_something(job);  // part of no version
     complain_of_loads(job);
-    const bool durable = job.set().wait().ok();
-    if (!durable) complain("a version failed");
+    if (below(random_, 2) == 0) {
+      if (!job.set().wait().ok()) complain("a version failed");
+      unfinished_ = false;
+    } else if (!job.set().drain().ok()) {
+      complain("a flush failed");
+    }
     const auto kept = job.device().durable();
     const std::vector<std::byte> image(kept.begin(), kept.end());
     if (below(random_, 4) == 0) check_close(job);
+    if (unfinished_) {  // the crash comes before it is
+      base_ = before_;
+      --version_;
+      unfinished_ = false;
+    }
     return image;
   }
 
@@ -178,6 +190,7 @@ class History {
   }
 
   void flush_early(ModelJob& job) {
+    has_thread_ = true;
     const ByteRange range = below(random_, 2) == 0 ? ByteRange{0, shape_.bytes} : random_range();
     const Status status =
         job.set().flush_early(job.object().address() + range.begin, range.end - range.begin);
@@ -193,14 +206,20 @@ class History {
   void persist(ModelJob& job) {
     const auto persisted = job.persist();
     if (!persisted.ok()) return complain("persist: " + persisted.status().message());
-    base_ = job.now;
+    begun(job.now);
+    if (persisted.value() != version_ - shape_.lag) complain("another version's number");
+    if (shape_.lag == 0 || below(random_, 2) == 0) check_durable(job);
+  }
+
+  void begun(const ModelVersion& version) {
+    before_ = std::exchange(base_, version);
     ++version_;
-    if (!shape_.helper && persisted.value() != version_) complain("another version's number");
-    if (!shape_.helper || below(random_, 2) == 0) check_durable(job);
+    unfinished_ = shape_.lag != 0;
   }
 
   void check_durable(ModelJob& job) {
     if (const Status waited = job.set().wait(); !waited.ok()) complain(waited.message());
+    unfinished_ = false;
     const ModelRecovery found = recover_model(shape_, job.device().durable());
     if (!found.status.ok()) return complain("recovery: " + found.status.message());
     if (found.version != version_) {
@@ -214,17 +233,22 @@ class History {
   // A fence of the version fails; the contents stay, and the next try succeeds.
   void fail_then_persist(ModelJob& job) {
     (void)job.set().wait();
+    unfinished_ = false;
     job.device().failing_fence = job.device().counters().fence_calls + 1 + below(random_, 2);
     auto tried = job.persist();
+    const ModelVersion version = job.now;
+    // The next iteration begins before the failure is known; no thread whose fence it might be.
+    if (tried.ok() && shape_.lag != 0 && !has_thread_) {
+      for (std::uint64_t i = below(random_, 3); i > 0; --i) act(job);
+    }
     const Status waited = job.set().wait();
     const bool failed = !tried.ok() || !waited.ok();
     job.device().failing_fence = 0;
     if (!failed) {  // the fence was an early flush's, or came behind the version
-      base_ = job.now;
-      ++version_;
+      begun(version);
       return check_durable(job);
     }
-    if (shape_.helper && tried.ok() && job.persist().ok()) {
+    if (tried.ok() && job.persist().ok()) {
       return complain("persist() did not tell that the version failed");
     }
     job.compare({0, shape_.bytes});
@@ -244,8 +268,11 @@ class History {
   ModelShape shape_;
   ModelVersion base_;  // of version_
   std::uint64_t version_ = 0;
+  ModelVersion before_;      // of version_ - 1
+  bool unfinished_ = false;  // version_ is begun, and no call has finished it
   std::string wrong_;
   bool pinned_ = false;
+  bool has_thread_ = false;
 };
 
 TEST(IpvModel, random_histories_load_and_recover_what_plain_bytes_would) {

@@ -63,6 +63,7 @@ TEST(IpvThreadsDeathTest, a_store_by_the_committing_thread_ends_with_a_sentence)
         job.address()[0] = 1;
         job.device().on_fence = [&](CrashDevice&) { job.address()[1] = 1; };
         (void)job.persist();
+        (void)job.set().finish();
       },
       "pending across perdure_ipv_persist");
 }

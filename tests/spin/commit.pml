@@ -23,6 +23,9 @@
  * Recovery on every rank: newest = the highest COMPLETE slot with a whole body of that version;
  * R = the minimum of newest over the ranks; state word of slot R+1 := OPEN(R+1); flush; fence;
  * barrier; epoch R+1.
+ * With -DLAG, which wants -DLOCAL, epoch v + 1 is computed between a and 1 of epoch v (in-place
+ * versioning, src/ipv/object.cpp): there are three copies, version v lives in copy v mod 3, and a
+ * crash loses two epochs at most.
  * With -DFAULT one rank may once fail in commit (a device error): all learn it in step 3, re-open
  * the slot as recovery does, and repeat the epoch with other data.
  *
@@ -64,13 +67,21 @@
 #define VERSION_OF(tag) ((tag) % 16)
 #define TORN 255
 
+#ifndef COPIES
+#ifdef LAG
+#define COPIES 3
+#else
+#define COPIES 2
+#endif
+#endif
+
 /* Lines of rank r; k is the index of a copy or slot. */
-#define LINES 8
+#define LINES (COPIES + 6)
 #define OWN(r, k) ((r) * LINES + (k))
-#define PUT(r, k) ((r) * LINES + 2 + (k))
-#define STATE(r, k) ((r) * LINES + 4 + (k))
-#define BODY(r, k) ((r) * LINES + 6 + (k))
-#define IS_BODY(i) ((i) % LINES >= 6)
+#define PUT(r, k) ((r) * LINES + COPIES + (k))
+#define STATE(r, k) ((r) * LINES + COPIES + 2 + (k))
+#define BODY(r, k) ((r) * LINES + COPIES + 4 + (k))
+#define IS_BODY(i) ((i) % LINES >= COPIES + 4)
 
 typedef Line {
   byte cached;
@@ -139,20 +150,20 @@ inline fence() {
   side[r] = door; \
   waits[r] = 0
 
-inline compute() {
+inline compute(w) {
   if
-  :: v > begun -> begun = v
+  :: w > begun -> begun = w
   :: else
   fi;
 #ifdef COPY
-  buffer_own[r] = TAG(v);
+  buffer_own[r] = TAG(w);
 #ifndef NO_PUT
-  buffer_put[(r + 1) % N] = TAG(v);
+  buffer_put[(r + 1) % N] = TAG(w);
 #endif
 #else
-  write(OWN(r, v % 2), TAG(v));
+  write(OWN(r, (w) % COPIES), TAG(w));
 #ifndef NO_PUT
-  write(PUT((r + 1) % N, v % 2), TAG(v));
+  write(PUT((r + 1) % N, (w) % 2), TAG(w));
 #endif
 #endif
 #ifndef NO_CLOSING_FENCE
@@ -161,7 +172,7 @@ inline compute() {
 }
 
 inline flush_copy() {
-  flush(OWN(r, v % 2));
+  flush(OWN(r, v % COPIES));
 #ifndef NO_REMOTE_FLUSH
   flush(PUT(r, v % 2));
 #endif
@@ -222,7 +233,7 @@ inline agree() {
 /* Steps 1 to 3. */
 inline save() {
 #ifdef COPY
-  atomic { PASS; write(OWN(r, v % 2), buffer_own[r]); write(PUT(r, v % 2), buffer_put[r]) };
+  atomic { PASS; write(OWN(r, v % COPIES), buffer_own[r]); write(PUT(r, v % 2), buffer_put[r]) };
 #endif
 #ifdef AGREE_EARLY
   atomic { PASS; flush_copy(); fence(); ARRIVE(skip) };
@@ -279,6 +290,7 @@ inline open_late() {
 proctype Rank(byte r) {
   byte v;
   byte i;
+  bit is_ahead; /* the epoch after v is computed */
   do
   :: {
        v > 0; /* not before recovery, which is the escape below */
@@ -291,7 +303,25 @@ proctype Rank(byte r) {
 #endif
        };
        do
-       :: atomic { v <= E && MAY_PASS -> PASS; compute() };
+#ifdef LAG
+       :: atomic {
+            v <= E && MAY_PASS ->
+            PASS;
+            if
+            :: !is_ahead -> compute(v)
+            :: else -> is_ahead = 0
+            fi
+          };
+          atomic {
+            flush_copy();
+            if
+            :: v + 1 <= E -> compute(v + 1); is_ahead = 1
+            :: else
+            fi
+          };
+#else
+       :: atomic { v <= E && MAY_PASS -> PASS; compute(v) };
+#endif
 #ifdef OPEN_LATE
           open_late();
 #endif
@@ -310,6 +340,7 @@ proctype Rank(byte r) {
          restarting[r] ->
          restarting[r] = 0;
          v = recovered + 1;
+         is_ahead = 0;
          i = 0;
 #ifndef NO_REOPEN
          write(STATE(r, v % 2), OPEN(v))
@@ -372,7 +403,7 @@ inline check_version(w) {
     assert(line[STATE(i, (w) % 2)].durable == COMPLETE(w));
     assert(VERSION_OF(line[BODY(i, (w) % 2)].durable) == (w));
     assert(line[BODY(i, (w) % 2)].durable == line[BODY(0, (w) % 2)].durable);
-    assert(line[BODY(i, (w) % 2)].durable == line[OWN(i, (w) % 2)].durable);
+    assert(line[BODY(i, (w) % 2)].durable == line[OWN(i, (w) % COPIES)].durable);
 #ifndef NO_PUT
     assert(line[BODY(i, (w) % 2)].durable == line[PUT(i, (w) % 2)].durable);
 #endif
@@ -393,6 +424,9 @@ inline check_older(w) {
 
 inline check_recovery() {
   assert(acknowledged <= recovered && recovered <= begun);
+#ifdef LAG
+  assert(begun <= recovered + 2);
+#endif
   check_version(recovered);
 #ifdef OLDER
   if

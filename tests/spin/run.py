@@ -34,6 +34,8 @@ VARIANTS = {
     "copy_older_opened_at_commit": (
         "COPY OLDER OPEN_LATE", "right",
         "copy may put step 4 off until commit begins to copy; R-1 stays usable until then"),
+    "lag": ("LOCAL LAG", "right", "an epoch is computed before the version before is finished"),
+    "lag_older": ("LOCAL LAG OLDER", "right", "the same, and R-1 is whole as well"),
     # Right, too: steps that this property does not need.
     "twin_with_data_fence": (
         "DATA_FENCE", "right",
@@ -70,6 +72,10 @@ VARIANTS = {
                            "the slot of v-1 stays COMPLETE while copy v+1 is written over it"),
     "older_opened_late": ("OLDER OPEN_LATE", "wrong",
                           "the same until the slot is opened"),
+    "lag_two_copies": ("LOCAL LAG COPIES=2", "wrong",
+                       "the epoch after the version under way is stored over the version before"),
+    "lag_no_agreement": ("LOCAL LAG NO_AGREEMENT", "wrong",
+                         "a fast rank gives up the version that a slow rank still needs"),
     # ring.pml: three slots, restores of older and of abandoned versions. Epochs are operations.
     "ring": ("", "right", "commits and restores with a ring of three slots"),
     "ring_never_ends": ("NEVER_ENDS", "wrong", "claims that no run ends after the last crash"),

@@ -137,7 +137,12 @@ Status CrashDevice::fence() {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   note_direct_stores();
   if (on_fence) on_fence(*this);
-  if (++counters_.fence_calls == failing_fence) return {Code::io_error, "the fence failed"};
+  if (++counters_.fence_calls == failing_fence) {
+    for (Line& line : lines_) {
+      if (line.flusher == std::this_thread::get_id()) line.flushed = 0;
+    }
+    return {Code::io_error, "the fence failed"};
+  }
   for (Line& line : lines_) {
     if (line.flusher != std::this_thread::get_id()) continue;
     for (std::size_t i = 0; i < line.flushed; ++i) {

@@ -70,7 +70,8 @@ class CrashDevice final : public Device {
 
   // Called at the beginning of every fence.
   std::function<void(CrashDevice&)> on_fence;
-  // The fence with this number (from 1) fails with an I/O error and makes nothing durable; 0: none.
+  // The fence with this number (from 1) fails with an I/O error and makes nothing durable: what its
+  // thread flushed before it counts as not flushed. 0: none.
   std::uint64_t failing_fence = 0;
   // Each flush with a multiple of this number (from 1) does nothing, as if the caller had forgotten
   // it; 0: none. For tests of tests.
