@@ -24,7 +24,8 @@
 //       and as dirty, or the memory as pending. So dirty_ and pending_ say all of new that may not
 //       be durable, and changed_ all in which new may differ from old: announced rows are in them,
 //       and what no row announces is either refused by a read-only view, which leads to fault(), or
-//       happens when all lines count. Without guard, plain() is the program's duty.
+//       happens when all lines count: also of an object in COPY that is left writable, as it had
+//       changed in each of the last versions. Without guard, plain() is the program's duty.
 //   P5  Whoever makes the address writable where it was not does so last: first the contents are
 //       whole there. Several threads may fault at once; the lock lets one do it, and the others try
 //       again when the view can be written. A thread that only reads is never refused: views
@@ -109,7 +110,8 @@ InPlaceObject::~InPlaceObject() {
 
 // Stores to it are not seen.
 bool InPlaceObject::always_changed() const {
-  return tier_ == PERDURE_IPV_COPY && (views_ == nullptr || pins_ > 0 || !surroundings_.guard);
+  return tier_ == PERDURE_IPV_COPY &&
+         (views_ == nullptr || pins_ > 0 || !surroundings_.guard || left_writable_);
 }
 
 Status InPlaceObject::make_views() {
@@ -174,7 +176,8 @@ void InPlaceObject::show(unsigned place, ViewAccess access) {
 
 // As it is between a persistence point and the next store.
 void InPlaceObject::show_idle(unsigned place) {
-  show(place, surroundings_.guard && pins_ == 0 ? ViewAccess::read : ViewAccess::write);
+  const bool guarded = surroundings_.guard && pins_ == 0 && !left_writable_;
+  show(place, guarded ? ViewAccess::read : ViewAccess::write);
 }
 
 unsigned InPlaceObject::home_place() const {

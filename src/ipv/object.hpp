@@ -184,7 +184,8 @@ class InPlaceObject final : public TwinWriter {
   // Commits (object_commit.cpp).
   bool held(Hold hold) const;
   Status switch_tier(Tier tier);
-  void seal_for_version();
+  void seal_for_version(bool beside);
+  void choose_protection(bool changes, bool beside);
   void take(bool beside, Status& status);
   Result<Written> write_out(std::uint64_t offset, const LineSet* dirty, bool pending) const;
   void count(const Written& written);
@@ -222,7 +223,10 @@ class InPlaceObject final : public TwinWriter {
   Taken taken_;
   bool pending_ = false;  // the memory is not in the working copy
   bool all_changed_ = false;
-  bool in_nest_ = false;  // rows were announced, and nest_end() is to come
+  bool left_writable_ = false;    // COPY: it changed so often that it counts as changed, unseen
+  unsigned changed_in_turn_ = 0;  // versions in which it had changed, one after the other
+  bool flushed_by_hand_ = false;  // finish_stores() was called
+  bool in_nest_ = false;          // rows were announced, and nest_end() is to come
   int pins_ = 0;
   std::atomic<std::uint32_t> early_{0};  // flush_early(): 0 no, 1 queued, 2 runs
 

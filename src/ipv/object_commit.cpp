@@ -9,13 +9,21 @@
 #include "ipv/object.hpp"
 
 namespace perdure {
+namespace {
+
+// An object in COPY that changed in so many versions one after the other is not write-protected for
+// the next ones; but once in so many it is, to see whether it still changes.
+constexpr unsigned unprotected_from = 3;
+constexpr unsigned protected_every = 64;
+
+}  // namespace
 
 // The flushing thread has nothing to do with it any more, and no version is under way.
 Status InPlaceObject::hand_over(Tier tier, bool beside) {
   const std::uint64_t start_ns = monotonic_ns();
   const std::lock_guard<FaultLock> lock(lock_);
   if (phase_ == Phase::off || phase_ == Phase::lost) return Status::success();
-  seal_for_version();
+  seal_for_version(beside);
   if (tier_is_open_) usual_tier_ = tier;
   Status status;
   if (pins_ == 0 && views_ != nullptr) status = switch_tier(usual_tier_);
@@ -24,7 +32,15 @@ Status InPlaceObject::hand_over(Tier tier, bool beside) {
   return status;
 }
 
-void InPlaceObject::seal_for_version() {
+// Protection costs two changes of pages and a fault in each iteration, and spares a copy where the
+// object does not change. A thread that copies beside the program needs it.
+void InPlaceObject::choose_protection(bool changes, bool beside) {
+  changed_in_turn_ = changes && tier_ == PERDURE_IPV_COPY ? changed_in_turn_ + 1 : 0;
+  left_writable_ = !beside && !flushed_by_hand_ && changed_in_turn_ >= unprotected_from &&
+                   changed_in_turn_ % protected_every != 0;
+}
+
+void InPlaceObject::seal_for_version(bool beside) {
   if (always_changed()) {
     if (phase_ == Phase::clean) begin_iteration();
     phase_ = Phase::writing;
@@ -32,6 +48,7 @@ void InPlaceObject::seal_for_version() {
     note_all_changed();
   }
   if (phase_ != Phase::clean) iteration_.end(all_changed_);
+  choose_protection(phase_ == Phase::writing, beside);
   if (phase_ != Phase::writing) return;
   complete_in_nest();
   in_nest_ = false;
@@ -77,6 +94,7 @@ void InPlaceObject::use_tier(Tier tier) {
 // Clean or sealed: the contents move to where the tier has them.
 Status InPlaceObject::switch_tier(Tier tier) {
   if (tier == tier_) return Status::success();
+  choose_protection(false, false);
   const bool clean = phase_ == Phase::clean;
   const bool chosen = clean || choose_new();
   PERDURE_ASSERT(chosen);  // no version is under way

@@ -159,6 +159,7 @@ bool InPlaceObject::seal() {
 
 bool InPlaceObject::finish_stores() {
   lock_.lock();
+  flushed_by_hand_ = true;
   if (phase_ == Phase::writing && own_thread() && !always_changed()) {
     complete_in_nest();
     in_nest_ = false;

@@ -123,7 +123,10 @@ TEST_P(IpvGuard, stores_of_several_threads_at_once_are_part_of_the_version) {
     persist();
   }
   for (std::thread& thread : all) thread.join();
-  EXPECT_GE(status().guard_faults, static_cast<std::uint64_t>(iterations));
+  // In COPY without a thread beside it is left writable when it has changed three times.
+  const bool left = GetParam() % 100 == PERDURE_IPV_COPY;
+  EXPECT_GE(status().guard_faults, left ? 3U : static_cast<std::uint64_t>(iterations));
+  EXPECT_LE(status().guard_faults, left ? 4U : 6U * iterations);
   (void)restarted();
   EXPECT_EQ(std::memcmp(memory_, expected.data(), object_bytes), 0);
 }
