@@ -34,12 +34,13 @@ namespace perdure {
 namespace {
 
 std::size_t row_elements = 512;  // 4 KiB
-constexpr double ratio_target = 1.25;
+constexpr double ratio_target = 1.15;
 constexpr std::size_t claimed_from_mib = 128;
 
 struct Options {
   std::vector<std::size_t> mib;
   std::string directory = "/dev/shm";
+  std::string pages;
   int rounds = 0;
   bool quick = false;
   bool helper = false;
@@ -134,7 +135,6 @@ class Runtime {
     set_->nest_end(*object_);
     return set_->persist().status();
   }
-  Status wait() { return set_->wait(); }
   void use(Tier tier) { object_->use_tier(tier); }
   Tier tier() const { return object_->tier(); }
 
@@ -199,8 +199,8 @@ std::vector<Strategy> of_the_runtime(Runtime& runtime, const Values& r) {
     const auto prepare = [&runtime, &r, tier]() -> Status {
       runtime.use(tier);
       PERDURE_TRY(runtime.update(r));  // at whose end the tier changes
-      PERDURE_TRY(runtime.wait());
-      if (runtime.tier() == tier) return Status::success();
+      // The version of this one is finished by the update that is timed, as in a program's loop.
+      if (runtime.tier() == tier) return runtime.update(r);
       return {Code::unsupported, std::string("tier ") + tier_name(tier) + " is not possible here"};
     };
     all.push_back({tier_name(tier), true, prepare, [&runtime, &r] { return runtime.update(r); }});
@@ -243,10 +243,11 @@ Status measure_round(std::vector<Strategy>& strategies, Values& u, const Values&
   return Status::success();
 }
 
-void report(std::size_t mib, const std::string& strategy, const char* metric, const char* unit,
+// `what`: "-STRATEGY", or "MiB-PAGES" of the best.
+void report(std::size_t mib, const std::string& what, const char* metric, const char* unit,
             std::vector<double> samples, bool claimed) {
   Fact fact{.bench = "ipv",
-            .name = "update-" + std::to_string(mib) + "-" + strategy,
+            .name = "update-" + std::to_string(mib) + what,
             .metric = metric,
             .unit = unit};
   set_samples(fact, std::move(samples));
@@ -288,12 +289,13 @@ Status measure_size(const Options& options, std::size_t mib) {
   }
   const double lines = static_cast<double>(mib << 20U) / cache_line_bytes;
   for (double& ns : native_ns) ns /= lines;
-  report(mib, "native", "ns_per_line", "ns", native_ns, false);
+  report(mib, "-native", "ns_per_line", "ns", native_ns, false);
   for (const Strategy& strategy : strategies) {
-    report(mib, strategy.name, "ratio_to_native", "", ratios[strategy.name], false);
+    report(mib, "-" + strategy.name, "ratio_to_native", "", ratios[strategy.name], false);
   }
   const std::string best = best_of(strategies, ratios);
-  report(mib, "best", "ratio_to_native", "", ratios[best], mib >= claimed_from_mib);
+  report(mib, options.pages.empty() ? "-best" : "MiB-" + options.pages, "ratio_to_native", "",
+         ratios[best], mib >= claimed_from_mib);
   return Status::success();
 }
 
@@ -314,6 +316,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64}))
       ->capture_default_str();
   app.add_flag("--helper", options.helper, "versions are made beside the program");
+  app.add_option("--pages", options.pages, "name of DIR's pages: the best is update-MIB-PAGES");
   app.add_flag("--huge-pages", perdure::huge_pages,
                "of the arrays without a pool, as where DIR is a tmpfs of huge pages");
   CLI11_PARSE(app, argc, argv);

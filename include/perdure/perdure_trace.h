@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * perdure_trace.h: regions of interest in a memory trace.
+ * perdure_trace.h: regions of interest in a memory trace, and iterations for `perdure ipv record`.
  *
  *   perdure_trace_begin("solve");
  *   for (step = 0; step < 5; ++step) conj_grad(...);
@@ -19,6 +19,8 @@
 #ifndef PERDURE_PERDURE_TRACE_H
 #define PERDURE_PERDURE_TRACE_H
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -29,6 +31,17 @@ void perdure_trace_end(void);
 
 /* 1 if this process records a trace, else 0. */
 int perdure_trace_active(void);
+
+/* For `perdure ipv record` (docs/ipv_check.md): an iteration of the main loop begins; they count
+ * from 1. perdure_trace_end() ends the last one. The function is there only in a program that
+ * records, so that no other one needs a library for it:
+ *
+ *   if (perdure_trace_iteration) perdure_trace_iteration(step);
+ */
+#if defined(__GNUC__)
+__attribute__((weak))
+#endif
+void perdure_trace_iteration(uint64_t iteration);
 
 #ifdef __cplusplus
 }

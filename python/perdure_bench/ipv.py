@@ -52,7 +52,9 @@ def measure(quick: bool, each: Callable[[Fact], None], only: tuple[str, ...] = (
             for fact in ipv_misses.measure(quick, programs, pools, advance):
                 each(fact)
     if UPDATE in parts:
-        with pool_directory() as pools, huge_page_directory(pools) as huge:
-            ipv_update.measure(quick, pools, huge, each)
+        with pool_directory() as pools:
+            ipv_update.measure_small_pages(quick, pools, each)
+            with huge_page_directory(pools) as huge:
+                ipv_update.measure(quick, pools, huge, each)
     if COMPILE in parts:
         ipv_compile.measure(quick, each)

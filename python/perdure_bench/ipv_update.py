@@ -13,6 +13,16 @@ from pathlib import Path
 
 from perdure_bench.facts import Fact, run_program
 
+_CLAIMED_MIB = "128"
+
+
+def measure_small_pages(quick: bool, pools: Path, each: Callable[[Fact], None]) -> None:
+    """The case update-128MiB-4k: `pools` and all arrays are on pages of 4 KiB."""
+    options = ["--quick"] if quick else []
+    run_program("bench_ipv_update",
+                [*options, "--mib", _CLAIMED_MIB, "--pages", "4k", "--dir", str(pools)],
+                lambda fact: each(fact) if fact.case.endswith("-4k") else None)
+
 
 def measure(quick: bool, pools: Path, huge: bool, each: Callable[[Fact], None]) -> None:
     """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed.
@@ -20,7 +30,7 @@ def measure(quick: bool, pools: Path, huge: bool, each: Callable[[Fact], None]) 
     `huge`: `pools` has huge pages. The arrays that are compared with get them as well.
     """
     options = ["--quick"] if quick else []
-    pages = ["--huge-pages"] if huge else []
+    pages = ["--huge-pages", "--pages", "huge"] if huge else []
     run_program("bench_ipv_update", [*options, *pages, "--dir", str(pools)], each)
     # The paper's table 1 and figure 5: metrics cycles_per_line and ns_per_line.
     run_program("bench_persist", [*options, "--only", "flush"], _as_ipv(each))

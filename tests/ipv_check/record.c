@@ -18,8 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void perdure_trace_iteration(uint64_t iteration);
-void perdure_trace_end(void);
+#include "perdure/perdure_trace.h"
 
 enum { n = 512, iterations = 12 };
 
@@ -67,7 +66,7 @@ int main(void) {
   double* heap = malloc(n * sizeof *heap);
   for (int i = 0; i < n; ++i) heap[i] = table[i] = once[i] = i;
   for (int step = 1; step <= iterations; ++step) {
-    perdure_trace_iteration((uint64_t)step);
+    if (perdure_trace_iteration) perdure_trace_iteration((uint64_t)step);
     iterate(step, heap);
   }
   perdure_trace_end();
