@@ -308,8 +308,8 @@ def test_the_compilers_say_which_of_them_can(tmp_path):
     ):
         ran = run([str(BIN / words[0]), *words[1:], "-c", source, "-o", str(tmp_path / "x.o")])
         assert ran.returncode == 1 and answer in ran.stderr
-    ran = run(["clang-19", f"-fpass-plugin={PLUGIN}", "-c", source, "-o", str(tmp_path / "x.o")],
-              PERDURE_PASS="ipv-chek")
+    ran = run(["clang-19", f"-fpass-plugin={PLUGIN}", f"-I{ROOT / 'include'}", "-c", source,
+               "-o", str(tmp_path / "x.o")], PERDURE_PASS="ipv-chek")
     assert ran.returncode != 0 and "no pass is called 'ipv-chek'" in ran.stderr
 
 
