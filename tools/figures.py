@@ -48,7 +48,7 @@ CURVE = "curve"
 _BLOCK = re.compile(r"<!-- figures: (?P<name>\w+)\n(?P<template>.*?)^-->\n(?P<text>.*?)"
                     r"^<!-- end -->$", re.MULTILINE | re.DOTALL)
 _BEGIN = re.compile(r"^<!-- figures: \w+$", re.MULTILINE)
-_FACT = re.compile(r"\{(?P<case>[^{}/\[\]\s]+)/(?P<metric>\w+)(?P<select>(?:\[\w+=[^\]]*\])*)"
+_FACT = re.compile(r"\{(?P<case>[^{}\[\]\s]+)/(?P<metric>\w+)(?P<select>(?:\[\w+=[^\]]*\])*)"
                    r"(?:@(?P<field>\w+))?(?:\*(?P<factor>[\d.e-]+))?(?::(?P<format>[^{}?]*))?"
                    r"(?P<may>\?)?\}")
 _EACH = re.compile(r"^@ ([^:\n]+): (.*\n)", re.MULTILINE)

@@ -14,11 +14,11 @@ the three; a ratio compares runs of one round, by iteration.
 
 Ways: disk, a file a version, synced, on a disk; block, the same on memory; clflush, a copy that is
 flushed line by line; par-clflush, by two threads; bypass, a copy past the caches; ipv, in-place
-versioning that chooses its tier itself; ipv-alone, the same without a helper thread; and the
-single tiers. disk, block and single tiers make fewer iterations. 1/8 and 1/32: a write takes as
-long as that bandwidth allows; the memory works while the program computes, and a fence waits for
-what is left, on top of what the copy or flush took here. The program's own loads and stores are at
-DRAM's speed, whatever the way.
+versioning that chooses its tier itself, and whether a thread works beside, as a core is idle;
+ipv-alone, the same without a thread; and the single tiers. disk, block and single tiers make fewer
+iterations. 1/8 and 1/32: a write takes as long as that bandwidth allows; the memory works while the
+program computes, and a fence waits for what is left, on top of what the copy or flush took here.
+The program's own loads and stores are at DRAM's speed, whatever the way.
 """
 
 from __future__ import annotations
@@ -96,8 +96,9 @@ class Way:
     most: int | None = None
 
 
-def _ipv(name: str, tier: str, helper: str, rounds: dict[str, int], most: int | None = None) -> Way:
-    settings = {"PERDURE_IPV": f"helper={helper}"}
+def _ipv(name: str, tier: str, helper: str | None, rounds: dict[str, int],
+         most: int | None = None) -> Way:
+    settings = {} if helper is None else {"PERDURE_IPV": f"helper={helper}"}
     return Way(name, ("--protect", "ipv", "--tier", tier), rounds, True, settings, most=most)
 
 
@@ -115,7 +116,7 @@ WAYS = (
     Way("par-clflush", ("--protect", "flush", "--threads", "2"), _ONCE, environment=_CLFLUSH),
     Way("bypass", ("--protect", "ipv", "--tier", "copy"),
         {DRAM: 2, EIGHTH: _ROUNDS, THIRTY_SECOND: 1}, environment={"PERDURE_IPV": "helper=off"}),
-    _ipv("ipv", "auto", "on", {DRAM: 2, EIGHTH: _ROUNDS, THIRTY_SECOND: 2}),
+    _ipv("ipv", "auto", None, {DRAM: 2, EIGHTH: _ROUNDS, THIRTY_SECOND: 2}),
     _ipv("ipv-alone", "auto", "off", {EIGHTH: _ROUNDS, THIRTY_SECOND: 1}),
     _ipv("stream", "stream", "off", _ONCE, _TIER_ITERATIONS),
     _ipv("stream-helper", "stream", "on", _ONCE, _TIER_ITERATIONS),
