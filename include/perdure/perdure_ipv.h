@@ -17,8 +17,8 @@
  *     perdure_ipv_close();
  *     perdure_close(pool);
  *
- * An object has two copies in the pool. Between persistence points its address shows the committed
- * copy, write-protected. The first store of an iteration makes the address show the other copy;
+ * An object has copies in the pool. After a persistence point its address shows the one written
+ * last, write-protected. The first store of an iteration makes the address show another one;
  * what the iteration does not overwrite is copied there. Compiled with perdure-clang --ipv, loops
  * that overwrite whole rows say so, and then nothing of these rows is copied. A program compiled
  * without it is correct as well: everything is copied. (D. Li et al., in-place versioning;

@@ -20,6 +20,7 @@ using perdure::Code;
 using perdure::guarded;
 using perdure::InPlaceObject;
 using perdure::ObjectSet;
+using perdure::Result;
 using perdure::Status;
 using perdure::Tier;
 using perdure::view_page_bytes;
@@ -88,6 +89,15 @@ ByteRange range_of(const InPlaceObject& object, const void* first, std::size_t b
 Status wait_for_flushes() {
   if (set != nullptr) return set->wait();
   return flush_thread == nullptr ? Status::success() : flush_thread->drain();
+}
+
+int version_by(Result<std::uint64_t> (ObjectSet::*call)(), std::uint64_t* version) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need_set());
+    const auto durable = (set->*call)();
+    if (durable.ok() && version != nullptr) *version = durable.value();
+    return durable.status();
+  });
 }
 
 Status pin_object(const void* address, Status (InPlaceObject::*how)()) {
@@ -173,21 +183,11 @@ int perdure_ipv_restart(uint64_t* version) {
 }
 
 int perdure_ipv_persist(uint64_t* version) {
-  return guarded([&]() -> Status {
-    PERDURE_TRY(need_set());
-    const auto durable = set->persist();
-    if (durable.ok() && version != nullptr) *version = durable.value();
-    return durable.status();
-  });
+  return version_by(&ObjectSet::persist, version);
 }
 
 int perdure_ipv_wait(uint64_t* version) {
-  return guarded([&]() -> Status {
-    PERDURE_TRY(need_set());
-    const auto durable = set->finish();
-    if (durable.ok() && version != nullptr) *version = durable.value();
-    return durable.status();
-  });
+  return version_by(&ObjectSet::finish, version);
 }
 
 int perdure_ipv_close(void) {

@@ -123,12 +123,12 @@ Result<InPlaceObject::Written> InPlaceObject::write_out(std::uint64_t offset, co
                                                         bool pending) const {
   Written written;
   Status status;
-  if (dirty != nullptr)
-    dirty->for_each_run(all(), [&](ByteRange run) {
-      if (!status.ok()) return;
-      status = surroundings_.writer.flush(offset + run.begin, run.end - run.begin);
-      written.flushed_bytes += run.end - run.begin;
-    });
+  const auto flush = [&](ByteRange run) {
+    if (!status.ok()) return;
+    status = surroundings_.writer.flush(offset + run.begin, run.end - run.begin);
+    written.flushed_bytes += run.end - run.begin;
+  };
+  if (dirty != nullptr) dirty->for_each_run(all(), flush);
   PERDURE_TRY(status);
   if (!pending) return written;
   PERDURE_TRY(surroundings_.writer.copy(offset, memory(), bytes_));

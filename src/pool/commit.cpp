@@ -54,7 +54,9 @@
 //       recovery drops what some rank lacks. So the same array has the same working copy on all
 //       ranks, and a rank may put into another's by the number of its own. Arrays with a writer
 //       (twin_writer.hpp) are no part of this: one that is unchanged on a rank keeps its copy there
-//       (I1 holds: the head names it still), and nobody else stores to them.
+//       (I1 holds: the head names it still), and nobody else stores to them. One that has a spare
+//       copy is stored to while v is under way: its working copy is then one that neither a slot
+//       nor v names (VersionedArray::move_on()), and stays the working one when v is committed.
 //   I9  A version that is acknowledged can be found again: between 2 and 3 each rank looks whether
 //       its file still has a name and its size. A file that a cleaner removed would take every
 //       store and give none back. One that is removed after that look is found by the next commit.
