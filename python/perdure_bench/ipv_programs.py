@@ -8,6 +8,7 @@ the three; a ratio compares runs of one round, by iteration.
     overhead_ratio     time of the loop over that of the program without protection, compiled by the
                        same compiler; case PROGRAM is in-place versioning as it comes, with an idle
                        core, on NVM of 1/8 of DRAM's bandwidth; the other cases name the way
+    settled_ratio      the same without the trials of ways and tiers: in the way that was kept
     persist_ms         an iteration is kept waiting so long for its version, seen inside the program
     iteration_ms       of the unprotected program
     breakdown_ms, bytes, overlapped_percent    see ipv_breakdown.py
@@ -122,6 +123,7 @@ WAYS = (
     _ipv("stream-helper", "stream", "on", _ONCE, _TIER_ITERATIONS),
     _ipv("copy-helper", "copy", "on", _ONCE, _TIER_ITERATIONS),
 )
+_CHOOSING = ("ipv", "ipv-alone")
 QUICK_WAYS = ("clflush", "bypass", "ipv", "ipv-alone")
 Pair = tuple[Way, str]
 
@@ -242,6 +244,10 @@ def facts_of(program: Program, rounds: list[dict], quick: bool) -> Iterator[Fact
         case, target = _case(program, way, emulation, quick)
         ratios = [per_iteration(a, "loop_s") / per_iteration(b, "loop_s") for a, b in ran]
         yield Fact.of("ipv", case, "overhead_ratio", ratios, target=target, more=more)
+        kept = [a["kept_iteration_s"] / per_iteration(b, "loop_s")
+                for a, b in ran if "kept_iteration_s" in a]
+        if way.name in _CHOOSING and kept:
+            yield Fact.of("ipv", case, "settled_ratio", kept, more=more)
         times = [1e3 * per_iteration(a, "persist_s") for a, _ in ran]
         yield Fact.of("ipv", case, "persist_ms", times, "ms", more=more)
         if emulation == EIGHTH and way.name in BROKEN_DOWN:

@@ -167,42 +167,62 @@ TEST(FaultLock, lets_one_thread_in) {
 constexpr Way copy{PERDURE_IPV_COPY, false}, copy_beside{PERDURE_IPV_COPY, true};
 constexpr Way stream{PERDURE_IPV_STREAM, false};
 
-// Iterations of a choice until it is decided, as places in `possible`; the first of a turn and the
-// `disturbed` one are long.
+// Iterations of a choice until it is decided, as places in `possible`. The first of each turn of
+// the first round is long, and so is the `disturbed` one, counted from 1.
 std::vector<std::size_t> tried(WayChoice& choice, const std::vector<std::uint64_t>& cost,
                                std::size_t disturbed) {
   std::vector<std::size_t> all;
-  for (;;) {
+  while (!choice.decided()) {
     const Way way = choice.next();
-    if (choice.decided()) return all;
     const auto& possible = choice.possible();
-    all.push_back(static_cast<std::size_t>(std::find(possible.begin(), possible.end(), way) -
-                                           possible.begin()));
-    const bool first = all.size() % WayChoice::turn_iterations == 1;
-    choice.record(first ? 1 : all.size() == disturbed ? 1000 : cost[all.back()]);
+    const auto place = std::find(possible.begin(), possible.end(), way) - possible.begin();
+    const bool first = all.empty() || all.back() != static_cast<std::size_t>(place);
+    all.push_back(static_cast<std::size_t>(place));
+    choice.record(first || all.size() == disturbed ? 10 * cost[all.back()] : cost[all.back()]);
   }
+  return all;
 }
+
+constexpr std::uint64_t ms = 1'000'000;
 
 TEST(WayChoice, gives_a_second_turn_to_what_takes_little_longer) {
   WayChoice choice({copy_beside, stream, copy});
-  EXPECT_EQ(tried(choice, {109, 112, 100}, 0),
+  EXPECT_EQ(tried(choice, {109 * ms, 112 * ms, 100 * ms}, 0),
             (std::vector<std::size_t>{0, 0, 1, 1, 2, 2, 0, 0, 2, 2}));
-  EXPECT_EQ(choice.trials(), 10U);
+  EXPECT_EQ(choice.trials().iterations, 10U);
+  EXPECT_EQ(choice.kept().iterations, 0U);
 }
 
-TEST(WayChoice, keeps_the_way_of_the_shortest_iteration) {
+TEST(WayChoice, keeps_the_way_of_the_shortest_median) {
   WayChoice choice({copy_beside, stream, copy});
-  (void)tried(choice, {100, 95, 101}, 10);  // STREAM's second turn: its first counts
-  for (unsigned i = 1; i < WayChoice::kept_iterations; ++i) EXPECT_EQ(choice.next(), stream);
+  const std::uint64_t us = ms / 1000;
+  const auto all = tried(choice, {400 * us, 390 * us, 430 * us}, 9);  // one of STREAM's, by chance
+  EXPECT_EQ(all.size(), 5 * WayChoice::turn_iterations);
+  EXPECT_EQ(choice.median_ns(0), 400 * us);
+  EXPECT_EQ(choice.median_ns(1), 390 * us);
+  for (unsigned i = 0; i < WayChoice::kept_iterations; ++i) {
+    EXPECT_EQ(choice.next(), stream);
+    choice.record(7);
+  }
+  EXPECT_EQ(choice.kept().ns, 7 * WayChoice::kept_iterations);
   EXPECT_EQ(choice.next(), copy_beside);  // the machine may have changed
   EXPECT_FALSE(choice.decided());
+}
+
+TEST(WayChoice, ends_a_turn_in_which_no_iteration_is_near_the_fastest) {
+  WayChoice choice({copy, stream});
+  const auto all = tried(choice, {ms, 2 * ms}, 0);
+  EXPECT_EQ(std::count(all.begin(), all.end(), 1), 3);
+  EXPECT_EQ(std::count(all.begin(), all.end(), 0), 2 * WayChoice::turn_iterations);
 }
 
 TEST(WayChoice, of_one_way_tries_nothing) {
   WayChoice choice({stream});
   EXPECT_EQ(choice.next(), stream);
+  choice.record(1);
   EXPECT_TRUE(choice.decided());
-  EXPECT_EQ(choice.trials(), 0U);
+  EXPECT_EQ(choice.trials().iterations, 0U);
+  EXPECT_EQ(choice.kept().iterations, 1U);
 }
 
 }  // namespace

@@ -14,13 +14,19 @@ std::string name_of(const Way& way) {
   return std::string(tier_name(way.tier)) + (way.beside ? " beside" : "");
 }
 
+Json spent_report(const WayChoice::Spent& spent) {
+  return {{"iterations", spent.iterations}, {"ns", spent.ns}};
+}
+
 Json choice_report(const WayChoice& choice) {
-  Json least = Json::object();
-  for (std::size_t i = 0; i < choice.possible().size(); ++i) {
-    const std::uint64_t ns = choice.least()[i];
-    if (ns != WayChoice::unknown) least[name_of(choice.possible()[i])] = ns;
+  Json medians = Json::object();
+  for (std::size_t way = 0; way < choice.possible().size(); ++way) {
+    const std::uint64_t ns = choice.median_ns(way);
+    if (ns != WayChoice::unknown) medians[name_of(choice.possible()[way])] = ns;
   }
-  return {{"trials", choice.trials()}, {"iteration_ns_by_way", std::move(least)}};
+  return {{"trials", spent_report(choice.trials())},
+          {"kept", spent_report(choice.kept())},
+          {"median_iteration_ns_by_way", std::move(medians)}};
 }
 
 Json object_report(const InPlaceObject& object) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Way choice: in which tier the objects that leave it open are in the next iteration, and whether a
-// thread saves their version beside the program. Each possible way has a turn of a few iterations,
-// and those that took little longer than the shortest have another one; then the way of the
-// shortest iteration is kept, and rarely all are tried again. An iteration is compared as a whole,
-// from persistence point to persistence point: a tier also costs where the program finds its values
-// in memory instead of a cache, and a thread where it shares the memory, or a processor, with the
-// program. The first iteration of a turn does not count: it pays for the version that the way
-// before began, and for the switch. Pure.
+// thread saves their version beside the program. Each possible way has a turn of some iterations,
+// and those that took little longer than the fastest have another one; then the way whose median
+// iteration is the shortest is kept, and rarely all are tried again. An iteration is compared as a
+// whole, from persistence point to persistence point: a tier also costs where the program finds its
+// values in memory instead of a cache, and a thread where it shares the memory, or a processor,
+// with the program. The first iteration of a turn does not count: it pays for the version that the
+// way before began, and for the switch. A turn has more iterations where they are short, as those
+// differ more from each other, but ends early where none is near the fastest way's. Pure.
 #pragma once
 
 #include <cstdint>
@@ -28,34 +29,48 @@ struct Way {
 
 class WayChoice {
  public:
-  static constexpr unsigned rounds = 2;             // turns of each way, at most
-  static constexpr unsigned turn_iterations = 2;    // of which the last one counts
-  static constexpr unsigned kept_iterations = 500;  // until all are tried again
+  static constexpr unsigned rounds = 2;                 // turns of each way, at most
+  static constexpr unsigned turn_iterations = 6;        // of which the first does not count
+  static constexpr std::uint64_t turn_ns = 20'000'000;  // counted, end a turn before
+  static constexpr unsigned kept_iterations = 2000;     // until all are tried again
   static constexpr std::uint64_t unknown = ~std::uint64_t{0};
 
   explicit WayChoice(std::vector<Way> possible);
 
   // For the next iteration; called once for each.
   Way next();
-  // How long the iteration took whose way next() said last.
+  // How long the iteration took whose way next() said last; before the next call of it.
   void record(std::uint64_t iteration_ns);
-  // The shortest iteration of each, in the order of `possible`; unknown: none counted.
-  const std::vector<std::uint64_t>& least() const { return least_; }
+
   const std::vector<Way>& possible() const { return possible_; }
+  // The median iteration of a way, by its place in `possible`; unknown: none counted.
+  std::uint64_t median_ns(std::size_t way) const;
   bool decided() const { return possible_.size() == 1 || turn_ >= rounds * possible_.size(); }
-  // How many iterations were trials so far.
-  std::uint64_t trials() const { return trials_; }
+
+  // Iterations that were recorded, apart: those that were trials, and those in the way kept.
+  struct Spent {
+    std::uint64_t iterations = 0;
+    std::uint64_t ns = 0;
+  };
+  const Spent& trials() const { return trials_; }
+  const Spent& kept() const { return kept_; }
 
  private:
-  bool worth_a_turn() const;
-  std::uint64_t shortest() const;
+  void begin_trials();
+  void end_turn();
+  bool turn_is_over() const;
+  bool is_hopeless(std::size_t way) const;
 
   std::vector<Way> possible_;
-  std::vector<std::uint64_t> least_;
+  std::vector<std::vector<std::uint64_t>> counted_;  // by way, sorted
   std::size_t turn_ = 0;
-  unsigned handed_ = 0;  // iterations of this turn
-  unsigned kept_ = 0;    // iterations since it was decided
-  std::uint64_t trials_ = 0;
+  unsigned recorded_ = 0;            // iterations of this turn
+  std::uint64_t turn_spent_ns_ = 0;  // of those that count
+  unsigned since_decided_ = 0;
+  bool asked_ = false;  // next() was called, and record() is to come
+  Way way_;             // that it said
+  std::size_t best_ = 0;
+  Spent trials_, kept_;
 };
 
 }  // namespace perdure
