@@ -2,6 +2,8 @@
 //
 // bench_ipv_update: the memory-bound update u += r with a version of u at every sweep, by each
 // tier of in-place versioning and by hand-written loops, against the same update without versions.
+// The update of tiers and the one without versions are one function (ipv_update_rows.c), compiled
+// by perdure-clang with --ipv=all and as it is.
 //
 // All strategies take turns in one run, so that what disturbs the machine meets all; a sample is
 // the time of an update and its version relative to the native update of the same round.
@@ -22,13 +24,20 @@
 
 #include "base/clock.hpp"
 #include "base/fact.hpp"
-#include "ipv/object_set.hpp"
+#include "base/status.hpp"
+#include "perdure/perdure.h"
+#include "perdure/perdure_ipv.h"
 #include "pmem/flush.hpp"
-#include "pool/pool_directory.hpp"
+#include "pmem/region.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
+
+extern "C" {
+void update_native(double* u, const double* r, std::size_t rows, std::size_t columns);
+void update_versioned(double* u, const double* r, std::size_t rows, std::size_t columns);
+}
 
 namespace perdure {
 namespace {
@@ -48,6 +57,12 @@ struct Options {
 
 bool huge_pages = false;
 
+using Tier = perdure_ipv_tier;
+constexpr Tier tiers[] = {PERDURE_IPV_COPY, PERDURE_IPV_STREAM};
+const char* name_of(Tier tier) {
+  return tier == PERDURE_IPV_COPY ? "copy" : "stream";
+}
+
 // What is compared with has pages as large as the pool's.
 template <typename T>
 struct SamePages {
@@ -65,7 +80,7 @@ struct SamePages {
 };
 using Values = std::vector<double, SamePages<double>>;
 
-// As a compiler makes it for this processor: rows either are in place or don't overlap.
+// As a compiler makes it for this processor: rows don't overlap.
 #if defined(__x86_64__)
 __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
 #endif
@@ -110,63 +125,64 @@ class TwoArrays {
   unsigned now_ = 0;
 };
 
-// One object of the runtime, whose tier changes from turn to turn.
+Status checked(int code) {
+  return code == PERDURE_OK ? Status::success()
+                            : Status(static_cast<Code>(code), perdure_last_error());
+}
+
+struct FreeObject {
+  void operator()(double* u) const { perdure_ipv_free(u); }
+};
+
+// An object of each tier. One that a sweep leaves alone costs its version nothing.
 class Runtime {
  public:
   static Result<std::unique_ptr<Runtime>> open(const Options& options, std::size_t count) {
-    std::unique_ptr<Runtime> runtime(new Runtime(options, count));
+    std::unique_ptr<Runtime> runtime(new Runtime(options));
     PERDURE_TRY(runtime->start(options, count));
     return runtime;
   }
   ~Runtime() {
-    set_.reset();
-    pool_.reset();
+    (void)perdure_ipv_close();
+    if (pool_ != nullptr) (void)perdure_close(pool_);
     std::filesystem::remove_all(directory_);
-    std::free(u_);
   }
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
 
-  Status update(const Values& r) {
-    for (std::size_t at = 0; at < r.size(); at += row_elements) {
-      const ByteRange row{at * sizeof(double), (at + row_elements) * sizeof(double)};
-      const perdure_ipv_row by = object_->row_begin(row);
-      update_row(moved(at, by.store), moved(at, by.load), r.data() + at, row_elements);
-      object_->row_end(row);
-    }
-    set_->nest_end(*object_);
-    return set_->persist().status();
+  Status update(Tier tier, const Values& r) {
+    update_versioned(u_.at(tier).get(), r.data(), r.size() / row_elements, row_elements);
+    return checked(perdure_ipv_persist(nullptr));
   }
-  void use(Tier tier) { object_->use_tier(tier); }
-  Tier tier() const { return object_->tier(); }
+  static Result<Tier> tier(Tier asked) {
+    perdure_ipv_object_status status{};
+    PERDURE_TRY(checked(perdure_ipv_status(name_of(asked), &status)));
+    return static_cast<Tier>(status.tier);
+  }
 
  private:
-  Runtime(const Options& options, std::size_t count)
-      : directory_(options.directory + "/perdure-bench-ipv-" + std::to_string(::getpid())),
-        u_(static_cast<double*>(
-            std::aligned_alloc(std::size_t{2} << 20U, align_up(count * 8, 2U << 20U)))) {
-    std::fill_n(u_, count, 1.0);
-  }
-  double* moved(std::size_t at, ptrdiff_t by) {
-    return reinterpret_cast<double*>(reinterpret_cast<std::byte*>(u_ + at) + by);
-  }
+  explicit Runtime(const Options& options)
+      : directory_(options.directory + "/perdure-bench-ipv-" + std::to_string(::getpid())) {}
+
   Status start(const Options& options, std::size_t count) {
-    OpenOptions pool_options;
-    pool_options.job_name = "bench_ipv_update";
-    PERDURE_TRY_ASSIGN(pool_, open_pool(directory_, group_, pool_options));
-    IpvOptions ipv;
-    ipv.helper = options.helper;
-    PERDURE_TRY_ASSIGN(set_, ObjectSet::open(*pool_, ipv));
-    PERDURE_TRY(set_->add("u", u_, count * sizeof(double), PERDURE_IPV_STREAM, true));
-    PERDURE_TRY(set_->restart().status());
-    object_ = set_->objects().front().get();
-    return Status::success();
+    PERDURE_TRY(checked(perdure_open(directory_.c_str(), nullptr, &pool_)));
+    perdure_ipv_options ipv{};
+    ipv.helper = options.helper ? 1 : -1;
+    PERDURE_TRY(checked(perdure_ipv_open(pool_, &ipv)));
+    for (const Tier tier : tiers) {
+      const std::size_t bytes = count * sizeof(double);
+      u_[tier].reset(static_cast<double*>(perdure_ipv_alloc(bytes)));
+      if (u_[tier] == nullptr) return {Code::no_space, "there is no memory for an object"};
+      std::fill_n(u_[tier].get(), count, 1.0);
+      const perdure_ipv_object_options object{tier};
+      PERDURE_TRY(checked(perdure_ipv_object(name_of(tier), u_[tier].get(), bytes, &object)));
+    }
+    return checked(perdure_ipv_restart(nullptr));
   }
 
   std::string directory_;
-  SoloGroup group_;
-  std::unique_ptr<Pool> pool_;
-  std::unique_ptr<ObjectSet> set_;
-  InPlaceObject* object_ = nullptr;
-  double* u_;
+  perdure_pool* pool_ = nullptr;
+  std::map<Tier, std::unique_ptr<double, FreeObject>> u_;
 };
 
 struct Strategy {
@@ -195,15 +211,16 @@ std::vector<Strategy> by_hand(TwoArrays& arrays, const Values& r) {
 
 std::vector<Strategy> of_the_runtime(Runtime& runtime, const Values& r) {
   std::vector<Strategy> all;
-  for (const Tier tier : {PERDURE_IPV_COPY, PERDURE_IPV_STREAM}) {
-    const auto prepare = [&runtime, &r, tier]() -> Status {
-      runtime.use(tier);
-      PERDURE_TRY(runtime.update(r));  // at whose end the tier changes
-      // The version of this one is finished by the update that is timed, as in a program's loop.
-      if (runtime.tier() == tier) return runtime.update(r);
-      return {Code::unsupported, std::string("tier ") + tier_name(tier) + " is not possible here"};
+  for (const Tier tier : tiers) {
+    const auto update = [&runtime, &r, tier] { return runtime.update(tier, r); };
+    // The version of the sweep before is finished by the one that is timed, as in a program's loop.
+    const auto prepare = [update, tier]() -> Status {
+      PERDURE_TRY(update());
+      PERDURE_TRY_ASSIGN(auto used, Runtime::tier(tier));
+      if (used == tier) return Status::success();
+      return {Code::unsupported, std::string("tier ") + name_of(tier) + " is not possible here"};
     };
-    all.push_back({tier_name(tier), true, prepare, [&runtime, &r] { return runtime.update(r); }});
+    all.push_back({name_of(tier), true, prepare, update});
   }
   return all;
 }
@@ -221,9 +238,7 @@ Status measure_round(std::vector<Strategy>& strategies, Values& u, const Values&
                      Samples& ratios, std::vector<double>& native_ns) {
   const auto native = [&]() -> Result<double> {
     return timed([&] {
-      for (std::size_t at = 0; at < r.size(); at += row_elements) {
-        update_row(u.data() + at, u.data() + at, r.data() + at, row_elements);
-      }
+      update_native(u.data(), r.data(), r.size() / row_elements, row_elements);
       return Status::success();
     });
   };

@@ -52,10 +52,11 @@ module perdure_ipv
       persist_ns = 0, pool_bytes = 0, dram_bytes = 0
   end type
 
-  ! Differences in bytes, for the loads before a row's stores and for the stores.
+  ! A difference in bytes, for the loads before a row's stores; and 1 where stores past the cache
+  ! are worth it.
   type, bind(c), public :: perdure_ipv_row
     integer(c_intptr_t) :: load = 0
-    integer(c_intptr_t) :: store = 0
+    integer(c_intptr_t) :: past_cache = 0
   end type
 
   public :: perdure_ipv_open, perdure_ipv_object, perdure_ipv_restart, perdure_ipv_persist

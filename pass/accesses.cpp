@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "accesses.hpp"
 
+#include "past_cache.hpp"
+
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -229,6 +231,7 @@ bool is_left_alone(const llvm::Function& function, llvm::StringRef prefix) {
 std::vector<Instruction*> instructions_that_access(llvm::Function& function) {
   std::vector<Instruction*> accesses;
   for (Instruction& instruction : llvm::instructions(function)) {
+    if (is_past_cache(instruction)) continue;
     if (instruction.mayReadOrWriteMemory() || llvm::isa<llvm::CallBase>(instruction)) {
       accesses.push_back(&instruction);
     }

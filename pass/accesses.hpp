@@ -37,7 +37,8 @@ class AccessSink {
 
 bool is_left_alone(const llvm::Function& function, llvm::StringRef prefix);
 
-// The instructions that may access memory. Those that instrumentation adds are not among them.
+// The instructions that may access memory. Those that instrumentation adds are not among them, nor
+// stores that PastCachePass made: the runtime hears of them row by row.
 std::vector<llvm::Instruction*> instructions_that_access(llvm::Function& function);
 
 // `recorder` is named in warnings.

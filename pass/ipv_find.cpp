@@ -225,6 +225,7 @@ std::optional<Row> Finder::tile(Loop* loop, LoopFacts& facts, std::vector<Access
   }
   Row row;
   row.first = first;
+  row.step = step;
   row.bytes = evolution.getMulExpr(times, word(static_cast<uint64_t>(std::abs(step))));
   const auto* base = llvm::dyn_cast<llvm::SCEVUnknown>(evolution.getPointerBase(first));
   for (const auto& [at, store] : sorted) row.stores.push_back(store);

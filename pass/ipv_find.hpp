@@ -55,6 +55,7 @@ struct Row {
   llvm::Value* base = nullptr;
   const llvm::SCEV* first = nullptr;
   const llvm::SCEV* bytes = nullptr;  // 64 bits
+  int64_t step = 0;                   // bytes to the next iteration's; 0: an intrinsic's
   std::vector<Access> stores, loads_before, loads_behind;
   bool owns(const Access& access) const;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ipv_hook.hpp"
 
+#include "ipv_past_cache.hpp"
+
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/Cloning.h>
@@ -25,7 +27,8 @@ struct RowValues {
   Value* first = nullptr;  // pointer
   Value* bytes = nullptr;
   Value* load_difference = nullptr;
-  Value* store_difference = nullptr;
+  Value* past_cache = nullptr;  // 64 bits: 1 if the runtime would have it so
+  llvm::CallInst* end_hook = nullptr;
 };
 
 // In front of `where`, with its place in the source.
@@ -220,14 +223,11 @@ class Emitter {
                                                : site.intrinsic->getNextNode();
     for (RowValues& row : rows) {
       HookBuilder builder(where);
-      Value* differences =
-          builder.CreateCall(hook("begin"), {stack_[row.slot], row.first, row.bytes});
-      row.load_difference = builder.CreateExtractValue(differences, 0);
-      row.store_difference = builder.CreateExtractValue(differences, 1);
-      HookBuilder(behind).CreateCall(hook("end"), {stack_[row.slot], row.first, row.bytes});
-    }
-    if (site.intrinsic != nullptr) {
-      shift(site.intrinsic, 0, rows.front().store_difference);
+      Value* answer = builder.CreateCall(hook("begin"), {stack_[row.slot], row.first, row.bytes});
+      row.load_difference = builder.CreateExtractValue(answer, 0);
+      row.past_cache = builder.CreateExtractValue(answer, 1);
+      row.end_hook = HookBuilder(behind).CreateCall(
+          hook("end"), {stack_[row.slot], row.first, row.bytes, builder.getFalse()});
     }
   }
 
@@ -236,44 +236,85 @@ class Emitter {
     access->setOperand(operand, builder.CreatePtrAdd(access->getOperand(operand), difference));
   }
 
-  // A copy of the loop with the differences, for when one of them is not 0.
+  // A copy of the loop with the differences, for when one of them is not 0; and another one that
+  // stores past the cache.
   void version(Loop* loop, const std::vector<RowValues>& rows) {
     llvm::BasicBlock* before = loop->getLoopPreheader();
     llvm::BasicBlock* exit = loop->getExitBlock();
+    llvm::BasicBlock* own = split_before_end(before);
+    llvm::BasicBlock* through_cache = split_before_end(before);
+    {
+      llvm::ValueToValueMapTy map;
+      Loop* copy = copy_loop(loop, through_cache, rows, map);
+      HookBuilder builder(through_cache->getTerminator());
+      Value* any = builder.getInt64(0);
+      for (const RowValues& row : rows) any = builder.CreateOr(any, row.load_difference);
+      builder.CreateCondBr(builder.CreateIsNotNull(any), copy->getLoopPreheader(), own);
+      through_cache->getTerminator()->eraseFromParent();
+    }
+    if (may_pass_cache(rows)) version_past_cache(loop, before, rows);
+    analyses_.dominators.changeImmediateDominator(exit, before);
+  }
+
+  llvm::BasicBlock* split_before_end(llvm::BasicBlock* block) {
+    return llvm::SplitBlock(block, block->getTerminator(), &analyses_.dominators, &analyses_.loops);
+  }
+
+  // `dominator` will branch to its preheader.
+  Loop* copy_loop(Loop* loop, llvm::BasicBlock* dominator, const std::vector<RowValues>& rows,
+                  llvm::ValueToValueMapTy& map) {
     llvm::BasicBlock* exiting = loop->getExitingBlock();
-    llvm::BasicBlock* own =
-        llvm::SplitBlock(before, before->getTerminator(), &analyses_.dominators, &analyses_.loops);
-    llvm::ValueToValueMapTy map;
     llvm::SmallVector<llvm::BasicBlock*, 8> blocks;
-    Loop* copy = llvm::cloneLoopWithPreheader(own, before, loop, map, ".ipv", &analyses_.loops,
-                                              &analyses_.dominators, blocks);
+    Loop* copy =
+        llvm::cloneLoopWithPreheader(loop->getLoopPreheader(), dominator, loop, map, ".ipv",
+                                     &analyses_.loops, &analyses_.dominators, blocks);
     llvm::remapInstructionsInBlocks(blocks, map);
-    for (llvm::PHINode& phi : exit->phis()) {
+    for (llvm::PHINode& phi : loop->getExitBlock()->phis()) {
       Value* value = phi.getIncomingValueForBlock(exiting);
       const auto mapped = map.find(value);
       phi.addIncoming(mapped == map.end() ? value : static_cast<Value*>(mapped->second),
                       llvm::cast<llvm::BasicBlock>(static_cast<Value*>(map[exiting])));
     }
-    HookBuilder builder(before->getTerminator());
-    Value* any = builder.getInt64(0);
     for (const RowValues& row : rows) {
-      any = builder.CreateOr(any, builder.CreateOr(row.load_difference, row.store_difference));
+      for (const Access& access : row.row->loads_before) {
+        auto* moved = llvm::cast<Instruction>(static_cast<Value*>(map[access.at]));
+        shift(moved, access.operand, row.load_difference);
+        moved->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
+      }
     }
-    builder.CreateCondBr(builder.CreateIsNotNull(any), copy->getLoopPreheader(), own);
-    before->getTerminator()->eraseFromParent();
-    analyses_.dominators.changeImmediateDominator(exit, before);
+    return copy;
+  }
+
+  // Not where an iteration reads what it has stored: it would have to come from memory.
+  bool may_pass_cache(const std::vector<RowValues>& rows) const {
+    const llvm::DataLayout& layout = analyses_.function.getParent()->getDataLayout();
+    if (!PastCacheMarks::possible(*analyses_.function.getParent())) return false;
+    return llvm::all_of(rows, [&](const RowValues& row) {
+      return row.row->loads_behind.empty() &&
+             llvm::all_of(row.row->stores, [&](const Access& store) {
+               const auto* plain = llvm::dyn_cast<llvm::StoreInst>(store.at);
+               return plain != nullptr && plain->isSimple() &&
+                      can_pass_cache(plain->getValueOperand()->getType(), layout);
+             });
+    });
+  }
+
+  void version_past_cache(Loop* loop, llvm::BasicBlock* before,
+                          const std::vector<RowValues>& rows) {
+    llvm::ValueToValueMapTy map;
+    PastCacheLoop copy(analyses_, *copy_loop(loop, before, rows, map));
+    std::vector<PastCacheRow> wanted;
     for (const RowValues& row : rows) {
-      const auto shift_all = [&map](const std::vector<Access>& accesses, Value* difference) {
-        for (const Access& access : accesses) {
-          auto* moved = llvm::cast<Instruction>(static_cast<Value*>(map[access.at]));
-          shift(moved, access.operand, difference);
-          moved->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
-        }
-      };
-      shift_all(row.row->stores, row.store_difference);
-      shift_all(row.row->loads_behind, row.store_difference);
-      shift_all(row.row->loads_before, row.load_difference);
+      PastCacheRow& one = wanted.emplace_back();
+      one.first = row.first;
+      one.wanted = row.past_cache;
+      one.step = row.row->step;
+      for (const Access& access : row.row->stores) {
+        one.stores.push_back(llvm::cast<llvm::StoreInst>(static_cast<Value*>(map[access.at])));
+      }
     }
+    Value* taken = copy.run(before, wanted);
+    for (const RowValues& row : rows) row.end_hook->setArgOperand(3, taken);
   }
 
   Analyses& analyses_;

@@ -19,6 +19,7 @@ const char* const hook_functions = R"(
 declare void @perdure_ipv_nest_end(ptr) nounwind
 declare { i64, i64 } @perdure_ipv_row_begin(ptr, i64) nounwind
 declare void @perdure_ipv_row_end(ptr, i64) nounwind
+declare void @perdure_ipv_row_end_past_cache(ptr, i64) nounwind
 declare { i64, i64 } @perdure_ipv_extent(ptr) nounwind
 @perdure_ipv_low = external global i64
 @perdure_ipv_high = external global i64
@@ -102,14 +103,14 @@ define { i64, i64 } @perdure_ipv.begin(ptr %slot, ptr %first, i64 %bytes) nounwi
   %row = and i1 %open, %some
   br i1 %row, label %begin, label %out
 begin:
-  %differences = call { i64, i64 } @perdure_ipv_row_begin(ptr %first, i64 %bytes)
+  %answer = call { i64, i64 } @perdure_ipv_row_begin(ptr %first, i64 %bytes)
   br label %out
 out:
-  %result = phi { i64, i64 } [ zeroinitializer, %0 ], [ %differences, %begin ]
+  %result = phi { i64, i64 } [ zeroinitializer, %0 ], [ %answer, %begin ]
   ret { i64, i64 } %result
 }
 
-define void @perdure_ipv.end(ptr %slot, ptr %first, i64 %bytes) nounwind {
+define void @perdure_ipv.end(ptr %slot, ptr %first, i64 %bytes, i1 %past_cache) nounwind {
   %top = getelementptr i8, ptr %slot, i64 8
   %high = load i64, ptr %top
   %open = icmp ne i64 %high, 0
@@ -117,6 +118,11 @@ define void @perdure_ipv.end(ptr %slot, ptr %first, i64 %bytes) nounwind {
   %row = and i1 %open, %some
   br i1 %row, label %end, label %out
 end:
+  br i1 %past_cache, label %past, label %through
+past:
+  call void @perdure_ipv_row_end_past_cache(ptr %first, i64 %bytes)
+  br label %out
+through:
   call void @perdure_ipv_row_end(ptr %first, i64 %bytes)
   br label %out
 out:

@@ -3,7 +3,8 @@
 // The plug-in: which passes it has, and where in Clang's pipeline they stand.
 //
 //   PERDURE_PASS=trace clang-19 -fpass-plugin=PerdurePass.so …      behind the optimisations
-//   PERDURE_PASS=ipv clang-19 -fpass-plugin=PerdurePass.so …        in front of vectorisation
+//   PERDURE_PASS=ipv clang-19 -fpass-plugin=PerdurePass.so …        in front of vectorisation; its
+//                                               step past_cache.hpp behind the optimisations
 //   PERDURE_PASS=ipv-check clang-19 -fpass-plugin=PerdurePass.so …  in front of all, or behind ipv
 //   opt-19 -load-pass-plugin=PerdurePass.so -passes=perdure-trace …
 //
@@ -22,6 +23,7 @@
 
 #include "ipv.hpp"
 #include "ipv_check.hpp"
+#include "past_cache.hpp"
 #include "trace.hpp"
 
 namespace {
@@ -59,6 +61,8 @@ bool add_pass(llvm::StringRef name, const llvm::StringSet<>& wanted,
     passes.addPass(perdure::TracePass());
   } else if (name == "perdure-ipv") {
     passes.addPass(ipv_pass(wanted));
+  } else if (name == "perdure-past-cache") {
+    passes.addPass(perdure::PastCachePass());
   } else if (name == "perdure-ipv-check") {
     passes.addPass(perdure::IpvCheckPass());
   } else {
@@ -87,6 +91,10 @@ void register_passes(llvm::PassBuilder& builder) {
         [wanted, checks](llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
           passes.addPass(ipv_pass(wanted));
           if (checks) passes.addPass(perdure::IpvCheckPass());
+        });
+    builder.registerOptimizerLastEPCallback(
+        [](llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
+          passes.addPass(perdure::PastCachePass());
         });
   }
   if (wanted.contains("trace")) {

@@ -43,10 +43,15 @@ void copy(void* to, const void* from, std::size_t count) {
   copying_past = false;
 }
 
+// The stores themselves are not instrumented (past_cache.hpp).
+void stored_past(const void* address, std::size_t count) {
+  perdure_cache_model_evicted(address, count);
+}
+
 constexpr FlushPrimitives telling[primitives_max] = {
-    {nullptr, nullptr, flush<0>, copy<0>, nullptr},
-    {nullptr, nullptr, flush<1>, copy<1>, nullptr},
-    {nullptr, nullptr, flush<2>, copy<2>, nullptr}};
+    {nullptr, nullptr, flush<0>, copy<0>, nullptr, stored_past},
+    {nullptr, nullptr, flush<1>, copy<1>, nullptr, stored_past},
+    {nullptr, nullptr, flush<2>, copy<2>, nullptr, stored_past}};
 
 std::size_t tell_all() {
   std::size_t count = 0;
@@ -56,6 +61,9 @@ std::size_t tell_all() {
     told[count] = primitives;
     told[count].flush = telling[count].flush;
     told[count].copy = telling[count].copy;
+    if (real[count].stored_past_cache != nullptr) {
+      told[count].stored_past_cache = telling[count].stored_past_cache;
+    }
     ++count;
   }
   return count;

@@ -9,7 +9,7 @@
  *     for (j = 0; j < rows; j++) {
  *       struct perdure_ipv_row row = perdure_ipv_row_begin(&u[j * pitch], columns * sizeof *u);
  *       for (i = 0; i < columns; i++)
- *         AT(row.store, u[j * pitch + i]) = f(AT(row.load, u[j * pitch + i]));
+ *         u[j * pitch + i] = f(AT(row.load, u[j * pitch + i]));
  *       perdure_ipv_row_end(&u[j * pitch], columns * sizeof *u);
  *     }
  *     perdure_ipv_nest_end(u);
@@ -17,10 +17,13 @@
  * Obligations of the code that calls them, from the first row of a nest to nest_end
  *   R1  Between row_begin and row_end every byte of the row is stored to.
  *   R2  A load of a byte of the row that comes before the store to it has `load` added to its
- *       address; a load after it, and the stores, have `store` added.
+ *       address; the stores, and a load after one, do not.
  *   R3  Nothing else loads from or stores to the object. Other rows may follow, in any order, and
  *       overlap; rows that are open at the same time are disjoint.
  *   R4  nest_end is called on every way out, before the object is accessed in another way.
+ *   R5  row_end_past_cache, instead of row_end, says that all stores to cache lines (64 bytes) that
+ *       lie in the row whole were non-temporal ones, so that a fence makes them durable. It may be
+ *       called only where row_begin set past_cache, and need not be.
  * Between nests loads and stores are ordinary ones, and no hook is needed: the runtime notices them
  * by the write protection of the committed copy. perdure_ipv_plain() spares it a fault.
  */
@@ -36,14 +39,16 @@
 extern "C" {
 #endif
 
-/* Differences in bytes, returned in two registers. */
+/* Returned in two registers. */
 struct perdure_ipv_row {
-  ptrdiff_t load;
-  ptrdiff_t store;
+  ptrdiff_t load;       /* difference in bytes */
+  ptrdiff_t past_cache; /* 1: nobody will store to the row again in this iteration, as far as is
+                           known, and non-temporal stores are worth it; else 0 */
 };
 
 PERDURE_API struct perdure_ipv_row perdure_ipv_row_begin(void* first, size_t bytes);
 PERDURE_API void perdure_ipv_row_end(void* first, size_t bytes);
+PERDURE_API void perdure_ipv_row_end_past_cache(void* first, size_t bytes);
 
 /* The same for a whole box of rows at once: `dimensions` (1 to 4) counts and strides in bytes,
  * innermost first; the innermost is bytes: counts[0] bytes, strides[0] is 1. Strides are not

@@ -271,7 +271,12 @@ struct perdure_ipv_row perdure_ipv_row_begin(void* first, size_t bytes) {
 
 void perdure_ipv_row_end(void* first, size_t bytes) {
   InPlaceObject* object = object_of(first);
-  if (object != nullptr) object->row_end(range_of(*object, first, bytes));
+  if (object != nullptr) object->row_end(range_of(*object, first, bytes), false);
+}
+
+void perdure_ipv_row_end_past_cache(void* first, size_t bytes) {
+  InPlaceObject* object = object_of(first);
+  if (object != nullptr) object->row_end(range_of(*object, first, bytes), true);
 }
 
 struct perdure_ipv_row perdure_ipv_box_begin(void* first, unsigned dimensions, const size_t* counts,

@@ -25,7 +25,9 @@
 //       be durable, and changed_ all in which new may differ from old: announced rows are in them,
 //       and what no row announces is either refused by a read-only view, which leads to fault(), or
 //       happens when all lines count: also of an object in COPY that is left writable, as it had
-//       changed in each of the last versions. Without guard, plain() is the program's duty.
+//       changed in each of the last versions. Without guard, plain() is the program's duty. Lines
+//       to which a row was stored past the cache are not dirty, as copies past it are not: the
+//       thread that announced the row makes the first fence of the version.
 //   P5  Whoever makes the address writable where it was not does so last: first the contents are
 //       whole there. Several threads may fault at once; the lock lets one do it, and the others try
 //       again when the view can be written. A thread that only reads is never refused: views
@@ -297,6 +299,7 @@ void InPlaceObject::enter_writing() {
 }
 
 void InPlaceObject::complete_for_stores() {
+  tell_device();
   if (placed()) counts_.copied_bytes.add(iteration_.complete_in_cache());
 }
 
@@ -377,7 +380,6 @@ perdure_ipv_object_status InPlaceObject::status() const {
   if (array_ != nullptr) status.pool_bytes = array_->copies() * array_->entry().stride_bytes;
   status.dram_bytes = memory_ == nullptr ? 0 : views_->bytes();
   if (!placed() && memory_ == nullptr) status.dram_bytes = bytes_;
-  status.dram_bytes += open_rows_.room();
   return status;
 }
 

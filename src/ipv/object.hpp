@@ -22,7 +22,6 @@
 #include "ipv/fault_lock.hpp"
 #include "ipv/iteration.hpp"
 #include "ipv/line_set.hpp"
-#include "ipv/open_rows.hpp"
 #include "ipv/way_choice.hpp"
 #include "perdure/perdure_ipv.h"
 #include "perdure/perdure_ipv_abi.h"
@@ -78,7 +77,7 @@ class InPlaceObject final : public TwinWriter {
   // Hooks (perdure_ipv_abi.h); offsets from the address.
   bool rows_count() const;  // now, and for the calling thread
   perdure_ipv_row row_begin(ByteRange row);
-  void row_end(ByteRange row);
+  void row_end(ByteRange row, bool past_cache);
   struct Box {
     std::uint64_t first;
     unsigned dimensions;
@@ -176,7 +175,9 @@ class InPlaceObject final : public TwinWriter {
   void count_streamed(std::uint64_t bytes);
   void complete_for_stores();
   ptrdiff_t place_row(ByteRange row, std::uint64_t row_bytes);
-  ptrdiff_t take_row_buffer(ByteRange row);
+  bool worth_past_cache(ByteRange row) const;
+  void note_past_cache(ByteRange row);
+  void tell_device();
   void complete_in_nest();
   bool seal();
   void stop_early_flush() noexcept;
@@ -213,7 +214,6 @@ class InPlaceObject final : public TwinWriter {
   Tier usual_tier_ = PERDURE_IPV_COPY;  // without pins and choices
   std::atomic<Phase> phase_{Phase::off};
   Iteration iteration_;
-  OpenRows open_rows_;
   std::uint32_t contents_ = 0;    // copy that holds what was handed over last, or restored
   bool has_new_ = false;          // this iteration's contents have a copy: iteration_
   LineSet changed_;               // since the version before
@@ -223,10 +223,12 @@ class InPlaceObject final : public TwinWriter {
   Taken taken_;
   bool pending_ = false;  // the memory is not in the working copy
   bool all_changed_ = false;
-  bool left_writable_ = false;    // COPY: it changed so often that it counts as changed, unseen
-  unsigned changed_in_turn_ = 0;  // versions in which it had changed, one after the other
-  bool flushed_by_hand_ = false;  // finish_stores() was called
-  bool in_nest_ = false;          // rows were announced, and nest_end() is to come
+  bool left_writable_ = false;     // COPY: it changed so often that it counts as changed, unseen
+  unsigned changed_in_turn_ = 0;   // versions in which it had changed, one after the other
+  bool flushed_by_hand_ = false;   // finish_stores() was called
+  bool in_nest_ = false;           // rows were announced, and nest_end() is to come
+  std::vector<ByteRange> untold_;  // lines of rows past the cache, of which the device will hear
+  std::uint64_t untold_bytes_ = 0;
   int pins_ = 0;
   std::atomic<std::uint32_t> early_{0};  // flush_early(): 0 no, 1 queued, 2 runs
 

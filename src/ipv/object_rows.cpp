@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Object: rows, boxes and the end of a nest. The invariants stand at the top of object.cpp.
-#include <cstring>
+#include <atomic>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "ipv/box_rows.hpp"
@@ -11,9 +12,13 @@
 namespace perdure {
 namespace {
 
-// Rows that are worth a buffer, and still in the cache when they are streamed out of it.
-constexpr std::uint64_t buffered_bytes_min = 512;
-constexpr std::uint64_t buffered_bytes_max = std::uint64_t{256} << 10U;
+// Shorter rows stay in the cache: their whole lines are few, and two of them are often one line.
+constexpr std::uint64_t past_cache_bytes_min = 512;
+
+// The device hears of so many at once: what it does for each, if only a counter that is locked,
+// would wait each time until the processor has written the row.
+constexpr std::uint64_t told_bytes_min = std::uint64_t{64} << 10U;
+constexpr std::size_t told_ranges_max = 64;
 
 }  // namespace
 
@@ -58,7 +63,7 @@ ptrdiff_t InPlaceObject::place_row(ByteRange row, std::uint64_t row_bytes) {
 }
 
 perdure_ipv_row InPlaceObject::row_begin(ByteRange row) {
-  perdure_ipv_row differences{0, 0};
+  perdure_ipv_row answer{0, 0};
   lock_for_stores();
   if (phase_ != Phase::off && row.begin != row.end) {
     counts_.rows.add(1);
@@ -68,41 +73,55 @@ perdure_ipv_row InPlaceObject::row_begin(ByteRange row) {
     } else {
       enter_nest();
       changed_.add(row);
-      open_rows_.open();
-      differences.load = place_row(row, row.end - row.begin);
-      differences.store = take_row_buffer(row);
+      dirty_.add(row);
+      answer.load = place_row(row, row.end - row.begin);
+      answer.past_cache = worth_past_cache(row) ? 1 : 0;
     }
   }
   lock_.unlock();
-  return differences;
+  return answer;
 }
 
-// The difference for stores; 0 if the row is stored to where it is.
-ptrdiff_t InPlaceObject::take_row_buffer(ByteRange row) {
-  const std::uint64_t bytes = row.end - row.begin;
-  const bool buffered = open_rows_.only_one() && !all_changed_ && iteration_.nest_is_last() &&
-                        bytes >= buffered_bytes_min && bytes <= buffered_bytes_max;
-  if (!buffered) {
-    dirty_.add(row);
-    return 0;
+// What a later nest stores to, or reads, is in the cache when it comes; what the next iteration
+// reads seldom is.
+bool InPlaceObject::worth_past_cache(ByteRange row) const {
+  return !all_changed_ && iteration_.nest_is_last() && row.end - row.begin >= past_cache_bytes_min;
+}
+
+// P4: its whole lines are durable after the fence that finishes the version, by this thread.
+void InPlaceObject::note_past_cache(ByteRange row) {
+  const ByteRange lines{align_up(row.begin, cache_line_bytes),
+                        row.end / cache_line_bytes * cache_line_bytes};
+  if (lines.begin >= lines.end) return;
+  dirty_.remove(lines);
+  counts_.streamed_bytes.add(lines.end - lines.begin);
+  untold_bytes_ += lines.end - lines.begin;
+  if (!untold_.empty() && untold_.back().end == lines.begin) {
+    untold_.back().end = lines.end;
+  } else {
+    untold_.push_back(lines);
   }
-  return open_rows_.take_buffer(row) - (address_ + row.begin);
+  if (untold_bytes_ >= told_bytes_min || untold_.size() == told_ranges_max) tell_device();
 }
 
-void InPlaceObject::row_end(ByteRange row) {
+void InPlaceObject::tell_device() {
+  for (const ByteRange& lines : untold_) {
+    device_.stored_past_cache(iteration_.new_offset() + lines.begin, lines.end - lines.begin);
+  }
+  untold_.clear();
+  untold_bytes_ = 0;
+}
+
+void InPlaceObject::row_end(ByteRange row, bool past_cache) {
+  if (!past_cache) return;
   lock_.lock();
-  if (phase_ == Phase::writing && takes_rows(row)) {
-    if (const std::byte* buffer = open_rows_.close(row); buffer != nullptr) {
-      device_.copy(iteration_.new_offset() + row.begin, buffer, row.end - row.begin);
-      counts_.streamed_bytes.add(row.end - row.begin);
-    }
-  }
+  if (phase_ == Phase::writing && takes_rows(row) && !all_changed_) note_past_cache(row);
   lock_.unlock();
 }
 
 perdure_ipv_row InPlaceObject::box_begin(const Box& box) {
   const BoxRows rows(box.first, box.dimensions, box.counts, box.strides);
-  perdure_ipv_row differences{0, 0};
+  perdure_ipv_row answer{0, 0};
   lock_for_stores();
   if (phase_ != Phase::off && !(rows.valid() && rows.empty())) {
     in_nest_ = true;
@@ -110,8 +129,8 @@ perdure_ipv_row InPlaceObject::box_begin(const Box& box) {
       plain_locked();
     } else {
       enter_nest();
-      differences.load = place_row(rows.hull(), rows.total_bytes());
-      const bool fresh = differences.load != 0;
+      answer.load = place_row(rows.hull(), rows.total_bytes());
+      const bool fresh = answer.load != 0;
       std::uint64_t before = rows.hull().begin;
       rows.for_each([&](ByteRange row) {
         counts_.rows.add(1);
@@ -124,12 +143,15 @@ perdure_ipv_row InPlaceObject::box_begin(const Box& box) {
     }
   }
   lock_.unlock();
-  return differences;
+  return answer;
 }
 
 // P3, by the thread that announced the rows.
 void InPlaceObject::complete_in_nest() {
-  open_rows_.forget();
+  tell_device();
+  // Stores past the cache are not ordered before the later ones by which a program tells its other
+  // threads that the row is there.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   if (placed()) count_streamed(iteration_.complete_past_cache());
 }
 

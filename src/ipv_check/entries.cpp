@@ -301,6 +301,10 @@ PERDURE_API void perdure_ipv_row_end(void* first, size_t bytes) {
   end_box(row_of(first, bytes));
 }
 
+PERDURE_API void perdure_ipv_row_end_past_cache(void* first, size_t bytes) {
+  end_box(row_of(first, bytes));
+}
+
 PERDURE_API perdure_ipv_row perdure_ipv_box_begin(void* first, unsigned dimensions,
                                                   const size_t* counts, const size_t* strides) {
   if (!is_box(dimensions)) return {0, 0};

@@ -24,6 +24,11 @@ class CacheFile final : public MappedDevice {
     counter_set().add_copy(count);
   }
 
+  void stored_past_cache(std::uint64_t offset, std::size_t count) override {
+    if (primitives_.stored_past_cache == nullptr) return flush(offset, count);
+    primitives_.stored_past_cache(writable(offset, count), count);
+  }
+
   void flush(std::uint64_t offset, std::size_t count) override {
     primitives_.flush(writable(offset, count), count);
     const ByteRange lines = granules_of(offset, count, cache_line_bytes);

@@ -107,6 +107,10 @@ class DelayDevice final : public Device {
     wrapped_->copy(offset, source, count);
     charge_write(offset, count);
   }
+  void stored_past_cache(std::uint64_t offset, std::size_t count) override {
+    wrapped_->stored_past_cache(offset, count);
+    charge_write(offset, count);
+  }
   void flush(std::uint64_t offset, std::size_t count) override {
     wrapped_->flush(offset, count);
     charge_write(offset, count);

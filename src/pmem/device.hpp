@@ -8,6 +8,7 @@
 // Rules
 //   D1  A byte is durable once it was flushed after its last store and a fence returned after the
 //       flush. copy() counts as store and flush; store() and plain stores through base() do not.
+//       Non-temporal stores through base() do once stored_past_cache() has told of them.
 //   D2  An aligned 8-byte store reaches the device whole or not at all; nothing larger does.
 //   D3  A store that was not flushed may become durable at any time (cache eviction, write-back).
 //   D4  A fence orders the flushes and copies of the calling thread only; a thread that helps with
@@ -93,6 +94,10 @@ class Device {
 
   // Store past the cache where the part allows it: durable after fence(), no flush() needed.
   virtual void copy(std::uint64_t offset, const void* source, std::size_t count) = 0;
+
+  // This thread has stored to all of [offset, offset + count), whole granules, through base() and
+  // by non-temporal stores: durable after fence(), no flush() needed.
+  virtual void stored_past_cache(std::uint64_t offset, std::size_t count) { flush(offset, count); }
 
   // Starts writing back every granule that [offset, offset + count) touches.
   virtual void flush(std::uint64_t offset, std::size_t count) = 0;

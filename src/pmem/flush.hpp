@@ -25,6 +25,9 @@ struct FlushPrimitives {
   // source and destination do not overlap; ordered by fence().
   void (*copy)(void* destination, const void* source, std::size_t count);
   void (*fence)();
+  // The program itself stored to these whole lines with non-temporal stores: they are in memory
+  // after fence(). Null on aarch64, where the cache may keep them, as they are hints: then flush().
+  void (*stored_past_cache)(const void* address, std::size_t count);
 };
 
 // The best of this processor. PERDURE_FLUSH=clflush|clflushopt|clwb in the environment forces one

@@ -64,7 +64,7 @@ void copy_with_stnp(std::byte* to, const std::byte* from, std::size_t lines) {
 
 template <auto flush>
 FlushPrimitives with_stnp(const char* flush_name) {
-  return {flush_name, "stnp", flush, copy_in_lines<copy_with_stnp<flush>, flush>, fence};
+  return {flush_name, "stnp", flush, copy_in_lines<copy_with_stnp<flush>, flush>, fence, nullptr};
 }
 
 std::vector<FlushPrimitives> detect() {

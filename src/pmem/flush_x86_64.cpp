@@ -16,6 +16,8 @@ void fence() {
   _mm_sfence();
 }
 
+void nothing_to_do(const void* /*address*/, std::size_t /*count*/) {}
+
 // clflush evicts one line after the other; kept for processors without the two below.
 void flush_with_clflush(const void* address, std::size_t count) {
   const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(address) + count;
@@ -106,12 +108,13 @@ void copy_with_sse2(std::byte* to, const std::byte* from, std::size_t lines) {
 template <auto flush>
 FlushPrimitives with_best_copy(const char* flush_name) {
   if (__builtin_cpu_supports("avx512f")) {
-    return {flush_name, "avx512-nt", flush, copy_in_lines<copy_with_avx512, flush>, fence};
+    return {flush_name, "avx512-nt",  flush, copy_in_lines<copy_with_avx512, flush>,
+            fence,      nothing_to_do};
   }
   if (__builtin_cpu_supports("avx")) {
-    return {flush_name, "avx-nt", flush, copy_in_lines<copy_with_avx, flush>, fence};
+    return {flush_name, "avx-nt", flush, copy_in_lines<copy_with_avx, flush>, fence, nothing_to_do};
   }
-  return {flush_name, "sse2-nt", flush, copy_in_lines<copy_with_sse2, flush>, fence};
+  return {flush_name, "sse2-nt", flush, copy_in_lines<copy_with_sse2, flush>, fence, nothing_to_do};
 }
 
 std::vector<FlushPrimitives> detect() {

@@ -56,14 +56,13 @@ contains
   ! Each value moves towards the one behind it: a load of a neighbour would not be the row's alone.
   subroutine relax(column)
     real(c_double), intent(inout), target, contiguous :: column(:)
-    real(c_double), pointer :: from(:), to(:)
+    real(c_double), pointer :: from(:)
     type(perdure_ipv_row) :: row
     integer :: i
     row = perdure_ipv_row_begin(c_loc(column), 8_c_size_t * size(column))
     call c_f_pointer(moved(column, row%load), from, [size(column)])
-    call c_f_pointer(moved(column, row%store), to, [size(column)])
     do i = 1, size(column)
-      to(i) = 0.75 * from(i) + 0.001 * i
+      column(i) = 0.75 * from(i) + 0.001 * i
     end do
     call perdure_ipv_row_end(c_loc(column), 8_c_size_t * size(column))
   end subroutine

@@ -62,7 +62,7 @@ static void step_of_grid(uint64_t step) {
       uint64_t* row = grid + j * columns;
       struct perdure_ipv_row by = perdure_ipv_row_begin(row, columns * sizeof *row);
       for (uint64_t i = 0; i < columns; i++) {
-        AT(by.store, row[i]) = mixed(AT(by.load, row[i]), j * columns + i, step);
+        row[i] = mixed(AT(by.load, row[i]), j * columns + i, step);
       }
       perdure_ipv_row_end(row, columns * sizeof *row);
     }

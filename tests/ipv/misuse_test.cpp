@@ -235,10 +235,10 @@ TEST_F(IpvMisuse, hooks_for_other_memory_do_nothing) {
   std::vector<char> other(4096, 'x');
   perdure_ipv_row row = perdure_ipv_row_begin(other.data(), other.size());
   EXPECT_EQ(row.load, 0);
-  EXPECT_EQ(row.store, 0);
+  EXPECT_EQ(row.past_cache, 0);
   start(PERDURE_IPV_STREAM);
   row = perdure_ipv_row_begin(other.data(), other.size());
-  EXPECT_EQ(row.store, 0);
+  EXPECT_EQ(row.past_cache, 0);
   perdure_ipv_row_end(other.data(), other.size());
   perdure_ipv_nest_end(other.data());
   perdure_ipv_plain(other.data());
@@ -247,7 +247,7 @@ TEST_F(IpvMisuse, hooks_for_other_memory_do_nothing) {
   // A row that reaches beyond its object is none: it is stored to in place.
   row = perdure_ipv_row_begin(memory_ + 4096, object_bytes);
   EXPECT_EQ(row.load, 0);
-  EXPECT_EQ(row.store, 0);
+  EXPECT_EQ(row.past_cache, 0);
   perdure_ipv_row_end(memory_ + 4096, object_bytes);
   perdure_ipv_nest_end(memory_);
 }

@@ -71,6 +71,7 @@ class ModelJob {
 
  private:
   void overwrite(ByteRange row, const perdure_ipv_row& by, Random& random);
+  void end(ByteRange row, const perdure_ipv_row& by, Random& random);
   void check(std::uint64_t offset, std::uint8_t found, const char* what);
 
   ModelShape shape_;

@@ -42,7 +42,7 @@ static int is(const char* name) {
 
 static void update_row(double* row, int count, struct perdure_ipv_row at) {
   for (int i = 0; i < count; ++i) {
-    AT(at.store, row[i]) = 0.5 * AT(at.load, row[i]) + iteration;
+    row[i] = 0.5 * AT(at.load, row[i]) + iteration;
   }
 }
 
@@ -68,10 +68,10 @@ static void sweep_stencil(void) {
     double* row = u + j * columns;
     struct perdure_ipv_row at = perdure_ipv_row_begin(row, columns * sizeof *u);
     for (int i = 0; i + 1 < columns; ++i) {
-      double right = AT(at.store, row[i + 1]); /* MISTAKE stencil */
-      AT(at.store, row[i]) = AT(at.load, row[i]) + right;
+      double right = row[i + 1]; /* MISTAKE stencil */
+      row[i] = AT(at.load, row[i]) + right;
     }
-    AT(at.store, row[columns - 1]) = AT(at.load, row[columns - 1]);
+    row[columns - 1] = AT(at.load, row[columns - 1]);
     perdure_ipv_row_end(row, columns * sizeof *u);
   }
   perdure_ipv_nest_end(u);

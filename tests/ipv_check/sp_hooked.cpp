@@ -44,7 +44,7 @@ double update_row(double* u, const double* rhs, Index count, OpenRequest request
   const perdure_ipv_row row = perdure_ipv_row_begin(u, bytes);
   double sum = 0;
   for (Index i = 0; i < count && !request.skips; ++i) {
-    at(u[i], row.store) = at(u[i], row.load) + rhs[i];
+    u[i] = at(u[i], row.load) + rhs[i];
   }
   if (request.reads_behind) sum = at(u[0], row.load);  // MISTAKE behind
   perdure_ipv_row_end(u, bytes);                       // MISTAKE skip

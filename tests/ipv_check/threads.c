@@ -30,7 +30,7 @@ static void update_row(int j) {
   for (int i = 0; i < columns; ++i) {
     double own = AT(at.load, row[i]);
     if (reads_neighbour && j + 1 < rows) own += row[i + columns]; /* MISTAKE neighbour */
-    AT(at.store, row[i]) = 0.5 * own + flux[j * columns + i];
+    row[i] = 0.5 * own + flux[j * columns + i];
   }
   perdure_ipv_row_end(row, columns * sizeof *u);
 }

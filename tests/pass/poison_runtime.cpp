@@ -8,8 +8,8 @@
 //   - What of a row is not stored to stays poison: `row_end` looks for it (R1).
 //   - At `nest_end`, what no row covered must still be poison (R3), and the old copy unchanged
 //   (R2).
-//   - At random, rows are written in place or in a buffer, and read in the old copy, in place, or
-//     in that buffer: every pair of differences that a runtime may give.
+//   - At random, rows are read in the old copy, in place, or in a copy of the row while its place
+//     is poisoned, and may be stored to past the cache or not: all that a runtime may answer.
 //
 // A violation is said on stderr, and the process aborts. POISON_SEED=N chooses; one thread.
 #include <cstdarg>
@@ -64,13 +64,13 @@ struct Object {
   std::string name;
   uint8_t* at = nullptr;
   size_t bytes = 0;
-  std::vector<uint8_t> old, committed, covered, buffer;
+  std::vector<uint8_t> old, committed, covered, row_copy;
   bool open = false;     // a nest
   bool touched = false;  // since the persistence point: all of it is current at `at`
   uint8_t* row = nullptr;
   size_t row_bytes = 0;
-  bool buffered = false;
-  bool poisoned = false;  // where the row's stores go
+  bool may_pass_cache = false;
+  bool poisoned = false;  // the row
 
   bool holds(const uint8_t* address, size_t count) const {
     return address >= at && address + count <= at + bytes;
@@ -81,6 +81,7 @@ struct Object {
 std::list<Object> objects;
 uint64_t rows_seen = 0;
 uint64_t fresh_rows_seen = 0;
+uint64_t rows_past_cache = 0;
 
 Object* find(const void* address) {
   for (Object& object : objects) {
@@ -113,12 +114,12 @@ bool complete_row(Object& object, uint8_t* first, size_t bytes, bool copy) {
   return false;
 }
 
-void check_covered(const Object& object, const uint8_t* stored) {
+void check_covered(const Object& object) {
   for (size_t i = 0; i + 4 <= object.row_bytes; ++i) {
     uint8_t wanted[4];
     fill(wanted, 4, object.row + i);
     if (reinterpret_cast<uintptr_t>(object.row + i) % 4 == 0 &&
-        std::memcmp(stored + i, wanted, 4) == 0) {
+        std::memcmp(object.row + i, wanted, 4) == 0) {
       violated("byte %zu of a row of %zu bytes of '%s' was not stored to", i, object.row_bytes,
                object.name.c_str());
     }
@@ -137,8 +138,10 @@ int perdure_ipv_restart(uint64_t* version) {
   return 0;
 }
 int perdure_ipv_close(void) {
-  std::printf("poison runtime: %llu rows, %llu fresh\n", static_cast<unsigned long long>(rows_seen),
-              static_cast<unsigned long long>(fresh_rows_seen));
+  std::printf("poison runtime: %llu rows, %llu fresh, %llu past the cache\n",
+              static_cast<unsigned long long>(rows_seen),
+              static_cast<unsigned long long>(fresh_rows_seen),
+              static_cast<unsigned long long>(rows_past_cache));
   objects.clear();
   perdure_ipv_low = perdure_ipv_high = 0;
   return 0;
@@ -187,29 +190,22 @@ perdure_ipv_row perdure_ipv_row_begin(void* first, size_t bytes) {
   ++rows_seen;
   object->row = row;
   object->row_bytes = bytes;
-  object->buffered = random_word() % 2 == 0;
+  object->may_pass_cache = random_word() % 2 == 0;
   const uint64_t choice = random_word() % 3;
   const bool fresh = complete_row(*object, row, bytes, choice != 0);
   fresh_rows_seen += fresh ? 1 : 0;
   ptrdiff_t load = fresh ? object->old.data() - object->at : 0;
-  ptrdiff_t store = 0;
-  object->poisoned = fresh && !object->buffered;
-  if (object->buffered) {
-    object->buffer.resize(bytes + 16);
+  object->poisoned = fresh || choice == 1;
+  if (object->poisoned && !fresh) {
+    object->row_copy.resize(bytes + 16);
     // As the row lies to words of 16 bytes, which vectors may want.
-    const auto start = reinterpret_cast<uintptr_t>(object->buffer.data());
-    const size_t shift = (reinterpret_cast<uintptr_t>(row) - start) % 16;
-    uint8_t* to = object->buffer.data() + shift;
-    store = to - row;
-    object->poisoned = fresh || choice == 1;
-    if (object->poisoned) {
-      fill(to, bytes, row);
-    } else {
-      std::memcpy(to, row, bytes);
-      load = store;
-    }
+    const auto start = reinterpret_cast<uintptr_t>(object->row_copy.data());
+    uint8_t* copy = object->row_copy.data() + (reinterpret_cast<uintptr_t>(row) - start) % 16;
+    std::memcpy(copy, row, bytes);
+    load = copy - row;
   }
-  return {load, store};
+  if (object->poisoned) fill(row, bytes, row);
+  return {load, object->may_pass_cache ? 1 : 0};
 }
 
 void perdure_ipv_row_end(void* first, size_t bytes) {
@@ -217,16 +213,17 @@ void perdure_ipv_row_end(void* first, size_t bytes) {
   if (object == nullptr || object->row != first || object->row_bytes != bytes) {
     violated("row_end of another row than that which began");
   }
-  uint8_t* stored = object->row;
-  if (object->buffered) {
-    const auto start = reinterpret_cast<uintptr_t>(object->buffer.data());
-    stored = object->buffer.data() + (reinterpret_cast<uintptr_t>(object->row) - start) % 16;
-  }
-  if (object->poisoned) check_covered(*object, stored);
-  if (stored != object->row) std::memcpy(object->row, stored, bytes);
+  if (object->poisoned) check_covered(*object);
   if (object->open)
     std::memset(&object->covered[static_cast<size_t>(object->row - object->at)], 1, bytes);
   object->row = nullptr;
+}
+
+void perdure_ipv_row_end_past_cache(void* first, size_t bytes) {
+  const Object* object = find(first);
+  if (object != nullptr && !object->may_pass_cache) violated("past the cache, unasked");
+  ++rows_past_cache;
+  perdure_ipv_row_end(first, bytes);
 }
 
 void perdure_ipv_nest_end(void* address) {

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "past_cache.hpp"
+
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+#include <map>
+#include <set>
+
+namespace perdure {
+
+using llvm::Instruction;
+using llvm::IRBuilder;
+using llvm::LLVMContext;
+using llvm::Module;
+using llvm::StoreInst;
+using llvm::Type;
+
+namespace {
+
+constexpr llvm::StringLiteral begin_mark = "perdure_ipv_past_cache.begin";
+constexpr llvm::StringLiteral end_mark = "perdure_ipv_past_cache.end";
+constexpr llvm::StringLiteral trust_mark = "perdure_ipv_past_cache.trusted";
+// Its operands are the scopes, in the order of PastCacheScope.
+constexpr llvm::StringLiteral scopes_name = "perdure_ipv_past_cache.scopes";
+
+constexpr llvm::StringLiteral made_kind = "perdure.past_cache";
+
+constexpr uint64_t aligned_bytes = 16;
+
+llvm::MDNode* scope_node(Module& module, PastCacheScope scope) {
+  llvm::NamedMDNode* scopes = module.getOrInsertNamedMetadata(scopes_name);
+  llvm::MDBuilder builder(module.getContext());
+  while (scopes->getNumOperands() < 2) {
+    auto* domain = builder.createAnonymousAliasScopeDomain(scopes_name);
+    scopes->addOperand(builder.createAnonymousAliasScope(domain));
+  }
+  return scopes->getOperand(static_cast<unsigned>(scope));
+}
+
+// The scopes of an instruction, ours among them.
+class Scopes {
+ public:
+  Scopes(const Instruction& instruction, const llvm::NamedMDNode& ours) : ours_(ours) {
+    if (const auto* list = instruction.getMetadata(LLVMContext::MD_alias_scope)) {
+      all_.append(list->op_begin(), list->op_end());
+    }
+  }
+  bool has(PastCacheScope scope) const {
+    return llvm::is_contained(all_, ours_.getOperand(static_cast<unsigned>(scope)));
+  }
+  bool is_only(PastCacheScope scope) const {
+    return has(scope) &&
+           !has(scope == PastCacheScope::row ? PastCacheScope::other : PastCacheScope::row);
+  }
+  // Without ours; null if none is left.
+  llvm::MDNode* rest(LLVMContext& context) const {
+    llvm::SmallVector<llvm::Metadata*, 4> rest;
+    for (llvm::Metadata* scope : all_) {
+      if (!llvm::is_contained(ours_.operands(), scope)) rest.push_back(scope);
+    }
+    return rest.empty() ? nullptr : llvm::MDNode::get(context, rest);
+  }
+
+ private:
+  const llvm::NamedMDNode& ours_;
+  llvm::SmallVector<llvm::Metadata*, 4> all_;
+};
+
+bool is_call_of(const Instruction& instruction, llvm::StringRef name) {
+  const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+  const llvm::Function* callee = call == nullptr ? nullptr : call->getCalledFunction();
+  return callee != nullptr && callee->getName() == name;
+}
+
+// What lies between a begin and its end.
+struct Marked {
+  std::vector<StoreInst*> stores;  // to rows
+  bool as_it_was = true;           // nothing else writes to memory but what did before
+};
+
+class Region {
+ public:
+  Region(Instruction* begin, const Module& module, const llvm::NamedMDNode& ours)
+      : layout_(module.getDataLayout()), ours_(ours) {
+    follow(begin->getIterator(), begin->getParent());
+    while (!open_.empty()) {
+      llvm::BasicBlock* block = open_.back();
+      open_.pop_back();
+      look_at(block->begin(), block);
+    }
+  }
+  const Marked& found() const { return found_; }
+
+ private:
+  void follow(llvm::BasicBlock::iterator begin, llvm::BasicBlock* block) {
+    look_at(std::next(begin), block);
+  }
+
+  void look_at(llvm::BasicBlock::iterator at, llvm::BasicBlock* block) {
+    for (; at != block->end(); ++at) {
+      if (is_call_of(*at, end_mark)) return;
+      look_at(*at);
+    }
+    if (llvm::isa<llvm::ReturnInst>(block->getTerminator())) found_.as_it_was = false;
+    for (llvm::BasicBlock* next : llvm::successors(block)) {
+      if (seen_.insert(next).second) open_.push_back(next);
+    }
+  }
+
+  void look_at(Instruction& instruction) {
+    if (!instruction.mayWriteToMemory() || llvm::isa<llvm::DbgInfoIntrinsic>(instruction)) return;
+    const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+    if (intrinsic != nullptr && intrinsic->isAssumeLikeIntrinsic()) return;
+    const Scopes scopes(instruction, ours_);
+    if (scopes.is_only(PastCacheScope::other)) return;
+    auto* store = llvm::dyn_cast<StoreInst>(&instruction);
+    if (store == nullptr || !scopes.is_only(PastCacheScope::row) ||
+        !can_pass_cache(store->getValueOperand()->getType(), layout_)) {
+      found_.as_it_was = false;
+      return;
+    }
+    found_.stores.push_back(store);
+  }
+
+  const llvm::DataLayout& layout_;
+  const llvm::NamedMDNode& ours_;
+  Marked found_;
+  std::set<llvm::BasicBlock*> seen_;
+  std::vector<llvm::BasicBlock*> open_;
+};
+
+// Whether the store's address is a multiple of 16, as that of one of `pointers` is.
+bool is_aligned(const StoreInst& store, llvm::ArrayRef<llvm::Value*> pointers,
+                llvm::ScalarEvolution& evolution) {
+  const llvm::SCEV* address =
+      evolution.getSCEV(const_cast<llvm::Value*>(store.getPointerOperand()));
+  for (llvm::Value* pointer : pointers) {
+    const llvm::SCEV* distance = evolution.getMinusSCEV(address, evolution.getSCEV(pointer));
+    if (llvm::isa<llvm::SCEVCouldNotCompute>(distance)) continue;
+    if (evolution.getMinTrailingZeros(distance) >= 4) return true;
+  }
+  return false;
+}
+
+// The stores that take the place of one. Of vectors there are non-temporal ones where 16 bytes are
+// aligned; of less only movnti, which LLVM 19 does not choose for the bits of a float, so it is
+// asked for by name.
+class StoresPastCache {
+ public:
+  explicit StoresPastCache(StoreInst& store) : store_(store), builder_(&store) {}
+
+  void emit(bool aligned) {
+    llvm::Value* value = store_.getValueOperand();
+    Type* type = value->getType();
+    const uint64_t bytes = store_.getDataLayout().getTypeStoreSize(type).getFixedValue();
+    if (bytes == 4) {
+      integer(as(builder_.getInt32Ty()), 0, "movntil");
+    } else if (bytes == 8) {
+      integer(as(builder_.getInt64Ty()), 0, "movntiq");
+    } else {
+      words(as(llvm::FixedVectorType::get(builder_.getInt64Ty(), static_cast<unsigned>(bytes / 8))),
+            bytes / 8, aligned);
+    }
+    store_.eraseFromParent();
+  }
+
+ private:
+  llvm::Value* as(Type* type) {
+    llvm::Value* value = store_.getValueOperand();
+    if (value->getType()->isPointerTy()) return builder_.CreatePtrToInt(value, type);
+    return builder_.CreateBitCast(value, type);
+  }
+
+  llvm::Value* at(uint64_t offset) {
+    return builder_.CreateConstGEP1_64(builder_.getInt8Ty(), store_.getPointerOperand(), offset);
+  }
+
+  void integer(llvm::Value* value, uint64_t offset, llvm::StringRef instruction) {
+    llvm::Value* place = at(offset);
+    auto* type =
+        llvm::FunctionType::get(builder_.getVoidTy(), {place->getType(), value->getType()}, false);
+    auto* code = llvm::InlineAsm::get(type, (instruction + " $1, ($0)").str(), "r,r,~{memory}",
+                                      /*hasSideEffects=*/true);
+    auto* call = builder_.CreateCall(code, {place, value});
+    call->setDoesNotThrow();
+    call->setMetadata(made_kind, llvm::MDNode::get(call->getContext(), {}));
+  }
+
+  void words(llvm::Value* vector, uint64_t count, bool aligned) {
+    for (uint64_t word = 0; word < count; word += aligned ? 2 : 1) {
+      if (!aligned) {
+        integer(builder_.CreateExtractElement(vector, word), 8 * word, "movntiq");
+        continue;
+      }
+      const int low = static_cast<int>(word);
+      llvm::Value* pair = builder_.CreateShuffleVector(vector, {low, low + 1});
+      StoreInst* store =
+          builder_.CreateAlignedStore(pair, at(8 * word), llvm::Align(aligned_bytes));
+      store->setMetadata(LLVMContext::MD_nontemporal,
+                         llvm::MDNode::get(store->getContext(),
+                                           llvm::ConstantAsMetadata::get(builder_.getInt32(1))));
+      store->setMetadata(made_kind, llvm::MDNode::get(store->getContext(), {}));
+    }
+  }
+
+  StoreInst& store_;
+  IRBuilder<> builder_;
+};
+
+class FunctionPasser {
+ public:
+  FunctionPasser(llvm::Function& function, const llvm::NamedMDNode& ours,
+                 llvm::ScalarEvolution& evolution)
+      : function_(function), ours_(ours), evolution_(evolution) {}
+
+  void run() {
+    for (Instruction& instruction : llvm::instructions(function_)) {
+      if (is_call_of(instruction, begin_mark)) begins_.push_back(&instruction);
+      if (is_call_of(instruction, end_mark)) gone_.push_back(&instruction);
+      if (is_call_of(instruction, trust_mark)) trusts_.push_back(&instruction);
+    }
+    for (Instruction* begin : begins_) look_between(begin);
+    for (Instruction* begin : begins_) {
+      if (!distrusted_.count(site_of(begin))) transform(begin);
+      gone_.push_back(begin);
+    }
+    for (Instruction* trust : trusts_) {
+      // A site without a copy is never asked for: then nothing depends on the answer.
+      const bool trusted = !distrusted_.count(site_of(trust));
+      trust->replaceAllUsesWith(llvm::ConstantInt::getBool(trust->getType(), trusted));
+      gone_.push_back(trust);
+    }
+    for (Instruction* instruction : gone_) instruction->eraseFromParent();
+    forget_scopes();
+  }
+
+ private:
+  static PastCacheSite site_of(const Instruction* mark) {
+    return llvm::cast<llvm::ConstantInt>(llvm::cast<llvm::CallBase>(mark)->getArgOperand(0))
+        ->getZExtValue();
+  }
+
+  void look_between(Instruction* begin) {
+    const Region region(begin, *function_.getParent(), ours_);
+    if (!region.found().as_it_was) distrusted_.insert(site_of(begin));
+    marked_[begin] = region.found();
+  }
+
+  void transform(Instruction* begin) {
+    auto* call = llvm::cast<llvm::CallBase>(begin);
+    llvm::SmallVector<llvm::Value*, 4> aligned(llvm::drop_begin(call->args()));
+    // A block may lie between several begins and ends.
+    std::vector<std::pair<StoreInst*, bool>> stores;
+    for (StoreInst* store : marked_[begin].stores) {
+      if (done_.insert(store).second) {
+        stores.emplace_back(store, is_aligned(*store, aligned, evolution_));
+      }
+    }
+    for (const auto& [store, at_sixteen] : stores) StoresPastCache(*store).emit(at_sixteen);
+  }
+
+  void forget_scopes() {
+    for (Instruction& instruction : llvm::instructions(function_)) {
+      if (instruction.getMetadata(LLVMContext::MD_alias_scope) == nullptr) continue;
+      instruction.setMetadata(LLVMContext::MD_alias_scope,
+                              Scopes(instruction, ours_).rest(function_.getContext()));
+    }
+  }
+
+  llvm::Function& function_;
+  const llvm::NamedMDNode& ours_;
+  llvm::ScalarEvolution& evolution_;
+  std::vector<Instruction*> begins_, trusts_, gone_;
+  std::map<Instruction*, Marked> marked_;
+  std::set<PastCacheSite> distrusted_;
+  std::set<StoreInst*> done_;
+};
+
+bool has_marks(const llvm::Function& function) {
+  for (const Instruction& instruction : llvm::instructions(function)) {
+    for (const auto mark : {begin_mark, end_mark, trust_mark}) {
+      if (is_call_of(instruction, mark)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool can_pass_cache(const Type* type, const llvm::DataLayout& layout) {
+  if (type->isX86_FP80Ty() || type->isAggregateType() || llvm::isa<llvm::ScalableVectorType>(type))
+    return false;
+  const llvm::TypeSize size = layout.getTypeSizeInBits(const_cast<Type*>(type));
+  const uint64_t bits = size.getFixedValue();
+  if (bits == 32 || bits == 64) return true;
+  return type->isVectorTy() && bits % 128 == 0 && llvm::isPowerOf2_64(bits) &&
+         layout.getTypeStoreSizeInBits(const_cast<Type*>(type)) == size &&
+         type->getScalarSizeInBits() >= 32;
+}
+
+bool is_past_cache(const Instruction& instruction) {
+  return instruction.hasMetadata(made_kind);
+}
+
+// The linker's optimiser, which would vectorise, does not load the plug-in: what it is handed has
+// been through both steps before.
+bool PastCacheMarks::possible(const Module& module) {
+  return llvm::Triple(module.getTargetTriple()).getArch() == llvm::Triple::x86_64 &&
+         module.getModuleFlag("EnableSplitLTOUnit") == nullptr &&
+         module.getModuleFlag("ThinLTO") == nullptr;
+}
+
+PastCacheSite PastCacheMarks::new_site() {
+  const llvm::Function* trust = module_.getFunction(trust_mark);
+  return trust == nullptr ? 0 : trust->getNumUses();
+}
+
+void PastCacheMarks::put_into(Instruction& instruction, PastCacheScope scope) {
+  auto* ours =
+      llvm::MDNode::get(instruction.getContext(), scope_node(*instruction.getModule(), scope));
+  instruction.setMetadata(
+      LLVMContext::MD_alias_scope,
+      llvm::MDNode::concatenate(instruction.getMetadata(LLVMContext::MD_alias_scope), ours));
+}
+
+void PastCacheMarks::begin(Instruction* before, PastCacheSite site,
+                           llvm::ArrayRef<llvm::Value*> aligned) {
+  IRBuilder<> builder(before);
+  const auto mark = module_.getOrInsertFunction(
+      begin_mark, llvm::FunctionType::get(builder.getVoidTy(), {builder.getInt64Ty()}, true));
+  llvm::SmallVector<llvm::Value*, 4> arguments{builder.getInt64(site)};
+  arguments.append(aligned.begin(), aligned.end());
+  builder.CreateCall(mark, arguments)->setDoesNotThrow();
+}
+
+void PastCacheMarks::end(Instruction* before) {
+  IRBuilder<> builder(before);
+  const auto mark = module_.getOrInsertFunction(
+      end_mark, llvm::FunctionType::get(builder.getVoidTy(), {}, false));
+  builder.CreateCall(mark, {})->setDoesNotThrow();
+}
+
+llvm::Value* PastCacheMarks::is_trusted(Instruction* before, PastCacheSite site) {
+  IRBuilder<> builder(before);
+  const auto mark = module_.getOrInsertFunction(
+      trust_mark, llvm::FunctionType::get(builder.getInt1Ty(), {builder.getInt64Ty()}, false));
+  auto* call = builder.CreateCall(mark, {builder.getInt64(site)});
+  call->setDoesNotThrow();
+  call->setDoesNotAccessMemory();
+  call->addFnAttr(llvm::Attribute::WillReturn);
+  return call;
+}
+
+llvm::PreservedAnalyses PastCachePass::run(Module& module, llvm::ModuleAnalysisManager& analyses) {
+  llvm::NamedMDNode* scopes = module.getNamedMetadata(scopes_name);
+  if (scopes == nullptr) return llvm::PreservedAnalyses::all();
+  auto& of_functions =
+      analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
+  llvm::InitializeNativeTargetAsmParser();  // for movnti; Flang 19 comes without
+  llvm::SimplifyCFGPass simplify;
+  for (llvm::Function& function : module) {
+    if (function.isDeclaration() || !has_marks(function)) continue;
+    auto& evolution = of_functions.getResult<llvm::ScalarEvolutionAnalysis>(function);
+    FunctionPasser(function, *scopes, evolution).run();
+    of_functions.invalidate(function, llvm::PreservedAnalyses::none());
+    simplify.run(function, of_functions);
+    of_functions.invalidate(function, llvm::PreservedAnalyses::none());
+  }
+  module.eraseNamedMetadata(scopes);
+  for (const auto mark : {begin_mark, end_mark, trust_mark}) {
+    if (llvm::Function* function = module.getFunction(mark)) function->eraseFromParent();
+  }
+  return llvm::PreservedAnalyses::none();
+}
+
+}  // namespace perdure

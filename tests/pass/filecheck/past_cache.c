@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// RUN: %clang -O2 %s | %FileCheck %s
+// RUN: %clang -O2 -flto %s | %FileCheck %s --check-prefix=LTO
+// RUN: %objclang -w -O2 -S %s -o - | %FileCheck %s --check-prefix=CODE
+// A third version of the loop stores past the cache: vectors after a first iteration that may be
+// peeled, and what is left one by one. The marks of the two steps are gone.
+
+// CHECK-NOT: perdure_ipv_past_cache
+// LTO-NOT: nontemporal
+// LTO-NOT: call {{.*}}row_end_past_cache
+
+// CHECK-LABEL: define {{.*}}@update(
+// CHECK: call { i64, i64 } @perdure_ipv_row_begin
+// CHECK: store <2 x i64> {{.*}}, align 16, {{.*}}!nontemporal
+// CHECK: call void asm sideeffect "movntiq $1, ($0)"
+// CHECK: call void @perdure_ipv_row_end_past_cache
+// CHECK: call void @perdure_ipv_row_end(
+// CODE-LABEL: update:
+// CODE-DAG: movntpd
+// CODE-DAG: movntiq
+void update(double* u, const double* r, long rows, long columns) {
+  for (long j = 0; j < rows; j++) {
+    for (long i = 0; i < columns; i++) u[j * columns + i] += r[j * columns + i];
+  }
+}
+
+// Two stores in an iteration, which become one vector: no peeling.
+// CHECK-LABEL: define {{.*}}@pairs(
+// CHECK: store <2 x i64> {{.*}}, align 16, {{.*}}!nontemporal
+// CHECK: call void @perdure_ipv_row_end_past_cache
+// CODE-LABEL: pairs:
+// CODE: movnt
+struct pair {
+  double re, im;
+};
+void pairs(struct pair* u, const double* r, long rows, long columns) {
+  for (long j = 0; j < rows; j++) {
+    for (long i = 0; i < columns; i++) {
+      u[j * columns + i].re = 2 * r[j * columns + i];
+      u[j * columns + i].im = 3 * r[j * columns + i];
+    }
+  }
+}
+
+// The last row first: where vectors begin is not known, so words are stored.
+// CHECK-LABEL: define {{.*}}@down(
+// CHECK-NOT: !nontemporal
+// CHECK: movntiq
+// CHECK: call void @perdure_ipv_row_end_past_cache
+void down(double* u, const double* r, long rows, long columns) {
+  for (long j = 0; j < rows; j++) {
+    for (long i = columns - 1; i >= 0; i--) u[j * columns + i] = r[i] + 1;
+  }
+}
+
+// There is no non-temporal store of a byte.
+// CHECK-LABEL: define {{.*}}@bytes(
+// CHECK: call { i64, i64 } @perdure_ipv_row_begin
+// CHECK-NOT: nontemporal
+// CHECK-NOT: movnti
+// CHECK-NOT: row_end_past_cache
+// CHECK: ret void
+void bytes(unsigned char* u, const unsigned char* r, long rows, long columns) {
+  for (long j = 0; j < rows; j++) {
+    for (long i = 0; i < columns; i++) u[j * columns + i] ^= r[j * columns + i];
+  }
+}
