@@ -106,9 +106,34 @@ def test_explain_names_nests_and_what_stopped_others(perdure, tmp_path):
                                                                                   11)
     text = perdure("ipv", "explain", tmp_path / "why.json").out.decode()
     assert "nest.c:7" in text and "u[j * n + i] *= 0.5;" in text and "S2" in text
+    (reason,) = told["reasons"]
+    assert reason["why"] == stopped["why"] and reason["functions"] == ["smooth"]
+    assert reason["places"] == [stopped["at"]] and (reason["stops"], reason["alone"]) == (1, 1)
     only = json.loads(perdure("ipv", "explain", tmp_path / "why.json", "--function", "smooth",
                               "--json").out)
     assert {entry["function"] for entry in only["entries"]} == {"smooth"}
+
+
+def _stopped(function: str, row: int, why: str, at: int) -> dict:
+    def place(line: int) -> dict:
+        return {"file": "/none/f.c", "line": line}
+
+    return {"kind": "refused", "module": "f.c", "function": function, "base": "u",
+            "nest": place(1), "row": place(row), "obligation": "S4", "at": place(at), "why": why}
+
+
+def test_explain_has_the_reason_first_that_stops_most(perdure, tmp_path):
+    entries = [_stopped("f", 10, "calls log()", 20), _stopped("f", 10, "calls exp()", 30)]
+    entries += [_stopped(f"g{i}", 40, "calls log()", 50 + i) for i in range(5)]
+    (tmp_path / "why.json").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
+    told = json.loads(perdure("ipv", "explain", tmp_path / "why.json", "--json").out)["reasons"]
+    assert [(found["why"], found["stops"], found["alone"]) for found in told] == [
+        ("calls log()", 6, 5), ("calls exp()", 1, 0)
+    ]
+    text = perdure("ipv", "explain", tmp_path / "why.json").out.decode()
+    assert "rows or loops: 6, 5 by nothing else; in f, g0, g1, 3 more (--places)" in text
+    assert "f.c:51" in text and "f.c:52" not in text
+    assert "f.c:54" in perdure("ipv", "explain", tmp_path / "why.json", "--places").out.decode()
 
 
 def test_explain_joins_what_a_run_recorded(perdure, tmp_path):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from perdure.ipv.explanation import (
     function_text,
     is_own,
     read_explanation,
+    reasons_of,
     source_line,
     text_at,
     tier_of,
@@ -25,6 +27,9 @@ from perdure.ipv.explanation import (
 from perdure.screen import Screen, console
 from perdure.tables import table
 from perdure.units import bytes_text
+
+_SHOWN = 3
+_COLUMNS = 100
 
 
 @app.command("explain")
@@ -42,12 +47,17 @@ def explain(
     everything: Annotated[
         bool, typer.Option("--all", help="What was inlined from the system's headers, too.")
     ] = False,
+    every_place: Annotated[
+        bool, typer.Option("--places", help="Every place of what stopped more, not three of each "
+                           "reason.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the entries as JSON.")] = False,
 ) -> None:
     """Tell which loops of a program announce rows, and what stopped the others.
 
     Compile with perdure-clang --ipv --ipv-explain=ipv.json. In a nest of the tier `rows` nothing is
-    copied of what its rows overwrite; all else is copied when it is first stored to.
+    copied of what its rows overwrite; all else is copied when it is first stored to. What stopped
+    more is told by reason: how much it stops, and where it is.
 
     Examples: perdure ipv explain; perdure ipv explain ipv.json --record record.json
     """
@@ -57,13 +67,14 @@ def explain(
                and (function is None or function in entry["function"])]
     objects = None if reports is None else _objects(reports, entries)
     if as_json:
-        print_json("ipv-explain", {"entries": entries, "objects": objects})
+        print_json("ipv-explain", {"entries": entries, "objects": objects,
+                                   "reasons": reasons_of(entries)})
         return
     out = console()
     if objects is not None:
         _print_objects(out, objects)
     _print_nests(out, entries)
-    _print_refusals(out, entries)
+    _print_refusals(out, entries, every_place)
 
 
 def _read_record(path: Path) -> list[dict]:
@@ -115,19 +126,37 @@ def _print_nests(out: Screen, entries: list[dict]) -> None:
     out.print(made if made.rows else "No nest has rows.")
 
 
-def _print_refusals(out: Screen, entries: list[dict]) -> None:
-    refused = [entry for entry in entries if entry["kind"] in ("refused", "loop")]
-    if refused:
-        out.print("\nWhat stopped more", style="bold")
-    for entry in refused:
-        where = f"{function_text(entry['function'])}: nest {text_at(entry['nest'])}"
-        base = f", rows of {entry['base']}" if entry["kind"] == "refused" else ""
-        line = source_line(entry["at"])
-        out.print(f"  {entry['obligation']}  {where}{base}: {text_at(entry['at'])} "
-                  f"{entry['why']}" + (f"\n        {line}" if line else ""))
-    for entry in entries:
-        if entry["kind"] == "function":
-            out.print(f"  {entry['function']} is left alone: {entry['why']}")
-    seen = sorted({entry["obligation"] for entry in refused} & OBLIGATIONS.keys())
+def _some(texts: list[str], every_one: bool) -> list[str]:
+    """The first ones, and how many are left out."""
+    shown = texts if every_one else texts[:_SHOWN]
+    more = len(texts) - len(shown)
+    return [*shown, f"{more} more (--places)"] if more else shown
+
+
+def _print_refusals(out: Screen, entries: list[dict], every_place: bool) -> None:
+    reasons = reasons_of(entries)
+    if reasons:
+        out.print("\nWhat stopped more, the most frequent first", style="bold")
+    for reason in reasons:
+        alone = f", {reason['alone']} by nothing else" if reason["alone"] else ""
+        stops = (f"rows or loops: {reason['stops']}{alone}; in "
+                 f"{', '.join(_some(reason['functions'], every_place))}")
+        places = [f"{text_at(place)}  {source_line(place)}".rstrip()
+                  for place in reason["places"]]
+        out.print()
+        for text, indented in ((f"{reason['obligation']}  {reason['why']}", 0), (stops, 4)):
+            out.print(textwrap.fill(text, _COLUMNS, initial_indent=" " * indented,
+                                    subsequent_indent=" " * (indented + 4)))
+        for place in _some(places, every_place):
+            cut = place if len(place) <= _COLUMNS - 4 else place[: _COLUMNS - 5] + "…"
+            out.print(f"    {cut}")
+    left_alone = [entry for entry in entries if entry["kind"] == "function"]
+    if left_alone:
+        out.print("\nLeft alone", style="bold")
+    for entry in left_alone:
+        out.print(f"    {function_text(entry['function'])}: {entry['why']}")
+    seen = sorted({reason["obligation"] for reason in reasons} & OBLIGATIONS.keys())
+    if seen:
+        out.print()
     for obligation in seen:
         out.print(f"{obligation}: {OBLIGATIONS[obligation]}")

@@ -85,6 +85,37 @@ def places_of(entries: list[dict]) -> dict[tuple[str, int], list[dict]]:
     return found
 
 
+def reasons_of(entries: list[dict]) -> list[dict]:
+    """What stopped more, by reason, the most frequent first.
+
+    `stops`: how many loops that store but have no row, and rows that have no larger nest; `alone`:
+    how many of them by nothing else, so that they gain when it goes; `places`: where it is, each
+    once, in the order of the entries.
+    """
+    by_reason: dict[tuple[str, str], list[dict]] = {}
+    reasons: dict[tuple, set[tuple[str, str]]] = {}
+    for entry in entries:
+        if entry["kind"] in ("refused", "loop"):
+            reason = entry["obligation"], entry["why"]
+            by_reason.setdefault(reason, []).append(entry)
+            reasons.setdefault(_stopped(entry), set()).add(reason)
+    told = []
+    for (obligation, why), found in by_reason.items():
+        stopped = {_stopped(entry) for entry in found}
+        places: dict[str, dict | None] = {text_at(entry["at"]): entry["at"] for entry in found}
+        told.append({"obligation": obligation, "why": why, "stops": len(stopped),
+                     "alone": sum(len(reasons[one]) == 1 for one in stopped),
+                     "functions": sorted({function_text(entry["function"]) for entry in found}),
+                     "places": list(places.values())})
+    return sorted(told, key=lambda reason: (-reason["stops"], -reason["alone"]))
+
+
+def _stopped(entry: dict) -> tuple:
+    """A row, or a loop: the same for all that stands against it."""
+    place = entry["row"] if entry["kind"] == "refused" else entry["nest"]
+    return entry["function"], entry.get("base"), text_at(place)
+
+
 def tier_of(writers: list[dict], entries: list[dict]) -> tuple[str, list[dict]]:
     """The best that was reached where an object is written: a word, and what stands against more.
 
