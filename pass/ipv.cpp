@@ -168,7 +168,16 @@ class ModuleTransformer {
 
 llvm::PreservedAnalyses IpvPass::run(Module& module, llvm::ModuleAnalysisManager& analyses) {
   const llvm::DataLayout& layout = module.getDataLayout();
-  if (!options_.all && !ipv::is_marked(module)) return llvm::PreservedAnalyses::all();
+  if (!options_.all && !ipv::is_marked(module)) {
+    if (!options_.explain.empty()) {
+      ipv::Explanation explanation(module);
+      explanation.left_alone(
+          "it calls no function perdure_ipv_…, and nothing in it is marked with PERDURE_IPV_NEST "
+          "or PERDURE_IPV_ARRAY; --ipv=all transforms it all the same");
+      explanation.write(options_.explain);
+    }
+    return llvm::PreservedAnalyses::all();
+  }
   if (layout.getPointerSizeInBits() != 64 || !layout.isLittleEndian()) {
     return llvm::PreservedAnalyses::all();
   }

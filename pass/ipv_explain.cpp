@@ -87,6 +87,11 @@ void Explanation::left_alone(const llvm::Function& function, llvm::StringRef why
   entries_.emplace_back(std::move(told));
 }
 
+void Explanation::left_alone(llvm::StringRef why) {
+  entries_.emplace_back(json::Object{
+      {"kind", "module"}, {"module", module_.getSourceFileName()}, {"function", ""}, {"why", why}});
+}
+
 void Explanation::function(const llvm::Function& function, Finder& finder,
                            const std::vector<Site>& sites, const Prover& prover) {
   for (const Slot& slot : prover.slots) {

@@ -6,6 +6,7 @@
 //   {"kind": "refused", …}  a nest of theirs that would have been larger, and what stopped it
 //   {"kind": "loop", …}     an innermost loop whose stores are no row, and why
 //   {"kind": "function", …} left alone as a whole
+//   {"kind": "module", …}   the same of a file; its "function" is ""
 // Places are {"file", "line"}, where the module has debug information (-g1 does).
 #pragma once
 
@@ -19,6 +20,7 @@ class Explanation {
  public:
   explicit Explanation(const llvm::Module& module) : module_(module) {}
   void left_alone(const llvm::Function& function, llvm::StringRef why);
+  void left_alone(llvm::StringRef why);  // the module
   void function(const llvm::Function& function, Finder& finder, const std::vector<Site>& sites,
                 const Prover& prover);
   // Adds the lines to the file, in one piece: compilers that run side by side share it. Says on

@@ -114,6 +114,14 @@ def test_explain_names_nests_and_what_stopped_others(perdure, tmp_path):
     assert {entry["function"] for entry in only["entries"]} == {"smooth"}
 
 
+def test_explain_says_that_a_file_is_not_marked(perdure, tmp_path):
+    compiled(tmp_path, "perdure-clang", "--ipv", "--ipv-explain=why.json", "-c")
+    (entry,) = json.loads(perdure("ipv", "explain", tmp_path / "why.json", "--json").out)["entries"]
+    assert entry["kind"] == "module" and entry["module"].endswith("nest.c")
+    text = " ".join(perdure("ipv", "explain", tmp_path / "why.json").out.decode().split())
+    assert "nest.c: it calls no function perdure_ipv_" in text and "--ipv=all" in text
+
+
 def _stopped(function: str, row: int, why: str, at: int) -> dict:
     def place(line: int) -> dict:
         return {"file": "/none/f.c", "line": line}

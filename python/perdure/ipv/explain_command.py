@@ -150,11 +150,13 @@ def _print_refusals(out: Screen, entries: list[dict], every_place: bool) -> None
         for place in _some(places, every_place):
             cut = place if len(place) <= _COLUMNS - 4 else place[: _COLUMNS - 5] + "…"
             out.print(f"    {cut}")
-    left_alone = [entry for entry in entries if entry["kind"] == "function"]
+    left_alone = [entry for entry in entries if entry["kind"] in ("function", "module")]
     if left_alone:
         out.print("\nLeft alone", style="bold")
     for entry in left_alone:
-        out.print(f"    {function_text(entry['function'])}: {entry['why']}")
+        name = function_text(entry["function"]) or entry["module"]
+        out.print(textwrap.fill(f"{name}: {entry['why']}", _COLUMNS, initial_indent="    ",
+                                subsequent_indent="        "))
     seen = sorted({reason["obligation"] for reason in reasons} & OBLIGATIONS.keys())
     if seen:
         out.print()
