@@ -323,33 +323,29 @@ class Container {
  public:
   template <typename Body>
   explicit Container(const Body& body) {
-    if (::pipe(ready_.data()) != 0) return;
+    std::array<int, 2> held{};
+    if (::pipe(ready_.data()) != 0 || ::pipe(held.data()) != 0) return;
     outer_ = ::fork();
-    if (outer_ != 0) return;
+    if (outer_ != 0) {
+      for (const int fd : {ready_[1], held[0], held[1]}) ::close(fd);
+      return;
+    }
     if (::unshare(CLONE_NEWPID) != 0) ::_exit(1);
     const pid_t inner = ::fork();
     if (inner == 0) {
       body();
-      (void)!::write(ready_[1], "r", 1);
+      (void)!::write(held[1], "h", 1);
       ::pause();
     }
+    ::close(held[1]);
+    char letter = 0;
+    if (::read(held[0], &letter, 1) != 1) ::_exit(1);
     (void)!::write(ready_[1], &inner, sizeof inner);
     ::waitpid(inner, nullptr, 0);
     ::_exit(0);
   }
   // Until the cap is held.
-  bool is_up() {
-    std::array<char, sizeof(pid_t) + 1> got{};
-    std::size_t count = 0;
-    while (count < got.size()) {
-      const ssize_t more = ::read(ready_[0], got.data() + count, got.size() - count);
-      if (more <= 0) return false;
-      count += static_cast<std::size_t>(more);
-    }
-    const bool letter_first = got[0] == 'r';
-    std::memcpy(&inner_, got.data() + (letter_first ? 1 : 0), sizeof inner_);
-    return inner_ > 0;
-  }
+  bool is_up() { return ::read(ready_[0], &inner_, sizeof inner_) == sizeof inner_; }
   void end() {
     ::kill(inner_, SIGKILL);
     ::waitpid(outer_, nullptr, 0);
