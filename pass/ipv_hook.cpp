@@ -20,6 +20,9 @@ using llvm::Value;
 
 namespace {
 
+constexpr size_t past_cache_rows_max = 3;
+constexpr size_t past_cache_instructions_max = 60;
+
 // A row as values in front of its site.
 struct RowValues {
   size_t slot = 0;
@@ -252,7 +255,7 @@ class Emitter {
       builder.CreateCondBr(builder.CreateIsNotNull(any), copy->getLoopPreheader(), own);
       through_cache->getTerminator()->eraseFromParent();
     }
-    if (may_pass_cache(rows)) version_past_cache(loop, before, rows);
+    if (may_pass_cache(*loop, rows)) version_past_cache(loop, before, rows);
     analyses_.dominators.changeImmediateDominator(exit, before);
   }
 
@@ -285,10 +288,16 @@ class Emitter {
     return copy;
   }
 
-  // Not where an iteration reads what it has stored: it would have to come from memory.
-  bool may_pass_cache(const std::vector<RowValues>& rows) const {
+  // Not where an iteration reads what it has stored: it would have to come from memory. Nor where
+  // it computes so much, or stores to so many rows, which would all have to want it, that the third
+  // version would cost the compiler more than it can win.
+  bool may_pass_cache(const Loop& loop, const std::vector<RowValues>& rows) const {
     const llvm::DataLayout& layout = analyses_.function.getParent()->getDataLayout();
     if (!PastCacheMarks::possible(*analyses_.function.getParent())) return false;
+    if (rows.size() > past_cache_rows_max) return false;
+    size_t instructions = 0;
+    for (const llvm::BasicBlock* block : loop.blocks()) instructions += block->size();
+    if (instructions > past_cache_instructions_max) return false;
     return llvm::all_of(rows, [&](const RowValues& row) {
       return row.row->loads_behind.empty() &&
              llvm::all_of(row.row->stores, [&](const Access& store) {
