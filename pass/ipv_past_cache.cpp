@@ -62,10 +62,10 @@ BasicBlock* PastCacheLoop::leave_by_a_block() {
   return own;
 }
 
-Value* PastCacheLoop::may_run(Instruction* where, const std::vector<PastCacheRow>& rows,
-                              bool peel) {
+Value* PastCacheLoop::may_run(Instruction* where, PastCacheSite site,
+                              const std::vector<PastCacheRow>& rows, bool peel) {
   IRBuilder<> builder(where);
-  Value* may = marks_.is_trusted(where, marks_.new_site());
+  Value* may = marks_.is_trusted(where, site);
   Value* first = rest_of(builder, rows.front().first);
   if (peel) {
     may = builder.CreateAnd(may, builder.CreateIsNull(builder.CreateAnd(first, peeled_step - 1)));
@@ -132,7 +132,7 @@ Value* PastCacheLoop::run(BasicBlock* before, const std::vector<PastCacheRow>& r
   BasicBlock* exit = end->getSingleSuccessor();
   Instruction* branch = before->getTerminator();
   const PastCacheSite site = marks_.new_site();
-  Value* may = may_run(branch, rows, peel);
+  Value* may = may_run(branch, site, rows, peel);
   IRBuilder<>(branch).CreateCondBr(may, copy_.getLoopPreheader(), branch->getSuccessor(0));
   branch->eraseFromParent();
   if (peel) peel_to_alignment(rows.front().first);

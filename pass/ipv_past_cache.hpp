@@ -30,7 +30,8 @@ class PastCacheLoop {
  private:
   void put_into_scopes(const std::vector<PastCacheRow>& rows);
   llvm::BasicBlock* leave_by_a_block();
-  llvm::Value* may_run(llvm::Instruction* where, const std::vector<PastCacheRow>& rows, bool peel);
+  llvm::Value* may_run(llvm::Instruction* where, PastCacheSite site,
+                       const std::vector<PastCacheRow>& rows, bool peel);
   void peel_to_alignment(llvm::Value* first);
   std::vector<llvm::Value*> aligned_pointers(const std::vector<PastCacheRow>& rows);
 

@@ -91,7 +91,7 @@ class Region {
  public:
   Region(Instruction* begin, const Module& module, const llvm::NamedMDNode& ours)
       : layout_(module.getDataLayout()), ours_(ours) {
-    follow(begin->getIterator(), begin->getParent());
+    look_at(std::next(begin->getIterator()), begin->getParent());
     while (!open_.empty()) {
       llvm::BasicBlock* block = open_.back();
       open_.pop_back();
@@ -101,10 +101,6 @@ class Region {
   const Marked& found() const { return found_; }
 
  private:
-  void follow(llvm::BasicBlock::iterator begin, llvm::BasicBlock* block) {
-    look_at(std::next(begin), block);
-  }
-
   void look_at(llvm::BasicBlock::iterator at, llvm::BasicBlock* block) {
     for (; at != block->end(); ++at) {
       if (is_call_of(*at, end_mark)) return;
@@ -253,16 +249,19 @@ class FunctionPasser {
     const Region region(begin, *function_.getParent(), ours_);
     if (!region.found().as_it_was) distrusted_.insert(site_of(begin));
     marked_[begin] = region.found();
+    for (StoreInst* store : region.found().stores) ++begins_of_[store];
   }
 
   void transform(Instruction* begin) {
     auto* call = llvm::cast<llvm::CallBase>(begin);
     llvm::SmallVector<llvm::Value*, 4> aligned(llvm::drop_begin(call->args()));
-    // A block may lie between several begins and ends.
+    // A block may lie after several begins; what one of them says of alignment need not hold when
+    // the program comes from another.
     std::vector<std::pair<StoreInst*, bool>> stores;
     for (StoreInst* store : marked_[begin].stores) {
       if (done_.insert(store).second) {
-        stores.emplace_back(store, is_aligned(*store, aligned, evolution_));
+        const bool only_here = begins_of_[store] == 1;
+        stores.emplace_back(store, only_here && is_aligned(*store, aligned, evolution_));
       }
     }
     for (const auto& [store, at_sixteen] : stores) StoresPastCache(*store).emit(at_sixteen);
@@ -281,6 +280,7 @@ class FunctionPasser {
   llvm::ScalarEvolution& evolution_;
   std::vector<Instruction*> begins_, trusts_, gone_;
   std::map<Instruction*, Marked> marked_;
+  std::map<StoreInst*, unsigned> begins_of_;
   std::set<PastCacheSite> distrusted_;
   std::set<StoreInst*> done_;
 };

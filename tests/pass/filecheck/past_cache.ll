@@ -111,6 +111,28 @@ define void @open(ptr %u, <2 x double> %v) {
   ret void
 }
 
+; The store is behind two marks, of which one knows that it is aligned: words.
+; CHECK-LABEL: define void @shared(
+; CHECK-NOT: nontemporal
+; CHECK: movntiq
+; CHECK: movntiq
+; CHECK: ret void
+define void @shared(ptr %u, ptr %w, <2 x double> %v, i1 %which) {
+  %trusted = call i1 @perdure_ipv_past_cache.trusted(i64 6)
+  call void @taken(i1 %trusted)
+  br i1 %which, label %one, label %two
+one:
+  call void (i64, ...) @perdure_ipv_past_cache.begin(i64 6, ptr %u)
+  br label %both
+two:
+  call void (i64, ...) @perdure_ipv_past_cache.begin(i64 7, ptr %w)
+  br label %both
+both:
+  store <2 x double> %v, ptr %u, align 8, !alias.scope !3
+  call void @perdure_ipv_past_cache.end()
+  ret void
+}
+
 ; What a program says of scopes stays.
 ; CHECK-LABEL: define void @others(
 ; CHECK: store double %d, ptr %u, align 8, !alias.scope
