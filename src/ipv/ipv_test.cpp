@@ -165,7 +165,7 @@ TEST(FaultLock, lets_one_thread_in) {
 }
 
 constexpr Way copy{PERDURE_IPV_COPY, false}, copy_beside{PERDURE_IPV_COPY, true};
-constexpr Way stream{PERDURE_IPV_STREAM, false};
+constexpr Way stream{PERDURE_IPV_STREAM, false}, stream_beside{PERDURE_IPV_STREAM, true};
 
 // Iterations of a choice until it is decided, as places in `possible`. The first of each turn of
 // the first round is long, and so is the `disturbed` one, counted from 1.
@@ -214,6 +214,14 @@ TEST(WayChoice, ends_a_turn_in_which_no_iteration_is_near_the_fastest) {
   const auto all = tried(choice, {ms, 2 * ms}, 0);
   EXPECT_EQ(std::count(all.begin(), all.end(), 1), 3);
   EXPECT_EQ(std::count(all.begin(), all.end(), 0), 2 * WayChoice::turn_iterations);
+}
+
+TEST(WayChoice, tries_a_tier_once_that_is_far_behind) {
+  WayChoice choice({copy, copy_beside, stream, stream_beside});
+  EXPECT_EQ(tried(choice, {100 * ms, 95 * ms, 126 * ms, ms}, 0),
+            (std::vector<std::size_t>{0, 0, 1, 1, 2, 2, 0, 0, 1, 1}));
+  EXPECT_EQ(choice.median_ns(3), WayChoice::unknown);
+  EXPECT_EQ(choice.next(), copy_beside);
 }
 
 TEST(WayChoice, of_one_way_tries_nothing) {

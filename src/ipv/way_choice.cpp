@@ -64,25 +64,37 @@ bool WayChoice::turn_is_over() const {
   return recorded_ > 1 && (turn_spent_ns_ >= turn_ns || is_hopeless(turn_ % possible_.size()));
 }
 
+bool WayChoice::is_far_behind(std::uint64_t iteration_ns) const {
+  return iteration_ns > median_ns(best_) / 4 * 5;
+}
+
 // Each of its iterations took a quarter longer than the fastest way's.
 bool WayChoice::is_hopeless(std::size_t way) const {
   const std::vector<std::uint64_t>& sorted = counted_[way];
-  return way != best_ && sorted.size() > 1 && sorted.front() > median_ns(best_) / 4 * 5;
+  return way != best_ && sorted.size() > 1 && is_far_behind(sorted.front());
 }
 
-// The next turn is of the next way that has had none, or that took up to a tenth longer than the
-// fastest in its first.
+// In the first round all, unless their tier was far behind; in the second what took up to a tenth
+// longer than the fastest.
+bool WayChoice::has_turn(std::size_t turn) const {
+  const std::size_t way = turn % possible_.size();
+  if (turn >= possible_.size()) return median_ns(way) <= median_ns(best_) / 10 * 11;
+  for (std::size_t other = 0; other < way; ++other) {
+    if (possible_[other].tier == possible_[way].tier && is_far_behind(median_ns(other)))
+      return false;
+  }
+  return true;
+}
+
 void WayChoice::end_turn() {
   recorded_ = 0;
   turn_spent_ns_ = 0;
   for (std::size_t way = 0; way < possible_.size(); ++way) {
     if (median_ns(way) < median_ns(best_)) best_ = way;
   }
-  const std::uint64_t worth_another = median_ns(best_) / 10 * 11;
   do {
     ++turn_;
-  } while (!decided() && turn_ >= possible_.size() &&
-           median_ns(turn_ % possible_.size()) > worth_another);
+  } while (!decided() && !has_turn(turn_));
 }
 
 }  // namespace perdure

@@ -8,7 +8,9 @@
 // values in memory instead of a cache, and a thread where it shares the memory, or a processor,
 // with the program. The first iteration of a turn does not count: it pays for the version that the
 // way before began, and for the switch. A turn has more iterations where they are short, as those
-// differ more from each other, but ends early where none is near the fastest way's. Pure.
+// differ more from each other, but ends early where none is near the fastest way's. A tier that was
+// far behind without the thread, or with it, is not tried the other way: what a thread can hide is
+// the wait at the persistence point, and what such a tier costs is in the loop. Pure.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +61,9 @@ class WayChoice {
   void begin_trials();
   void end_turn();
   bool turn_is_over() const;
+  bool is_far_behind(std::uint64_t iteration_ns) const;
   bool is_hopeless(std::size_t way) const;
+  bool has_turn(std::size_t turn) const;
 
   std::vector<Way> possible_;
   std::vector<std::vector<std::uint64_t>> counted_;  // by way, sorted
