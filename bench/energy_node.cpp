@@ -21,7 +21,7 @@ namespace {
 
 using perdure::energy::FrequencyControl;
 
-int told(const perdure::energy::FrequencyReport& report) {
+int exit_code_of(const perdure::energy::FrequencyReport& report) {
   if (report.reason.empty()) return 0;
   std::fprintf(stderr, "bench_energy_node: %s\n", report.reason.c_str());
   return 1;
@@ -30,13 +30,13 @@ int told(const perdure::energy::FrequencyReport& report) {
 int cap_and_release(std::uint64_t khz) {
   FrequencyControl control(perdure::energy::machine(), perdure::energy::state_directory());
   const perdure::energy::Owner owner = perdure::energy::this_process();
-  const int capped = told(control.cap(owner, khz));
-  return told(control.release(owner)) + capped;
+  const int capped = exit_code_of(control.cap(owner, khz));
+  return exit_code_of(control.release(owner)) + capped;
 }
 
 int restore_stale() {
   FrequencyControl control(perdure::energy::machine(), perdure::energy::state_directory());
-  return told(control.restore_stale());
+  return exit_code_of(control.restore_stale());
 }
 
 int token_cost(int repeats) {

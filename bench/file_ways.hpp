@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Ways to reach the bytes of a region: through an MPI file, cached or not, by pread and pwrite, in
-// mapped memory, and in another rank's memory by MPI's one-sided calls. Each is behind the same
-// virtual call, which so costs all of them the same.
+// mapped memory, and in another rank's memory by MPI's one-sided calls. Each is reached
+// through the same virtual call, which costs all of them the same.
 #pragma once
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the parts of bench_persist share: where it measures, how often, and devices made of plain
-// functions, so that every contender runs behind the same seam and the same threads.
+// functions, so that every contender is called in the same way, by the same threads.
 #pragma once
 
 #include <cstddef>

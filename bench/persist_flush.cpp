@@ -118,7 +118,7 @@ std::vector<std::size_t> sizes_of(const PersistOptions& options) {
   return sizes;
 }
 
-// A fact has a value, so what is not there is told beside the facts.
+// A fact has a value, so what is missing is reported apart from the facts.
 void report_absent(const char* flush_name) {
   std::fprintf(stderr, "bench_persist: this processor lacks %s\n", flush_name);
 }

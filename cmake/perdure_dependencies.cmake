@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Libraries that Perdure stands on, each a Debian 12 package:
+# Libraries that Perdure is built on, each a Debian 12 package:
 #   libisal-dev            CRC-64 at memory speed, and erasure codes; at run time not required
 #   libsodium-dev          HMAC-SHA-256: who may connect to the servers of cached files
 #   libzstd-dev            frames of memory traces
@@ -18,8 +18,8 @@ pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 QUIET)
 if(CLI11_FOUND)
-  # Link it behind perdure_build_flags: GCC 12 reports a null pointer in CLI11's string splitting
-  # that can't be one, and system headers don't silence it once it is inlined.
+  # Link it after perdure_build_flags: GCC 12 warns of a null pointer in CLI11's string splitting
+  # that cannot be null, and being a system header does not silence it once it is inlined.
   add_library(perdure_cli INTERFACE)
   target_link_libraries(perdure_cli INTERFACE CLI11::CLI11)
   target_compile_options(perdure_cli INTERFACE -Wno-null-dereference)

@@ -4,10 +4,9 @@
 #
 # perdure_ipv_programs(NAME LIBRARY SOURCE…): three programs of these sources and a static library,
 # by perdure-clang++: NAME_clang, as they are; NAME_ipv, with --ipv=all for the sources that have
-# the property PERDURE_IPV, which store to what is carried; and NAME_misses, NAME_ipv with the cache
-# model of bench/cache_model behind each of its accesses. Custom targets build_NAME_…, as the rest
-# of the build is by another compiler; their property PROGRAM is the path, OBJECTS what it is linked
-# of.
+# the property PERDURE_IPV, which store to what is carried; and NAME_misses, NAME_ipv with each of
+# its accesses simulated by bench/cache_model. Custom targets build_NAME_…, as the rest of the build
+# uses another compiler; their property PROGRAM is the path, OBJECTS what it is linked from.
 function(perdure_ipv_objects name variant)
   set(flags -std=c++20 -O3 -DNDEBUG -I${CMAKE_SOURCE_DIR}/apps -I${CMAKE_SOURCE_DIR}/include)
   set(compiler ${CMAKE_BINARY_DIR}/trace/bin/perdure-clang++)
@@ -83,7 +82,7 @@ function(perdure_ipv_crash_program name library)
   foreach(tier auto copy stream)
     set(iterations 5)
     if(tier STREQUAL "auto")
-      set(iterations 24)  # two or four of each, and some behind the choice
+      set(iterations 24)  # two or four of each, and some after the choice
     endif()
     foreach(beside off on)
       set(test ipv_crash.${name}.${tier}.${beside})

@@ -119,7 +119,7 @@ TEST(Eddy, the_cells_of_seven_fields_are_all_that_a_run_goes_on_from) {
     if (left_out == expected.size()) {
       EXPECT_EQ(change, 0);
     } else {
-      // A projection finds the pressure again, but for the last digits.
+      // A projection finds the pressure again, except for the last digits.
       const double change_min = found[left_out].values == resumed.state.pr.get() ? 0 : 1e-6;
       EXPECT_GT(change, change_min) << found[left_out].name << " is not carried";
     }

@@ -3,7 +3,7 @@
 // Grid: which part of the domain a rank has, and how its vectors are laid out.
 //
 // The domain has nx by ny by (ranks * nz) points; rank k has the k-th slab of nz planes. A vector
-// holds the slab's points, x fastest. A vector that is multiplied with the matrix holds, behind
+// holds the slab's points, x fastest. A vector that is multiplied by the matrix also holds, after
 // them, the neighbours' planes: first that of the rank below, then that of the rank above.
 #pragma once
 

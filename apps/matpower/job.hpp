@@ -24,7 +24,7 @@ struct Triangles {
   std::uint64_t inexact_cells = 0;  // counts of the second power that a cell could not hold
 };
 
-// The same on all ranks but for `traffic` and `compute_s`, which are those of the rank.
+// The same on all ranks, except for `traffic` and `compute_s`, which are those of the rank.
 struct Outcome {
   std::uint64_t nodes = 0, edges = 0;
   double prepare_s = 0;  // writing the file of the adjacency matrix; not in total_s

@@ -100,7 +100,7 @@ class BitReader {
   static constexpr unsigned window_bits = 57;  // that window() has whatever the position in a byte
   static constexpr unsigned code_bits_max = 63;
 
-  // The next bits, from the highest; zeros behind the end, which advance() does not let pass.
+  // The next bits, from the highest; zeros after the end, which advance() does not go past.
   std::uint64_t window() const {
     const std::size_t byte = at_ / 8;
     std::uint64_t word = 0;

@@ -165,7 +165,7 @@ class Lists {
     return true;
   }
 
-  // Blocks are copied and skipped in turn. What is behind the last one is copied if that one was
+  // Blocks are copied and skipped in turn. What follows the last one is copied if that one was
   // skipped. All but the first have at least one element.
   void copy_blocks(std::uint64_t node, const std::vector<std::uint32_t>& from) {
     const std::uint64_t blocks = read(properties_.block_counts);

@@ -6,9 +6,9 @@
 // Techniques" (WWW 2004).
 //
 // The successors of a node are stored as blocks copied from the list of a node before it (at most
-// `window` nodes before), intervals of consecutive nodes, and residuals. Where each list begins
-// stands in the offsets, so a part reads its own bits and those of the few nodes that its first
-// lists refer to.
+// `window` nodes before), intervals of consecutive nodes, and residuals. The offsets
+// say where each list begins, so a rank reads its own bits and those of the few nodes that its
+// first lists refer to.
 #pragma once
 
 #include <cstdint>

@@ -32,7 +32,7 @@ void sort_lists(Graph& graph) {
   for (std::size_t node = 0; node < graph.own; ++node) {
     const std::uint64_t end = graph.begin[node + 1];
     std::sort(at(begin), at(end));
-    kept = std::unique_copy(at(begin), at(end), kept);  // never behind where it reads
+    kept = std::unique_copy(at(begin), at(end), kept);  // never overtakes what it reads
     begin = end;
     graph.begin[node + 1] = static_cast<std::uint64_t>(kept - graph.sources.begin());
   }

@@ -3,7 +3,7 @@
 // Graph: the part of a rank. It owns a contiguous range of nodes and keeps, for each of them, the
 // sources of the arcs that end in it, without duplicates and in increasing order.
 //
-// A source is an index: own nodes are 0 … own - 1, and behind them come the ghosts, which are the
+// A source is an index: own nodes are 0 … own - 1, and after them come the ghosts, which are the
 // nodes of other ranks with an arc to an own node, in increasing order. Values of nodes lie in
 // vectors of `values()` elements in this order. One thread.
 #pragma once
@@ -26,7 +26,7 @@ struct Graph {
   std::size_t own = 0;
   std::size_t ghosts = 0;
   std::vector<std::uint64_t> begin;       // of the list of each own node, and the end of the last
-  std::vector<std::uint32_t> sources;     // the lists, and behind them read_ahead zeros
+  std::vector<std::uint32_t> sources;     // the lists, and after them read_ahead zeros
   std::vector<std::uint32_t> out_degree;  // of own nodes
 
   // What other ranks need: ghosts_of[r] own nodes, listed in `sent` in the order of the ranks,

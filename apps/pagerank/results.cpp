@@ -21,7 +21,7 @@ void keep_first(std::vector<RankedNode>& nodes, std::uint64_t count) {
   nodes.resize(kept);
 }
 
-// Where the rank of a node stands in the file.
+// Where the rank of a node is in the file.
 MPI_Offset offset_of(std::uint64_t node) {
   return static_cast<MPI_Offset>(node) * MPI_Offset{sizeof(double)};
 }

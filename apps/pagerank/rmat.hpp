@@ -2,7 +2,7 @@
 //
 // R-MAT: random graphs with the skewed degrees of the web (Chakrabarti, Zhan, Faloutsos, "R-MAT: A
 // Recursive Model for Graph Mining", SDM 2004), with a, b, c, d = 0.57, 0.19, 0.19, 0.05 and the
-// nodes renumbered by a fixed permutation, so that their degree can't be told from their number.
+// nodes renumbered by a fixed permutation, so that their number says nothing about their degree.
 //
 // Arc i is a function of the seed, the scale and i alone: the parts of any number of ranks are
 // together the same graph. Loops are left out; arcs that were drawn twice are left in.

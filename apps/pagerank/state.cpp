@@ -43,7 +43,7 @@ Window::Window(std::size_t count, MPI_Info hints) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t bytes =
       (std::max<std::size_t>(count, 1) * sizeof(double) + page - 1) / page * page;
-  MPI_Comm errors_return = MPI_COMM_NULL;  // so that a failure can be told in a sentence
+  MPI_Comm errors_return = MPI_COMM_NULL;  // so that a failure can be reported in a sentence
   MPI_Comm_dup(MPI_COMM_WORLD, &errors_return);
   MPI_Comm_set_errhandler(errors_return, MPI_ERRORS_RETURN);
   const int code = MPI_Win_allocate(static_cast<MPI_Aint>(bytes), sizeof(double), hints,

@@ -25,7 +25,7 @@ namespace pagerank {
 struct Scalars {
   std::uint64_t iteration = 0;
   double dangling = 0;  // sum of the ranks of nodes without successors
-  double total = 0;     // sum of all ranks: 1, but for rounding
+  double total = 0;     // sum of all ranks: 1, except for rounding
   double change = 0;    // L1 norm of the last iteration's change
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* cache_model.h: what the model is told: accesses of the program, copies and flushes of the
- * runtime, and which file an address shows. hooks.cpp says what it makes of that. The functions may
+/* cache_model.h: the calls that inform the model: accesses of the program, copies and flushes of
+ * the runtime, and which file an address shows. hooks.cpp says what it makes of them. They may
  * be called at any moment, by any thread; those of threads that are not simulated do nothing.
  */
 #pragma once
@@ -14,7 +14,7 @@ extern "C" {
 
 /* A load or a store of the program. */
 void perdure_cache_model_access(uint64_t address, uint64_t bytes);
-/* memcpy(), unless instrumented code has told of the same one just before. */
+/* memcpy(), unless instrumented code has just announced the same one. */
 void perdure_cache_model_copied(const void* to, const void* from, size_t bytes);
 void perdure_cache_model_read(const void* address, size_t bytes);
 /* The lines left all caches. */

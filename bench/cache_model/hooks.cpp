@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The cache model of `perdure bench ipv`: the library that is linked with a program which the pass
-// `trace` has instrumented. It simulates a first and a last level of cache behind every access of
-// the program, and of the runtime where that moves the program's values (redirected.cpp).
+// `trace` has instrumented. It simulates a first and a last level of cache for every access of the
+// program, and of the runtime where that moves the program's values (redirected.cpp).
 //
 // What tells the versions of an array apart is the memory that an address shows at the moment, not
 // the address: mmap() is followed (page_map.hpp). Physical pages are taken to lie in the order of
@@ -241,14 +241,14 @@ std::uint64_t number(const void* address) {
   return reinterpret_cast<std::uintptr_t>(address);
 }
 
-// A copy that was told of before it is made: by instrumented code, whose memcpy() comes as well.
+// A copy that instrumented code has announced; the memcpy() that makes it is seen as well.
 struct Copy {
   std::uint64_t to = 0;
   std::uint64_t from = 0;
   std::uint64_t bytes = 0;
   bool operator==(const Copy&) const = default;
 };
-thread_local Copy told;
+thread_local Copy announced;
 
 void copy_through(const Copy& copy, Who who) {
   constexpr std::uint64_t step = std::uint64_t{1} << line_shift;
@@ -293,8 +293,8 @@ void perdure_trace_write_lanes(std::uint64_t address, std::uint64_t bytes, std::
 }
 
 void perdure_trace_copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
-  told = {to, from, bytes};
-  copy_through(told, program);
+  announced = {to, from, bytes};
+  copy_through(announced, program);
 }
 
 // The markers of the main loop (apps/npb/region.hpp).
@@ -308,7 +308,7 @@ void perdure_trace_end() {}
 
 void perdure_cache_model_copied(const void* to, const void* from, std::size_t bytes) {
   const Copy copy{number(to), number(from), bytes};
-  if (simulated && std::exchange(told, Copy{}) != copy) copy_through(copy, runtime);
+  if (simulated && std::exchange(announced, Copy{}) != copy) copy_through(copy, runtime);
 }
 void perdure_cache_model_read(const void* address, std::size_t bytes) {
   access(number(address), bytes, runtime);

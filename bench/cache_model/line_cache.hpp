@@ -2,7 +2,7 @@
 //
 // Line cache: which lines of 64 bytes a cache holds; sets of some ways, replaced by LRU. Pure.
 //
-// Invariant: a set's ways stand in the order of their last use, the newest first, empty ones last.
+// Invariant: a set's ways are in the order of their last use, the newest first, empty ones last.
 // Threads: one at a time. Failure: none; fits() says which shapes there are.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Page map: which memory an address shows. Bytes of a file that is mapped shared are the same
-// memory at whatever address they are seen; all other memory is told apart by its address.
+// memory at whatever address they are seen; all other memory is identified by its address.
 //
 // Memory is a number: the address, or, of the n-th file, n · 2^48 + the offset in it.
 // Invariant: `shown_` is in the order of addresses, and its ranges are disjoint. Threads: one at a

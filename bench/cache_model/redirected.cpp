@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Redirected calls: what stands in libperdure for memcpy(), mmap(), munmap() and the flush
-// primitives in a program NAME_misses (ld's --wrap): each tells the cache model, and does the same.
+// Redirected calls: what libperdure calls instead of memcpy(), mmap(), munmap() and the flush
+// primitives in a program NAME_misses (ld's --wrap): each informs the cache model, and does the
+// same.
 //
 // A copy past the caches reads its source through them, and its destination leaves them. No
 // templates of the C++ library here: the program's, which are instrumented, would be taken for
@@ -25,7 +26,7 @@ namespace {
 
 constexpr std::size_t primitives_max = 3;  // clwb, clflushopt, clflush
 FlushPrimitives real[primitives_max];
-FlushPrimitives told[primitives_max];
+FlushPrimitives watched[primitives_max];
 thread_local bool copying_past = false;
 
 template <std::size_t which>
@@ -48,21 +49,21 @@ void stored_past(const void* address, std::size_t count) {
   perdure_cache_model_evicted(address, count);
 }
 
-constexpr FlushPrimitives telling[primitives_max] = {
+constexpr FlushPrimitives informing[primitives_max] = {
     {nullptr, nullptr, flush<0>, copy<0>, nullptr, stored_past},
     {nullptr, nullptr, flush<1>, copy<1>, nullptr, stored_past},
     {nullptr, nullptr, flush<2>, copy<2>, nullptr, stored_past}};
 
-std::size_t tell_all() {
+std::size_t watch_all() {
   std::size_t count = 0;
   for (const FlushPrimitives& primitives : __real__ZN7perdure23native_flush_primitivesEv()) {
     if (count == primitives_max) break;
     real[count] = primitives;
-    told[count] = primitives;
-    told[count].flush = telling[count].flush;
-    told[count].copy = telling[count].copy;
+    watched[count] = primitives;
+    watched[count].flush = informing[count].flush;
+    watched[count].copy = informing[count].copy;
     if (real[count].stored_past_cache != nullptr) {
-      told[count].stored_past_cache = telling[count].stored_past_cache;
+      watched[count].stored_past_cache = informing[count].stored_past_cache;
     }
     ++count;
   }
@@ -76,8 +77,8 @@ std::size_t tell_all() {
 extern "C" {
 
 std::span<const perdure::FlushPrimitives> __wrap__ZN7perdure23native_flush_primitivesEv() {
-  static const std::size_t count = perdure::tell_all();
-  return {perdure::told, count};
+  static const std::size_t count = perdure::watch_all();
+  return {perdure::watched, count};
 }
 
 void* __real_memcpy(void* to, const void* from, std::size_t bytes);

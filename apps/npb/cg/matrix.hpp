@@ -8,7 +8,7 @@
 //           value), which three arrays as long as the matrix's hold. They stay allocated; after
 //           setup nobody touches them. NPB had this up to 3.2.
 //   npb3.3  it keeps the random vectors only.
-// The matrix is the same, but for the rounding of sums.
+// The matrix is the same, except for the rounding of sums.
 #pragma once
 
 #include <cstdint>

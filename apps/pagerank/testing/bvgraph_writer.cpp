@@ -56,7 +56,7 @@ class ListWriter {
  private:
   void put(std::uint64_t value, Code code) { stream_.write(value, code, properties_.zeta_k); }
 
-  // Any node of the window with a chain that may grow; 0 is none.
+  // Any node of the window with a chain that may grow; 0 if there is no such node.
   std::size_t choose_reference(std::size_t node) {
     const std::size_t back = random_() % (std::min<std::size_t>(node, properties_.window) + 1);
     if (back == 0 || chain_[node - back] >= properties_.max_references) return 0;

@@ -4,8 +4,8 @@
     spack repo add packaging/spack
     spack dev-build perdure@0.1.0
 
-builds and installs the tree as it stands, with the MPI that Spack is told to use. There is no
-release to fetch yet.
+builds and installs the tree as it stands, with the MPI that Spack was asked to use.
+There is no release to fetch yet.
 """
 
 # ruff: noqa: F403, F405  as all recipes of Spack
