@@ -167,7 +167,7 @@ class Walk {
     }
   }
 
-  // As many elements, one behind the other, as the mask has ones.
+  // As many consecutive elements as the mask has ones.
   void packed(Instruction* at, Value* pointer, llvm::Type* type, Value* mask, bool is_write) {
     if (!is_memory(pointer) || !is_fixed(at, type)) return;
     llvm::IRBuilder<> builder(at);

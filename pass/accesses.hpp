@@ -30,7 +30,7 @@ class AccessSink {
                      bool is_write) = 0;
   virtual void copy(llvm::Instruction* where, llvm::Value* to, llvm::Value* from,
                     llvm::Value* bytes) = 0;
-  // Elements of `element_bytes` one behind the other: bit i of `bits` (64 of them) is element i.
+  // Consecutive elements of `element_bytes`: bit i of `bits` (64 of them) is element i.
   virtual void lanes(llvm::Instruction* where, llvm::Value* address, uint64_t element_bytes,
                      llvm::Value* bits, bool is_write) = 0;
 };

@@ -9,7 +9,7 @@
 //   - Only modules that are marked change: they refer to a function perdure_ipv_…, or something in
 //     them has the attribute annotate("perdure_ipv"), or the configuration says all.
 //
-// It stands behind inlining and simplification and in front of vectorisation: accessors are gone by
+// It runs after inlining and simplification, and before vectorisation: accessors are gone by
 // then, and the vectoriser sees the loops with their differences.
 #pragma once
 

@@ -50,7 +50,7 @@ struct Range {
 };
 
 // Stores that together write [first, first + bytes), once each; and loads of the same bytes in the
-// same iteration, in front of all stores to them or behind one that covers them.
+// same iteration, before all stores to them or after one that covers them.
 struct Row {
   llvm::Value* base = nullptr;
   const llvm::SCEV* first = nullptr;
@@ -65,7 +65,7 @@ struct Site {
   llvm::Loop* loop = nullptr;
   llvm::Instruction* intrinsic = nullptr;
   std::vector<Row> rows;
-  // What stands in front of the loop or is the intrinsic.
+  // The last instruction before the loop, or the intrinsic.
   llvm::Instruction* where() const;
   llvm::Loop* surrounding(const llvm::LoopInfo& loops) const;
 };
@@ -79,7 +79,7 @@ struct LoopFacts {
   std::vector<Access> accesses;
   std::optional<Refusal> opaque;
   // Steps that are only known when the program runs, as those of Fortran's descriptors, and what
-  // `evolution` assumes of them: that what an iteration stores to lies one behind the other.
+  // `evolution` assumes of them: that what an iteration stores to is contiguous.
   llvm::DenseMap<const llvm::SCEV*, int64_t> assumed_steps;
 };
 
@@ -100,7 +100,7 @@ class Finder {
   LoopFacts& facts(llvm::Loop* innermost);
   // What the accesses of all iterations touch, as seen in front of the loop.
   std::optional<Range> range(const Access& access, llvm::Loop* innermost);
-  // All sites of the function; loops that store, but in no row, are told to `refuse`.
+  // All sites of the function; loops that store, but in no row, go to refused().
   std::vector<Site> sites();
   std::vector<std::pair<llvm::Loop*, Refusal>>& refused() { return refused_; }
 

@@ -12,13 +12,13 @@
 
 namespace perdure::ipv {
 
-// Transforms the function. `sites` and `slots` are of ipv_prove.hpp; analyses are stale behind it.
+// Transforms the function. `sites` and `slots` are of ipv_prove.hpp; analyses are stale after it.
 void emit_hooks(Analyses& analyses, Finder& finder, const std::vector<Site>& sites,
                 const std::vector<Slot>& slots);
 
 // LLVM's text of the functions that the hooks call, to be linked into a module: once.
 void link_hook_functions(llvm::Module& module);
-// Behind emit_hooks(): replaces the calls of them by their bodies, and removes them.
+// After emit_hooks(): replaces the calls of them by their bodies, and removes them.
 void inline_hook_functions(llvm::Module& module);
 
 }  // namespace perdure::ipv

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t guards_max = 32;     // of a slot at one loop
 constexpr int64_t merged_gap = 1024;  // ranges that are nearer are tested as one
 
-// An allocation of its own, whatever else the program does. An argument is none: `restrict`
+// An allocation of its own, whatever else the program does. An argument is not one: `restrict`
 // speaks of what is stored to in a function, an object is larger than that.
 bool is_allocation(const Value* object) {
   return llvm::isa<llvm::GlobalVariable, llvm::AllocaInst>(object) || llvm::isNoAliasCall(object);
@@ -43,7 +43,7 @@ llvm::SmallVector<const Value*, 4> objects_under(const Value* pointer) {
   return objects;
 }
 
-// Of several arrays, as a block of COMMON is: rows of one and reads of another can be told apart
+// Of several arrays, as a block of COMMON is: rows of one and reads of another can be distinguished
 // when the program runs.
 bool is_compound(const Value* base) {
   const auto* global = llvm::dyn_cast<llvm::GlobalVariable>(base);

@@ -14,7 +14,7 @@ struct Guard {
   Access direct;               // this access, each time
   llvm::Loop* loop = nullptr;  // or all of an innermost loop, in front of it,
   Range range;                 // which touch no more than this
-  int site = -1;               // behind the `enter` of this site of the slot, whose place it is
+  int site = -1;               // after the `enter` of this site of the slot, whose place it is
 };
 
 struct Member {

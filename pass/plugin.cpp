@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The plug-in: which passes it has, and where in Clang's pipeline they stand.
+// The plug-in: which passes it has, and where in Clang's pipeline they run.
 //
-//   PERDURE_PASS=trace clang-19 -fpass-plugin=PerdurePass.so …      behind the optimisations
+//   PERDURE_PASS=trace clang-19 -fpass-plugin=PerdurePass.so …      after the optimisations
 //   PERDURE_PASS=ipv clang-19 -fpass-plugin=PerdurePass.so …        in front of vectorisation; its
-//                                               step past_cache.hpp behind the optimisations
-//   PERDURE_PASS=ipv-check clang-19 -fpass-plugin=PerdurePass.so …  in front of all, or behind ipv
+//                                               step past_cache.hpp after the optimisations
+//   PERDURE_PASS=ipv-check clang-19 -fpass-plugin=PerdurePass.so …  before all others, or after ipv
 //   opt-19 -load-pass-plugin=PerdurePass.so -passes=perdure-trace …
 //
-// PERDURE_PASS lists the passes behind commas, in any order; without it, it is `trace`. `ipv-all`
+// PERDURE_PASS lists the passes, separated by commas, in any order; default: `trace`. `ipv-all`
 // is `ipv` for modules that are not marked, too; PERDURE_IPV_EXPLAIN=FILE has it explain what it
 // did. These are environment variables because options of plug-ins are not known yet when Clang and
 // lld read theirs.

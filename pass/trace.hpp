@@ -2,7 +2,7 @@
 //
 // The pass `trace`: makes a program tell which memory it accesses (perdure_trace_abi.h).
 //
-// It stands behind all optimisations, so that what is counted is what the processor will do, but
+// It runs after all optimisations, so that what is counted is what the processor will do, except
 // for what the code generator adds: spilled registers, copies of arguments on the stack, constants.
 // Each load, store and atomic operation gets the test for a hit inline, and a call where it fails;
 // vectors of any width test their first and last byte; gathers and scatters test each lane; masked
