@@ -23,7 +23,7 @@ namespace {
 constexpr std::chrono::milliseconds lock_poll{2};
 
 // The pid that holds the flock of this inode, or 0. A line of /proc/locks reads
-// "7: FLOCK  ADVISORY  WRITE 4711 00:1a:5678 0 EOF"; waiters have "->" behind the number.
+// "7: FLOCK  ADVISORY  WRITE 4711 00:1a:5678 0 EOF"; waiters have "->" after the number.
 int lock_holder(int fd) {
   struct stat file{};
   if (::fstat(fd, &file) != 0) return 0;

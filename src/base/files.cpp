@@ -183,7 +183,7 @@ FileHandle open_stream(const std::string& path, int access) {
   return FileHandle(open_at(AT_FDCWD, own, access | O_CLOEXEC | O_NOCTTY));
 }
 
-// The directory behind a link, if this user or root made the link.
+// The directory that a link leads to, if this user or root made the link.
 Result<FileHandle> open_linked_directory(const std::string& path, Trust trust) {
   struct stat link{};
   if (::lstat(path.c_str(), &link) != 0) return errno_status("stat " + path, errno);
@@ -249,7 +249,7 @@ Result<Directory> Directory::make(const std::string& path, Trust trust) {
   for (std::size_t slash = place.find('/', 1); slash != std::string::npos;
        slash = place.find('/', slash + 1)) {
     const std::string above = place.substr(0, slash);
-    // One that is there and can't be written to, as /dev, is told from one that is not.
+    // A directory that exists but can't be written to, such as /dev, is not made again.
     if (::access(above.c_str(), F_OK) != 0) PERDURE_TRY(make_one(above));
   }
   if (::access(place.c_str(), F_OK) != 0) PERDURE_TRY(make_one(place));

@@ -88,7 +88,7 @@ class Directory {
   Result<std::vector<std::string>> names() const;
   // Makes names durable.
   Status sync() const;
-  // Whether the file behind `fd` is the one of that name.
+  // Whether `fd` is the file of that name.
   bool is_file(int fd, const std::string& name) const;
 
  private:
@@ -127,8 +127,8 @@ Status write_output(const std::string& path, std::string_view text, bool append 
 // for, as that is what pipes are for. Somebody else's FIFO is an error at once.
 Result<FileHandle> open_input_stream(const std::string& path);
 Result<FileHandle> open_output_stream(const std::string& path);
-// The application's own file, with the flags of open(2): whatever the application may open, but for
-// what N4 says.
+// The application's own file, with the flags of open(2): whatever the application may open,
+// except for what N4 says.
 Result<FileHandle> open_application_file(const std::string& path, int flags);
 
 // A regular file or a block device that the user named to be measured.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fork guard: tells a process that was forked off from the one that opened something.
+// Fork guard: distinguishes a process that was forked off from the one that opened something.
 //
 // A child shares the mapped pages, the locks and the sockets of its parent, but none of its
 // threads, and MPI allows it no calls. So what the parent has open is not the child's to use: calls
 // are refused there, and the parent goes on as if there were no child. A child that opens a pool of
 // its own may use that one.
 //
-// Threads: any. Children of vfork() and posix_spawn() only execute another program, and are not
-// told.
+// Threads: any. Children of vfork() and posix_spawn() only execute another program: they are not
+// recognised.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where a process stands in its job, and the file that it writes there.
+// Which rank a process is in its job, and the file that it writes there.
 //
 // Threads: as getenv(). No failure: a process that no launcher placed is rank 0 of 1.
 #pragma once

@@ -151,7 +151,7 @@ TEST(HostileService, a_recorded_handshake_is_worth_nothing) {
     again.put(&recorded, sizeof recorded);
     EXPECT_FALSE(again.get<std::uint8_t>());
   }
-  // What one server is told is of no use with another.
+  // What one server receives is of no use with another.
   Raw relayed(served.servers[1]->address());
   const auto greeting = must(greeting_for(token, address, relayed.challenge().value()));
   relayed.put(&greeting, sizeof greeting);

@@ -9,8 +9,8 @@
 //   C2  A part that was left behind is removed only when all that the cached file may lack is in
 //       it, durably, or when a user discards it.
 //   C3  Parts are made, joined, recovered and removed under the lock of the directory.
-//   C4  A part of which all processes are being killed is waited for, at most 30 s, and then left
-//       behind. Of one that others use too, those clean up what the dead have left (P10).
+//   C4  A part of which all processes are being killed is waited for, at most 30 s, and then
+//       abandoned. Of one that others use too, those clean up what the dead have left (P10).
 //   C5  Of the processes of a node that give a part up together, one does so when the others have,
 //       and removes it.
 //

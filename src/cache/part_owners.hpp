@@ -28,7 +28,7 @@
 
 namespace perdure {
 
-// What is known of the processes that use a part, told from outside.
+// What is known of the processes that use a part, seen from outside.
 enum class OwnersLife : std::uint8_t {
   none,   // nobody has a number
   dying,  // all that have one are being killed

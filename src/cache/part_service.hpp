@@ -17,7 +17,7 @@ class PartService {
  public:
   explicit PartService(CachePart& part) : part_(part) {}
 
-  // Whether what follows the request can be told from its payload (protocol_format.hpp).
+  // Whether it is clear where the payload ends and the next request begins (protocol_format.hpp).
   static Status check_shape(const RequestFormat& request);
 
   // All verbs but read and write.

@@ -10,7 +10,7 @@
 //   server: an answer to each, in order: (answer, its message, the payload of a read)
 //
 // A request that names too many bytes or no verb is answered, and the connection closed: what
-// follows it could not be told apart.
+// follows it could not be parsed.
 #pragma once
 
 #include <bit>

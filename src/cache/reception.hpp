@@ -33,7 +33,7 @@ class Reception {
   static constexpr std::uint32_t timeout_ms = 10000;
   static constexpr std::uint32_t hurry_ms = 250;
 
-  // `address` is what all are told of the server.
+  // `address` is the one that the server is known by to all.
   Reception(const ServiceToken& token, std::string address)
       : token_(token), address_(std::move(address)) {}
 

@@ -16,7 +16,7 @@ Status PoolEnergy::configure(const std::string& path, Group& group,
   energy->session_ = std::move(found.session);
   energy->plan_ = std::move(found.plan);
   PERDURE_TRY(energy->open_levels());
-  if (group.rank() == 0 && !found.told.empty()) energy->warn("not applied: " + found.told);
+  if (group.rank() == 0 && !found.why_not.empty()) energy->warn("not applied: " + found.why_not);
   energy->committed_ns_ = monotonic_ns();
   made = std::move(energy);
   return Status::success();

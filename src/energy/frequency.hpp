@@ -74,7 +74,7 @@ class FrequencyControl {
   FrequencyControl(Sysfs& sysfs, std::string directory, std::uint32_t lock_wait_ms = 2000)
       : sysfs_(sysfs), directory_(std::move(directory)), lock_wait_ms_(lock_wait_ms) {}
 
-  // "" if policies can be capped here, as far as can be told without trying.
+  // "" if policies can be capped here, as far as can be known without trying.
   std::string why_not();
   // `owner` holds a cap from now on, on every policy; in place of one that it held.
   FrequencyReport cap(const Owner& owner, std::uint64_t khz);

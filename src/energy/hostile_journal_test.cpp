@@ -54,15 +54,15 @@ class HostileJournal : public fake::HostileTest {
     fs::permissions(at("state"), fs::perms::owner_all);
     std::ofstream(at("state/frequency.json"), std::ios::binary) << text;
   }
-  // All that is told of it.
+  // All that is reported of it.
   std::string restore() {
     const FrequencyReport report = control_.restore_stale();
-    std::string told = report.reason + "\n" + report.boost + "\n" + report.not_applied();
-    for (const PolicyReport& policy : report.policies) told += "\n" + policy.policy;
-    return told;
+    std::string reported = report.reason + "\n" + report.boost + "\n" + report.not_applied();
+    for (const PolicyReport& policy : report.policies) reported += "\n" + policy.policy;
+    return reported;
   }
-  static bool is_printable(const std::string& told) {
-    return std::all_of(told.begin(), told.end(), [](unsigned char letter) {
+  static bool is_printable(const std::string& reported) {
+    return std::all_of(reported.begin(), reported.end(), [](unsigned char letter) {
       return letter == '\n' || (letter >= 0x20 && letter < 0x7f);
     });
   }
@@ -107,10 +107,10 @@ TEST_F(HostileJournal, is_never_repeated_on_a_screen) {
         std::string("{\"kind\":\"\x1b[2J"
                     "root:\",\"boot_id\":\"root:\"}")}) {
     plant(text);
-    const std::string told = restore();
-    EXPECT_NE(told.find("is no journal"), std::string::npos) << told;
-    EXPECT_EQ(told.find("root:"), std::string::npos) << told;
-    EXPECT_TRUE(is_printable(told)) << told;
+    const std::string reported = restore();
+    EXPECT_NE(reported.find("is no journal"), std::string::npos) << reported;
+    EXPECT_EQ(reported.find("root:"), std::string::npos) << reported;
+    EXPECT_TRUE(is_printable(reported)) << reported;
   }
   EXPECT_EQ(limits(), before_);
 }
@@ -128,9 +128,9 @@ TEST_F(HostileJournal, that_is_no_regular_file_is_refused_at_once_and_so_is_such
     for (const auto& put : plants) {
       fs::create_directories(at("state"));
       put();
-      const std::string told = restore();
-      EXPECT_NE(told.find(path), std::string::npos) << told;
-      EXPECT_EQ(told.find("root:"), std::string::npos) << told;
+      const std::string reported = restore();
+      EXPECT_NE(reported.find(path), std::string::npos) << reported;
+      EXPECT_EQ(reported.find("root:"), std::string::npos) << reported;
       EXPECT_FALSE(control_.cap(this_process(), 1'000'000).applied());
       fs::remove_all(at("state"));
     }
@@ -224,8 +224,8 @@ TEST_F(HostileJournal, whatever_its_bytes_are_only_sets_limits_that_the_machine_
       if (place < text.size()) text[place] = letters[random() % letters.size()];
     }
     plant(text);
-    const std::string told = restore();
-    ASSERT_TRUE(is_printable(told)) << text;
+    const std::string reported = restore();
+    ASSERT_TRUE(is_printable(reported)) << text;
     for (const std::uint64_t khz : limits()) {
       ASSERT_GE(khz, least) << text;
       ASSERT_LE(khz, most) << text;
@@ -299,18 +299,18 @@ TEST_F(GroupOfUsers, cannot_make_root_wait_nor_read_nor_write_what_is_not_theirs
 }
 
 TEST_F(GroupOfUsers, who_keep_the_lock_delay_root_until_its_timeout_only) {
-  std::array<int, 2> told{};
-  ASSERT_EQ(::pipe(told.data()), 0);
+  std::array<int, 2> answer{};
+  ASSERT_EQ(::pipe(answer.data()), 0);
   const pid_t child = ::fork();
   if (child == 0) {
     (void)::setresgid(fake::members, fake::members, fake::members);
     (void)::setresuid(fake::stranger, fake::stranger, fake::stranger);
     const auto lock = StateLock::take(at("state"), 1000);
-    (void)!::write(told[1], lock.ok() ? "y" : "n", 1);
+    (void)!::write(answer[1], lock.ok() ? "y" : "n", 1);
     ::pause();
   }
   char taken = 0;
-  ASSERT_EQ(::read(told[0], &taken, 1), 1);
+  ASSERT_EQ(::read(answer[0], &taken, 1), 1);
   EXPECT_EQ(taken, 'y');
   FrequencyControl hasty(sysfs_, at("state"), 50);
   EXPECT_NE(hasty.restore_stale().reason.find("held by another process"), std::string::npos);

@@ -83,19 +83,19 @@ TEST_F(HostileTokens, of_another_user_are_gone_without_and_stay) {
 TEST_F(HostileTokens, whose_guard_is_kept_are_waited_for_until_the_timeout_only) {
   WriterTokens user(at("tokens"), false);
   ASSERT_TRUE(user.acquire(1, patient_ms));
-  std::array<int, 2> told{};
-  ASSERT_EQ(::pipe(told.data()), 0);
+  std::array<int, 2> answer{};
+  ASSERT_EQ(::pipe(answer.data()), 0);
   const pid_t child = ::fork();
   if (child == 0) {
     const int fd = ::open(at("tokens").c_str(), O_RDWR);
     struct flock guard{};
     guard.l_type = F_WRLCK;
     guard.l_len = 1;  // byte 0, as tokens.hpp says
-    (void)!::write(told[1], ::fcntl(fd, F_OFD_SETLK, &guard) == 0 ? "y" : "n", 1);
+    (void)!::write(answer[1], ::fcntl(fd, F_OFD_SETLK, &guard) == 0 ? "y" : "n", 1);
     ::pause();
   }
   char locked = 0;
-  ASSERT_EQ(::read(told[0], &locked, 1), 1);
+  ASSERT_EQ(::read(answer[0], &locked, 1), 1);
   EXPECT_EQ(locked, 'y');
   WriterTokens other(at("tokens"), false);
   EXPECT_FALSE(other.acquire(4, 50));

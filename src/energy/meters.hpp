@@ -6,7 +6,7 @@
 //   perf      sys/bus/event_source/devices/power: the same counters by perf_event_open
 //   hwmon     sys/class/hwmon/*: energy*_input, power*_average; the whole node where it is the
 //             ACPI power meter, by which the kernel also shows IPMI DCMI
-//   ipmi      dev/ipmi0: told, not read
+//   ipmi      dev/ipmi0: reported, not read
 //
 // Invariants
 //   M1  A meter is alive only if it advanced while the processors were busy. Virtual machines have
@@ -14,8 +14,8 @@
 //   M2  What is summed is never counted twice: of RAPL, the packages and the memory (which is not
 //       inside them), not their parts, not psys, not a copy (MMIO, or a die that shows its
 //       package's counter).
-//   M3  A counter that went back went round, if less than half its range lies between; else the
-//       measurement is none: nothing, not 0 J.
+//   M3  A counter that went back has wrapped around if less than half its range lies between; else
+//       there is no measurement, which is not one of 0 J.
 //
 // Threads: a sum is used by one thread. Failure: the reason and the remedy are in the meter.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Meters of fake machines: what is alive, what is counted, and what is none.
+// Meters of fake machines: what is alive, what is counted, and what is no meter.
 #include "energy/meters.hpp"
 
 #include <gtest/gtest.h>

@@ -21,13 +21,13 @@ std::string environment(const char* name) {
 
 // Of the profile, if it is of the device that the path lies on.
 Status fill_from_profile(const std::string& file, const Storage& storage, SessionRequest& request,
-                         std::string& told) {
+                         std::string& why_not) {
   auto profile = read_profile(file);
   if (!profile.ok()) return profile.status();
   const std::string& device = profile.value().device;
   if (device != storage.name) {
-    told = file + " is a profile of " + (device.empty() ? "an unknown device" : device) + ", and " +
-           request.path + " lies on " + storage.name + ": it was not applied";
+    why_not = file + " is a profile of " + (device.empty() ? "an unknown device" : device) +
+              ", and " + request.path + " lies on " + storage.name + ": it was not applied";
     return Status::success();
   }
   request.read = best_settings(profile.value(), IoKind::read);
@@ -120,10 +120,10 @@ Result<Configured> configured_session(const std::string& path) {
     request.write = plan.levels.front().write;
     configured.plan = std::move(plan);
   } else {
-    PERDURE_TRY(fill_from_profile(profile_file, storage, request, configured.told));
+    PERDURE_TRY(fill_from_profile(profile_file, storage, request, configured.why_not));
   }
   configured.session = std::make_unique<EnergySession>(machine(), storage, request);
-  if (configured.told.empty()) configured.told = configured.session->why_not();
+  if (configured.why_not.empty()) configured.why_not = configured.session->why_not();
   return configured;
 }
 

@@ -11,7 +11,7 @@
 // keeper is started before the first cap.
 //
 // Threads: as IoToken. Failure: make() fails where a file that was named can't be used; after that
-// nothing fails, and what was not applied is told.
+// nothing fails, and what was not applied is reported.
 #pragma once
 
 #include <cstdint>
@@ -77,11 +77,11 @@ class EnergySession final : public IoToken {
 };
 
 // What the environment asks for, for a pool in `path`; `plan` gets the plan, if there is one. Null:
-// nothing is asked for. `told` gets a sentence where a profile is of another device.
+// nothing is asked for. `why_not` gets a sentence where a profile is of another device.
 struct Configured {
   std::unique_ptr<EnergySession> session;
   std::optional<Plan> plan;
-  std::string told;
+  std::string why_not;
 };
 Result<Configured> configured_session(const std::string& path);
 

@@ -10,8 +10,8 @@
 //
 // A plan holds what was decided: the interval, and the settings of each level.
 //
-// Pure, but for read_*(). Failure: a file that is none is Code::invalid_argument, one of a newer
-// schema Code::newer_format; the sentence names the file and the key.
+// Pure, except for read_*(). Failure: a file of another kind is Code::invalid_argument, one of a
+// newer schema Code::newer_format; the sentence names the file and the key.
 #pragma once
 
 #include <cstdint>

@@ -60,7 +60,7 @@ std::string sysfs_root();
 // The tree below sysfs_root(), as it was when it was first asked for.
 Sysfs& machine();
 
-// The file as a whole number that is not negative; nothing if it is none or can't be read.
+// The file as a whole number that is not negative; nothing if it is not one or can't be read.
 std::optional<std::uint64_t> read_number(Sysfs& sysfs, const std::string& path);
 // The file's text; "" if it can't be read.
 std::string read_text(Sysfs& sysfs, const std::string& path);

@@ -57,7 +57,7 @@ void unlock(int fd, off_t byte) {
   set_lock(fd, F_OFD_SETLK, F_UNLCK, byte);
 }
 
-// Letters that may stand in a file's name.
+// Only letters that a file's name may have.
 std::string plain(std::string text) {
   for (char& letter : text) {
     const bool fine = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||

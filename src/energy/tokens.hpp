@@ -6,20 +6,21 @@
 // fcntl F_OFD_SETLK), which the kernel frees when their holder dies, however it dies:
 //
 //   byte 0              guards the giving out of tickets
-//   byte 1              shared by all who use the file; who gets it alone removes the file
+//   byte 1              shared by all that use the file; a process that gets it alone removes it
 //   byte 16 + s         slot s: a token
 //   byte 2^20 + t       ticket t waits
 //
 // and two words in its first page: the next ticket, and a futex that changes whenever something
-// was given back. Who waits sleeps on the futex, and looks again every `wait_slice_ms`, in case
-// a holder died, which wakes nobody. A file that a group shares is not mapped: any member could cut
-// it, and the next look would end the others with SIGBUS. Who waits for its tokens looks again
-// every `shared_slice_ms`.
+// was given back. A process that waits sleeps on the futex, and looks again every `wait_slice_ms`,
+// in case a holder died, which wakes nobody. A file that a group shares is not mapped: any member
+// could cut it, and the next look would end the others with SIGBUS. Processes that wait for its
+// tokens look again every `shared_slice_ms`.
 //
 // Invariants
-//   T1  A token is taken only by who waits with the least ticket: first come, first served.
-//   T2  No more than `limit` hold tokens, but for those who went ahead.
-//   T3  Nobody waits longer than `timeout_ms`: then they go ahead without a token, which is
+//   T1  A token is taken only by the process that waits with the least ticket: first come, first
+//       served.
+//   T2  No more than `limit` hold tokens, except for those that went ahead.
+//   T3  Nobody waits longer than `timeout_ms`: a process then goes ahead without a token, which is
 //       counted. A lost token, a stopped holder or a bug here can delay a checkpoint, never hang
 //       it.
 //   T4  A failure of the file or its locks is the same: ahead, counted, with the reason. So is a

@@ -13,7 +13,7 @@
 namespace perdure {
 namespace {
 
-// Page tables move in units of this where source and destination stand at the same distance from
+// Page tables move in units of this where source and destination are at the same distance from
 // its multiples; otherwise entry by entry.
 constexpr std::uint64_t table_bytes = std::uint64_t{2} << 20U;
 
@@ -25,7 +25,7 @@ std::byte* first_like(std::byte* reserved, const std::byte* like) {
 }
 
 // Not the C library's: UCX, which MPICH uses, puts a function of its own in the place of that one,
-// and it forgets where the pages shall go.
+// and it forgets where the pages should go.
 bool move_pages(std::byte* from, std::byte* to, std::uint64_t bytes, long more_flags) {
   const long flags = MREMAP_MAYMOVE | MREMAP_FIXED | more_flags;
   return ::syscall(SYS_mremap, from, bytes, bytes, flags, to) ==

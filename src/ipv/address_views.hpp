@@ -2,7 +2,7 @@
 //
 // Address views: what an object's fixed address shows. Places are ranges of file pages (a copy in
 // the pool, or memory); of each there are two views in reserved addresses, their homes: one that
-// can only be read and one that can be written. One view at a time stands at the object's address.
+// can only be read and one that can be written. One view at a time is at the object's address.
 //
 // A view moves with its page tables, so that nothing is faulted in again: it goes back to its home
 // with MREMAP_DONTUNMAP, which leaves the same pages mapped where it was, and the next one takes

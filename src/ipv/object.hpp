@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Object: one array of a program that gets a version at every persistence point, at the address
-// where it is. The invariants, and why they are enough, stand at the top of object.cpp.
+// where it is. The invariants, and why they are enough, are at the top of object.cpp.
 //
 // Threads: the row hooks, hand_over() and what stands below it are called by the thread that
 // started the object, but save() perhaps by the flushing thread, and flush_early() by that one

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Object: becoming a version, changing its tier, pins. The invariants stand at the top of
+// Object: becoming a version, changing its tier, pins. The invariants are at the top of
 // object.cpp.
 #include <cstring>
 #include <mutex>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Object: rows, boxes and the end of a nest. The invariants stand at the top of object.cpp.
+// Object: rows, boxes and the end of a nest. The invariants are at the top of object.cpp.
 #include <atomic>
 #include <utility>
 

@@ -47,7 +47,7 @@ bool find_frame(void* address, Frame& frame) {
     return false;
   }
   frame.module = where.dli_fname;
-  frame.offset = number(address) - 1 - map->l_addr;  // within the call, not behind it
+  frame.offset = number(address) - 1 - map->l_addr;  // within the call, not after it
   return true;
 }
 

@@ -19,7 +19,7 @@ BlockMap::Place BlockMap::first_overlap(std::uintptr_t begin) {
   return place;
 }
 
-// The place behind it; what sticks out of [begin, end) stays.
+// The place after it; what sticks out of [begin, end) stays.
 BlockMap::Place BlockMap::cut_out(Place place, std::uintptr_t begin, std::uintptr_t end) {
   Block& block = place->second;
   const std::uintptr_t block_begin = block.begin, block_end = block.end;

@@ -4,7 +4,7 @@
 //
 // Blocks do not overlap: one that is put where others are cuts them, and what of them is left goes
 // on without its history. Blocks keep their addresses until they are taken out. `epoch` changes
-// with each change of the map, so that what a find() told may be kept until then.
+// with each change of the map, so that what find() returned may be kept until then.
 //
 // Threads: one at a time. No failure but std::bad_alloc.
 #pragma once

@@ -16,7 +16,7 @@
 // Invariant: in what is covered, and before the first store, new holds the current values, unless
 // a rule was broken.
 //
-// Threads: one at a time. Failure: what breaks a rule is told to the Listener, no call fails.
+// Threads: one at a time. Failure: what breaks a rule is reported to the Listener, no call fails.
 #pragma once
 
 #include <cstddef>

@@ -4,7 +4,7 @@
 // the rules of perdure_ipv_abi.h.
 //
 // It stands in for the runtime: objects begin with what they hold, no pool is written or read, and
-// versions count from 0. Each kind of breach is told once for each place and object, and counted.
+// versions count from 0. Each kind of breach is reported once per place and object, and counted.
 //
 // Threads: one at a time. Failure: a Status with what was passed and what is allowed.
 #pragma once

@@ -227,7 +227,7 @@ PERDURE_API int perdure_ipv_close(void) {
   Site& site = take_here();
   return call([&](Process& self) {
     if (self.checker) return self.checker->close(self.checker->number_of(site));
-    return Status::success();  // what follows is behind the newest iteration anyway
+    return Status::success();  // what follows is after the newest iteration anyway
   });
 }
 
@@ -257,20 +257,20 @@ PERDURE_API int perdure_ipv_unpin(const void* address) {
 
 PERDURE_API int perdure_ipv_status(const char* name, perdure_ipv_object_status* status) {
   return call([&](Process& self) {
-    perdure_ipv_object_status told = {};
-    told.tier = PERDURE_IPV_STREAM;
+    perdure_ipv_object_status filled = {};
+    filled.tier = PERDURE_IPV_STREAM;
     if (self.checker) {
       PERDURE_TRY_ASSIGN(auto found, self.checker->find(name == nullptr ? "" : name));
       const CheckShadow::Counts& counts = found->counts();
-      told.versions = counts.versions;
-      told.rows = counts.rows;
-      told.fresh_row_bytes = counts.fresh_row_bytes;
-      told.copied_bytes = counts.copied_bytes;
-      told.swaps = counts.swaps;
-      told.guard_faults = counts.unannounced;
-      told.dram_bytes = 2 * found->bytes();
+      filled.versions = counts.versions;
+      filled.rows = counts.rows;
+      filled.fresh_row_bytes = counts.fresh_row_bytes;
+      filled.copied_bytes = counts.copied_bytes;
+      filled.swaps = counts.swaps;
+      filled.guard_faults = counts.unannounced;
+      filled.dram_bytes = 2 * found->bytes();
     }
-    *status = told;
+    *status = filled;
     return Status::success();
   });
 }

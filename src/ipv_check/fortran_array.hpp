@@ -28,7 +28,7 @@ struct FortranArray {
   std::uint8_t extra;
   std::array<FortranDimension, dimensions_max> of;  // as many as there are dimensions
 
-  // Calls use(address, bytes) for each run of elements one behind the other.
+  // Calls use(address, bytes) for each run of consecutive elements.
   template <typename Use>
   void for_runs(Use use) const {
     if (first == 0 || element_bytes == 0 || dimensions > dimensions_max) return;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What PERDURE_IPV_CHECK asks for: key=value, behind commas.
+// What PERDURE_IPV_CHECK asks for: key=value, separated by commas.
 //
 //   mode=check|record   rules of the hooks, or what the loop carries; default: check
 //   report=FILE         as JSON; %p becomes the number of the process, %r the rank; default: none
 //   min=1K              record: heap blocks of at least so many bytes
-//   show=20             check: so many violations are told while the program runs
+//   show=20             check: so many violations are shown while the program runs
 //
 // Pure. Failure: Code::invalid_argument, with what was seen and what is possible.
 #pragma once

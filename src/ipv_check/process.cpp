@@ -84,7 +84,7 @@ bool finish() {
   return inside->checker != nullptr && inside->checker->violation_count() != 0;
 }
 
-// Behind all that the program registered, and the destructors of its libraries.
+// After all that the program registered, and the destructors of its libraries.
 void at_exit(int status, void* /*nothing*/) {
   if (!finish() || status != 0) return;
   std::fflush(nullptr);
@@ -108,8 +108,8 @@ void after_fork_in_child() {
 
 void tell(const std::string& sentence) {
   Process& self = *process.load();
-  if (self.told == self.options.show) say("more violations are counted, and not shown here");
-  if (self.told++ < self.options.show) say(sentence);
+  if (self.shown == self.options.show) say("more violations are counted, and not shown here");
+  if (self.shown++ < self.options.show) say(sentence);
 }
 
 [[noreturn]] void refuse(const Status& status) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The checker of this process: made when the library is loaded, asked by entries.cpp and
-// allocation.cpp, told when the process ends.
+// allocation.cpp; reports when the process ends.
 //
 // Threads: whoever is Inside holds the process's lock. A signal handler that interrupts a thread
 // within is not let in; its accesses are counted as lost. Failure: a wrong PERDURE_IPV_CHECK ends
@@ -34,7 +34,7 @@ struct Process {
   std::unique_ptr<Checker> checker;
   bool persists = false;  // perdure_ipv_open() or _persist() was called: it marks iterations
   const char* marks = "";
-  unsigned told = 0;  // violations
+  unsigned shown = 0;  // violations
   bool finished = false;
   int number = 0;  // of the process
   std::atomic<std::uint64_t> lost = 0;
@@ -96,7 +96,8 @@ class Inside {
 // A line on stderr.
 void say(const std::string& what);
 
-// Where the next call of perdure_ipv_* stands, as this thread was told; it is forgotten then.
+// Where this thread's next call of perdure_ipv_* is in the source, as the program announced just
+// before it; taking it forgets it.
 Site& take_here();
 void set_here(Site* site);
 

@@ -48,7 +48,7 @@ void Record::put(std::uintptr_t address, std::uint64_t bytes, Tracked& tracked) 
 void Record::add_variable(std::uintptr_t address, std::uint64_t bytes, const std::string& name,
                           const std::string& file, std::uint32_t line, bool is_scalar) {
   if (bytes == 0) return;
-  // A variable of a template or an inline function is told by each module that has it.
+  // A variable of a template or an inline function is announced by each module that has it.
   const BlockMap::Found found = blocks_.find(address);
   if (found.block != nullptr && found.begin == address && found.block->tracked->name == name) {
     return;
@@ -229,7 +229,7 @@ ByteTotals judge(const RecordWord& word) {
   return totals;
 }
 
-// What is behind the loop: only what is read first, of what the loop stored, counts.
+// After the loop: only what is read first, of what the loop stored, counts.
 ByteTotals judge_without_now(RecordWord word) {
   ByteTotals totals = judge(word);
   const auto late = static_cast<ByteMask>(word.read_first_now & word.stored);

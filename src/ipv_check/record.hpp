@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Record: which memory a main loop carries from one iteration to the next. It is told of blocks of
-// memory, of accesses, and where iterations begin.
+// Record: which memory a main loop carries from one iteration to the next. It is given blocks of
+// memory, accesses, and the beginnings of iterations.
 //
 // An object must be part of a version if a byte of it is carried: read in an iteration before that
 // stores to it, when an earlier iteration had stored to it. What is read first, but was last stored
 // to before the loop began, is set up again by a restarted program.
 //
 // Invariants
-//   - Before the first iteration accesses leave nothing behind.
-//   - Behind the last complete iteration they make nothing carried: they are what the program reads
-//     when the loop has ended, and are told apart in finish().
+//   - Before the first iteration accesses leave no trace.
+//   - After the last complete iteration they make nothing carried: they are what the program reads
+//     when the loop has ended, and are counted apart in finish().
 //   - Memory that is freed keeps its counts, in the sums of where it was allocated.
 //
 // Threads: one at a time. No failure but std::bad_alloc.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Record: what is carried, told byte by byte, against a brute-force model of random histories.
+// Record: what is carried, byte by byte, against a brute-force model of random histories.
 #include "ipv_check/record.hpp"
 
 #include <gtest/gtest.h>

@@ -34,7 +34,7 @@ struct RowBox {
     return false;
   }
 
-  // Behind the last byte; the box is not empty.
+  // One past the last byte; the box is not empty.
   std::size_t end() const { return first + span(dimensions); }
 
   // [begin, end) lies in one row.

@@ -29,7 +29,7 @@ struct ByteTotals {
   std::uint64_t read_only = 0;   // never stored to in the loop
   std::uint64_t stored = 0;      // ever, in the loop
   std::uint64_t unread = 0;      // stored to and never read
-  std::uint64_t after_loop = 0;  // not carried, but stored to in the loop and read behind it
+  std::uint64_t after_loop = 0;  // not carried, but stored to in the loop and read after it
 
   void add(const ByteTotals& other) {
     carried += other.carried;

@@ -186,7 +186,7 @@ NodeDrain::NodeDrain(DrainRequest request)
     : shared_(std::make_shared<Shared>(std::move(request))) {}
 
 NodeDrain::~NodeDrain() {
-  (void)stop(destructor_patience);  // nobody is left to be told
+  (void)stop(destructor_patience);  // nobody is left to hear of it
 }
 
 bool NodeDrain::start(VersionId id) {

@@ -38,7 +38,7 @@ class KilledDrain : public testing::Test {
     fs::copy(job_.level(), job_.base() + "/before", fs::copy_options::recursive);
   }
 
-  // The failure of it, told as an application would hear it.
+  // The failure of it, in the words that an application would see.
   Status drain(std::uint32_t node, VersionId id) {
     DrainRequest request;
     request.pool = job_.pool(node);

@@ -460,7 +460,7 @@ void Levels::end_taking(bool whole) {
   taking_.reset();
 }
 
-// K4. Own failures are told by the rank that has them.
+// K4. A failure is reported by the rank that has it.
 void Levels::stop_redundancy(const std::string& why) {
   if (!failure_.ok()) {
     std::fprintf(stderr, "perdure: %s: rank %u: %s\n", directory_.c_str(), group_.rank(),

@@ -84,7 +84,7 @@ class Levels final : public VersionTaker {
   // The next version is due for every level: the job is about to end.
   void take_next() { take_next_ = true; }
   LevelCounters counters() const;
-  // The newest version that is whole on all ranks, as the last commit told.
+  // The newest version that is whole on all ranks, as the last commit found.
   const std::optional<VersionId>& whole() const { return whole_; }
 
   void release(std::uint64_t version) override;

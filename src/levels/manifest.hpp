@@ -74,7 +74,7 @@ struct FoundVersions {
   // meet node files of the version that had it (node_file.hpp, W2).
   std::uint64_t incarnation_max = 0;
 };
-// Of the job whose record is in `place` if `job` is none. A place without anything has no versions.
+// Of the job whose record is in `place` if `job` is empty. An empty place has no versions.
 Result<FoundVersions> find_versions(const std::string& place, const std::optional<JobId>& job);
 
 // Reads the image of a rank into `to`, which has no contents unless it returns success.

@@ -19,7 +19,7 @@ using Numbers = std::vector<std::uint64_t>;
 
 class PoolDrains : public testing::Test {
  protected:
-  // What was told; a refusal fails the test.
+  // What was reported; a refusal fails the test.
   PoolDrainReport drain(std::uint32_t node, std::uint32_t keep = 2) {
     fs::create_directories(job_.level());
     fs::permissions(job_.level(), fs::perms::owner_all);

@@ -116,7 +116,7 @@ std::vector<std::uint32_t> ranks_of(const GroupFiles& files,
   return ranks;
 }
 
-// The damage that any of `ranks` found, told to all by the first.
+// The damage that any of `ranks` found, passed on to all by the first.
 Result<Damage> agree_on(Group& group, std::span<const std::uint32_t> ranks, Damage damage) {
   const auto bytes = std::as_writable_bytes(std::span(&damage, 1));
   if (group.rank() != ranks.front()) {

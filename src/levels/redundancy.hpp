@@ -79,7 +79,7 @@ struct GuardContents {
   std::vector<std::uint64_t> image_checksums;  // CRC-64 of each member's table of chunk checksums
   bool operator==(const GuardContents&) const = default;
 };
-// Code::damaged if the payload is none.
+// Code::damaged if the payload is no guard.
 Result<GuardContents> guard_contents(const LevelFile& guard);
 
 // Rebuilding. What every rank of the job knows, the same on all: where the images and guards of one

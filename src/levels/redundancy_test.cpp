@@ -261,7 +261,7 @@ TEST(Redundancy, an_image_that_is_there_needs_no_rebuilding_however_much_is_lost
   EXPECT_FALSE(files.can_rebuild(1));
 }
 
-// Changes a byte of the payload behind the file's back.
+// Changes a byte of the payload without the file's knowledge.
 void flip(const LevelFile& file, std::uint64_t at) {
   auto* const bytes = const_cast<std::byte*>(file.payload().data());
   bytes[at] ^= std::byte{4};

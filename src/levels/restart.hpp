@@ -17,7 +17,7 @@
 //       takes their place (bring_back.hpp, B2).
 //
 //   A4  Where some rank is ahead of the version that the pool would go back to, an image of that
-//       version in a later incarnation counts more. The pool may be old on the rank that is behind,
+//       version in a later incarnation counts more. The pool may be old on the rank that lags,
 //       while another had left the commit and put into arrays that the third had not yet opened
 //       again (commit.cpp, I4 holds within one history). Images are never stored to.
 //

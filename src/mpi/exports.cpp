@@ -11,7 +11,7 @@ PERDURE_INIT_CALLS(PERDURE_DEFINE_TAKEN)
 
 extern "C" {
 
-// For libperdure_preload.so: a library of Perdure stands in the process already.
+// For libperdure_preload.so: the process has a library of Perdure already.
 PERDURE_API extern const int perdure_mpi_serves = static_cast<int>(perdure::served_abi);
 
 [[gnu::used, gnu::visibility("hidden")]] void* perdure_first_init_call(const std::atomic<void*>* to,

@@ -21,7 +21,7 @@ namespace perdure {
 template <typename Handle, typename Object, std::size_t slot_count = 4096>
 class HandleTable {
  public:
-  // The object behind a handle; null: not ours.
+  // The object of a handle; null: not ours.
   Object* find(Handle handle) const {
     const std::uint64_t key = key_of(handle);
     for (std::size_t i = place_of(key);; i = (i + 1) % slot_count) {

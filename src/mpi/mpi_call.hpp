@@ -38,7 +38,7 @@ struct Call<taken, int(Arguments...)> {
     real = found == nullptr ? &absent : reinterpret_cast<Function*>(found);
     lead(found == nullptr ? nullptr : real);
   }
-  // Null: the library has no such call, and whoever makes it is told so.
+  // Null: the library has no such call, and making it fails with a sentence that says so.
   static void lead(Function* function) {
     void* to = reinterpret_cast<void*>(function);
     taken.to.store(to, std::memory_order_release);

@@ -63,7 +63,7 @@ Status gather_all(MPI_Comm comm, const void* own, std::size_t bytes, std::vector
 Result<NodeMap> map_nodes(MPI_Comm comm) {
   NodeMap map;
   auto pretended = pretended_node(map.pretended);
-  // A wrong text is told after the collective calls, which all ranks make.
+  // A wrong text is reported after the collective calls, which all ranks make.
   PERDURE_TRY_ASSIGN(auto leader,
                      find_leader(comm, pretended.ok() ? pretended.value() : 0, map.one_machine));
   const int own = leader;

@@ -62,8 +62,8 @@ void* in_private_libraries(const char* name) {
   return nullptr;
 }
 
-// A library that libperdure_preload.so has loaded stands behind the MPI library. What comes next is
-// told by the preloaded one, which stands before it.
+// A library that libperdure_preload.so has loaded comes after the MPI library in the search order.
+// The preloaded one, which comes before it, finds what is next.
 void* next_of_preload(const char* name) {
   using Next = void*(const char*);
   auto* next = reinterpret_cast<Next*>(::dlsym(RTLD_DEFAULT, "perdure_preload_next"));

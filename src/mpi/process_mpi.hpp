@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The MPI library that this process has, seen from a library that stands before it: which it is,
+// The MPI library that this process has, seen from a library that comes before it: which it is,
 // whether we serve it, and its functions.
 //
 // Perdure's libraries define names of MPI, and are not linked with any MPI library, so that they

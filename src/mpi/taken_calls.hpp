@@ -7,7 +7,7 @@
 #pragma once
 
 // clang-format off
-// With which MPI begins: there it's told whether the process has an MPI that this library serves.
+// MPI begins with one of these: there we see whether the process has an MPI that we serve.
 #define PERDURE_INIT_CALLS(F) F(Init) F(Init_thread) F(Session_init)
 
 // F(X, Perdure's function). Those that make windows, and the others.

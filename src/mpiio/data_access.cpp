@@ -33,7 +33,7 @@ void fill_status(MPI_Status* status, std::int64_t bytes) {
 }
 
 // Where reading ends with the file, OMPIO moves the pointer by what was asked for, and so does
-// ROMIO, but in an independent, blocking access without holes, after which it stands at the end.
+// ROMIO, except in an independent, blocking access without holes, which leaves it at the end.
 bool stops_at_end(const OpenFile& open, const Access& access, const Items& items) {
 #ifdef OPEN_MPI
   (void)open, (void)access, (void)items;
@@ -57,7 +57,7 @@ Result<std::int64_t> access_shared(OpenFile& open, Direction direction, const It
   return transfer(open, direction, items, static_cast<std::int64_t>(at));
 }
 
-// Collective: the ranks' pieces stand in order of ranks.
+// Collective: the ranks' accesses follow one another in the order of ranks.
 Result<std::int64_t> access_ordered(OpenFile& open, Direction direction, const Items& items) {
   const std::int64_t own = items.bytes();
   std::vector<char> gathered;

@@ -71,7 +71,7 @@ class FileRecord {
   void set_view(FileView view);
   std::int64_t etype_bytes() const { return view_.etype_bytes; }
 
-  // What the cache counted; its fields stand beside the record's.
+  // What the cache counted; its fields are added to the record's.
   void add_cache_fields(const nlohmann::ordered_json& fields);
   nlohmann::ordered_json line(std::uint64_t size_bytes, double open_s) const;
   const Opened& opened() const { return opened_; }

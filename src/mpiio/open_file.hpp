@@ -57,7 +57,7 @@ struct OpenFile {
 using FileTable = HandleTable<MPI_File, OpenFile>;
 extern FileTable file_table;
 
-// The cached file behind a handle; null: not ours. Lock-free.
+// The cached file of a handle; null: not ours. Lock-free.
 inline OpenFile* find_file(MPI_File handle) {
   return file_table.find(handle);
 }

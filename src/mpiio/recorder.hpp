@@ -4,8 +4,8 @@
 // MPI file, cached or not, to PREFIX.RANK: a line of JSON when the file is closed, and one of the
 // whole run when MPI ends. `perdure cache predict` reads them.
 //
-// It stands before all calls on files (Call::observer), and is not there at all without the
-// variable. Times are those of the calls alone; what counting takes stands beside them. The wait of
+// It sees all calls on files first (Call::observer), and is not there at all without the
+// variable. Times are those of the calls alone; what counting takes is reported apart. The wait of
 // a nonblocking access that the MPI library does later is not seen.
 //
 // Threads: as MPI says of each call. Failure: a record that can't be written is not; the program

@@ -248,7 +248,7 @@ TEST(Draining, waits_for_what_is_left) {
   EXPECT_LE(delay_report(*device)->paid_ns, (20U << 20U) + 1003U);
 }
 
-// A child that opens the bucket and tells so, then waits to be told to leave.
+// A child that opens the bucket and says so, then waits until it may leave.
 class Sharer {
  public:
   explicit Sharer(const std::string& bucket) {
@@ -278,8 +278,8 @@ class Sharer {
     {
       const auto device = delayed({.part = simple_part(), .bucket_name = bucket});
       if (::write(to_parent_[1], "y", 1) != 1) ::_exit(1);
-      char told = 0;
-      if (::read(to_child_[0], &told, 1) != 1) ::_exit(1);
+      char word = 0;
+      if (::read(to_child_[0], &word, 1) != 1) ::_exit(1);
     }
     ::_exit(0);
   }

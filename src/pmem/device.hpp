@@ -8,7 +8,7 @@
 // Rules
 //   D1  A byte is durable once it was flushed after its last store and a fence returned after the
 //       flush. copy() counts as store and flush; store() and plain stores through base() do not.
-//       Non-temporal stores through base() do once stored_past_cache() has told of them.
+//       Non-temporal stores through base() do once stored_past_cache() has announced them.
 //   D2  An aligned 8-byte store reaches the device whole or not at all; nothing larger does.
 //   D3  A store that was not flushed may become durable at any time (cache eviction, write-back).
 //   D4  A fence orders the flushes and copies of the calling thread only; a thread that helps with
@@ -38,7 +38,7 @@ enum class PersistenceClass : std::uint8_t {
 
 struct DeviceDescription {
   std::string name;              // for people: "tmpfs file /dev/shm/p/rank-00000"
-  PersistenceClass persistence;  // of the medium behind the mapping
+  PersistenceClass persistence;  // of the medium that is mapped
   std::string flush_method;      // "clwb", "clflushopt", "clflush", "dc cvap", "fdatasync", "none"
   std::size_t granule_bytes;     // what one flush writes: 64 for a cache line, 4096 for a page
 };

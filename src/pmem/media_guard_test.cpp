@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Media guard: memory that raises SIGBUS is told, not died of. A file that is cut while mapped
-// behaves as a poisoned line of persistent memory does.
+// Media guard: memory that raises SIGBUS is reported, and kills nobody. A file that is cut while it
+// is mapped behaves as a poisoned line of persistent memory does.
 #include "pmem/media_guard.hpp"
 
 #include <gtest/gtest.h>

@@ -123,7 +123,7 @@ TEST_P(ParallelWriterTest, gives_the_checksum_of_every_block) {
         const std::size_t bytes = std::min(block, count - i * block);
         ASSERT_EQ(crcs[i], crc64(source.data() + i * block, bytes)) << i;
       }
-      ASSERT_EQ(crcs[blocks], 42U) << "nothing behind the last block is written";
+      ASSERT_EQ(crcs[blocks], 42U) << "nothing after the last block is written";
       ASSERT_TRUE(device.others_fenced());
     }
   }

@@ -3,8 +3,8 @@
 // Region format: the first bytes of a rank's file. Little-endian; docs/format.md is checked
 // against this header.
 //
-// Written once, when the region is made, and never again; everything that changes stands in the
-// slots (pool/slot_format.hpp) and in the extents behind them.
+// Written once, when the region is made, and never again; everything that changes is in the
+// slots (pool/slot_format.hpp) and in the extents after them.
 #pragma once
 
 #include <bit>

@@ -75,7 +75,7 @@ TEST_F(Arrays, of_no_bytes_are_kept_in_every_mode) {
       if (a->copies() > 1) {
         EXPECT_NE(a->working_copy(), a->consistent_copy());
       }
-      for (const VersionedArray* other : all) {  // empty or not, arrays are told apart
+      for (const VersionedArray* other : all) {  // empty or not, arrays are distinguished
         EXPECT_EQ(a == other, a->copy_offset(0) == other->copy_offset(0));
       }
     }

@@ -52,7 +52,7 @@ struct ArrayShape {
 Result<std::uint64_t> checked_bytes(const ArrayShape& shape);
 
 // The arrays of a version are distinguished by (name, part). Copies, and their tables of checksums,
-// stand at equal distances.
+// are at equal distances.
 struct ArrayEntry {
   std::string name;
   std::uint32_t part = 0;

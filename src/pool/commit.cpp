@@ -26,7 +26,7 @@
 //       complete, and the slot is that of the oldest version, not v's; a restore opens no slot that
 //       was not open. So parity decides nothing: an array that was closed for a while, or a version
 //       on another line, names the copy that it happens to name.
-//   I2  COMPLETE(v) is durable only after v's body and data are: the fence of 1 stands before the
+//   I2  COMPLETE(v) is durable only after v's body and data are: the fence of 1 comes before the
 //       store of 2, and an 8-byte store does not tear. Data and body need no fence between them,
 //       as nobody believes a body whose slot is OPEN.
 //   I3  If a rank has begun v + 1 (its slot is OPEN(v + 1, v)), every rank has COMPLETE(v): 3.

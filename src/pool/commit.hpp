@@ -2,7 +2,7 @@
 //
 // Commit: makes a version exist on all ranks of a group, or on none.
 //
-// Invariants and the argument for them stand at the top of commit.cpp.
+// Invariants and the argument for them are at the top of commit.cpp.
 #pragma once
 
 #include <span>

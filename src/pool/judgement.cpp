@@ -107,7 +107,7 @@ Judgement judge_slots(const std::vector<SlotView>& slots) {
   find_top(slots, judgement, &top);
   add_offers(slots, judgement);
   const bool open = top != nullptr && top->state == SlotState::open;
-  // A version after the top stands in the slot after it; it is there only if the top is complete.
+  // A version after the top is in the slot after it; it is there only if the top is complete.
   judgement.unsure =
       top == nullptr || (!open && state_in(slots, (top->version + 1) % slots.size()) == nullptr);
   if (top != nullptr) judgement.head = open ? parent_of(*top) : top->version;

@@ -299,7 +299,7 @@ Status Pool::commit_begin() {
   return begun;
 }
 
-// Whoever takes versions elsewhere is done with what stands in the slot of `version`, or is older.
+// Whoever takes versions elsewhere is done with what is in the slot of `version`, or is older.
 void Pool::release_up_to(std::uint64_t version) {
   const std::uint64_t slots = region_.geometry.slots;
   if (options_.taker != nullptr && version > slots) options_.taker->release(version - slots);
@@ -405,7 +405,7 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
   }
   CommitParties parties{*device_, slots_, group_, run_page_, version.iteration, {}};
   if (options_.taker != nullptr) {
-    // When all ranks have agreed, another one may put into what stands in the next slot.
+    // When all ranks have agreed, another one may store to copies that the next slot names.
     release_up_to(version.catalogue.version + 1);
     parties.words = options_.taker->words();
   }

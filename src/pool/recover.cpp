@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Recovery: what stands in the slots after a crash, and why the choice is right. The states, the
+// Recovery: what is in the slots after a crash, and why the choice is right. The states, the
 // steps 0 to 4 of a commit and the invariants I1 to I7 are in commit.cpp; top, next and head in
 // judgement.hpp.
 //

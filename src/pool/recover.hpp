@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Recovery: the version that all ranks hold, agreed and made the only one, before anything is
-// written. The argument stands at the top of recover.cpp.
+// written. The argument is at the top of recover.cpp.
 #pragma once
 
 #include <cstdint>

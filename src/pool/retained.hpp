@@ -33,7 +33,7 @@ class Retained {
  public:
   explicit Retained(const Geometry& geometry);
 
-  // `catalogue` stands in the slot of its version.
+  // `catalogue` is in the slot of its version.
   void note(const Catalogue& catalogue);
   // There is no such version any more, but its parent is known.
   void drop(std::uint64_t version, std::uint64_t parent);
@@ -42,7 +42,7 @@ class Retained {
 
   bool holds(std::uint64_t version) const;
   std::uint64_t parent_of(std::uint64_t version) const;  // that it holds
-  // Newest first, without version 0 and what stands in slot `open`.
+  // Newest first, without version 0 and what is in slot `open`.
   std::vector<VersionInfo> versions(std::uint64_t head, std::uint32_t open) const;
 
   // Tells the array that `entry` describes which of its copies the slots name. Slot `open` counts

@@ -5,7 +5,7 @@
 //
 // The launcher sets PERDURE_RUN_DIR to a directory of its own; each rank maps the file
 // rank-NNNNN there (4096 bytes) and stores this struct into it. Single fields are atomic; the
-// struct as a whole is not. Without the variable, or if the file can't be made, nothing is told
+// struct as a whole is not. Without the variable, or if the file can't be made, nothing is said
 // and nothing fails.
 //
 // Where the ranks are on several nodes the launcher sets PERDURE_RUN_SHARED too, a directory that

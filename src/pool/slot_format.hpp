@@ -10,7 +10,7 @@
 //
 // Names and bytes of scalars are padded with zeros to a multiple of 8.
 //
-// The slots stand behind the region's header; of N slots, version v lives in slot v mod N.
+// The slots follow the region's header; of N slots, version v lives in slot v mod N.
 #pragma once
 
 #include <cstddef>
@@ -29,12 +29,12 @@ struct SlotStateFormat {
 static_assert(sizeof(SlotStateFormat) == 64);
 
 struct SlotBodyFormat {
-  std::uint64_t checksum;  // CRC-64 of the body behind this field, body_bytes - 8 bytes
+  std::uint64_t checksum;  // CRC-64 of the body after this field, body_bytes - 8 bytes
   std::uint64_t body_bytes;
   std::uint64_t version;
   std::uint64_t incarnation;    // grows with each restart of the job; the same on all ranks
   std::uint64_t committed_ns;   // since 1970
-  std::uint64_t allocated_end;  // first byte behind the extents in use
+  std::uint64_t allocated_end;  // first byte after the extents in use
   std::uint32_t arrays;
   std::uint32_t scalars;
   std::uint64_t parent;  // the version that it was made from, as in the state word

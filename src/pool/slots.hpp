@@ -18,7 +18,7 @@
 
 namespace perdure {
 
-// What stands in one slot.
+// What is in one slot.
 struct SlotView {
   std::optional<StateWord> state;  // absent: the state word is damaged
   std::optional<Catalogue> body;   // absent: `problem` says why

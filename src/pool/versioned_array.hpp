@@ -15,7 +15,7 @@
 //   A1  A copy that the head or a retained version names is never stored to (flush: there is none).
 //       The working copy is the lowest that none of them names: it depends on nothing else, so that
 //       it has the same number on all ranks that hold the same versions.
-//       (But for arrays with a writer, which may be unchanged on one rank and changed on another,
+//       (Not so arrays with a writer, which may be unchanged on one rank and changed on another,
 //       and whose writer may have begun the version after the one under way (move_on()): they keep
 //       their working copy while nothing names it. Nobody but their own rank stores to them.)
 //   A2  After save() and a fence the working copy is the array's contents, and its checksum table
@@ -94,7 +94,7 @@ class VersionedArray {
   bool has_spare_copy() const { return entry_.copies > named_.size(); }
   void note_named(std::uint32_t slot, std::uint32_t copy);
 
-  // A new array, or one that the restored version lacks: buffer and copies are zero, but for those
+  // A new array, or one that the restored version lacks: buffer and copies are zero, except those
   // that are named. Flush mode then keeps what it has.
   Status start_empty(const ArrayEntry& entry);
   // An array of the pool: takes the entry of the restored version, verifies the copy against its

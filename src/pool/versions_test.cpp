@@ -106,7 +106,7 @@ TEST_F(Versions, that_were_restored_are_the_newest_and_never_forgotten_again) {
   expect_contents(3);
   EXPECT_EQ(pool_->status().version, 3U);
   EXPECT_EQ(listed(), "5<4* 4<3* 3<2 2<1");
-  reopen();  // right behind the restore
+  reopen();  // right after the restore
   open_all();
   ASSERT_EQ(pool_->restart().value(), 3U);
   expect_contents(3);
@@ -150,7 +150,7 @@ TEST_F(Versions, that_were_deleted_are_gone_and_the_newest_can_not_be) {
   ASSERT_TRUE(pool_->restore(2).ok());
   ASSERT_TRUE(pool_->delete_version(4).ok());  // not the newest any more
   commit(5);
-  EXPECT_EQ(listed(), "5<2");  // 6 will stand in the slot of 2
+  EXPECT_EQ(listed(), "5<2");  // 6 will use the slot of 2
 }
 
 TEST_F(Versions, of_another_shape_or_damaged_leave_all_as_it_was) {

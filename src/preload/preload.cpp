@@ -60,7 +60,7 @@ TakenCall* const other_calls[] = {
     PERDURE_CALLS_COUNTED(PERDURE_WIDE_FILE_ADDRESS)  //
     PERDURE_TEXT_CALLS(PERDURE_ADDRESS)};
 
-// With the slash; empty if it can't be told, so that the linker's path is searched.
+// With the slash; empty if it can't be found, so that the linker's path is searched.
 std::string own_directory() {
   Dl_info object{};
   std::array<char, PATH_MAX> real{};
@@ -130,7 +130,7 @@ void bind_all() {
 
 extern "C" {
 
-// For a library that this one has loaded, which stands behind the MPI library.
+// For a library that this one has loaded, which is searched after the MPI library.
 PERDURE_EXPORTED void* perdure_preload_next(const char* name) {
   return ::dlsym(RTLD_NEXT, name);
 }

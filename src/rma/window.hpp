@@ -87,7 +87,7 @@ struct Window {
 // The persistent windows of this process.
 extern HandleTable<MPI_Win, Window> window_table;
 
-// The persistent window behind a handle; null: not ours. Lock-free.
+// The persistent window of a handle; null: not ours. Lock-free.
 inline Window* find_window(MPI_Win handle) {
   return window_table.find(handle);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// WindowRequest: whether a window that is being made shall be persistent, and how: by its MPI_Info,
+// WindowRequest: whether a window that is being made is to be persistent, and how: by its MPI_Info,
 // or by the environment.
 #pragma once
 

@@ -128,7 +128,7 @@ class Accountant {
         energy(&DeviceRow::write_nj_per_line, "write_nj_per_line", writes));
   }
 
-  // Whole pages that a memory gives or takes: to and from swap, hidden behind its delay; to and
+  // Whole pages that a memory gives or takes: to and from swap, hidden by its delay; to and
   // from the other memory, where nothing hides them.
   void add_copies(Place place, const DeviceRow& row, const std::string& name) {
     const PlaceCounters& at = counters_[place];

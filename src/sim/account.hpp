@@ -3,7 +3,7 @@
 // Account: counters → time and energy, term by term (paging paper, section 3.2). Pure.
 //
 //   time    computation + Σ accesses · delay + flash reads · delay + flash writes · delay
-//           (moving lines between memory and swap is hidden behind the swap's delay)
+//           (moving lines between memory and swap is hidden by the swap's delay)
 //   energy  Σ accesses · energy
 //           + flash reads · (energy + lines of a page · write energy of the memory)
 //           + flash writes · (energy + lines of a page · read energy) + time · Σ capacity · standby

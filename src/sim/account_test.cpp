@@ -57,7 +57,7 @@ TEST(Account, adds_up_every_term_of_the_model) {
   EXPECT_DOUBLE_EQ(*cost.static_nj, 1353150.0 * 1e-6 * (64 * 867.0 + 128 * 469.0));
   EXPECT_DOUBLE_EQ(*cost.energy_nj, *cost.dynamic_nj + *cost.static_nj);
   EXPECT_DOUBLE_EQ(*term(cost, "DRAM pages from swap").nj, 3 * 64 * 6.24);
-  EXPECT_EQ(*term(cost, "MRAM pages to swap").ns, 0) << "hidden behind the swap device";
+  EXPECT_EQ(*term(cost, "MRAM pages to swap").ns, 0) << "hidden by the swap device's delay";
 }
 
 TEST(Account, has_the_standby_power_of_the_paper) {

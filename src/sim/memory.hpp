@@ -5,7 +5,7 @@
 //
 // Invariants: resident pages and free frames of a memory add up to its capacity; a page is in at
 // most one frame; accesses are counted where the page is. A policy says which page leaves and where
-// one comes to; it can not miscount.
+// one goes; it cannot miscount.
 // Threads: one. Failure: a policy that breaks the rules is a bug, and an assertion.
 // Memory: 2 bytes for each page.
 #pragma once

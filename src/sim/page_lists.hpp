@@ -16,7 +16,7 @@ namespace perdure::sim {
 template <std::uint32_t lists>
 class PageLists {
  public:
-  // Nodes below `lists` are the ends of the lists, and pages come behind.
+  // Nodes below `lists` are the ends of the lists, and pages come after them.
   PageLists() : nodes_(lists) {
     for (std::uint32_t list = 0; list < lists; ++list) nodes_[list] = {list, list};
   }
@@ -25,7 +25,7 @@ class PageLists {
   std::uint64_t size(std::uint32_t list) const { return sizes_[list]; }
   bool empty(std::uint32_t list) const { return sizes_[list] == 0; }
   PageId back(std::uint32_t list) const { return nodes_[list].before - lists; }
-  PageId front(std::uint32_t list) const { return nodes_[list].behind - lists; }
+  PageId front(std::uint32_t list) const { return nodes_[list].after - lists; }
 
   void push_front(std::uint32_t list, PageId page) {
     ++sizes_[list];
@@ -36,7 +36,7 @@ class PageLists {
     unlink(page + lists);
   }
   void to_front(std::uint32_t list, PageId page) {
-    if (nodes_[list].behind == page + lists) return;
+    if (nodes_[list].after == page + lists) return;
     unlink(page + lists);
     insert(list, page + lists);
   }
@@ -44,8 +44,8 @@ class PageLists {
   template <typename IsOlder>
   void insert_ordered(std::uint32_t list, PageId page, IsOlder is_older) {
     std::uint32_t place = list;
-    while (nodes_[place].behind != list && !is_older(nodes_[place].behind - lists)) {
-      place = nodes_[place].behind;
+    while (nodes_[place].after != list && !is_older(nodes_[place].after - lists)) {
+      place = nodes_[place].after;
     }
     ++sizes_[list];
     insert(place, page + lists);
@@ -59,7 +59,7 @@ class PageLists {
   PageId replace_back(std::uint32_t list, PageId page) {
     const std::uint32_t last = nodes_[list].before, before = nodes_[last].before;
     nodes_[list].before = before;
-    nodes_[before].behind = list;
+    nodes_[before].after = list;
     insert(list, page + lists);
     return last - lists;
   }
@@ -67,20 +67,20 @@ class PageLists {
  private:
   struct Node {
     std::uint32_t before = 0;  // towards the front
-    std::uint32_t behind = 0;
+    std::uint32_t after = 0;
   };
 
   void insert(std::uint32_t before, std::uint32_t node) {
-    const std::uint32_t behind = nodes_[before].behind;
-    nodes_[node] = {before, behind};
-    nodes_[behind].before = node;
-    nodes_[before].behind = node;
+    const std::uint32_t after = nodes_[before].after;
+    nodes_[node] = {before, after};
+    nodes_[after].before = node;
+    nodes_[before].after = node;
   }
   void unlink(std::uint32_t node) {
     // Two loads: one of both would wait for the store of either, which is often the last one.
-    const std::uint32_t before = nodes_[node].before, behind = nodes_[node].behind;
-    nodes_[before].behind = behind;
-    nodes_[behind].before = before;
+    const std::uint32_t before = nodes_[node].before, after = nodes_[node].after;
+    nodes_[before].after = after;
+    nodes_[after].before = before;
   }
 
   std::vector<Node> nodes_;

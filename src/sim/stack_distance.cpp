@@ -71,7 +71,7 @@ void StackDistance::compact() {
   make_full_tree();
 }
 
-// All bits before next_ are set, and those behind it count for nothing.
+// All bits before next_ are set, and those after it count for nothing.
 void StackDistance::make_full_tree() {
   std::uint32_t nodes = slots_ / 64, below = 64;
   for (auto& level : narrow_) {

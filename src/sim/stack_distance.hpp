@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// StackDistance: at which depth of the LRU stack a page stands when it is referenced again.
+// StackDistance: at which depth of the LRU stack a page is when it is referenced again.
 //
 // Each reference takes the next slot of time; a bit says whether the slot is a page's last one. The
-// depth is the number of bits set behind the page's slot, and itself. A tree over the words of bits
-// has, for each word or node below, how many bits stand before it in its node. So a count is a sum
-// of one number from each level, and clearing a bit changes one node of each, a cache line: no loop
-// whose end is hard to predict. A node of the two lowest levels has 32 numbers of 16 bits, those
-// above have 16 of 32: the number of levels grows as log P. When slots run out, those in use are
-// moved together. Each page has a note as well, a number for the caller, beside its slot.
+// depth is the number of bits set after the page's slot, and itself. A tree over the words of bits
+// has, for each word or node below, the number of bits set before it in its node. So a count is a
+// sum of one number from each level, and clearing a bit changes one node of each, a cache line: no
+// loop whose end is hard to predict. A node of the two lowest levels has 32 numbers of 16 bits,
+// those above have 16 of 32: the number of levels grows as log P. When slots run out, those in use
+// are moved together. Each page has a note as well, a number for the caller, beside its slot.
 // Threads: one. Failure: none. Memory: at most 21 bytes for each page.
 #pragma once
 
@@ -76,7 +76,7 @@ class StackDistance {
     std::uint32_t note;
   };
 
-  // Of each word or node below: bits that stand before it in this node.
+  // Of each word or node below: bits that are set before it in this node.
   template <typename Number>
   struct alignas(64) Node {
     static constexpr std::uint32_t size = 64 / sizeof(Number);
@@ -85,9 +85,9 @@ class StackDistance {
   using Narrow = Node<std::uint16_t>;  // at most 31 · 32 · 64
   using Wide = Node<std::uint32_t>;
 
-  // Node i has 1 at every place behind the i-th.
+  // Node i has 1 at every place after the i-th.
   template <typename Number>
-  static constexpr auto places_behind() {
+  static constexpr auto places_after() {
     std::array<Node<Number>, Node<Number>::size> nodes;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       for (std::size_t j = i + 1; j < nodes.size(); ++j) nodes[i].before[j] = 1;
@@ -95,7 +95,7 @@ class StackDistance {
     return nodes;
   }
   template <typename Number>
-  static constexpr auto behind = places_behind<Number>();
+  static constexpr auto after = places_after<Number>();
 
   // A bit below the i-th place is cleared; how many are set in places before it.
   template <typename Number>
@@ -103,7 +103,7 @@ class StackDistance {
                                                                   std::uint32_t i) {
     const std::uint32_t count = node.before[i];
     Number* __restrict before = node.before;  // so that vector instructions do it
-    const Number* __restrict ones = behind<Number>[i].before;
+    const Number* __restrict ones = after<Number>[i].before;
     for (std::uint32_t j = 0; j < Node<Number>::size; ++j) {
       before[j] = static_cast<Number>(before[j] - ones[j]);
     }

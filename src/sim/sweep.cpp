@@ -23,7 +23,7 @@ class Histogram {
     if (++counts_[number] == 0) [[unlikely]]
       ++overflows_[number];
   }
-  // Entry k is how often k or more came up; the first `size` of them. Leaves nothing behind.
+  // Entry k is how often k or more came up; the first `size` of them. Frees the counts.
   std::vector<std::uint64_t> sums_from(std::size_t size) {
     std::vector<std::uint64_t> sums(size);
     std::uint64_t sum = 0;

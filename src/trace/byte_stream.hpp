@@ -33,7 +33,7 @@ class ByteSink {
   virtual ~ByteSink() = default;
   virtual const std::string& name() const = 0;
   virtual Status write(std::span<const std::byte> from) = 0;
-  virtual Status close() = 0;  // once, behind the last write
+  virtual Status close() = 0;  // once, after the last write
 };
 
 // A file, a named pipe, or "-" for the standard streams.

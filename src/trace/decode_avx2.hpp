@@ -2,7 +2,7 @@
 //
 // Decoding of records by AVX2, eight at a time: the fast path of decode_records().
 //
-// Reads up to decode_spare_bytes behind the columns. Threads: any. Failure: none; what the numbers
+// Reads up to decode_spare_bytes beyond the columns. Threads: any. Failure: none; what the numbers
 // mean is checked by the caller.
 #pragma once
 

@@ -214,7 +214,7 @@ Status FrameReader::decompress() {
   if (ZSTD_getFrameContentSize(stored_.data(), stored_.size()) != header_.raw_bytes) {
     return damaged("can't be decompressed");
   }
-  // Decoding reads behind the end of a payload (record_codec.hpp).
+  // Decoding reads beyond the end of a payload (record_codec.hpp).
   const std::size_t wanted = header_.raw_bytes + decode_spare_bytes;
   if (raw_.size() < wanted) raw_.resize(wanted);
   const std::size_t bytes = ZSTD_decompressDCtx(context_.get(), raw_.data(), header_.raw_bytes,

@@ -25,10 +25,10 @@ std::uint64_t frame_checksum(const FrameHeaderFormat& header, std::span<const st
 class FrameWriter {
  public:
   explicit FrameWriter(ByteSink& sink);
-  // `checksum` is that of the trace's header, behind which the frames stand at `offset`.
+  // `checksum` is that of the trace's header, after which the frames begin, at `offset`.
   void begin(std::uint64_t checksum, std::uint64_t offset);
   Status write(FrameKind kind, std::span<const std::byte> raw);
-  // The numbers of pages that are new stand behind the records. How they are stored is found out by
+  // The numbers of pages that are new follow the records. How they are stored is found out by
   // trying all ways with one frame of `trial_period`, so that the others are compressed at most
   // once.
   Status write_records(std::span<const Record> records, std::span<const std::byte> page_numbers,
@@ -67,7 +67,7 @@ class FrameReader {
  public:
   explicit FrameReader(ByteSource& source);
   void begin(std::uint64_t checksum, std::uint64_t offset);
-  // The next frame; its payload has decode_spare_bytes behind it.
+  // The next frame; its payload has decode_spare_bytes after it.
   Status read(std::uint32_t pages_so_far);
   // The footer that stands alone: what is before it is not looked at.
   Status read_footer();

@@ -72,7 +72,7 @@ Line lackey_line(std::string_view line, Access& access) {
   return access.reads || access.writes ? Line::access : Line::wrong;
 }
 
-// Words behind the address are comments there.
+// Words after the address are comments there.
 Line din_line(std::string_view line, Access& access) {
   const std::string_view label = take_word(line);
   if (!parse_address(take_word(line), access.address)) return Line::wrong;

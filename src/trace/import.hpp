@@ -26,8 +26,8 @@ enum class ImportFormat { lackey, din, dramsim3, ramulator, oracle_general };
 // The format called `name`, as above; Code::invalid_argument lists them.
 Result<ImportFormat> import_format(const std::string& name);
 
-// True where the format holds accesses behind the caches: a header with another mode than none is
-// Code::invalid_argument for them.
+// True where the format holds accesses that missed the caches: for these a header with any mode
+// but none is Code::invalid_argument.
 bool is_filtered(ImportFormat format);
 
 struct Imported {

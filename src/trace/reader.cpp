@@ -167,7 +167,7 @@ class Reader::Impl {
     return Status::success();
   }
 
-  // The footer, and what must be behind it: the trailer, and nothing.
+  // The footer, and what must follow it: the trailer, and nothing else.
   Status read_end() {
     Totals totals;
     if (!parse_footer(frames_.raw(), totals)) return frames_.damaged("is a footer that can't be");
@@ -233,8 +233,8 @@ class Reader::Impl {
   }
   std::string whole_in_all() {
     for (auto batch = next(); batch.ok() && batch.value().kind != Batch::Kind::end;) batch = next();
-    std::string told = whole_so_far();
-    return rewind().ok() ? told : std::string();
+    std::string text = whole_so_far();
+    return rewind().ok() ? text : std::string();
   }
 
   std::unique_ptr<ByteSource> source_;

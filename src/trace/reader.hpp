@@ -49,7 +49,7 @@ class Reader {
   // The page number of each id below pages(); times page_bytes it is the address.
   const std::vector<std::uint64_t>& page_numbers() const;
 
-  // A file can be read again, and tells its totals at once; a pipe can not.
+  // A file can be read again, and tells its totals at once; a pipe cannot.
   bool seekable() const;
   Status rewind();  // Code::wrong_state for a pipe
   // Of the whole trace, whatever region is read. Where it is truncated the messages of this and

@@ -39,7 +39,7 @@ void pack(std::span<const std::uint32_t> numbers, Widths widths, std::vector<std
   to.push_back(static_cast<std::byte>(width));
   const std::size_t begin = to.size();
   const std::size_t end = begin + column_bytes(numbers.size(), width);
-  to.resize(end + sizeof(std::uint32_t));  // words are stored, the last of them behind the end
+  to.resize(end + sizeof(std::uint32_t));  // words are stored, the last of them beyond the end
   std::byte* place = to.data() + begin;
   std::uint64_t ready = 0;
   unsigned bits = 0;
@@ -81,7 +81,7 @@ constexpr std::array<Unpack, sizeof...(widths)> unpack_table(
 constexpr auto unpack_by_width =
     unpack_table(std::make_integer_sequence<unsigned, width_max + 1>());
 
-// Where the columns of `numbers` records begin, behind the first page; the bytes of all, or 0 where
+// Where the columns of `numbers` records begin, after the first page; the bytes of all, or 0 where
 // they don't fit.
 std::size_t find_columns(std::span<const std::byte> from, std::size_t numbers,
                          PackedColumns& found) {

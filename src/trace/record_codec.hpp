@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How records stand in a frame (docs/format.md): in columns of pages, reads and writes. The numbers
+// How a frame stores records (docs/format.md): in columns of pages, reads and writes. The numbers
 // of a column have one width, in bits, so that decoding has neither a branch nor a chain of loads.
 // Pure. Failure: decode_records() says false where bytes can't be what encode_records() made.
 #pragma once
@@ -21,7 +21,7 @@ enum class Widths { bits, bytes };
 constexpr std::size_t record_bytes_max(std::size_t records) {
   return 4 + 3 * (1 + (records + 7) / 8 * 32);
 }
-// What decoding may read behind its end.
+// What decoding may read beyond its end.
 inline constexpr std::size_t decode_spare_bytes = 16;
 
 void encode_records(std::span<const Record> records, Widths widths, std::vector<std::byte>& to);
@@ -32,7 +32,7 @@ struct Decoded {
   std::size_t bytes = 0;  // that the records took
 };
 
-// Fills `to`. decode_spare_bytes behind the end of `from` may be read; the buffer must have them.
+// Fills `to`. decode_spare_bytes beyond the end of `from` may be read; the buffer must have them.
 // All pages must be below `pages`.
 bool decode_records(std::span<const std::byte> from, std::uint32_t pages, std::span<Record> to,
                     Decoded& decoded);

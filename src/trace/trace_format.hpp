@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The bytes of a trace (docs/format.md): a header with the command behind it, frames, a trailer.
+// The bytes of a trace (docs/format.md): a header followed by the command, frames, a trailer.
 //
-// Frames are numbered and each names the checksum of what stands before it, so that a frame that is
+// Frames are numbered and each names the checksum of what comes before it, so that a frame that is
 // missing, repeated, exchanged, or of another trace is found. The last frame is the footer; the
 // trailer leads to it where one can seek. Little-endian. The payload of each frame is one zstd
-// frame, or stands as it is where that would not make it smaller.
+// frame, or stored as it is where that would not make it smaller.
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,7 @@
 // "part.1" and so on.
 //
 // The stream has the regions' contents, each from a multiple of 64 bytes on, and then the table of
-// them: RegionFormat, each with the name of the file behind it if it is one of VELOC_Route_file.
+// them: RegionFormat, each followed by the name of its file if it is one of VELOC_Route_file.
 #pragma once
 
 #include <cstdint>

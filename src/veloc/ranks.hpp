@@ -29,7 +29,7 @@ class Ranks {
     if (comm_ != MPI_COMM_NULL) MPI_Comm_rank(comm_, &rank);
     return rank;
   }
-  // Behind the name of what is this process's alone; empty: all share it.
+  // Ends the name of what is this process's alone; empty: all share it.
   const std::string& suffix() const { return name_; }
 
   // [collective] Whether it holds on any of them.

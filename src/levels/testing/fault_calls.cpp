@@ -51,7 +51,7 @@ Verdict judge(bool needs_space) {
   return Verdict::fail;
 }
 
-// For calls that are done or not: half of one is none.
+// For calls that are done or not, and never half.
 bool may_go_on(bool needs_space) {
   const Verdict verdict = judge(needs_space);
   if (verdict == Verdict::half) (void)::raise(SIGKILL);

@@ -108,7 +108,7 @@ class CrashDevice final : public Device {
   mutable std::recursive_mutex mutex_;  // recursive: on_fence asks for images
   std::size_t line_bytes_;
   std::uint64_t size_bytes_ = 0;
-  std::vector<std::byte> own_;  // behind volatile_ if it is no file
+  std::vector<std::byte> own_;  // what volatile_ points to, if it is no file
   std::byte* volatile_ = nullptr;
   FileHandle file_;
   std::vector<std::byte> shadow_;  // durable_ with all logged stores applied

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // OPT (Belady, 1966): the page whose next reference is farthest leaves. No policy has fewer faults;
-// it knows the future, so it is a bound. It is none for write-backs and energy: leaving clean pages
-// first may save more than it costs.
+// it knows the future, so it is a bound. It is no bound for write-backs and energy: to drop clean
+// pages first may save more than it costs.
 #include <algorithm>
 #include <queue>
 

@@ -40,7 +40,7 @@ constexpr std::uint8_t destructor_rounds = 4;  // PTHREAD_DESTRUCTOR_ITERATIONS 
 std::uint64_t no_line = CacheFilter::empty;  // never changes
 constexpr std::uint64_t always = ~std::uint64_t{0};
 
-// Never destroyed: instrumented code may run behind every destructor.
+// Never destroyed: instrumented code may run after every destructor.
 struct Process {
   Recorder* recorder = nullptr;  // null: nothing is recorded
   std::string path;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The recorder of this process: begins before main(), ends behind the program's last destructor.
+// The recorder of this process: begins before main(), ends after the program's last destructor.
 //
 //   start      by a constructor, or by the first instrumented code if that runs before: reads
 //              PERDURE_TRACE; without it every thread's cache always hits, and that is all
@@ -14,8 +14,8 @@
 //
 // Invariant: a thread inside of the recorder is `busy`, and what its signal handlers do then is
 // counted as lost, not recorded. Threads: all. Failure: a request that can't be granted ends the
-// program before main() with exit code 2 and a sentence on stderr; later errors are told at the
-// end.
+// program before main() with exit code 2 and a sentence on stderr; later errors are reported
+// at the end.
 #pragma once
 
 #include <cstddef>

@@ -3,9 +3,9 @@
 // Recorder: the trace of one process, from the streams of its threads.
 //
 // A thread appends its accesses to a block, and hands it over when it is full; blocks go through
-// their streams' windows into the writer in the order in which they were handed over. Who does that
-// is the helper, a thread of the recorder, or, where there is no helper or it falls behind, the
-// thread that finds no free block: memory is bounded, and nobody depends on the helper.
+// their streams' windows into the writer in the order in which they were handed over. The
+// helper, a thread of the recorder, does that; where there is no helper or it lags, the thread that
+// finds no free block does: memory is bounded, and nobody depends on the helper.
 //
 // Invariants: streams are numbered from 0 in the order in which threads began; a thread that ended
 // leaves its stream, cache and number to the next one, as it would a core. Accesses of one thread
@@ -41,7 +41,7 @@ class Recorder {
 
   // Makes the helper, before the first thread begins. `begin` is its first call. Without `is_used`
   // it does nothing: a thread changes the addresses of what the program allocates, and a trace
-  // shall not depend on whether there was a processor for the helper. Where the system refuses a
+  // must not depend on whether there was a processor for the helper. Where the system refuses a
   // thread there is none.
   void start_helper(bool is_used, void (*begin)());
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Stream: what one thread of the program recorded and nobody has written yet: its CPU cache, a
-// block of the accesses of the memory behind it, and the window that those go through.
+// block of the accesses that missed it, and the window that those go through.
 //
 // The owner only appends to its block, a word for each access; entries_x86_64.S does that too,
 // without coming here. Everything else happens in the recorder, when a block is full.
@@ -32,7 +32,7 @@ struct Block {
   Stream* stream = nullptr;
   std::uint64_t* taken = words;    // what is before it has gone through the window
   std::uint64_t* filled = words;   // of one that was handed over
-  bool ends_thread = false;        // the window is to be flushed behind it
+  bool ends_thread = false;        // the window is to be flushed after it
   std::uint64_t words[words_max];  // not initialised
 };
 

@@ -5,8 +5,7 @@
 // Between the first and the last reference to a page in a window lie fewer than k others, so that
 // those in the middle may be dropped as in reducer.hpp, exactly for k page frames and more: a page
 // gives at most two records, of its first reference, with the counts of all in the middle, and of
-// its last. This costs a nanosecond or two for each access where the reducer, behind it, costs
-// tens.
+// its last. This costs a nanosecond or two for each access; the reducer, which comes next, tens.
 //
 // Invariants: counts in = counts out; records come out in the order of what they stand for. With
 // k = 0 nothing is dropped, and records come out one for each access. Page numbers are below 2^54.
@@ -105,7 +104,7 @@ class Window {
   std::uint64_t page_number(std::uint32_t index) const { return pages_[index].number; }
 
  private:
-  static constexpr unsigned index_bits = 9;  // a key is a page's number, and its index behind it
+  static constexpr unsigned index_bits = 9;  // a key is a page's number, then its index
   static_assert(std::uint32_t{1} << index_bits == pages_most);
   static constexpr std::uint64_t empty = ~std::uint64_t{0};
   static constexpr std::uint32_t time_most = 1U << 30U;
