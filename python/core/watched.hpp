@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Progress told to Python by work that runs without Python's lock.
+// Progress that work without Python's lock reports to Python.
 #pragma once
 
 #include <nanobind/nanobind.h>

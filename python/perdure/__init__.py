@@ -21,7 +21,7 @@ from importlib import import_module
 from pkgutil import extend_path
 from typing import TYPE_CHECKING
 
-# In a build tree the compiled modules stand in another folder named perdure.
+# In a build tree the compiled modules are in another folder named perdure.
 __path__ = extend_path(__path__, __name__)
 
 if TYPE_CHECKING:

@@ -53,8 +53,8 @@ def devices(
     """List the parts that can be emulated or planned with, and where their numbers come from."""
     rows = load_core().device_table()
     if as_json:
-        told = [{name: getattr(row, name) for name in FIELDS} for row in rows]
-        print_json("devices", {"devices": told})
+        entries = [{name: getattr(row, name) for name in FIELDS} for row in rows]
+        print_json("devices", {"devices": entries})
     else:
         _print_table(rows)
 

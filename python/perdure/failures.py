@@ -16,7 +16,7 @@ class Failed(RuntimeError):
 
 
 class NoProgram(Failed):
-    """The program that was to be run is not there, or is none."""
+    """The program that was to be run is not there, or is no program."""
 
 
 class Stopped(Exception):

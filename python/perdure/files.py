@@ -109,7 +109,7 @@ def remove(path: Path | str) -> None:
 
 
 def save_figure(figure: Figure, path: Path | str, **options: Any) -> None:
-    """Draws a figure of matplotlib into a file; its kind is told by the name's ending."""
+    """Draws a figure of matplotlib into a file; the name's ending says of which kind."""
     path = Path(path)
     drawn = io.BytesIO()
     kind = path.suffix.lstrip(".") or "png"
@@ -131,7 +131,7 @@ def check_output(path: Path) -> None:
 
 
 def check_picture(path: Path) -> None:
-    """As check_output(), for a picture, whose kind is told by the name's ending."""
+    """As check_output(), for a picture; the name's ending says of which kind."""
     check_output(path)
     if path.suffix.lower() not in PICTURES:
         raise Wrong(f"{path} can't be drawn: its name must end with {', '.join(PICTURES)}")

@@ -2,7 +2,7 @@
 """Options that belong together, declared once as a frozen dataclass and shared by commands.
 
 A field is an option: its type is Annotated with a typer.Option, its default is the option's. A
-command takes the dataclass as one parameter; on the command line its fields stand in that place.
+command takes the dataclass as one parameter; on the command line its fields take that place.
 """
 
 from __future__ import annotations

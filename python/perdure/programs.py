@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CLONE = Path(__file__).resolve().parents[2]  # where the sources are; LIBDIR/perdure if installed
-# Open MPI wants to be told that it may run as root, on fewer cores than ranks, and yield.
+# Open MPI runs as root, on fewer cores than ranks, and yields only if it is asked to.
 OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",

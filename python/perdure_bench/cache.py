@@ -284,7 +284,7 @@ def remote_facts(judge: _Judge, taken: Taken, metric: str) -> Iterator[Fact]:
         cached, rma = ways["cached"], ways["mpi-rma"]
         for way, values in ways.items():
             if way == "cached" and transport == "tcp":
-                continue  # it was told
+                continue  # it has its fact already
             more = {"way": way, "cpu_ns": statistics.median(taken.cpu[access][way])}
             more |= {"transport": transport} if way == "mpi-rma" else {}
             yield judge.fact(access.case, "latency_ns", "ns", values, more)

@@ -45,7 +45,7 @@ class CacheJob:
         return f"{where}, {how}, --seed {self.seed}"
 
     def words(self) -> list:
-        """What the program is told of it."""
+        """The words of it on the program's command line."""
         shape = ["--ranks", self.ranks, "--nodes", self.nodes, "--block", self.block_bytes]
         shape += ["--seed", self.seed, "--writes", _WRITES]
         return [*shape, "--ack", self.acknowledge, "--sync", self.sync]
@@ -67,7 +67,7 @@ class CacheKill:
         return f"{who} killed in stage {self.stage} at {self.after_ns} ns, {self.recovery}{again}"
 
     def words(self) -> list:
-        """What the program is told of it."""
+        """The words of it on the program's command line."""
         who = ["--kill-all"] if self.rank is None else ["--kill-rank", self.rank]
         return [*who, "--kill-stage", self.stage, "--kill-ns", self.after_ns]
 
@@ -213,7 +213,7 @@ class Trial:
         return code or ran.exit_code, own.spans().get(0, 0) * 1e-9, said
 
     def _recover_by_command(self, killed_s: float | None) -> tuple[int, float, str]:
-        """By `perdure cache recover`, in a child that has the interpreter's start behind it."""
+        """By `perdure cache recover`, in a child whose interpreter has already started."""
         began = time.monotonic()
         with tempfile.TemporaryFile("w+", errors="replace") as output:
             child = os.fork()

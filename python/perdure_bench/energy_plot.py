@@ -70,7 +70,7 @@ def _one(facts: list[Fact], case: str, strategy: str, op: str | None = None) -> 
 
 
 def _bars(axis: Axes, groups: list[tuple[str, list[Fact]]], form: str) -> None:
-    """Two bars for each group; hatched where anything behind the value is inferred."""
+    """Two bars for each group; hatched where anything in the value is inferred."""
     for place, (_, pair) in enumerate(groups):
         for fact, (_, colour), shift in zip(pair, _STRATEGIES, (-0.2, 0.2)):
             words = (fact.more.get("bandwidth"), fact.more.get("power"))

@@ -25,7 +25,7 @@ _NOTES = ("emulated", "modelled")  # what was not measured is shown as such
 
 
 class NotAFact(ValueError):
-    """A line that should be a fact is none."""
+    """A line that should be a fact is not one."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ Parts: persist, waiting at the persistence point, and for a copy that is flushed
 instead; swap, the pages that an address shows are changed; rest, all else that the loop takes
 longer than the program alone: first stores, rows, and values that are no longer in the caches. Less
 than 0: noise is larger. memory is no part of the sum: the time that the emulated memory takes,
-waited for or hidden. For in-place versioning the bytes of an iteration stand beside, metric
+waited for or hidden. For in-place versioning the bytes of an iteration are facts as well, metric
 `bytes`: copied, flushed and streamed.
 """
 
@@ -27,15 +27,15 @@ WAYS = ("clflush", "par-clflush", "bypass", "ipv", "ipv-alone")
 _SUMS = ("persist_ns", "swap_ns", "copied_bytes", "flushed_bytes", "streamed_bytes")
 
 
-def told_by(report: Path) -> dict:
+def values_of(report: Path) -> dict:
     """Of a report of in-place versioning: each object's last tier, sums over the objects, and what
     an iteration took once a way was kept, in seconds, if one was."""
     said = json.loads(report.read_text(encoding="utf-8"))
     objects, kept = said["objects"], said["choice"]["kept"]
-    told = {"tiers": {item["name"]: item["tier"] for item in objects}}
+    values = {"tiers": {item["name"]: item["tier"] for item in objects}}
     if kept["iterations"] > 0:
-        told["kept_iteration_s"] = 1e-9 * kept["ns"] / kept["iterations"]
-    return told | {name: sum(item[name] for item in objects) for name in _SUMS}
+        values["kept_iteration_s"] = 1e-9 * kept["ns"] / kept["iterations"]
+    return values | {name: sum(item[name] for item in objects) for name in _SUMS}
 
 
 def per_iteration(ran: dict, name: str) -> float:

@@ -152,8 +152,8 @@ def _run(program: Path, case: Case, way: Way, caches: Caches, pools: Path) -> Co
 
 def counts_of(report: str) -> Counts:
     """What the model wrote."""
-    told = json.loads(report)
-    program, runtime = told["program"], told["runtime"]
+    counted = json.loads(report)
+    program, runtime = counted["program"], counted["runtime"]
     names = ("lines", "first_misses", "last_misses")
     sums = {name: program[name] + runtime[name] for name in names}
     return Counts(**sums, runtime_last_misses=runtime["last_misses"])

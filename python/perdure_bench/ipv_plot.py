@@ -13,7 +13,7 @@ from perdure_bench.hpccg_plot import OVER_NONE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, told apart with every kind of colour vision.
+# Okabe and Ito's colours, which every kind of colour vision distinguishes.
 _COLOURS = {
     "disk": "#000000",
     "block": SILVER,

@@ -41,7 +41,7 @@ from perdure_bench.ipv_breakdown import (
     breakdown_facts,
     overlap_fact,
     per_iteration,
-    told_by,
+    values_of,
 )
 
 _LIMIT_S = 600
@@ -218,7 +218,7 @@ def _run(
         if done.returncode != 0:
             raise ProgramFailed(f"{path.name} {way.name}: {done.returncode}: {done.stderr[-300:]}")
         facts = json.loads(done.stdout.splitlines()[-1])
-        return facts | (told_by(report) if "ipv" in way.options else {})
+        return facts | (values_of(report) if "ipv" in way.options else {})
     except subprocess.TimeoutExpired:
         raise ProgramFailed(f"{path.name} {way.name}: not done after {_LIMIT_S} s") from None
     finally:
@@ -227,7 +227,7 @@ def _run(
 
 
 def facts_of(program: Program, rounds: list[dict], quick: bool) -> Iterator[Fact]:
-    """Of one program; a round has what was told by each run of it, by way and emulation."""
+    """Of one program; a round has what each run of it reported, by way and emulation."""
     about = {"options": " ".join(program.options(quick))}
     native = ("native", DRAM)
     times = [1e3 * per_iteration(ran[native], "loop_s") for ran in rounds]

@@ -123,8 +123,8 @@ class Campaign:
         yielding = [solver for solver in self._solvers if solver.flavour == _YIELDING]
         solvers = self._solvers + (3 * yielding if ranks > min(_RANKS) else [])
         fewest = min(self.counts[protect]["kills"] for protect in self.protections)
-        behind = [p for p in self.protections if self.counts[p]["kills"] == fewest]
-        return self.make_job(self._draw.choice(solvers), ranks, self._draw.choice(behind))
+        due = [p for p in self.protections if self.counts[p]["kills"] == fewest]
+        return self.make_job(self._draw.choice(solvers), ranks, self._draw.choice(due))
 
     def _draw_kill(self, job: Job, number: int) -> Rehearsal:
         """The `number`-th kill of a trial, of the kind of which there were fewer so far."""

@@ -102,12 +102,12 @@ class CacheCampaign:
         # An MPI that spins is slow with more ranks than cores, so it gets fewer of those trials.
         yielding = [program for program in self._programs if program.flavour == "openmpi"]
         fewest = min(self.counts[case]["kills"] for case in _ACKNOWLEDGE)
-        behind = [case for case in _ACKNOWLEDGE if self.counts[case]["kills"] == fewest]
+        due = [case for case in _ACKNOWLEDGE if self.counts[case]["kills"] == fewest]
         return CacheJob(
             program=draw.choice(self._programs + (5 * yielding if ranks > 2 else [])),
             ranks=ranks,
             nodes=draw.choice((1, 2, 3) if ranks > 2 else (1, 2)),
-            acknowledge=draw.choice(behind),
+            acknowledge=draw.choice(due),
             sync=draw.choice(("file", "nvm")),
             block_bytes=draw.choice((16384, 65536, 1 << 20)),
             seed=draw.getrandbits(40),

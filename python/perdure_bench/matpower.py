@@ -4,7 +4,7 @@
 The paper on the MPI-IO cache, its Figures 2 to 8, with apps/matpower. A round runs every case with
 stock MPI-IO and with its files cached, in a new random order; a ratio compares runs of one round.
 
-    stock_s, cached_s   from opening the files to having closed them; the parts stand beside them
+    stock_s, cached_s   from opening the files to having closed them; stages are fields of the fact
     time_ratio          cached over stock
     time_ratio_to_sync  cached with writes acknowledged at once, over the same with writes
                         acknowledged when they are done (Figure 2)
@@ -13,7 +13,7 @@ Case pP-doc-off is power P, with its file kept (Figure 3); doc-on is with MPI_MO
 (Figure 6); p2-nN and p8-nN have N nodes (Figures 4, 5, 7); p2-ranksR have R ranks (Figure 8), more
 than cores with Open MPI, which yields. Cases …-modelled are not measured: see matpower_model.py.
 
-Products are not followed by MPI_File_sync, which spares stock MPI-IO an fsync for each, but for
+Products are not followed by MPI_File_sync, which spares stock MPI-IO an fsync for each, except in
 p8-synced-doc-off. Every cached run must report that its files were cached, and every power must be
 the same with both; where it is kept, the closed file is read again and compared.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, told apart with every kind of colour vision.
+# Okabe and Ito's colours, which every kind of colour vision distinguishes.
 STOCK, CACHED, ASYNC = RED, BLUE, GREEN
 _TIMES = (("stock_s", "stock MPI-IO", STOCK), ("cached_s", "cached", CACHED))
 _SECONDS = "seconds, open to close"

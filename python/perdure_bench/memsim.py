@@ -2,7 +2,7 @@
 """`perdure bench memsim`: the paging paper's evaluation, with traces of real programs.
 
 CG (class B), MG (class A) and SP (class B) of the NAS benchmarks with five iterations, and HPL
-(N = 8192), built with perdure-clang++ --trace, recorded behind the paper's cache (1 MB,
+(N = 8192), built with perdure-clang++ --trace, recorded beyond the paper's cache (1 MB,
 direct-mapped), and replayed on its devices (preset hosogaya2008). --quick has classes S and W.
 
     footprint_mb      pages that the program touched, in 10^6 bytes; `paper_mb` is the paper's
@@ -357,7 +357,7 @@ def _wide(study: Study, step: int, mram: int, unit: int) -> list[int]:
 
 
 def _why(found: Optimum, best: KnownPoint) -> str:
-    """The notch at the best point; or what lies beyond it, where it is none."""
+    """The notch at the best point; or what lies beyond it, where it is no notch."""
     for notch in found.notches:
         if notch.point == best:
             return f"{notch.kind}: {notch.reason}"

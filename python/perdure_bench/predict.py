@@ -89,10 +89,10 @@ def _round(
     if not all(use.cached for use in cached.files):
         raise ProgramFailed(f"{stem}: not all files were cached; build the library anew")
     rate = machine.write_back_bytes_per_s
-    told = by_file(predict(use, machine, Target(), rate) for use in stock.files)
+    predicted = by_file(predict(use, machine, Target(), rate) for use in stock.files)
     return (
         sum(use.measured_s for use in stock.files),
-        sum(one.with_s for one in told),
+        sum(one.with_s for one in predicted),
         sum(use.measured_s for use in cached.files),
     )
 
@@ -107,8 +107,8 @@ def _recorded(program: Program, ranks: int, words: list, disk: Path, cache: str 
 def facts_of(case: str, rounds: list[tuple[float, float, float]]) -> list[Fact]:
     """The facts of a case from (stock, predicted, measured) seconds of its rounds."""
     columns = {
-        "prediction_error": ([told / seen - 1 for _, told, seen in rounds], ""),
-        "predicted_s": ([told for _, told, _ in rounds], "s"),
+        "prediction_error": ([predicted / seen - 1 for _, predicted, seen in rounds], ""),
+        "predicted_s": ([predicted for _, predicted, _ in rounds], "s"),
         "measured_s": ([seen for _, _, seen in rounds], "s"),
         "stock_s": ([stock for stock, _, _ in rounds], "s"),
     }

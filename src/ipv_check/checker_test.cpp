@@ -19,7 +19,7 @@ constexpr std::size_t bytes = 203;  // not a multiple of a word
 // Accesses as instrumented code makes them: announced, then made.
 class CheckerTest : public testing::Test {
  protected:
-  CheckerTest() : checker_([this](const std::string& text) { told_.push_back(text); }) {
+  CheckerTest() : checker_([this](const std::string& text) { sentences_.push_back(text); }) {
     for (std::size_t i = 0; i < bytes; ++i) {
       field_[i] = native_[i] = static_cast<std::uint8_t>(i);
     }
@@ -71,7 +71,7 @@ class CheckerTest : public testing::Test {
   alignas(8) std::uint8_t field_[bytes];
   std::uint8_t native_[bytes];
   bool is_stored_[bytes] = {};  // since the row began
-  std::vector<std::string> told_;
+  std::vector<std::string> sentences_;
   Site site_{"loop.c", "iterate", 7, 3, 0, 0, {}};
   Checker checker_;
 };
@@ -109,8 +109,8 @@ TEST_F(CheckerTest, a_byte_reads_stale_where_only_its_neighbours_are_stored_to) 
   EXPECT_TRUE(rules().empty());
   load(2);
   EXPECT_EQ(rules(), std::vector{Rule::stale_read});
-  EXPECT_NE(told_.at(0).find("loop.c:7:3"), std::string::npos) << told_.at(0);
-  EXPECT_NE(told_.at(0).find("1 byte at 2"), std::string::npos) << told_.at(0);
+  EXPECT_NE(sentences_.at(0).find("loop.c:7:3"), std::string::npos) << sentences_.at(0);
+  EXPECT_NE(sentences_.at(0).find("1 byte at 2"), std::string::npos) << sentences_.at(0);
 }
 
 TEST_F(CheckerTest, the_old_copy_is_wrong_where_the_new_one_was_stored_to) {
@@ -160,7 +160,7 @@ TEST_F(CheckerTest, a_violation_is_told_once_and_counted) {
     nest_end();
     persist();
   }
-  EXPECT_EQ(told_.size(), 1U);
+  EXPECT_EQ(sentences_.size(), 1U);
   EXPECT_EQ(checker_.violation_count(), 5U);
   EXPECT_EQ(checker_.violations()[0].last_iteration, 5U);
 }
@@ -187,7 +187,7 @@ class RandomHistory : public CheckerTest {
     nest_end();
     EXPECT_TRUE(checker_.close(0).ok());
     EXPECT_EQ(std::memcmp(field_, native_, bytes), 0) << "seed " << seed;
-    EXPECT_EQ(checker_.violation_count(), 0U) << "seed " << seed << ": " << told_.at(0);
+    EXPECT_EQ(checker_.violation_count(), 0U) << "seed " << seed << ": " << sentences_.at(0);
   }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The memory that numpy arrays stand on. It lives as long as any array on it does, whatever becomes
+// The memory of numpy arrays. It lives as long as any array on it does, whatever becomes
 // of the pool, so that no array is ever a dangling pointer.
 //
 //   own memory   of arrays in copy and log mode: their buffer, which the pool only reads and fills

@@ -17,7 +17,7 @@ _GRAIN_BYTES = 4096  # of what the cache knows to be dirty
 
 
 class NoRecord(Wrong):
-    """There is no record, or a line is none; the sentence says where."""
+    """There is no record, or a line of it is wrong; the sentence says where."""
 
 
 @dataclass(frozen=True)

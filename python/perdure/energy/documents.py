@@ -45,7 +45,7 @@ def write_document(document: dict[str, Any], file: Path) -> None:
 class Part:
     """A JSON object in a document. What is asked of it is there and right, or Wrong names it.
 
-    `place` stands before the key in what Wrong says: "plan.json: " or "profile.json: point 3.".
+    `place` comes before the key in what Wrong says: "plan.json: " or "profile.json: point 3.".
     """
 
     def __init__(self, place: str, value: object) -> None:

@@ -37,7 +37,7 @@ def probe_node() -> dict:
 
 
 def _caps(core: Any) -> tuple[list[dict] | None, str]:
-    """Who caps the clock; None, and why, where what is told of it can't be believed."""
+    """Who caps the clock; None, and why, where what is reported of it can't be believed."""
     try:
         return core.energy_journal(), ""
     except core.Error as failure:
@@ -53,7 +53,7 @@ def _boost(core: Any) -> dict | None:
 
 
 def _drives(core: Any) -> list[dict]:
-    """Power states take an admin command to the drive, which only root may send: told, not set."""
+    """Power states take an admin command to the drive, which only root may send: shown, not set."""
     found = []
     for name in core.sysfs_list(_NVME):
         if not name.startswith("nvme"):

@@ -57,7 +57,7 @@ def explain(
 
     Compile with perdure-clang --ipv --ipv-explain=ipv.json. In a nest of the tier `rows` nothing is
     copied of what its rows overwrite; all else is copied when it is first stored to. What stopped
-    more is told by reason: how much it stops, and where it is.
+    more is listed by reason: how much it stops, and where it is.
 
     Examples: perdure ipv explain; perdure ipv explain ipv.json --record record.json
     """
@@ -88,15 +88,15 @@ def _read_record(path: Path) -> list[dict]:
 
 
 def _objects(reports: list[dict], entries: list[dict]) -> list[dict]:
-    told = []
+    rows = []
     for found in reports:
         if found.get("kind") == "scalar":
             continue
         tier, against = tier_of(found.get("writers", []), entries)
-        told.append({"object": found["name"], "size_bytes": found["size_bytes"],
+        rows.append({"object": found["name"], "size_bytes": found["size_bytes"],
                      "carried": bool(found.get("carried_bytes")), "tier": tier,
                      "stopped_by": against})
-    return told
+    return rows
 
 
 def _print_objects(out: Screen, objects: list[dict]) -> None:

@@ -99,25 +99,25 @@ def reasons_of(entries: list[dict]) -> list[dict]:
             reason = entry["obligation"], entry["why"]
             by_reason.setdefault(reason, []).append(entry)
             reasons.setdefault(_stopped(entry), set()).add(reason)
-    told = []
+    listed = []
     for (obligation, why), found in by_reason.items():
         stopped = {_stopped(entry) for entry in found}
         places: dict[str, dict | None] = {text_at(entry["at"]): entry["at"] for entry in found}
-        told.append({"obligation": obligation, "why": why, "stops": len(stopped),
-                     "alone": sum(len(reasons[one]) == 1 for one in stopped),
-                     "functions": sorted({function_text(entry["function"]) for entry in found}),
-                     "places": list(places.values())})
-    return sorted(told, key=lambda reason: (-reason["stops"], -reason["alone"]))
+        listed.append({"obligation": obligation, "why": why, "stops": len(stopped),
+                       "alone": sum(len(reasons[one]) == 1 for one in stopped),
+                       "functions": sorted({function_text(entry["function"]) for entry in found}),
+                       "places": list(places.values())})
+    return sorted(listed, key=lambda reason: (-reason["stops"], -reason["alone"]))
 
 
 def _stopped(entry: dict) -> tuple:
-    """A row, or a loop: the same for all that stands against it."""
+    """A row, or a loop: the same for all reasons that stop it."""
     place = entry["row"] if entry["kind"] == "refused" else entry["nest"]
     return entry["function"], entry.get("base"), text_at(place)
 
 
 def tier_of(writers: list[dict], entries: list[dict]) -> tuple[str, list[dict]]:
-    """The best that was reached where an object is written: a word, and what stands against more.
+    """The best that was reached where an object is written: a word, and what stopped more.
 
     `writers` are places of `perdure ipv record`.
     """

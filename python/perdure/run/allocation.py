@@ -93,8 +93,8 @@ class Slurm(Allocation):
     def lost(self) -> set[str]:
         """What Slurm knows to be lost, and the nodes whose slurmd does not take a connection:
         Slurm itself learns of a loss only after its SlurmdTimeout."""
-        told = _ask("scontrol", "show", "node", self._list, "--oneliner").splitlines()
-        facts = {each["NodeName"]: each for each in map(_facts, told) if "NodeName" in each}
+        answer = _ask("scontrol", "show", "node", self._list, "--oneliner").splitlines()
+        facts = {each["NodeName"]: each for each in map(_facts, answer) if "NodeName" in each}
         states = {node: _words(each.get("State", "")) for node, each in facts.items()}
         self._leaving = {node for node, words in states.items() if words & _LEAVING}
         lost = {node for node, words in states.items() if words & _LOST}
@@ -144,9 +144,9 @@ class Pbs(Allocation):
 
     def lost(self) -> set[str]:
         nodes = self.nodes()
-        told = _ask("pbsnodes", "-F", "json", *nodes)
+        answer = _ask("pbsnodes", "-F", "json", *nodes)
         try:
-            states = json.loads(told)["nodes"]
+            states = json.loads(answer)["nodes"]
             known = {each.split(".")[0]: states[each]["state"] for each in states}
         except (ValueError, KeyError, TypeError, AttributeError) as wrong:
             raise NoAllocation(f"pbsnodes -F json: not understood: {wrong}") from None

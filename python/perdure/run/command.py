@@ -204,7 +204,7 @@ def _preloaded() -> dict[str, str]:
 
 
 def _plan_environment(plan: Path | None) -> dict[str, str]:
-    """What tells the library of a plan, which is read here so that a wrong one is told at once."""
+    """Names a plan to the library; it is read here so that a wrong one is reported at once."""
     if plan is None:
         return {}
     from perdure.energy.plan.file import read_plan

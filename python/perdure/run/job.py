@@ -29,7 +29,7 @@ _CANNOT_START = 127  # exit codes, as a shell gives them
 _CANNOT_EXECUTE = 126
 _CANNOT_END = 125
 _CANNOT_PLACE = 1
-_PROCESSES_TOLD = 16
+_PROCESSES_NAMED = 16
 _PATIENCE_S = 180.0  # with a scheduler that does not answer: it may wait for the lost node itself
 _ASK_AGAIN_S = 1.0
 _ASK_AGAIN_S_MAX = 15.0
@@ -69,7 +69,7 @@ class JobResult:
 
 
 def run_job(request: JobRequest, live: Live) -> JobResult:
-    """Runs attempts until one succeeds, none is left, or a signal told the launcher to end.
+    """Runs attempts until one succeeds, none is left, or a signal asked the launcher to end.
 
     Everything of an attempt is gone before the next one starts. Main thread only (signals).
     """
@@ -203,9 +203,9 @@ def _say_failure(attempt: Attempt, restarting: bool, live: Live) -> None:
     if attempt.why is not None:
         sentence += f"; {attempt.why}"
     if attempt.processes_ended:
-        told = attempt.processes_ended[:_PROCESSES_TOLD]
-        more = len(attempt.processes_ended) - len(told)
-        sentence += f"; ended what was left: {', '.join(told)}"
+        named = attempt.processes_ended[:_PROCESSES_NAMED]
+        more = len(attempt.processes_ended) - len(named)
+        sentence += f"; ended what was left: {', '.join(named)}"
         sentence += f" and {more} more" if more else ""
     live.say(sentence + ("; starting again" if restarting else ""))
 

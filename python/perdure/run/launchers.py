@@ -46,7 +46,7 @@ def rank_number(variables: dict[str, str]) -> str:
 
 
 def world_size(environment: dict[str, str]) -> tuple[int, bool]:
-    """How many ranks a rank's job has (0: not told), and whether all are on this machine."""
+    """How many ranks a rank's job has (0: not known), and whether all are on this machine."""
     for name, name_here in _SIZE_NAMES:
         size = environment.get(name, "")
         if size.isdecimal():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows how a job comes on, without getting into the way of what its ranks print.
+"""Shows the progress of a job, without getting in the way of what its ranks print.
 
 On a terminal the last row is taken out of the scrolling region, as apt does, and written with the
 cursor saved: the job's output scrolls above it untouched. Elsewhere a plain line is written now

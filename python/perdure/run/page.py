@@ -12,7 +12,7 @@ from perdure.files import read_beginning
 
 MAGIC = 0x314E555244524550  # "PERDRUN1"
 NO_ITERATION = 2**64 - 1
-_RANKS_TOLD = 8
+_RANKS_NAMED = 8
 _FORMAT = struct.Struct("<QIIIIQQQQQQQQQQ")
 
 
@@ -114,11 +114,11 @@ class RunPages:
         missing = [rank for rank in range(pages[0].ranks if pages else 0) if rank not in closed]
         if not missing:
             return None
-        told = ", ".join(str(rank) for rank in missing[:_RANKS_TOLD])
-        told += f" and {len(missing) - _RANKS_TOLD} more" if len(missing) > _RANKS_TOLD else ""
+        named = ", ".join(str(rank) for rank in missing[:_RANKS_NAMED])
+        named += f" and {len(missing) - _RANKS_NAMED} more" if len(missing) > _RANKS_NAMED else ""
         return (
             f"the launcher ended with exit code 0, but of {pages[0].ranks} ranks these have not "
-            f"closed their pool: {told}. If no node is lost, {self.shared.parent.parent} is no "
+            f"closed their pool: {named}. If no node is lost, {self.shared.parent.parent} is no "
             "directory that all nodes see: name one with --run-dir"
         )
 

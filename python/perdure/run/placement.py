@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How each launcher is told on which nodes to start the ranks."""
+"""How each launcher learns on which nodes to start the ranks."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def _mpiexec_words(program: str, nodes: list[str], environment: dict) -> list[st
 
 def _is_open_mpi(program: str) -> bool:
     try:
-        told = subprocess.run(
+        answer = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=_ASK_S, check=False
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return False  # the attempt will say what is wrong with it
-    return any(word in told for word in ("Open MPI", "OpenRTE", "PRRTE", "prte"))
+    return any(word in answer for word in ("Open MPI", "OpenRTE", "PRRTE", "prte"))

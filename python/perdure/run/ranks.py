@@ -5,7 +5,7 @@ The rules, with their reasons, are in docs/run.md ("What counts as a failure"). 
 its first sight: by its run page, or by the variables that its launcher gave it. How a process
 ended can be seen only until its parent takes notice; an end that nobody saw counts as orderly.
 
-A loss that is told once may be gone at the next look: the caller counts how long each lasts.
+A loss that is seen once may be gone at the next look: the caller counts how long each lasts.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from perdure.units import bytes_text, rate_text, seconds_text
 
 @dataclass(frozen=True)
 class Totals:
-    """What the ranks of an attempt told together: slowest rank's times, all ranks' bytes."""
+    """What the ranks of an attempt reported together: slowest rank's times, all ranks' bytes."""
 
     ranks: int
     ranks_reporting: int
@@ -78,7 +78,7 @@ def _levels(result: JobResult) -> str | None:
 
 
 def _attempt_json(attempt: Attempt) -> dict:
-    told = totals(attempt)
+    sums = totals(attempt)
     return {
         "attempt": attempt.number,
         "ended": attempt.ended,
@@ -90,8 +90,8 @@ def _attempt_json(attempt: Attempt) -> dict:
         "signal": signal_name(-attempt.status) if attempt.ended == "signal" else None,
         "seconds": round(attempt.seconds, 6),
         "start_s": None if attempt.started_s is None else round(attempt.started_s, 6),
-        **asdict(told),
-        "commit_share": _share(told.commit_s, attempt),
+        **asdict(sums),
+        "commit_share": _share(sums.commit_s, attempt),
         "processes_ended": attempt.processes_ended,
         "shared_memory_removed": attempt.shared_memory_removed,
     }
@@ -124,19 +124,19 @@ def print_report(result: JobResult, console: Screen) -> None:
 
 def _lines(attempt: Attempt) -> dict[str, str]:
     """What an attempt did, for people."""
-    told = totals(attempt)
+    sums = totals(attempt)
     lines = {f"attempt {attempt.number}": f"{ending_text(attempt)}, after "
              f"{seconds_text(attempt.seconds)}"}
-    if not told.ranks_reporting:
+    if not sums.ranks_reporting:
         return lines
-    restored = f"version {told.restored_version}" if told.restored_version else "nothing"
-    if told.restored_version is not None:
-        lines["  restored"] = f"{restored}, in {seconds_text(told.restart_s)}"
-    iteration = "" if told.iteration is None else f", iteration {told.iteration}"
-    lines["  newest"] = f"version {told.version}{iteration}"
-    share = f"{_share(told.commit_s, attempt):.1%}"
+    restored = f"version {sums.restored_version}" if sums.restored_version else "nothing"
+    if sums.restored_version is not None:
+        lines["  restored"] = f"{restored}, in {seconds_text(sums.restart_s)}"
+    iteration = "" if sums.iteration is None else f", iteration {sums.iteration}"
+    lines["  newest"] = f"version {sums.version}{iteration}"
+    share = f"{_share(sums.commit_s, attempt):.1%}"
     lines["  commits"] = (
-        f"{told.commits} in {seconds_text(told.commit_s)} ({share}), "
-        f"{bytes_text(told.commit_bytes)} at {rate_text(told.commit_bytes, told.commit_s)}"
+        f"{sums.commits} in {seconds_text(sums.commit_s)} ({share}), "
+        f"{bytes_text(sums.commit_bytes)} at {rate_text(sums.commit_bytes, sums.commit_s)}"
     )
     return lines

@@ -9,7 +9,7 @@ from pathlib import Path
 from perdure.run.allocation import Allocation, NoAllocation
 from perdure.run.placement import placed
 
-_NODES_TOLD = 8
+_NODES_NAMED = 8
 
 
 class TooFewNodes(RuntimeError):
@@ -61,5 +61,5 @@ def command_on(nodes: list[str], command: list[str], number: int, environment: d
 def nodes_text(nodes: set[str] | list[str]) -> str:
     """ "n0, n1 and 7 more"; of a set in order."""
     names = sorted(nodes) if isinstance(nodes, set) else nodes
-    told = ", ".join(names[:_NODES_TOLD]) or "none"
-    return told + (f" and {len(names) - _NODES_TOLD} more" if len(names) > _NODES_TOLD else "")
+    named = ", ".join(names[:_NODES_NAMED]) or "none"
+    return named + (f" and {len(names) - _NODES_NAMED} more" if len(names) > _NODES_NAMED else "")

@@ -15,7 +15,7 @@ from perdure.units import seconds_text
 
 _WARN_S = 300.0
 _WARN_VERSIONS = 20  # as many times the longest time between two versions
-_RANKS_TOLD = 8
+_RANKS_NAMED = 8
 
 
 class StallWatch:
@@ -50,7 +50,7 @@ class StallWatch:
             self._version, self._version_s = version, now_s
 
     def is_over(self, now_s: float) -> bool:
-        """Whether the limit has passed; counts from the start if no rank has told anything."""
+        """Whether the limit has passed; counts from the start if no rank has reported anything."""
         return self._limit_s is not None and now_s - self._progress_s > self._limit_s
 
     def warning(self, now_s: float, state_of: Callable[[int], str]) -> str | None:
@@ -68,14 +68,14 @@ class StallWatch:
         if not self._pages:
             return f"no rank has opened a pool for {quiet}"
         oldest = sorted(self._pages.items(), key=lambda item: (item[1][1], item[0]))
-        told = [
+        named = [
             f"rank {rank} {_phase_text(page)} for {seconds_text(now_s - since_s)}, "
             f"version {page.version} ({state_of(rank)})"
-            for rank, (page, since_s) in oldest[:_RANKS_TOLD]
+            for rank, (page, since_s) in oldest[:_RANKS_NAMED]
         ]
-        if len(oldest) > _RANKS_TOLD:
-            told.append(f"and {len(oldest) - _RANKS_TOLD} ranks that changed later")
-        return f"no rank has progressed for {quiet}: " + "; ".join(told)
+        if len(oldest) > _RANKS_NAMED:
+            named.append(f"and {len(oldest) - _RANKS_NAMED} ranks that changed later")
+        return f"no rank has progressed for {quiet}: " + "; ".join(named)
 
 
 def _phase_text(page: RunPage) -> str:

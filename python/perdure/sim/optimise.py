@@ -87,7 +87,7 @@ def optimise(
         row = _known(study.points(policy, mram, study.frames(step_bytes, mram), values))
         points += row
         for index in local_minima([point.energy_j for point in row]):
-            # The least capacity of all is none: nothing says that less would cost more.
+            # The least capacity of all is no notch: nothing says that less would cost more.
             if index > 0 or row[index].page_ins == 0:
                 notches.append(_explain(row, index, study))
     slowest_s = reference.time_s * (1 + budget)

@@ -169,8 +169,8 @@ def _date(nanoseconds: int) -> str:
 
 
 def _warnings(studied: Studied) -> list[str]:
-    told = [text for _, _, outcome in studied.machines if outcome for text in outcome.warnings]
-    return list(dict.fromkeys([*studied.options.devices.warnings, *told]))
+    said = [text for _, _, outcome in studied.machines if outcome for text in outcome.warnings]
+    return list(dict.fromkeys([*studied.options.devices.warnings, *said]))
 
 
 def _figures(studied: Studied) -> dict[str, str]:

@@ -46,7 +46,7 @@ class _RecordsByDefault(TyperGroup):
 
 app = typer.Typer(
     cls=_RecordsByDefault,
-    help="Record which memory a program accesses, behind a CPU cache: "
+    help="Record which memory a program accesses, beyond a CPU cache: "
     "perdure trace -o FILE -- CMD. All options: perdure trace record --help.",
     no_args_is_help=True,
 )
@@ -157,7 +157,7 @@ def _record_in_valgrind(
     core: ModuleType, command: list[str], output: Path, options: dict[str, str | None]
 ) -> int:
     if options["region"]:
-        raise Wrong("regions can't be told apart in Valgrind; leave out --marked")
+        raise Wrong("regions can't be recognised in Valgrind; leave out --marked")
 
     def progress(count: int, seconds: float) -> None:
         if sys.stderr.isatty():
@@ -199,7 +199,7 @@ def _shell_code(code: int) -> int:
 
 def _tell_all(core: ModuleType, output: Path, traces: list[Path], as_json: bool, code: int) -> bool:
     """Gives traces their names and tells their totals; False if one is not whole."""
-    told, is_whole = [], True
+    traces_read, is_whole = [], True
     for number, path in enumerate(traces):
         try:
             summary = core.summarise_trace(str(path))
@@ -212,16 +212,16 @@ def _tell_all(core: ModuleType, output: Path, traces: list[Path], as_json: bool,
             continue
         rank = summary.rank if summary.ranks > 1 else None
         final = path.replace(final_name(output, number, len(traces), rank))
-        told.append(summary_json(final, summary))
-    _print(told, as_json)
+        traces_read.append(summary_json(final, summary))
+    _print(traces_read, as_json)
     return is_whole
 
 
-def _print(told: list[dict], as_json: bool) -> None:
+def _print(traces_read: list[dict], as_json: bool) -> None:
     if as_json:
-        print_json("trace-info", {"traces": told})
+        print_json("trace-info", {"traces": traces_read})
         return
-    for values in told:
+    for values in traces_read:
         print("\n".join(summary_lines(values)))
 
 
@@ -237,14 +237,14 @@ def info(
     core = load_core()
     for path in files:
         path.stat()  # a file that is not there is a mistake, one that is not whole a finding
-    told, is_whole = [], True
+    traces_read, is_whole = [], True
     for path in files:
         try:
-            told.append(summary_json(path, core.summarise_trace(str(path))))
+            traces_read.append(summary_json(path, core.summarise_trace(str(path))))
         except core.Error as failure:
             say(f"perdure: {failure}", err=True)
             is_whole = False
-    _print(told, as_json)
+    _print(traces_read, as_json)
     raise typer.Exit(0 if is_whole else FAILED)
 
 

@@ -159,7 +159,7 @@ def _import_beside(
     def read_all() -> None:
         try:
             importing.run()
-        except Exception as failure:  # told by the thread that waits
+        except Exception as failure:  # reported by the thread that waits
             failures.append(failure)
             running.kill()
 

@@ -61,8 +61,8 @@ def _draw_job(axis: Axes, killing: Killing) -> None:
     restarted += seconds_text(killing.restart_s)
     axis.text(second_began_s + pad * 2.5, 1, restarted, **inside)
     axis.plot([first_s], [1], marker="X", color=RED, markersize=15, markeredgecolor="white")
-    told = f"SIGKILL to {killing.rehearsal};\nversion {killing.committed} was committed"
-    axis.annotate(told, (first_s, 1.25), (0, 4), textcoords="offset points", ha="center",
+    label = f"SIGKILL to {killing.rehearsal};\nversion {killing.committed} was committed"
+    axis.annotate(label, (first_s, 1.25), (0, 4), textcoords="offset points", ha="center",
                   va="bottom", fontsize=8.5, color=RED)  # fmt: skip
     ends = (killing.undisturbed_s, killing.seconds)
     for row, (end, answer) in enumerate(zip(ends, killing.answers)):

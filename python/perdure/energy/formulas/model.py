@@ -161,7 +161,7 @@ class Cost:
 
 
 def time_cost(machine: Machine) -> Cost:
-    """The total of `vaidya_total` as a Cost, but for a factor that does not depend on T."""
+    """The total of `vaidya_total` as a Cost, except for a factor that does not depend on T."""
     c = machine.rate_per_s * machine.write_s
     return Cost(growth=np.exp(c), start=np.expm1(c))
 

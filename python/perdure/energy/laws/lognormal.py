@@ -21,7 +21,7 @@ class Lognormal(Law):
     description = "of the logarithm of the gaps"
     parameters = (
         Parameter("sigma", 0.1, 3.0, 1.0,
-                  "the larger it is, the more short gaps stand beside a few long ones"),
+                  "the larger it is, the more short gaps there are for a few long ones"),
     )
 
     sigma: float

@@ -68,11 +68,11 @@ def _reason(
     if chosen == best:
         if alike == 1:
             return f"{words}; the 95 % interval of no other reaches it."
-        return (f"{words}; {alike - 1} others can't be told from it (95 % intervals overlap), "
-                "but none of them changes less.")
+        return (f"{words}; {alike - 1} others can't be distinguished from it (95 % intervals "
+                "overlap), but none of them changes less.")
     what = "what would be done anyway" if chosen == default else "closer to what is done anyway"
-    return (f"{words}, but {chosen.text()} can't be told from it (their 95 % intervals overlap), "
-            f"and is {what}: a gain that can't be seen is not worth a change.")
+    return (f"{words}, but {chosen.text()} can't be distinguished from it (95 % intervals "
+            f"overlap), and is {what}: a gain that can't be seen is not worth a change.")
 
 
 def _interval(read: ReadPlan) -> dict:

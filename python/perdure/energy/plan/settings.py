@@ -60,7 +60,7 @@ class Problem:
 
     @property
     def needs_power(self) -> bool:
-        """Whether the objective can't be told without powers."""
+        """Whether the objective can't be computed without powers."""
         return self.objective != "time"
 
 
@@ -240,7 +240,7 @@ def values_of(
 def spreads_of(
     problem: Problem, op: str, own: list[Candidate], other: Candidate, values: np.ndarray
 ) -> np.ndarray:
-    """Half of the 95 % interval of each value, from that of the measurements behind it.
+    """Half of the 95 % interval of each value, from that of the measurements it is made of.
 
     First order: the effects of its time and of its power, taken as independent.
     """
@@ -273,8 +273,8 @@ def _order(setting: Setting) -> tuple[int, int]:
 class Choice:
     """Why an operation has its setting.
 
-    `best` has the least mean; `chosen` is that, or the one among those that can't be told from it
-    (their 95 % intervals overlap) which changes least. `per_MB` has least energy per byte.
+    `best` has the least mean; `chosen` is that, or, of those that can't be distinguished from it
+    (their 95 % intervals overlap), the one that changes least. `per_MB` has least energy per byte.
     """
 
     chosen: Candidate
@@ -395,7 +395,7 @@ def pareto_front(
 
 @dataclass(frozen=True)
 class Strategy:
-    """What the kernel's governor would do with all writers; a range where it can't be told."""
+    """What the kernel's governor would do with all writers; a range where that can't be known."""
 
     name: str
     low: Outcome

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The micro-benchmark behind a profile: reads and writes by several processes, one sample a time.
+"""The micro-benchmark of a profile: reads and writes by several processes, one sample at a time.
 
 A sample is one operation with one number of processes at one clock: seconds from the first start to
 the last end, CPU seconds of all processes, joules if a meter is alive. Samples are taken in random
