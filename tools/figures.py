@@ -79,7 +79,7 @@ class Facts:
             self.rows.setdefault((row["case"], row["metric"]), []).append(row)
 
     def text(self, wanted: re.Match) -> str:
-        """What stands in the place of {CASE/METRIC…}."""
+        """What takes the place of {CASE/METRIC…}."""
         chosen = _SELECT.findall(wanted["select"])
         rows = [row for row in self.rows.get((wanted["case"], wanted["metric"]), [])
                 if all(_same(row.get(field), value) for field, value in chosen)]

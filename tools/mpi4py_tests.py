@@ -56,7 +56,7 @@ SETS = {
         # Where the end of an epoch commits, which is collective, they wait for each other.
         left_out=("testFlush", "testStartCompletePost"),
         left_out_of=("copy", "log", "flush"),
-        reason="their ranks do not end epochs together, so they can not commit together",
+        reason="their ranks do not end epochs together, so they cannot commit together",
     ),
     "io": TestSet(
         modules=r"test_(io|file)\b",
@@ -118,8 +118,8 @@ def _tests_in(archive: tarfile.TarFile) -> list[tarfile.TarInfo]:
 def _fetched(command: list[str], what: str) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode != 0:
-        told = ran.stderr.strip().splitlines()
-        raise Unavailable(f"{what} of mpi4py {VERSION}: {told[-1] if told else 'pip failed'}")
+        errors = ran.stderr.strip().splitlines()
+        raise Unavailable(f"{what} of mpi4py {VERSION}: {errors[-1] if errors else 'pip failed'}")
 
 
 def library_of(mpi: Mpi, place: Path) -> Path:
@@ -129,7 +129,7 @@ def library_of(mpi: Mpi, place: Path) -> Path:
     source.write_text("#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n")
     built = subprocess.run([mpi.mpicc, source, "-o", program], capture_output=True, check=False)
     if built.returncode != 0:
-        raise Unavailable(f"{mpi.mpicc} can not compile a program of MPI")
+        raise Unavailable(f"{mpi.mpicc} cannot compile a program of MPI")
     linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     found = re.search(r"\blibmpi(?:ch)?\.so\.\d+ => (\S+)", linked)
     if found is None:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # mpirun.sh MPIEXEC RANKS PROGRAM [ARGUMENT…]: starts an MPI program the same way with every MPI.
-# Open MPI wants to be told that it may run as root, on fewer cores than ranks, and yield;
+# Open MPI runs as root, on fewer cores than ranks, and yields only if it is asked to;
 # both end within bounded time because a launcher may ignore a polite SIGTERM.
 set -eu
 mpiexec=$1 ranks=$2

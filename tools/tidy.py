@@ -6,7 +6,7 @@
     tools/tidy.py --commits RANGE          what these commits say of themselves (tidy_commits.py)
 
 Prints one line per finding, "path:line: what", and exits with 1 if there is any. What each rule
-wants stands in the docstring of its function. Rules look at code with comments and strings
+wants is in the docstring of its function. Rules look at code with comments and strings
 blanked, unless they are about text.
 """
 
@@ -258,7 +258,7 @@ def check_lengths(file: SourceFile) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class Ban:
-    """What must not stand in C and C++ code, except below the folders where it may."""
+    """What must not be in C and C++ code, except below the folders where it may."""
 
     pattern: re.Pattern
     reason: str

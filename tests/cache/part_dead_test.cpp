@@ -180,7 +180,7 @@ TEST(PartDead, a_block_that_a_dead_process_was_filling_is_filled_by_another) {
 
 TEST(PartDead, a_block_that_a_dead_process_was_writing_whole_holds_nothing_of_it) {
   Shared shared;
-  const std::uint64_t behind = 4 * block_bytes;  // the file's end
+  const std::uint64_t end = 4 * block_bytes;  // the file's end
   shared.die_in([](CachePart& part, HookDevice& device) {
     fill_first_block(part);
     device.on_allocate = [&] {
@@ -189,9 +189,9 @@ TEST(PartDead, a_block_that_a_dead_process_was_writing_whole_holds_nothing_of_it
     };
     (void)part.write(4 * block_bytes, Bytes(9000, 9).data(), 9000, Acknowledge::sync);
   });
-  shared.write(behind + 100, Bytes(10, 3));
-  EXPECT_EQ(shared.read(behind, 100), Bytes(100, 0));
-  EXPECT_EQ(shared.read(behind + 110, 5000), Bytes(5000, 0));
+  shared.write(end + 100, Bytes(10, 3));
+  EXPECT_EQ(shared.read(end, 100), Bytes(100, 0));
+  EXPECT_EQ(shared.read(end + 110, 5000), Bytes(5000, 0));
   shared.close();
 }
 
@@ -208,7 +208,7 @@ TEST(PartDead, what_a_dead_process_was_writing_back_is_written_back_by_another) 
   shared.close();
 }
 
-// Half of a small write stands in the block, in a grain that another dirties.
+// Half of a small write is in the block, in a grain that another dirties.
 void die_amid_small_write(CachePart& part, HookDevice& device, const Bytes& bytes) {
   device.on_fence = [&](int fence) {
     if (fence != 1) return;
@@ -332,7 +332,7 @@ TEST(PartDead, a_grain_that_a_dead_process_was_keeping_is_kept_by_another) {
   shared.close();
 }
 
-// The kernel stops a traced process that was killed when it begins to end: its files are open yet.
+// The kernel stops a traced process that was killed as it begins to end: its files are still open.
 class HeldInDeath {
  public:
   explicit HeldInDeath(const std::function<void()>& deed) {

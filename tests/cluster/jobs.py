@@ -152,7 +152,7 @@ class Job:
     def wait(self) -> None:
         """Until it is over. A job that was put back into the queue starts soon, not in 2 minutes.
 
-        While Slurm does not know that a node is lost, an ended job stays COMPLETING: it is told.
+        An ended job stays COMPLETING until Slurm knows that a node is lost, so Slurm is informed.
         """
         deadline = time.monotonic() + LIMIT_S
         while state := self.state():

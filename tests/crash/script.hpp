@@ -17,7 +17,7 @@ namespace perdure {
 
 enum class Act {
   commit,
-  staged,  // commit_staged, and stores to all buffers right behind it
+  staged,  // commit_staged, and stores to all buffers right after it
   wait,    // for the staged one
   restore,
   erase_version,

@@ -350,13 +350,13 @@ SweepResult sweep_two_ranks_after_a_crash(const SweepOptions& options) {
   const Recording first = sweep.record(steps_of(1, 2, 0), from_nothing);
   // Rank 0 completed version 2 and waits in the agreement; rank 1 has not stored anything of it.
   const Event& ahead = first[0][first[0].size() - 3];
-  const auto behind = std::find_if(first[1].rbegin(), first[1].rend(), [](const Event& event) {
+  const auto lagging = std::find_if(first[1].rbegin(), first[1].rend(), [](const Event& event) {
     return event.bounds.acknowledged == 1 && event.bounds.begun == 1;
   });
   const Recording second =
       sweep.record(steps_of(2, 3, 1), [&](RecordedRank& zero, RecordedRank& one) {
         zero.resume(ahead.images.front(), {ahead.history[0], ahead.history[1]}, {1, 1});
-        one.resume(behind->images.front(), behind->history, {1, 1});
+        one.resume(lagging->images.front(), lagging->history, {1, 1});
       });
   sweep.crash_everywhere(second);
   return sweep.result();

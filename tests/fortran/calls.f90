@@ -51,7 +51,7 @@ program calls
   call check(version == 0, "the pool is new")
   call check(perdure_memory(u, flat) == perdure_e_shape, "another rank is refused")
   call check(perdure_memory(v, p) == perdure_e_shape, "another kind is refused")
-  call check(perdure_memory(none, p) == perdure_e_invalid, "an array that is none is refused")
+  call check(perdure_memory(none, p) == perdure_e_invalid, "what is no array is refused")
   call check(perdure_memory(u, p, 7_c_int) == perdure_e_invalid, "a third copy is refused")
   call require(perdure_array_box(u, [6, 2], [4, 1]), "box")
   call check(perdure_array_box(u, [6, 2], [5, 1]) == perdure_e_invalid, "a box beyond is refused")

@@ -34,7 +34,7 @@ std::uint64_t align_to(std::uint64_t value, std::uint64_t alignment) {
 }
 
 // Where cache_part.cpp wants things to stand.
-void mend_offsets(PartHeaderFormat& header) {
+void repair_offsets(PartHeaderFormat& header) {
   const std::uint64_t bounded = std::uint64_t{1} << 40;
   const std::uint64_t block = std::clamp<std::uint64_t>(header.block_bytes, 4096, 1 << 20);
   header.magic = part_magic;
@@ -46,7 +46,7 @@ void mend_offsets(PartHeaderFormat& header) {
       align_to(header.table_offset + std::min(header.blocks, bounded) * sizeof(BlockFormat), block);
 }
 
-void mend_journal(JournalFormat& slot) {
+void repair_journal(JournalFormat& slot) {
   if (slot.checksum == 0 || slot.length > journal_bytes) return;
   slot.checksum = crc64(slot.bytes, slot.length, crc64(&slot.offset, 8, slot.length)) | 1;
 }
@@ -63,7 +63,7 @@ PartHeaderFormat header_of(const Compact& compact, unsigned how) {
   std::memcpy(header.path, "/cached", 7);
   std::memcpy(header.pool_job, compact.pool_job, sizeof header.pool_job);
   if ((how & raw) != 0) return header;
-  mend_offsets(header);
+  repair_offsets(header);
   header.checksum = crc64(&header, offsetof(PartHeaderFormat, checksum));
   return header;
 }
@@ -77,7 +77,7 @@ Bytes image_of(const Compact& compact, const PartHeaderFormat& header, unsigned 
   for (std::size_t i = 0; i < std::min<std::uint64_t>(journals, header.journal_entries); ++i) {
     JournalFormat slot{};
     std::memcpy(&slot, compact.journal[i], sizeof compact.journal[i]);
-    if ((how & raw) == 0) mend_journal(slot);
+    if ((how & raw) == 0) repair_journal(slot);
     put(image, header.journal_offset + i * sizeof slot, slot);
   }
   for (std::size_t i = 0; i < std::min<std::uint64_t>(blocks, header.blocks); ++i) {

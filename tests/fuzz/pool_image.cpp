@@ -48,7 +48,7 @@ bool lies_in(const Bytes& image, std::uint64_t at, std::uint64_t count) {
 }
 
 // A word whose tag is wrong gets a right one, of the state that its lowest bits choose.
-std::uint64_t mended_word(std::uint64_t word, const SlotBodyFormat& body, Mend how) {
+std::uint64_t repaired_word(std::uint64_t word, const SlotBodyFormat& body, Repair how) {
   auto state = decode_state(word);
   if (!state) {
     constexpr SlotState states[] = {SlotState::complete, SlotState::open, SlotState::deleted,
@@ -57,7 +57,7 @@ std::uint64_t mended_word(std::uint64_t word, const SlotBodyFormat& body, Mend h
     state = StateWord{states[word & 3], number >> 6, static_cast<std::uint32_t>(number & back_max)};
   }
   const std::uint64_t back = body.version - 1 - body.parent;
-  if (how == Mend::lineage && state->state == SlotState::complete) {
+  if (how == Repair::lineage && state->state == SlotState::complete) {
     state->version = body.version & version_max;
     state->back = body.version == 0 || back > back_max ? 0 : static_cast<std::uint32_t>(back);
   }
@@ -65,7 +65,7 @@ std::uint64_t mended_word(std::uint64_t word, const SlotBodyFormat& body, Mend h
 }
 
 // Makes the tables of an array's copy, and their checksum, fit what the copy holds.
-void mend_table(Bytes& image, ArrayEntry& entry, std::uint64_t block_bytes) {
+void repair_table(Bytes& image, ArrayEntry& entry, std::uint64_t block_bytes) {
   const std::uint64_t blocks = block_count(entry.size_bytes, block_bytes);
   std::vector<std::uint64_t> table(blocks);
   for (std::uint64_t block = 0; block < blocks; ++block) {
@@ -79,8 +79,8 @@ void mend_table(Bytes& image, ArrayEntry& entry, std::uint64_t block_bytes) {
   entry.table_checksum = crc64(table.data(), 8 * blocks);
 }
 
-void mend_body(Bytes& image, std::uint64_t at, const RegionHeaderFormat& header,
-               SlotBodyFormat& body) {
+void repair_body(Bytes& image, std::uint64_t at, const RegionHeaderFormat& header,
+                 SlotBodyFormat& body) {
   const std::uint64_t room = header.slot_bytes - sizeof(SlotStateFormat);
   if (body.body_bytes < sizeof body || body.body_bytes > room) return;
   body.checksum = crc64(image.data() + at + 8, body.body_bytes - 8);
@@ -92,12 +92,12 @@ void mend_body(Bytes& image, std::uint64_t at, const RegionHeaderFormat& header,
                                    .copies = static_cast<std::uint32_t>(header.slots)});
   if (!parsed.ok()) return;
   for (ArrayEntry& entry : parsed.value().arrays) {
-    if (entry.shape.checksums) mend_table(image, entry, header.block_bytes);
+    if (entry.shape.checksums) repair_table(image, entry, header.block_bytes);
   }
   build_body(parsed.value(), bytes);
 }
 
-void mend_slot(Bytes& image, std::uint64_t at, const RegionHeaderFormat& header, Mend how) {
+void repair_slot(Bytes& image, std::uint64_t at, const RegionHeaderFormat& header, Repair how) {
   std::uint64_t word = 0;
   SlotBodyFormat body;
   const std::uint64_t body_at = at + sizeof(SlotStateFormat);
@@ -105,8 +105,8 @@ void mend_slot(Bytes& image, std::uint64_t at, const RegionHeaderFormat& header,
       !load(image, body_at, body)) {
     return;
   }
-  mend_body(image, body_at, header, body);
-  store(image, at, mended_word(word, body, how));
+  repair_body(image, body_at, header, body);
+  store(image, at, repaired_word(word, body, how));
 }
 
 VersionedArray* add_array(Pool& pool, const std::string& name, const ArrayShape& shape,
@@ -165,24 +165,24 @@ Bytes make_job_record(std::uint32_t ranks) {
   std::memcpy(format.job_name, "fuzz", 4);
   Bytes record(sizeof format);
   std::memcpy(record.data(), &format, sizeof format);
-  mend_job_record(record);
+  repair_job_record(record);
   return record;
 }
 
-void mend_image(Bytes& image, Mend how) {
+void repair_image(Bytes& image, Repair how) {
   RegionHeaderFormat header;
-  if (how == Mend::nothing || !load(image, 0, header)) return;
+  if (how == Repair::nothing || !load(image, 0, header)) return;
   header.magic = region_magic;
   header.checksum = crc64(&header, offsetof(RegionHeaderFormat, checksum));
   store(image, 0, header);
   const bool possible = header.slot_bytes >= 256 && header.slot_bytes <= image.size();
   if (!possible || header.block_bytes == 0) return;
   for (std::uint64_t slot = 0; slot < std::min<std::uint64_t>(header.slots, slots_max); ++slot) {
-    mend_slot(image, header.slot_offset + slot * header.slot_bytes, header, how);
+    repair_slot(image, header.slot_offset + slot * header.slot_bytes, header, how);
   }
 }
 
-void mend_job_record(Bytes& record) {
+void repair_job_record(Bytes& record) {
   JobRecordFormat format;
   if (!load(record, 0, format)) return;
   format.magic = job_record_magic;

@@ -24,12 +24,12 @@ Bytes make_image(const ImageRequest& request);
 Bytes make_job_record(std::uint32_t ranks);
 
 // How far an image is made right.
-enum class Mend : std::uint8_t {
+enum class Repair : std::uint8_t {
   nothing,
   checksums,  // of header, bodies, and tables; the tags of state words
   lineage,    // state words of complete slots say what the bodies do as well
 };
-void mend_image(Bytes& image, Mend how);
-void mend_job_record(Bytes& record);
+void repair_image(Bytes& image, Repair how);
+void repair_job_record(Bytes& record);
 
 }  // namespace perdure::fuzz

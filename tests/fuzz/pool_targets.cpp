@@ -21,12 +21,12 @@ namespace {
 constexpr unsigned raw = 1, older = 2, lineage = 4, restores_first = 8, opens_late = 16,
                    compares = 32, drops = 64, ignores = 128;
 
-Bytes mended(std::span<const std::byte> bytes, unsigned how) {
+Bytes repaired(std::span<const std::byte> bytes, unsigned how) {
   Bytes image(bytes.begin(), bytes.end());
   if (image.size() > MemoryDevice::bytes_max / 2) image.resize(MemoryDevice::bytes_max / 2);
-  mend_image(image, (how & raw) != 0       ? Mend::nothing
-                    : (how & lineage) != 0 ? Mend::lineage
-                                           : Mend::checksums);
+  repair_image(image, (how & raw) != 0       ? Repair::nothing
+                      : (how & lineage) != 0 ? Repair::lineage
+                                             : Repair::checksums);
   return image;
 }
 
@@ -102,7 +102,7 @@ bool use_pool(Pool& pool, const MemoryDevice& device, Application& application, 
 bool run_pool(std::span<const std::byte> bytes) {
   Choices choices(bytes);
   const unsigned how = choices.take(), which = choices.take();
-  const Bytes image = mended(choices.rest(), how);
+  const Bytes image = repaired(choices.rest(), how);
   auto device = std::make_unique<MemoryDevice>(image);
   auto region = check_region(*device);
   if (!region.ok()) return false;
@@ -141,12 +141,12 @@ bool run_inspect(std::span<const std::byte> bytes) {
   const auto begin = choices.rest().first(std::min(sizeof(JobRecordFormat), choices.rest().size()));
   Bytes record(begin.begin(), begin.end());
   const auto files = choices.rest().subspan(record.size());
-  if ((how & raw) == 0) mend_job_record(record);
+  if ((how & raw) == 0) repair_job_record(record);
   const std::size_t cut = std::min(first, files.size());
   static const ScratchFiles scratch;
   scratch.write("job", record);
-  scratch.write("rank-00000", mended(files.first(cut), how));
-  scratch.write("rank-00001", mended(files.subspan(cut), how));
+  scratch.write("rank-00000", repaired(files.first(cut), how));
+  scratch.write("rank-00001", repaired(files.subspan(cut), how));
   const auto report = inspect_pool(scratch.path(), {.verify_data = (how & older) != 0});
   if (!report.ok()) return false;
   (void)report.value().worst();
@@ -180,7 +180,7 @@ std::vector<Bytes> inspect_seeds() {
 
 bool run_job_record(std::span<const std::byte> bytes) {
   Bytes record(bytes.begin(), bytes.end());
-  mend_job_record(record);
+  repair_job_record(record);
   static const ScratchFiles scratch;
   scratch.write("job", record);
   const auto directory = Directory::open(scratch.path());

@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "build/fuzz/tests/fuzz"
-SKIPPED = 77  # as ctest is told
+SKIPPED = 77  # the exit code that ctest knows
 INPUT_SECONDS_MAX = 20
 MEMORY_MB_MAX = 2048
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What is fuzzed: one target for each format that is read. A target takes any bytes, and aborts
-// where an invariant is broken; the checksums of what it was given it makes right by itself, as
-// everything would else be refused before anything behind them is looked at.
+// where an invariant is broken; it makes the checksums of what it was given right by itself, as
+// everything would otherwise be refused before what they protect is looked at.
 //
 // fuzz_test.cpp mutates the seeds of all targets for a moment; libfuzzer.cpp is the entry of
 // libFuzzer. Both run what was found before (tests/fuzz/found/TARGET/) first.
@@ -26,7 +26,7 @@ struct Target {
 std::span<const Target> all_targets();
 const Target* find_target(std::string_view name);  // null: there is none
 
-// The bytes of a text, behind those that choose what is done with it.
+// The bytes of a text, after those that choose what is done with it.
 Bytes bytes_of(std::string_view text, std::string_view chosen = "");
 
 // Takes numbers off the front of an input; zeros when it has ended.

@@ -103,7 +103,7 @@ std::vector<Bytes> profile_seeds() {
   "energy_J_per_MB": {"mean": 1}}]})")};
 }
 
-// A document of devices and presets, or the words behind a device's name.
+// A document of devices and presets, or the words after a device's name.
 bool run_device_table(std::span<const std::byte> bytes) {
   const std::string text = text_of(bytes);
   if (text.starts_with(',')) return find_device("dram" + text).ok();

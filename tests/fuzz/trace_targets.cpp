@@ -21,7 +21,7 @@ namespace {
 using namespace trace;  // NOLINT(google-build-using-namespace)
 
 // Makes the checksums of header and frames right, as far as frames can be found.
-void mend(Bytes& bytes) {
+void repair(Bytes& bytes) {
   TraceHeaderFormat header = {};
   if (bytes.size() < sizeof header) return;
   std::memcpy(&header, bytes.data(), sizeof header);
@@ -94,7 +94,7 @@ bool run_trace(std::span<const std::byte> bytes) {
   Choices choices(bytes);
   const bool raw = choices.take() % 8 == 7;
   Bytes trace(choices.rest().begin(), choices.rest().end());
-  if (!raw) mend(trace);
+  if (!raw) repair(trace);
   const Read file = read_all(trace, true), pipe = read_all(trace, false);
   PERDURE_ASSERT(file.accepted == pipe.accepted && file.accesses == pipe.accesses);
   return file.accepted;
@@ -122,7 +122,7 @@ bool run_simulate(std::span<const std::byte> bytes) {
   configuration.dram_bytes = (choices.take() % 64) * std::uint64_t{4096};
   configuration.mram_bytes = (choices.take() % 64) * std::uint64_t{4096};
   Bytes trace(choices.rest().begin(), choices.rest().end());
-  mend(trace);
+  repair(trace);
   auto reader = Reader::open(memory_source(trace));
   return reader.ok() && sim::run(*reader.value(), configuration).ok();
 }

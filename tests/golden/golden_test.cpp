@@ -5,7 +5,7 @@
 //
 // A file has lines of words: `#` comments; `policy NAME`, `frames DRAM MRAM`, `compute_ns N`,
 // `option NAME VALUE`; `record PAGE READS WRITES`; `expect TERM COUNT NS NJ`, where TERM has _ for
-// blanks; and `total TIME_NS DYNAMIC_NJ STATIC_NJ`. Terms that are not expected must be 0, but for
+// blanks; and `total TIME_NS DYNAMIC_NJ STATIC_NJ`. Terms that are not expected must be 0, except
 // standby.
 #include <gtest/gtest.h>
 

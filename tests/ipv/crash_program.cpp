@@ -12,7 +12,7 @@
 // (crash_device.hpp) take turns, or each has its images at every fence. Counts
 //
 //   wrong    other digits at the end than those of the run without protection
-//   lost     it went on from before what was acknowledged, or from behind what was begun
+//   lost     it went on from before what was acknowledged, or from beyond what was begun
 //   refused  it did not end, or printed nothing
 //
 // and fails if there is any of them. With --forget each F-th flush is left out: that must be found.
@@ -69,7 +69,7 @@ struct Sweep {
 
 Sweep sweep;
 std::uint64_t device_bytes = 0;
-// Persistence points whose version is durable, as the program was told, and that were reached.
+// Persistence points whose version was reported as durable, and those that were reached.
 std::atomic<std::uint64_t> acknowledged{0}, begun{0};
 
 Json digits_of(const Json& facts) {

@@ -53,7 +53,7 @@ program heat
 
 contains
 
-  ! Each value moves towards the one behind it: a load of a neighbour would not be the row's alone.
+  ! Each value moves towards the one after it: a load of a neighbour would not be the row's alone.
   subroutine relax(column)
     real(c_double), intent(inout), target, contiguous :: column(:)
     real(c_double), pointer :: from(:)

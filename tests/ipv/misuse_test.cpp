@@ -244,7 +244,7 @@ TEST_F(IpvMisuse, hooks_for_other_memory_do_nothing) {
   perdure_ipv_plain(other.data());
   perdure_ipv_touch(other.data(), other.size());
   EXPECT_EQ(perdure_ipv_pin(other.data()), PERDURE_E_NOT_FOUND);
-  // A row that reaches beyond its object is none: it is stored to in place.
+  // A row that reaches beyond its object is not one: it is stored to in place.
   row = perdure_ipv_row_begin(memory_ + 4096, object_bytes);
   EXPECT_EQ(row.load, 0);
   EXPECT_EQ(row.past_cache, 0);

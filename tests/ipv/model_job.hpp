@@ -24,7 +24,7 @@ inline std::uint64_t below(Random& random, std::uint64_t bound) {
 
 struct ModelShape {
   std::uint64_t bytes = 9000;
-  std::uint64_t misaligned = 0;  // bytes behind a page's beginning
+  std::uint64_t misaligned = 0;  // bytes after a page's beginning
   Tier tier = PERDURE_IPV_AUTO;
   unsigned lag = 1;
   bool helper = false;

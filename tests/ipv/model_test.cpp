@@ -244,7 +244,7 @@ class History {
     const Status waited = job.set().wait();
     const bool failed = !tried.ok() || !waited.ok();
     job.device().failing_fence = 0;
-    if (!failed) {  // the fence was an early flush's, or came behind the version
+    if (!failed) {  // the fence was an early flush's, or came after the version
       begun(version);
       return check_durable(job);
     }

@@ -5,7 +5,7 @@
  *   none        the rules are kept
  *   rows        the same, rows in descending order, overlapping ones, and ones within a box
  *   skip        in iteration 50 a plane is announced and not stored to
- *   behind      a load behind the update goes where loads in front of it go
+ *   late        a load after the update goes where loads before it go
  *   partial     a row is not wholly stored to
  *   stencil     a nest reads the neighbour that it has not updated yet
  *   unannounced a store within a nest, beyond what was announced
@@ -14,7 +14,7 @@
  *   committed   a store goes where only loads go
  *   outside     a row sticks out of the object
  *
- * Mistakes stand in lines that are marked with their name. Prints the sum of the field. The second
+ * A mistake is in a line that is marked with its name. Prints the sum of the field. The second
  * argument is the exit code, or "_exit". With WITH_POOL it is linked with libperdure and opens a
  * pool, as a program does that is not only checked.
  */
@@ -57,7 +57,7 @@ static void update_plane(int k) {
   int count = plane;
   if (is("partial")) count = plane - 1;
   update_row(first, count, at);
-  if (is("behind")) first[0] += AT(at.load, first[1]);   /* MISTAKE behind */
+  if (is("late")) first[0] += AT(at.load, first[1]);     /* MISTAKE late */
   if (is("committed")) AT(at.load, first[1]) = 1;        /* MISTAKE committed */
   if (is("unannounced") && k == 1) u[4 * plane + 7] = 1; /* MISTAKE unannounced */
   perdure_ipv_row_end(first, bytes);                     /* MISTAKE partial */

@@ -5,7 +5,7 @@
  *   rewritten   set from u, then read
  *   half        its first half is rewritten, its second half is u's change: carried
  *   table       read only
- *   late        written in iterations 5, 10 and so on, and read in the ones behind: carried
+ *   late        written in iterations 5, 10 and so on, and read in those that follow: carried
  *   first       set in iteration 1 by one statement, and updated by another one later: carried
  *   once        read in iteration 1 as it was before the loop, then rewritten before it is read
  *   result      written; read when the loop has ended

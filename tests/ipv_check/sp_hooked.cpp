@@ -7,7 +7,7 @@
 //   native      without objects and hooks
 //   right       the rules are kept
 //   skip        in iteration 50 a plane is announced and not stored to
-//   behind      in iteration 50 rows are read, behind their update, where loads before it go
+//   late        in iteration 50 rows are read, after their update, where loads before it go
 //
 // Prints the norms of the error in all digits, which are the same for `native` and `right`.
 #include <cmath>
@@ -35,7 +35,7 @@ double& at(double& place, std::ptrdiff_t difference) {
 struct OpenRequest {
   bool hooked = true;
   bool skips = false;
-  bool reads_behind = false;
+  bool reads_late = false;
 };
 
 // What of `request` there is to be done wrong, is done to this row. A sum that nobody wants.
@@ -46,8 +46,8 @@ double update_row(double* u, const double* rhs, Index count, OpenRequest request
   for (Index i = 0; i < count && !request.skips; ++i) {
     u[i] = at(u[i], row.load) + rhs[i];
   }
-  if (request.reads_behind) sum = at(u[0], row.load);  // MISTAKE behind
-  perdure_ipv_row_end(u, bytes);                       // MISTAKE skip
+  if (request.reads_late) sum = at(u[0], row.load);  // MISTAKE late
+  perdure_ipv_row_end(u, bytes);                     // MISTAKE skip
   return sum;
 }
 
@@ -96,7 +96,6 @@ int run(OpenRequest request) {
 
 int main(int argc, char** argv) {
   const std::string request = argc > 1 ? argv[1] : "right";
-  return run({.hooked = request != "native",
-              .skips = request == "skip",
-              .reads_behind = request == "behind"});
+  return run(
+      {.hooked = request != "native", .skips = request == "skip", .reads_late = request == "late"});
 }

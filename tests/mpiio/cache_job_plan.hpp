@@ -53,7 +53,7 @@ inline std::uint64_t bytes_at_last(const Shape& shape) {
   return grown_begin(shape) + shape.ranks * fine_stripes * fine_bytes + 777;
 }
 
-// What stands at a position, by the word it is in: cheap, so that ranks spend their time writing.
+// The byte at a position, by the word it is in: cheap, so that ranks spend their time writing.
 inline unsigned char byte_of(std::uint64_t pattern, std::uint64_t position) {
   const std::uint64_t word = pattern ^ ((position >> 3) * 0xD6E8FEB86659FD93U);
   return static_cast<unsigned char>(word >> (8 * (position & 7)));
@@ -125,7 +125,7 @@ enum class Stage : std::uint64_t {
 };
 constexpr std::size_t stages = 12;
 
-// Each word is stored after what it tells of has happened, but for `started`, which comes before.
+// Each word is stored after what it reports has happened, except `started`, which comes before.
 struct RankLog {
   std::atomic<std::uint64_t> stage;
   std::atomic<std::uint64_t> started;       // writes that were begun

@@ -58,7 +58,7 @@ class Campaign:
 
     def __init__(self, options):
         self._options, self._draw = options, random.Random(options.seed)
-        self._step_s = 0.004  # of one step, as the last attempt told
+        self._step_s = 0.004  # of one step, as the last attempt measured
         self.kills = 0
 
     def same_each_time(self, place: Path) -> str:

@@ -61,6 +61,6 @@ if [ "$cached" != "$wanted" ]; then
 fi
 left=$(find "$place/pool" -type f)
 if [ -n "$left" ]; then
-  echo "variant.sh: $variant left parts of files behind: $left" >&2
+  echo "variant.sh: $variant left parts of files: $left" >&2
   exit 1
 fi

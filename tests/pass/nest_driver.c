@@ -5,7 +5,7 @@
 //
 //   nest_driver SEED         which arrays, and which parts of them, are objects
 //   nest_driver SEED POOL    linked with libperdure: in each tier. A process runs each program, and
-//                            is killed in an epoch or behind its persistence point; another
+//                            is killed in an epoch or after its persistence point; another
 //                            restarts
 #include <signal.h>
 #include <stdio.h>
@@ -114,7 +114,7 @@ static struct sides set_up(int number, unsigned long long seed, char* blocks[2])
   return sides;
 }
 
-// Also between the arrays, where a pool leaves that alone: not behind an object in its last page.
+// Also between the arrays, where a pool leaves that alone: not after an object in its last page.
 static int are_equal(const struct sides* sides) {
   const struct arrays *one = &sides->arrays[0], *two = &sides->arrays[1];
   int equal = memcmp(one->f, two->f, cells * sizeof *one->f) == 0 &&
@@ -129,7 +129,7 @@ static int are_equal(const struct sides* sides) {
   return equal;
 }
 
-// Both sides; 0 if they are equal behind it.
+// Both sides; 0 if they are equal after it.
 static int run_epoch(struct sides* sides, int epoch, unsigned long long seed) {
   double results[2];
   for (int side = 0; side < 2; ++side) {
@@ -158,7 +158,7 @@ static void must(int code) {
 }
 
 // One process: from the newest version on. Killed in `kill_epoch`, in front of its persistence
-// point or behind it, or not at all.
+// point or after it, or not at all.
 static int run_from_version(int number, unsigned long long seed, char* blocks[2], int kill_epoch,
                             int behind) {
   struct sides sides = set_up(number, seed, blocks);

@@ -115,7 +115,7 @@ class NestGenerator:
         ])
 
     def rows(self) -> str:
-        """What stands in the loop over j: one or two inner loops, or a copy of a row."""
+        """The body of the loop over j: one or two inner loops, or a copy of a row."""
         row = f"(k * {self.plane} + j) * {self.row}"
         bounds = self.random.choice([("1", f"{self.row} - 1"), ("0", self.row), ("1", self.row),
                                      ("3", f"{self.row} - 2")])

@@ -26,7 +26,7 @@ MPIS = [name for name in os.environ.get("PERDURE_TEST_MPIS", "").split(",") if n
 LIMIT_S = 60.0
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(BUILD / "hypothesis"))
 
-# What Open MPI wants to be told in a container: root, more ranks than cores; and no second between
+# What Open MPI must be asked for in a container: root, more ranks than cores; and no second between
 # asking the ranks of a job that failed to end and killing them.
 os.environ.update(
     OMPI_ALLOW_RUN_AS_ROOT="1",

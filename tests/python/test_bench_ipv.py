@@ -88,7 +88,7 @@ def test_every_way_is_run_and_each_round_has_the_unprotected_program():
     assert main == {"clflush", "bypass", "ipv", "ipv-alone"}
 
 
-def told(way, iterations: int, seconds_each: float) -> dict:
+def run_of(way, iterations: int, seconds_each: float) -> dict:
     run = {"iterations": iterations, "loop_s": iterations * seconds_each, "state_bytes": 10**6}
     run |= {"persist_s": 0 if way is NATIVE else iterations * 0.01, "model_ns": iterations * 5e6}
     if "flush" in way.options:
@@ -101,21 +101,21 @@ def told(way, iterations: int, seconds_each: float) -> dict:
     return run
 
 
-def told_rounds(quick: bool) -> list[dict]:
+def rounds_like(quick: bool) -> list[dict]:
     """Each iteration takes 0.1 s alone, 0.12 s with a version; some ways make few iterations."""
     rounds = []
     for pairs in ipv_programs.rounds_of(quick):
         made = {}
         for way, emulation in pairs:
             iterations = min(40, way.most or 40)
-            made[way.name, emulation] = told(way, iterations, 0.1 if way is NATIVE else 0.12)
+            made[way.name, emulation] = run_of(way, iterations, 0.1 if way is NATIVE else 0.12)
         rounds.append(made)
     return rounds
 
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_overhead_is_compared_by_iteration(quick):
-    facts = list(ipv_programs.facts_of(PROGRAMS[0], told_rounds(quick), quick))
+    facts = list(ipv_programs.facts_of(PROGRAMS[0], rounds_like(quick), quick))
     names = [(fact.case, fact.metric) for fact in facts]
     assert len(set(names)) == len(names)
     ratios = [fact for fact in facts if fact.metric == "overhead_ratio"]
@@ -130,7 +130,7 @@ def test_overhead_is_compared_by_iteration(quick):
 
 
 def test_breakdown_adds_up_to_what_the_loop_takes_longer():
-    facts = list(ipv_programs.facts_of(PROGRAMS[0], told_rounds(False), False))
+    facts = list(ipv_programs.facts_of(PROGRAMS[0], rounds_like(False), False))
     values = {(fact.case, fact.metric): fact.value for fact in facts}
     for way in ("clflush", "par-clflush", "bypass", "ipv", "ipv-alone"):
         copied = way.endswith("clflush")
@@ -152,7 +152,7 @@ def test_average_judges_all_programs():
 
 
 def test_figure_has_times_and_misses(tmp_path):
-    times = list(ipv_programs.facts_of(PROGRAMS[0], told_rounds(False), False))
+    times = list(ipv_programs.facts_of(PROGRAMS[0], rounds_like(False), False))
     misses = list(ipv_misses.facts_of(MG, FULL, counted(none=20000, stream=30000, copy=21000)))
     sizes = []
     for name, facts in (("both", times + misses), ("times", times), ("misses", misses)):
@@ -213,7 +213,7 @@ def test_model_tells_versions_apart_and_leaves_the_program_its_answer(pools):
     assert done.returncode == 0 and "verified" in done.stdout, done.stderr
 
 
-TOLD = """
+MODELLED = """
 import ctypes, sys
 model = ctypes.CDLL(sys.argv[1])
 fd, page = int(sys.argv[2]), 4096
@@ -253,7 +253,7 @@ def test_model_goes_by_the_memory_that_an_address_shows(tmp_path, flush, misses)
     report = tmp_path / "report.json"
     settings = f"report={report},warm=0,measured=1,flush={flush}"
     with tempfile.TemporaryFile() as file:
-        words = [sys.executable, "-c", TOLD, str(model), str(file.fileno())]
+        words = [sys.executable, "-c", MODELLED, str(model), str(file.fileno())]
         environment = {**os.environ, "PERDURE_CACHE_MODEL": settings}
         subprocess.run(words, env=environment, pass_fds=[file.fileno()], check=True, timeout=60)
     counts = counts_of(report.read_text())

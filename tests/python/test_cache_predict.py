@@ -37,28 +37,28 @@ def use(**fields) -> FileUse:
 
 
 def test_time_with_the_cache_is_the_sum_of_its_parts():
-    told = predict(use(fetched_bytes=5e7), MACHINE, Target(write_latency_s=3e-7), 1e8)
-    assert told.without_s == pytest.approx(10.375)
-    assert told.local_s == pytest.approx((1000 * 5e-7 + 1e9 / 1e9) / 2)
-    assert told.memory_s == pytest.approx(0.05)
-    assert told.fetch_s == pytest.approx(0.5)
-    assert told.write_back_s == pytest.approx(1.0)
-    assert told.open_close_s == pytest.approx(0.75)
-    assert told.with_s == pytest.approx(0.50025 + 0.05 + 0.5 + 1.0 + 0.75 + 0.125)
-    assert told.link_s == 0
+    predicted = predict(use(fetched_bytes=5e7), MACHINE, Target(write_latency_s=3e-7), 1e8)
+    assert predicted.without_s == pytest.approx(10.375)
+    assert predicted.local_s == pytest.approx((1000 * 5e-7 + 1e9 / 1e9) / 2)
+    assert predicted.memory_s == pytest.approx(0.05)
+    assert predicted.fetch_s == pytest.approx(0.5)
+    assert predicted.write_back_s == pytest.approx(1.0)
+    assert predicted.open_close_s == pytest.approx(0.75)
+    assert predicted.with_s == pytest.approx(0.50025 + 0.05 + 0.5 + 1.0 + 0.75 + 0.125)
+    assert predicted.link_s == 0
 
 
 def test_the_slower_of_copy_and_device_counts():
-    told = predict(use(), MACHINE, Target(write_bytes_per_s=5e8), 1e8)
-    assert told.local_s == pytest.approx((1000 * 2e-7 + 2.0) / 2)
+    predicted = predict(use(), MACHINE, Target(write_bytes_per_s=5e8), 1e8)
+    assert predicted.local_s == pytest.approx((1000 * 2e-7 + 2.0) / 2)
     faster = predict(use(), MACHINE, Target(write_bytes_per_s=5e10), 1e8)
     assert faster.local_s == pytest.approx((1000 * 2e-7 + 1.0) / 2)
 
 
 def test_of_n_nodes_one_nth_of_the_blocks_is_near():
     target = Target(link_bytes_per_s=1e9, link_latency_s=1e-3)
-    told = predict(use(nodes=4), MACHINE, target, 1e8)
-    assert told.link_s == pytest.approx(0.75 * (1000 * 2e-3 + 1.0) / 2)
+    predicted = predict(use(nodes=4), MACHINE, target, 1e8)
+    assert predicted.link_s == pytest.approx(0.75 * (1000 * 2e-3 + 1.0) / 2)
 
 
 @pytest.mark.parametrize("why", ["read_only", "delete_on_close"])
@@ -67,20 +67,20 @@ def test_what_is_not_kept_is_not_written_back(why):
 
 
 def test_break_even_is_the_cost_over_what_an_access_saves():
-    told = predict(use(), MACHINE, Target(), 1e8)
+    predicted = predict(use(), MACHINE, Target(), 1e8)
     cost = 0.05 + 1.0 + 0.5
     gain = (10 - 0.5001) / 1000
-    assert told.break_even_calls == pytest.approx(cost / gain)
+    assert predicted.break_even_calls == pytest.approx(cost / gain)
     slow = use(accesses=[AccessClass(True, 1000, 1e9, 0.5)])
     assert predict(slow, MACHINE, Target(), 1e8).break_even_calls is None
 
 
 def test_a_cached_record_tells_the_time_without():
-    told = predict(use(cached=True, open_close_s=2.0), MACHINE, Target(), 1e9, 1e-3)
-    assert told.access_without_s == pytest.approx(1000 * 1e-3 / 2 + 1.0)
+    predicted = predict(use(cached=True, open_close_s=2.0), MACHINE, Target(), 1e9, 1e-3)
+    assert predicted.access_without_s == pytest.approx(1000 * 1e-3 / 2 + 1.0)
     own = 2.0 - 0.5 - 0.1
-    assert told.without_s == pytest.approx(1.5 + own + 0.125)
-    assert told.open_close_s == pytest.approx(own + 0.5)
+    assert predicted.without_s == pytest.approx(1.5 + own + 0.125)
+    assert predicted.open_close_s == pytest.approx(own + 0.5)
 
 
 def test_backing_is_that_of_large_accesses_only():
@@ -101,10 +101,10 @@ def test_dirty_bytes_of_scattered_writes_are_grains():
 
 
 def test_uses_of_one_file_are_summed_and_advised_on():
-    told = by_file(predict(use(), MACHINE, Target(), 1e8) for _ in range(2))
-    assert len(told) == 1 and told[0].calls == 2000
-    assert told[0].without_s == pytest.approx(20.75)
-    assert advice(told[0], use()).startswith("cache it; MPI_MODE_DELETE_ON_CLOSE")
+    predicted = by_file(predict(use(), MACHINE, Target(), 1e8) for _ in range(2))
+    assert len(predicted) == 1 and predicted[0].calls == 2000
+    assert predicted[0].without_s == pytest.approx(20.75)
+    assert advice(predicted[0], use()).startswith("cache it; MPI_MODE_DELETE_ON_CLOSE")
     slow = predict(use(), MACHINE, Target(), 1e6)
     assert advice(slow, use()) == "don't cache it"
     eager = use(size_at_open=5e7, fetched_bytes=5e7, read_only=True)
@@ -209,9 +209,9 @@ def test_the_command_predicts_a_recorded_run(tmp_path, perdure, mpi, monkeypatch
     assert refused.code == 1 and "add --calibrate" in refused.err
     store(MACHINE, tmp_path / "home/perdure/predict.json")
     words = ("cache", "predict", tmp_path / "run", "--backing", "1e9", "--device", "optane-100")
-    told = json.loads(perdure(*words, "--json").out)
-    assert told["backing_from"] == "as given" and len(told["files"]) == 1
-    assert told["files"][0]["calls"] == 2 * 163 and told["files"][0]["with_s"] > 0
+    predicted = json.loads(perdure(*words, "--json").out)
+    assert predicted["backing_from"] == "as given" and len(predicted["files"]) == 1
+    assert predicted["files"][0]["calls"] == 2 * 163 and predicted["files"][0]["with_s"] > 0
     assert b"whole run" in perdure(*words).out
     spread = perdure(*words, "--nodes", "2")
     assert spread.code == 2 and "--link" in spread.err

@@ -172,7 +172,7 @@ def test_the_root_is_exact_where_lambert_w_of_libraries_is_not(c):
 def test_the_root_solves_its_equation_for_any_ratio(ratio):
     x = float(model.interval_root(ratio))
     assert x > 0
-    if ratio > 1e-6:  # below, (1 - x) e^x can't be told from 1
+    if ratio > 1e-6:  # below, (1 - x) e^x rounds to 1
         assert (1 - x) * np.exp(x) == pytest.approx(1 - ratio, rel=1e-9, abs=1e-9)
 
 

@@ -103,13 +103,13 @@ def test_writers_have_their_lines_and_late_ones_are_warned_of(perdure, build):
 
 def test_the_table_says_what_to_save(perdure, build):
     program = build("tests/ipv_check/record.c", "--ipv-record", "-O2")
-    told = perdure("ipv", "record", "--", program).out.decode()
-    advice = next(line for line in told.splitlines() if line.startswith("save "))
+    said = perdure("ipv", "record", "--", program).out.decode()
+    advice = next(line for line in said.splitlines() if line.startswith("save "))
     assert re.fullmatch(r"save u, late, half, first, heap \(record.c:\d+\), total", advice) or (
         set(re.findall(r"\w+", advice)) >= {"u", "late", "half", "first", "heap", "total"}
     )
-    assert "read after the loop" in told and "warning: late" in told
-    assert "\ntable\t" not in told, "what is only read is shown by --all"
+    assert "read after the loop" in said and "warning: late" in said
+    assert "\ntable\t" not in said, "what is only read is shown by --all"
     assert "\ntable\t" in perdure("ipv", "record", "--all", "--", program).out.decode()
 
 
@@ -190,7 +190,7 @@ def test_right_hooks_break_no_rule_and_change_no_result(perdure, build, level):
 
 MISTAKES = {
     "skip": ("row_not_stored", 50),
-    "behind": ("wrong_version_read", 1),
+    "late": ("wrong_version_read", 1),
     "partial": ("row_not_stored", 1),
     "stencil": ("stale_read", 1),
     "unannounced": ("store_outside_row", 1),
@@ -251,8 +251,8 @@ def test_violations_change_the_exit_code_only_of_what_ended_well(build):
     assert run([program, "skip"]).returncode == 86
     assert run([program, "skip", "3"]).returncode == 3
     assert run([program, "skip", "_exit"]).returncode == 86
-    told = run([program, "skip"]).stderr
-    assert "102 violations at 3 places in 60 iterations" in told
+    said = run([program, "skip"]).stderr
+    assert "102 violations at 3 places in 60 iterations" in said
     few = run([program, "skip"], PERDURE_IPV_CHECK="show=1").stderr
     assert few.count("there is the value of iteration") == 1 and "not shown here" in few
 

@@ -94,19 +94,19 @@ def test_wrong_options_are_refused_with_a_sentence(tmp_path):
 
 def test_explain_names_nests_and_what_stopped_others(perdure, tmp_path):
     compiled(tmp_path, "perdure-clang", "--ipv=all", "--ipv-explain=why.json", "-c")
-    told = json.loads(perdure("ipv", "explain", tmp_path / "why.json", "--json").out)
-    assert told["objects"] is None
-    nests = [entry for entry in told["entries"] if entry["kind"] == "nest"]
+    explained = json.loads(perdure("ipv", "explain", tmp_path / "why.json", "--json").out)
+    assert explained["objects"] is None
+    nests = [entry for entry in explained["entries"] if entry["kind"] == "nest"]
     assert [(entry["function"], entry["base"], entry["nest"]["line"]) for entry in nests] == [
         ("scale", "u", 7)
     ]
     assert [place["line"] for place in nests[0]["rows"]] == [8]
-    (stopped,) = [entry for entry in told["entries"] if entry["kind"] == "refused"]
+    (stopped,) = [entry for entry in explained["entries"] if entry["kind"] == "refused"]
     assert (stopped["function"], stopped["obligation"], stopped["at"]["line"]) == ("smooth", "S2",
                                                                                   11)
     text = perdure("ipv", "explain", tmp_path / "why.json").out.decode()
     assert "nest.c:7" in text and "u[j * n + i] *= 0.5;" in text and "S2" in text
-    (reason,) = told["reasons"]
+    (reason,) = explained["reasons"]
     assert reason["why"] == stopped["why"] and reason["functions"] == ["smooth"]
     assert reason["places"] == [stopped["at"]] and (reason["stops"], reason["alone"]) == (1, 1)
     only = json.loads(perdure("ipv", "explain", tmp_path / "why.json", "--function", "smooth",
@@ -134,8 +134,8 @@ def test_explain_has_the_reason_first_that_stops_most(perdure, tmp_path):
     entries = [_stopped("f", 10, "calls log()", 20), _stopped("f", 10, "calls exp()", 30)]
     entries += [_stopped(f"g{i}", 40, "calls log()", 50 + i) for i in range(5)]
     (tmp_path / "why.json").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
-    told = json.loads(perdure("ipv", "explain", tmp_path / "why.json", "--json").out)["reasons"]
-    assert [(found["why"], found["stops"], found["alone"]) for found in told] == [
+    reasons = json.loads(perdure("ipv", "explain", tmp_path / "why.json", "--json").out)["reasons"]
+    assert [(found["why"], found["stops"], found["alone"]) for found in reasons] == [
         ("calls log()", 6, 5), ("calls exp()", 1, 0)
     ]
     text = perdure("ipv", "explain", tmp_path / "why.json").out.decode()
@@ -153,8 +153,8 @@ def test_explain_joins_what_a_run_recorded(perdure, tmp_path):
     ]
     (tmp_path / "record.json").write_text(json.dumps({"reports": [{"objects": objects}]}))
     words = ("ipv", "explain", tmp_path / "why.json", "--record", tmp_path / "record.json")
-    told = json.loads(perdure(*words, "--json").out)["objects"]
-    assert [(found["object"], found["carried"], found["tier"]) for found in told] == [
+    explained = json.loads(perdure(*words, "--json").out)["objects"]
+    assert [(found["object"], found["carried"], found["tier"]) for found in explained] == [
         ("u", True, "rows"), ("v", False, "rows at 1 of 2 places"), ("w", False, "never written")
     ]
     assert b"rows at 1 of 2 places" in perdure(*words).out

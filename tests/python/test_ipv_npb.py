@@ -140,7 +140,7 @@ def test_sp_with_right_hooks_breaks_no_rule_in_any_iteration(perdure, hooked):
 
 
 @pytest.mark.parametrize(
-    ("fault", "rule"), [("skip", "row_not_stored"), ("behind", "wrong_version_read")]
+    ("fault", "rule"), [("skip", "row_not_stored"), ("late", "wrong_version_read")]
 )
 def test_sp_with_a_mistake_in_one_iteration_is_caught_in_it(perdure, hooked, fault, rule):
     code, report, _ = checked(perdure, hooked, fault)

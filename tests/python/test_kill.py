@@ -43,7 +43,7 @@ def attempt(committed: list[int], restored: list[int], phase: Phase = Phase.comp
         (attempt([20, 20], [4, 4]), 1),
         (attempt([20, 20], [5, 4]), 1),
         (attempt([20, 20], [0, 0]), 1),
-        (attempt([0, 0], [0, 0], Phase.restarting), 0),  # it has not told yet
+        (attempt([0, 0], [0, 0], Phase.restarting), 0),  # it has not reported yet
     ],
 )
 def test_version_that_any_rank_saw_committed_is_lost_if_not_restored(second, lost):

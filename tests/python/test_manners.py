@@ -282,7 +282,7 @@ def test_help_shows_every_option_with_its_default_and_no_types(verb, monkeypatch
 
 
 def defaults_of(option) -> list[str]:
-    """What must stand in the help: what the source says of the default, and the default."""
+    """What must be in the help: what the source says of the default, and the default."""
     said = re.findall(r"\[default: [^]]*\]", option.help or "")
     if isinstance(option.show_default, str):
         said.append(option.show_default)

@@ -96,10 +96,10 @@ def user_in(root: Root, language: str) -> str:
 @pytest.mark.parametrize("language", ["c", "c++", "fortran", "python"])
 def test_a_killed_program_is_restarted(root, language):
     words = user_in(root, language)
-    told = root.run(
+    said = root.run(
         f"cd '{FOLDER}' && perdure run --restarts 1 --kill-at 20 --json job.json -- {words}"
     )
-    assert "counted to 50" in told
+    assert "counted to 50" in said
     job = json.loads((root.place / FOLDER.lstrip("/") / "job.json").read_text())
     assert len(job["attempts"]) == 2
 

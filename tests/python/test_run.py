@@ -209,8 +209,8 @@ def test_ctrl_c_ends_an_mpi_job_and_leaves_nothing(perdure, mpi_job, tmp_path, m
     wait_until(lambda: (tmp_path / "state-1").exists())
     job.send_signal(signal.SIGINT)
     job.wait(30)  # the code is the MPI's: hydra ends with 0 now and then
-    told = json.loads(statistics.read_text())
-    assert told["stopped_by"] == "SIGINT" and not told["completed"] and told["restarts"] == 0
+    counts = json.loads(statistics.read_text())
+    assert counts["stopped_by"] == "SIGINT" and not counts["completed"] and counts["restarts"] == 0
     assert not processes_with(str(tmp_path))
     mine = {name for name in set(os.listdir(SHARED)) - before if owner_is_gone(name)}
     assert not mine
@@ -306,7 +306,7 @@ def test_report_tells_each_attempt_in_lines_of_80_columns(perdure, fake_rank):
 
 
 def test_terminal_line_leaves_the_output_of_the_job_in_order(perdure, fake_rank):
-    """On a terminal the job's bytes come through whole; what is ours stands in escape sequences."""
+    """On a terminal the job's bytes come through whole; what is ours is in escape sequences."""
     numbers = "i=0; while [ $i -lt 200 ]; do echo line-$i; i=$((i+1)); sleep 0.005; done"
     job = ["sh", "-c", f'"$@" & {numbers}; wait', "sh", *fake_rank("-n", 80)]
     shown = in_terminal(perdure.words("run", "--", *job))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`perdure run` always comes back: ranks lost before they told anything, launchers that are stuck,
-ranks that stand still, processes that don't want to end. And it ends nothing that only waits.
+"""`perdure run` always comes back: ranks lost before they report anything, launchers that are
+stuck, ranks that make no progress, processes that won't end. And it ends nothing that only waits.
 
 Method: stand-ins for launchers, some of which are named like one, and the launchers of every MPI
 of the build, which a rank stops so that they are as deaf as one that is deadlocked.
@@ -64,8 +64,8 @@ def test_launcher_that_outlives_a_child_that_failed_before_any_page_is_a_hang(
 
 RANKS = """
 def start(rank, text, ranks=2, here=2):
-    told = {"PMI_RANK": str(rank), "PMI_SIZE": str(ranks), "MPI_LOCALNRANKS": str(here)}
-    return subprocess.Popen(["sh", "-c", text], env={**os.environ, **told})
+    place = {"PMI_RANK": str(rank), "PMI_SIZE": str(ranks), "MPI_LOCALNRANKS": str(here)}
+    return subprocess.Popen(["sh", "-c", text], env={**os.environ, **place})
 """
 
 
@@ -153,7 +153,7 @@ def jobs_that_wait(tmp_path_factory):
         make_program(folder / "mpiexec", launcher)
         text = text.replace("{s}", LONGER).replace("{python}", sys.executable)
         text = re.sub(r"\./mpiexec (\w+)", rf"{folder}/mpiexec \1 {LONGER}", text)
-        words = ("run", "--hang-timeout", PATIENT_S, "--json", "told", "--", "sh", "-c", text)
+        words = ("run", "--hang-timeout", PATIENT_S, "--json", "report", "--", "sh", "-c", text)
         jobs[kind] = folder, Perdure(folder).start(*words, stderr=subprocess.PIPE)
     yield jobs
     for _, job in jobs.values():
@@ -165,7 +165,7 @@ def jobs_that_wait(tmp_path_factory):
 def test_waiting_is_no_hang(jobs_that_wait, kind):
     folder, job = jobs_that_wait[kind]
     said = job.communicate(timeout=60)[1].decode()
-    (attempt,) = json.loads((folder / "told").read_text())["attempts"]
+    (attempt,) = json.loads((folder / "report").read_text())["attempts"]
     assert (job.returncode, attempt["ended"]) == (0, "exit"), said
 
 
@@ -256,7 +256,7 @@ def test_nothing_is_left_of_processes_that_cling_to_life(perdure, program, kinds
 def test_process_that_somebody_else_started_for_the_attempt_is_ended(perdure, tmp_path):
     """It is no descendant, as ranks under a batch system's daemon: its environment tells."""
     job = "env > environment; while test ! -e started; do sleep 0.05; done; exit 3"
-    run = perdure.start("run", "--json", tmp_path / "told", "--", "sh", "-c", job)
+    run = perdure.start("run", "--json", tmp_path / "report", "--", "sh", "-c", job)
     environment = tmp_path / "environment"
     while not (environment.exists() and "PERDURE_RUN_DIR" in environment.read_text()):
         assert run.poll() is None
@@ -264,7 +264,7 @@ def test_process_that_somebody_else_started_for_the_attempt_is_ended(perdure, tm
     other = subprocess.Popen(["sleep", "600"], env={name: value for name, _, value in pairs})
     (tmp_path / "started").touch()
     assert run.wait(30) == 3 and other.wait(10) == -signal.SIGTERM
-    (ended,) = json.loads((tmp_path / "told").read_text())["attempts"][0]["processes_ended"]
+    (ended,) = json.loads((tmp_path / "report").read_text())["attempts"][0]["processes_ended"]
     assert ended == f"{other.pid} sleep"
 
 

@@ -131,7 +131,7 @@ def test_quantities_are_written_with_three_digits():
     assert rate_text(3e9, 2) == "1.5 GB/s" and rate_text(1, 0) == "-"
 
 
-def told(_rank: int) -> str:
+def stopped(_rank: int) -> str:
     return "stopped"
 
 
@@ -140,13 +140,13 @@ def test_stall_is_warned_of_once_and_names_the_rank_that_came_on_least():
     pages = [replace(RunPage(*FIELDS), rank=rank, phase=Phase.committing) for rank in (0, 1)]
     watch.look(pages, 10)
     watch.look([replace(pages[0], commits=8), pages[1]], 20)
-    assert watch.warning(310, told) is None and not watch.is_over(1e9)
-    text = watch.warning(321, told)
+    assert watch.warning(310, stopped) is None and not watch.is_over(1e9)
+    text = watch.warning(321, stopped)
     assert text.startswith("no rank has progressed for 5 min 1 s: rank 1 committing for 5 min 11 s")
     assert "version 9 (stopped); rank 0" in text
-    assert watch.warning(5000, told) is None
+    assert watch.warning(5000, stopped) is None
     watch.look(pages, 6000)
-    assert watch.warning(6301, told) is not None
+    assert watch.warning(6301, stopped) is not None
 
 
 def test_stall_is_measured_against_the_longest_time_between_versions():
@@ -155,21 +155,21 @@ def test_stall_is_measured_against_the_longest_time_between_versions():
     watch.look([page], 0)
     watch.look([replace(page, version=10)], 5)
     watch.look([replace(page, version=11)], 6)
-    assert watch.warning(105, told) is None and watch.warning(107, told) is not None
+    assert watch.warning(105, stopped) is None and watch.warning(107, stopped) is not None
 
 
 def test_no_stall_is_warned_of_without_an_open_pool():
     watch = StallWatch(0.0, limit_s=50, warn_s=10)
-    assert watch.warning(40, told) is None and not watch.is_over(50) and watch.is_over(51)
+    assert watch.warning(40, stopped) is None and not watch.is_over(50) and watch.is_over(51)
     watch.look([replace(RunPage(*FIELDS), phase=Phase.closed)], 51)
-    assert watch.warning(90, told) is None and not watch.is_over(101) and watch.is_over(102)
-    assert "rank 1 has closed its pool" in watch.text(102, told)
+    assert watch.warning(90, stopped) is None and not watch.is_over(101) and watch.is_over(102)
+    assert "rank 1 has closed its pool" in watch.text(102, stopped)
 
 
 def test_stall_of_many_ranks_names_few_of_them():
     watch = StallWatch(0.0)
     watch.look([replace(RunPage(*FIELDS), rank=rank) for rank in range(100)], 1)
-    text = watch.text(2, told)
+    text = watch.text(2, stopped)
     assert text.count("rank ") == 9 and text.endswith("and 92 ranks that changed later")
 
 
@@ -225,8 +225,8 @@ def test_world_tells_whether_all_ranks_are_here():
 
 def test_a_misspelt_variable_is_told_with_what_was_meant():
     ours = "PERDURE" + "_"  # apart, or the test of the documents takes them for variables
-    told = misspelt([*(ours + name for name in ("EMULAT", "EMULATE", "TEST_SEED", "Q")), "HOME"])
-    assert told == [
+    warned = misspelt([*(ours + name for name in ("EMULAT", "EMULATE", "TEST_SEED", "Q")), "HOME"])
+    assert warned == [
         f"{ours}EMULAT is set, and Perdure has no such variable; did you mean {ours}EMULATE?",
         f"{ours}Q is set, and Perdure has no such variable",
     ]

@@ -274,16 +274,16 @@ def test_capacities_and_budgets_as_people_write_them():
 
 @pytest.fixture
 def stop_after(monkeypatch):
-    """Sends this process Ctrl-C when a replay, or a row of replays, has told so often of itself."""
+    """Sends this process Ctrl-C when a replay, or a series of them, has reported so often."""
 
     def arrange(method, calls):
         original = getattr(Watch, method)
 
         def watched(watch, *words):
-            tell, told = original(watch, *words), itertools.count(1)
+            tell, reports = original(watch, *words), itertools.count(1)
 
             def telling(*progress):
-                if next(told) == calls:
+                if next(reports) == calls:
                     signal.raise_signal(signal.SIGINT)
                 return tell(*progress)
 

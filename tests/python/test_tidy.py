@@ -295,9 +295,9 @@ def test_code_without_its_licence_is_found_and_mended(tmp_path, name, before, af
     (tmp_path / name).write_text(before)
     (found,) = tidy.check_licences(tmp_path, [name])
     assert "tools/tidy_licence.py" in found.message
-    mended = tidy_licence.with_line(name, before)
-    assert mended == after.format(tidy_licence.LINE)
-    (tmp_path / name).write_text(mended)
+    changed = tidy_licence.with_line(name, before)
+    assert changed == after.format(tidy_licence.LINE)
+    (tmp_path / name).write_text(changed)
     assert not list(tidy.check_licences(tmp_path, [name]))
 
 

@@ -48,8 +48,8 @@ def totals(perdure, *words, code: int = 0) -> dict:
     ran = perdure("trace", "-o", "t.ptrace", "--json", *words)
     assert ran.code == code, ran.err
     text = ran.out.decode()
-    (told,) = json.loads(text[text.index("{\n") :])["traces"]
-    return told
+    (found,) = json.loads(text[text.index("{\n") :])["traces"]
+    return found
 
 
 def triad_lines(lines: int, repeats: int) -> tuple[int, int]:
@@ -60,10 +60,10 @@ def triad_lines(lines: int, repeats: int) -> tuple[int, int]:
 @pytest.mark.parametrize("flags", [("-O2",), ("-O3", "-march=native")])
 def test_a_triad_is_counted_to_the_line(perdure, build, compiler, flags):
     program = build(compiler, "tests/trace/triad.c", flags=flags)
-    told = totals(perdure, "--", program, LINES, 3)
-    assert (told["reads"], told["writes"]) == triad_lines(LINES, 3)
-    assert told["streams"] == [{"reads": told["reads"], "writes": told["writes"]}]
-    assert program in told["command"]
+    found = totals(perdure, "--", program, LINES, 3)
+    assert (found["reads"], found["writes"]) == triad_lines(LINES, 3)
+    assert found["streams"] == [{"reads": found["reads"], "writes": found["writes"]}]
+    assert program in found["command"]
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind")
@@ -76,7 +76,7 @@ def test_lackey_sees_the_same_misses(perdure, build, compiler):
     plain = build(compiler, "tests/trace/triad.c", trace=False, flags=("-O1",))
     theirs = [totals(perdure, "--valgrind", *cache, "--", plain, lines, n) for n in (1, 3)]
     for kind in ("reads", "writes"):
-        grown = [told[1][kind] - told[0][kind] for told in (ours, theirs)]
+        grown = [found[1][kind] - found[0][kind] for found in (ours, theirs)]
         assert grown[0] == {"reads": 4 * lines, "writes": 2 * lines}[kind]
         assert abs(grown[1] - grown[0]) <= 8  # a line of the stack, here and there
         assert 0 < theirs[0][kind] - ours[0][kind] < 12000  # the dynamic linker and the C library
@@ -99,10 +99,10 @@ def test_lackey_sees_the_same_misses(perdure, build, compiler):
     ],
 )
 def test_each_kind_of_access_is_counted(perdure, build, compiler, which, reads, writes):
-    told = totals(perdure, "--", build(compiler, "tests/trace/kinds.c"), which)
+    found = totals(perdure, "--", build(compiler, "tests/trace/kinds.c"), which)
     # Besides: the stack, the words of the command, and the last line of main().
-    assert 0 <= told["reads"] - reads <= 12
-    assert 0 <= told["writes"] - writes <= 12
+    assert 0 <= found["reads"] - reads <= 12
+    assert 0 <= found["writes"] - writes <= 12
 
 
 @pytest.mark.skipif(not HAS_PASS, reason="no LLVM 19")
@@ -120,8 +120,8 @@ def test_vectors_touch_what_single_accesses_touch(perdure, build, tmp_path):
     for flags in (wide, ("-O1",)):
         # With so many ways no two lines are in each other's way, whatever is touched first.
         program = build("clang", "tests/trace/vectors.c", flags=flags)
-        told = totals(perdure, "--ways", 16, "--", program)
-        counted.append((told["reads"], told["writes"], told["pages"]))
+        found = totals(perdure, "--ways", 16, "--", program)
+        counted.append((found["reads"], found["writes"], found["pages"]))
     assert counted[0] == counted[1]
 
 
@@ -131,31 +131,31 @@ def test_threads_have_streams_and_caches_of_their_own(perdure, build, compiler, 
     if which == "openmp" and compiler == "clang++":
         pytest.skip("OpenMP's library of Clang is another package")
     flags = ("-O2", "-fopenmp" if which == "openmp" else "-pthread")
-    told = totals(perdure, "--", build(compiler, "tests/trace/threads.cpp", flags=flags), which)
-    assert 0 <= told["writes"] - 4 * LINES <= 40
+    found = totals(perdure, "--", build(compiler, "tests/trace/threads.cpp", flags=flags), which)
+    assert 0 <= found["writes"] - 4 * LINES <= 40
     # A thread that began after another one ended goes on with its stream.
-    assert 2 <= len(told["streams"]) <= streams
+    assert 2 <= len(found["streams"]) <= streams
     if which == "openmp":
-        assert [stream["writes"] // LINES for stream in told["streams"]] == [1] * 4
+        assert [stream["writes"] // LINES for stream in found["streams"]] == [1] * 4
 
 
 def test_a_fortran_program_and_its_region_are_counted(perdure, build):
     sources = ("fortran/perdure_trace.f90", "tests/trace/sweep.f90")
     program = build("gfortran", *sources)
-    told = totals(perdure, "--marked", "--", program)
-    assert told["regions"] == ["sweep"]
+    found = totals(perdure, "--marked", "--", program)
+    assert found["regions"] == ["sweep"]
     # 20 sweeps of 125000 lines each; a line at either end may be shared.
-    assert abs(told["reads"] - 20 * 2 * 125000) <= 40
-    assert told["writes"] <= 40  # each write follows the read of its line
+    assert abs(found["reads"] - 20 * 2 * 125000) <= 40
+    assert found["writes"] <= 40  # each write follows the read of its line
 
 
 @BOTH
 def test_a_marked_region_holds_what_is_between_the_calls(perdure, build, compiler):
     program = build(compiler, "tests/trace/kinds.c")
-    told = totals(perdure, "--marked", "--", program, "mark")
-    assert told["regions"] == ["solve"]
-    assert 2000 <= told["writes"] <= 2004
-    assert told["reads"] <= 4
+    found = totals(perdure, "--marked", "--", program, "mark")
+    assert found["regions"] == ["solve"]
+    assert 2000 <= found["writes"] <= 2004
+    assert found["reads"] <= 4
 
 
 @BOTH
@@ -262,8 +262,8 @@ def test_a_program_that_is_killed_leaves_a_trace_that_is_refused(perdure, build,
 @BOTH
 def test_a_program_that_ends_by_underscore_exit_leaves_a_whole_trace(perdure, build, compiler):
     program = build(compiler, "tests/trace/kinds.c")
-    told = totals(perdure, "--", program, "_exit", code=3)
-    assert 0 <= told["writes"] - LINES <= 12
+    found = totals(perdure, "--", program, "_exit", code=3)
+    assert 0 <= found["writes"] - LINES <= 12
 
 
 def test_a_program_that_was_not_built_for_it_is_told_apart(perdure):
@@ -296,18 +296,18 @@ def test_each_rank_leaves_a_trace(perdure, build, tmp_path, mpi):
     ran = perdure("trace", "-o", "t.ptrace", "--", launcher, "-n", 2, program, LINES, 1)
     assert ran.code == 0, ran.err
     for rank in range(2):
-        told = json.loads(perdure("trace", "info", "--json", f"t.ptrace.{rank}").out)["traces"]
-        assert (told[0]["rank"], told[0]["ranks"]) == (rank, 2)
-        assert len(told[0]["streams"]) == 1
-        assert (told[0]["reads"], told[0]["writes"]) == triad_lines(LINES, 1)
+        found = json.loads(perdure("trace", "info", "--json", f"t.ptrace.{rank}").out)["traces"]
+        assert (found[0]["rank"], found[0]["ranks"]) == (rank, 2)
+        assert len(found[0]["streams"]) == 1
+        assert (found[0]["reads"], found[0]["writes"]) == triad_lines(LINES, 1)
     assert not list(tmp_path.glob("*.recording.*"))
 
 
 def test_other_tools_traces_are_imported(perdure, tmp_path):
     (tmp_path / "in.txt").write_text(" L 1000,8\n S 2000,8\nI  3000,4\n M 4000,4\n")
     ran = perdure("trace", "import", "lackey", "in.txt", "out.ptrace", "--json")
-    (told,) = json.loads(ran.out)["traces"]
-    assert (told["reads"], told["writes"], told["pages"]) == (2, 1, 3)
+    (found,) = json.loads(ran.out)["traces"]
+    assert (found["reads"], found["writes"], found["pages"]) == (2, 1, 3)
     ran = perdure("trace", "import", "cachegrind", "in.txt", "out.ptrace")
     assert ran.code == 2 and "there are lackey, din" in ran.err
     ran = perdure("trace", "import", "din", "in.txt", "out.ptrace")

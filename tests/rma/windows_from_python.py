@@ -81,7 +81,7 @@ def use_versions(pool: str) -> None:
     check({kept.version for kept in newest if kept.abandoned} == {2, 3}, "2 and 3 are abandoned")
     windows.delete_version(win, 2)
     check(2 not in [kept.version for kept in windows.versions(win)], "version 2 is deleted")
-    check(refused(windows.restore, win, 77), "a version that is none is refused")
+    check(refused(windows.restore, win, 77), "a version that does not exist is refused")
     check(refused(windows.restore, win, -1, error=ValueError), "a negative version is refused")
     win.Free()
     again = make(pool, "grid", "copy", perdure_keep="4")

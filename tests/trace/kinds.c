@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Accesses of many kinds, each over its own arrays of 32768 lines, which no cache of 1 MB holds.
-// What each must be counted as stands in test_trace.py. kinds WHICH
+// test_trace.py says what each must be counted as. kinds WHICH
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // How many collective calls a commit adds to a synchronisation call: counted, as this program's own
-// PMPI_* stand before the MPI library's.
+// PMPI_* come before the MPI library's.
 #include <dlfcn.h>
 
 #include "window_pool_fixture.hpp"

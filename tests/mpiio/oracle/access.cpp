@@ -107,7 +107,7 @@ Session::Memory Session::draw_memory(Draw& draw, const Span& span, bool may_scat
     MPI_Type_get_extent(memory.drawn.type, &lower_bound, &extent);
     memory.type = memory.drawn.type;
     memory.count = static_cast<int>(length / size);
-    // An indexed type may begin further behind its origin than its extent is long.
+    // An indexed type may begin further from its origin than its extent is long.
     MPI_Aint true_extent = 0;
     MPI_Type_get_true_extent(memory.drawn.type, &lower_bound, &true_extent);
     length = memory.count * extent + lower_bound + true_extent;
@@ -129,8 +129,8 @@ Form Session::draw_form(Draw& draw, bool write, bool allowed) {
 // What is read past the end of the file, where the end may be moving, or MPI is wrong about it, is
 // nothing.
 Session::Asked Session::ask(Draw& own, const Transfer& like, Span span, bool inside) {
-  const bool told = handle().view.contiguous && limits::tells_short_reads(like.form, atomic());
-  if (!like.write && !inside && (dirty_ || !told)) span.count = 0;
+  const bool counted = handle().view.contiguous && limits::tells_short_reads(like.form, atomic());
+  if (!like.write && !inside && (dirty_ || !counted)) span.count = 0;
   Asked asked(like, draw_memory(own, span, like.write || inside));
   asked.transfer.at = span.at;
   asked.transfer.memory = asked.memory.bytes.data();

@@ -88,7 +88,7 @@ constexpr bool seeks_to_end(bool has_view, bool ends_before_view) {
   return ompio ? !has_view : !ends_before_view;
 }
 
-// OMPIO reads what it allocates at the handle's pointer, and writes it behind that;
+// OMPIO reads what it allocates at the handle's pointer, and writes it after that;
 // MPI 4.0, 14.2.5, wants what was there to stay.
 constexpr bool preallocates() {
   return !ompio;

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # run.sh MPIEXEC RANKS NODES PROGRAM [ARGUMENT…]: the oracle on so many ranks, which believe that
-# they are on so many nodes, in a directory of its own, also when it is killed. It must not leave
-# parts of files behind.
+# they are on so many nodes, in a directory of its own, also when it is killed. No parts of
+# files may be left.
 set -eu
 mpiexec=$1 ranks=$2 nodes=$3 program=$4
 shift 4

@@ -47,7 +47,7 @@ Session::~Session() {
   for (Handle& one : handles_) free_view(one);
 }
 
-// With PERDURE_ORACLE_TRACE it is told at once, to see the last one before a hang.
+// With PERDURE_ORACLE_TRACE it is printed at once, to see the last one before a hang.
 void Session::note(const std::string& text) {
   static const bool trace = std::getenv("PERDURE_ORACLE_TRACE") != nullptr;
   if (trace) std::fprintf(stderr, "rank %d step %zu: %s\n", rank_, step_, text.c_str());

@@ -26,7 +26,7 @@ struct Transfer {
 const char* name_of(Where where);
 const char* name_of(Form form);
 
-// Begins, and but for the two nonblocking forms ends, the transfer. A call that fails leaves no
+// Begins, and except in the two nonblocking forms ends, the transfer. A call that fails leaves no
 // request.
 int start(MPI_File file, const Transfer& transfer, MPI_Request& request, MPI_Status& status);
 

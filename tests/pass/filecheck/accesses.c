@@ -115,7 +115,7 @@ void parallel(double* u, long n) {
 // CHECK-NOT: perdure_ipv_row_begin
 // CHECK: ret void
 
-// Behind the parallel region, and in the master's part of a function that has one, there are rows.
+// After the parallel region, and in the master's part of a function that has one, there are rows.
 // CHECK-LABEL: define {{.*}}@both(
 // CHECK: call {{.*}}@perdure_ipv_row_begin(
 void both(double* u, double* v, long n) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // RUN: %clangxx -std=c++20 -O2 %s | %FileCheck %s
-// Behind inlining, what std::vector and accessors hide is seen.
+// After inlining, what std::vector and accessors hide is seen.
 #include <algorithm>
 #include <memory>
 #include <vector>

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-// The nest is all three loops; the end stands behind them.
+// The nest is all three loops; the end comes after them.
 // CHECK-LABEL: define {{.*}}@box(
 // CHECK: call {{.*}}@perdure_ipv_row_begin(
 // CHECK: call {{.*}}@perdure_ipv_row_end(
@@ -68,7 +68,7 @@ void early_exit(double* u, const double* v, long n) {
   }
 }
 
-// Leaving the nest between two rows is allowed; its end stands on both ways out.
+// Leaving the nest between two rows is allowed; its end is on both ways out.
 // CHECK-LABEL: define {{.*}}@leave_between_rows(
 // CHECK: call {{.*}}@perdure_ipv_row_begin(
 void leave_between_rows(double* u, const double* stop, long rows, long n) {

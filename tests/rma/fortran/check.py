@@ -28,8 +28,8 @@ def run(mpiexec: str, ranks: str, library: str, words: list[str]) -> None:
     command = [str(ROOT / "tools/mpirun.sh"), mpiexec, ranks, "env", loaded, *words]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode != 0 or "verdict: right" not in ran.stdout:
-        told = ran.stdout + ran.stderr
-        raise SystemExit(f"{' '.join(words)} ended with {ran.returncode}:\n{told}")
+        said = ran.stdout + ran.stderr
+        raise SystemExit(f"{' '.join(words)} ended with {ran.returncode}:\n{said}")
 
 
 def pool_of(directory: Path) -> dict:

@@ -85,7 +85,7 @@ contains
     call require(perdure_win_pool(twin, pool_of_twin), "perdure_win_pool")
     call check(c_associated(pool, pool_of_twin), "both windows have one pool")
     call check(perdure_win_commit(MPI_WIN_NULL, version) == perdure_e_invalid, &
-               "a window that is none is refused")
+               "what is no window is refused")
     call check(len(perdure_last_error()) > 0, "a failure has a sentence")
     call check(len(perdure_strerror(perdure_e_invalid)) > 0, "a code has a text")
   end subroutine

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Errors are raised where the user asked for them: at the window's handler, or, while there is no
-// window yet, at the communicator's.
+// Errors are raised where the user asked for them: at the window's handler, or, before there
+// is a window, at the communicator's.
 #include "suite.hpp"
 
 namespace suite {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The suite's program. Under CTest it runs by itself, with the layer loaded, and with the layer
-// told to make every window persistent (../variant.sh).
+// asked to make every window persistent (../variant.sh).
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -20,7 +20,7 @@ void print_known_failures() {
   }
 }
 
-// Rank 0 tells how the run comes on; the others only what went wrong.
+// Rank 0 reports the progress of the run; the others only what went wrong.
 class FailuresOnly : public testing::EmptyTestEventListener {
   // GoogleTest holds a lock while it reports a failure, so the name is asked for here.
   void OnTestStart(const testing::TestInfo& test) override {

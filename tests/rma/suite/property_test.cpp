@@ -60,7 +60,7 @@ TEST_F(Properties, attributes_of_the_user_are_kept_and_deleted) {
   EXPECT_EQ(attribute_of(cells, keyval), nullptr);
   MPI_Win_free_keyval(&keyval);
   EXPECT_EQ(keyval, MPI_KEYVAL_INVALID);
-  EXPECT_EQ(seen.copies, 0) << "windows can not be duplicated";
+  EXPECT_EQ(seen.copies, 0) << "windows cannot be duplicated";
 }
 
 TEST_F(Properties, freeing_a_window_deletes_its_attributes) {

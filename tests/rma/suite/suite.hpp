@@ -3,8 +3,8 @@
 // What the tests of one-sided communication share: ranks, windows of cells, epochs, and the list of
 // what an MPI itself gets wrong.
 //
-// The suite is plain MPI: it knows nothing of Perdure, except that it is told by PERDURE_WINDOWS
-// that its windows were made persistent. Every rank runs every test. Calls keep MPI's default error
+// The suite is plain MPI: it knows nothing of Perdure; only PERDURE_WINDOWS says whether
+// its windows were made persistent. Every rank runs every test. Calls keep MPI's default error
 // handlers, so an unexpected error ends the job; tests use EXPECT and not ASSERT, because a rank
 // that left a test early would leave the others waiting.
 //
