@@ -27,7 +27,7 @@ install(DIRECTORY ${packages_folder}/ DESTINATION ${command_folder}/packages)
 
 file(RELATIVE_PATH PERDURE_COMMAND_FOLDER /${CMAKE_INSTALL_BINDIR} /${command_folder})
 set(PERDURE_COMMAND_PYTHON python${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}
-    CACHE INTERNAL "the interpreter that the command wants")
+    CACHE INTERNAL "the interpreter that the command needs")
 configure_file(${PROJECT_SOURCE_DIR}/cmake/perdure_command.in
                ${CMAKE_BINARY_DIR}/command/perdure @ONLY)
 install(PROGRAMS ${CMAKE_BINARY_DIR}/command/perdure DESTINATION ${CMAKE_INSTALL_BINDIR})

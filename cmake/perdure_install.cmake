@@ -44,7 +44,7 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/perdure-config-vers
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/perdure-config-version.cmake
         DESTINATION ${package_directory})
 
-# The prefix is found from where the file stands, so that a tree can be moved.
+# The prefix is found from where the file is, so that a tree can be moved.
 file(RELATIVE_PATH PERDURE_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 function(perdure_pkg_config name description folder)
   set(PERDURE_PC_NAME ${name})

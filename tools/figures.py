@@ -16,7 +16,7 @@ facts of the benchmark NAME, without those that only its pictures need. A block 
     | MG | 57.7 % |
     <!-- end -->
 
-The comment is its text with the facts left open; what stands between is made of it, and is never
+The comment is its text with the facts left open; what is between is made of it, and is never
 edited. A line that begins with @ is repeated: of CG=cg the first stands for $label and the
 second for $. {commit}, {machine}, {command} and {date} are those of the facts. A fact is
 

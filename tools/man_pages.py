@@ -22,7 +22,7 @@ def plain(text: str | None) -> str:
 
 
 def paragraphs(text: str | None) -> list[str]:
-    """Help as Markdown; examples, which stand as they are typed, as code."""
+    """Help as Markdown; examples, as they are typed, as code."""
     lines: list[str] = []
     for paragraph in re.split(r"\n\s*\n", (text or "").strip()):
         if not paragraph.startswith("\b"):

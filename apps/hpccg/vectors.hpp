@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Vector kernels, block by block. A block is small enough for the first-level cache, so that a
-// result can be made there and then stored wherever the state wants it. Sums are added in an order
+// result can be made there and then stored wherever the state needs it. Sums are added in an order
 // that depends on the number of points only: every mode gives the same bits.
 #pragma once
 

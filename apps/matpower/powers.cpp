@@ -5,7 +5,7 @@
 // the same left block, and no two of a column the same right one, at any time. Where memory is
 // distributed, ranks pass blocks to their neighbours between steps. Here the files are the memory
 // (the paper, section 3.2: "treating the file as a huge distributed shared memory"), so each rank
-// reads both blocks of a step where they stand, and writes its block of the product when it is
+// reads both blocks of a step where they are, and writes its block of the product when it is
 // complete. A power moves 2 q + 1 blocks on each rank, (2 q + 1) n^2 bytes in all.
 #include "powers.hpp"
 

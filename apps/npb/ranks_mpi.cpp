@@ -15,7 +15,7 @@
 namespace npb::ranks {
 namespace {
 
-// Counts of blocks and where each begins, as MPI wants them.
+// Counts of blocks and where each begins, as MPI expects them.
 struct Blocks {
   explicit Blocks(const std::vector<Index>& sizes) {
     Index start = 0;

@@ -2,7 +2,7 @@
 //
 // Arcs as a reader gives them: the part of a graph's arcs that one rank has read or generated.
 //
-// What is read is not trusted: an InputError names the file, the place in it, what stands there and
+// What is read is not trusted: an InputError names the file, the place in it, what is there and
 // what to do. It is local; load.hpp makes it an error of all ranks. Nothing here knows MPI, and
 // nothing is shared between threads.
 #pragma once

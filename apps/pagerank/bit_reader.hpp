@@ -4,7 +4,7 @@
 // the first byte. Codes are those of Boldi and Vigna, "The WebGraph Framework II: Codes for the
 // World-Wide Web" (DCC 2004): unary is zeros and a one; gamma, delta and zeta_k encode x + 1.
 //
-// Invariant: no byte outside of [bytes, bytes + count) is read, whatever stands there. A stream
+// Invariant: no byte outside of [bytes, bytes + count) is read, whatever is there. A stream
 // that ends within a code, or a code of more than 63 bits, throws BitError.
 #pragma once
 

@@ -4,7 +4,7 @@
 // sources of the arcs that end in it, without duplicates and in increasing order.
 //
 // A source is an index: own nodes are 0 … own - 1, and after them come the ghosts, which are the
-// nodes of other ranks with an arc to an own node, in increasing order. Values of nodes lie in
+// nodes of other ranks with an arc to one of them, in increasing order. Values of nodes lie in
 // vectors of `values()` elements in this order. One thread.
 #pragma once
 

@@ -54,7 +54,7 @@ USES = (
     ("loops", "perdure-clang --ipv"),
     ("MPI-IO files", "perdure run --cache"),  # with a pool only if a hint names it
 )
-# Where the newest version stands: what it survives, as P1 and P3 of docs/promise.md say.
+# Where the newest version is: what it survives, as P1 and P3 of docs/promise.md say.
 FAILURES = ("processes die", "the node loses power", "the node is lost")
 PLACES = (
     ("tmpfs", (True, False, False)),

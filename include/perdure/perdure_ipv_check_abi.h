@@ -4,7 +4,7 @@
  * (perdure-clang --ipv-record, --ipv-check). Programs do not use it; it is public because
  * instrumented objects depend on it.
  *
- * Each load and store is announced in front of it, with the place of the source where it stands.
+ * Each load and store is announced just before it, with its place in the source.
  * Everything here may be called at any moment of a process, by any thread, and in signal handlers.
  */
 #ifndef PERDURE_PERDURE_IPV_CHECK_ABI_H

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, which every kind of colour vision distinguishes.
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 RED, SKY, YELLOW = "#D55E00", "#56B4E9", "#F0E442"
-COLOURS = (BLUE, ORANGE, GREEN, PINK, RED, SKY, "#000000")  # of lines that have no own
+COLOURS = (BLUE, ORANGE, GREEN, PINK, RED, SKY, "#000000")  # of lines without a colour of their own
 GREY, SILVER = "#555555", "#999999"
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Files: the one place where the commands write, read and remove them (as src/base/files.hpp).
 
-What stands under a name is not trusted: it may be a link that another user planted, or a FIFO that
+What a name leads to is not trusted: it may be a link that another user planted, or a FIFO that
 nobody writes to. Files that are made are new and for this user only (0600); a file takes the place
 of one before as a whole, and a link under its name is replaced, never followed.
 """
@@ -25,7 +25,7 @@ _SAFE = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class NotAFile(OSError):
-    """Something else than a regular file stands under the name."""
+    """What has the name is no regular file."""
 
 
 def _kind(mode: int) -> str:

@@ -35,7 +35,7 @@ def picture_file(*names: str, help: str) -> Any:
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """`command` as typer wants it: each dataclass among its parameters replaced by its fields."""
+    """`command` as typer expects it: each dataclass among its parameters replaced by its fields."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, type] = {}
     parameters: list[inspect.Parameter] = []

@@ -29,7 +29,7 @@ class ProgramFailed(RuntimeError):
 
 
 def build_trees() -> list[Path]:
-    """Where programs may stand: $PERDURE_BUILD, this clone's builds, the installation."""
+    """Where programs may be: $PERDURE_BUILD, this clone's builds, the installation."""
     places = [Path(os.environ["PERDURE_BUILD"])] if os.environ.get("PERDURE_BUILD") else []
     if (CLONE / "CMakePresets.json").exists():
         places += [CLONE / "build/release", CLONE / "build/dev"]

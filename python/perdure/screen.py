@@ -4,7 +4,7 @@
 Names of jobs, arrays, hosts and paths come from whoever wrote them. Control characters in them
 would reach the terminal (move the cursor, change the window's title, answer in the user's name).
 So everything a command prints goes through here: there is no markup, and control and
-direction-changing characters stand as escapes.
+direction-changing characters become escapes.
 """
 
 from __future__ import annotations

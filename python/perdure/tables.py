@@ -3,7 +3,7 @@
 
 On a terminal columns are aligned. Where they need more than its width, the last column is broken
 into lines if it holds words, or else each row becomes lines of "name  value". Where nobody looks,
-in a pipe or a file, cells stand one tab apart, without blanks to fill them.
+in a pipe or a file, cells are separated by one tab, without blanks to fill them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command's verbs: each is imported when it is used; how their help looks; how they end.
 
-Help is plain text of at most 80 columns: what it says in brackets stands there, and examples stand
+Help is plain text of at most 80 columns: brackets are shown as they are written, and examples are
 on lines of their own, as they are typed.
 """
 

@@ -45,7 +45,7 @@ class SharedMemoryWatch:
         return {name for name, path in files if _identity(path) not in held}
 
     def _file_of(self, name: str) -> Path | None:
-        """The file that tells whether `name` is in use; None if it is not to be counted."""
+        """The file that shows whether `name` is in use; None if it is not to be counted."""
         path = self._directory / name
         try:
             if path.lstat().st_uid != os.getuid():

@@ -112,7 +112,7 @@ class _Runner:
 
 
 def _alias_directory(pools: Path, libraries: Path) -> Path:
-    """Where another MPICH's library stands under the name that Debian gives it."""
+    """A folder where another MPICH's library has the name that Debian gives it."""
     aliases = pools / "mpich"
     aliases.mkdir(exist_ok=True)
     alias = aliases / "libmpich.so.12"

@@ -2,8 +2,8 @@
 //
 // Files: the one place where Perdure opens, makes, replaces and removes them.
 //
-// Other users of the node can write to /dev/shm and /tmp, and names can be guessed. So what stands
-// under a name is not trusted: it may be a link to a file of the user's, a FIFO that nobody writes
+// Other users of the node can write to /dev/shm and /tmp, and names can be guessed. So what a
+// name leads to is not trusted: it may be a link to a file of the user's, a FIFO that nobody writes
 // to, or a whole pool that somebody planted. docs/security.md has the threats.
 //
 // Invariants

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// files: what stands under a name is not trusted. Attacks are made by a second user where the test
+// files: what a name leads to is not trusted. Attacks are made by a second user where the test
 // runs as root; otherwise those tests are skipped.
 #include "base/files.hpp"
 

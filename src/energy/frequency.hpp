@@ -2,7 +2,7 @@
 //
 // Frequency control: caps the clock of all processors of a node for a while, and gives it back.
 //
-// Each policy's scaling_max_freq is lowered, and scaling_min_freq before it where it stands above;
+// Each policy's scaling_max_freq is lowered, and scaling_min_freq before it where it is higher;
 // what every driver offers (intel_pstate, amd-pstate and acpi-cpufreq alike). Several owners may
 // hold caps at a time: the least one counts, and the last who leaves restores.
 //

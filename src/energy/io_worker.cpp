@@ -45,7 +45,7 @@ std::uint64_t mix(std::uint64_t value) {
   return value ^ (value >> 31U);
 }
 
-// What a child tells: that it is ready, then its times, or why not.
+// What a child reports: that it is ready, then its times, or why not.
 struct Message {
   IoTimes times;
   std::array<char, 512> failure{};

@@ -81,7 +81,7 @@ class CheckShadow {
   std::size_t bytes() const { return bytes_; }
   const Counts& counts() const { return counts_; }
 
-  // Each of these tells what it found by use(Breach); `at` is the iteration that runs.
+  // Each of these reports what it found by use(Breach); `at` is the iteration that runs.
   using Breaches = std::vector<Breach>;
 
   void load(bool from_old, std::size_t offset, std::size_t bytes, Breaches& found);

@@ -33,7 +33,7 @@ class Record {
   void add_variable(std::uintptr_t address, std::uint64_t bytes, const std::string& name,
                     const std::string& file, std::uint32_t line, bool is_scalar);
   void add_named(std::uintptr_t address, std::uint64_t bytes, const std::string& name);
-  // `stack` tells where, `frames` is asked for it when it is seen first.
+  // `stack` says where; `frames` is asked for it when it is first seen.
   template <typename Frames>
   void allocated(std::uintptr_t address, std::uint64_t bytes, std::uint64_t stack, Frames frames) {
     const auto [place, is_new] = heap_.try_emplace(stack);

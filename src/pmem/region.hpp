@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Region: a device with a header that says whose bytes these are and where things stand, and the
+// Region: a device with a header that says whose bytes these are and where things are, and the
 // extents that are handed out after it.
 //
 // Invariants

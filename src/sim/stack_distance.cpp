@@ -27,7 +27,7 @@ bool StackDistance::enter(Node<Number>* nodes, std::uint32_t index, std::uint32_
   return !is_first;
 }
 
-// As if every bit were set; `below` is how many stand below a place.
+// As if every bit were set; `below` is how many there are below a place.
 template <typename Number>
 void StackDistance::fill(Node<Number>* nodes, std::uint32_t count, std::uint32_t below) {
   Node<Number> full;

@@ -69,7 +69,7 @@ class FrameReader {
   void begin(std::uint64_t checksum, std::uint64_t offset);
   // The next frame; its payload has decode_spare_bytes after it.
   Status read(std::uint32_t pages_so_far);
-  // The footer that stands alone: what is before it is not looked at.
+  // The footer alone: what is before it is not looked at.
   Status read_footer();
 
   const FrameHeaderFormat& header() const { return header_; }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The documents name what there is: paths, functions, variables, verbs, options, layers.
 
-Each test also spoils its page and wants that to be found.
+Each test also spoils its page, which must be found.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ std::uint64_t align_to(std::uint64_t value, std::uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
-// Where cache_part.cpp wants things to stand.
+// Where cache_part.cpp expects things to be.
 void repair_offsets(PartHeaderFormat& header) {
   const std::uint64_t bounded = std::uint64_t{1} << 40;
   const std::uint64_t block = std::clamp<std::uint64_t>(header.block_bytes, 4096, 1 << 20);

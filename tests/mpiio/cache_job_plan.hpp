@@ -152,7 +152,7 @@ static_assert(sizeof(Log) == 4096);
 struct Findings {
   std::uint64_t lost = 0;   // bytes of acknowledged writes that are not there
   std::uint64_t wrong = 0;  // other bytes that no order of events explains
-  std::uint64_t first = 0;  // where the first of either stands
+  std::uint64_t first = 0;  // where the first of either is
 };
 
 // Compares a file with what the log allows it to hold. `async`: a write to another node counts as

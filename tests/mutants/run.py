@@ -31,11 +31,11 @@ class NotPlanted(Exception):
 
 
 def mutated_text(mutant):
-    """The source with the mistake in it; each piece must stand there exactly once."""
+    """The source with the mistake in it; each piece must occur in it exactly once."""
     text = (ROOT / mutant["file"]).read_text()
     for find, replace in [[mutant["find"], mutant["replace"]], *mutant.get("also", [])]:
         if text.count(find) != 1:
-            raise NotPlanted(f"{find!r} stands {text.count(find)} times in {mutant['file']}")
+            raise NotPlanted(f"{find!r} occurs {text.count(find)} times in {mutant['file']}")
         text = text.replace(find, replace)
     return text
 
@@ -115,7 +115,7 @@ def survives_in_python(mutant, build, folder):
 
 
 def try_mutant(mutant, build, whole):
-    """(mutant, verdict, detail); not `whole`: only whether its text still stands where it was."""
+    """(mutant, verdict, detail); not `whole`: only whether its text is still where it was."""
     if not whole:
         try:
             mutated_text(mutant)

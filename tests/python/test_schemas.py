@@ -2,8 +2,8 @@
 """Plans and profiles: their schemas, what the commands read, and the cases that the library is
 tested with too (src/energy/schema_test.cpp).
 
-A case of tests/schemas/cases.json takes away what stands `at` a place of a good document, or says
-what it `is` instead; `by` tells who reads that place: the library, the commands, or both.
+A case of tests/schemas/cases.json takes away what is `at` a place of a good document, or says
+what it `is` instead; `by` says who reads that place: the library, the commands, or both.
 """
 
 from __future__ import annotations

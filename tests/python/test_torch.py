@@ -18,7 +18,7 @@ from conftest import BUILD, ROOT
 PYTHON = os.environ.get("PERDURE_TORCH_PYTHON") or (sys.executable if find_spec("torch") else None)
 pytestmark = pytest.mark.skipif(
     PYTHON is None,
-    reason="wants PyTorch: pip install torch, or PERDURE_TORCH_PYTHON=a python that has it",
+    reason="needs PyTorch: pip install torch, or PERDURE_TORCH_PYTHON=a python that has it",
 )
 
 HEADER = """

@@ -44,7 +44,7 @@ def build(tmp_path):
 
 
 def totals(perdure, *words, code: int = 0) -> dict:
-    """What `perdure trace` tells of the only trace."""
+    """What `perdure trace` reports of the only trace."""
     ran = perdure("trace", "-o", "t.ptrace", "--json", *words)
     assert ran.code == code, ran.err
     text = ran.out.decode()

@@ -34,7 +34,7 @@
  * has R; copy R and slot R are, in both lines and on all ranks, of version R and of one attempt;
  * acknowledged <= R <= begun; newest differ by at most 1. With -DOLDER also: if every rank calls
  * R-1 complete, copy R-1 is whole (PERDURE_ALLOW_OLDER relies on it). The attempt is a ghost: it
- * tells what a repeated epoch wrote from what the abandoned one did, so that a mixture shows
+ * shows what a repeated epoch wrote and what the abandoned one did, so that a mixture is found
  * although all of it is version v.
  *
  * What keeps it small, without loss

@@ -17,7 +17,7 @@
  * A line has a cached and a durable value; see commit.pml.
  *
  * Checked after each crash: the minimum R of the heads is the acknowledged head, or what was under
- * way; it is complete on all ranks; and every version that all hold, and that does not stand in the
+ * way; it is complete on all ranks; and every version that all hold, and that is not in the
  * slot of the next one, is whole, in one copy and of one attempt on all ranks.
  */
 #ifndef N

@@ -69,7 +69,7 @@ class FileUse:
 
 @dataclass
 class Run:
-    """A recorded run; `run_s` is None where nothing tells."""
+    """A recorded run; `run_s` is None where nothing says."""
 
     files: list[FileUse]
     run_s: float | None = None

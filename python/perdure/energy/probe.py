@@ -65,7 +65,7 @@ def _drives(core: Any) -> list[dict]:
                 "firmware": core.sysfs_read(f"{_NVME}/{name}/firmware_rev"),
                 "state": core.sysfs_read(f"{_NVME}/{name}/state"),
                 "power_states": None,
-                "reason": "the drive tells its power states to root only; they are not set here",
+                "reason": "the drive shows its power states to root only; they are not set here",
                 "remedy": f"as root: nvme id-ctrl /dev/{name}; nvme set-feature /dev/{name} -f 2",
             }
         )

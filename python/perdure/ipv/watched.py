@@ -68,7 +68,7 @@ def _end(code: int) -> str:
 
 
 def shell_code(code: int) -> int:
-    """The exit code of a program as a shell tells it."""
+    """The exit code of a program as a shell reports it."""
     return code if code >= 0 else 128 - code
 
 

@@ -188,7 +188,7 @@ def _cache_environment(patterns: list[str] | None, options: str) -> dict[str, st
     for pattern in patterns:
         if pattern.startswith("-"):
             raise bad_parameter(
-                f"wants the files to cache, and is given '{pattern}'; for all of them: --cache '*'",
+                f"needs the files to cache, and is given '{pattern}'; for all of them: --cache '*'",
                 param_hint="--cache",
             )
     try:

@@ -35,7 +35,7 @@ def is_launcher_or_daemon(name: str) -> bool:
 
 
 def rank_variables(environment: dict[str, str]) -> dict[str, str]:
-    """Those of an environment by which a launcher tells a process that it is a rank."""
+    """The variables by which a launcher tells a process that it is a rank."""
     return {name: environment[name] for name in _RANK_NAMES if name in environment}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The processes below this one, as /proc tells of them: states, exit codes, environments.
+"""The processes below this one, as /proc shows them: states, exit codes, environments.
 
 Reading is cheap on a node with thousands of foreign processes: those that were once seen to be
 nobody's descendants are skipped for _STRANGERS_S, as a stranger never becomes one.

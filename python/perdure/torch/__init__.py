@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 if find_spec("torch") is None:
-    raise ImportError("perdure.torch wants PyTorch: pip install 'perdure[torch]', or torch")
+    raise ImportError("perdure.torch needs PyTorch: pip install 'perdure[torch]', or torch")
 
 from perdure.torch.checkpoint import Checkpoint as Checkpoint
 from perdure.torch.distributed import PoolReader as PoolReader

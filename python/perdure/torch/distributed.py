@@ -163,7 +163,7 @@ class PoolReader(StorageReader):
     def set_up_storage_reader(
         self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any
     ) -> None:
-        """Takes note of who has what."""
+        """Takes note of which rank has what."""
         self._places = dict(metadata.storage_data)
 
     def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:

@@ -47,7 +47,7 @@ def fixed_addresses() -> None:
 
 
 def recorder_text(file: str, options: dict[str, str | None]) -> str:
-    """PERDURE_TRACE: FILE[,key=value…]. Raises Wrong if FILE can't stand there."""
+    """PERDURE_TRACE: FILE[,key=value…]. Raises Wrong if FILE can't be written so."""
     if "," in file:
         raise Wrong(f"{file}: a trace's name can't have a comma")
     return ",".join([file, *(f"{key}={value}" for key, value in options.items() if value)])
@@ -125,7 +125,7 @@ def run_in_valgrind(
     core: ModuleType, command: list[str], output: Path, options: dict[str, str | None],
     progress: Callable[[int, float], None],
 ) -> int:
-    """Runs `command` in Valgrind's lackey, and imports what it tells: the exit code.
+    """Runs `command` in Valgrind's lackey, and imports what it prints. Returns the exit code.
 
     `progress(bytes, seconds)` is called every second. Raises NoTrace, or core.Error.
     """

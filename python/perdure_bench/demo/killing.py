@@ -52,7 +52,7 @@ def kill_and_restart(
     pools: Path,
     advance: Callable[[], None],
 ) -> Killing:
-    """Runs both jobs and tells them as they go. Raises ProgramFailed."""
+    """Runs both jobs and reports them as they go. Raises ProgramFailed."""
     setting = f"{RANKS} ranks of {edge} x {edge} x {edge} points, {iterations} iterations"
     setting = f"hpccg ({solver.flavour}), {setting}, protection {protect}"
     print(setting, flush=True)

@@ -135,8 +135,8 @@ void Recorder::hand_over(Stream& stream, bool ends_thread) {
   if (wakes) handed_over_.notify_one();
 }
 
-// False where all blocks are full. Without helper they are so at once: each is written by who
-// filled it.
+// False where all blocks are full. Without a helper there is one for each thread, which writes what
+// it filled.
 bool Recorder::take_block(Stream& stream) {
   const std::lock_guard handing(handing_);
   const std::size_t of_helper = is_helped_ ? blocks_of_helper_ : 0;

@@ -8,7 +8,7 @@
 //
 // Invariants: only the thread that owns the stream calls access() and moves `next`. Words in front
 // of `next` are whole: other threads may read them while the owner goes on. Window and `taken`
-// belong to who holds the recorder's lock of the writer. Threads: as said. Failure: none; where
+// belong to the holder of the recorder's lock of the writer. Threads: as said. Failure: none; where
 // there is no room the recorder is called to make some.
 #pragma once
 
@@ -69,7 +69,7 @@ class Stream {
   Window& window() { return window_; }
   unsigned word_shift() const { return word_shift_; }  // of a word to the number of its page
 
-  // By the owner, or by who keeps it out. Null: it has none.
+  // By the owner, or by a thread that keeps it out. Null: it has none.
   void set_block(Block* block) {
     block_ = block;
     path_.end = block == nullptr ? nullptr : block->words + Block::words_max;

@@ -42,7 +42,7 @@ constexpr bool has_shared_pointer(int ranks, bool second) {
 }
 
 // OMPIO has one for all handles of a file, which begins anew with each of them. MPI 4.0, 14.4.4,
-// wants one for each MPI_File_open.
+// requires one for each MPI_File_open.
 constexpr bool second_takes_pointer() {
   return ompio;
 }
@@ -89,7 +89,7 @@ constexpr bool seeks_to_end(bool has_view, bool ends_before_view) {
 }
 
 // OMPIO reads what it allocates at the handle's pointer, and writes it after that;
-// MPI 4.0, 14.2.5, wants what was there to stay.
+// MPI 4.0, 14.2.5, requires what was there to stay.
 constexpr bool preallocates() {
   return !ompio;
 }

@@ -86,7 +86,7 @@ class Session {
   Draw draw_own(const Step& step) const;         // differs between ranks
   Handle& handle() { return handles_[chosen_]; }
   bool atomic() { return handle().atomic; }
-  // Whether the shared pointer is used: MPI wants all ranks to have the same view then.
+  // Whether the shared pointer is used: MPI requires all ranks to have the same view then.
   bool shares_pointer();
   MPI_Comm comm_of(const Handle& handle) const;
   MPI_Info make_hints() const;

@@ -33,7 +33,7 @@ def run(mpiexec: str, ranks: str, library: str, words: list[str]) -> None:
 
 
 def pool_of(directory: Path) -> dict:
-    """What `perdure pool show` tells; raises SystemExit with its sentence if there is no pool."""
+    """What `perdure pool show` prints; raises SystemExit with its sentence if there is no pool."""
     command = [str(ROOT / "perdure"), "pool", "show", "--json", str(directory)]
     shown = subprocess.run(command, capture_output=True, text=True, check=False)
     if shown.returncode != 0:

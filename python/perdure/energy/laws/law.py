@@ -87,7 +87,7 @@ class Law(ABC):
         return f"{self.name}:{values}" if values else self.name
 
     def document(self) -> dict[str, object]:
-        """As a plan has it; the mean stands elsewhere, as a rate."""
+        """As a plan has it; the mean is elsewhere, as a rate."""
         return {"name": self.name, **self.values()}
 
     @classmethod

@@ -103,7 +103,7 @@ def draw_front(plan: Plan, file: Path) -> None:
     rivals = [each for each in plan.governors if each.low == each.high]
     figure = figure_of(10 if rivals else 5.6, 4.2, "Plans that no other beats in time and energy",
                        "Each point is a setting and an interval, by the means of the profile. A "
-                       "plan may stand above where the gain is within the profile's uncertainty.")
+                       "plan may lie above where the gain is within the profile's uncertainty.")
     axes = figure.subplots(1, 2 if rivals else 1, squeeze=False)[0]
     times = [100 * (each.time_per_work - 1) for each in plan.front]
     for axis in axes:
