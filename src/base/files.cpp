@@ -213,7 +213,7 @@ Status make_one(const std::string& path) {
   return sync_directory_of(path);
 }
 
-// Who else may write the file of results that this user names is this user's matter.
+// It is this user's matter who else may write the file of results that this user names.
 Result<FileHandle> output_of(int fd, const std::string& path, bool append) {
   FileHandle handle(fd);
   struct stat found{};

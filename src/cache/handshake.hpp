@@ -7,7 +7,7 @@
 //
 // Invariants
 //   H1  A proof is of one connection, as it depends on fresh random bytes of either end: it is of
-//       no use to who has recorded it.
+//       no use to whoever has recorded it.
 //   H2  It is of one direction and one server, whose address is in it: an impostor can't hand it on
 //       to another server of the job, nor send it back.
 //   H3  Who asks without the secret learns the protocol's version and random bytes.

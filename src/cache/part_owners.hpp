@@ -49,7 +49,7 @@ class PartOwners {
   void leave();
   std::uint32_t number() const { return number_; }  // from 1 on
 
-  // The lock of a number whose process has died leaving something behind; false: it lives, or has
+  // The lock of a number whose process has died and left something undone; false: it lives, or has
   // left nothing. To be given back by the same thread, with what became of the entry.
   bool take_over(std::uint32_t number);
   void give_back(std::uint32_t number, bool clean);

@@ -9,7 +9,7 @@
 //       that has waited longest. So strangers that say nothing delay a process of the job, by
 //       `hurry_ms` for every `waiting_max` of them, and can't shut it out.
 //   E2  Of a connection, no more than a greeting is read here, and nothing is sent but a challenge
-//       and, to who has answered it, a welcome.
+//       and, after the right answer, a welcome.
 //
 // Threads: one. Failure: a connection that says anything else, or ends, is closed unanswered.
 #pragma once

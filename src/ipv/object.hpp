@@ -3,7 +3,7 @@
 // Object: one array of a program that gets a version at every persistence point, at the address
 // where it is. The invariants, and why they are enough, are at the top of object.cpp.
 //
-// Threads: the row hooks, hand_over() and what stands below it are called by the thread that
+// Threads: the row hooks, hand_over() and what is below it are called by the thread that
 // started the object, but save() perhaps by the flushing thread, and flush_early() by that one
 // only; plain() and fault() by any, at the same time. Failure: if the kernel refuses to move
 // a view the process ends with a sentence, as there is nowhere to go on storing.
@@ -209,7 +209,7 @@ class InPlaceObject final : public TwinWriter {
   bool tier_is_open_ = false;
   std::uintptr_t thread_ = 0;  // that makes the calls
 
-  mutable FaultLock lock_;  // what stands below
+  mutable FaultLock lock_;  // what is below
   Tier tier_;
   Tier usual_tier_ = PERDURE_IPV_COPY;  // without pins and choices
   std::atomic<Phase> phase_{Phase::off};

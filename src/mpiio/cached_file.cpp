@@ -414,7 +414,7 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
   std::array<std::uint64_t, 1> others = {last ? 0U : 1U};
   status = agree_max(group, status, others);
   const bool keep = !status.ok() && !discard;
-  // Who has it open yet, in the group or not, needs what this node keeps.
+  // A rank that still has it open, in the group or not, needs what this node keeps.
   const bool serves = file->nodes() > 1 && (others[0] != 0 || !whole);
   const Status left = file->tear_down_together(group, last && !serves, keep);
   if (last && serves) {

@@ -3,7 +3,7 @@
 // A view of a file: which of its bytes an MPI file handle sees, and in which order.
 //
 // From the displacement on, the filetype repeats; of each repetition, the bytes in its runs are
-// seen. Positions count seen bytes from the view's begin (not etypes). MPI wants the runs of a
+// seen. Positions count seen bytes from the view's begin (not etypes). MPI requires the runs of a
 // filetype at offsets that are not negative and do not decrease; nothing here relies on it but
 // data_bytes_before(), which then counts in the order of positions.
 //

@@ -300,7 +300,7 @@ int file_delete(const char* name, MPI_Info info) {
   if (!options.ok() || !options.value().cached) return error;
   const std::string& pool = options.value().directory;
   const std::string directory = pool.empty() ? default_part_directory() : pool;
-  // If there is none, or it is in use by who has the file open, there is nothing to do.
+  // If there is none, or a rank that has the file open uses it, there is nothing to do.
   (void)discard_part(directory, part_file_path(directory, *path));
   return error;
 }

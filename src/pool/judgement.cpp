@@ -34,7 +34,7 @@ std::string damage_text(const std::vector<SlotView>& slots) {
          "what is left";
 }
 
-// The state word of `slot` if it can stand there.
+// The state word of `slot` if it can be there.
 const StateWord* state_in(const std::vector<SlotView>& slots, std::uint64_t slot) {
   const SlotView& view = slots[slot];
   if (!view.state || view.state->version % slots.size() != slot) return nullptr;

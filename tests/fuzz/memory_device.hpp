@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Memory device: a device that is nothing but memory, for fuzzing. What lies beyond its size can
-// not be touched where AddressSanitizer is at hand.
+// Memory device: a device that is nothing but memory, for fuzzing. What lies beyond its size
+// cannot be touched where AddressSanitizer is at hand.
 //
 // Threads: one at a time. Failure: it grows up to `bytes_max`, then Code::no_space; fences succeed.
 #pragma once

@@ -153,7 +153,7 @@ std::vector<std::string> parse(int argc, char** argv) {
   app.add_flag("--every-model", sweep.every_model, "images of each model at each fence");
   app.add_option("--seed", sweep.seed, "of the images");
   app.add_option("--forget", sweep.forget, "each F-th flush is left out");
-  app.add_option("options", words, "of the program, behind --");
+  app.add_option("options", words, "of the program, after --");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

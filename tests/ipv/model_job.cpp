@@ -116,7 +116,7 @@ void ModelJob::overwrite(ByteRange row, const perdure_ipv_row& by, Random& rando
     now.bytes[i] = static_cast<std::uint8_t>(random());
     address()[i] = now.bytes[i];
     if (again) {
-      check(i, address()[i], "a load behind the store");
+      check(i, address()[i], "a load after the store");
     }
   }
 }

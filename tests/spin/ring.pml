@@ -63,7 +63,7 @@ Line line[N * LINES];
 
 byte ops[OPS];
 byte attempt;
-byte acknowledged; /* the head that some rank was told of */
+byte acknowledged; /* the head that some rank has learnt of */
 byte under_way;    /* the head that the operation going on will lead to */
 byte crashes;
 byte recovered; /* R */

@@ -78,7 +78,7 @@
         .endif
         movq    %rdx, (%rax)
         addq    $8, %rax
-        movq    %rax, next(%rcx)        // behind the word, for those who read along
+        movq    %rax, next(%rcx)        // after the word, for threads that read along
         movb    $0, %fs:busy(%r11)
         popq    %rdx
         .cfi_adjust_cfa_offset -8

@@ -111,7 +111,7 @@ define void @open(ptr %u, <2 x double> %v) {
   ret void
 }
 
-; The store is behind two marks, of which one knows that it is aligned: words.
+; The store is after two marks, of which one knows that it is aligned: words.
 ; CHECK-LABEL: define void @shared(
 ; CHECK-NOT: nontemporal
 ; CHECK: movntiq

@@ -75,7 +75,7 @@ out:
   ret void
 }
 
-; The load stands in front of the exit, the store behind it: it reads one element more.
+; The load comes before the exit, the store after it: it reads one element more.
 ; CHECK-LABEL: define void @one_more(
 ; CHECK-NOT: perdure_ipv
 ; CHECK: ret void
