@@ -112,11 +112,11 @@ def blank_c(text: str) -> str:
     return _C_TOKEN.sub(blanked, text)
 
 
-def only_sentences(text: str) -> str:
-    """The literals of C and C++ code that hold a blank; all else is blanked, line by line."""
+def only_text(text: str) -> str:
+    """The comments of C and C++ code, and its literals that hold a blank; all else is blanked."""
     kept = [" " if letter != "\n" else "\n" for letter in text]
     for match in _C_TOKEN.finditer(text):
-        if match.group().startswith('"') and " " in match.group():
+        if match.group().startswith("/") or match.group().startswith('"') and " " in match.group():
             kept[match.start() : match.end()] = match.group()
     return "".join(kept)
 
@@ -358,14 +358,12 @@ def check_text(file: SourceFile) -> Iterator[Finding]:
 
 
 def check_english(file: SourceFile) -> Iterator[Finding]:
-    """No words of tidy_english.WORDS, in text and in messages."""
-    text = ""
-    if tidy_english.is_text(file.path):
-        text = file.text
-    elif file.is_c and tidy_english.holds_messages(file.path):
-        text = only_sentences(file.text)
+    """No words of tidy_english.WORDS, in text, messages and names."""
+    names_too = not (file.is_c and tidy_english.leaves_names(file.path))
+    text = file.text if names_too else only_text(file.text)
     for number, message in tidy_english.findings_in(text):
-        yield file.finding(number, message)
+        if not tidy_english.is_allowed(file.path, message):
+            yield file.finding(number, message)
 
 
 def check_name(file: SourceFile) -> Iterator[Finding]:

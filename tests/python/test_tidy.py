@@ -184,7 +184,15 @@ def test_paths_and_words_that_only_look_alike_are_left_alone(findings):
         ("docs/a.md", "# A\n\nAll files but for one.\n", "except for"),
         ("docs/a.md", "# A\n\nThe pass runs behind the others.\n", "after"),
         ("docs/a.md", "# A\n\nRanks that have it open yet.\n", "still"),
-        ("docs/a.md", "# A\n\nWho waits longer goes ahead.\n", "a rank that"),
+        ("docs/a.md", "# A\n\nWho waits longer goes ahead.\n", "a process that"),
+        ("docs/a.md", "# A\n\nWhat stands there is old.\n", "what is there"),
+        ("docs/a.md", "# A\n\nLines that have no own colour.\n", "of its own"),
+        ("src/pool/a.hpp", "// It is in use by who has it open.\n", "by whoever"),
+        ("src/base/a.cpp", "  // It is the same on all ranks, but\n  // for one.\n", "except for"),
+        ("src/base/a.cpp", "int behind = 0;\n", "after"),
+        ("pass/a.cpp", "int told = 0;  // Rows stand at its end.\n", "is"),
+        ("python/perdure/a.py", "told = 1\n", "reported"),
+        ("tests/a/CMakeLists.txt", "# It shall not fail.\n", "should"),
         ("include/perdure/a.h", "/* It is told on stderr. */\n", "reported"),
         ("src/base/a.cpp", 'const char* a = "a file that is none";\n', "is not one"),
     ],
@@ -194,9 +202,12 @@ def test_english_that_is_translated_is_found(findings, path, text, word):
 
 
 def test_english_that_only_looks_alike_is_left_alone(findings):
-    text = "# A\n\nNothing was committed yet. It cannot only fail. What a crash left behind.\n"
+    text = "# A\n\nNothing was committed yet. It cannot only fail. Left behind, far behind.\n"
     assert not findings({"docs/a.md": text + "\n## Who is trusted\n\nWho waits?\n"})
-    assert not findings({"src/base/a.cpp": "int behind;  // told\n"})
+    assert not findings({"docs/a.md": "# A\n\nIt is all we want, but\n\nfor one it is not.\n"})
+    assert not findings({"docs/a.md": "# A\n\nIt stands for a name, and\nis not there yet.\n"})
+    assert not findings({"pass/a.cpp": "int behind = told;\n"})
+    assert not findings({"LICENSE": "IN NO EVENT SHALL WE\n"})
 
 
 @pytest.mark.parametrize("path", ["src/base/string_utils.hpp", "tools/common/a.txt"])
