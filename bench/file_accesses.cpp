@@ -47,14 +47,14 @@ void check(int error) {
 
 void run(MPI_File file, const Step& step, std::int64_t region, int rank) {
   std::vector<char> memory(static_cast<std::size_t>(step.bytes), static_cast<char>(rank + 1));
-  const std::int64_t slots = region / step.bytes;
+  const std::int64_t places = region / step.bytes;
   const auto bytes = static_cast<int>(step.bytes);
   std::uint64_t state = 0x9E3779B97F4A7C15U * static_cast<std::uint64_t>(rank + 1);
   for (std::int64_t i = 0; i < step.calls; ++i) {
     state = state * 6364136223846793005U + 1442695040888963407U;
     const auto drawn = static_cast<std::int64_t>(state >> 33);
-    const std::int64_t slot = (step.random ? drawn : i) % slots;
-    const MPI_Offset at = rank * region + slot * step.bytes;
+    const std::int64_t place = (step.random ? drawn : i) % places;
+    const MPI_Offset at = rank * region + place * step.bytes;
     char* from = memory.data();
     if (step.access == "read") {
       check(MPI_File_read_at(file, at, from, bytes, MPI_BYTE, MPI_STATUS_IGNORE));

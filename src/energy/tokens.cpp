@@ -24,9 +24,9 @@ namespace {
 
 constexpr off_t guard_byte = 0;
 constexpr off_t users_byte = 1;
-constexpr off_t slot_bytes = 16;
+constexpr off_t token_bytes = 16;
 constexpr off_t ticket_bytes = 1 << 20;
-constexpr unsigned slots_max = 4096;
+constexpr unsigned tokens_max = 4096;
 constexpr std::size_t page_bytes = 4096;
 constexpr std::uint64_t ns_per_ms = 1'000'000;
 constexpr std::uint64_t guard_slice_ns = 100'000;
@@ -197,19 +197,19 @@ bool WriterTokens::is_first(std::uint64_t ticket) const {
   return ::fcntl(file_.fd(), F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
-bool WriterTokens::take_slot(unsigned limit) {
-  for (unsigned slot = 0; slot < limit; ++slot) {
-    if (!try_lock(file_.fd(), F_WRLCK, slot_bytes + static_cast<off_t>(slot))) continue;
-    slot_ = static_cast<int>(slot);
+bool WriterTokens::take_token(unsigned limit) {
+  for (unsigned token = 0; token < limit; ++token) {
+    if (!try_lock(file_.fd(), F_WRLCK, token_bytes + static_cast<off_t>(token))) continue;
+    token_ = static_cast<int>(token);
     return true;
   }
   return false;
 }
 
-bool WriterTokens::wait_for_slot(std::uint64_t ticket, unsigned limit, std::uint64_t deadline_ns) {
+bool WriterTokens::wait_for_token(std::uint64_t ticket, unsigned limit, std::uint64_t deadline_ns) {
   for (;;) {
     const std::uint32_t seen = words_ == nullptr ? 0 : words_->changes.load();
-    if (is_first(ticket) && take_slot(limit)) return true;
+    if (is_first(ticket) && take_token(limit)) return true;
     const std::uint64_t now_ns = monotonic_ns();
     if (now_ns >= deadline_ns) return false;
     sleep(seen, deadline_ns - now_ns);
@@ -249,7 +249,7 @@ bool WriterTokens::acquire(unsigned limit, std::uint32_t timeout_ms) {
     counters_.waited_ns += monotonic_ns() - start_ns;
     return go_ahead(ticket.status().message());
   }
-  const bool taken = wait_for_slot(ticket.value(), std::clamp(limit, 1U, slots_max), deadline_ns);
+  const bool taken = wait_for_token(ticket.value(), std::clamp(limit, 1U, tokens_max), deadline_ns);
   unlock(file_.fd(), ticket_bytes + static_cast<off_t>(ticket.value()));
   wake_all();  // somebody else is first now
   counters_.waited_ns += monotonic_ns() - start_ns;
@@ -259,9 +259,9 @@ bool WriterTokens::acquire(unsigned limit, std::uint32_t timeout_ms) {
 }
 
 void WriterTokens::release() {
-  if (slot_ < 0) return;
-  unlock(file_.fd(), slot_bytes + slot_);
-  slot_ = -1;
+  if (token_ < 0) return;
+  unlock(file_.fd(), token_bytes + token_);
+  token_ = -1;
   wake_all();
 }
 

@@ -7,8 +7,8 @@
 //
 //   byte 0              guards the giving out of tickets
 //   byte 1              shared by all that use the file; a process that gets it alone removes it
-//   byte 16 + s         slot s: a token
-//   byte 2^20 + t       ticket t waits
+//   byte 16 + t         token t
+//   byte 2^20 + n       ticket n waits
 //
 // and two words in its first page: the next ticket, and a futex that changes whenever something
 // was given back. A process that waits sleeps on the futex, and looks again every `wait_slice_ms`,
@@ -78,8 +78,8 @@ class WriterTokens {
   Result<std::uint64_t> draw_ticket(std::uint64_t deadline_ns);
   Result<std::uint64_t> next_ticket();
   bool is_first(std::uint64_t ticket) const;
-  bool take_slot(unsigned limit);
-  bool wait_for_slot(std::uint64_t ticket, unsigned limit, std::uint64_t deadline_ns);
+  bool take_token(unsigned limit);
+  bool wait_for_token(std::uint64_t ticket, unsigned limit, std::uint64_t deadline_ns);
   void sleep(std::uint32_t seen, std::uint64_t ns) const;
   void wake_all() const;
   bool go_ahead(const std::string& reason);
@@ -89,7 +89,7 @@ class WriterTokens {
   std::optional<Directory> directory_;
   FileHandle file_;
   Words* words_ = nullptr;  // of a file that is not shared
-  int slot_ = -1;
+  int token_ = -1;
   TokenCounters counters_;
 };
 

@@ -10,7 +10,7 @@ void BlockMap::insert(std::uintptr_t begin, std::uintptr_t end, Tracked& tracked
   block.begin = begin;
   block.end = end;
   block.tracked = &tracked;
-  ++epoch_;
+  ++changes_;
 }
 
 BlockMap::Place BlockMap::first_overlap(std::uintptr_t begin) {
@@ -28,7 +28,7 @@ BlockMap::Place BlockMap::cut_out(Place place, std::uintptr_t begin, std::uintpt
   place = blocks_.erase(place);
   if (block_begin < begin) insert(block_begin, begin, tracked);
   if (block_end > end) insert(end, block_end, tracked);
-  ++epoch_;
+  ++changes_;
   return place;
 }
 

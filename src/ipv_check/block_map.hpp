@@ -3,8 +3,8 @@
 // BlockMap: which tracked memory an address belongs to.
 //
 // Blocks do not overlap: one that is put where others are cuts them, and what of them is left goes
-// on without its history. Blocks keep their addresses until they are taken out. `epoch` changes
-// with each change of the map, so that what find() returned may be kept until then.
+// on without its history. Blocks keep their addresses until they are taken out. `changes`
+// counts the changes of the map: until the next one, what find() returned may be kept.
 //
 // Threads: one at a time. No failure but std::bad_alloc.
 #pragma once
@@ -71,7 +71,7 @@ class BlockMap {
     for (auto& [begin, block] : blocks_) use(block);
   }
 
-  std::uint32_t epoch() const { return epoch_; }
+  std::uint32_t changes() const { return changes_; }
 
  private:
   using Place = std::map<std::uintptr_t, Block>::iterator;
@@ -81,7 +81,7 @@ class BlockMap {
 
   Leaves leaves_;
   std::map<std::uintptr_t, Block> blocks_;  // by begin
-  std::uint32_t epoch_ = 1;
+  std::uint32_t changes_ = 1;
 };
 
 }  // namespace perdure::ipv_check

@@ -9,7 +9,7 @@ namespace {
 
 // What Site::reserved holds: the range that the site's last access fell into, its number or -1,
 // and in which state of the table that was.
-enum Kept : unsigned { kept_begin, kept_end, kept_range, kept_epoch };
+enum Kept : unsigned { kept_begin, kept_end, kept_range, kept_changes };
 
 std::string iteration_text(std::uint32_t iteration) {
   if (iteration == never) return "nothing that the program stored";
@@ -87,7 +87,7 @@ Status Checker::add(const std::string& name, void* address, std::size_t bytes) {
   ranges_.push_back({shadow->old_begin(), shadow->old_begin() + bytes, shadow.get(), true});
   std::sort(ranges_.begin(), ranges_.end(),
             [](const Range& a, const Range& b) { return a.begin < b.begin; });
-  ++epoch_;
+  ++changes_;
   objects_[name] = std::move(shadow);
   return Status::success();
 }
@@ -125,7 +125,7 @@ Status Checker::close(SiteNumber site) {
   objects_.clear();
   pins_.clear();
   ranges_.clear();
-  ++epoch_;
+  ++changes_;
   is_active_ = is_open_ = false;
   return Status::success();
 }
@@ -175,14 +175,14 @@ void Checker::for_pieces(std::uintptr_t address, std::uint64_t bytes, Site& site
   const std::uintptr_t end = address + bytes;
   while (address < end) {
     // In its lower half the table's state; in bit 32, whether the range is of an old copy.
-    std::uint64_t& kept = site.reserved[kept_epoch];
-    if (static_cast<std::uint32_t>(kept) != epoch_ || address < site.reserved[kept_begin] ||
+    std::uint64_t& kept = site.reserved[kept_changes];
+    if (static_cast<std::uint32_t>(kept) != changes_ || address < site.reserved[kept_begin] ||
         address >= site.reserved[kept_end]) {
       const Range range = range_of(address);
       site.reserved[kept_begin] = range.begin;
       site.reserved[kept_end] = range.end;
       site.reserved[kept_range] = reinterpret_cast<std::uintptr_t>(range.shadow);
-      kept = epoch_ | std::uint64_t{range.is_old} << 32U;
+      kept = changes_ | std::uint64_t{range.is_old} << 32U;
     }
     const std::uintptr_t stop = std::min<std::uintptr_t>(end, site.reserved[kept_end]);
     const auto place = static_cast<std::uintptr_t>(site.reserved[kept_range]);

@@ -104,7 +104,7 @@ class Checker {
   std::vector<std::unique_ptr<CheckShadow>> closed_;  // for the report
   std::map<std::string, unsigned> pins_;
   std::vector<Range> ranges_;  // of both copies, ascending
-  std::uint32_t epoch_ = 1;    // of ranges_
+  std::uint32_t changes_ = 1;  // of ranges_
   CheckShadow::Breaches found_;
   std::vector<Violation> violations_;
   std::map<std::tuple<Rule, const CheckShadow*, SiteNumber>, std::size_t> known_;

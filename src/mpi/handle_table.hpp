@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What Perdure knows of MPI handles: open addressing with linear probing. A slot whose object is
+// What Perdure knows of MPI handles: open addressing with linear probing. An entry whose object is
 // gone keeps its key until another key comes by, so that probing never ends too early.
 //
 // Threads: find() any, without a lock, as it is called before every operation; the others too.
@@ -18,15 +18,15 @@
 
 namespace perdure {
 
-template <typename Handle, typename Object, std::size_t slot_count = 4096>
+template <typename Handle, typename Object, std::size_t places = 4096>
 class HandleTable {
  public:
   // The object of a handle; null: not ours.
   Object* find(Handle handle) const {
     const std::uint64_t key = key_of(handle);
-    for (std::size_t i = place_of(key);; i = (i + 1) % slot_count) {
-      const std::uint64_t there = slots_[i].key.load(std::memory_order_acquire);
-      if (there == key) return slots_[i].object.load(std::memory_order_acquire);
+    for (std::size_t i = place_of(key);; i = (i + 1) % places) {
+      const std::uint64_t there = entries_[i].key.load(std::memory_order_acquire);
+      if (there == key) return entries_[i].object.load(std::memory_order_acquire);
       if (there == 0) return nullptr;
     }
   }
@@ -35,32 +35,32 @@ class HandleTable {
   Status add(Handle handle, Object* object) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const std::uint64_t key = key_of(handle);
-    Slot* slot = find_slot(key).slot;
-    if (slot->key.load() == 0) {
-      if (keys_used_ == slot_count / 2) {
-        return {Code::no_space, "more than " + std::to_string(slot_count / 2) +
+    Entry* entry = find_entry(key).entry;
+    if (entry->key.load() == 0) {
+      if (keys_used_ == places / 2) {
+        return {Code::no_space, "more than " + std::to_string(places / 2) +
                                     " of Perdure's windows or files in one process; free some"};
       }
       ++keys_used_;
     }
-    slot->object.store(object, std::memory_order_release);
-    slot->key.store(key, std::memory_order_release);
+    entry->object.store(object, std::memory_order_release);
+    entry->key.store(key, std::memory_order_release);
     return Status::success();
   }
 
   void remove(Handle handle) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const Found found = find_slot(key_of(handle));
-    if (found.is_key) found.slot->object.store(nullptr, std::memory_order_release);
+    const Found found = find_entry(key_of(handle));
+    if (found.is_key) found.entry->object.store(nullptr, std::memory_order_release);
   }
 
  private:
-  struct Slot {
+  struct Entry {
     std::atomic<std::uint64_t> key{0};  // 0: never used
     std::atomic<Object*> object{nullptr};
   };
   struct Found {
-    Slot* slot = nullptr;
+    Entry* entry = nullptr;
     bool is_key = false;
   };
 
@@ -70,22 +70,22 @@ class HandleTable {
     return bits + 1;
   }
   static std::size_t place_of(std::uint64_t key) {
-    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 52) % slot_count;
+    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 52) % places;
   }
 
-  // The slot of `key`, or the one that a new key takes: a dead one on its way, else the empty end.
-  Found find_slot(std::uint64_t key) {
-    Slot* dead = nullptr;
-    for (std::size_t i = place_of(key);; i = (i + 1) % slot_count) {
-      Slot& slot = slots_[i];
-      const std::uint64_t there = slot.key.load(std::memory_order_acquire);
-      if (there == key) return {&slot, true};
-      if (there == 0) return {dead == nullptr ? &slot : dead, false};
-      if (dead == nullptr && slot.object.load(std::memory_order_relaxed) == nullptr) dead = &slot;
+  // The entry of `key`, or the one that a new key takes: a dead one on its way, else the empty end.
+  Found find_entry(std::uint64_t key) {
+    Entry* dead = nullptr;
+    for (std::size_t i = place_of(key);; i = (i + 1) % places) {
+      Entry& entry = entries_[i];
+      const std::uint64_t there = entry.key.load(std::memory_order_acquire);
+      if (there == key) return {&entry, true};
+      if (there == 0) return {dead == nullptr ? &entry : dead, false};
+      if (dead == nullptr && entry.object.load(std::memory_order_relaxed) == nullptr) dead = &entry;
     }
   }
 
-  std::array<Slot, slot_count> slots_;
+  std::array<Entry, places> entries_;
   std::mutex mutex_;
   std::size_t keys_used_ = 0;
 };

@@ -8,7 +8,7 @@
 namespace perdure::sim {
 namespace {
 
-constexpr std::uint32_t slots_min = 4096;
+constexpr std::uint32_t ticks_min = 4096;
 
 std::uint32_t parts_of(std::uint32_t number, std::uint32_t size) {
   return (number + size - 1) / size;
@@ -51,20 +51,20 @@ void StackDistance::enter_word(std::uint32_t word) {
   }
 }
 
-// Moves the slots in use together, in their order, and makes room for twice as many again.
+// Moves the ticks in use together, in their order, and makes room for twice as many again.
 void StackDistance::compact() {
   std::uint32_t kept = 0;
   visit([&](std::uint32_t page, std::uint32_t) {
     page_of_[kept] = page;
-    of_page_[page].slot = kept++;
+    of_page_[page].tick = kept++;
   });
   PERDURE_ASSERT(kept == live_);
   const std::uint64_t wanted = (std::uint64_t{live_} * 3 / 64 + 1) * 64;
   PERDURE_ASSERT(wanted < none);
-  slots_ = std::max({slots_, slots_min, static_cast<std::uint32_t>(wanted)});
-  page_of_.reserve(slots_);  // and no more
-  page_of_.resize(slots_);
-  words_.assign(slots_ / 64, 0);
+  ticks_ = std::max({ticks_, ticks_min, static_cast<std::uint32_t>(wanted)});
+  page_of_.reserve(ticks_);  // and no more
+  page_of_.resize(ticks_);
+  words_.assign(ticks_ / 64, 0);
   std::fill_n(words_.begin(), kept / 64, ~std::uint64_t{0});
   if (kept % 64 != 0) words_[kept / 64] = (std::uint64_t{1} << kept % 64) - 1;
   next_ = kept;
@@ -73,7 +73,7 @@ void StackDistance::compact() {
 
 // All bits before next_ are set, and those after it count for nothing.
 void StackDistance::make_full_tree() {
-  std::uint32_t nodes = slots_ / 64, below = 64;
+  std::uint32_t nodes = ticks_ / 64, below = 64;
   for (auto& level : narrow_) {
     nodes = parts_of(nodes, Narrow::size);
     level.resize(nodes);

@@ -2,13 +2,13 @@
 //
 // StackDistance: at which depth of the LRU stack a page is when it is referenced again.
 //
-// Each reference takes the next slot of time; a bit says whether the slot is a page's last one. The
-// depth is the number of bits set after the page's slot, and itself. A tree over the words of bits
+// Each reference takes the next tick; a bit says whether the tick is a page's last one. The
+// depth is the number of bits set after the page's tick, and itself. A tree over the words of bits
 // has, for each word or node below, the number of bits set before it in its node. So a count is a
 // sum of one number from each level, and clearing a bit changes one node of each, a cache line: no
 // loop whose end is hard to predict. A node of the two lowest levels has 32 numbers of 16 bits,
-// those above have 16 of 32: the number of levels grows as log P. When slots run out, those in use
-// are moved together. Each page has a note as well, a number for the caller, beside its slot.
+// those above have 16 of 32: the number of levels grows as log P. When ticks run out, those in use
+// are moved together. Each page has a note as well, a number for the caller, beside its tick.
 // Threads: one. Failure: none. Memory: at most 21 bytes for each page.
 #pragma once
 
@@ -30,20 +30,20 @@ class StackDistance {
 
   // References `page`: its depth before, 1 for the page on top, or cold if it was not there.
   [[gnu::always_inline]] inline std::uint32_t reference(std::uint32_t page) {
-    std::uint32_t slot = of_page_[page].slot;
-    if (slot + 1 == next_ && slot != none) return 1;
-    if (next_ == slots_) [[unlikely]] {
+    std::uint32_t tick = of_page_[page].tick;
+    if (tick + 1 == next_ && tick != none) return 1;
+    if (next_ == ticks_) [[unlikely]] {
       compact();
-      slot = of_page_[page].slot;
+      tick = of_page_[page].tick;
     }
     std::uint32_t depth = cold;
-    if (slot != none) {
-      depth = live_ - remove(slot);
+    if (tick != none) {
+      depth = live_ - remove(tick);
     } else {
       ++live_;
     }
     page_of_[next_] = page;
-    of_page_[page].slot = next_;
+    of_page_[page].tick = next_;
     set_next();
     return depth;
   }
@@ -69,10 +69,10 @@ class StackDistance {
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
-  static constexpr std::uint32_t levels_max = 5;  // above the two lowest: more than 2^32 slots
+  static constexpr std::uint32_t levels_max = 5;  // above the two lowest: more than 2^32 ticks
 
   struct PageState {
-    std::uint32_t slot;
+    std::uint32_t tick;
     std::uint32_t note;
   };
 
@@ -115,10 +115,10 @@ class StackDistance {
   template <typename Number>
   static void fill(Node<Number>* nodes, std::uint32_t count, std::uint32_t below);
 
-  // Clears the bit of `slot`; how many are set in slots before it.
-  [[gnu::always_inline]] inline std::uint32_t remove(std::uint32_t slot) {
-    const std::uint64_t bit = std::uint64_t{1} << slot % 64;
-    std::uint32_t index = slot / 64;
+  // Clears the bit of `tick`; how many are set in ticks before it.
+  [[gnu::always_inline]] inline std::uint32_t remove(std::uint32_t tick) {
+    const std::uint64_t bit = std::uint64_t{1} << tick % 64;
+    std::uint32_t index = tick / 64;
     std::uint64_t& word = words_[index];
     std::uint32_t count = bits(word & (bit - 1));
     word &= ~bit;
@@ -135,7 +135,7 @@ class StackDistance {
   // What is in the tree for the time to come counts for nothing: it is set when time comes there.
   void set_next() {
     words_[next_ / 64] |= std::uint64_t{1} << next_ % 64;
-    if (++next_ % 64 == 0 && next_ != slots_) enter_word(next_ / 64);
+    if (++next_ % 64 == 0 && next_ != ticks_) enter_word(next_ / 64);
   }
 
   static std::uint32_t bits(std::uint64_t word) {
@@ -147,14 +147,14 @@ class StackDistance {
   void make_full_tree();
 
   std::vector<PageState> of_page_;
-  std::vector<std::uint32_t> page_of_;  // by slot
+  std::vector<std::uint32_t> page_of_;  // by tick
   std::vector<std::uint64_t> words_;
   std::array<std::vector<Narrow>, 2> narrow_;  // of words, and of nodes of these
   std::vector<Wide> wide_;                     // level by level, from below
   std::array<std::uint32_t, levels_max> first_ = {};
   std::uint32_t levels_ = 0;  // wide ones
-  std::uint32_t slots_ = 0;
-  std::uint32_t next_ = 0;  // slot of the next reference
+  std::uint32_t ticks_ = 0;
+  std::uint32_t next_ = 0;  // tick of the next reference
   std::uint32_t live_ = 0;
   std::uint32_t first_note_;
 };

@@ -46,7 +46,7 @@ TEST(StackDistance, is_the_place_in_a_list) {
   }
 }
 
-// So many pages that the tree has four levels, and slots run out often; against a Fenwick tree over
+// So many pages that the tree has four levels, and ticks run out often; against a Fenwick tree over
 // all references that there ever are.
 TEST(StackDistance, of_many_pages_is_what_a_tree_over_all_time_counts) {
   constexpr std::uint32_t pages = 110000, references = 600000;

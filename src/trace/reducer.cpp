@@ -106,12 +106,12 @@ std::uint32_t Reducer::hold(const Record& record) {
   return ring_end_++;
 }
 
-// Slots are numbers that wrap, so that they stay valid in a larger ring.
+// Places are numbers that wrap, so that they stay valid in a larger ring.
 void Reducer::grow_ring() {
   std::vector<Held> larger(ring_.size() * 2);
   const auto mask = static_cast<std::uint32_t>(larger.size() - 1);
-  for (std::uint32_t slot = ring_begin_; slot != ring_end_; ++slot) {
-    larger[slot & mask] = held(slot);
+  for (std::uint32_t place = ring_begin_; place != ring_end_; ++place) {
+    larger[place & mask] = held(place);
   }
   ring_.swap(larger);
   ring_mask_ = mask;

@@ -57,7 +57,7 @@ class Reducer {
   void unlink(std::uint32_t page);
   void shorten();
   std::uint32_t hold(const Record& record);
-  Held& held(std::uint32_t slot) { return ring_[slot & ring_mask_]; }
+  Held& held(std::uint32_t place) { return ring_[place & ring_mask_]; }
   void release();
   void grow_ring();
 

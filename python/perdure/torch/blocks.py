@@ -154,7 +154,7 @@ class BlockWriter:
         self._layout = 0
         self._begun = False
         self._newest: Place | None = None
-        self._slots: list[dict[str, Any]] = []  # of the blocks of the open pool
+        self._entries: list[dict[str, Any]] = []  # of the blocks of the open pool
         self._index_bytes = 0
 
     @property
@@ -185,7 +185,7 @@ class BlockWriter:
         self.wait()
         if self._newest != place:
             self.close()
-            self._slots = []
+            self._entries = []
         self.remove_others(place)
 
     def begin(self, blocks: Sequence[Block], more: Mapping[str, Any]) -> None:
@@ -196,10 +196,10 @@ class BlockWriter:
         assert self._pool is not None and self._array is not None
         memory = self._array.working
         index: dict[str, Any] = {"format": _FORMAT, **more}
-        index |= {"room": memory.size, "head": self._index_bytes, "blocks": self._slots}
-        for slot, block in zip(self._slots, blocks):
-            slot["size"] = block.size_bytes
-            _store(memory, int(slot["offset"]), block.contents)
+        index |= {"room": memory.size, "head": self._index_bytes, "blocks": self._entries}
+        for entry, block in zip(self._entries, blocks):
+            entry["size"] = block.size_bytes
+            _store(memory, int(entry["offset"]), block.contents)
         text = json.dumps(index).encode()
         memory[:_LENGTH_BYTES] = np.frombuffer(struct.pack("<Q", len(text)), np.uint8)
         memory[_LENGTH_BYTES : _LENGTH_BYTES + len(text)] = np.frombuffer(text, np.uint8)
@@ -243,19 +243,19 @@ class BlockWriter:
     def _fits(self, blocks: Sequence[Block]) -> bool:
         return (
             self._pool is not None
-            and len(blocks) == len(self._slots)
+            and len(blocks) == len(self._entries)
             and all(
-                block.key == slot["key"]
-                and block.kind == slot["kind"]
-                and block.shape == slot["shape"]
-                and block.size_bytes <= slot["room"]
-                for block, slot in zip(blocks, self._slots)
+                block.key == entry["key"]
+                and block.kind == entry["kind"]
+                and block.shape == entry["shape"]
+                and block.size_bytes <= entry["room"]
+                for block, entry in zip(blocks, self._entries)
             )
         )
 
     def _make(self, blocks: Sequence[Block]) -> None:
         """A pool with room for these blocks, beside the one that is open."""
-        slots = [
+        entries = [
             {
                 "key": block.key,
                 "kind": block.kind,
@@ -266,24 +266,24 @@ class BlockWriter:
             }
             for block in blocks
         ]
-        # Numbers may get longer: of each slot its offset and size, of the rest what callers note.
-        head = _aligned(_LENGTH_BYTES + len(json.dumps(slots)) + 40 * len(slots) + 4096)
+        # Numbers may get longer: of each entry its offset and size, of the rest what callers note.
+        head = _aligned(_LENGTH_BYTES + len(json.dumps(entries)) + 40 * len(entries) + 4096)
         offset = head
-        for slot in slots:
-            slot["offset"] = offset
-            offset += int(str(slot["room"]))
+        for entry in entries:
+            entry["offset"] = offset
+            offset += int(str(entry["room"]))
         self.close()
         newest = next(iter(_layouts(self._directory)), 0)
-        self._open(newest + 1, offset, slots, head)
+        self._open(newest + 1, offset, entries, head)
 
-    def _open(self, layout: int, room: int, slots: list[dict[str, Any]], head: int) -> None:
+    def _open(self, layout: int, room: int, entries: list[dict[str, Any]], head: int) -> None:
         self.close()
         folder = _folder(self._directory, layout)
         folder.parent.mkdir(parents=True, exist_ok=True)
         self._pool = perdure.open(folder, **{"keep": _KEEP, "job": "torch", **self._options})
         self._array = self._pool.array("blocks", room, np.uint8, "twin", checksums=True)
         self._pool.restart()
-        self._layout, self._slots, self._index_bytes = layout, [dict(s) for s in slots], head
+        self._layout, self._entries, self._index_bytes = layout, [dict(s) for s in entries], head
 
 
 def _store(memory: Any, offset: int, contents: torch.Tensor | bytes) -> None:

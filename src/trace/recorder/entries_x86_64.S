@@ -1,7 +1,7 @@
 // perdure_trace_read, _write, _read_miss and _write_miss for LLVM's preserve_mostcc: all general registers but r11 are
 // saved around the function of entries.cpp, as the code that calls keeps its values in them.
 //
-// Misses have a short way: the thread's misses are only to be appended to its block
+// Misses have a short way: the thread's misses are only to be appended to its batch
 // (MissPath in stream.hpp), and there is room. It does what the function would. `busy` is set
 // meanwhile, as a signal's handler may come in between any two of these instructions.
         .text

@@ -13,7 +13,7 @@ namespace perdure::trace {
 namespace {
 
 constexpr std::size_t helper_stack_bytes = std::size_t{256} << 10U;
-// The helper wakes up for so many blocks, or there would be a system call for each of them.
+// The helper wakes up for so many batches, or there would be a system call for each of them.
 constexpr std::size_t worth_waking_most = 4;
 
 }  // namespace
@@ -27,8 +27,8 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const RecorderOptions& option
 Recorder::Recorder(const RecorderOptions& options, std::unique_ptr<Writer> writer)
     : options_(options),
       process_(::getpid()),
-      blocks_of_helper_(options.buffer_bytes / sizeof(Block)),
-      worth_waking_(std::clamp<std::size_t>(blocks_of_helper_ / 2, 1, worth_waking_most)),
+      batches_of_helper_(options.buffer_bytes / sizeof(WordBatch)),
+      worth_waking_(std::clamp<std::size_t>(batches_of_helper_ / 2, 1, worth_waking_most)),
       writer_(std::move(writer)),
       began_ns_(monotonic_ns()) {}
 
@@ -70,7 +70,7 @@ void Recorder::help() {
     }
     for (bool found = true; found;) {
       const std::lock_guard writing(writing_);
-      found = write_next_block();
+      found = write_next_batch();
     }
   }
 }
@@ -112,10 +112,10 @@ void Recorder::end_thread(Stream& stream) {
 bool Recorder::make_room(void* context, Stream& stream) {
   auto& self = *static_cast<Recorder*>(context);
   if (::getpid() != self.process_) return false;
-  if (stream.block() != nullptr) self.hand_over(stream, false);
-  while (!self.take_block(stream)) {
+  if (stream.batch() != nullptr) self.hand_over(stream, false);
+  while (!self.take_batch(stream)) {
     const std::lock_guard writing(self.writing_);
-    self.write_next_block();
+    self.write_next_batch();
   }
   return true;
 }
@@ -124,58 +124,58 @@ void Recorder::hand_over(Stream& stream, bool ends_thread) {
   bool wakes = false;
   {
     const std::lock_guard handing(handing_);
-    Block* block = stream.block();
-    if (block == nullptr) return;
-    block->filled = stream.filled();
-    block->ends_thread = ends_thread;
-    stream.set_block(nullptr);
-    full_.push_back(block);
+    WordBatch* batch = stream.batch();
+    if (batch == nullptr) return;
+    batch->filled = stream.filled();
+    batch->ends_thread = ends_thread;
+    stream.set_batch(nullptr);
+    full_.push_back(batch);
     wakes = is_helped_ && is_waiting_ && full_.size() >= worth_waking_;
   }
   if (wakes) handed_over_.notify_one();
 }
 
-// False where all blocks are full. Without a helper there is one for each thread, which writes what
-// it filled.
-bool Recorder::take_block(Stream& stream) {
+// False where all batches are full. Without a helper there is one for each thread, which writes
+// what it filled.
+bool Recorder::take_batch(Stream& stream) {
   const std::lock_guard handing(handing_);
-  const std::size_t of_helper = is_helped_ ? blocks_of_helper_ : 0;
+  const std::size_t of_helper = is_helped_ ? batches_of_helper_ : 0;
   if (!free_.empty()) {
-    stream.set_block(free_.back());
+    stream.set_batch(free_.back());
     free_.pop_back();
     return true;
   }
-  if (blocks_.size() >= streams_.size() + of_helper) return false;
-  blocks_.push_back(std::make_unique_for_overwrite<Block>());
-  stream.set_block(blocks_.back().get());
+  if (batches_.size() >= streams_.size() + of_helper) return false;
+  batches_.push_back(std::make_unique_for_overwrite<WordBatch>());
+  stream.set_batch(batches_.back().get());
   return true;
 }
 
-std::size_t Recorder::blocks() {
+std::size_t Recorder::batches() {
   const std::lock_guard handing(handing_);
-  return blocks_.size();
+  return batches_.size();
 }
 
-// The caller holds `writing_`. False where no block is full.
-bool Recorder::write_next_block() {
-  Block* block = nullptr;
+// The caller holds `writing_`. False where no batch is full.
+bool Recorder::write_next_batch() {
+  WordBatch* batch = nullptr;
   {
     const std::lock_guard handing(handing_);
     if (full_.empty()) return false;
-    block = full_.front();
+    batch = full_.front();
     full_.pop_front();
   }
-  write_block(*block, block->filled);
-  if (block->ends_thread) flush_window(*block->stream);
+  write_batch(*batch, batch->filled);
+  if (batch->ends_thread) flush_window(*batch->stream);
   const std::lock_guard handing(handing_);
-  free_.push_back(block);
+  free_.push_back(batch);
   return true;
 }
 
-void Recorder::write_block(Block& block, const std::uint64_t* end) {
-  Stream& stream = *block.stream;
-  const std::uint64_t* word = block.taken;
-  block.taken += end - word;
+void Recorder::write_batch(WordBatch& batch, const std::uint64_t* end) {
+  Stream& stream = *batch.stream;
+  const std::uint64_t* word = batch.taken;
+  batch.taken += end - word;
   if (!is_wanted()) return;  // what a window holds when that changes has been flushed
   while (word != end) {
     word = stream.window().add(word, end, stream.word_shift(),
@@ -203,12 +203,12 @@ void Recorder::flush_window(Stream& stream) {
 
 // The caller holds `writing_`.
 void Recorder::flush_all() {
-  while (write_next_block()) {
+  while (write_next_batch()) {
   }
-  const std::lock_guard handing(handing_);                        // no block changes hands
-  for (Block* block : full_) write_block(*block, block->filled);  // handed over meanwhile
+  const std::lock_guard handing(handing_);                            // no batch changes hands
+  for (WordBatch* batch : full_) write_batch(*batch, batch->filled);  // handed over meanwhile
   for (const auto& stream : streams_) {
-    if (stream->block() != nullptr) write_block(*stream->block(), stream->filled());
+    if (stream->batch() != nullptr) write_batch(*stream->batch(), stream->filled());
     flush_window(*stream);
   }
 }

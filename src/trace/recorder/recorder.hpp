@@ -2,15 +2,15 @@
 //
 // Recorder: the trace of one process, from the streams of its threads.
 //
-// A thread appends its accesses to a block, and hands it over when it is full; blocks go through
+// A thread appends its accesses to a batch, and hands it over when it is full; batches go through
 // their streams' windows into the writer in the order in which they were handed over. The
 // helper, a thread of the recorder, does that; where there is no helper or it lags, the thread that
-// finds no free block does: memory is bounded, and nobody depends on the helper.
+// finds no free batch does: memory is bounded, and nobody depends on the helper.
 //
 // Invariants: streams are numbered from 0 in the order in which threads began; a thread that ended
 // leaves its stream, cache and number to the next one, as it would a core. Accesses of one thread
 // stay in their order, and its records are the same with and without helper; those of several
-// threads are merged block by block. After finish() nothing is written any more.
+// threads are merged batch by batch. After finish() nothing is written any more.
 // Threads: all calls, except where said. Locks: `writing_` before `handing_`. Failure: the first
 // error of the writer is kept and returned by finish().
 #pragma once
@@ -62,18 +62,18 @@ class Recorder {
   void abandon();
 
   const Header& header() const { return options_.header; }
-  std::size_t blocks();  // that were made: memory of what nobody has written
+  std::size_t batches();  // that were made: memory of what nobody has written
 
  private:
   Recorder(const RecorderOptions& options, std::unique_ptr<Writer> writer);
   static bool make_room(void* context, Stream& stream);
   void hand_over(Stream& stream, bool ends_thread);
-  bool take_block(Stream& stream);
+  bool take_batch(Stream& stream);
   static void* run_helper(void* context);
   void help();
   void stop_helper();
-  bool write_next_block();
-  void write_block(Block& block, const std::uint64_t* end);
+  bool write_next_batch();
+  void write_batch(WordBatch& batch, const std::uint64_t* end);
   void flush_window(Stream& stream);
   void flush_all();
   bool is_ours() const;
@@ -81,7 +81,7 @@ class Recorder {
 
   const RecorderOptions options_;
   const int process_;
-  const std::size_t blocks_of_helper_;  // besides one for each stream
+  const std::size_t batches_of_helper_;  // besides one for each stream
   const std::size_t worth_waking_;
 
   std::mutex writing_;  // of the writer, the windows, and these
@@ -89,14 +89,14 @@ class Recorder {
   std::string region_;  // empty: none is open
   bool is_open_ = true;
 
-  std::mutex handing_;  // of which block is whose
+  std::mutex handing_;  // of which batch is whose
   std::condition_variable handed_over_;
-  std::vector<std::unique_ptr<Block>> blocks_;
-  std::vector<Block*> free_;
-  std::deque<Block*> full_;
+  std::vector<std::unique_ptr<WordBatch>> batches_;
+  std::vector<WordBatch*> free_;
+  std::deque<WordBatch*> full_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<Stream*> idle_;
-  bool is_waiting_ = false;  // the helper, for blocks
+  bool is_waiting_ = false;  // the helper, for batches
   bool is_stopping_ = false;
 
   pthread_t helper_ = {};

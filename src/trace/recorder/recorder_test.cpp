@@ -130,7 +130,7 @@ TEST_P(RecorderHelperTest, loses_no_access_of_many_threads) {
   EXPECT_EQ(sums.reads, 2 * pages);
   EXPECT_EQ(sums.writes, 2 * pages);
   EXPECT_LE(sums.streams.size(), threads);
-  EXPECT_LE(recorder->blocks(), threads + options_.buffer_bytes / sizeof(Block));
+  EXPECT_LE(recorder->batches(), threads + options_.buffer_bytes / sizeof(WordBatch));
 }
 
 // Regions, ends of threads, hits and misses of each kind of cache.
@@ -197,7 +197,7 @@ TEST_P(RecorderHelperTest, waits_for_a_slow_pipe_in_bounded_memory) {
     ++recorded;
   }
   ASSERT_TRUE(recorder->finish().ok());
-  EXPECT_LE(recorder->blocks(), 1 + options_.buffer_bytes / sizeof(Block));
+  EXPECT_LE(recorder->batches(), 1 + options_.buffer_bytes / sizeof(WordBatch));
   reading.join();
   auto reader = Reader::open(memory_source(received, false));
   ASSERT_TRUE(reader.ok());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Stream: what one thread of the program recorded and nobody has written yet: its CPU cache, a
-// block of the accesses that missed it, and the window that those go through.
+// batch of the accesses that missed it, and the window that those go through.
 //
-// The owner only appends to its block, a word for each access; entries_x86_64.S does that too,
-// without coming here. Everything else happens in the recorder, when a block is full.
+// The owner only appends to its batch, a word for each access; entries_x86_64.S does that too,
+// without coming here. Everything else happens in the recorder, when a batch is full.
 //
 // Invariants: only the thread that owns the stream calls access() and moves `next`. Words in front
 // of `next` are whole: other threads may read them while the owner goes on. Window and `taken`
@@ -27,7 +27,7 @@ class Stream;
 
 // Accesses in the order of time: the address of a line and, in the lowest bit, whether it is
 // written.
-struct Block {
+struct WordBatch {
   static constexpr std::size_t words_max = 1024;
   Stream* stream = nullptr;
   std::uint64_t* taken = words;    // what is before it has gone through the window
@@ -39,13 +39,13 @@ struct Block {
 // Where the owner puts an access that misses; entries_x86_64.S knows the places.
 struct MissPath {
   std::atomic<std::uint64_t*> next = nullptr;
-  std::uint64_t* end = nullptr;  // of the block; no block: the same as `next`
+  std::uint64_t* end = nullptr;  // of the batch; no batch: the same as `next`
 };
 static_assert(offsetof(MissPath, end) == 8 && sizeof(std::atomic<std::uint64_t*>) == 8);
 
 class Stream {
  public:
-  // Called by the owner, whose block is full; false: there will be no room, the access is not
+  // Called by the owner, whose batch is full; false: there will be no room, the access is not
   // recorded.
   struct Host {
     bool (*make_room)(void* context, Stream& stream);
@@ -70,14 +70,14 @@ class Stream {
   unsigned word_shift() const { return word_shift_; }  // of a word to the number of its page
 
   // By the owner, or by a thread that keeps it out. Null: it has none.
-  void set_block(Block* block) {
-    block_ = block;
-    path_.end = block == nullptr ? nullptr : block->words + Block::words_max;
-    path_.next.store(block == nullptr ? nullptr : block->words, std::memory_order_release);
-    if (block != nullptr) block->taken = block->words;
-    if (block != nullptr) block->stream = this;
+  void set_batch(WordBatch* batch) {
+    batch_ = batch;
+    path_.end = batch == nullptr ? nullptr : batch->words + WordBatch::words_max;
+    path_.next.store(batch == nullptr ? nullptr : batch->words, std::memory_order_release);
+    if (batch != nullptr) batch->taken = batch->words;
+    if (batch != nullptr) batch->stream = this;
   }
-  Block* block() const { return block_; }
+  WordBatch* batch() const { return batch_; }
   std::uint64_t* filled() const { return path_.next.load(std::memory_order_acquire); }
 
  private:
@@ -92,7 +92,7 @@ class Stream {
   }
 
   MissPath path_;
-  Block* block_ = nullptr;
+  WordBatch* batch_ = nullptr;
   CacheFilter filter_;
   Window window_;
   unsigned word_shift_;
