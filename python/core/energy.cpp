@@ -244,7 +244,7 @@ void bind_session(nb::module_& core) {
       nb::arg("profile"), nb::arg("op"), "(kHz or None, writers, device).");
 }
 
-using Part = std::tuple<std::string, std::uint64_t, std::uint64_t>;
+using Share = std::tuple<std::string, std::uint64_t, std::uint64_t>;
 
 // Joules, and seconds between the looks at the meter that they were counted between.
 using Used = std::optional<std::pair<double, double>>;
@@ -273,10 +273,10 @@ class Watch {
   std::pair<double, double> last_;
 };
 
-std::pair<Times, Used> do_io(const std::string& op, const std::vector<Part>& parts, bool direct,
+std::pair<Times, Used> do_io(const std::string& op, const std::vector<Share>& shares, bool direct,
                              bool sync, bool create, std::uint64_t seed, energy::EnergySum* sum) {
   std::vector<energy::IoRequest> requests;
-  for (const auto& [path, offset, bytes] : parts) {
+  for (const auto& [path, offset, bytes] : shares) {
     requests.push_back(
         {kind_of(op), path, offset, bytes, direct, sync, create, seed + requests.size()});
   }
@@ -292,10 +292,11 @@ std::pair<Times, Used> do_io(const std::string& op, const std::vector<Part>& par
 }
 
 void bind_worker(nb::module_& core) {
-  core.def("energy_io", &do_io, nb::arg("op"), nb::arg("parts"), nb::kw_only(), nb::arg("direct"),
-           nb::arg("sync"), nb::arg("create"), nb::arg("seed"), nb::arg("sum").none(),
-           "A process for each part (path, offset, bytes): its start, end and CPU time in seconds; "
-           "and (joules, seconds) of the meters, or None.");
+  core.def(
+      "energy_io", &do_io, nb::arg("op"), nb::arg("shares"), nb::kw_only(), nb::arg("direct"),
+      nb::arg("sync"), nb::arg("create"), nb::arg("seed"), nb::arg("sum").none(),
+      "A process for each share (path, offset, bytes): its start, end and CPU time in seconds; "
+      "and (joules, seconds) of the meters, or None.");
 }
 
 }  // namespace

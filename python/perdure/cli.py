@@ -39,7 +39,7 @@ VERBS = {
         "perdure.energy.app", "app", _COST, "How often to checkpoint, and at which clock.",
         "perdure energy plan --write-time 130s --read-time 90s --mtbf 14.66h"),
     "devices": Verb(
-        "perdure.devices", "devices", _COST, "The parts to emulate or to plan with.",
+        "perdure.devices", "devices", _COST, "The memory models to emulate or to plan with.",
         "perdure devices --json"),
 }  # fmt: skip
 

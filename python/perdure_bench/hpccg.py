@@ -94,7 +94,7 @@ FULL = Size(144, 12, 7, True)
 
 
 @dataclass(frozen=True)
-class Part:
+class Model:
     """An emulated device of the paper's kind."""
 
     memory_ns: int
@@ -112,8 +112,8 @@ class Part:
         return f"memory {self.memory_ns} ns, commit {self.commit_ns} ns, {speed}"
 
 
-PARTS = tuple(
-    Part(memory, commit, bandwidth)
+MODELS = tuple(
+    Model(memory, commit, bandwidth)
     for bandwidth in ("full", "9.5")
     for memory, commit in ((0, 500), (300, 500), (600, 500), (150, 0), (150, 1000), (150, 2000))
 )
@@ -126,7 +126,7 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     size = QUICK if quick else FULL
     solver = find_solvers()[0]
     emulated = [case for case in CASES if case.name in EMULATED]
-    specs = [str(part.spec) for part in PARTS] + list(ROWS)
+    specs = [str(model.spec) for model in MODELS] + list(ROWS)
     total = size.rounds * (len(CASES) + 2) + size.rounds * len(CASES) + len(specs) * len(emulated)
     with (
         pool_directory() as pools,
@@ -252,12 +252,12 @@ def _emulated_fact(case: Case, spec: str, rounds: list[dict[str, dict]], bench: 
         / around["none"]["loop_s"]
         for around in rounds
     ]
-    part = next((part for part in PARTS if part.spec == spec), None)
-    more = {"emulated": str(part) if part else spec, "model_ms_per_commit": added_s * 1e3}
-    if part:
+    model = next((model for model in MODELS if model.spec == spec), None)
+    more = {"emulated": str(model) if model else spec, "model_ms_per_commit": added_s * 1e3}
+    if model:
         more |= {
-            "memory_latency_ns": part.memory_ns,
-            "commit_latency_ns": part.commit_ns,
-            "bandwidth": part.bandwidth,
+            "memory_latency_ns": model.memory_ns,
+            "commit_latency_ns": model.commit_ns,
+            "bandwidth": model.bandwidth,
         }
     return Fact.of("hpccg", case.name, "run_time_ratio", ratios, more=bench.about | more)

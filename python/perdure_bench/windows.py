@@ -37,7 +37,7 @@ from perdure.programs import CLONE, OPEN_MPI, Program, ProgramFailed, find_progr
 from perdure.progress import progress
 from perdure.run.attempt import attempt_environment
 from perdure_bench.facts import Fact
-from perdure_bench.hpccg import PARTS, Part
+from perdure_bench.hpccg import MODELS, Model
 from perdure_bench.solver import huge_page_directory, last_report, pool_directory
 from perdure_bench.windows_fence import fence_facts, fence_runs
 from perdure_bench.windows_plot import draw  # noqa: F401  `perdure bench --plot` takes it from here
@@ -166,8 +166,8 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
         Hpccg(find_programs("hpccg")[0], size),
         Pagerank(find_programs("pagerank")[0], size),
     ]
-    parts = PARTS[::5] if quick else PARTS
-    runs = len(applications) * (size.rounds * len(PROTECTIONS) + len(parts) * len(EMULATED))
+    models = MODELS[::5] if quick else MODELS
+    runs = len(applications) * (size.rounds * len(PROTECTIONS) + len(models) * len(EMULATED))
     with (
         pool_directory() as pools,
         huge_page_directory(pools) as huge,
@@ -180,8 +180,8 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
             for fact in _measured(bench, rounds, size.claims):
                 each(fact)
             for protection in EMULATED:
-                for part in parts:
-                    each(_emulated(bench, protection, part, rounds))
+                for model in models:
+                    each(_emulated(bench, protection, model, rounds))
         for fact in fence_facts(quick, pools, advance):
             each(fact)
     _measure_operations(quick, each)
@@ -209,10 +209,10 @@ class Bench:
             done.append({protection: self._run_and_restart(protection) for protection in shuffled})
         return done
 
-    def model_ns_per_commit(self, protection: str, part: Part) -> float:
+    def model_ns_per_commit(self, protection: str, model: Model) -> float:
         """What an emulated device adds to a commit."""
         try:
-            outcome = self._run(protection, 3, "--emulate", part.spec)
+            outcome = self._run(protection, 3, "--emulate", model.spec)
         finally:
             self._forget()
         self._advance()
@@ -291,19 +291,19 @@ def _facts_of_protection(
         yield fact("restart_s", [again.start for (_, again), _ in ran], "s")
 
 
-def _emulated(bench: Bench, protection: str, part: Part, rounds: list) -> Fact:
+def _emulated(bench: Bench, protection: str, model: Model, rounds: list) -> Fact:
     """run_time_ratio with the virtual clock's time added to every commit of the measured runs."""
-    added_s = bench.model_ns_per_commit(protection, part) * 1e-9
+    added_s = bench.model_ns_per_commit(protection, model) * 1e-9
     ratios = []
     for around in rounds:
         outcome, _ = around[protection]
         ratios.append((outcome.loop + added_s * outcome.commits) / around["none"][0].loop)
     more = {
-        "emulated": str(part),
+        "emulated": str(model),
         "model_ms_per_commit": added_s * 1e3,
-        "memory_latency_ns": part.memory_ns,
-        "commit_latency_ns": part.commit_ns,
-        "bandwidth": part.bandwidth,
+        "memory_latency_ns": model.memory_ns,
+        "commit_latency_ns": model.commit_ns,
+        "bandwidth": model.bandwidth,
     }
     case = f"{bench.application.name}-{protection}"
     return Fact.of("windows", case, "run_time_ratio", ratios, more=bench.about | more)

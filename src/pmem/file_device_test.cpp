@@ -28,8 +28,8 @@ namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20U;
 
-bool says(const Status& status, const std::string& part) {
-  return status.message().find(part) != std::string::npos;
+bool says(const Status& status, const std::string& words) {
+  return status.message().find(words) != std::string::npos;
 }
 
 // A new directory below `parent`, removed with all that is in it.

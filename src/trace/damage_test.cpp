@@ -18,12 +18,12 @@ std::vector<std::byte> bytes_of(const std::string& text) {
   return {bytes.begin(), bytes.end()};
 }
 
-void expect_error(std::span<const std::byte> bytes, Code code, const std::string& part) {
+void expect_error(std::span<const std::byte> bytes, Code code, const std::string& words) {
   for (const bool seekable : {true, false}) {
     std::vector<Record> records;
     const Status status = read_all(bytes, records, seekable);
-    EXPECT_EQ(status.code(), code) << part << ": " << status.message();
-    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+    EXPECT_EQ(status.code(), code) << words << ": " << status.message();
+    EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
   }
 }
 
@@ -117,13 +117,13 @@ TEST(BadTrace, has_frames_in_another_order) {
   const auto bytes = long_trace(4);
   const auto begins = frames_of(bytes);
   ASSERT_GE(begins.size(), 5U);
-  const auto part = [&](std::size_t frame) {
+  const auto frame_at = [&](std::size_t frame) {
     return std::span(bytes).subspan(begins[frame], begins[frame + 1] - begins[frame]);
   };
   std::vector<std::byte> exchanged(bytes.begin(),
                                    bytes.begin() + static_cast<std::ptrdiff_t>(begins[0]));
   for (const std::size_t frame : {1U, 0U}) {
-    exchanged.insert(exchanged.end(), part(frame).begin(), part(frame).end());
+    exchanged.insert(exchanged.end(), frame_at(frame).begin(), frame_at(frame).end());
   }
   exchanged.insert(exchanged.end(), bytes.begin() + static_cast<std::ptrdiff_t>(begins[2]),
                    bytes.end());

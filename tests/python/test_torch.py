@@ -30,11 +30,11 @@ import torch.distributed.checkpoint as dcp
 path = pathlib.Path(sys.argv[1])
 warnings.filterwarnings("ignore", message=".*torch.distributed is .*")
 
-def refused(error, part, call, *arguments, **options):
+def refused(error, words, call, *arguments, **options):
     try:
         call(*arguments, **options)
     except error as raised:
-        assert part in str(raised), raised
+        assert words in str(raised), raised
     else:
         raise AssertionError(f"no {error.__name__}")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plans and profiles as JSON: whole files, and parts of them that are not trusted.
+"""Plans and profiles as JSON: whole files, and sections of them that are not trusted.
 
 Whatever is wrong raises Wrong, with file, place and remedy. Unknown keys are ignored, newer schemas
 refused.
@@ -42,7 +42,7 @@ def write_document(document: dict[str, Any], file: Path) -> None:
     write_text(file, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
-class Part:
+class Section:
     """A JSON object in a document. What is asked of it is there and right, or Wrong names it.
 
     `place` comes before the key in what Wrong says: "plan.json: " or "profile.json: point 3.".
@@ -58,16 +58,16 @@ class Part:
         """Whether there is something, and not null."""
         return self.values.get(key) is not None
 
-    def part(self, key: str) -> Part:
+    def section(self, key: str) -> Section:
         """An object in this one."""
-        return Part(f"{self.place}{key}.", self.values.get(key))
+        return Section(f"{self.place}{key}.", self.values.get(key))
 
-    def parts(self, key: str) -> list[Part]:
+    def sections(self, key: str) -> list[Section]:
         """A list of objects in this one."""
         value = self.values.get(key)
         if not isinstance(value, list):
             raise Wrong(f"{self.place}{key} is {value!r}; it must be a list")
-        return [Part(f"{self.place}{key} {i}.", each) for i, each in enumerate(value)]
+        return [Section(f"{self.place}{key} {i}.", each) for i, each in enumerate(value)]
 
     def number(self, key: str, least: float = 0.0, above: bool = False) -> float:
         """A finite number, at least `least` or `above` it."""

@@ -2,7 +2,7 @@
 """Removes the shared memory that a killed attempt of an MPI job leaves in /dev/shm.
 
 A file is removed only if all of this holds: its name is one that an MPI or its transports give, or
-Perdure to what the ranks of a job share while a part is emulated; this user owns it; it was
+Perdure to what the ranks of a job share while a memory is emulated; this user owns it; it was
 made since the attempt began; and no live process has it open or mapped.
 """
 
@@ -28,7 +28,7 @@ _NAMES = (
     "ofi_shm*",
     "Intel_MPI_*",
     "perdure-tokens-*",
-    "perdure-" + 32 * "[0-9a-f]",  # a job's id: the token bucket of an emulated part
+    "perdure-" + 32 * "[0-9a-f]",  # a job's id: the token bucket of an emulated memory
 )
 
 

@@ -25,7 +25,7 @@ class Options:
 def devices_named(
     preset: str, dram: str | None, mram: str | None, flash: str | None, mix_levels: bool
 ) -> Any:
-    """The parts of a preset, each replaced by the one that is named. Raises _core.Error."""
+    """The memory models of a preset, each replaced by the one that is named. Raises _core.Error."""
     core = load_core()
     presets = {each.name: each for each in core.device_presets()}
     if preset not in presets:

@@ -8,7 +8,7 @@ from typing import Any
 
 from perdure.documents import print_json
 from perdure.energy import quantities as q
-from perdure.energy.documents import Part
+from perdure.energy.documents import Section
 from perdure.energy.formulas import model
 from perdure.energy.plan.file import ReadPlan, read_plan
 from perdure.energy.plan.options import AsJson, PlanFile
@@ -24,7 +24,7 @@ def explain(plan: PlanFile, as_json: AsJson = False) -> None:
     """
     read = read_plan(plan)
     document = {
-        "settings": [_why(read, level, op) for level in read.whole.parts("choice")
+        "settings": [_why(read, level, op) for level in read.whole.sections("choice")
                      for op in ("write", "read")],
         "interval": _interval(read),
         "paper": _paper(read),
@@ -35,17 +35,18 @@ def explain(plan: PlanFile, as_json: AsJson = False) -> None:
         _print(read, document)
 
 
-def _why(read: ReadPlan, level: Part, op: str) -> dict[str, Any]:
+def _why(read: ReadPlan, level: Section, op: str) -> dict[str, Any]:
     """The reason of one setting, in words, with the numbers it rests on."""
-    why = level.part(op)
-    chosen, best, default = (setting_of(why.part(key)) for key in ("chosen", "best", "unplanned"))
-    rows = {setting_of(each): each for each in why.parts("candidates")}
-    alike = why.parts("alike")
+    why = level.section(op)
+    keys = ("chosen", "best", "unplanned")
+    chosen, best, default = (setting_of(why.section(key)) for key in keys)
+    rows = {setting_of(each): each for each in why.sections("candidates")}
+    alike = why.sections("alike")
     words = _reason(read, chosen, best, default, len(alike), len(rows))
     if why.has("least_J_per_MB"):
-        per_MB = setting_of(why.part("least_J_per_MB"))
+        per_MB = setting_of(why.section("least_J_per_MB"))
         if per_MB not in (chosen, best):
-            least, own = why.part("least_J_per_MB"), why.part("best")
+            least, own = why.section("least_J_per_MB"), why.section("best")
             joules = [each.number("J_per_MB") for each in (least, own)]
             longer = least.number("seconds") / own.number("seconds", above=True)
             words += (
@@ -133,7 +134,7 @@ def _print(read: ReadPlan, document: dict) -> None:
     out = console()
     for each in document["settings"]:
         level = f"{each['level']}, " if len(read.every) > 1 else ""
-        chosen = setting_of(Part("", each["chosen"]))
+        chosen = setting_of(Section("", each["chosen"]))
         out.print(bold(f"{level}{each['op']}:", f" {chosen.text()}. {each['why']}"))
     out.print()
     rules = document["interval"]["rules"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from perdure.energy.documents import Part, read_document
+from perdure.energy.documents import Section, read_document
 from perdure.energy.formulas.levels import Level, System, check_every
 from perdure.energy.formulas.model import Machine
 from perdure.energy.formulas.renewal import Renewal
@@ -189,7 +189,7 @@ class ReadSchedule:
 class ReadPlan:
     """What simulate and explain need of a plan. `known` is False if a power is not known."""
 
-    whole: Part
+    whole: Section
     source: str
     objective: str
     formula: str
@@ -207,7 +207,7 @@ def read_plan(file: Path) -> ReadPlan:
     """The plan in a file. Raises Wrong with file, place and remedy."""
     source = str(file)
     document = read_document(file, "plan")
-    whole = Part(f"{source}: ", document)
+    whole = Section(f"{source}: ", document)
     whole.check_kind(KIND, SCHEMA)
     used, inputs, expected = (document.get(key) for key in ("levels", "inputs", "expected"))
     given = inputs.get("levels") if isinstance(inputs, dict) else None
@@ -215,11 +215,11 @@ def read_plan(file: Path) -> ReadPlan:
         raise Wrong(f"{source}: no inputs, levels or expected; the plan is cut short: plan again")
     if not used or len(used) != len(given):
         raise Wrong(f"{source}: {len(used)} levels, but inputs of {len(given)}")
-    every = tuple(Part(f"{source}: level {i}.", each).whole("every")
+    every = tuple(Section(f"{source}: level {i}.", each).whole("every")
                   for i, each in enumerate(used))
     check_every(every, len(every))
-    costs = whole.part("inputs")
-    levels = [Part(f"{costs.place}level {i}.", each) for i, each in enumerate(given)]
+    costs = whole.section("inputs")
+    levels = [Section(f"{costs.place}level {i}.", each) for i, each in enumerate(given)]
     watts = [costs.maybe("compute_W"), *(level.maybe(key) for level in levels
                                          for key in ("write_W", "read_W"))]
     known, rate = None not in watts, costs.number("rate_per_s", 1e-300)
@@ -234,17 +234,17 @@ def read_plan(file: Path) -> ReadPlan:
         system=system,
         machine=_machine(costs, system, known),
         law=law_of_document(costs.values.get("law"), 1 / rate, f"{source}: law"),
-        expected=_costs(whole.part("expected")),
-        schedule=_schedule(whole.part("schedule")) if whole.has("schedule") else None,
+        expected=_costs(whole.section("expected")),
+        schedule=_schedule(whole.section("schedule")) if whole.has("schedule") else None,
         known=known,
     )
 
 
-def _system(costs: Part, levels: list[Part], rate: float, known: bool) -> System:
+def _system(costs: Section, levels: list[Section], rate: float, known: bool) -> System:
     """The levels with their rates. Where a power is not known all are 1."""
 
-    def watts(part: Part, key: str) -> float:
-        return part.number(key) if known else 1.0
+    def watts(section: Section, key: str) -> float:
+        return section.number(key) if known else 1.0
 
     made = tuple(
         Level(str(level.values.get("name")), rate * level.number("share"),
@@ -256,7 +256,7 @@ def _system(costs: Part, levels: list[Part], rate: float, known: bool) -> System
     return System(made, costs.number("downtime_s"), watts(costs, "compute_W"), watts(costs, down))
 
 
-def _machine(costs: Part, system: System, known: bool) -> Machine:
+def _machine(costs: Section, system: System, known: bool) -> Machine:
     """What one interval costs on the first level."""
     first, overhead_s = system.levels[0], costs.maybe("overhead_s")
     return Machine(
@@ -273,15 +273,15 @@ def _machine(costs: Part, system: System, known: bool) -> Machine:
     )
 
 
-def _costs(part: Part) -> Costs:
-    return Costs(part.number("time_per_work"), part.maybe("energy_per_work_W"))
+def _costs(section: Section) -> Costs:
+    return Costs(section.number("time_per_work"), section.maybe("energy_per_work_W"))
 
 
-def _schedule(part: Part) -> ReadSchedule:
-    works = part.values.get("works_s")
+def _schedule(section: Section) -> ReadSchedule:
+    works = section.values.get("works_s")
     if not isinstance(works, list) or not works:
-        raise Wrong(f"{part.place}works_s is {works!r}; it must be a list of times")
+        raise Wrong(f"{section.place}works_s is {works!r}; it must be a list of times")
     return ReadSchedule(
-        tuple(Part(part.place, {"works_s": each}).number("works_s", 1e-12) for each in works),
-        _costs(part.part("expected")),
+        tuple(Section(section.place, {"works_s": each}).number("works_s", 1e-12) for each in works),
+        _costs(section.section("expected")),
     )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perdure.energy.documents import Part, read_document
+from perdure.energy.documents import Section, read_document
 from perdure.energy.quantities import Wrong
 
 SCHEMA = 1
@@ -96,7 +96,7 @@ def read_profile(file: Path) -> Profile:
 
 def profile_of(document: dict[str, Any], source: str) -> Profile:
     """The profile in a JSON object. Raises Wrong."""
-    whole = Part(f"{source}: ", document)
+    whole = Section(f"{source}: ", document)
     whole.check_kind(KIND, SCHEMA)
     points, fingerprint = document.get("points"), document.get("fingerprint")
     if not isinstance(points, list):
@@ -105,38 +105,39 @@ def profile_of(document: dict[str, Any], source: str) -> Profile:
         raise Wrong(f"{source}: the grid is empty: no point was measured; run the profile again")
     if not isinstance(fingerprint, dict):
         raise Wrong(f"{source}: no 'fingerprint'; the file is cut short or no profile")
-    return Profile(tuple(_point(Part(f"{source}: point {i}.", point))
+    return Profile(tuple(_point(Section(f"{source}: point {i}.", point))
                          for i, point in enumerate(points)), fingerprint, source)
 
 
-def setting_of(part: Part) -> Setting:
-    """The setting in a point, or in a part of a plan."""
-    clock = part.whole("freq_kHz") if part.has("freq_kHz") else None
-    return Setting(clock, part.whole("writers"))
+def setting_of(section: Section) -> Setting:
+    """The setting in a point, or in a section of a plan."""
+    clock = section.whole("freq_kHz") if section.has("freq_kHz") else None
+    return Setting(clock, section.whole("writers"))
 
 
-def _point(part: Part) -> Point:
+def _point(section: Section) -> Point:
     return Point(
-        op=part.word("op", OPERATIONS),
-        setting=setting_of(part),
-        bandwidth_MBps=_quantity(part.part("bandwidth_MBps")),
-        power_W=_maybe(part, "power_W"),
-        energy_J_per_MB=_maybe(part, "energy_J_per_MB"),
-        settled=part.values.get("settled") is not False,
+        op=section.word("op", OPERATIONS),
+        setting=setting_of(section),
+        bandwidth_MBps=_quantity(section.section("bandwidth_MBps")),
+        power_W=_maybe(section, "power_W"),
+        energy_J_per_MB=_maybe(section, "energy_J_per_MB"),
+        settled=section.values.get("settled") is not False,
     )
 
 
-def _maybe(part: Part, key: str) -> Quantity | None:
-    return _quantity(part.part(key)) if part.has(key) else None
+def _maybe(section: Section, key: str) -> Quantity | None:
+    return _quantity(section.section(key)) if section.has(key) else None
 
 
-def _quantity(part: Part) -> Quantity:
-    mean = part.number("mean", above=True)
+def _quantity(section: Section) -> Quantity:
+    mean = section.number("mean", above=True)
     # One repetition has no interval.
-    low, high = (part.number(end, -math.inf) if part.has(end) else mean for end in ("low", "high"))
+    low = section.number("low", -math.inf) if section.has("low") else mean
+    high = section.number("high", -math.inf) if section.has("high") else mean
     if not low <= mean <= high:
-        raise Wrong(f"{part.place}mean {mean:g} is not between low {low:g} and high {high:g}")
-    return Quantity(mean, low, high, part.whole("n") if "n" in part.values else 1)
+        raise Wrong(f"{section.place}mean {mean:g} is not between low {low:g} and high {high:g}")
+    return Quantity(mean, low, high, section.whole("n") if "n" in section.values else 1)
 
 
 def machine_here() -> dict:

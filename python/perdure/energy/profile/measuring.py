@@ -143,7 +143,7 @@ class Target:
         found = os.statvfs(self.path)
         return found.f_blocks * found.f_frsize
 
-    def _parts(self, op: str, writers: int) -> list[tuple[str, int, int]]:
+    def _shares(self, op: str, writers: int) -> list[tuple[str, int, int]]:
         """(path, offset, bytes) of each process: a file each to write, a range each to read."""
         share = self.sample_bytes // writers // PAGE * PAGE
         if self.is_device:
@@ -154,12 +154,12 @@ class Target:
 
     def transfer(self, op: str, writers: int, seed: int, total: Any) -> Any:
         """Start, end and CPU time of each process; (joules, seconds) or None. Raises Wrong."""
-        parts = self._parts(op, writers)
-        measured = self._io(op, parts, seed, create=not self.is_device, total=total)
+        shares = self._shares(op, writers)
+        measured = self._io(op, shares, seed, create=not self.is_device, total=total)
         if op == "write":
-            self.written += sum(part[2] for part in parts)
+            self.written += sum(share[2] for share in shares)
             if not self.is_device:
-                for path, _offset, _bytes in parts:
+                for path, _offset, _bytes in shares:
                     os.unlink(path)
         return measured
 
@@ -173,9 +173,9 @@ class Target:
             self._io("write", [(str(file), 0, whole)], seed=1, create=True)
             self.written += whole
 
-    def _io(self, op: str, parts: list, seed: int, create: bool, total: Any = None) -> Any:
+    def _io(self, op: str, shares: list, seed: int, create: bool, total: Any = None) -> Any:
         try:
-            return self.core.energy_io(op, parts, direct=self.io_mode == "direct",
+            return self.core.energy_io(op, shares, direct=self.io_mode == "direct",
                                        sync=self.io_mode != "memory", create=create, seed=seed,
                                        sum=total)
         except self.core.Error as failure:
