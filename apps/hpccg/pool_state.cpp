@@ -48,7 +48,7 @@ PoolState::PoolState(const Grid& grid, const Options& options)
   perdure_options open{};
   open.job = "hpccg";
   const job::Emulation& emulation = options.emulation;
-  open.emulate = emulation.part.empty() ? nullptr : emulation.part.c_str();
+  open.emulate = emulation.model.empty() ? nullptr : emulation.model.c_str();
   open.delay = emulation.mode();
   open.copy_threads = options.threads;
   check(perdure_open_mpi(MPI_COMM_WORLD, options.pool.c_str(), &open, &pool_), "perdure_open_mpi");

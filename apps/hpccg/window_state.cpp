@@ -59,7 +59,7 @@ void WindowState::make_window(const Grid& grid, const Options& options) {
   set("perdure_job", "hpccg");
   set("perdure_mode", name_of(options.protection));
   set("perdure_threads", std::to_string(options.threads));
-  if (!options.emulation.part.empty()) set("perdure_emulate", options.emulation.part);
+  if (!options.emulation.model.empty()) set("perdure_emulate", options.emulation.model);
   set("perdure_delay", options.emulation.delay);
   if (options.checksum != Checksum::standard) {
     set("perdure_checksum", options.checksum == Checksum::on ? "true" : "false");

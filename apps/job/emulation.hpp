@@ -14,7 +14,7 @@ class App;
 namespace job {
 
 struct Emulation {
-  std::string part;               // row of `perdure devices`; empty: $PERDURE_EMULATE
+  std::string model;              // a memory model of `perdure devices`; empty: $PERDURE_EMULATE
   std::string delay = "virtual";  // as the hint perdure_delay
 
   perdure_delay mode() const {

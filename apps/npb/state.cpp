@@ -55,7 +55,7 @@ void State::object(const Carried& array) {
 
 std::uint64_t State::bytes() const {
   std::uint64_t sum = 0;
-  for (const Part& object : objects_) sum += object.bytes;
+  for (const Member& object : objects_) sum += object.bytes;
   return sum;
 }
 
@@ -64,12 +64,12 @@ void State::open_pool() {
   open.flags = PERDURE_CREATE;
   if (options_.discard) open.flags |= PERDURE_DISCARD;
   const job::Emulation& emulation = options_.emulation;
-  open.emulate = emulation.part.empty() ? nullptr : emulation.part.c_str();
+  open.emulate = emulation.model.empty() ? nullptr : emulation.model.c_str();
   open.delay = emulation.mode();
   open.copy_threads = options_.threads;
   check(ranks::open_pool(options_.pool.c_str(), &open, &pool_), "perdure_open");
   check(perdure_scalar(pool_, "iteration", &iteration_, sizeof iteration_), "perdure_scalar");
-  for (const Part& scalar : scalars_) {
+  for (const Member& scalar : scalars_) {
     check(perdure_scalar(pool_, scalar.name.c_str(), scalar.first, scalar.bytes), "perdure_scalar");
   }
 }
@@ -86,17 +86,17 @@ std::uint64_t State::restore() {
     check(perdure_ipv_open(pool_, &open), "perdure_ipv_open");
     versioned_ = true;
     const perdure_ipv_object_options with{options_.tier};
-    for (const Part& part : objects_) {
-      check(perdure_ipv_object(part.name.c_str(), part.first, part.bytes, &with),
+    for (const Member& member : objects_) {
+      check(perdure_ipv_object(member.name.c_str(), member.first, member.bytes, &with),
             "perdure_ipv_object");
     }
     check(perdure_ipv_restart(&version), "perdure_ipv_restart");
     return iteration_;
   }
-  for (const Part& part : objects_) {
-    const std::uint64_t bytes = part.bytes;
+  for (const Member& member : objects_) {
+    const std::uint64_t bytes = member.bytes;
     perdure_array* array = nullptr;
-    check(perdure_array_open(pool_, part.name.c_str(), PERDURE_BYTE, 1, &bytes, PERDURE_TWIN,
+    check(perdure_array_open(pool_, member.name.c_str(), PERDURE_BYTE, 1, &bytes, PERDURE_TWIN,
                              nullptr, &array),
           "perdure_array_open");
     arrays_.push_back(array);
@@ -173,8 +173,8 @@ std::uint64_t State::read_file(const std::string& path, bool keep) {
     throw std::runtime_error(path + " is a checkpoint of another problem; remove it, or --discard");
   }
   if (!keep) return header.iteration;
-  for (const Part& part : objects_) file.read(part.first, part.bytes);
-  for (const Part& part : scalars_) file.read(part.first, part.bytes);
+  for (const Member& member : objects_) file.read(member.first, member.bytes);
+  for (const Member& member : scalars_) file.read(member.first, member.bytes);
   return header.iteration;
 }
 
@@ -207,8 +207,8 @@ void State::write_file(std::uint64_t iteration) {
                             static_cast<std::uint64_t>(ranks::rank()),
                             static_cast<std::uint64_t>(ranks::count())};
     file.write(&header, sizeof header);
-    for (const Part& part : objects_) file.write(part.first, part.bytes);
-    for (const Part& part : scalars_) file.write(part.first, part.bytes);
+    for (const Member& member : objects_) file.write(member.first, member.bytes);
+    for (const Member& member : scalars_) file.write(member.first, member.bytes);
     file.sync();
   }
   if (::rename((path + ".new").c_str(), path.c_str()) != 0) job::fail("rename " + path);

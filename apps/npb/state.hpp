@@ -72,7 +72,7 @@ class State {
   std::uint64_t model_ns() const { return model_ns_; }  // of an emulated device
 
  private:
-  struct Part {
+  struct Member {
     std::string name;
     void* first;
     std::size_t bytes;
@@ -85,8 +85,8 @@ class State {
   void read_model();
 
   StateOptions options_;
-  std::vector<Part> objects_;
-  std::vector<Part> scalars_;
+  std::vector<Member> objects_;
+  std::vector<Member> scalars_;
   std::uint64_t iteration_ = 0;
   double persist_s_ = 0;
   double copy_s_ = 0;

@@ -53,8 +53,8 @@ class Facts {
     about_["arcs"] = graph.arcs;
     about_["ranks"] = job::rank_count();
     if (options.protection != Protection::none) about_["commit_every"] = options.commit_every;
-    if (!options.emulation.part.empty()) {
-      about_["emulated"] = options.emulation.part;
+    if (!options.emulation.model.empty()) {
+      about_["emulated"] = options.emulation.model;
       about_["delay"] = options.emulation.delay;
     }
   }

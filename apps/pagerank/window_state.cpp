@@ -27,7 +27,7 @@ Window make_window(const Graph& graph, const Options& options) {
   set("perdure_pool", options.pool);
   set("perdure_job", "pagerank");
   set("perdure_mode", name_of(options.protection));
-  if (!options.emulation.part.empty()) set("perdure_emulate", options.emulation.part);
+  if (!options.emulation.model.empty()) set("perdure_emulate", options.emulation.model);
   set("perdure_delay", options.emulation.delay);
   Window window(graph.values(), hints);
   MPI_Info_free(&hints);
