@@ -139,13 +139,13 @@ bool take_short_cut(OpenFile& open, const Access& access, MPI_Offset offset, voi
   const auto at =
       static_cast<std::uint64_t>(open.view.displacement + offset * open.view.etype_bytes);
   CachePart& part = *open.short_cut.part;
-  if (access.direction == Direction::read) {
-    return open.readable && part.try_read(at, buffer, static_cast<std::uint64_t>(bytes)) &&
-           (count_access(open.file->tally(), access.direction, bytes), true);
-  }
-  return open.writable && open.short_cut.writes &&
-         part.try_write(at, buffer, static_cast<std::uint64_t>(bytes)) &&
-         (count_access(open.file->tally(), access.direction, bytes), true);
+  const auto length = static_cast<std::uint64_t>(bytes);
+  const bool is_taken =
+      access.direction == Direction::read
+          ? open.readable && part.try_read(at, buffer, length)
+          : open.writable && open.short_cut.writes && part.try_write(at, buffer, length);
+  if (is_taken) count_access(open.file->tally(), access.direction, bytes);
+  return is_taken;
 }
 
 // One access of an open file; `finish` tells the program what came of it, `refuse` lets MPI refuse.
