@@ -72,14 +72,14 @@ Costs costs_of(const sim::Curve& curve, sim::Machine machine,
 }
 
 void bind_devices_of(nb::module_& core) {
-  nb::class_<DevicePreset>(core, "DevicePreset", "Parts that are simulated together.")
+  nb::class_<DevicePreset>(core, "DevicePreset", "Memory models that are simulated together.")
       .def_ro("name", &DevicePreset::name)
       .def_ro("description", &DevicePreset::description)
       .def_ro("dram", &DevicePreset::dram)
       .def_ro("mram", &DevicePreset::mram)
       .def_ro("flash", &DevicePreset::flash);
   core.def("device_presets", [] { return value_or_raise(device_presets()); }, "All, in order.");
-  nb::class_<sim::Devices>(core, "Devices", "The parts of a machine.")
+  nb::class_<sim::Devices>(core, "Devices", "The memory models of a machine.")
       .def_ro("dram", &sim::Devices::dram)
       .def_ro("mram", &sim::Devices::mram)
       .def_ro("flash", &sim::Devices::flash)
@@ -89,7 +89,7 @@ void bind_devices_of(nb::module_& core) {
       [](const std::string& dram, const std::string& mram, const std::string& flash, bool mix) {
         return value_or_raise(sim::devices_of(dram, mram, flash, mix));
       },
-      nb::arg("dram"), nb::arg("mram"), nb::arg("flash"), nb::arg("mix_levels") = false,
+      nb::arg("dram"), nb::arg("mram"), nb::arg("flash"), nb::arg("mix_assemblies") = false,
       "By the specs of find_device().");
 }
 

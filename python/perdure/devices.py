@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FIELDS = (
     "name",
     "description",
-    "level",
+    "assembly",
     "read_latency_ns",
     "write_latency_ns",
     "commit_latency_ns",
@@ -50,27 +50,27 @@ def devices(
         bool, typer.Option("--json", help="All fields as a JSON list; null where no source says.")
     ] = False,
 ) -> None:
-    """List the parts that can be emulated or planned with, and where their numbers come from."""
-    rows = load_core().device_table()
+    """List the memory models that can be emulated or planned with, and their sources."""
+    models = load_core().device_table()
     if as_json:
-        entries = [{name: getattr(row, name) for name in FIELDS} for row in rows]
+        entries = [{name: getattr(model, name) for name in FIELDS} for model in models]
         print_json("devices", {"devices": entries})
     else:
-        _print_table(rows)
+        _print_table(models)
 
 
-def _print_table(rows: list[_core.DeviceRow]) -> None:
+def _print_table(models: list[_core.MemoryModel]) -> None:
     out = console()
-    for level in dict.fromkeys(row.level for row in rows):
-        made = table("name", *_COLUMNS.values(), left=("name",), title=f"level: {level}")
-        for row in rows:
-            if row.level == level:
-                made.add_row(row.name, *(_text(getattr(row, name)) for name in _COLUMNS))
+    for assembly in dict.fromkeys(model.assembly for model in models):
+        made = table("name", *_COLUMNS.values(), left=("name",), title=f"assembly: {assembly}")
+        for model in models:
+            if model.assembly == assembly:
+                made.add_row(model.name, *(_text(getattr(model, name)) for name in _COLUMNS))
         out.print(made)
         out.print()
-    for row in rows:
-        derivation = f" Derivation: {row.derivation}." if row.derivation else ""
-        out.print(f"{row.name}: {row.description}. Source: {row.source}.{derivation}")
+    for model in models:
+        derivation = f" Derivation: {model.derivation}." if model.derivation else ""
+        out.print(f"{model.name}: {model.description}. Source: {model.source}.{derivation}")
 
 
 def _text(value: float | None) -> str:

@@ -16,7 +16,7 @@ namespace perdure {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Quantity = std::optional<double> DeviceRow::*;
+using Quantity = std::optional<double> MemoryModel::*;
 
 struct NamedQuantity {
   std::string_view key;
@@ -26,18 +26,18 @@ struct NamedQuantity {
 };
 
 constexpr std::array<NamedQuantity, 9> quantities = {{
-    {"read_latency_ns", &DeviceRow::read_latency_ns, true, true},
-    {"write_latency_ns", &DeviceRow::write_latency_ns, true, true},
-    {"commit_latency_ns", &DeviceRow::commit_latency_ns, true, true},
-    {"read_gb_per_s", &DeviceRow::read_gb_per_s, true, false},
-    {"write_gb_per_s", &DeviceRow::write_gb_per_s, true, false},
-    {"read_nj_per_line", &DeviceRow::read_nj_per_line, false, true},
-    {"write_nj_per_line", &DeviceRow::write_nj_per_line, false, true},
-    {"standby_uw_per_mb", &DeviceRow::standby_uw_per_mb, false, true},
-    {"endurance_writes", &DeviceRow::endurance_writes, false, false},
+    {"read_latency_ns", &MemoryModel::read_latency_ns, true, true},
+    {"write_latency_ns", &MemoryModel::write_latency_ns, true, true},
+    {"commit_latency_ns", &MemoryModel::commit_latency_ns, true, true},
+    {"read_gb_per_s", &MemoryModel::read_gb_per_s, true, false},
+    {"write_gb_per_s", &MemoryModel::write_gb_per_s, true, false},
+    {"read_nj_per_line", &MemoryModel::read_nj_per_line, false, true},
+    {"write_nj_per_line", &MemoryModel::write_nj_per_line, false, true},
+    {"standby_uw_per_mb", &MemoryModel::standby_uw_per_mb, false, true},
+    {"endurance_writes", &MemoryModel::endurance_writes, false, false},
 }};
 
-constexpr std::array<std::string_view, 4> levels = {"cell", "chip", "module", "emulation"};
+constexpr std::array<std::string_view, 4> assemblies = {"cell", "chip", "module", "emulation"};
 
 Status invalid(const std::string& where, const std::string& what) {
   return {Code::invalid_argument, where + ": " + what};
@@ -77,55 +77,55 @@ Status read_size(const std::string& where, const std::string& key, const Json& v
 }
 
 std::string known_keys() {
-  std::vector<std::string> keys = {"name",         "description", "level",     "granule_bytes",
+  std::vector<std::string> keys = {"name",         "description", "assembly",  "granule_bytes",
                                    "access_bytes", "source",      "derivation"};
   for (const NamedQuantity& quantity : quantities) keys.emplace_back(quantity.key);
   return join(keys);
 }
 
 Status read_member(const std::string& where, const std::string& key, const Json& value,
-                   DeviceRow& row) {
-  if (key == "name") return read_text(where, key, value, row.name);
-  if (key == "description") return read_text(where, key, value, row.description);
-  if (key == "level") return read_text(where, key, value, row.level);
-  if (key == "source") return read_text(where, key, value, row.source);
-  if (key == "derivation") return read_text(where, key, value, row.derivation);
-  if (key == "granule_bytes") return read_size(where, key, value, row.granule_bytes);
-  if (key == "access_bytes") return read_size(where, key, value, row.access_bytes);
+                   MemoryModel& model) {
+  if (key == "name") return read_text(where, key, value, model.name);
+  if (key == "description") return read_text(where, key, value, model.description);
+  if (key == "assembly") return read_text(where, key, value, model.assembly);
+  if (key == "source") return read_text(where, key, value, model.source);
+  if (key == "derivation") return read_text(where, key, value, model.derivation);
+  if (key == "granule_bytes") return read_size(where, key, value, model.granule_bytes);
+  if (key == "access_bytes") return read_size(where, key, value, model.access_bytes);
   for (const NamedQuantity& quantity : quantities) {
     if (key != quantity.key) continue;
     if (value.is_null()) return Status::success();  // said to be unknown
     if (!value.is_number()) return invalid(where, key + " must be a number or null");
-    row.*quantity.member = value.get<double>();
-    return check_amount(where, quantity, *(row.*quantity.member));
+    model.*quantity.member = value.get<double>();
+    return check_amount(where, quantity, *(model.*quantity.member));
   }
   return invalid(where, "unknown key " + key + "; known are " + known_keys());
 }
 
-Result<DeviceRow> read_row(const Json& object, std::size_t index) {
+Result<MemoryModel> read_model(const Json& object, std::size_t index) {
   std::string where = "device " + std::to_string(index);
   if (!object.is_object()) return invalid(where, "must be an object");
   const auto name = object.find("name");
   if (name == object.end()) return invalid(where, "name is missing");
   if (name->is_string()) where += " (" + name->get<std::string>() + ")";
-  DeviceRow row;
+  MemoryModel model;
   for (const auto& [key, value] : object.items()) {
-    PERDURE_TRY(read_member(where, key, value, row));
+    PERDURE_TRY(read_member(where, key, value, model));
   }
-  if (row.name.find_first_of(",=") != std::string::npos) {
+  if (model.name.find_first_of(",=") != std::string::npos) {
     return invalid(where, "a name can't contain ',' or '='");
   }
-  if (row.source.empty())
+  if (model.source.empty())
     return invalid(where, "source is missing: say where its numbers are from");
-  if (std::find(levels.begin(), levels.end(), row.level) == levels.end()) {
-    return invalid(where, "level must be cell, chip, module or emulation");
+  if (std::find(assemblies.begin(), assemblies.end(), model.assembly) == assemblies.end()) {
+    return invalid(where, "assembly must be cell, chip, module or emulation");
   }
-  return row;
+  return model;
 }
 
 constexpr std::uint64_t table_bytes_max = std::uint64_t{16} << 20U;
 
-// What one document holds: rows, or presets.
+// What one document holds: models, or presets.
 template <typename Entry>
 using Parse = Result<std::vector<Entry>> (*)(const std::string& json);
 
@@ -201,7 +201,7 @@ Result<Json> read_document(const std::string& json) {
 }
 
 // "key=value" of a spec.
-Status apply_override(const std::string& spec, std::string_view text, DeviceRow& row) {
+Status apply_override(const std::string& spec, std::string_view text, MemoryModel& model) {
   const std::size_t equals = text.find('=');
   const std::string key(text.substr(0, equals));
   std::vector<std::string> keys;
@@ -215,42 +215,42 @@ Status apply_override(const std::string& spec, std::string_view text, DeviceRow&
     if (error != std::errc() || end != value.data() + value.size()) {
       return invalid(spec, key + " must be followed by '=' and a number");
     }
-    row.*quantity.member = amount;
+    model.*quantity.member = amount;
     return check_amount(spec, quantity, amount);
   }
   return invalid(spec, "unknown key '" + key + "'; known are " + join(keys));
 }
 
-Result<DeviceRow> find_row(const std::string& name) {
-  Result<std::vector<DeviceRow>> rows = device_table();
-  if (!rows.ok()) return rows.status();
+Result<MemoryModel> find_model(const std::string& name) {
+  Result<std::vector<MemoryModel>> models = device_table();
+  if (!models.ok()) return models.status();
   std::vector<std::string> names;
-  for (const DeviceRow& row : rows.value()) {
-    if (row.name == name) return row;
-    names.push_back(row.name);
+  for (const MemoryModel& model : models.value()) {
+    if (model.name == name) return model;
+    names.push_back(model.name);
   }
   return Status(Code::not_found, "no device is called '" + name + "'; known are " + join(names));
 }
 
 }  // namespace
 
-Result<std::vector<DeviceRow>> parse_device_table(const std::string& json) {
+Result<std::vector<MemoryModel>> parse_device_table(const std::string& json) {
   Result<Json> document = read_document(json);
   if (!document.ok()) return document.status();
-  std::vector<DeviceRow> rows;
+  std::vector<MemoryModel> models;
   for (const Json& object : document.value()["devices"]) {
-    Result<DeviceRow> row = read_row(object, rows.size());
-    if (!row.ok()) return row.status();
-    for (const DeviceRow& other : rows) {
-      if (other.name == row.value().name) return invalid(other.name, "is there twice");
+    Result<MemoryModel> model = read_model(object, models.size());
+    if (!model.ok()) return model.status();
+    for (const MemoryModel& other : models) {
+      if (other.name == model.value().name) return invalid(other.name, "is there twice");
     }
-    rows.push_back(row.take());
+    models.push_back(model.take());
   }
-  return rows;
+  return models;
 }
 
-Result<std::vector<DeviceRow>> device_table() {
-  static const Result<std::vector<DeviceRow>> table = load(parse_device_table);
+Result<std::vector<MemoryModel>> device_table() {
+  static const Result<std::vector<MemoryModel>> table = load(parse_device_table);
   return table;
 }
 
@@ -283,18 +283,18 @@ Result<DevicePreset> find_preset(const std::string& name) {
   return Status(Code::not_found, "no preset is called '" + name + "'; known are " + join(names));
 }
 
-Result<DeviceRow> find_device(const std::string& spec) {
+Result<MemoryModel> find_device(const std::string& spec) {
   const std::size_t comma = spec.find(',');
-  Result<DeviceRow> row = find_row(spec.substr(0, comma));
-  if (!row.ok() || comma == spec.npos) return row;
+  Result<MemoryModel> model = find_model(spec.substr(0, comma));
+  if (!model.ok() || comma == spec.npos) return model;
   std::string_view rest = std::string_view(spec).substr(comma + 1);
   for (bool more = true; more;) {
     const std::size_t end = rest.find(',');
     more = end != rest.npos;
-    PERDURE_TRY(apply_override(spec, rest.substr(0, end), row.value()));
+    PERDURE_TRY(apply_override(spec, rest.substr(0, end), model.value()));
     if (more) rest.remove_prefix(end + 1);
   }
-  return row;
+  return model;
 }
 
 }  // namespace perdure

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The device table: what each memory or storage part costs in time and energy, with its source.
+// The device table: what each kind of memory or storage costs in time and energy, with its source.
 //
-// One table feeds the delay emulation (pmem), the simulator and the planner. The rows come from
-// data/devices.json, which is compiled in; PERDURE_DEVICES=path in the environment names a file of
-// the same form whose rows are added and win. A quantity that no source gives is absent, and
+// One table feeds the delay emulation (pmem), the simulator and the planner. Its memory models come
+// from data/devices.json, which is compiled in; PERDURE_DEVICES=PATH in the environment is a file
+// of the same form, whose models are added and win. A quantity that no source gives is absent, and
 // whoever needs it says so instead of assuming one.
 #pragma once
 
@@ -17,10 +17,10 @@
 
 namespace perdure {
 
-struct DeviceRow {
+struct MemoryModel {
   std::string name;         // "paper-nvm-9.5", "dram-1/8", "optane-100", …
   std::string description;  // one line for people
-  std::string level;        // "cell", "chip", "module" or "emulation": never compared across
+  std::string assembly;     // "cell", "chip", "module" or "emulation": never compared across
   std::optional<double> read_latency_ns;
   std::optional<double> write_latency_ns;
   std::optional<double> commit_latency_ns;  // of one flush-and-fence, on top of the writes
@@ -36,7 +36,7 @@ struct DeviceRow {
   std::string derivation;            // how they were made from the source; empty: as printed there
 };
 
-// Parts that are simulated together, by the names of their rows.
+// Memory models that are simulated together, by their names.
 struct DevicePreset {
   std::string name;
   std::string description;
@@ -45,21 +45,21 @@ struct DevicePreset {
   std::string flash;
 };
 
-// All rows in the order of the file; parsed once.
-Result<std::vector<DeviceRow>> device_table();
+// All memory models in the order of the file; parsed once.
+Result<std::vector<MemoryModel>> device_table();
 
-// The row called `name`, possibly changed by "name,key=value,…" with the keys read_latency_ns,
+// The model called `name`, possibly changed by "name,key=value,…" with the keys read_latency_ns,
 // write_latency_ns, commit_latency_ns, read_gb_per_s, write_gb_per_s. Unknown names and keys are
 // errors that list the known ones.
-Result<DeviceRow> find_device(const std::string& spec);
+Result<MemoryModel> find_device(const std::string& spec);
 
 // The presets of data/devices.json, then those of PERDURE_DEVICES, which win; and one by name.
 Result<std::vector<DevicePreset>> device_presets();
 Result<DevicePreset> find_preset(const std::string& name);
 
 // Parses one JSON document of the form of data/devices.json; a quantity that is null is absent.
-// Presets may name rows of another file.
+// Presets may name models of another file.
 Result<std::vector<DevicePreset>> parse_device_presets(const std::string& json);
-Result<std::vector<DeviceRow>> parse_device_table(const std::string& json);
+Result<std::vector<MemoryModel>> parse_device_table(const std::string& json);
 
 }  // namespace perdure

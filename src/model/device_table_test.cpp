@@ -12,9 +12,9 @@
 namespace perdure {
 namespace {
 
-std::string parse_error(const std::string& row) {
-  const auto parsed = parse_device_table("{\"devices\": [" + row + "]}");
-  EXPECT_FALSE(parsed.ok()) << row;
+std::string parse_error(const std::string& model) {
+  const auto parsed = parse_device_table("{\"devices\": [" + model + "]}");
+  EXPECT_FALSE(parsed.ok()) << model;
   if (parsed.ok()) return "";
   EXPECT_EQ(parsed.status().code(), Code::invalid_argument);
   return parsed.status().message();
@@ -26,29 +26,29 @@ std::string spec_error(const std::string& spec) {
   return found.ok() ? "" : found.status().message();
 }
 
-bool says(const std::string& message, const std::string& part) {
-  return message.find(part) != std::string::npos;
+bool says(const std::string& message, const std::string& words) {
+  return message.find(words) != std::string::npos;
 }
 
 TEST(DeviceTable, gives_every_row_a_name_a_description_a_level_and_a_source) {
   const auto table = device_table();
   ASSERT_TRUE(table.ok()) << table.status().message();
   EXPECT_GE(table.value().size(), 14U);
-  for (const DeviceRow& row : table.value()) {
-    EXPECT_FALSE(row.name.empty());
-    EXPECT_FALSE(row.description.empty()) << row.name;
-    EXPECT_FALSE(row.level.empty()) << row.name;
-    EXPECT_GE(row.source.size(), 10U) << row.name;
+  for (const MemoryModel& model : table.value()) {
+    EXPECT_FALSE(model.name.empty());
+    EXPECT_FALSE(model.description.empty()) << model.name;
+    EXPECT_FALSE(model.assembly.empty()) << model.name;
+    EXPECT_GE(model.source.size(), 10U) << model.name;
   }
 }
 
 TEST(DeviceTable, has_the_settings_of_the_one_sided_paper) {
-  const DeviceRow normal = find_device("paper-nvm").take();
+  const MemoryModel normal = find_device("paper-nvm").take();
   EXPECT_EQ(normal.write_latency_ns, 150);
   EXPECT_EQ(normal.commit_latency_ns, 500);
   EXPECT_FALSE(normal.write_gb_per_s.has_value());
   EXPECT_EQ(find_device("paper-nvm-9.5").take().write_gb_per_s, 9.5);
-  const DeviceRow worst = find_device("paper-nvm-worst").take();
+  const MemoryModel worst = find_device("paper-nvm-worst").take();
   EXPECT_EQ(worst.read_latency_ns, 600);
   EXPECT_EQ(worst.commit_latency_ns, 2000);
   EXPECT_EQ(worst.write_gb_per_s, 9.5);
@@ -62,7 +62,7 @@ TEST(DeviceTable, has_dram_bandwidths_in_the_ratio_that_their_names_say) {
 }
 
 TEST(DeviceTable, keeps_the_energies_of_the_paging_paper_per_line) {
-  const DeviceRow flash = find_device("paging-paper-flash").take();
+  const MemoryModel flash = find_device("paging-paper-flash").take();
   EXPECT_DOUBLE_EQ(flash.read_nj_per_line.value() * 64, 7000);
   EXPECT_DOUBLE_EQ(flash.write_nj_per_line.value() * 64, 12800);
   EXPECT_EQ(flash.granule_bytes, 4096U);
@@ -70,9 +70,9 @@ TEST(DeviceTable, keeps_the_energies_of_the_paging_paper_per_line) {
 
 TEST(DeviceTable, has_the_machine_of_the_paging_paper_to_the_digit) {
   const DevicePreset preset = find_preset("hosogaya2008").take();
-  const DeviceRow dram = find_device(preset.dram).take();
-  const DeviceRow mram = find_device(preset.mram).take();
-  const DeviceRow flash = find_device(preset.flash).take();
+  const MemoryModel dram = find_device(preset.dram).take();
+  const MemoryModel mram = find_device(preset.mram).take();
+  const MemoryModel flash = find_device(preset.flash).take();
   EXPECT_EQ(dram.read_latency_ns, 22.5);
   EXPECT_EQ(dram.write_nj_per_line, 6.24);
   EXPECT_EQ(dram.standby_uw_per_mb, 867);
@@ -115,10 +115,10 @@ TEST(DeviceTable, names_the_mistake_of_a_preset) {
 }
 
 TEST(DeviceTable, takes_null_for_unknown) {
-  const auto rows = parse_device_table(
-      R"({"devices": [{"name": "x", "level": "chip", "source": "s", "read_latency_ns": null}]})");
-  ASSERT_TRUE(rows.ok()) << rows.status().message();
-  EXPECT_FALSE(rows.value()[0].read_latency_ns.has_value());
+  const auto models = parse_device_table(
+      R"({"devices": [{"name": "x", "assembly": "chip", "source": "s", "read_gb_per_s": null}]})");
+  ASSERT_TRUE(models.ok()) << models.status().message();
+  EXPECT_FALSE(models.value()[0].read_gb_per_s.has_value());
 }
 
 TEST(DeviceSpec, overrides_quantities_of_a_row) {
@@ -153,7 +153,7 @@ TEST(DeviceSpec, refuses_values_that_are_not_sensible_numbers) {
 }
 
 TEST(DeviceTable, names_the_row_and_the_key_of_a_mistake) {
-  const std::string head = R"({"name": "x", "level": "chip", "source": "s")";
+  const std::string head = R"({"name": "x", "assembly": "chip", "source": "s")";
   EXPECT_TRUE(says(parse_error(head + R"(, "colour": 1})"), "(x): unknown key colour"));
   EXPECT_TRUE(says(parse_error(head + R"(, "read_latency_ns": "1"})"), "must be a number"));
   EXPECT_TRUE(says(parse_error(head + R"(, "read_latency_ns": -1})"), "not negative"));
@@ -166,11 +166,11 @@ TEST(DeviceTable, names_the_row_and_the_key_of_a_mistake) {
 }
 
 TEST(DeviceTable, names_what_a_row_lacks) {
-  EXPECT_TRUE(says(parse_error(R"({"level": "chip", "source": "s"})"), "name is missing"));
-  EXPECT_TRUE(says(parse_error(R"({"name": "x", "level": "chip"})"), "source is missing"));
-  EXPECT_TRUE(says(parse_error(R"({"name": "x", "source": "s"})"), "level must be"));
-  EXPECT_TRUE(says(parse_error(R"({"name": "", "level": "chip", "source": "s"})"), "is empty"));
-  EXPECT_TRUE(says(parse_error(R"({"name": "a,b", "level": "chip", "source": "s"})"), "','"));
+  EXPECT_TRUE(says(parse_error(R"({"assembly": "chip", "source": "s"})"), "name is missing"));
+  EXPECT_TRUE(says(parse_error(R"({"name": "x", "assembly": "chip"})"), "source is missing"));
+  EXPECT_TRUE(says(parse_error(R"({"name": "x", "source": "s"})"), "assembly must be"));
+  EXPECT_TRUE(says(parse_error(R"({"name": "", "assembly": "chip", "source": "s"})"), "is empty"));
+  EXPECT_TRUE(says(parse_error(R"({"name": "a,b", "assembly": "chip", "source": "s"})"), "','"));
   EXPECT_TRUE(says(parse_error("7"), "must be an object"));
 }
 
@@ -187,8 +187,8 @@ TEST(DeviceTable, refuses_documents_of_another_form) {
 TEST(DeviceTable, takes_more_rows_from_the_file_that_the_environment_names) {
   const std::string path = ::testing::TempDir() + "perdure_devices_test.json";
   std::ofstream(path) << R"({"devices": [
-    {"name": "mine", "level": "module", "source": "test", "write_gb_per_s": 3},
-    {"name": "dram", "level": "module", "source": "test", "write_gb_per_s": 4}]})";
+    {"name": "mine", "assembly": "module", "source": "test", "write_gb_per_s": 3},
+    {"name": "dram", "assembly": "module", "source": "test", "write_gb_per_s": 4}]})";
   const auto in_other_process = [&] {
     ::setenv("PERDURE_DEVICES", path.c_str(), 1);
     const bool added = find_device("mine").ok() && find_device("paper-nvm").ok();

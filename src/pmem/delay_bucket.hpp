@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the ranks of a node share about one emulated part: who is attached, and until when the part
-// is taken. A POSIX shared memory object, locked (flock) only while somebody attaches or detaches.
+// What the ranks of a node share about one emulated memory: who is attached, and until when it is
+// taken. A POSIX shared memory object, locked (flock) only while somebody attaches or detaches.
 //
 // Robust against killed ranks: an entry carries the process id and its start time, so that a dead
 // process, a zombie, or another process with a recycled id is recognised; every attach and detach
@@ -30,7 +30,7 @@ class DelayBucket {
   // Processes attached as of the last attach or detach; at least 1.
   std::uint32_t sharers() const;
 
-  // Takes the part for `busy_ns` from `from_ns` (monotonic) on, or from when it is free; returns
+  // Takes the memory for `busy_ns` from `from_ns` (monotonic) on, or from when it is free; returns
   // when that ends. Lock-free: a rank killed here leaves nothing but its share of time.
   std::uint64_t draw(std::uint64_t from_ns, std::uint64_t busy_ns);
 

@@ -21,7 +21,7 @@ std::uint64_t to_ps(double ns) {
   return static_cast<std::uint64_t>(std::llround(ns * 1000));
 }
 
-// The prices of one part.
+// The prices of one memory model.
 struct Prices {
   std::uint64_t write_ps = 0;
   std::uint64_t commit_ps = 0;
@@ -65,11 +65,11 @@ std::uint64_t spin(std::uint64_t debt_ns) {
 
 class DelayDevice final : public Device {
  public:
-  DelayDevice(std::unique_ptr<Device> wrapped, DelayMode mode, std::string part_name,
+  DelayDevice(std::unique_ptr<Device> wrapped, DelayMode mode, std::string model_name,
               const Prices& prices, std::unique_ptr<DelayBucket> bucket)
       : wrapped_(std::move(wrapped)),
         mode_(mode),
-        part_name_(std::move(part_name)),
+        model_name_(std::move(model_name)),
         prices_(prices),
         bucket_(std::move(bucket)) {}
 
@@ -77,7 +77,7 @@ class DelayDevice final : public Device {
   DeviceDescription describe() const override {
     DeviceDescription description = wrapped_->describe();
     const char* const modes[] = {" (virtual clock)", " (wait)", " (drain)"};
-    description.name += " as " + part_name_ + modes[static_cast<std::size_t>(mode_)];
+    description.name += " as " + model_name_ + modes[static_cast<std::size_t>(mode_)];
     return description;
   }
   std::byte* base() const override { return wrapped_->base(); }
@@ -117,8 +117,8 @@ class DelayDevice final : public Device {
   }
 
   // 1. The wrapped device makes the bytes durable.
-  // 2. Only then the time of the part passes, so that a crash during the delay loses nothing that
-  //    the part itself would have kept.
+  // 2. Only then the time of the model passes, so that a crash during the delay loses nothing that
+  //    the memory itself would have kept.
   Status fence() override {
     PERDURE_TRY(wrapped_->fence());
     owe(prices_.commit_ps + prices_.write_ps);
@@ -159,7 +159,7 @@ class DelayDevice final : public Device {
     }
   }
 
-  // The part begins with it at once, or when it has done what it had before.
+  // The memory begins with it at once, or when it has done what it had before.
   void queue(std::uint64_t transfer_ps) {
     const std::lock_guard lock(draw_mutex_);
     owe(transfer_ps);
@@ -168,7 +168,7 @@ class DelayDevice final : public Device {
     drained_ns_ = bucket_->draw(monotonic_ns(), ps / ps_per_ns);
   }
 
-  // Also of what other threads of this process wrote: the part is one.
+  // Also of what other threads of this process wrote: there is one memory.
   void wait_until_drained() {
     const std::uint64_t begin = monotonic_ns();
     std::uint64_t end = begin;
@@ -195,8 +195,8 @@ class DelayDevice final : public Device {
     owe((end_ns - now_ns) * ps_per_ns);
   }
 
-  // Threads pay one after the other, because the part is one: also a thread whose debt another one
-  // took along returns only when that is paid.
+  // Threads pay one after the other, because there is one memory: a thread whose debt another one
+  // took along also returns only when that is paid.
   void pay() {
     const std::lock_guard lock(pay_mutex_);
     const std::uint64_t debt = debt_ns();
@@ -208,7 +208,7 @@ class DelayDevice final : public Device {
 
   std::unique_ptr<Device> wrapped_;
   DelayMode mode_;
-  std::string part_name_;
+  std::string model_name_;
   Prices prices_;
   std::unique_ptr<DelayBucket> bucket_;
   std::atomic<std::uint64_t> owed_ps_{0};  // 2^64 ps are 213 days
@@ -225,19 +225,19 @@ bool is_sensible(const std::optional<double>& amount, bool zero_allowed) {
          (std::isfinite(*amount) && (*amount > 0 || (zero_allowed && *amount == 0)));
 }
 
-Result<Prices> prices_of(const DeviceRow& part) {
-  if (!is_sensible(part.write_latency_ns, true) || !is_sensible(part.commit_latency_ns, true) ||
-      !is_sensible(part.write_gb_per_s, false) || part.granule_bytes == 0) {
+Result<Prices> prices_of(const MemoryModel& model) {
+  if (!is_sensible(model.write_latency_ns, true) || !is_sensible(model.commit_latency_ns, true) ||
+      !is_sensible(model.write_gb_per_s, false) || model.granule_bytes == 0) {
     return Status(Code::invalid_argument,
-                  "part " + part.name +
+                  "memory model " + model.name +
                       " can't be emulated: latencies must not be negative, the "
                       "bandwidth and the granule must be more than 0");
   }
   Prices prices;
-  prices.write_ps = to_ps(part.write_latency_ns.value_or(0));
-  prices.commit_ps = to_ps(part.commit_latency_ns.value_or(0));
-  prices.gb_per_s = part.write_gb_per_s.value_or(0);
-  prices.granule = part.granule_bytes;
+  prices.write_ps = to_ps(model.write_latency_ns.value_or(0));
+  prices.commit_ps = to_ps(model.commit_latency_ns.value_or(0));
+  prices.gb_per_s = model.write_gb_per_s.value_or(0);
+  prices.granule = model.granule_bytes;
   return prices;
 }
 
@@ -246,19 +246,19 @@ Result<Prices> prices_of(const DeviceRow& part) {
 Result<std::unique_ptr<Device>> wrap_with_delay(std::unique_ptr<Device> wrapped,
                                                 const DelayOptions& options) {
   PERDURE_ASSERT(wrapped != nullptr);
-  const Result<Prices> prices = prices_of(options.part);
+  const Result<Prices> prices = prices_of(options.model);
   if (!prices.ok()) return prices.status();
   Result<std::unique_ptr<DelayBucket>> bucket = DelayBucket::attach(options.bucket_name);
   if (!bucket.ok()) return bucket.status();
   return std::unique_ptr<Device>(std::make_unique<DelayDevice>(
-      std::move(wrapped), options.mode, options.part.name, prices.value(), bucket.take()));
+      std::move(wrapped), options.mode, options.model.name, prices.value(), bucket.take()));
 }
 
 Result<std::unique_ptr<Device>> emulate_part(std::unique_ptr<Device> wrapped,
-                                             const std::string& part, DelayMode mode,
+                                             const std::string& model, DelayMode mode,
                                              const std::string& bucket_name) {
-  PERDURE_TRY_ASSIGN(auto row, find_device(part));
-  return wrap_with_delay(std::move(wrapped), {mode, std::move(row), bucket_name});
+  PERDURE_TRY_ASSIGN(auto found, find_device(model));
+  return wrap_with_delay(std::move(wrapped), {mode, std::move(found), bucket_name});
 }
 
 std::optional<DelayReport> delay_report(const Device& device) {

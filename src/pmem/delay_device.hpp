@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A device that behaves like another part: it adds the latency, commit latency and bandwidth of a
-// row of the device table (model/device_table.hpp) to the device that it wraps.
+// A device that behaves like another memory: it adds the latency, commit latency and bandwidth of a
+// memory model (model/device_table.hpp) to the device that it wraps.
 //
-//   virtual clock  (default, deterministic) the time that the part would have added is counted in
+//   virtual clock  (default, deterministic) the time that the model would have added is counted in
 //                  counters().model_ns and nothing waits; callers add it to what they measured
 //   wait           the same time is spent spinning, in debts of at least 1 us, paid at fences;
 //                  what was overpaid is reported
-//   drain          as wait, but the part works off writes from the moment they are made,
+//   drain          as wait, but the memory works off writes from the moment they are made,
 //                  while the program goes on: a fence waits for what is left of them. So does
 //                  memory of that bandwidth; wait charges as if nothing overlapped
 //
 // The model:  copy or flush of n bytes   n * sharers / bandwidth
 //             fence                      commit latency, and one write latency: writes are
 //                                        pipelined, so that only the last one is waited for
-// where n is rounded outwards to the granules of the part. Virtual time is summed in picoseconds,
+// where n is rounded outwards to the granules of the model. Virtual time is summed in picoseconds,
 // so it is the same number for the same bytes and fences, however the bytes were split and from any
 // thread. With several copying threads each adds the latencies of its own fence.
 // The time that the wrapped device really took is not subtracted: it is DRAM's, and part of the
 // measured run. Not modelled: loads and stores of the application itself (they go to the wrapped
-// device at its speed), queues inside the part, wear, banks, the cache's own evictions.
+// device at its speed), queues inside the memory, wear, banks, the cache's own evictions.
 //
-// Ranks of one node share the part through one token bucket in shared memory, `bucket_name`: in
+// Ranks of one node share the memory through one token bucket in shared memory, `bucket_name`: in
 // virtual mode it counts the sharers (each gets 1/sharers of the bandwidth: SPMD programs commit
 // together); in real mode they draw tokens from it. Removed by the last rank that closes; a bucket
 // left by killed ranks is found by its owners' dead process ids and reset. For a virtual time that
@@ -43,16 +43,16 @@ enum class DelayMode { virtual_clock, wait, drain };
 
 struct DelayOptions {
   DelayMode mode = DelayMode::virtual_clock;
-  DeviceRow part;           // what is emulated
+  MemoryModel model;        // what is emulated
   std::string bucket_name;  // shm object shared by the ranks of a node; empty: not shared
 };
 
 Result<std::unique_ptr<Device>> wrap_with_delay(std::unique_ptr<Device> wrapped,
                                                 const DelayOptions& options);
 
-// The same for a row of the device table, named as find_device() takes it.
+// The same for a memory model, named as find_device() takes it.
 Result<std::unique_ptr<Device>> emulate_part(std::unique_ptr<Device> wrapped,
-                                             const std::string& part, DelayMode mode,
+                                             const std::string& model, DelayMode mode,
                                              const std::string& bucket_name);
 
 // What a run that waits really did. A report with an overshoot of more than 2 % of what was

@@ -55,13 +55,13 @@ class MemoryDevice final : public Device {
 };
 
 // 3 ns per write, 1000 ns per commit, 2 GB/s: half a nanosecond per byte.
-DeviceRow simple_part() {
-  DeviceRow part;
-  part.name = "simple";
-  part.write_latency_ns = 3;
-  part.commit_latency_ns = 1000;
-  part.write_gb_per_s = 2;
-  return part;
+MemoryModel simple_model() {
+  MemoryModel model;
+  model.name = "simple";
+  model.write_latency_ns = 3;
+  model.commit_latency_ns = 1000;
+  model.write_gb_per_s = 2;
+  return model;
 }
 
 std::unique_ptr<Device> delayed(const DelayOptions& options) {
@@ -70,8 +70,8 @@ std::unique_ptr<Device> delayed(const DelayOptions& options) {
   return device.take();
 }
 
-std::unique_ptr<Device> virtual_device(const DeviceRow& part) {
-  return delayed({.mode = DelayMode::virtual_clock, .part = part, .bucket_name = ""});
+std::unique_ptr<Device> virtual_device(const MemoryModel& model) {
+  return delayed({.mode = DelayMode::virtual_clock, .model = model, .bucket_name = ""});
 }
 
 std::string unique_name(const char* test) {
@@ -85,7 +85,7 @@ bool exists(const std::string& bucket) {
 }
 
 TEST(VirtualDelay, adds_transfer_latency_and_commit_exactly) {
-  const auto device = virtual_device(simple_part());
+  const auto device = virtual_device(simple_model());
   const std::vector<char> bytes(65536);
   device->copy(0, bytes.data(), 65536);
   EXPECT_EQ(device->counters().model_ns, 32768U);
@@ -97,19 +97,19 @@ TEST(VirtualDelay, adds_transfer_latency_and_commit_exactly) {
 
 TEST(VirtualDelay, costs_the_same_however_the_bytes_are_split) {
   const std::vector<char> bytes(65536);
-  const auto whole = virtual_device(simple_part());
+  const auto whole = virtual_device(simple_model());
   whole->copy(0, bytes.data(), 65536);
   ASSERT_TRUE(whole->fence().ok());
-  const auto split = virtual_device(simple_part());
+  const auto split = virtual_device(simple_model());
   for (std::size_t at = 0; at < 65536; at += 4096) split->copy(at, bytes.data() + at, 4096);
   ASSERT_TRUE(split->fence().ok());
   EXPECT_EQ(whole->counters().model_ns, split->counters().model_ns);
 }
 
 TEST(VirtualDelay, charges_whole_granules_of_the_part) {
-  DeviceRow part = simple_part();
-  part.granule_bytes = 256;
-  const auto device = virtual_device(part);
+  MemoryModel model = simple_model();
+  model.granule_bytes = 256;
+  const auto device = virtual_device(model);
   device->flush(255, 2);
   EXPECT_EQ(device->counters().model_ns, 256U);
   device->copy(256, "x", 1);
@@ -117,7 +117,7 @@ TEST(VirtualDelay, charges_whole_granules_of_the_part) {
 }
 
 TEST(VirtualDelay, charges_nothing_for_stores_and_empty_ranges) {
-  const auto device = virtual_device(simple_part());
+  const auto device = virtual_device(simple_model());
   device->store(0, "abc", 3);
   device->store_word(8, 1);
   device->flush(0, 0);
@@ -163,7 +163,7 @@ TEST(VirtualDelay, is_the_same_for_any_interleaving_of_threads) {
 TEST(DelayDevice, passes_failures_and_sizes_through) {
   auto memory = std::make_unique<MemoryDevice>();
   memory->fence_result = Status(Code::io_error, "no");
-  auto device = wrap_with_delay(std::move(memory), {.part = simple_part(), .bucket_name = ""});
+  auto device = wrap_with_delay(std::move(memory), {.model = simple_model(), .bucket_name = ""});
   ASSERT_TRUE(device.ok());
   EXPECT_EQ(device.value()->fence().code(), Code::io_error);
   EXPECT_EQ(device.value()->counters().model_ns, 0U) << "a failed fence took no commit";
@@ -173,10 +173,10 @@ TEST(DelayDevice, passes_failures_and_sizes_through) {
 }
 
 TEST(DelayDevice, refuses_parts_that_make_no_sense) {
-  DeviceRow part = simple_part();
-  part.write_gb_per_s = 0;
+  MemoryModel model = simple_model();
+  model.write_gb_per_s = 0;
   const auto device =
-      wrap_with_delay(std::make_unique<MemoryDevice>(), {.part = part, .bucket_name = ""});
+      wrap_with_delay(std::make_unique<MemoryDevice>(), {.model = model, .bucket_name = ""});
   EXPECT_EQ(device.status().code(), Code::invalid_argument);
 }
 
@@ -185,7 +185,8 @@ TEST(DelayDevice, has_a_report_only_when_it_delays) {
 }
 
 TEST(RealDelay, pays_what_it_owes_and_reports_the_overshoot) {
-  const auto device = delayed({.mode = DelayMode::wait, .part = simple_part(), .bucket_name = ""});
+  const auto device =
+      delayed({.mode = DelayMode::wait, .model = simple_model(), .bucket_name = ""});
   const std::vector<char> bytes(65536);
   const std::uint64_t begin = monotonic_ns();
   for (int i = 0; i < 10; ++i) {
@@ -203,7 +204,7 @@ TEST(RealDelay, pays_what_it_owes_and_reports_the_overshoot) {
 
 TEST(RealDelay, keeps_debts_below_a_microsecond_until_they_add_up) {
   const auto device = delayed({.mode = DelayMode::wait,
-                               .part = find_device("dram,commit_latency_ns=300").take(),
+                               .model = find_device("dram,commit_latency_ns=300").take(),
                                .bucket_name = ""});
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(device->fence().ok());
   EXPECT_EQ(delay_report(*device)->paid_ns, 0U);
@@ -213,10 +214,10 @@ TEST(RealDelay, keeps_debts_below_a_microsecond_until_they_add_up) {
 
 TEST(RealDelay, makes_two_sharers_wait_for_each_other) {
   const std::string name = unique_name("draw");
-  const DelayOptions options{.mode = DelayMode::wait, .part = simple_part(), .bucket_name = name};
+  const DelayOptions options{.mode = DelayMode::wait, .model = simple_model(), .bucket_name = name};
   const auto first = delayed(options);
   const auto second = delayed(options);
-  const std::vector<char> bytes(4U << 20U);  // 2 ms of the part
+  const std::vector<char> bytes(4U << 20U);  // 2 ms of the model
   first->copy(0, bytes.data(), bytes.size());
   second->copy(0, bytes.data(), bytes.size());
   EXPECT_EQ(delay_report(*first)->owed_ns, 2U << 20U);
@@ -227,8 +228,9 @@ TEST(RealDelay, makes_two_sharers_wait_for_each_other) {
 }
 
 TEST(Draining, works_writes_off_while_the_program_goes_on) {
-  const auto device = delayed({.mode = DelayMode::drain, .part = simple_part(), .bucket_name = ""});
-  const std::vector<char> bytes(4U << 20U);  // 2 ms of the part
+  const auto device =
+      delayed({.mode = DelayMode::drain, .model = simple_model(), .bucket_name = ""});
+  const std::vector<char> bytes(4U << 20U);  // 2 ms of the model
   device->copy(0, bytes.data(), bytes.size());
   ::usleep(4000);
   ASSERT_TRUE(device->fence().ok());
@@ -238,13 +240,14 @@ TEST(Draining, works_writes_off_while_the_program_goes_on) {
 }
 
 TEST(Draining, waits_for_what_is_left) {
-  const auto device = delayed({.mode = DelayMode::drain, .part = simple_part(), .bucket_name = ""});
+  const auto device =
+      delayed({.mode = DelayMode::drain, .model = simple_model(), .bucket_name = ""});
   const std::vector<char> bytes(4U << 20U);
   const std::uint64_t begin = monotonic_ns();
   for (int i = 0; i < 10; ++i) device->copy(0, bytes.data(), bytes.size());
   ASSERT_TRUE(device->fence().ok());
   const std::uint64_t elapsed = monotonic_ns() - begin;
-  EXPECT_GE(elapsed + 1000, (20U << 20U)) << "no faster than the part";
+  EXPECT_GE(elapsed + 1000, (20U << 20U)) << "no faster than the model";
   EXPECT_LE(delay_report(*device)->paid_ns, (20U << 20U) + 1003U);
 }
 
@@ -276,7 +279,7 @@ class Sharer {
  private:
   [[noreturn]] void share(const std::string& bucket) {
     {
-      const auto device = delayed({.part = simple_part(), .bucket_name = bucket});
+      const auto device = delayed({.model = simple_model(), .bucket_name = bucket});
       if (::write(to_parent_[1], "y", 1) != 1) ::_exit(1);
       char word = 0;
       if (::read(to_child_[0], &word, 1) != 1) ::_exit(1);
@@ -296,7 +299,7 @@ std::uint64_t cost_of_a_kib(Device& device) {
 
 TEST(DelayBucket, divides_the_bandwidth_by_the_processes_that_share_it) {
   const std::string name = unique_name("count");
-  const auto device = delayed({.part = simple_part(), .bucket_name = name});
+  const auto device = delayed({.model = simple_model(), .bucket_name = name});
   EXPECT_EQ(cost_of_a_kib(*device), 512U);
   Sharer one(name);
   EXPECT_EQ(cost_of_a_kib(*device), 1024U);
@@ -310,7 +313,7 @@ TEST(DelayBucket, divides_the_bandwidth_by_the_processes_that_share_it) {
 
 TEST(DelayBucket, drops_killed_processes_at_the_next_attach_even_before_they_are_reaped) {
   const std::string name = unique_name("killed");
-  const auto device = delayed({.part = simple_part(), .bucket_name = name});
+  const auto device = delayed({.model = simple_model(), .bucket_name = name});
   Sharer one(name);
   Sharer two(name);
   EXPECT_EQ(cost_of_a_kib(*device), 1536U);
@@ -327,7 +330,7 @@ TEST(DelayBucket, drops_killed_processes_at_the_next_attach_even_before_they_are
 TEST(DelayBucket, is_removed_by_the_last_that_leaves) {
   const std::string name = unique_name("removed");
   {
-    const auto device = delayed({.part = simple_part(), .bucket_name = name});
+    const auto device = delayed({.model = simple_model(), .bucket_name = name});
     EXPECT_TRUE(exists(name));
     Sharer other(name);
     other.leave();
@@ -343,7 +346,7 @@ TEST(DelayBucket, of_a_killed_process_is_reset_and_then_removed) {
   only.reap();
   EXPECT_TRUE(exists(name));
   {
-    const auto device = delayed({.part = simple_part(), .bucket_name = name});
+    const auto device = delayed({.model = simple_model(), .bucket_name = name});
     EXPECT_EQ(cost_of_a_kib(*device), 512U);
   }
   EXPECT_FALSE(exists(name));
@@ -351,7 +354,7 @@ TEST(DelayBucket, of_a_killed_process_is_reset_and_then_removed) {
 
 TEST(DelayBucket, stays_when_a_forked_child_drops_its_inherited_device) {
   const std::string name = unique_name("inherited");
-  auto device = delayed({.part = simple_part(), .bucket_name = name});
+  auto device = delayed({.model = simple_model(), .bucket_name = name});
   const pid_t child = ::fork();
   if (child == 0) {
     device.reset();

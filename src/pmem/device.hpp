@@ -3,7 +3,7 @@
 // Device: a mapped range of persistent bytes, and the few verbs that make stores durable.
 //
 // Everything above pmem reaches persistent memory through this seam, so that a file on DAX, a
-// tmpfs file, an ordinary file, an emulated part and the crash double of the tests are one thing.
+// tmpfs file, an ordinary file, an emulated memory and the crash double of the tests are one thing.
 //
 // Rules
 //   D1  A byte is durable once it was flushed after its last store and a fence returned after the
@@ -56,7 +56,7 @@ struct DeviceCounters {
   std::uint64_t flushed_bytes = 0;  // by flush(), rounded to granules
   std::uint64_t flush_calls = 0;
   std::uint64_t fence_calls = 0;
-  std::uint64_t model_ns = 0;  // time that an emulated part would have added (delay_device)
+  std::uint64_t model_ns = 0;  // time that an emulated memory would have added (delay_device)
 };
 
 class Device {
@@ -92,7 +92,7 @@ class Device {
   // One aligned 8-byte store (D2): durable after flush() and fence().
   virtual void store_word(std::uint64_t offset, std::uint64_t word) = 0;
 
-  // Store past the cache where the part allows it: durable after fence(), no flush() needed.
+  // Store past the cache where the processor allows it: durable after fence(), no flush() needed.
   virtual void copy(std::uint64_t offset, const void* source, std::size_t count) = 0;
 
   // This thread has stored to all of [offset, offset + count), whole granules, through base() and

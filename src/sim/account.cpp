@@ -7,7 +7,7 @@
 namespace perdure::sim {
 namespace {
 
-using Quantity = std::optional<double> DeviceRow::*;
+using Quantity = std::optional<double> MemoryModel::*;
 constexpr double mib = 1024.0 * 1024.0;
 constexpr std::uint64_t line_of_table = 64;  // bytes; the energies of the table are per line
 
@@ -15,10 +15,10 @@ constexpr std::uint64_t line_of_table = 64;  // bytes; the energies of the table
 class Table {
  public:
   explicit Table(std::vector<std::string>& unknown) : unknown_(unknown) {}
-  std::optional<double> get(const DeviceRow& row, Quantity quantity, const char* name,
+  std::optional<double> get(const MemoryModel& model, Quantity quantity, const char* name,
                             bool is_needed) {
-    const std::optional<double>& value = row.*quantity;
-    if (!value.has_value() && is_needed) unknown_.push_back(row.name + ": " + name);
+    const std::optional<double>& value = model.*quantity;
+    if (!value.has_value() && is_needed) unknown_.push_back(model.name + ": " + name);
     return value;
   }
 
@@ -82,9 +82,9 @@ class Accountant {
   }
 
   // Of one line of the trace.
-  std::optional<double> line_nj(const DeviceRow& row, Quantity quantity, const char* name,
+  std::optional<double> line_nj(const MemoryModel& model, Quantity quantity, const char* name,
                                 bool is_needed) {
-    return scaled(table_.get(row, quantity, name, is_needed),
+    return scaled(table_.get(model, quantity, name, is_needed),
                   static_cast<double>(machine_.line_bytes) / line_of_table);
   }
 
@@ -93,15 +93,15 @@ class Accountant {
     cost_.terms.push_back(make_term(name, static_cast<double>(count), ns, nj));
   }
 
-  void add_accesses(Place place, const DeviceRow& row, const std::string& name) {
+  void add_accesses(Place place, const MemoryModel& model, const std::string& name) {
     const PlaceCounters& at = counters_[place];
     const bool reads = at.reads != 0, writes = at.writes != 0;
     add(name + " reads", at.reads,
-        table_.get(row, &DeviceRow::read_latency_ns, "read_latency_ns", reads),
-        line_nj(row, &DeviceRow::read_nj_per_line, "read_nj_per_line", reads));
+        table_.get(model, &MemoryModel::read_latency_ns, "read_latency_ns", reads),
+        line_nj(model, &MemoryModel::read_nj_per_line, "read_nj_per_line", reads));
     add(name + " writes", at.writes,
-        table_.get(row, &DeviceRow::write_latency_ns, "write_latency_ns", writes),
-        line_nj(row, &DeviceRow::write_nj_per_line, "write_nj_per_line", writes));
+        table_.get(model, &MemoryModel::write_latency_ns, "write_latency_ns", writes),
+        line_nj(model, &MemoryModel::write_nj_per_line, "write_nj_per_line", writes));
   }
 
   std::uint64_t swap_reads(Place place) const {
@@ -111,26 +111,26 @@ class Accountant {
 
   // The device takes whole access units.
   void add_swap() {
-    const DeviceRow& row = machine_.devices.flash;
-    const std::uint64_t units = (machine_.page_bytes + row.access_bytes - 1) / row.access_bytes;
-    const double lines = static_cast<double>(units * row.access_bytes) / line_of_table;
+    const MemoryModel& model = machine_.devices.flash;
+    const std::uint64_t units = (machine_.page_bytes + model.access_bytes - 1) / model.access_bytes;
+    const double lines = static_cast<double>(units * model.access_bytes) / line_of_table;
     const std::uint64_t reads = swap_reads(Place::dram) + swap_reads(Place::mram);
     const std::uint64_t writes = counters_.sum(&PlaceCounters::page_outs);
     const auto delay = [&](Quantity quantity, const char* name, std::uint64_t count) {
-      return scaled(table_.get(row, quantity, name, count != 0), static_cast<double>(units));
+      return scaled(table_.get(model, quantity, name, count != 0), static_cast<double>(units));
     };
     const auto energy = [&](Quantity quantity, const char* name, std::uint64_t count) {
-      return scaled(table_.get(row, quantity, name, count != 0), lines);
+      return scaled(table_.get(model, quantity, name, count != 0), lines);
     };
-    add("swap reads", reads, delay(&DeviceRow::read_latency_ns, "read_latency_ns", reads),
-        energy(&DeviceRow::read_nj_per_line, "read_nj_per_line", reads));
-    add("swap writes", writes, delay(&DeviceRow::write_latency_ns, "write_latency_ns", writes),
-        energy(&DeviceRow::write_nj_per_line, "write_nj_per_line", writes));
+    add("swap reads", reads, delay(&MemoryModel::read_latency_ns, "read_latency_ns", reads),
+        energy(&MemoryModel::read_nj_per_line, "read_nj_per_line", reads));
+    add("swap writes", writes, delay(&MemoryModel::write_latency_ns, "write_latency_ns", writes),
+        energy(&MemoryModel::write_nj_per_line, "write_nj_per_line", writes));
   }
 
   // Whole pages that a memory gives or takes: to and from swap, hidden by its delay; to and
   // from the other memory, where nothing hides them.
-  void add_copies(Place place, const DeviceRow& row, const std::string& name) {
+  void add_copies(Place place, const MemoryModel& model, const std::string& name) {
     const PlaceCounters& at = counters_[place];
     const Place other = place == Place::dram ? Place::mram : Place::dram;
     const std::uint64_t moved_out = counters_[other].moved_in;
@@ -138,23 +138,25 @@ class Accountant {
     const bool takes = swap_reads(place) + at.moved_in != 0;
     const double lines = lines_per_page();
     const auto read_nj =
-        scaled(line_nj(row, &DeviceRow::read_nj_per_line, "read_nj_per_line", gives), lines);
+        scaled(line_nj(model, &MemoryModel::read_nj_per_line, "read_nj_per_line", gives), lines);
     const auto write_nj =
-        scaled(line_nj(row, &DeviceRow::write_nj_per_line, "write_nj_per_line", takes), lines);
+        scaled(line_nj(model, &MemoryModel::write_nj_per_line, "write_nj_per_line", takes), lines);
     add(name + " pages to swap", at.page_outs, 0, read_nj);
     add(name + " pages from swap", swap_reads(place), 0, write_nj);
     add(name + " pages moved away", moved_out,
-        scaled(table_.get(row, &DeviceRow::read_latency_ns, "read_latency_ns", moved_out != 0),
+        scaled(table_.get(model, &MemoryModel::read_latency_ns, "read_latency_ns", moved_out != 0),
                lines),
         read_nj);
     add(name + " pages moved in", at.moved_in,
-        scaled(table_.get(row, &DeviceRow::write_latency_ns, "write_latency_ns", at.moved_in != 0),
-               lines),
+        scaled(
+            table_.get(model, &MemoryModel::write_latency_ns, "write_latency_ns", at.moved_in != 0),
+            lines),
         write_nj);
   }
 
-  void add_standby(std::uint64_t bytes, const DeviceRow& row, const char* name) {
-    const auto uw = table_.get(row, &DeviceRow::standby_uw_per_mb, "standby_uw_per_mb", bytes != 0);
+  void add_standby(std::uint64_t bytes, const MemoryModel& model, const char* name) {
+    const auto uw =
+        table_.get(model, &MemoryModel::standby_uw_per_mb, "standby_uw_per_mb", bytes != 0);
     // 1 uW for 1 ns is 1e-6 nJ.
     const auto unit = uw.has_value() && cost_.time_ns.has_value()
                           ? std::optional<double>(*uw * *cost_.time_ns * 1e-6)

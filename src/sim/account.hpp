@@ -25,20 +25,20 @@
 
 namespace perdure::sim {
 
-// The parts of a machine: rows of the device table.
+// The memory models of a machine.
 struct Devices {
-  DeviceRow dram;
-  DeviceRow mram;
-  DeviceRow flash;
+  MemoryModel dram;
+  MemoryModel mram;
+  MemoryModel flash;
   std::vector<std::string> warnings;  // for people: what is questionable about the combination
 };
 
 // By preset ("hosogaya2008"), or by device specs as for find_device(). DRAM and MRAM of different
-// levels (a cell against a module) are Code::invalid_argument unless `mix_levels`; then, and where
-// the swap device's level differs, there is a warning.
+// assemblies (a cell against a module) are Code::invalid_argument unless `mix_assemblies`; then,
+// and where the swap device's assembly differs, there is a warning.
 Result<Devices> devices_of_preset(const std::string& preset);
 Result<Devices> devices_of(const std::string& dram, const std::string& mram,
-                           const std::string& flash, bool mix_levels = false);
+                           const std::string& flash, bool mix_assemblies = false);
 
 struct Machine {
   Devices devices;

@@ -135,7 +135,7 @@ TEST(Account, leaves_absent_what_the_table_does_not_know) {
   EXPECT_EQ(cost.unknown[1], "optane-100: standby_uw_per_mb");
 }
 
-TEST(Devices, of_different_levels_are_refused_or_warned_about) {
+TEST(Devices, of_different_assemblies_are_refused_or_warned_about) {
   EXPECT_EQ(devices_of("ddr4-3200", "reram", "nvme-tlc").status().code(), Code::invalid_argument);
   const auto mixed = devices_of("ddr4-3200", "reram", "nvme-tlc", true);
   ASSERT_TRUE(mixed.ok());

@@ -10,7 +10,7 @@ namespace {
 double gain_of(const trace::PageCounts& page, Rank rank, const Devices* devices) {
   const auto reads = static_cast<double>(page.reads), writes = static_cast<double>(page.writes);
   if (rank == Rank::count) return reads + writes;
-  const DeviceRow &dram = devices->dram, &mram = devices->mram;
+  const MemoryModel &dram = devices->dram, &mram = devices->mram;
   return reads * (*dram.read_nj_per_line - *mram.read_nj_per_line) +
          writes * (*dram.write_nj_per_line - *mram.write_nj_per_line);
 }
@@ -19,9 +19,9 @@ double gain_of(const trace::PageCounts& page, Rank rank, const Devices* devices)
 
 Status check_rank(Rank rank, const Devices& devices) {
   if (rank == Rank::count) return Status::success();
-  for (const DeviceRow* row : {&devices.dram, &devices.mram}) {
-    if (row->read_nj_per_line.has_value() && row->write_nj_per_line.has_value()) continue;
-    return {Code::invalid_argument, "pages can't be ranked by energy: that of " + row->name +
+  for (const MemoryModel* model : {&devices.dram, &devices.mram}) {
+    if (model->read_nj_per_line.has_value() && model->write_nj_per_line.has_value()) continue;
+    return {Code::invalid_argument, "pages can't be ranked by energy: that of " + model->name +
                                         " is not known; rank them by count"};
   }
   return Status::success();

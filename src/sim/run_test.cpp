@@ -16,9 +16,9 @@ Status status_of(const Configuration& configuration, std::uint32_t floor_pages =
   return run(*reader_of(bytes, seekable), configuration).status();
 }
 
-void expect_refused(const Status& status, const std::string& part) {
+void expect_refused(const Status& status, const std::string& words) {
   EXPECT_FALSE(status.ok());
-  EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
 }
 
 TEST(Run, refuses_capacities_that_can_not_be) {
@@ -102,7 +102,7 @@ TEST(Run, warns_of_what_makes_its_figures_weaker) {
   EXPECT_EQ(warnings_of("lru", 4, 7).find("reduced"), std::string::npos);
   EXPECT_NE(warnings_of("lru", 4, 0).find("computation time"), std::string::npos);
   EXPECT_EQ(warnings_of("lru", 4, 7).find("computation time"), std::string::npos);
-  EXPECT_NE(warnings_of("lru", 4, 7).find("levels are mixed"), std::string::npos);
+  EXPECT_NE(warnings_of("lru", 4, 7).find("assemblies are mixed"), std::string::npos);
 }
 
 TEST(Run, ends_early_when_asked_and_says_so) {

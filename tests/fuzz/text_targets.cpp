@@ -110,13 +110,13 @@ bool run_device_table(std::span<const std::byte> bytes) {
   const auto rows = parse_device_table(text);
   const auto presets = parse_device_presets(text);
   if (rows.ok()) {
-    for (const DeviceRow& row : rows.value()) PERDURE_ASSERT(!row.name.empty());
+    for (const MemoryModel& row : rows.value()) PERDURE_ASSERT(!row.name.empty());
   }
   return rows.ok() && presets.ok();
 }
 
 std::vector<Bytes> device_table_seeds() {
-  return {bytes_of(R"({"devices": [{"name": "x", "level": "emulation", "description": "d",
+  return {bytes_of(R"({"devices": [{"name": "x", "assembly": "emulation", "description": "d",
  "read_latency_ns": 0, "write_latency_ns": 1.5, "read_gb_per_s": 9.5, "granule_bytes": 64,
  "standby_uw_per_mb": null, "source": "s"}],
  "presets": [{"name": "p", "description": "d", "dram": "a", "mram": "b", "flash": "c"}]})"),

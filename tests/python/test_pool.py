@@ -110,7 +110,7 @@ def test_rm_asks_and_removes(perdure, pool):
 
 def test_devices_have_a_source_and_match_the_table(perdure):
     rows = json.loads(perdure("devices", "--json").out)["devices"]
-    assert len(rows) > 5 and all(row["source"] and row["level"] for row in rows)
+    assert len(rows) > 5 and all(row["source"] and row["assembly"] for row in rows)
     text = perdure("devices").out.decode()
     assert all(row["name"] in text for row in rows)
 

@@ -23,7 +23,7 @@ class Options:
 
 
 def devices_named(
-    preset: str, dram: str | None, mram: str | None, flash: str | None, mix_levels: bool
+    preset: str, dram: str | None, mram: str | None, flash: str | None, mix_assemblies: bool
 ) -> Any:
     """The memory models of a preset, each replaced by the one that is named. Raises _core.Error."""
     core = load_core()
@@ -32,5 +32,5 @@ def devices_named(
         raise Wrong(f"there is no preset '{preset}'; there are {', '.join(presets)}")
     chosen = presets[preset]
     return core.devices_of(
-        dram or chosen.dram, mram or chosen.mram, flash or chosen.flash, mix_levels
+        dram or chosen.dram, mram or chosen.mram, flash or chosen.flash, mix_assemblies
     )

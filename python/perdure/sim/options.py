@@ -48,9 +48,9 @@ class MachineOptions:
         str | None,
         typer.Option(metavar="DEVICE", help="Instead of the preset's flash.", show_default=False),
     ] = None
-    mix_levels: Annotated[
+    mix_assemblies: Annotated[
         bool,
-        typer.Option("--mix-levels", help="Allow numbers of chips beside those of modules."),
+        typer.Option("--mix-assemblies", help="Allow numbers of chips beside those of modules."),
     ] = False
     first_touch_clean: Annotated[
         bool,
@@ -70,7 +70,7 @@ class MachineOptions:
     def options(self) -> Options:
         """What they come to; warnings are said. Raises ValueError or _core.Error."""
         devices = devices_named(
-            self.preset, self.dram_part, self.mram_part, self.flash_part, self.mix_levels
+            self.preset, self.dram_part, self.mram_part, self.flash_part, self.mix_assemblies
         )
         if self.dram_part or self.mram_part or self.flash_part:  # not what a preset is known for
             for warning in devices.warnings:
