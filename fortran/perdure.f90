@@ -67,7 +67,7 @@ module perdure
   type, bind(c), public :: perdure_pool_status
     integer(c_int64_t) :: version = 0, commits = 0, commit_ns = 0, commit_ns_last = 0, &
       committed_bytes = 0, restart_ns = 0, model_ns = 0
-    integer(c_int) :: survives_power_failure = 0, fell_back = 0
+    integer(c_int) :: survives_power_failure = 0, fell_back = 0, levels_under_way = 0
   end type
 
   type, bind(c), public :: perdure_version_info
@@ -103,7 +103,7 @@ module perdure
   public :: perdure_restart, perdure_versions, perdure_restore, perdure_delete_version
   public :: perdure_memory, perdure_mark, perdure_write, perdure_array_box
   public :: perdure_commit, perdure_commit_begin, perdure_before_write, perdure_commit_wait
-  public :: perdure_commit_due, perdure_status
+  public :: perdure_commit_due, perdure_levels_wait, perdure_status
   public :: perdure_strerror, perdure_last_error, perdure_library_version
   public :: perdure_to_c
 
@@ -227,6 +227,12 @@ module perdure
       type(c_ptr), value :: pool
     end function
     integer(c_int) function perdure_commit_wait(pool, version) bind(c)
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: pool
+      integer(c_int64_t), intent(out) :: version
+    end function
+    ! The newest version that has come to all levels since the pool was opened. Collective.
+    integer(c_int) function perdure_levels_wait(pool, version) bind(c)
       import :: c_int, c_ptr, c_int64_t
       type(c_ptr), value :: pool
       integer(c_int64_t), intent(out) :: version

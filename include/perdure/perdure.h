@@ -22,8 +22,8 @@
  *   - Every call returns 0 or a negative PERDURE_E code, and on failure leaves its out-parameters
  *     alone. perdure_last_error() gives the sentence, per thread.
  *   - Collective: with perdure_mpi.h a pool belongs to a communicator, and open, array_open,
- *     restart, commit, commit_due, commit_begin, commit_wait and close are called by all its ranks
- *     in the same order. If one rank fails in such a call, all return an error
+ *     restart, commit, commit_due, commit_begin, commit_wait, levels_wait and close are called by
+ *     all its ranks in the same order. If one rank fails in such a call, all return an error
  *     (PERDURE_E_PEER_FAILED on the others). Without MPI a pool has one rank.
  *   - Threads: one thread at a time calls into a pool; a second one gets PERDURE_E_STATE. Different
  *     pools are independent.
@@ -160,6 +160,7 @@ typedef struct perdure_pool_status {
   uint64_t model_ns;          /* time an emulated device would have added (virtual clock) */
   int survives_power_failure; /* 0: the pool survives the death of processes only */
   int fell_back;              /* 1: an older version was restored (PERDURE_ALLOW_OLDER) */
+  int levels_under_way;       /* 1: a version is on its way to other levels, as this rank knows */
 } perdure_pool_status;
 
 /* Opens the pool in directory `path`, or makes it. Collective. `options` may be NULL.
@@ -262,6 +263,13 @@ enum perdure_due {
  * `perdure run` has received SIGUSR1, as before the end of the job's time. Rank 0's clock decides.
  * The plan's upper levels get their copies from the commits themselves. Collective. */
 PERDURE_API int perdure_commit_due(perdure_pool* pool, int* due);
+
+/* Waits until every version that is on its way to other levels (docs/levels.md) has arrived: on
+ * other nodes, and whole in the directory of the drain. Stores the newest one that has come to all
+ * levels since the pool was opened in *version (may be NULL); 0: none has, or there are no levels.
+ * BUSY: not within their patience, and it goes on. IO and others: a level failed, which is said
+ * once; the pool is as good as before. Collective. */
+PERDURE_API int perdure_levels_wait(perdure_pool* pool, uint64_t* version);
 
 PERDURE_API int perdure_status(const perdure_pool* pool, perdure_pool_status* status);
 

@@ -321,6 +321,10 @@ class Pool {
     return static_cast<perdure_due>(due);
   }
 
+  // Waits until what is on its way to other levels has arrived; the newest version that has come to
+  // all of them since the pool was opened, 0 if none has. Collective. Errors: BUSY, of a level.
+  std::uint64_t levels_wait() { return version_by(perdure_levels_wait); }
+
   // Counters since the pool was opened, and what it survives. Local.
   perdure_pool_status status() const {
     perdure_pool_status status{};

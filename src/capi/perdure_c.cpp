@@ -262,15 +262,25 @@ int perdure_commit_wait(perdure_pool* pool, uint64_t* version) {
   });
 }
 
+int perdure_levels_wait(perdure_pool* pool, uint64_t* version) {
+  return guarded_on(pool, [&]() -> Status {
+    PERDURE_TRY(pool->pool->usable());
+    quiesce(pool);
+    if (!pool->levels) return store_value(perdure::Result<uint64_t>(uint64_t{0}), version);
+    return store_value(pool->levels->wait(), version);
+  });
+}
+
 int perdure_status(const perdure_pool* pool, perdure_pool_status* status) {
   return guarded_on(pool, [&]() -> Status {
     PERDURE_TRY(need(status != nullptr, "a place is needed"));
     quiesce(pool);
     const perdure::PoolStatus from = pool->pool->status();
-    *status = {
-        from.version,          from.commits,    from.commit_ns, from.commit_ns_last,
-        from.committed_bytes,  from.restart_ns, from.model_ns,  from.survives_power_failure ? 1 : 0,
-        from.fell_back ? 1 : 0};
+    *status = {from.version,           from.commits,
+               from.commit_ns,         from.commit_ns_last,
+               from.committed_bytes,   from.restart_ns,
+               from.model_ns,          from.survives_power_failure ? 1 : 0,
+               from.fell_back ? 1 : 0, pool->levels && pool->levels->is_under_way() ? 1 : 0};
     return Status::success();
   });
 }

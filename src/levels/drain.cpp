@@ -248,12 +248,31 @@ void NodeDrain::work(const std::shared_ptr<Shared>& shared) {
   shared->changed.notify_all();
 }
 
+// With the mutex held.
+Status NodeDrain::late(std::chrono::milliseconds patience, const std::string& and_so) const {
+  std::string names;
+  for (const VersionId id : shared_->unfinished()) {
+    names += (names.empty() ? "" : ", ") + text_of(id);
+  }
+  return {Code::busy, names + " did not come to " + shared_->request.place + " within " +
+                          std::to_string(patience.count()) + " ms" + and_so};
+}
+
+Status NodeDrain::wait(std::chrono::milliseconds patience) {
+  std::unique_lock<std::mutex> lock(shared_->mutex);
+  const bool done = shared_->changed.wait_for(lock, patience, [&] { return shared_->is_idle(); });
+  return done ? Status::success() : late(patience, "");
+}
+
 Status NodeDrain::stop(std::chrono::milliseconds patience) {
   Shared& shared = *shared_;
   std::unique_lock<std::mutex> lock(shared.mutex);
   if (!shared.thread.joinable()) return Status::success();
   const bool done = shared.changed.wait_for(lock, patience, [&] { return shared.is_idle(); });
-  const std::vector<VersionId> unfinished = shared.unfinished();
+  const Status unfinished = late(patience, "; `perdure pool drain` does it from the pool");
+  const Status stuck = late(patience,
+                            ", and its writer is stuck there: it is left alone; `perdure pool "
+                            "drain` does it from the pool");
   shared.ending = true;
   shared.changed.notify_all();
   const bool stopped = shared.changed.wait_for(lock, grace_time, [&] { return !shared.running; });
@@ -265,12 +284,7 @@ Status NodeDrain::stop(std::chrono::milliseconds patience) {
     thread.detach();  // A1
   }
   if (done) return Status::success();
-  std::string names;
-  for (const VersionId id : unfinished) names += (names.empty() ? "" : ", ") + text_of(id);
-  return {Code::busy, names + " did not come to " + shared.request.place + " within " +
-                          std::to_string(patience.count()) + " ms" +
-                          (stopped ? "" : ", and its writer is stuck there: it is left alone") +
-                          "; `perdure pool drain` does it from the pool"};
+  return stopped ? unfinished : stuck;
 }
 
 }  // namespace perdure

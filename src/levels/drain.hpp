@@ -75,13 +75,16 @@ class NodeDrain {
   // Returns at once. False: one is still under way, and this one is skipped.
   bool start(VersionId id);
   DrainState state() const;
-  // Waits until all that was started is done, manifests included, at most for `patience`; then ends
-  // it. Code::busy names the versions that are not on this level.
+  // Waits until all that was started is done, manifests included, at most for `patience`.
+  // Code::busy names the versions that are not on this level.
+  Status wait(std::chrono::milliseconds patience);
+  // As wait(); then ends what is not done.
   Status stop(std::chrono::milliseconds patience);
 
  private:
   struct Shared;
   static void work(const std::shared_ptr<Shared>& shared);
+  Status late(std::chrono::milliseconds patience, const std::string& and_so) const;
 
   std::shared_ptr<Shared> shared_;
 };

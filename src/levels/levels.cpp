@@ -281,6 +281,87 @@ void Levels::stop_drains(std::uint64_t patience_ns) {
   }
 }
 
+// Waiting for levels.
+
+bool Levels::is_under_way() const {
+  if (!active_) return false;
+  return taking_ || draining_ || drain_next_ ||
+         std::any_of(drains_.begin(), drains_.end(), [](const Drain& drain) {
+           return drain.node && !drain.node->wait(std::chrono::milliseconds(0)).ok();
+         });
+}
+
+Status Levels::wait_for_drains(std::uint64_t start_ns) {
+  Status late;
+  for (Drain& drain : drains_) {
+    if (!drain.node) continue;
+    const std::uint64_t waited_ns = monotonic_ns() - start_ns;
+    const std::uint64_t left_ns =
+        settings_.patience_ns - std::min(settings_.patience_ns, waited_ns);
+    const Status waited = drain.node->wait(std::chrono::milliseconds(left_ns / 1'000'000));
+    if (!waited.ok()) late = waited;
+  }
+  return late;
+}
+
+// Of redundancy, or of a drain since this was asked last.
+Status Levels::new_failure() {
+  Status failure = std::exchange(stopped_, Status::success());
+  for (Drain& drain : drains_) {
+    if (!drain.node) continue;
+    const DrainState state = drain.node->state();
+    if (std::exchange(drain.reported, state.failed) != state.failed) failure = state.failure;
+  }
+  return failure;
+}
+
+// Of rank 0, which writes the manifests: the newest version that is in all directories.
+std::uint64_t Levels::drained() const {
+  std::uint64_t newest = drains_.empty() || group_.rank() != 0 ? 0 : UINT64_MAX;
+  for (const Drain& drain : drains_) {
+    if (group_.rank() != 0) continue;
+    newest = std::min(newest, drain.node->state().completed.value_or(VersionId{}).version);
+  }
+  return newest;
+}
+
+// Each rank waits by itself, and then they agree on what is left; K1 holds, as after a commit.
+Result<std::uint64_t> Levels::wait() {
+  if (!active_) {
+    PERDURE_TRY(agree(group_, new_failure()));
+    return std::uint64_t{0};
+  }
+  const std::uint64_t start_ns = monotonic_ns();
+  for (;;) {
+    finish_under_way();
+    const Status late = wait_for_drains(start_ns);
+    const auto here = words();
+    const bool over = monotonic_ns() - start_ns > settings_.patience_ns;
+    std::uint64_t agreed[word_count + 2] = {here[0], here[1], here[2], over ? 1U : 0U, drained()};
+    static_assert(word_count == 3);
+    PERDURE_TRY(agree_max(group_, Status::success(), agreed));
+    std::copy_n(agreed, word_count, words_);
+    note_agreed_words();
+    const bool more = taking_ || draining_ || drain_next_;
+    if (more && agreed[word_count] == 0) continue;
+    counters_.waited_ns += monotonic_ns() - start_ns;
+    Status failure = new_failure();
+    if (failure.ok() && !late.ok()) failure = late;
+    if (failure.ok() && more) failure = still_under_way();
+    PERDURE_TRY(agree(group_, failure));
+    if (!drains_.empty()) return agreed[word_count + 1];
+    return whole_.value_or(VersionId{}).version;
+  }
+}
+
+Status Levels::still_under_way() const {
+  const VersionId id = taking_ ? *taking_ : draining_ ? *draining_ : *drain_next_;
+  return {Code::busy, "version " + number(id.version) +
+                          " is still on its way to other levels after " +
+                          number(settings_.patience_ns / 1'000'000'000) +
+                          " s; wait again, or give PERDURE_LEVELS a larger patience"};
+}
+
 // Taking a version.
 
 bool Levels::due(std::uint64_t version) const {
@@ -419,8 +500,7 @@ std::span<std::uint64_t> Levels::words() {
 }
 
 // K1: the same on all ranks.
-void Levels::committed(const Catalogue& catalogue) {
-  if (!active_) return;
+void Levels::note_agreed_words() {
   if (taking_ && words_[failed_word] != 0) {
     end_taking(false);
     stop_redundancy("a version could not be given to other nodes");
@@ -430,6 +510,11 @@ void Levels::committed(const Catalogue& catalogue) {
     drain_next();
   }
   if (taking_ && ~words_[whole_word] >= taking_->version) end_taking(true);
+}
+
+void Levels::committed(const Catalogue& catalogue) {
+  if (!active_) return;
+  note_agreed_words();
   if (due(catalogue.version)) {
     if (taking_ && take_next_) {
       const std::uint64_t start_ns = monotonic_ns();
@@ -466,7 +551,9 @@ void Levels::stop_redundancy(const std::string& why) {
     std::fprintf(stderr, "perdure: %s: rank %u: %s\n", directory_.c_str(), group_.rank(),
                  failure_.message().c_str());
   }
-  say(why + "; there is no redundancy between nodes until the next restart");
+  stopped_ = {Code::io_error,
+              why + "; there is no redundancy between nodes until the next restart"};
+  say(stopped_.message());
   // Messages may still be written to its buffers.
   const std::lock_guard<std::mutex> exchanging(exchange_mutex_);
   abandoned_.push_back(std::move(under_way_.exchange));

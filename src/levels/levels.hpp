@@ -81,6 +81,14 @@ class Levels final : public VersionTaker {
   // [collective] Ends what is under way, as far as patience goes. Before the pool is closed.
   void close();
 
+  // [collective] Waits, as far as patience goes, until every version that is under way has arrived:
+  // on other nodes, and in the directories of the drains with its manifest. Returns the newest that
+  // has arrived at all levels since the pool was opened; 0 if there is none. Code::busy if
+  // something is still on its way; otherwise the failure of a level, once.
+  Result<std::uint64_t> wait();
+  // As far as this rank knows. Local.
+  bool is_under_way() const;
+
   // The next version is due for every level: the job is about to end.
   void take_next() { take_next_ = true; }
   LevelCounters counters() const;
@@ -101,7 +109,8 @@ class Levels final : public VersionTaker {
   struct Drain {
     DrainTarget target;
     std::unique_ptr<NodeDrain> node = nullptr;
-    std::uint64_t started = 0;  // versions
+    std::uint64_t started = 0;   // versions
+    std::uint64_t reported = 0;  // failures
   };
   // The version that is being taken.
   struct UnderWay {
@@ -117,6 +126,10 @@ class Levels final : public VersionTaker {
   bool drains_ended() const;
   void drain_next();
   void stop_drains(std::uint64_t patience_ns);
+  Status wait_for_drains(std::uint64_t start_ns);
+  Status new_failure();
+  std::uint64_t drained() const;
+  Status still_under_way() const;
   void agree_at_the_end(std::uint64_t start_ns);
   void drain_last(std::uint64_t start_ns);
   std::string place(const DrainTarget& target) const;
@@ -131,6 +144,7 @@ class Levels final : public VersionTaker {
   LevelFile* free_file(std::vector<LevelFile>& files) const;
   void take(const Catalogue& catalogue);
   void end_taking(bool whole);
+  void note_agreed_words();
   void finish_under_way();
   void stop_redundancy(const std::string& why);
   void work();
@@ -173,6 +187,7 @@ class Levels final : public VersionTaker {
   Phase phase_ = Phase::idle;  // of under_way_ on this rank
   UnderWay under_way_;         // the thread's while it copies, and while it exchanges
   Status failure_;
+  Status stopped_;  // why there is no redundancy any longer
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -195,8 +195,18 @@ bool Client::checkpoint_end(bool success) {
                       contents[i].data());
     }
     current_->commit(version_);
+    if (config_.waits) current_->wait();
   }
   return success;
+}
+
+void Client::wait() {
+  for (const auto& [name, store] : stores_) store->wait();
+}
+
+bool Client::has_finished() const {
+  return std::all_of(stores_.begin(), stores_.end(),
+                     [](const auto& entry) { return entry.second->has_arrived(); });
 }
 
 int Client::restart_test(const std::string& name, int limit) {

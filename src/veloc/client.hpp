@@ -35,6 +35,11 @@ class Client {
   // False: some process said that it did not succeed, and there is no version.
   bool checkpoint_end(bool success);
 
+  // [collective] Waits until what is on its way from scratch has arrived, as far as patience goes.
+  void wait();
+  // Whether nothing is on its way, as far as this process knows.
+  bool has_finished() const;
+
   // -1: there is none.
   int restart_test(const std::string& name, int limit);
   void restart_begin(const std::string& name, int version);

@@ -112,14 +112,14 @@ void note_ignored(Config& config, Keys& keys) {
       config.notes.push_back(std::string(key) + " = " + value + " is ignored");
     }
   }
+}
+
+bool is_sync(Keys& keys) {
   const std::string mode = keys.take("mode");
-  if (mode == "sync") {
-    config.notes.push_back(
-        "mode = sync: VELOC_Checkpoint_end returns when the version is durable in scratch; it "
-        "goes on to persistent in the background");
-  } else if (!mode.empty() && mode != "async") {
+  if (mode != "sync" && mode != "async" && !mode.empty()) {
     keys.fail("mode = " + mode + " is neither sync nor async");
   }
+  return mode == "sync";
 }
 
 }  // namespace
@@ -145,6 +145,7 @@ Config parse_config(const std::string& text, const std::string& path) {
       kept(config, "scratch_versions", keys.number("scratch_versions", 0, 0), keep_max, 2);
   config.persistent_versions = kept(config, "max_versions", keys.number("max_versions", 0, 0),
                                     drain_keep_max, drain_keep_max);
+  config.waits = is_sync(keys);
   note_ignored(config, keys);
   keys.check_all_taken();
   return config;

@@ -17,6 +17,7 @@ struct Config {
   bool drained = true;            // persistent_interval is not -1
   bool redundant = true;          // ec_interval is not -1
   bool checksums = false;         // chksum
+  bool waits = false;             // mode is sync
   unsigned scratch_versions = 2;  // that a pool keeps
   unsigned persistent_versions = 1000;
   std::vector<std::string> notes;

@@ -261,6 +261,14 @@ LayoutFormat Store::with_label(int label) const {
   return next;
 }
 
+void Store::wait() {
+  pool_->levels_wait();
+}
+
+bool Store::has_arrived() const {
+  return pool_->status().levels_under_way == 0;
+}
+
 void Store::commit(int label) {
   const std::vector<std::byte> table_bytes = table();
   LayoutFormat next = with_label(label);

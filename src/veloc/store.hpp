@@ -53,6 +53,10 @@ class Store {
   void write(Region region, const void* memory);
   // [collective] What was written is a version, durable on all ranks, and the one that is read.
   void commit(int label);
+  // [collective] Until versions that are on their way to other levels have arrived there.
+  void wait();
+  // Whether they have, as far as this rank knows.
+  bool has_arrived() const;
 
  private:
   using Part = perdure::Array<std::byte>;

@@ -132,16 +132,19 @@ int VELOC_Checkpoint_end(int success) {
   return with_client([&] { return client->checkpoint_end(success != 0); });
 }
 
-// A version is durable in scratch when VELOC_Checkpoint_end has returned.
+// A version is durable in scratch when VELOC_Checkpoint_end has returned. What is waited for is its
+// way to other nodes and to the persistent directory.
 int VELOC_Checkpoint_wait(void) {
-  return with_client([] {});
+  return with_client([] { client->wait(); });
 }
 
 int VELOC_Checkpoint_finished(void) {
-  return with_client([] { return 1; });
+  return with_client([] { return client->has_finished() ? 1 : 0; });
 }
 
 int VELOC_Checkpoint(const char* name, int version) {
+  (void)
+      VELOC_Checkpoint_wait();  // what another level failed with is said, and harms no version here
   if (VELOC_Checkpoint_begin(name, version) != VELOC_SUCCESS) return VELOC_FAILURE;
   const int written = VELOC_Checkpoint_mem();
   return VELOC_Checkpoint_end(written == VELOC_SUCCESS ? 1 : 0);

@@ -64,6 +64,8 @@ program calls
       call require(perdure_before_write(v), "before_write")
       call require(perdure_commit_wait(pool, version), "commit_wait")
     else
+      call require(perdure_levels_wait(pool, version), "levels_wait")
+      call check(version == 0, "a pool without levels has nothing on them")
       call require(perdure_commit_due(pool, due), "commit_due")
       call check(due == perdure_due, "without a plan a version is due")
       call require(perdure_commit(pool, version), "commit")

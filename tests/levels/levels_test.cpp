@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "levels/census.hpp"
 #include "levels/level_file_format.hpp"
@@ -35,6 +36,8 @@ struct Start {
   std::uint64_t kill_at = 0;  // call of the group; 0: never
   std::int64_t late = -1;     // a rank that comes late from every agreement
   bool take_last = false;     // the last of its versions is due for every level
+  bool wait = false;          // after each commit, for levels; then the process ends at once
+  std::function<void()> opened = nullptr;  // called by rank 0 when the pool has restarted
 };
 
 struct Found {
@@ -125,13 +128,20 @@ class LevelsOfJobs : public testing::Test {
     if (group.rank() == 0) {
       found_->version = version;
       found_->mark = words[99];
+      if (start.opened) start.opened();
     }
     for (std::uint64_t i = 0; i < start.commits; ++i) {
       words[99] = start.mark;
       if (start.take_last && i + 1 == start.commits) levels->take_next();
       PERDURE_TRY_ASSIGN(const auto committed, pool->commit());
       found_->committed = committed;
+      if (!start.wait) continue;
+      PERDURE_TRY_ASSIGN(const auto arrived, levels->wait());
+      if (arrived != committed || levels->is_under_way()) {
+        return {Code::wrong_state, "version " + std::to_string(arrived) + " has arrived"};
+      }
     }
+    if (start.wait && group.rank() == 0) ::_exit(0);
     levels->close();
     return Status::success();
   }
@@ -329,6 +339,41 @@ TEST_F(LevelsOfJobs, the_last_version_of_a_job_is_drained_whatever_is_under_way)
     EXPECT_EQ(found_->version, commits);
     EXPECT_EQ(found_->mark, commits);
   }
+}
+
+TEST_F(LevelsOfJobs, what_was_waited_for_is_on_the_level_even_if_the_job_ends_there) {
+  for (const bool drained : {false, true}) {
+    levels_ =
+        drained ? "redundancy=partner;every=1;drain=" + node(9) : "redundancy=partner;every=1";
+    levels_ += ";patience=20s";
+    for (std::uint64_t commits = 1; commits < 5; ++commits) {
+      clear();
+      fs::create_directories(node(9));
+      fs::permissions(node(9), fs::perms::owner_all);
+      ASSERT_EQ(run({.commits = commits, .mark = commits, .wait = true}), 0);
+      lose(0);
+      if (drained) lose(1);
+      ASSERT_EQ(run({}), 0);
+      EXPECT_EQ(found_->version, commits);
+      EXPECT_EQ(found_->mark, commits);
+    }
+  }
+}
+
+// From then on there is a file in place of the drain's directory.
+TEST_F(LevelsOfJobs, waiting_for_a_level_that_fails_is_an_error_and_the_version_stays_in_the_pool) {
+  levels_ = "redundancy=off;every=1;drain=" + node(9) + ";patience=20s";
+  fs::create_directories(node(9));
+  fs::permissions(node(9), fs::perms::owner_all);
+  const auto block = [this] {
+    lose(9);
+    std::ofstream(node(9)) << "no directory";
+  };
+  EXPECT_EQ(run({.commits = 1, .mark = 1, .wait = true, .opened = block}), refused_code);
+  lose(9);
+  levels_ = "redundancy=off";
+  EXPECT_EQ(run({}), 0);
+  EXPECT_EQ(found_->version, 1U);
 }
 
 TEST_F(LevelsOfJobs, a_version_that_a_cut_restore_gave_up_is_not_brought_back) {

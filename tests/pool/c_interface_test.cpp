@@ -302,4 +302,41 @@ TEST(Interface, status_says_what_survives) {
   perdure_close(job.pool);
 }
 
+TEST(Interface, what_was_waited_for_is_in_the_directory_of_the_drain) {
+  const TemporaryDirectory directory;
+  const std::string levels = "every=1;drain=" + directory.path("drain");
+  perdure_options options{};
+  options.levels = levels.c_str();
+  Job job;
+  ASSERT_EQ(job.open(directory.path("pool"), PERDURE_COPY, &options), 0) << perdure_last_error();
+  std::uint64_t arrived = 7;
+  ASSERT_EQ(perdure_levels_wait(job.pool, &arrived), 0);
+  EXPECT_EQ(arrived, 0U);
+  for (std::uint64_t version = 1; version < 4; ++version) {
+    job.compute(PERDURE_COPY);
+    ASSERT_EQ(perdure_commit(job.pool, nullptr), 0);
+    perdure_pool_status status{};
+    ASSERT_EQ(perdure_status(job.pool, &status), 0);
+    EXPECT_EQ(status.levels_under_way, 1);
+    ASSERT_EQ(perdure_levels_wait(job.pool, &arrived), 0) << perdure_last_error();
+    EXPECT_EQ(arrived, version);
+    ASSERT_EQ(perdure_status(job.pool, &status), 0);
+    EXPECT_EQ(status.levels_under_way, 0);
+  }
+  perdure_close(job.pool);
+}
+
+TEST(Interface, without_levels_nothing_is_waited_for) {
+  const TemporaryDirectory directory;
+  Job job;
+  ASSERT_EQ(job.open(directory.path("pool"), PERDURE_COPY), 0);
+  job.compute(PERDURE_COPY);
+  ASSERT_EQ(perdure_commit(job.pool, nullptr), 0);
+  std::uint64_t arrived = 7;
+  EXPECT_EQ(perdure_levels_wait(job.pool, &arrived), 0);
+  EXPECT_EQ(arrived, 0U);
+  EXPECT_EQ(perdure_levels_wait(nullptr, nullptr), PERDURE_E_INVALID);
+  perdure_close(job.pool);
+}
+
 }  // namespace

@@ -207,6 +207,7 @@ TEST_P(CppInterfaceOnce, every_option_of_c_can_be_asked_for) {
   u.working()[0] = 1;
   EXPECT_EQ(emulated.commit(), 1U);
   EXPECT_EQ(emulated.commit_due(), PERDURE_DUE);
+  EXPECT_EQ(emulated.levels_wait(), 0U);
 }
 
 TEST_P(CppInterfaceOnce, failures_are_errors_with_a_code_and_a_sentence) {

@@ -89,6 +89,24 @@ def test_status_counts_what_was_done(tmp_path):
         assert status.restart_ns > 0 and status.model_ns == 0
 
 
+def test_what_was_waited_for_is_on_the_level(tmp_path):
+    (tmp_path / "drain").mkdir(mode=0o700)
+    levels = {"every": 1, "drain": str(tmp_path / "drain")}
+    with perdure.open(tmp_path / "pool", levels=levels) as pool:
+        pool.array("u", 100_000, mode="copy")
+        pool.restart()
+        for version in (1, 2):
+            pool.commit()
+            assert pool.status().levels_under_way
+            assert pool.levels_wait() == version
+            assert not pool.status().levels_under_way
+            assert list((tmp_path / "drain").rglob("manifest"))
+    with perdure.open(tmp_path / "other") as pool:
+        pool.restart()
+        pool.commit()
+        assert pool.levels_wait() == 0
+
+
 def test_emulated_memory_takes_its_time(tmp_path):
     with perdure.open(tmp_path / "pool", emulate="paper-nvm") as pool:
         pool.array("u", 100_000, mode="copy")

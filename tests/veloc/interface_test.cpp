@@ -69,6 +69,35 @@ TEST_F(Veloc, what_was_protected_comes_back_in_the_next_run) {
   EXPECT_EQ(u, std::vector<double>(1000, rank_ + 0.5));
 }
 
+// Whole ones: those with a manifest.
+int versions_in(const std::string& persistent) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(persistent)) {
+    if (entry.path().filename() == "manifest") ++count;
+  }
+  return count;
+}
+
+TEST_F(Veloc, after_a_wait_and_in_mode_sync_at_once_a_version_is_in_persistent) {
+  std::vector<double> u(std::size_t{2} << 20U, rank_ + 0.5);
+  VELOC_Mem_protect(0, u.data(), u.size(), sizeof(double));
+  for (int version = 1; version < 4; ++version) {
+    ASSERT_EQ(VELOC_Checkpoint("heat", version), VELOC_SUCCESS);
+    EXPECT_EQ(VELOC_Checkpoint_finished(), 0);
+    ASSERT_EQ(VELOC_Checkpoint_wait(), VELOC_SUCCESS);
+    EXPECT_EQ(VELOC_Checkpoint_finished(), 1);
+    EXPECT_EQ(versions_in(persistent()), version);
+  }
+  ASSERT_EQ(VELOC_Finalize(0), VELOC_SUCCESS);
+  MPI_Barrier(MPI_COMM_WORLD);
+  configure("mode = sync");
+  init();
+  VELOC_Mem_protect(0, u.data(), u.size(), sizeof(double));
+  ASSERT_EQ(VELOC_Checkpoint("heat", 4), VELOC_SUCCESS);
+  EXPECT_EQ(VELOC_Checkpoint_finished(), 1);
+  EXPECT_EQ(versions_in(persistent()), 4);
+}
+
 TEST_F(Veloc, regions_come_go_and_change_their_size_on_each_rank) {
   std::vector<std::vector<std::int64_t>> regions(4);
   for (int version = 1; version <= 12; ++version) {

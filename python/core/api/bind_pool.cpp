@@ -169,7 +169,8 @@ void bind_structs(nb::module_& api) {
       .def_ro("model_ns", &Status::model_ns)
       .def_prop_ro("survives_power_failure",
                    [](const Status& s) { return s.survives_power_failure != 0; })
-      .def_prop_ro("fell_back", [](const Status& s) { return s.fell_back != 0; });
+      .def_prop_ro("fell_back", [](const Status& s) { return s.fell_back != 0; })
+      .def_prop_ro("levels_under_way", [](const Status& s) { return s.levels_under_way != 0; });
 }
 
 // Both have as many extents as the array, which python/perdure/api/array.py has checked.
@@ -231,6 +232,7 @@ void bind_pool(nb::module_& api) {
       .def("restart", of_version(&Calls::restart))
       .def("commit", of_version(&Calls::commit))
       .def("commit_wait", of_version(&Calls::commit_wait))
+      .def("levels_wait", of_version(&Calls::levels_wait))
       .def("restore", with_version(&Calls::restore), "version"_a)
       .def("delete_version", with_version(&Calls::delete_version), "version"_a)
       .def("commit_begin",

@@ -43,6 +43,7 @@ struct Calls {
   decltype(&perdure_before_write) before_write = nullptr;
   decltype(&perdure_commit_wait) commit_wait = nullptr;
   decltype(&perdure_commit_due) commit_due = nullptr;
+  decltype(&perdure_levels_wait) levels_wait = nullptr;
   decltype(&perdure_status) status = nullptr;
   decltype(&perdure_last_error) last_error = nullptr;
   // Of libperdure_mpi_NAME only. MPI_Comm is an int or a pointer.

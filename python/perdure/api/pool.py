@@ -56,6 +56,8 @@ class Status:
     """False: the pool survives the death of processes only, as on tmpfs."""
     fell_back: bool
     """An older version was restored than the newest (allow_older)."""
+    levels_under_way: bool
+    """A version is on its way to other levels, as far as this rank knows."""
 
 
 def open(
@@ -260,6 +262,15 @@ class Pool:
         Collective.
         """
         return Due(self._native.due())
+
+    def levels_wait(self) -> int:
+        """Waits until what is on its way to other levels has arrived (docs/levels.md).
+
+        Returns the newest version that has come to all of them since the pool was opened; 0: none
+        has, or there are no levels. Raises Busy if something is not there within their patience (it
+        goes on), or what a level failed with. Collective.
+        """
+        return self._native.levels_wait()
 
     def versions(self) -> list[Version]:
         """The versions that can be restored, newest first. Before restart() or later. Local."""
