@@ -13,8 +13,14 @@ bool is_passive(Trigger trigger) {
   return trigger != Trigger::fence && trigger != Trigger::wait;
 }
 
-int commit(Window& window, bool quiesce) {
-  auto committed = window.pool->commit(quiesce);
+const char* call_of(Trigger trigger) {
+  constexpr const char* calls[trigger_count] = {"MPI_Win_fence", "MPI_Win_wait", "MPI_Win_unlock",
+                                                "MPI_Win_unlock_all", "MPI_Win_flush_all"};
+  return calls[static_cast<std::size_t>(trigger)];
+}
+
+int commit(Window& window, Trigger trigger) {
+  auto committed = window.pool->commit(is_passive(trigger), call_of(trigger), window);
   return committed.ok() ? MPI_SUCCESS : raise_on_window(window.handle, committed.status());
 }
 
@@ -31,7 +37,7 @@ int reached(Window& window, Trigger trigger) {
                                                "' is to commit, but this rank's own epoch is open; "
                                                "call MPI_Win_complete first"});
   }
-  return commit(window, is_passive(trigger));
+  return commit(window, trigger);
 }
 
 void epoch_ended(Window& window) {
@@ -52,7 +58,7 @@ int win_fence(int assertion, MPI_Win win) {
   const int error = WindowCalls::Win_fence::real(assertion & ~PERDURE_MODE_COMMIT, win);
   if (error != MPI_SUCCESS) return error;
   window->pending = false;
-  return asked ? commit(*window, false) : reached(*window, Trigger::fence);
+  return asked ? commit(*window, Trigger::fence) : reached(*window, Trigger::fence);
 }
 
 int win_complete(MPI_Win win) {

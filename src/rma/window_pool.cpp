@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "base/agreement.hpp"
 #include "pool/open_pools.hpp"
@@ -32,6 +33,13 @@ perdure_options options_from(const WindowPoolOptions& request) {
   if (request.restore == RestoreChoice::discard) options.flags |= PERDURE_DISCARD;
   if (request.allow_older) options.flags |= PERDURE_ALLOW_OLDER;
   return options;
+}
+
+// All ranks of a window come to its fences, but not to the ends of other epochs.
+bool may_miss_a_rank(const CommitRule& rule) {
+  return rule.of(Trigger::wait) + rule.of(Trigger::unlock) + rule.of(Trigger::unlock_all) +
+             rule.of(Trigger::flush_all) !=
+         0;
 }
 
 }  // namespace
@@ -67,18 +75,34 @@ Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& o
   WindowPool* known = local.ok() ? open_pools().find(path) : nullptr;
   Status ready = local;
   if (ready.ok() && known != nullptr) ready = known->check_same(options, comm);
-  std::array<std::uint64_t, 2> seen = {known != nullptr ? 1U : 0U, known == nullptr ? 1U : 0U};
+  CommitPatience patience;
+  if (ready.ok()) {
+    auto parsed = parse_commit_patience(std::getenv("PERDURE_COMMIT_PATIENCE"),
+                                        std::getenv("PERDURE_COMMIT_LIMIT"));
+    ready = parsed.status();
+    if (parsed.ok()) patience = parsed.value();
+  }
+  std::array<std::uint64_t, 3> seen = {known != nullptr ? 1U : 0U, known == nullptr ? 1U : 0U,
+                                       may_miss_a_rank(options.commit) ? 1U : 0U};
   PERDURE_TRY(agree_max(*group, ready, seen));
   if (seen[0] == 1 && seen[1] == 1) {
     return Status(Code::rank_mismatch, "the pool " + path +
                                            " is open on some ranks of the communicator only: it "
                                            "belongs to other ranks");
   }
-  if (known != nullptr) return known;
-  WindowOptions at_path = options;
-  at_path.pool.path = path;
-  PERDURE_TRY_ASSIGN(auto opened, open(at_path, std::move(group)));
-  return open_pools().add(path, std::move(opened));
+  if (known == nullptr) {
+    WindowOptions at_path = options;
+    at_path.pool.path = path;
+    PERDURE_TRY_ASSIGN(auto opened, open(at_path, std::move(group)));
+    known = open_pools().add(path, std::move(opened));
+  }
+  if (seen[2] != 0) known->watch(patience);
+  return known;
+}
+
+// Collective; all ranks have one already, or none has.
+void WindowPool::watch(const CommitPatience& patience) {
+  if (watch_ == nullptr) watch_ = CommitWatch::create(group_->comm(), path(), patience);
 }
 
 Result<std::unique_ptr<WindowPool>> WindowPool::open(const WindowOptions& options,
@@ -164,8 +188,15 @@ Status WindowPool::check_quiet() const {
   return Status::success();
 }
 
-Result<std::uint64_t> WindowPool::commit(bool quiesce) {
+Result<std::uint64_t> WindowPool::commit(bool quiesce, const char* call, const Window& window) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (watch_ != nullptr) watch_->enter(call, window.options.name);
+  auto committed = commit_locked(quiesce);
+  if (watch_ != nullptr) watch_->leave();
+  return committed;
+}
+
+Result<std::uint64_t> WindowPool::commit_locked(bool quiesce) {
   if (quiesce) {
     Status quiet = complete_operations();
     if (quiet.ok()) quiet = check_quiet();
