@@ -22,6 +22,7 @@ void bind_devices(nb::module_& core) {
       .def_ro("commit_latency_ns", &MemoryModel::commit_latency_ns)
       .def_ro("read_gb_per_s", &MemoryModel::read_gb_per_s)
       .def_ro("write_gb_per_s", &MemoryModel::write_gb_per_s)
+      .def_ro("write_queue_bytes", &MemoryModel::write_queue_bytes)
       .def_ro("read_nj_per_line", &MemoryModel::read_nj_per_line)
       .def_ro("write_nj_per_line", &MemoryModel::write_nj_per_line)
       .def_ro("standby_uw_per_mb", &MemoryModel::standby_uw_per_mb)

@@ -35,6 +35,9 @@ class MemoryModel:
     def write_gb_per_s(self) -> float | None: ...
 
     @property
+    def write_queue_bytes(self) -> float | None: ...
+
+    @property
     def read_nj_per_line(self) -> float | None: ...
 
     @property

@@ -24,6 +24,7 @@ FIELDS = (
     "commit_latency_ns",
     "read_gb_per_s",
     "write_gb_per_s",
+    "write_queue_bytes",
     "read_nj_per_line",
     "write_nj_per_line",
     "standby_uw_per_mb",

@@ -17,9 +17,11 @@ Ways: disk, a file a version, synced, on a disk; block, the same on memory; clfl
 flushed line by line; par-clflush, by two threads; bypass, a copy past the caches; ipv, in-place
 versioning that chooses its tier itself, and whether a thread works beside, as a core is idle;
 ipv-alone, the same without a thread; and the single tiers. disk, block and single tiers make fewer
-iterations. 1/8 and 1/32: a write takes as long as that bandwidth allows; the memory works while the
-program computes, and a fence waits for what is left, on top of what the copy or flush took here.
-The program's own loads and stores are at DRAM's speed, whatever the way.
+iterations. 1/8 and 1/32: a write takes as long as that bandwidth allows, from when it begins here;
+the memory works while the program computes, and a fence waits for what is left. Its queue has no
+end, except in the cases whose memory is named with write_queue_bytes: 16 KB, as a module of Optane
+has them for writes, or 4 KB, as 64 lines in the write queue of a DDR channel; there a write waits
+while the queue is full. The program's own loads and stores are at DRAM's speed, whatever the way.
 """
 
 from __future__ import annotations
@@ -47,6 +49,8 @@ from perdure_bench.ipv_breakdown import (
 _LIMIT_S = 600
 _SEED = 21
 DRAM, EIGHTH, THIRTY_SECOND = "dram", "dram-1/8", "dram-1/32"
+OPTANE_QUEUE = "dram-1/8,write_queue_bytes=16384"
+DDR_QUEUE = "dram-1/8,write_queue_bytes=4096"
 
 
 @dataclass(frozen=True)
@@ -117,8 +121,9 @@ WAYS = (
     Way("par-clflush", ("--protect", "flush", "--threads", "2"), _ONCE, environment=_CLFLUSH),
     Way("bypass", ("--protect", "ipv", "--tier", "copy"),
         {DRAM: 2, EIGHTH: _ROUNDS, THIRTY_SECOND: 1}, environment={"PERDURE_IPV": "helper=off"}),
-    _ipv("ipv", "auto", None, {DRAM: 2, EIGHTH: _ROUNDS, THIRTY_SECOND: 2}),
-    _ipv("ipv-alone", "auto", "off", {EIGHTH: _ROUNDS, THIRTY_SECOND: 1}),
+    _ipv("ipv", "auto", None, {DRAM: 2, EIGHTH: _ROUNDS, THIRTY_SECOND: 2, OPTANE_QUEUE: 1}),
+    _ipv("ipv-alone", "auto", "off",
+         {EIGHTH: _ROUNDS, THIRTY_SECOND: 1, OPTANE_QUEUE: 1, DDR_QUEUE: 1}),
     _ipv("stream", "stream", "off", _ONCE, _TIER_ITERATIONS),
     _ipv("stream-helper", "stream", "on", _ONCE, _TIER_ITERATIONS),
     _ipv("copy-helper", "copy", "on", _ONCE, _TIER_ITERATIONS),

@@ -25,12 +25,13 @@ struct NamedQuantity {
   bool zero_allowed;  // a latency may be 0, a bandwidth may not
 };
 
-constexpr std::array<NamedQuantity, 9> quantities = {{
+constexpr std::array<NamedQuantity, 10> quantities = {{
     {"read_latency_ns", &MemoryModel::read_latency_ns, true, true},
     {"write_latency_ns", &MemoryModel::write_latency_ns, true, true},
     {"commit_latency_ns", &MemoryModel::commit_latency_ns, true, true},
     {"read_gb_per_s", &MemoryModel::read_gb_per_s, true, false},
     {"write_gb_per_s", &MemoryModel::write_gb_per_s, true, false},
+    {"write_queue_bytes", &MemoryModel::write_queue_bytes, true, false},
     {"read_nj_per_line", &MemoryModel::read_nj_per_line, false, true},
     {"write_nj_per_line", &MemoryModel::write_nj_per_line, false, true},
     {"standby_uw_per_mb", &MemoryModel::standby_uw_per_mb, false, true},

@@ -26,7 +26,8 @@ struct MemoryModel {
   std::optional<double> commit_latency_ns;  // of one flush-and-fence, on top of the writes
   std::optional<double> read_gb_per_s;      // 10^9 bytes per second; absent: not limited
   std::optional<double> write_gb_per_s;
-  std::optional<double> read_nj_per_line;  // per 64-byte line
+  std::optional<double> write_queue_bytes;  // of writes that wait inside; absent: not limited
+  std::optional<double> read_nj_per_line;   // per 64-byte line
   std::optional<double> write_nj_per_line;
   std::optional<double> standby_uw_per_mb;
   std::optional<double> endurance_writes;
@@ -49,8 +50,8 @@ struct DevicePreset {
 Result<std::vector<MemoryModel>> device_table();
 
 // The model called `name`, possibly changed by "name,key=value,…" with the keys read_latency_ns,
-// write_latency_ns, commit_latency_ns, read_gb_per_s, write_gb_per_s. Unknown names and keys are
-// errors that list the known ones.
+// write_latency_ns, commit_latency_ns, read_gb_per_s, write_gb_per_s, write_queue_bytes. Unknown
+// names and keys are errors that list the known ones.
 Result<MemoryModel> find_device(const std::string& spec);
 
 // The presets of data/devices.json, then those of PERDURE_DEVICES, which win; and one by name.

@@ -27,6 +27,7 @@ struct Prices {
   std::uint64_t commit_ps = 0;
   double gb_per_s = 0;  // 0: not limited
   std::uint64_t granule = 64;
+  std::uint64_t queue_bytes = 0;  // 0: not limited
 
   // 10^9 bytes per second are 1000 ps for one byte.
   std::uint64_t transfer_ps(std::uint64_t bytes, std::uint32_t sharers) const {
@@ -104,16 +105,19 @@ class DelayDevice final : public Device {
     wrapped_->store_word(offset, word);
   }
   void copy(std::uint64_t offset, const void* source, std::size_t count) override {
+    const std::uint64_t begun_ns = begin_write();
     wrapped_->copy(offset, source, count);
-    charge_write(offset, count);
+    charge_write(offset, count, begun_ns);
   }
   void stored_past_cache(std::uint64_t offset, std::size_t count) override {
+    const std::uint64_t begun_ns = begin_write();
     wrapped_->stored_past_cache(offset, count);
-    charge_write(offset, count);
+    charge_write(offset, count, begun_ns);
   }
   void flush(std::uint64_t offset, std::size_t count) override {
+    const std::uint64_t begun_ns = begin_write();
     wrapped_->flush(offset, count);
-    charge_write(offset, count);
+    charge_write(offset, count, begun_ns);
   }
 
   // 1. The wrapped device makes the bytes durable.
@@ -132,6 +136,7 @@ class DelayDevice final : public Device {
     report.owed_ns = owed_ps_.load(std::memory_order_relaxed) / ps_per_ns;
     report.paid_ns = paid_ns_.load(std::memory_order_relaxed);
     report.overshoot_ns = overshoot_ns_.load(std::memory_order_relaxed);
+    report.stalled_ns = stalled_ns_.load(std::memory_order_relaxed);
     return report;
   }
 
@@ -143,7 +148,10 @@ class DelayDevice final : public Device {
            paid_ns_.load(std::memory_order_relaxed);
   }
 
-  void charge_write(std::uint64_t offset, std::size_t count) {
+  // While the wrapped device takes its time, a memory that drains works already.
+  std::uint64_t begin_write() const { return mode_ == DelayMode::drain ? monotonic_ns() : 0; }
+
+  void charge_write(std::uint64_t offset, std::size_t count, std::uint64_t begun_ns) {
     if (count == 0) return;
     const std::uint64_t bytes = prices_.granule_bytes(offset, count);
     switch (mode_) {
@@ -154,18 +162,29 @@ class DelayDevice final : public Device {
         draw(prices_.transfer_ps(bytes, 1));
         break;
       case DelayMode::drain:
-        queue(prices_.transfer_ps(bytes, 1));
+        queue(prices_.transfer_ps(bytes, 1), begun_ns);
         break;
     }
   }
 
-  // The memory begins with it at once, or when it has done what it had before.
-  void queue(std::uint64_t transfer_ps) {
-    const std::lock_guard lock(draw_mutex_);
-    owe(transfer_ps);
-    const std::uint64_t ps = transfer_ps + remainder_ps_;
-    remainder_ps_ = ps % ps_per_ns;
-    drained_ns_ = bucket_->draw(monotonic_ns(), ps / ps_per_ns);
+  // The memory begins with it at once, or when it has done what it had before. The writer waits
+  // until no more of it is left than the queue holds.
+  void queue(std::uint64_t transfer_ps, std::uint64_t begun_ns) {
+    std::uint64_t free_ns = 0;
+    {
+      const std::lock_guard lock(draw_mutex_);
+      owe(transfer_ps);
+      const std::uint64_t ps = transfer_ps + remainder_ps_;
+      remainder_ps_ = ps % ps_per_ns;
+      drained_ns_ = bucket_->draw(begun_ns, ps / ps_per_ns);
+      free_ns = drained_ns_;
+    }
+    if (prices_.queue_bytes == 0) return;
+    const std::uint64_t now_ns =
+        monotonic_ns() + prices_.transfer_ps(prices_.queue_bytes, 1) / ps_per_ns;
+    if (free_ns < now_ns + least_debt_ns) return;  // that little is left in the queue
+    stalled_ns_.fetch_add(free_ns - now_ns, std::memory_order_relaxed);
+    (void)spin(free_ns - now_ns);
   }
 
   // Also of what other threads of this process wrote: there is one memory.
@@ -214,6 +233,7 @@ class DelayDevice final : public Device {
   std::atomic<std::uint64_t> owed_ps_{0};  // 2^64 ps are 213 days
   std::atomic<std::uint64_t> paid_ns_{0};
   std::atomic<std::uint64_t> overshoot_ns_{0};
+  std::atomic<std::uint64_t> stalled_ns_{0};
   std::mutex draw_mutex_;
   std::uint64_t remainder_ps_ = 0;
   std::uint64_t drained_ns_ = 0;  // draining: when this process's writes are done
@@ -227,17 +247,19 @@ bool is_sensible(const std::optional<double>& amount, bool zero_allowed) {
 
 Result<Prices> prices_of(const MemoryModel& model) {
   if (!is_sensible(model.write_latency_ns, true) || !is_sensible(model.commit_latency_ns, true) ||
-      !is_sensible(model.write_gb_per_s, false) || model.granule_bytes == 0) {
+      !is_sensible(model.write_gb_per_s, false) || !is_sensible(model.write_queue_bytes, false) ||
+      model.granule_bytes == 0) {
     return Status(Code::invalid_argument,
                   "memory model " + model.name +
                       " can't be emulated: latencies must not be negative, the "
-                      "bandwidth and the granule must be more than 0");
+                      "bandwidth, the queue and the granule must be more than 0");
   }
   Prices prices;
   prices.write_ps = to_ps(model.write_latency_ns.value_or(0));
   prices.commit_ps = to_ps(model.commit_latency_ns.value_or(0));
   prices.gb_per_s = model.write_gb_per_s.value_or(0);
   prices.granule = model.granule_bytes;
+  prices.queue_bytes = static_cast<std::uint64_t>(model.write_queue_bytes.value_or(0));
   return prices;
 }
 

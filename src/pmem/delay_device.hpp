@@ -7,9 +7,11 @@
 //                  counters().model_ns and nothing waits; callers add it to what they measured
 //   wait           the same time is spent spinning, in debts of at least 1 us, paid at fences;
 //                  what was overpaid is reported
-//   drain          as wait, but the memory works off writes from the moment they are made,
-//                  while the program goes on: a fence waits for what is left of them. So does
-//                  memory of that bandwidth; wait charges as if nothing overlapped
+//   drain          as wait, but the memory works off writes from the moment they begin, while the
+//                  program goes on: a fence waits for what is left of them. So does memory of that
+//                  bandwidth; wait charges as if nothing overlapped. Where the model says how many
+//                  bytes its queue holds (write_queue_bytes), a write returns when no more of it is
+//                  left; otherwise the queue has no end, which favours whoever writes in bursts
 //
 // The model:  copy or flush of n bytes   n * sharers / bandwidth
 //             fence                      commit latency, and one write latency: writes are
@@ -17,9 +19,10 @@
 // where n is rounded outwards to the granules of the model. Virtual time is summed in picoseconds,
 // so it is the same number for the same bytes and fences, however the bytes were split and from any
 // thread. With several copying threads each adds the latencies of its own fence.
-// The time that the wrapped device really took is not subtracted: it is DRAM's, and part of the
-// measured run. Not modelled: loads and stores of the application itself (they go to the wrapped
-// device at its speed), queues inside the memory, wear, banks, the cache's own evictions.
+// A memory that drains works while the wrapped device takes its time; otherwise that time, which is
+// DRAM's and part of the measured run, is not subtracted. Not modelled: loads and stores of the
+// application itself (they go to the wrapped device at its speed; of those past the cache the
+// device hears in portions), wear, banks, the cache's own evictions.
 //
 // Ranks of one node share the memory through one token bucket in shared memory, `bucket_name`: in
 // virtual mode it counts the sharers (each gets 1/sharers of the bandwidth: SPMD programs commit
@@ -61,6 +64,7 @@ struct DelayReport {
   std::uint64_t owed_ns = 0;       // by the model, since the device was opened
   std::uint64_t paid_ns = 0;       // of that, spun for; the rest is a debt below 1 us
   std::uint64_t overshoot_ns = 0;  // spun beyond what was paid
+  std::uint64_t stalled_ns = 0;    // writes waited for room in a full queue
 };
 
 // Nothing when `device` does not come from wrap_with_delay().

@@ -43,11 +43,13 @@ class MemoryDevice final : public Device {
   }
   void copy(std::uint64_t offset, const void* source, std::size_t count) override {
     if (count != 0) std::memcpy(bytes_.data() + offset, source, count);
+    if (copy_us != 0) ::usleep(copy_us);
   }
   void flush(std::uint64_t, std::size_t) override {}
   Status fence() override { return fence_result; }
 
   Status fence_result;
+  useconds_t copy_us = 0;
 
  private:
   std::vector<std::byte> bytes_ = std::vector<std::byte>(8U << 20U);
@@ -249,6 +251,33 @@ TEST(Draining, waits_for_what_is_left) {
   const std::uint64_t elapsed = monotonic_ns() - begin;
   EXPECT_GE(elapsed + 1000, (20U << 20U)) << "no faster than the model";
   EXPECT_LE(delay_report(*device)->paid_ns, (20U << 20U) + 1003U);
+}
+
+TEST(Draining, writes_wait_for_room_in_a_queue_that_is_full) {
+  MemoryModel model = simple_model();
+  model.write_queue_bytes = 65536;  // 33 us of the model
+  const auto device = delayed({.mode = DelayMode::drain, .model = model, .bucket_name = ""});
+  const std::vector<char> bytes(65536);
+  const std::uint64_t begin = monotonic_ns();
+  for (std::uint64_t i = 0; i < 64; ++i) device->copy(65536 * i, bytes.data(), bytes.size());
+  const std::uint64_t elapsed = monotonic_ns() - begin;
+  EXPECT_GE(elapsed + 1000, 63U << 15U) << "only one is left";
+  EXPECT_GT(delay_report(*device)->stalled_ns, 0U);
+  ASSERT_TRUE(device->fence().ok());
+  EXPECT_LE(delay_report(*device)->paid_ns, (1U << 15U) + 1003U + 1000U);
+}
+
+// The wrapped device needs longer for a copy than the model does.
+TEST(Draining, begins_when_the_write_begins) {
+  auto slow = std::make_unique<MemoryDevice>();
+  slow->copy_us = 4000;
+  auto device = wrap_with_delay(
+      std::move(slow), {.mode = DelayMode::drain, .model = simple_model(), .bucket_name = ""});
+  ASSERT_TRUE(device.ok());
+  const std::vector<char> bytes(4U << 20U);  // 2 ms of the model
+  device.value()->copy(0, bytes.data(), bytes.size());
+  ASSERT_TRUE(device.value()->fence().ok());
+  EXPECT_EQ(delay_report(*device.value())->paid_ns, 1003U) << "only the latencies were left";
 }
 
 // A child that opens the bucket and says so, then waits until it may leave.
