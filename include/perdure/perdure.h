@@ -145,9 +145,9 @@ typedef struct perdure_options {
 typedef struct perdure_array_options {
   unsigned flags; /* enum perdure_array_flags */
   void* buffer;   /* copy and log: the application's own buffer, whose contents stay when a new
-                     pool restarts; default: Perdure allocates one, page-aligned and zeroed. Log
-                     with page protection needs whole pages, which hold nothing else. With
-                     PERDURE_MARKS or PERDURE_COMPARE any buffer will do. */
+                     pool restarts; default: Perdure allocates one of zeros, from 4 KiB on at a
+                     page. Log with page protection needs whole pages, which hold nothing else.
+                     With PERDURE_MARKS or PERDURE_COMPARE any buffer will do. */
 } perdure_array_options;
 
 typedef struct perdure_pool_status {

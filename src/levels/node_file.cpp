@@ -33,9 +33,9 @@ constexpr const char* unfinished_infix = ".new";
 std::vector<NodeArray> arrays_of(const Catalogue& catalogue, const GlobalBoxes& boxes,
                                  const std::vector<std::uint64_t>& copy_offsets) {
   std::vector<NodeArray> arrays;
-  for (std::size_t i = 0; i < catalogue.arrays.size(); ++i) {
-    const ArrayEntry& entry = catalogue.arrays[i];
-    NodeArray array{entry.name, entry.part, entry.shape, std::nullopt, copy_offsets[i]};
+  std::size_t place = 0;
+  for (const ArrayEntry& entry : catalogue.arrays) {
+    NodeArray array{entry.name, entry.part, entry.shape, std::nullopt, copy_offsets[place++]};
     const auto box = boxes.find({entry.name, entry.part});
     if (box != boxes.end()) array.box = box->second;
     arrays.push_back(std::move(array));

@@ -70,7 +70,7 @@ class HandleTable {
     return bits + 1;
   }
   static std::size_t place_of(std::uint64_t key) {
-    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 52) % places;
+    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 32) % places;
   }
 
   // The entry of `key`, or the one that a new key takes: a dead one on its way, else the empty end.

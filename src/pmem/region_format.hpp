@@ -16,7 +16,7 @@ namespace perdure {
 static_assert(std::endian::native == std::endian::little, "pools are little-endian");
 
 constexpr std::uint64_t region_magic = 0x0045525544524550U;  // "PERDURE\0"
-constexpr std::uint32_t region_format_version = 2;
+constexpr std::uint32_t region_format_version = 3;
 constexpr std::size_t job_name_bytes = 64;
 constexpr std::uint32_t slots_max = 64;
 constexpr std::uint64_t slot_bytes_max = std::uint64_t{1} << 20;

@@ -7,6 +7,7 @@
 
 #include "pool/extents.hpp"
 #include "pool/testing/pool_fixture.hpp"
+#include "test_seed.hpp"
 
 namespace perdure {
 namespace {
@@ -466,7 +467,9 @@ TEST(Extents, are_given_out_where_they_meet_no_other) {
   const auto at = [&](std::uint64_t count, std::vector<Extent> used) {
     ArrayEntry entry =
         lay_out("u", 0, {ArrayType::byte, ArrayMode::twin, false, {count}}, geometry).take();
-    place(entry, std::move(used), 1000, geometry);
+    place(entry, std::make_shared<FreeSpace>(1000, std::move(used)), geometry);
+    EXPECT_EQ(entry.hold->extent().begin, entry.first_offset);
+    EXPECT_EQ(entry.hold->extent().end, entry.end_offset(geometry.block_bytes));
     return entry.first_offset;
   };
   EXPECT_EQ(at(64, {}), 1024U);
@@ -475,8 +478,46 @@ TEST(Extents, are_given_out_where_they_meet_no_other) {
   EXPECT_EQ(at(65, {{1216, 1300}}), 1344U);                // and of 65 they do not
   EXPECT_EQ(at(64, {{1300, 1400}, {1024, 1100}}), 1408U);  // in any order
   EXPECT_EQ(at(64, {{1024, 5000}, {1100, 1200}}), 5056U);  // one inside of another
-  EXPECT_EQ(at(0, {{1024, 1025}, {1090, 1091}}), 1152U);   // empty ones are places, too
+  EXPECT_EQ(at(0, {{1024, 1025}, {1281, 1290}}), 1088U);   // empty ones are places, too
   EXPECT_EQ(at(4 << 20, {{1024, 1025}}), 2U << 20);        // large ones on huge pages
+}
+
+// Against a map of bytes.
+TEST(Extents, are_free_again_when_the_last_hold_goes) {
+  const std::uint64_t seed = test_seed();
+  std::mt19937_64 random(seed);
+  auto space = std::make_shared<FreeSpace>(640, std::vector<Extent>{{704, 768}});
+  std::vector<bool> used(1 << 16);
+  std::fill(used.begin() + 704, used.begin() + 768, true);
+  std::vector<std::unique_ptr<ExtentHold>> holds;
+  for (int step = 0; step < 4000; ++step) {
+    if (!holds.empty() && random() % 5 < 2) {
+      const std::size_t which = random() % holds.size();
+      const Extent gone = holds[which]->extent();
+      std::fill(used.begin() + static_cast<long>(gone.begin),
+                used.begin() + static_cast<long>(gone.end), false);
+      holds.erase(holds.begin() + static_cast<long>(which));
+      continue;
+    }
+    const std::uint64_t align = std::uint64_t{64} << (random() % 3);
+    const std::uint64_t bytes = 1 + random() % 300;
+    const Extent extent = space->take(bytes, align);
+    ASSERT_EQ(extent.begin % align, 0U);
+    ASSERT_EQ(extent.end, extent.begin + bytes);
+    ASSERT_GE(extent.begin, 640U);
+    if (extent.end > used.size()) {
+      space->give_back(extent);
+      break;
+    }
+    for (std::uint64_t at = extent.begin; at < extent.end; ++at) ASSERT_FALSE(used[at]) << at;
+    std::fill(used.begin() + static_cast<long>(extent.begin),
+              used.begin() + static_cast<long>(extent.end), true);
+    holds.push_back(std::make_unique<ExtentHold>(space, extent));
+  }
+  holds.clear();
+  EXPECT_EQ(space->end(), 768U);
+  EXPECT_EQ(space->take(1000, 64).begin, 768U);
+  EXPECT_EQ(space->take(64, 64).begin, 640U);
 }
 
 }  // namespace

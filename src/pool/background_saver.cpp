@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pool/background_saver.hpp"
 
-#include <algorithm>
-
 namespace perdure {
 
 BackgroundSaver::BackgroundSaver(Device& device, IoToken* token)
@@ -32,8 +30,8 @@ void BackgroundSaver::start(const std::vector<VersionedArray*>& arrays) {
 
 void BackgroundSaver::wait_for(const VersionedArray& array) {
   std::unique_lock<std::mutex> lock(mutex_);
-  const auto position =
-      static_cast<std::size_t>(std::find(arrays_.begin(), arrays_.end(), &array) - arrays_.begin());
+  const std::size_t position = array.place();
+  if (position >= arrays_.size() || arrays_[position] != &array) return;  // it has no part in it
   changed_.wait(lock, [&] { return !busy_ || saved_ > position; });
 }
 

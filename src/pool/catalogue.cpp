@@ -2,12 +2,12 @@
 #include "pool/catalogue.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
-#include <set>
 #include <string_view>
+#include <unordered_set>
 
 #include "base/checksum.hpp"
+#include "pmem/flush.hpp"
 #include "pool/state_word.hpp"
 
 namespace perdure {
@@ -21,35 +21,6 @@ Status damaged(const std::string& what) {
 
 std::size_t padded(std::size_t bytes) {
   return (bytes + 7) / 8 * 8;
-}
-
-// Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none, or with NUL.
-// Overlong forms, surrogates and numbers above U+10FFFF are no characters.
-std::size_t character_bytes(std::string_view text) {
-  const auto byte = [&text](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return first == 0 ? 0 : 1;
-  const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  std::uint32_t character = first & (0x7fU >> bytes);
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80) return 0;
-    character = (character << 6) | (byte(i) & 0x3fU);
-  }
-  constexpr std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = character >= 0xd800 && character < 0xe000;
-  if (first < 0xc0 || first > 0xf7 || character < least[bytes] || surrogate) return 0;
-  return character > 0x10ffff ? 0 : bytes;
-}
-
-bool is_name(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t bytes = character_bytes(text);
-    if (bytes == 0) return false;
-    text.remove_prefix(bytes);
-  }
-  return true;
 }
 
 template <typename Format>
@@ -100,6 +71,13 @@ class Reader {
     rest_ = rest_.subspan(padded(count));
     return true;
   }
+  // Whether what follows is an array, and not the zeros that end a leaf.
+  bool has_array() const {
+    std::uint32_t type = 0;
+    if (rest_.size() < sizeof(ArrayFormat)) return false;
+    std::memcpy(&type, rest_.data(), sizeof type);
+    return type != 0;
+  }
   Result<std::string> take_name(std::uint32_t count) {
     std::span<const std::byte> bytes;
     if (!take_bytes(count, bytes)) return damaged("a name is cut off");
@@ -137,8 +115,11 @@ Status check_extents(const ArrayEntry& entry, std::uint64_t allocated_end,
   const std::uint64_t table = 8 * block_count(entry.size_bytes, bounds.block_bytes);
   bool fits = places_inside(entry.first_offset, entry.stride_bytes, size, entry.copies,
                             bounds.data_offset, allocated_end);
-  bool aligned = entry.first_offset % bounds.align_bytes == 0 &&
-                 (entry.copies == 1 || entry.stride_bytes % bounds.align_bytes == 0);
+  const std::uint64_t align = is_packed(entry.shape.mode, entry.size_bytes, bounds.align_bytes)
+                                  ? std::min<std::uint64_t>(bounds.align_bytes, cache_line_bytes)
+                                  : bounds.align_bytes;
+  bool aligned =
+      entry.first_offset % align == 0 && (entry.copies == 1 || entry.stride_bytes % align == 0);
   if (fits && entry.shape.checksums) {
     const std::uint64_t behind = entry.copy_offset(entry.copies - 1) + entry.size_bytes;
     fits = places_inside(entry.table_first_offset, entry.table_stride_bytes,
@@ -220,15 +201,27 @@ Result<SlotBodyFormat> parse_head(std::span<const std::byte> body, const BodyBou
   return head;
 }
 
+struct ArrayName {
+  std::string_view name;
+  std::uint32_t part;
+  bool operator==(const ArrayName&) const = default;
+};
+struct HashOfArrayName {
+  std::size_t operator()(const ArrayName& key) const {
+    return std::hash<std::string_view>{}(key.name) + key.part * 0x9e3779b97f4a7c15U;
+  }
+};
+
 // No two arrays, and no two scalars, of a version are the same.
 Status check_names(const Catalogue& catalogue) {
-  std::set<std::pair<std::string_view, std::uint32_t>> arrays;
-  for (const ArrayEntry& entry : catalogue.arrays) {
-    if (!arrays.emplace(entry.name, entry.part).second) {
+  std::unordered_set<ArrayName, HashOfArrayName> arrays;
+  for (auto at = catalogue.arrays.begin(); at != catalogue.arrays.end(); ++at) {
+    const ArrayEntry& entry = at.shared();  // whose name stays where it is
+    if (!arrays.insert({entry.name, entry.part}).second) {
       return damaged("array " + quoted(entry.name) + " is there twice");
     }
   }
-  std::set<std::string_view> scalars;
+  std::unordered_set<std::string_view> scalars;
   for (const ScalarEntry& entry : catalogue.scalars) {
     if (!scalars.insert(entry.name).second) {
       return damaged("scalar " + quoted(entry.name) + " is there twice");
@@ -237,102 +230,79 @@ Status check_names(const Catalogue& catalogue) {
   return Status::success();
 }
 
-}  // namespace
-
-std::size_t element_bytes(ArrayType type) {
-  switch (type) {
-    case ArrayType::byte:
-      return 1;
-    case ArrayType::int32:
-    case ArrayType::float32:
-      return 4;
-    case ArrayType::int64:
-    case ArrayType::float64:
-      return 8;
-    case ArrayType::complex128:
-      return 16;
-  }
-  return 0;
-}
-
-const char* type_name(ArrayType type) {
-  switch (type) {
-    case ArrayType::byte:
-      return "byte";
-    case ArrayType::int32:
-      return "int32";
-    case ArrayType::int64:
-      return "int64";
-    case ArrayType::float32:
-      return "float32";
-    case ArrayType::float64:
-      return "float64";
-    case ArrayType::complex128:
-      return "complex128";
-  }
-  return "?";
-}
-
-const char* mode_name(ArrayMode mode) {
-  switch (mode) {
-    case ArrayMode::copy:
-      return "copy";
-    case ArrayMode::twin:
-      return "twin";
-    case ArrayMode::log:
-      return "log";
-    case ArrayMode::flush:
-      return "flush";
-  }
-  return "?";
-}
-
-std::string ArrayShape::text() const {
-  std::string text = std::string(type_name(type)) + "[";
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(extents[i]);
-  }
-  return text + "] " + mode_name(mode) + (checksums ? "" : ", no checksums");
-}
-
-Result<std::uint64_t> checked_bytes(const ArrayShape& shape) {
-  const auto invalid = [](const std::string& what) { return Status(Code::invalid_argument, what); };
-  if (shape.extents.empty() || shape.extents.size() > dimensions_max) {
-    return invalid("an array has 1 to 8 dimensions, not " + std::to_string(shape.extents.size()));
-  }
-  std::uint64_t bytes = element_bytes(shape.type);
-  if (bytes == 0) return invalid("unknown element type");
-  for (const std::uint64_t extent : shape.extents) {
-    if (bytes != 0 && extent > array_bytes_max / bytes) {
-      return invalid("the array is larger than 2^48 bytes");
-    }
-    bytes *= extent;
-  }
-  if (shape.mode == ArrayMode::flush && shape.checksums) {
-    return invalid("an array in flush mode is written in place, so it can't have checksums");
+std::size_t scalar_bytes(const Catalogue& catalogue) {
+  std::size_t bytes = 0;
+  for (const ScalarEntry& scalar : catalogue.scalars) {
+    bytes += sizeof(ScalarFormat) + padded(scalar.name.size()) + padded(scalar.bytes.size());
   }
   return bytes;
 }
 
-std::uint64_t ArrayEntry::end_offset(std::uint64_t block_bytes) const {
-  if (!shape.checksums) return copy_offset(copies - 1) + std::max<std::uint64_t>(size_bytes, 1);
-  const std::uint64_t table = 8 * block_count(size_bytes, block_bytes);
-  return table_offset(copies - 1) + std::max<std::uint64_t>(table, 1);
+std::byte* append_array(std::byte* at, const LeafEntry& entry) {
+  const std::string& name = entry.shared->entry.name;
+  ArrayFormat format = to_format(entry.shared->entry);
+  format.copy = entry.copy;
+  format.table_checksum = entry.table_checksum;
+  return append_bytes(append(at, format), name.data(), name.size());
 }
 
-bool ArrayEntry::same_places(const ArrayEntry& other) const {
-  return name == other.name && part == other.part && shape == other.shape &&
-         spare_copies == other.spare_copies && first_offset == other.first_offset &&
-         stride_bytes == other.stride_bytes && table_first_offset == other.table_first_offset &&
-         table_stride_bytes == other.table_stride_bytes;
+Status parse_arrays(Reader& reader, const SlotBodyFormat& head, const BodyBounds& bounds,
+                    TreeSource* trees, ArrayTable& arrays) {
+  if (head.depth == 0) {
+    for (std::uint32_t i = 0; i < head.arrays; ++i) {
+      PERDURE_TRY_ASSIGN(auto entry, parse_array(reader, head.allocated_end, bounds));
+      arrays.append(std::move(entry));
+    }
+    return Status::success();
+  }
+  PagePointerFormat root;
+  if (!reader.take(root)) return damaged("the root of its arrays is cut off");
+  if (trees == nullptr || head.depth > catalogue_depth_max) {
+    return damaged("a tree of depth " + std::to_string(head.depth) + " can't be here");
+  }
+  PERDURE_TRY_ASSIGN(arrays, trees->read(root, head.depth));
+  if (arrays.size() == head.arrays) return Status::success();
+  return damaged("its tree has " + std::to_string(arrays.size()) + " arrays, not " +
+                 std::to_string(head.arrays));
 }
 
-const ArrayEntry* Catalogue::find_array(const std::string& name, std::uint32_t part) const {
-  const auto same = [&](const ArrayEntry& entry) {
-    return entry.part == part && entry.name == name;
+// Bytes of the file that something has.
+struct Taken {
+  std::uint64_t begin;
+  std::uint64_t end;
+  const ArrayEntry* array;  // null: a page of the catalogue
+};
+
+std::string text_of(const Taken& place) {
+  return place.array != nullptr ? "array " + quoted(place.array->name)
+                                : "the catalogue's page at byte " + std::to_string(place.begin);
+}
+
+// What versions share is there once.
+std::vector<Taken> taken_by(std::span<const Catalogue* const> versions, std::uint64_t block_bytes) {
+  std::vector<Taken> taken;
+  std::unordered_set<const ArrayNode*> seen;
+  const auto add = [&](ArrayNode& node) {
+    if (!seen.insert(&node).second) return false;
+    if (node.page != 0) taken.push_back({node.page, node.page + catalogue_page_bytes, nullptr});
+    for (const LeafEntry& at : node.entries) {
+      if (!at) continue;
+      const ArrayEntry& entry = at.shared->entry;
+      taken.push_back({entry.first_offset, entry.end_offset(block_bytes), &entry});
+    }
+    return true;
   };
-  const auto found = std::find_if(arrays.begin(), arrays.end(), same);
-  return found == arrays.end() ? nullptr : &*found;
+  for (const Catalogue* version : versions) version->arrays.for_each_new_node(add);
+  return taken;
+}
+
+}  // namespace
+
+std::optional<ArrayEntry> Catalogue::find_array(const std::string& name, std::uint32_t part) const {
+  for (auto at = arrays.begin(); at != arrays.end(); ++at) {
+    if (at.shared().part == part && at.shared().name == name) return *at;
+  }
+  return std::nullopt;
 }
 
 const ScalarEntry* Catalogue::find_scalar(const std::string& name) const {
@@ -342,18 +312,17 @@ const ScalarEntry* Catalogue::find_scalar(const std::string& name) const {
 }
 
 std::size_t body_bytes(const Catalogue& catalogue) {
-  std::size_t bytes = sizeof(SlotBodyFormat);
-  for (const ArrayEntry& entry : catalogue.arrays) {
-    bytes += sizeof(ArrayFormat) + padded(entry.name.size());
-  }
-  for (const ScalarEntry& scalar : catalogue.scalars) {
-    bytes += sizeof(ScalarFormat) + padded(scalar.name.size()) + padded(scalar.bytes.size());
-  }
-  return bytes;
+  return sizeof(SlotBodyFormat) + catalogue.arrays.record_bytes() + scalar_bytes(catalogue);
 }
 
-void build_body(const Catalogue& catalogue, std::span<std::byte> body) {
-  const std::size_t bytes = body_bytes(catalogue);
+std::size_t body_bytes_with_tree(const Catalogue& catalogue) {
+  return sizeof(SlotBodyFormat) + sizeof(PagePointerFormat) + scalar_bytes(catalogue);
+}
+
+void build_body(const Catalogue& catalogue, std::span<std::byte> body,
+                const PagePointerFormat* root) {
+  const std::size_t bytes =
+      root == nullptr ? body_bytes(catalogue) : body_bytes_with_tree(catalogue);
   PERDURE_ASSERT(bytes <= body.size());
   std::fill_n(body.begin(), bytes, std::byte{0});
   SlotBodyFormat head{};
@@ -364,11 +333,17 @@ void build_body(const Catalogue& catalogue, std::span<std::byte> body) {
   head.committed_ns = catalogue.committed_ns;
   head.allocated_end = catalogue.allocated_end;
   head.arrays = static_cast<std::uint32_t>(catalogue.arrays.size());
-  head.scalars = static_cast<std::uint32_t>(catalogue.scalars.size());
-  std::byte* at = append(body.data(), head);
-  for (const ArrayEntry& entry : catalogue.arrays) {
-    at = append_bytes(append(at, to_format(entry)), entry.name.data(), entry.name.size());
+  head.scalars = static_cast<std::uint16_t>(catalogue.scalars.size());
+  std::byte* at = body.data() + sizeof head;
+  if (root != nullptr) {
+    head.depth = static_cast<std::uint16_t>(catalogue.arrays.depth());
+    at = append(at, *root);
+  } else {
+    for (auto array = catalogue.arrays.begin(); array != catalogue.arrays.end(); ++array) {
+      at = append_array(at, array.leaf_entry());
+    }
   }
+  append(body.data(), head);
   for (const ScalarEntry& scalar : catalogue.scalars) {
     ScalarFormat format{};
     format.bytes = scalar.bytes.size();
@@ -380,15 +355,25 @@ void build_body(const Catalogue& catalogue, std::span<std::byte> body) {
   std::memcpy(body.data(), &checksum, sizeof checksum);
 }
 
-Result<Catalogue> parse_body(std::span<const std::byte> body, const BodyBounds& bounds) {
+void build_page(const ArrayNode& node, CataloguePage& page) {
+  page.fill(std::byte{0});
+  std::byte* at = page.data();
+  for (const LeafEntry& entry : node.entries) {
+    if (entry) at = append_array(at, entry);
+  }
+  for (const Shared<ArrayNode>& child : node.children) {
+    at = append(
+        at, child ? PagePointerFormat{child->page, child->page_checksum} : PagePointerFormat{0, 0});
+  }
+}
+
+Result<Catalogue> parse_body(std::span<const std::byte> body, const BodyBounds& bounds,
+                             TreeSource* trees) {
   PERDURE_TRY_ASSIGN(auto head, parse_head(body, bounds));
   const SlotBodyFormat& h = head;
   Catalogue catalogue{h.version, h.parent, h.incarnation, h.committed_ns, h.allocated_end, {}, {}};
   Reader reader(body.subspan(sizeof h, h.body_bytes - sizeof h));
-  for (std::uint32_t i = 0; i < h.arrays; ++i) {
-    PERDURE_TRY_ASSIGN(auto entry, parse_array(reader, h.allocated_end, bounds));
-    catalogue.arrays.push_back(std::move(entry));
-  }
+  PERDURE_TRY(parse_arrays(reader, h, bounds, trees, catalogue.arrays));
   for (std::uint32_t i = 0; i < h.scalars; ++i) {
     PERDURE_TRY_ASSIGN(auto scalar, parse_scalar(reader));
     catalogue.scalars.push_back(std::move(scalar));
@@ -399,50 +384,37 @@ Result<Catalogue> parse_body(std::span<const std::byte> body, const BodyBounds& 
   return catalogue;
 }
 
+Result<std::vector<ArrayEntry>> parse_leaf(std::span<const std::byte> page,
+                                           const BodyBounds& bounds) {
+  std::vector<ArrayEntry> entries;
+  Reader reader(page);
+  while (entries.size() < leaf_arrays_max && reader.has_array()) {
+    PERDURE_TRY_ASSIGN(auto entry, parse_array(reader, bounds.device_bytes, bounds));
+    entries.push_back(std::move(entry));
+  }
+  if (entries.empty()) return damaged("there is no array in it");
+  return entries;
+}
+
+std::array<PagePointerFormat, fan_out> parse_branch(std::span<const std::byte> page) {
+  std::array<PagePointerFormat, fan_out> pointers;
+  static_assert(sizeof pointers == catalogue_page_bytes);
+  std::memcpy(pointers.data(), page.data(), sizeof pointers);
+  return pointers;
+}
+
 Status check_apart(std::span<const Catalogue* const> versions, std::uint64_t block_bytes) {
-  std::vector<const ArrayEntry*> entries;
-  for (const Catalogue* version : versions) {
-    for (const ArrayEntry& entry : version->arrays) entries.push_back(&entry);
-  }
-  std::sort(entries.begin(), entries.end(), [](const ArrayEntry* a, const ArrayEntry* b) {
-    return a->first_offset < b->first_offset;
-  });
-  for (std::size_t i = 1; i < entries.size(); ++i) {
-    const ArrayEntry& before = *entries[i - 1];
-    const ArrayEntry& entry = *entries[i];
-    if (before.end_offset(block_bytes) <= entry.first_offset || entry.same_places(before)) continue;
-    return damaged("the arrays " + quoted(before.name) + " and " + quoted(entry.name) +
-                   " have bytes in common");
+  std::vector<Taken> taken = taken_by(versions, block_bytes);
+  std::sort(taken.begin(), taken.end(),
+            [](const Taken& a, const Taken& b) { return a.begin < b.begin; });
+  for (std::size_t i = 1; i < taken.size(); ++i) {
+    const Taken& before = taken[i - 1];
+    const Taken& place = taken[i];
+    const bool arrays = before.array != nullptr && place.array != nullptr;
+    if (before.end <= place.begin || (arrays && place.array->same_places(*before.array))) continue;
+    return damaged(text_of(before) + " and " + text_of(place) + " have bytes in common");
   }
   return Status::success();
-}
-
-Status check_name(const std::string& name) {
-  if (name.empty() || name.size() > name_bytes_max || !is_name(name)) {
-    return {Code::invalid_argument, "the name " + quoted(name) +
-                                        " must be UTF-8 of 1 to 255 bytes without NUL, and has " +
-                                        std::to_string(name.size())};
-  }
-  return Status::success();
-}
-
-std::string quoted(const std::string& name) {
-  std::string text = "'";
-  for (std::size_t at = 0; at < name.size();) {
-    const std::size_t bytes = character_bytes(std::string_view(name).substr(at));
-    const auto first = static_cast<unsigned char>(name[at]);
-    const auto last = static_cast<unsigned char>(name[at + (bytes == 2 ? 1 : 0)]);
-    const bool control = first < 0x20 || first == 0x7f || (first == 0xc2 && last < 0xa0);
-    if (bytes == 0 || control) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\x%02x", bytes == 2 ? last : first);
-      text += escape;
-    } else {
-      text.append(name, at, bytes);
-    }
-    at += std::max<std::size_t>(bytes, 1);
-  }
-  return text + "'";
 }
 
 }  // namespace perdure

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Catalogue: the arrays and scalars of one version, as values. Pure: parsing and building the body
-// of a slot, with no device.
+// of a slot and the pages of a tree of arrays, with no device.
 //
 // What is parsed comes from a medium and is not trusted: the checksum, every number, count, offset,
 // name and extent is checked before a Catalogue is made. Its arrays have different names, and no
@@ -12,73 +12,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/status.hpp"
+#include "pool/array_table.hpp"
 #include "pool/slot_format.hpp"
 
 namespace perdure {
-
-// The numbers are perdure.h's.
-enum class ArrayType : std::uint32_t {
-  byte = 1,
-  int32 = 2,
-  int64 = 3,
-  float32 = 4,
-  float64 = 5,
-  complex128 = 6,
-};
-enum class ArrayMode : std::uint32_t { copy = 1, twin = 2, log = 3, flush = 4 };
-
-std::size_t element_bytes(ArrayType type);
-const char* type_name(ArrayType type);
-const char* mode_name(ArrayMode mode);
-
-struct ArrayShape {
-  ArrayType type = ArrayType::byte;
-  ArrayMode mode = ArrayMode::copy;
-  bool checksums = true;
-  std::vector<std::uint64_t> extents;
-
-  bool operator==(const ArrayShape&) const = default;
-  std::string text() const;  // "float64[100, 20] twin"
-};
-
-// Bytes of one copy, perhaps 0; an error if a shape has no or too many extents, over 2^48 bytes, or
-// checksums in flush mode.
-Result<std::uint64_t> checked_bytes(const ArrayShape& shape);
-
-// The arrays of a version are distinguished by (name, part). Copies, and their tables of checksums,
-// are at equal distances.
-struct ArrayEntry {
-  std::string name;
-  std::uint32_t part = 0;
-  ArrayShape shape;
-  std::uint64_t size_bytes = 0;
-  std::uint32_t copies = 0;        // not on the medium: 1 in flush mode, else one for each slot
-                                   // and the spare one
-  std::uint32_t spare_copies = 0;  // 0 or 1 (versioned_array.hpp, move_on())
-  std::uint32_t copy = 0;          // that holds the version
-  std::uint64_t first_offset = 0;
-  std::uint64_t stride_bytes = 0;
-  std::uint64_t table_first_offset = 0;  // 0 without checksums
-  std::uint64_t table_stride_bytes = 0;
-  std::uint64_t table_checksum = 0;
-
-  std::uint64_t copy_offset(std::uint32_t index) const {
-    return first_offset + index * stride_bytes;
-  }
-  std::uint64_t table_offset(std::uint32_t index) const {
-    return table_first_offset + index * table_stride_bytes;
-  }
-  // The extent [first_offset, end_offset) is this array's alone.
-  std::uint64_t end_offset(std::uint64_t block_bytes) const;
-  // Whether it has the places of `other` in another version, and so is the same array.
-  bool same_places(const ArrayEntry& other) const;
-};
 
 struct ScalarEntry {
   std::string name;
@@ -99,18 +43,25 @@ struct Catalogue {
   std::uint64_t incarnation = 0;
   std::uint64_t committed_ns = 0;
   std::uint64_t allocated_end = 0;
-  std::vector<ArrayEntry> arrays;
+  ArrayTable arrays;
   std::vector<ScalarEntry> scalars;
 
-  const ArrayEntry* find_array(const std::string& name, std::uint32_t part = 0) const;
+  std::optional<ArrayEntry> find_array(const std::string& name, std::uint32_t part = 0) const;
   const ScalarEntry* find_scalar(const std::string& name) const;
 };
 
-// Bytes that the body takes.
+// Bytes that the body takes if the arrays are in it, or in a tree.
 std::size_t body_bytes(const Catalogue& catalogue);
+std::size_t body_bytes_with_tree(const Catalogue& catalogue);
 
-// Writes the body, checksum included, to `body` (at least body_bytes() long).
-void build_body(const Catalogue& catalogue, std::span<std::byte> body);
+// Writes the body, checksum included, to `body` (at least as long as these say). `root`: where the
+// tree is; null: the arrays are in the body.
+void build_body(const Catalogue& catalogue, std::span<std::byte> body,
+                const PagePointerFormat* root = nullptr);
+
+// The page of a node, whose children have pages.
+using CataloguePage = std::array<std::byte, catalogue_page_bytes>;
+void build_page(const ArrayNode& node, CataloguePage& page);
 
 // Bounds that every offset of a body must respect.
 struct BodyBounds {
@@ -121,21 +72,27 @@ struct BodyBounds {
   std::uint64_t align_bytes = 1;
 };
 
-// Parses a body; Code::damaged with the reason.
-Result<Catalogue> parse_body(std::span<const std::byte> body, const BodyBounds& bounds);
+// Where trees of arrays are read (catalogue_pages.hpp).
+class TreeSource {
+ public:
+  TreeSource() = default;
+  TreeSource(const TreeSource&) = delete;
+  TreeSource& operator=(const TreeSource&) = delete;
+  virtual ~TreeSource() = default;
+  virtual Result<ArrayTable> read(const PagePointerFormat& root, std::uint32_t depth) = 0;
+};
 
-// Versions that are kept together have no byte in common but those of the same array. Code::damaged
-// names the arrays that do.
+// Parses a body; Code::damaged with the reason. `trees`: null where there can be none.
+Result<Catalogue> parse_body(std::span<const std::byte> body, const BodyBounds& bounds,
+                             TreeSource* trees = nullptr);
+
+// What a page says, if it is a leaf, or a branch.
+Result<std::vector<ArrayEntry>> parse_leaf(std::span<const std::byte> page,
+                                           const BodyBounds& bounds);
+std::array<PagePointerFormat, fan_out> parse_branch(std::span<const std::byte> page);
+
+// Versions that are kept together have no byte in common but those of the same array, or page of
+// the tree. Code::damaged names those that do.
 Status check_apart(std::span<const Catalogue* const> versions, std::uint64_t block_bytes);
-
-inline std::uint64_t block_count(std::uint64_t size_bytes, std::uint64_t block_bytes) {
-  return (size_bytes + block_bytes - 1) / block_bytes;
-}
-
-// A name is UTF-8 of 1 to 255 bytes without NUL.
-Status check_name(const std::string& name);
-
-// The name in quotes as a person may see it: control characters are escaped.
-std::string quoted(const std::string& name);
 
 }  // namespace perdure

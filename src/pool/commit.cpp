@@ -9,7 +9,8 @@
 // COMPLETE in a slot other than that of the next version.
 //
 //   0  slot v mod N is OPEN(v, p), durably      (done when p was committed, restored or restarted)
-//   1  data to the working copies, body to slot v mod N; flush both; fence
+//   1  data to the working copies, changed pages of the catalogue's tree to free ones (if it has
+//      one), body to slot v mod N; flush all; fence
 //   2  state word := COMPLETE(v, p); flush; fence   <- this store makes v durable on this rank
 //   3  agree: all ranks did 2                       <- and this makes it a version of the job
 //   4  state word of slot (v + 1) mod N := OPEN(v + 1, v); flush; fence; then commit returns
@@ -24,11 +25,13 @@
 //       neither the head nor a retained version names (versioned_array.hpp, A1). There is one: N
 //       copies, and at most N - 1 slots beside v's. 4 opens a slot only after 3, when v is
 //       complete, and the slot is that of the oldest version, not v's; a restore opens no slot that
-//       was not open. So parity decides nothing: an array that was closed for a while, or a version
-//       on another line, names the copy that it happens to name.
-//   I2  COMPLETE(v) is durable only after v's body and data are: the fence of 1 comes before the
-//       store of 2, and an 8-byte store does not tear. Data and body need no fence between them,
-//       as nobody believes a body whose slot is OPEN.
+//       was not open. Pages of the tree are to a catalogue what copies are to an array: a body
+//       reaches them, and those that the body of the head or of a retained version reaches are not
+//       stored to (catalogue_pages.hpp, G1). So parity decides nothing: an array that was closed
+//       for a while, or a version on another line, names the copy that it happens to name.
+//   I2  COMPLETE(v) is durable only after v's body, pages and data are: the fence of 1 comes
+//       before the store of 2, and an 8-byte store does not tear. They need no fence between them,
+//       as nobody believes a body whose slot is OPEN, nor a page that none but such a body reaches.
 //   I3  If a rank has begun v + 1 (its slot is OPEN(v + 1, v)), every rank has COMPLETE(v): 3.
 //       So the tops of two ranks, and their nexts, differ by at most 1, and R, the minimum of their
 //       heads, is held by all: a rank whose head is v, not acknowledged, has its parent in another
@@ -54,9 +57,11 @@
 //       recovery drops what some rank lacks. So the same array has the same working copy on all
 //       ranks, and a rank may put into another's by the number of its own. Arrays with a writer
 //       (twin_writer.hpp) are no part of this: one that is unchanged on a rank keeps its copy there
-//       (I1 holds: the head names it still), and nobody else stores to them. One that has a spare
-//       copy is stored to while v is under way: its working copy is then one that neither a slot
-//       nor v names (VersionedArray::move_on()), and stays the working one when v is committed.
+//       (I1 holds: the head names it still), and nobody else stores to them. Nor are arrays that
+//       are marked, whose copies are their own rank's alone: one that was not has no part in v. One
+//       that has a spare copy is stored to while v is under way: its working copy is then one that
+//       neither a slot nor v names (VersionedArray::move_on()), and stays the working one when v is
+//       committed.
 //   I9  A version that is acknowledged can be found again: between 2 and 3 each rank looks whether
 //       its file still has a name and its size. A file that a cleaner removed would take every
 //       store and give none back. One that is removed after that look is found by the next commit.
@@ -77,7 +82,7 @@ namespace {
 // Steps 1 and 2 on this rank.
 Status complete_locally(const CommitParties& parties, const Catalogue& next, const Status& data) {
   PERDURE_TRY(data);
-  PERDURE_TRY(parties.slots.store_body(next));
+  PERDURE_TRY(parties.slots.store_body(next, &parties.pages));
   parties.run_page.rehearse(KillPoint::data, next.version, parties.iteration);
   PERDURE_TRY(parties.device.fence());  // 1  data and body are durable (I2)
   parties.run_page.rehearse(KillPoint::slot, next.version, parties.iteration);

@@ -19,6 +19,7 @@ namespace perdure {
 struct CommitParties {
   Device& device;
   Slots& slots;
+  CataloguePages& pages;
   Group& group;
   const RunPage& run_page;
   std::uint64_t iteration = no_iteration;  // only for a rehearsed failure

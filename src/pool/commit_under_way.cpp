@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pool/commit_under_way.hpp"
 
-#include <algorithm>
-
 namespace perdure {
 
-bool VersionUnderWay::has(const VersionedArray* array) const {
-  return std::any_of(participants.begin(), participants.end(),
-                     [array](const Participant& p) { return p.array == array; });
+void VersionUnderWay::add(VersionedArray& array, ArrayId entry) {
+  array.take_part(catalogue.version, participants.size());
+  participants.push_back({&array, entry});
 }
 
 std::vector<VersionedArray*> VersionUnderWay::arrays() const {
@@ -37,15 +35,16 @@ Status VersionUnderWay::save(const RunPage& run_page, std::uint64_t& bytes) cons
 
 void VersionUnderWay::name_copies() {
   for (const Participant& participant : participants) {
-    participant.array->update_entry(catalogue.arrays[participant.entry]);
+    participant.array->name_next(catalogue.arrays, participant.entry);
   }
 }
 
-void VersionUnderWay::take_roles(std::uint32_t slot, std::uint32_t open_slot) const {
+void VersionUnderWay::take_roles(const Retained& retained, std::uint32_t open_slot) const {
   for (const Participant& participant : participants) {
-    participant.array->commit(slot);
-    participant.array->note_named(open_slot, VersionedArray::no_copy);
-    participant.array->choose_working();
+    VersionedArray& array = *participant.array;
+    array.commit(catalogue.arrays.leaf_entry(participant.entry));
+    retained.tell(array, array.entry().copy, open_slot);
+    array.choose_working();
   }
 }
 

@@ -21,6 +21,7 @@
 #include "base/assert.hpp"
 #include "base/status.hpp"
 #include "pool/catalogue.hpp"
+#include "pool/retained.hpp"
 #include "pool/run_page.hpp"
 #include "pool/versioned_array.hpp"
 
@@ -29,7 +30,7 @@ namespace perdure {
 struct VersionUnderWay {
   struct Participant {
     VersionedArray* array;
-    std::size_t entry;  // in catalogue.arrays
+    ArrayId entry;  // in catalogue.arrays
   };
   // Closed while it takes part.
   struct RetiredArray {
@@ -38,6 +39,7 @@ struct VersionUnderWay {
   };
 
   Catalogue catalogue;
+  ArrayTable begun_from;  // its arrays, before the copies that were saved were named
   std::vector<Participant> participants;
   std::vector<RetiredArray> retired;
   std::uint64_t iteration = no_iteration;
@@ -46,7 +48,10 @@ struct VersionUnderWay {
   std::uint64_t saved_bytes = 0;
   std::uint64_t blocked_ns = 0;  // how long the application has waited for it
 
-  bool has(const VersionedArray* array) const;
+  bool has(const VersionedArray& array) const {
+    return array.part_of_version() == catalogue.version;
+  }
+  void add(VersionedArray& array, ArrayId entry);
   std::vector<VersionedArray*> arrays() const;
   // Local, before any store to a working copy.
   Status collect_changes() const;
@@ -54,8 +59,8 @@ struct VersionUnderWay {
   Status save(const RunPage& run_page, std::uint64_t& bytes) const;
   // The copies that were saved are those of the version.
   void name_copies();
-  // It exists: its copies, in `slot`, are the committed ones, and `open_slot` names none.
-  void take_roles(std::uint32_t slot, std::uint32_t open_slot) const;
+  // It exists, as `retained` knows: its copies are the committed ones, and `open_slot` names none.
+  void take_roles(const Retained& retained, std::uint32_t open_slot) const;
   // It does not exist.
   void retract() const;
 };

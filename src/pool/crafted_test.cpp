@@ -100,6 +100,26 @@ TEST_F(Crafted, a_version_without_a_successor_is_damage) {
   EXPECT_NE(status.message().find("there is no number"), std::string::npos) << status.message();
 }
 
+TEST_F(Crafted, a_tree_that_its_body_does_not_fit_is_damage) {
+  geometry_.slot_bytes = 256;
+  make(2);
+  const std::vector<std::byte> good = image_;
+  const auto says = [&](auto change) {
+    image_ = good;
+    change_body(0, change);
+    open();
+    return attach_status_.message();
+  };
+  EXPECT_EQ(says([](SlotBodyFormat&) {}), "");
+  EXPECT_NE(says([](SlotBodyFormat& head) { head.arrays = 2; }).find("has 1 arrays, not 2"),
+            std::string::npos);
+  EXPECT_NE(says([](SlotBodyFormat& head) { head.depth = 2; }).find("is damaged"),
+            std::string::npos);
+  EXPECT_NE(says([](SlotBodyFormat& head) { head.depth = 9; }).find("tree of depth 9"),
+            std::string::npos);
+  EXPECT_NE(says([](SlotBodyFormat& head) { head.depth = 0; }).find("damaged"), std::string::npos);
+}
+
 TEST_F(Crafted, numbers_of_a_header_that_do_not_fit_are_damage) {
   make(1);
   const std::vector<std::byte> good = image_;

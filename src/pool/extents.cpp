@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.hpp"
 #include "pmem/flush.hpp"
 
 namespace perdure {
@@ -10,10 +11,105 @@ namespace {
 
 constexpr std::uint64_t huge_page_bytes = std::uint64_t{2} << 20;
 
+// Gaps that are looked at before one is taken that has room however it is aligned.
+constexpr int tight_gaps = 8;
+
 }  // namespace
 
+FreeSpace::FreeSpace(std::uint64_t begin, std::vector<Extent> used) : tail_(begin) {
+  std::sort(used.begin(), used.end(),
+            [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+  for (const Extent& extent : used) {
+    if (extent.begin > tail_) add_gap(tail_, extent.begin);
+    tail_ = std::max(tail_, extent.end);
+  }
+}
+
+void FreeSpace::add_gap(std::uint64_t begin, std::uint64_t end) {
+  gaps_.emplace(begin, end);
+  by_size_.emplace(end - begin, begin);
+}
+
+void FreeSpace::remove_gap(std::map<std::uint64_t, std::uint64_t>::iterator gap) {
+  by_size_.erase({gap->second - gap->first, gap->first});
+  gaps_.erase(gap);
+}
+
+std::map<std::uint64_t, std::uint64_t>::iterator FreeSpace::find_gap(std::uint64_t bytes,
+                                                                     std::uint64_t align) {
+  auto gap = by_size_.lower_bound({bytes, 0});
+  for (int i = 0; i < tight_gaps && gap != by_size_.end(); ++i, ++gap) {
+    if (align_up(gap->second, align) + bytes <= gap->second + gap->first) {
+      return gaps_.find(gap->second);
+    }
+  }
+  gap = by_size_.lower_bound({bytes + align - 1, 0});
+  return gap == by_size_.end() ? gaps_.end() : gaps_.find(gap->second);
+}
+
+Extent FreeSpace::take(std::uint64_t bytes, std::uint64_t align) {
+  PERDURE_ASSERT(bytes != 0);
+  const auto gap = find_gap(bytes, align);
+  return gap == gaps_.end() ? take_from_end(bytes, align) : take_from(gap, bytes, align);
+}
+
+Extent FreeSpace::take_units(std::uint64_t bytes, std::uint64_t unit) {
+  if (by_size_.empty()) return take_from_end(bytes, unit);
+  const auto [free_bytes, begin] = *by_size_.rbegin();
+  const std::uint64_t skipped = align_up(begin, unit) - begin;
+  if (free_bytes < skipped + unit) return take_from_end(bytes, unit);
+  return take_from(gaps_.find(begin), std::min(bytes, (free_bytes - skipped) / unit * unit), unit);
+}
+
+Extent FreeSpace::take_from_end(std::uint64_t bytes, std::uint64_t align) {
+  const std::uint64_t begin = align_up(tail_, align);
+  if (begin != tail_) add_gap(tail_, begin);
+  tail_ = begin + bytes;
+  return {begin, tail_};
+}
+
+Extent FreeSpace::take_from(std::map<std::uint64_t, std::uint64_t>::iterator gap,
+                            std::uint64_t bytes, std::uint64_t align) {
+  const auto [free_begin, free_end] = *gap;
+  remove_gap(gap);
+  const std::uint64_t begin = align_up(free_begin, align);
+  if (begin != free_begin) add_gap(free_begin, begin);
+  if (begin + bytes != free_end) add_gap(begin + bytes, free_end);
+  return {begin, begin + bytes};
+}
+
+void FreeSpace::give_back(const Extent& extent) {
+  auto [begin, end] = extent;
+  PERDURE_ASSERT(begin < end && end <= tail_);
+  const auto after = gaps_.lower_bound(begin);
+  if (after != gaps_.begin()) {
+    const auto before = std::prev(after);
+    PERDURE_ASSERT(before->second <= begin);
+    if (before->second == begin) {
+      begin = before->first;
+      remove_gap(before);
+    }
+  }
+  if (after != gaps_.end() && after->first == end) {
+    end = after->second;
+    remove_gap(after);
+  }
+  if (end == tail_) {
+    tail_ = begin;
+  } else {
+    add_gap(begin, end);
+  }
+}
+
+ExtentHold::ExtentHold(std::shared_ptr<FreeSpace> space, const Extent& extent)
+    : space_(std::move(space)), extent_(extent) {}
+
 std::uint64_t alignment_of(const ArrayEntry& entry, const Geometry& geometry) {
-  // Large copies begin on huge pages, so that the kernel can map them by such.
+  // Large copies begin on huge pages, so that the kernel can map them by such. Small ones to which
+  // only the pool stores fill lines, not pages: there may be a million of them.
+  if (is_packed(entry.shape.mode, entry.size_bytes, geometry.align_bytes)) {
+    return std::min<std::uint64_t>(geometry.align_bytes, cache_line_bytes);
+  }
   const std::uint64_t least = entry.size_bytes >= huge_page_bytes ? huge_page_bytes : 1;
   return std::max<std::uint64_t>(geometry.align_bytes, least);
 }
@@ -41,19 +137,12 @@ Result<ArrayEntry> lay_out(const std::string& name, std::uint32_t part, const Ar
   return entry;
 }
 
-void place(ArrayEntry& entry, std::vector<Extent> used, std::uint64_t begin,
-           const Geometry& geometry) {
-  std::sort(used.begin(), used.end(),
-            [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+void place(ArrayEntry& entry, const std::shared_ptr<FreeSpace>& space, const Geometry& geometry) {
   const std::uint64_t bytes = entry.end_offset(geometry.block_bytes);
-  const std::uint64_t align = alignment_of(entry, geometry);
-  std::uint64_t offset = align_up(begin, align);
-  for (const Extent& extent : used) {
-    if (extent.begin >= offset && extent.begin - offset >= bytes) break;
-    offset = std::max(offset, align_up(extent.end, align));
-  }
-  entry.first_offset += offset;
-  if (entry.shape.checksums) entry.table_first_offset += offset;
+  const Extent extent = space->take(bytes, alignment_of(entry, geometry));
+  entry.first_offset += extent.begin;
+  if (entry.shape.checksums) entry.table_first_offset += extent.begin;
+  entry.hold = std::make_shared<ExtentHold>(space, extent);
 }
 
 }  // namespace perdure

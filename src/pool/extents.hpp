@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Extents: where the copies and checksum tables of a new array go. Pure.
+// Extents: where the copies and checksum tables of an array go, and the pages of the catalogue.
 //
-// An array has one extent: its copies, at equal distances, then their tables. It is given out by
-// first fit between the extents that are in use, so that those of erased arrays are used again.
+// An array has one extent: its copies, at equal distances, then their tables. It is in use as long
+// as anything names it: an array that is open, or its entry in a catalogue that is kept. So each
+// entry holds its extent (ExtentHold), all entries of one array the same hold, and the last one
+// that goes gives the extent back. There is no list of free extents on the medium that could be
+// wrong: what is free is found when a pool is opened, as what no version names.
+//
+// Threads: as the pool.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "base/status.hpp"
@@ -20,6 +29,60 @@ struct Extent {
   std::uint64_t end = 0;
 };
 
+// What of a file is free, after its slots. Taking and giving back cost the logarithm of the number
+// of gaps, however many extents are in use.
+class FreeSpace {
+ public:
+  // `used` may overlap and be in any order.
+  FreeSpace(std::uint64_t begin, std::vector<Extent> used);
+  FreeSpace(const FreeSpace&) = delete;
+  FreeSpace& operator=(const FreeSpace&) = delete;
+
+  // From the smallest gap that has room, else from the end, which may lie beyond that of the file:
+  // then the caller lets the file grow, or gives the extent back.
+  Extent take(std::uint64_t bytes, std::uint64_t align);
+  // A multiple of `unit` bytes, as many as the largest gap has, up to `bytes`; if it has none, all
+  // from the end. At multiples of the unit.
+  Extent take_units(std::uint64_t bytes, std::uint64_t unit);
+  void give_back(const Extent& extent);
+  // Nothing from here on is in use.
+  std::uint64_t end() const { return tail_; }
+
+ private:
+  using Gap = std::pair<std::uint64_t, std::uint64_t>;  // bytes, begin
+  std::map<std::uint64_t, std::uint64_t>::iterator find_gap(std::uint64_t bytes,
+                                                            std::uint64_t align);
+  void add_gap(std::uint64_t begin, std::uint64_t end);
+  Extent take_from(std::map<std::uint64_t, std::uint64_t>::iterator gap, std::uint64_t bytes,
+                   std::uint64_t align);
+  Extent take_from_end(std::uint64_t bytes, std::uint64_t align);
+  void remove_gap(std::map<std::uint64_t, std::uint64_t>::iterator gap);
+
+  std::uint64_t tail_;                           // nothing after it is in use
+  std::map<std::uint64_t, std::uint64_t> gaps_;  // before it: begin, end; none touch
+  std::set<Gap> by_size_;
+};
+
+// An extent that is in use. Between an array's openings it also keeps which of its copies the
+// slots name (retained.hpp).
+class ExtentHold {
+ public:
+  // The extent was taken from `space`, or is part of what was in use when that was made.
+  ExtentHold(std::shared_ptr<FreeSpace> space, const Extent& extent);
+  ~ExtentHold() { space_->give_back(extent_); }
+  ExtentHold(const ExtentHold&) = delete;
+  ExtentHold& operator=(const ExtentHold&) = delete;
+
+  const Extent& extent() const { return extent_; }
+
+  std::vector<std::uint8_t> named;  // as VersionedArray keeps it; empty: no slot names any
+  std::uint64_t seen = 0;           // up to which change of the retained versions
+
+ private:
+  std::shared_ptr<FreeSpace> space_;
+  Extent extent_;
+};
+
 // An entry whose offsets count from the beginning of its extent. An array of 0 bytes has an extent
 // as well: what tells arrays apart is where they begin. `spare_copy`: one copy more than there are
 // slots. Errors: of check_name and checked_bytes.
@@ -29,8 +92,7 @@ Result<ArrayEntry> lay_out(const std::string& name, std::uint32_t part, const Ar
 // What the extent's beginning is a multiple of.
 std::uint64_t alignment_of(const ArrayEntry& entry, const Geometry& geometry);
 
-// Places a laid out entry at the lowest offset, not below `begin`, where it meets none of `used`.
-void place(ArrayEntry& entry, std::vector<Extent> used, std::uint64_t begin,
-           const Geometry& geometry);
+// Gives a laid out entry an extent, which it holds.
+void place(ArrayEntry& entry, const std::shared_ptr<FreeSpace>& space, const Geometry& geometry);
 
 }  // namespace perdure

@@ -29,13 +29,14 @@ std::vector<std::byte> bytes_of(const T& value) {
 
 std::vector<ImageBoxFormat> format_boxes(const Catalogue& catalogue, const GlobalBoxes& boxes) {
   std::vector<ImageBoxFormat> made;
-  for (std::size_t i = 0; i < catalogue.arrays.size(); ++i) {
-    const ArrayEntry& entry = catalogue.arrays[i];
+  std::uint32_t place = 0;
+  for (const ArrayEntry& entry : catalogue.arrays) {
+    const std::uint32_t array = place++;
     const auto found = boxes.find({entry.name, entry.part});
     if (found == boxes.end()) continue;
     const GlobalBox& box = found->second;
     ImageBoxFormat format{};
-    format.array = static_cast<std::uint32_t>(i);
+    format.array = array;
     format.dimensions = static_cast<std::uint32_t>(box.global_shape.size());
     std::copy(box.global_shape.begin(), box.global_shape.end(), format.global_shape);
     std::copy(box.first.begin(), box.first.end(), format.first);
@@ -77,12 +78,11 @@ class ImageReader {
 };
 
 Result<Geometry> read_head(const ImageHeadFormat& head) {
-  const bool sane = head.magic == image_magic && head.slots >= 2 && head.slots <= slots_max &&
-                    head.slot_bytes <= slot_bytes_max && head.slot_bytes >= 256 &&
-                    head.slot_bytes % 8 == 0 && head.align_bytes >= 8 &&
-                    (head.align_bytes & (head.align_bytes - 1)) == 0 &&
-                    head.align_bytes <= (1U << 30) && head.block_bytes >= 8 &&
-                    head.block_bytes <= (1U << 30) && head.body_bytes <= head.slot_bytes;
+  const bool sane =
+      head.magic == image_magic && head.slots >= 2 && head.slots <= slots_max &&
+      head.slot_bytes <= slot_bytes_max && head.slot_bytes >= 256 && head.slot_bytes % 8 == 0 &&
+      head.align_bytes >= 8 && (head.align_bytes & (head.align_bytes - 1)) == 0 &&
+      head.align_bytes <= (1U << 30) && head.block_bytes >= 8 && head.block_bytes <= (1U << 30);
   if (!sane) return damaged("its head can't be right");
   return Geometry{head.slot_bytes, head.align_bytes, head.block_bytes, head.slots};
 }
@@ -121,20 +121,35 @@ void store_other_states(Slots& slots, std::uint64_t version) {
   slots.store_state(state_of(SlotState::open, version + 1, version));
 }
 
+// The tree of arrays that the slot has no room for comes after the arrays, or between them.
+Status store_body(Device& device, Slots& slots, const Region& region, Catalogue& catalogue) {
+  std::vector<Extent> used;
+  for (const ArrayEntry& entry : catalogue.arrays) {
+    used.push_back({entry.first_offset, entry.end_offset(region.geometry.block_bytes)});
+  }
+  CataloguePages pages(device, std::make_shared<FreeSpace>(region.data_offset, std::move(used)));
+  if (!slots.has_room_for_arrays(catalogue)) {
+    PERDURE_TRY(pages.reserve(catalogue.arrays.nodes()));
+    catalogue.allocated_end = device.size_bytes();
+  }
+  return slots.store_body(catalogue, &pages);
+}
+
 Status fill_file(Device& device, const Region& region, std::span<const std::byte> image,
                  const ImageContents& contents) {
   Catalogue catalogue = contents.catalogue;
   catalogue.incarnation = std::max(catalogue.incarnation, region.identity.generation);
-  for (std::size_t i = 0; i < catalogue.arrays.size(); ++i) {
-    const ArrayEntry& entry = catalogue.arrays[i];
-    device.copy(entry.copy_offset(entry.copy), image.data() + contents.copy_offsets[i],
+  std::size_t next = 0;
+  for (const ArrayEntry& entry : catalogue.arrays) {
+    const std::size_t place = next++;
+    device.copy(entry.copy_offset(entry.copy), image.data() + contents.copy_offsets[place],
                 entry.size_bytes);
     if (!entry.shape.checksums) continue;
-    device.copy(entry.table_offset(entry.copy), image.data() + contents.table_offsets[i],
+    device.copy(entry.table_offset(entry.copy), image.data() + contents.table_offsets[place],
                 table_bytes(entry, contents.geometry.block_bytes));
   }
   Slots slots(device, region);
-  PERDURE_TRY(slots.store_body(catalogue));
+  PERDURE_TRY(store_body(device, slots, region, catalogue));
   store_other_states(slots, catalogue.version);
   PERDURE_TRY(device.fence());
   slots.store_state(state_of(SlotState::complete, catalogue.version, catalogue.parent));

@@ -106,6 +106,39 @@ TEST_F(Images, a_file_made_of_one_restarts_from_its_version_and_goes_on) {
   EXPECT_EQ(u_->consistent()[5], std::byte{8});
 }
 
+TEST_F(Images, of_more_arrays_than_a_slot_has_room_for_give_them_back) {
+  geometry_.slot_bytes = 1024;
+  open();
+  open_all();
+  std::vector<VersionedArray*> many;
+  const auto open_many = [&] {
+    many.clear();
+    for (int i = 0; i < 200; ++i) {
+      // Of different lengths, so that not every leaf of the tree has as many.
+      const std::string name = std::string(static_cast<std::size_t>(1 + i * 37 % 200), 'n');
+      many.push_back(array(name, shape(ArrayMode::copy, 3)));
+      ASSERT_NE(many.back(), nullptr) << status_.message();
+    }
+  };
+  open_many();
+  ASSERT_TRUE(pool_->restart().ok());
+  for (int i = 0; i < 200; ++i) words(many[static_cast<std::size_t>(i)])[2] = 1000 + i;
+  commit();
+  const std::string path = directory_ + "/rank-many";
+  const Status made =
+      make_file_of_image(path, {{{1, 2}}, "test", 0, 1, 1}, image_of(1), Trust::own);
+  ASSERT_TRUE(made.ok()) << made.message();
+  ASSERT_TRUE(attach_file(path).ok());
+  iteration_ = 0;
+  open_all();
+  open_many();
+  EXPECT_EQ(pool_->restart().value(), 1U);
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(words(many[static_cast<std::size_t>(i)])[2], 1000 + i);
+  commit();
+  ASSERT_TRUE(attach_file(path).ok());
+  EXPECT_EQ(pool_->restart().value(), 2U);
+}
+
 TEST_F(Images, name_their_arrays_places_and_their_boxes) {
   open();
   open_all();

@@ -270,8 +270,8 @@ Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
   PERDURE_TRY_ASSIGN(auto open, open_rank(directory, rank));
   const Slots slots(*open.device, open.region);
   const SlotView view = slots.read(slots.slot_of(version));
-  const ArrayEntry* entry = view.body ? view.body->find_array(name) : nullptr;
-  if (entry == nullptr) {
+  const auto entry = view.body ? view.body->find_array(name) : std::nullopt;
+  if (!entry) {
     return Status(Code::not_found, "version " + std::to_string(version) + " of rank " +
                                        std::to_string(rank) + " has no array " + quoted(name));
   }

@@ -311,7 +311,7 @@ Catalogue unchecked(std::uint64_t version) {
   body.parent = version - 1;
   ArrayEntry entry;
   entry.shape.checksums = false;
-  body.arrays.push_back(entry);
+  body.arrays.insert(entry);
   return body;
 }
 

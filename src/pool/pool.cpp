@@ -86,6 +86,8 @@ Result<std::unique_ptr<Pool>> Pool::attach(std::unique_ptr<Device> device, const
   pool->next_.parent = pool->recovered_.choice.version;
   pool->next_.incarnation = std::max(pool->next_.incarnation + 1, options.incarnation_min);
   pool->read_retained();
+  pool->hold_extents();
+  pool->know_entries();
   pool->status_.version = pool->recovered_.choice.version;
   pool->status_.fell_back = pool->recovered_.choice.fell_back;
   pool->status_.survives_power_failure =
@@ -151,13 +153,21 @@ std::uint64_t Pool::iteration_of(const Catalogue& catalogue) const {
 }
 
 // From here on the version has its arrays and scalars, whatever is opened, closed or bound later.
-VersionUnderWay Pool::next_under_way() const {
+// An array that is marked, and was not since the version before, has no part in it.
+VersionUnderWay Pool::next_under_way() {
   VersionUnderWay version;
   version.catalogue = next_;
+  version.begun_from = next_.arrays;
   version.iteration = iteration_of(next_);
-  for (const OpenArray& open : open_) {
-    version.participants.push_back({open.array.get(), open.entry});
+  version.participants.reserve(saved_always_.size() + woken_.size());
+  for (const auto& [number, open] : saved_always_) version.add(*open->array, open->entry);
+  for (const auto& [number, array] : woken_) {
+    if (array->is_idle()) continue;  // restored since
+    retained_.tell(*array, array->entry().copy, open_slot_index());
+    array->choose_working();
+    version.add(*array, open_.at(number).entry);
   }
+  woken_.clear();
   return version;
 }
 
@@ -331,7 +341,7 @@ Result<std::uint64_t> Pool::commit_wait() {
 }
 
 Status Pool::check_all_staged() const {
-  for (const OpenArray& open : open_) {
+  for (const auto& [number, open] : open_) {
     if (open.array->staged()) continue;
     return {Code::wrong_state, "array " + quoted(open.array->name()) + " is in " +
                                    mode_name(open.array->mode()) +
@@ -361,7 +371,7 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
   if (staged.ok()) {
     const Stopwatch watch(staging_ns);
     save_scalars();
-    for (const OpenArray& open : open_) open.array->stage();
+    for (const auto& [number, open] : open_) open.array->stage();
   }
   PERDURE_TRY(finish_before_staging());
   VersionUnderWay version = next_under_way();
@@ -377,18 +387,28 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
   return under_way_.pending_version()->catalogue.version;
 }
 
+// In the next version, whose arrays have become others meanwhile.
+void Pool::name_copies_of(const VersionUnderWay& version) {
+  for (const VersionUnderWay::Participant& participant : version.participants) {
+    const auto open = find_open(*participant.array);
+    if (open == open_.end()) continue;  // retired
+    const ArrayEntry& entry = participant.array->entry();
+    next_.arrays.name_copy(open->second.entry, entry.copy, entry.table_checksum);
+  }
+}
+
 // The version exists: it is the newest, and its participants have new roles.
 void Pool::take_version(const VersionUnderWay& version) {
   next_.version = version.catalogue.version + 1;
   next_.parent = version.catalogue.version;
-  version.take_roles(retained_.slot_of(version.catalogue.version), open_slot_index());
-  for (OpenArray& open : open_) {
-    if (!open.array->committed()) continue;
-    next_.arrays[open.entry] = open.array->entry();
-    open.known = true;
-  }
   retained_.note(version.catalogue);
   if (successor_open_) retained_.forget(open_slot_index());
+  version.take_roles(retained_, open_slot_index());
+  if (next_.arrays.is_same(version.begun_from)) {
+    next_.arrays = version.catalogue.arrays;
+  } else {
+    name_copies_of(version);
+  }
   drop_retired(version, true);
   for (Companion* companion : companions_) companion->committed(version.catalogue.version);
   if (options_.taker != nullptr) options_.taker->committed(version.catalogue);
@@ -402,14 +422,16 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
   if (data.ok()) {
     version.name_copies();
     version.catalogue.committed_ns = wall_clock_ns();
+    version.catalogue.allocated_end = std::min(space_->end(), device_->size_bytes());
   }
-  CommitParties parties{*device_, slots_, group_, run_page_, version.iteration, {}};
+  CommitParties parties{*device_, slots_, *pages_, group_, run_page_, version.iteration, {}};
   if (options_.taker != nullptr) {
     // When all ranks have agreed, another one may store to copies that the next slot names.
     release_up_to(version.catalogue.version + 1);
     parties.words = options_.taker->words();
   }
   const CommitResult result = commit_version(parties, version.catalogue, data);
+  pages_->settle(result.outcome == CommitOutcome::committed);
   run_page_.set_phase(RunPhase::computing);
   if (result.outcome == CommitOutcome::unknown) broken_ = result.status;
   if (result.outcome != CommitOutcome::committed) {

@@ -11,8 +11,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/group.hpp"
@@ -23,6 +28,7 @@
 #include "pmem/region.hpp"
 #include "pool/background_saver.hpp"
 #include "pool/catalogue.hpp"
+#include "pool/catalogue_pages.hpp"
 #include "pool/commit.hpp"
 #include "pool/commit_under_way.hpp"
 #include "pool/companion.hpp"
@@ -84,8 +90,8 @@ class Pool {
   // way has read its buffer. Later versions hold what was committed of it last, or, with `erase`,
   // nothing of it. An array that was never committed is erased.
   Status close_array(VersionedArray* array, bool erase);
-  // The parts of `name` that the next version holds and that are not open, in order.
-  std::vector<std::uint32_t> closed_parts(const std::string& name) const;
+  // The lowest part of `name` that the next version holds and that is not open.
+  std::optional<std::uint32_t> first_closed_part(const std::string& name) const;
   // Ties memory to a scalar.
   Status bind_scalar(const std::string& name, void* address, std::size_t bytes);
 
@@ -172,8 +178,15 @@ class Pool {
  private:
   struct OpenArray {
     std::unique_ptr<VersionedArray> array;
-    std::size_t entry;  // in next_.arrays
-    bool known;         // some version holds it; otherwise it begins with zeros
+    ArrayId entry;  // in next_.arrays
+    bool known;     // some version held it when it was opened; otherwise it begins with zeros
+  };
+  using OpenArrays = std::map<std::uint64_t, OpenArray>;   // by number, in the order of opening
+  using ArrayKey = std::pair<std::string, std::uint32_t>;  // name and part
+  struct HashOfKey {
+    std::size_t operator()(const ArrayKey& key) const {
+      return std::hash<std::string>{}(key.first) + key.second * 0x9e3779b97f4a7c15U;
+    }
   };
   struct BoundScalar {
     void* address;
@@ -193,8 +206,14 @@ class Pool {
   // Arrays and scalars (pool_arrays.cpp).
   Status check_closed(const std::string& name, std::uint32_t part) const;
   Status plan_array(const std::string& name, const ArrayShape& shape, const ArrayOptions& options);
-  Status add_array(std::size_t entry, bool known, const ArrayOptions& options);
-  void drop_entry(std::size_t index);
+  Status add_array(ArrayId entry, bool known, const ArrayOptions& options);
+  const ArrayId* find_entry(const ArrayKey& key) const;
+  OpenArrays::iterator find_open(const VersionedArray& array);
+  std::unique_ptr<VersionedArray> take_open(OpenArrays::iterator open);
+  void drop_entry(ArrayId id);
+  void know_entries();
+  void wait_for_saver();
+  Status make_room_for_catalogue();
   void undo_open();
   void drop_retired(const VersionUnderWay& version, bool committed);
   Status load_all();
@@ -203,6 +222,7 @@ class Pool {
   void save_scalars();
   // Versions (pool_versions.cpp).
   void read_retained();
+  void hold_extents();
   void drop_lacking_versions();
   Status verify_arrays(const Catalogue& catalogue) const;
   Status make_recovered_newest();
@@ -211,7 +231,7 @@ class Pool {
   Status check_fits(const Catalogue& target) const;
   void adopt(const Catalogue& target);
   // Commits.
-  VersionUnderWay next_under_way() const;
+  VersionUnderWay next_under_way();
   Status open_successor();
   void release_up_to(std::uint64_t version);
   VersionUnderWay begin_version(const Status& ready);
@@ -225,6 +245,7 @@ class Pool {
   Status finish_before_staging();
   Result<std::uint64_t> finish_commit(VersionUnderWay version, const Status& saved,
                                       std::uint64_t bytes);
+  void name_copies_of(const VersionUnderWay& version);
   void take_version(const VersionUnderWay& version);
   void note_commit(const VersionUnderWay& version, std::uint64_t blocked_ns, std::uint64_t bytes);
   BackgroundSaver& saver();
@@ -240,9 +261,18 @@ class Pool {
   Slots slots_;
   RunPage run_page_;
   Recovered recovered_;
+  std::shared_ptr<FreeSpace> space_;
+  std::unique_ptr<CataloguePages> pages_;
   Retained retained_;
   Catalogue next_;  // the version to come: restored entries, then those opened since
-  std::vector<OpenArray> open_;
+  std::unordered_map<ArrayKey, ArrayId, HashOfKey> entries_;  // of next_.arrays
+  std::set<ArrayKey> closed_parts_;  // of these, which are no whole arrays and not open
+  VersionedArray::Woken woken_;      // marked arrays that take part in the next version
+  OpenArrays open_;
+  std::unordered_map<const VersionedArray*, std::uint64_t> numbers_;  // in open_
+  std::unordered_set<ArrayKey, HashOfKey> open_keys_;
+  OpenArrays::size_type opened_ = 0;                  // so far
+  std::map<std::uint64_t, OpenArray*> saved_always_;  // of open_, those that are not marked
   GlobalBoxes boxes_;
   std::vector<BoundScalar> scalars_;
   std::string directory_;

@@ -5,6 +5,7 @@
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
+#include "pmem/flush.hpp"
 #include "pool/pool.hpp"
 
 namespace perdure {
@@ -23,6 +24,38 @@ void Pool::read_retained() {
   retained_.note(recovered_.catalogue);
 }
 
+// What the versions name is in use, and known.
+void Pool::hold_extents() {
+  const Geometry& geometry = region_.geometry;
+  const std::uint64_t grain = std::min<std::uint64_t>(geometry.align_bytes, cache_line_bytes);
+  std::vector<Extent> used;
+  std::vector<ArrayEntry*> entries;
+  std::unordered_set<const ArrayNode*> seen;
+  const auto visit = [&](ArrayNode& node) {
+    if (!seen.insert(&node).second) return false;
+    if (node.page != 0) used.push_back({node.page, node.page + catalogue_page_bytes});
+    for (const LeafEntry& at : node.entries) {
+      if (!at || at.shared->entry.hold) continue;
+      const std::uint64_t end = align_up(at.shared->entry.end_offset(geometry.block_bytes), grain);
+      used.push_back({at.shared->entry.first_offset, end});
+      entries.push_back(&at.shared->entry);
+    }
+    return true;
+  };
+  for (const ArrayTable* table : retained_.tables()) table->for_each_new_node(visit);
+  space_ = std::make_shared<FreeSpace>(region_.data_offset, std::move(used));
+  std::unordered_map<std::uint64_t, std::shared_ptr<ExtentHold>> holds;
+  for (ArrayEntry* entry : entries) {
+    std::shared_ptr<ExtentHold>& hold = holds[entry->first_offset];
+    const std::uint64_t end = align_up(entry->end_offset(geometry.block_bytes), grain);
+    if (!hold) hold = std::make_shared<ExtentHold>(space_, Extent{entry->first_offset, end});
+    entry->hold = hold;
+  }
+  pages_ = std::make_unique<CataloguePages>(*device_, space_);
+  for (const ArrayTable* table : retained_.tables()) pages_->adopt(*table);
+  retained_.tell_all();
+}
+
 // What finish_recovery() has left: what all ranks hold.
 void Pool::drop_lacking_versions() {
   for (const SlotView& view : recovered_.slots) {
@@ -33,6 +66,7 @@ void Pool::drop_lacking_versions() {
   }
   retained_.forget(open_slot_index());
   recovered_.slots.clear();
+  recovered_.catalogue.arrays = {};  // what they name is kept only as long as it is retained
 }
 
 Status Pool::verify_arrays(const Catalogue& catalogue) const {
@@ -66,6 +100,7 @@ Result<std::uint64_t> Pool::restart() {
     local = Status(Code::wrong_state, "perdure_restart() was called before");
   }
   if (local.ok()) local = check_chosen();
+  if (local.ok()) local = make_room_for_catalogue();
   if (local.ok()) local = load_all();
   PERDURE_TRY(agree(group_, local));
   PERDURE_TRY(make_recovered_newest());
@@ -99,11 +134,12 @@ Status Pool::check_held(std::uint64_t version) const {
 // What is open can take the contents of `target`.
 Status Pool::check_fits(const Catalogue& target) const {
   const std::string where = " in version " + std::to_string(target.version) + ", not ";
-  for (const OpenArray& open : open_) {
-    const ArrayEntry& mine = open.array->entry();
-    const ArrayEntry* entry = target.find_array(mine.name, mine.part);
-    if (entry == nullptr || entry->shape == mine.shape) continue;
-    return {Code::shape_mismatch, "array " + quoted(mine.name) + " is " + entry->shape.text() +
+  for (auto at = target.arrays.begin(); at != target.arrays.end(); ++at) {
+    const ArrayEntry& entry = at.shared();
+    if (!open_keys_.contains({entry.name, entry.part})) continue;
+    const ArrayEntry& mine = next_.arrays.shared_at(*find_entry({entry.name, entry.part}));
+    if (entry.shape == mine.shape) continue;
+    return {Code::shape_mismatch, "array " + quoted(mine.name) + " is " + entry.shape.text() +
                                       where + mine.shape.text() + "; close it first"};
   }
   for (const BoundScalar& scalar : scalars_) {
@@ -134,7 +170,9 @@ Result<Catalogue> Pool::check_restorable(std::uint64_t version) const {
   PERDURE_TRY(check_fits(*view.body));
   PERDURE_TRY(verify_arrays(*view.body));
   if (!restarted_) PERDURE_TRY(check_chosen());
-  return *view.body;
+  Catalogue target = *view.body;
+  target.arrays = retained_.arrays_of(version);  // with their extents and pages
+  return target;
 }
 
 // The next version is made of `target` and of what is open beside it.
@@ -143,17 +181,19 @@ void Pool::adopt(const Catalogue& target) {
   next.version = next_.version;
   next.parent = target.version;
   next.incarnation = next_.incarnation + 1;
-  for (OpenArray& open : open_) {
-    const ArrayEntry& mine = next_.arrays[open.entry];
-    const ArrayEntry* entry = next.find_array(mine.name, mine.part);
-    open.known = entry != nullptr;
-    if (!open.known) next.arrays.push_back(mine);
-    open.entry =
-        open.known ? static_cast<std::size_t>(entry - next.arrays.data()) : next.arrays.size() - 1;
-    if (open.known) continue;
-    next.allocated_end =
-        std::max(next.allocated_end, mine.end_offset(region_.geometry.block_bytes));
+  const ArrayTable before = std::exchange(next_.arrays, next.arrays);
+  know_entries();
+  for (auto& [number, open] : open_) {
+    const ArrayEntry mine = before.at(open.entry);
+    const ArrayKey key{mine.name, mine.part};
+    open.known = find_entry(key) != nullptr;
+    if (!open.known) {
+      retained_.tell_none(*mine.hold);
+      entries_.emplace(key, next_.arrays.insert(mine));
+    }
+    open.entry = *find_entry(key);
   }
+  next.arrays = next_.arrays;
   for (BoundScalar& scalar : scalars_) {
     const ScalarEntry& mine = next_.scalars[scalar.entry];
     const ScalarEntry* entry = next.find_scalar(mine.name);
@@ -181,7 +221,9 @@ Status Pool::restore(std::uint64_t version) {
                      : Status::success();
   if (local.ok()) local = open_slot(*device_, slots_, next_.version, next_.parent);
   retained_.forget(open_slot_index());
+  retained_.tell_all();
   successor_open_ = local.ok();
+  if (local.ok()) local = make_room_for_catalogue();
   if (local.ok()) local = load_all();
   broken_ = agree(group_, local);
   PERDURE_TRY(broken_);
@@ -213,9 +255,6 @@ Status Pool::delete_version(std::uint64_t version) {
   broken_ = agree(group_, delete_slot(*device_, slots_, version, parent));
   PERDURE_TRY(broken_);
   retained_.drop(version, parent);
-  for (const OpenArray& open : open_) {
-    open.array->note_named(retained_.slot_of(version), VersionedArray::no_copy);
-  }
   return Status::success();
 }
 

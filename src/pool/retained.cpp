@@ -7,30 +7,32 @@
 
 namespace perdure {
 
-Retained::Retained(const Geometry& geometry)
-    : block_bytes_(geometry.block_bytes), slots_(geometry.slots) {}
+Retained::Retained(const Geometry& geometry) : slots_(geometry.slots) {}
+
+Retained::Slot& Retained::change(std::uint32_t slot) {
+  slots_[slot].changed = ++now_;
+  return slots_[slot];
+}
 
 void Retained::note(const Catalogue& catalogue) {
-  Slot& slot = slots_[slot_of(catalogue.version)];
+  Slot& slot = change(slot_of(catalogue.version));
   slot.version = VersionInfo{catalogue.version, catalogue.parent, catalogue.committed_ns, false};
   slot.held = true;
-  slot.arrays.clear();
-  for (const ArrayEntry& entry : catalogue.arrays) {
-    slot.arrays.push_back({{entry.first_offset, entry.end_offset(block_bytes_)}, entry.copy});
-  }
+  slot.arrays = catalogue.arrays;
 }
 
 void Retained::drop(std::uint64_t version, std::uint64_t parent) {
-  Slot& slot = slots_[slot_of(version)];
+  Slot& slot = change(slot_of(version));
   slot.version = VersionInfo{version, parent, 0, false};
   slot.held = false;
-  slot.arrays.clear();
+  slot.arrays = {};
 }
 
-void Retained::forget(std::uint32_t slot) {
-  slots_[slot].version.reset();
-  slots_[slot].held = false;
-  slots_[slot].arrays.clear();
+void Retained::forget(std::uint32_t index) {
+  Slot& slot = change(index);
+  slot.version.reset();
+  slot.held = false;
+  slot.arrays = {};
 }
 
 bool Retained::holds(std::uint64_t version) const {
@@ -41,6 +43,11 @@ bool Retained::holds(std::uint64_t version) const {
 std::uint64_t Retained::parent_of(std::uint64_t version) const {
   PERDURE_ASSERT(holds(version));
   return slots_[slot_of(version)].version->parent;
+}
+
+const ArrayTable& Retained::arrays_of(std::uint64_t version) const {
+  PERDURE_ASSERT(holds(version));
+  return slots_[slot_of(version)].arrays;
 }
 
 std::vector<VersionInfo> Retained::versions(std::uint64_t head, std::uint32_t open) const {
@@ -65,26 +72,53 @@ std::vector<VersionInfo> Retained::versions(std::uint64_t head, std::uint32_t op
   return list;
 }
 
-void Retained::tell(VersionedArray& array, const ArrayEntry& entry, std::uint32_t open) const {
+void Retained::tell(VersionedArray& array, std::uint32_t copy, std::uint32_t open) const {
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
-    std::uint32_t copy = VersionedArray::no_copy;
-    for (const NamedArray& named : slots_[slot].arrays) {
-      if (named.extent.begin == entry.first_offset) copy = named.copy;
+    const bool names = slots_[slot].held && slot != open && array.committed();
+    if (slots_[slot].changed > array.seen() || slot == open) {
+      array.note_named(slot, names ? copy : VersionedArray::no_copy);
     }
-    array.note_named(slot, slot == open ? VersionedArray::no_copy : copy);
   }
+  array.set_seen(now_);
 }
 
-void Retained::add_extents(std::vector<Extent>& used) const {
+void Retained::tell(ExtentHold& hold, std::uint32_t copy) const {
+  hold.named.resize(slots_.size(), VersionedArray::no_copy);
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot].changed <= hold.seen) continue;
+    hold.named[slot] =
+        static_cast<std::uint8_t>(slots_[slot].held ? copy : VersionedArray::no_copy);
+  }
+  hold.seen = now_;
+}
+
+void Retained::tell_none(ExtentHold& hold) const {
+  hold.named.assign(slots_.size(), VersionedArray::no_copy);
+  hold.seen = now_;
+}
+
+void Retained::tell_all() const {
   for (const Slot& slot : slots_) {
-    for (const NamedArray& named : slot.arrays) used.push_back(named.extent);
+    for (auto at = slot.arrays.begin(); at != slot.arrays.end(); ++at) tell_none(*at.shared().hold);
+  }
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    const ArrayTable& arrays = slots_[slot].arrays;
+    for (auto at = arrays.begin(); at != arrays.end(); ++at) {
+      at.shared().hold->named[slot] = static_cast<std::uint8_t>(at.leaf_entry().copy);
+    }
   }
 }
 
-void add_extents(const Catalogue& catalogue, std::uint64_t block_bytes, std::vector<Extent>& used) {
-  for (const ArrayEntry& entry : catalogue.arrays) {
-    used.push_back({entry.first_offset, entry.end_offset(block_bytes)});
-  }
+std::vector<const ArrayTable*> Retained::tables() const {
+  std::vector<const ArrayTable*> tables;
+  for (const Slot& slot : slots_) tables.push_back(&slot.arrays);
+  return tables;
+}
+
+std::uint64_t Retained::nodes_max() const {
+  std::uint64_t most = 0;
+  for (const Slot& slot : slots_) most = std::max(most, slot.arrays.nodes());
+  return most;
 }
 
 }  // namespace perdure

@@ -31,7 +31,17 @@ std::uint64_t Slots::body_bytes_max() const {
   return region_.geometry.slot_bytes - sizeof(SlotStateFormat);
 }
 
+BodyBounds Slots::bounds() const {
+  return {region_.data_offset, device_.size_bytes(), region_.geometry.block_bytes,
+          region_.geometry.slots, region_.geometry.align_bytes};
+}
+
 SlotView Slots::read(std::uint32_t slot) const {
+  PageReader trees(device_, bounds());
+  return read_with(slot, trees);
+}
+
+SlotView Slots::read_with(std::uint32_t slot, TreeSource& trees) const {
   SlotView view;
   const std::byte* at = device_.base() + offset_of(slot);
   if (first_unreadable(at, region_.geometry.slot_bytes)) {
@@ -41,9 +51,7 @@ SlotView Slots::read(std::uint32_t slot) const {
   std::uint64_t word = 0;
   std::memcpy(&word, at, sizeof word);
   view.state = decode_state(word);
-  auto body = parse_body({at + sizeof(SlotStateFormat), body_bytes_max()},
-                         {region_.data_offset, device_.size_bytes(), region_.geometry.block_bytes,
-                          region_.geometry.slots, region_.geometry.align_bytes});
+  auto body = parse_body({at + sizeof(SlotStateFormat), body_bytes_max()}, bounds(), &trees);
   if (body.ok()) {
     view.body = body.take();
   } else {
@@ -54,7 +62,8 @@ SlotView Slots::read(std::uint32_t slot) const {
 
 std::vector<SlotView> Slots::read_all() const {
   std::vector<SlotView> views;
-  for (std::uint32_t slot = 0; slot < count(); ++slot) views.push_back(read(slot));
+  PageReader trees(device_, bounds());
+  for (std::uint32_t slot = 0; slot < count(); ++slot) views.push_back(read_with(slot, trees));
   drop_overlapping(views);
   return views;
 }
@@ -83,15 +92,19 @@ void Slots::drop_overlapping(std::vector<SlotView>& views) const {
   }
 }
 
-Status Slots::store_body(const Catalogue& catalogue) {
-  const std::size_t bytes = body_bytes(catalogue);
-  if (bytes > body_bytes_max()) {
-    return {Code::no_space, "the names, shapes and scalars of a version take " +
-                                std::to_string(bytes) + " bytes, the pool's slots hold " +
-                                std::to_string(body_bytes_max()) +
-                                ": use fewer arrays or smaller scalars"};
+Status Slots::store_body(const Catalogue& catalogue, CataloguePages* pages) {
+  PagePointerFormat root{};
+  const bool tree = !has_room_for_arrays(catalogue);
+  const std::size_t bytes = tree ? body_bytes_with_tree(catalogue) : body_bytes(catalogue);
+  if (bytes > body_bytes_max() || (tree && pages == nullptr)) {
+    return {Code::no_space, "the scalars of a version take " + std::to_string(bytes) +
+                                " bytes, the pool's slots hold " +
+                                std::to_string(body_bytes_max()) + ": use fewer or smaller ones"};
   }
-  build_body(catalogue, scratch_);
+  if (tree) {
+    PERDURE_TRY_ASSIGN(root, pages->store(catalogue.arrays));
+  }
+  build_body(catalogue, scratch_, tree ? &root : nullptr);
   const std::uint64_t offset = offset_of(slot_of(catalogue.version)) + sizeof(SlotStateFormat);
   device_.store(offset, scratch_.data(), bytes);
   device_.flush(offset, bytes);

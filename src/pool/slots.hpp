@@ -14,6 +14,7 @@
 #include "pmem/device.hpp"
 #include "pmem/region.hpp"
 #include "pool/catalogue.hpp"
+#include "pool/catalogue_pages.hpp"
 #include "pool/state_word.hpp"
 
 namespace perdure {
@@ -37,8 +38,13 @@ class Slots {
   // A body that shares bytes with that of a newer version is absent.
   std::vector<SlotView> read_all() const;
 
-  // Stores the body of catalogue.version into its slot and flushes it; not fenced.
-  Status store_body(const Catalogue& catalogue);
+  // Whether the arrays of a catalogue have room in the slot; else they are in a tree of pages.
+  bool has_room_for_arrays(const Catalogue& catalogue) const {
+    return body_bytes(catalogue) <= body_bytes_max();
+  }
+  // Stores the body of catalogue.version into its slot, and before that its arrays into pages if
+  // the slot has no room for them, and flushes it; not fenced. `pages`: null where there are none.
+  Status store_body(const Catalogue& catalogue, CataloguePages* pages = nullptr);
 
   // Stores the state word of the slot of `word.version` and flushes it; not fenced.
   void store_state(const StateWord& word);
@@ -49,6 +55,8 @@ class Slots {
 
  private:
   std::uint64_t offset_of(std::uint32_t slot) const;
+  BodyBounds bounds() const;
+  SlotView read_with(std::uint32_t slot, TreeSource& trees) const;
   void drop_overlapping(std::vector<SlotView>& views) const;
 
   Device& device_;

@@ -73,13 +73,18 @@ Catalogue sample() {
   entry.table_first_offset = 3072;
   entry.table_stride_bytes = 1024;
   entry.table_checksum = 99;
-  catalogue.arrays.push_back(entry);
+  catalogue.arrays.insert(entry);
   catalogue.scalars.push_back({"iteration", std::vector<std::byte>(8, std::byte{3})});
   catalogue.scalars.push_back({"seed", std::vector<std::byte>(5, std::byte{4})});
   return catalogue;
 }
 
 constexpr BodyBounds bounds{1024, 8192, 64};
+
+// For what a table itself never changes.
+ArrayEntry& edited(Catalogue& catalogue, std::size_t index) {
+  return catalogue.arrays.root()->entries[index].shared->entry;
+}
 
 std::vector<std::byte> built(const Catalogue& catalogue) {
   std::vector<std::byte> body(body_bytes(catalogue));
@@ -126,30 +131,31 @@ TEST(Catalogue, offsets_outside_of_the_pool_are_damage_even_with_a_right_checksu
     change(catalogue);
     return parse_body(built(catalogue), bounds).status().code();
   };
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].first_offset = 0; }), Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].stride_bytes = 6929; }), Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].stride_bytes = 239; }), Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].stride_bytes = ~std::uint64_t{0}; }),
+  EXPECT_EQ(broken([](Catalogue& c) { edited(c, 0).first_offset = 0; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { edited(c, 0).stride_bytes = 6929; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { edited(c, 0).stride_bytes = 239; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { edited(c, 0).stride_bytes = ~std::uint64_t{0}; }),
             Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].first_offset = ~std::uint64_t{0}; }),
+  EXPECT_EQ(broken([](Catalogue& c) { edited(c, 0).first_offset = ~std::uint64_t{0}; }),
             Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].table_first_offset = 7160; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { edited(c, 0).table_first_offset = 7160; }), Code::damaged);
   EXPECT_EQ(broken([](Catalogue& c) { c.allocated_end = 8193; }), Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].shape.extents = {1UL << 40, 1UL << 40}; }),
+  EXPECT_EQ(broken([](Catalogue& c) { edited(c, 0).shape.extents = {1UL << 40, 1UL << 40}; }),
             Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].copy = 2; }), Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].spare_copies = 2; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays.name_copy(0, 2, 99); }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { edited(c, 0).spare_copies = 2; }), Code::damaged);
   // The third copy would reach into the tables.
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].spare_copies = 1; }), Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].name = "a\xff"; }), Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].shape.mode = ArrayMode::flush; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { edited(c, 0).spare_copies = 1; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { edited(c, 0).name = "a\xff"; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { edited(c, 0).shape.mode = ArrayMode::flush; }),
+            Code::damaged);
 }
 
 TEST(Catalogue, an_array_with_a_spare_copy_has_one_more_than_there_are_slots) {
   Catalogue catalogue = sample();
-  ArrayEntry& entry = catalogue.arrays[0];
+  ArrayEntry& entry = edited(catalogue, 0);
   entry.spare_copies = 1;
-  entry.copy = 2;
+  catalogue.arrays.name_copy(0, 2, 99);
   entry.table_first_offset = 4096;
   const auto parsed = parse_body(built(catalogue), bounds);
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
@@ -171,16 +177,16 @@ TEST(Catalogue, what_no_pool_of_ours_holds_is_damage_even_with_a_right_checksum)
   EXPECT_EQ(broken([](Catalogue& c) { c.version = 69; }), Code::damaged);
   EXPECT_EQ(broken([](Catalogue& c) { c.version = version_max + 1; }), Code::damaged);
   EXPECT_EQ(broken([](Catalogue& c) { c.version = 0; }), Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].first_offset += 8; }), Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].table_first_offset += 4; }), Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays[0].table_first_offset = 1280; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { edited(c, 0).first_offset += 8; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { edited(c, 0).table_first_offset += 4; }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { edited(c, 0).table_first_offset = 1280; }), Code::damaged);
   EXPECT_EQ(broken([](Catalogue& c) { c.scalars[1].name = "iteration"; }), Code::damaged);
-  EXPECT_EQ(broken([](Catalogue& c) { c.arrays.push_back(c.arrays[0]); }), Code::damaged);
+  EXPECT_EQ(broken([](Catalogue& c) { c.arrays.insert(c.arrays[0]); }), Code::damaged);
   const auto second = [](Catalogue& c, std::uint64_t offset) {
-    c.arrays.push_back(c.arrays[0]);
-    c.arrays[1].name = "v";
-    c.arrays[1].shape.checksums = false;
-    c.arrays[1].first_offset = offset;
+    c.arrays.insert(c.arrays[0]);
+    edited(c, 1).name = "v";
+    edited(c, 1).shape.checksums = false;
+    edited(c, 1).first_offset = offset;
   };
   EXPECT_EQ(broken([&](Catalogue& c) { second(c, 4352); }), Code::ok);
   EXPECT_EQ(broken([&](Catalogue& c) { second(c, 4096); }), Code::damaged);

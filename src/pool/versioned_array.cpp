@@ -7,28 +7,48 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/checksum.hpp"
+#include "pmem/flush.hpp"
 #include "pmem/media_guard.hpp"
 
 namespace perdure {
 namespace {
 
-// Anonymous memory, touched once here so that no commit pays for page faults.
-Result<std::byte*> map_buffer(std::uint64_t array_bytes) {
+// Fewer bytes have no pages of their own: there may be a million such arrays.
+constexpr std::uint64_t mapped_bytes_min = 4096;
+
+// Zeros; touched once here so that no commit pays for page faults.
+Result<std::byte*> make_buffer(std::uint64_t array_bytes, bool mapped) {
   const std::uint64_t size_bytes = std::max<std::uint64_t>(array_bytes, 1);
-  void* mapped = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) {
+  if (!mapped) {
+    auto* made = static_cast<std::byte*>(
+        ::operator new(size_bytes, std::align_val_t{cache_line_bytes}, std::nothrow));
+    if (made == nullptr) {
+      return errno_status("allocating a buffer of " + std::to_string(size_bytes) + " bytes",
+                          ENOMEM);
+    }
+    std::memset(made, 0, size_bytes);
+    return made;
+  }
+  void* at = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) {
     return errno_status("allocating a buffer of " + std::to_string(size_bytes) + " bytes", errno);
   }
-  ::madvise(mapped, size_bytes, MADV_HUGEPAGE);  // a hint; refused on some kernels
-  std::memset(mapped, 0, size_bytes);
-  return static_cast<std::byte*>(mapped);
+  ::madvise(at, size_bytes, MADV_HUGEPAGE);  // a hint; refused on some kernels
+  std::memset(at, 0, size_bytes);
+  return static_cast<std::byte*>(at);
 }
 
-void unmap_buffer(std::byte* buffer, std::uint64_t array_bytes) {
-  if (buffer != nullptr) ::munmap(buffer, std::max<std::uint64_t>(array_bytes, 1));
+void free_buffer(std::byte* buffer, std::uint64_t array_bytes, bool mapped) {
+  if (buffer == nullptr) return;
+  if (mapped) {
+    ::munmap(buffer, std::max<std::uint64_t>(array_bytes, 1));
+  } else {
+    ::operator delete(buffer, std::align_val_t{cache_line_bytes});
+  }
 }
 
 Status unreadable(const std::string& name, std::uint64_t byte) {
@@ -88,12 +108,18 @@ VersionedArray::VersionedArray(Device& device, ParallelWriter& writer, const Arr
       compare_(options.compare),
       keep_contents_(options.keep_contents && options.buffer != nullptr),
       twin_writer_(options.writer),
-      named_(geometry.slots, no_copy) {}
+      named_(geometry.slots, no_copy) {
+  tracked_ = mode() == ArrayMode::log && !marks_ && !compare_;
+}
+
+bool VersionedArray::maps_buffers() const {
+  return tracked_ || entry_.size_bytes >= mapped_bytes_min;
+}
 
 VersionedArray::~VersionedArray() {
   tracker_.reset();
-  if (owns_buffer_) unmap_buffer(buffer_, entry_.size_bytes);
-  unmap_buffer(staging_, entry_.size_bytes);
+  if (owns_buffer_) free_buffer(buffer_, entry_.size_bytes, maps_buffers());
+  free_buffer(staging_, entry_.size_bytes, maps_buffers());
 }
 
 Result<std::unique_ptr<VersionedArray>> VersionedArray::create(Device& device,
@@ -110,6 +136,7 @@ Result<std::unique_ptr<VersionedArray>> VersionedArray::create(Device& device,
   }
   if (array->mode() == ArrayMode::log) {
     array->changed_.resize(array->blocks());
+    if (options.marks) array->marked_.resize(array->blocks());
     array->stale_.assign(entry.copies, std::vector<std::uint8_t>(array->blocks(), 1));
   }
   array->choose_working();
@@ -138,15 +165,14 @@ Status VersionedArray::check_options(const ArrayOptions& options) const {
 Status VersionedArray::allocate_buffers(const ArrayOptions& options) {
   if (mode() == ArrayMode::twin || mode() == ArrayMode::flush) return Status::success();
   if (options.staged) {
-    PERDURE_TRY_ASSIGN(staging_, map_buffer(entry_.size_bytes));
+    PERDURE_TRY_ASSIGN(staging_, make_buffer(entry_.size_bytes, maps_buffers()));
   }
   if (buffer_ == nullptr) {
-    PERDURE_TRY_ASSIGN(buffer_, map_buffer(entry_.size_bytes));
+    PERDURE_TRY_ASSIGN(buffer_, make_buffer(entry_.size_bytes, maps_buffers()));
     owns_buffer_ = true;
   }
   source_ = buffer_;
-  const bool tracked = mode() == ArrayMode::log && !marks_ && !compare_;
-  if (!tracked || entry_.size_bytes == 0) return Status::success();
+  if (!tracked_ || entry_.size_bytes == 0) return Status::success();
   PERDURE_TRY_ASSIGN(tracker_, PageTracker::create(buffer_, entry_.size_bytes, block_bytes_));
   return Status::success();
 }
@@ -224,6 +250,7 @@ Status VersionedArray::start_empty(const ArrayEntry& entry) {
     }
   }
   for (auto& stale : stale_) std::fill(stale.begin(), stale.end(), std::uint8_t{1});
+  wake();
   return tracker_ ? tracker_->watch() : Status::success();
 }
 
@@ -238,11 +265,25 @@ Status VersionedArray::start_restored(const ArrayEntry& entry) {
   }
   if (mode() != ArrayMode::log) return Status::success();
   std::fill(changed_.begin(), changed_.end(), std::uint8_t{0});
+  std::fill(marked_.begin(), marked_.end(), std::uint8_t{0});
+  idle_ = marks_;
   for (std::uint32_t copy = 0; copy < entry_.copies; ++copy) {
     const std::uint8_t behind = copy == entry_.copy ? 0 : 1;
     std::fill(stale_[copy].begin(), stale_[copy].end(), behind);
   }
   return tracker_ ? tracker_->watch() : Status::success();
+}
+
+void VersionedArray::wake() {
+  if (!idle_) return;
+  idle_ = false;
+  if (woken_ != nullptr) woken_->emplace(number_, this);
+}
+
+void VersionedArray::report_to(Woken& list, std::uint64_t number) {
+  woken_ = &list;
+  number_ = number;
+  if (marks_ && !idle_) list.emplace(number, this);
 }
 
 Status VersionedArray::mark(std::uint64_t first_byte, std::uint64_t count_bytes) {
@@ -251,7 +292,8 @@ Status VersionedArray::mark(std::uint64_t first_byte, std::uint64_t count_bytes)
   }
   if (count_bytes == 0) return Status::success();
   const std::uint64_t last = (first_byte + count_bytes - 1) / block_bytes_;
-  for (std::uint64_t block = first_byte / block_bytes_; block <= last; ++block) changed_[block] = 1;
+  for (std::uint64_t block = first_byte / block_bytes_; block <= last; ++block) marked_[block] = 1;
+  wake();
   return Status::success();
 }
 
@@ -275,6 +317,9 @@ Status VersionedArray::write(std::uint64_t first_byte, std::uint64_t count_bytes
 
 Status VersionedArray::collect_changes() {
   source_ = buffer_;
+  for (std::size_t block = 0; block < marked_.size(); ++block) {
+    changed_[block] |= std::exchange(marked_[block], std::uint8_t{0});
+  }
   return tracker_ ? tracker_->collect(changed_) : Status::success();
 }
 
@@ -370,15 +415,23 @@ void VersionedArray::store_table() {
   device_.copy(entry_.table_offset(working_copy_), table.data(), 8 * table.size());
 }
 
-void VersionedArray::update_entry(ArrayEntry& entry) const {
+// The copy that the next version names.
+std::uint32_t VersionedArray::copy_of_next() const {
   const std::uint32_t saved = saved_copy_ == no_copy ? working_copy_ : saved_copy_;
-  entry.copy = unchanged() ? entry_.copy : saved;
-  if (!entry_.shape.checksums) return;
-  const std::vector<std::uint64_t>& table = tables_[working_copy_];
-  entry.table_checksum = crc64(table.data(), 8 * table.size());
+  return unchanged() ? entry_.copy : saved;
 }
 
-void VersionedArray::commit(std::uint32_t slot) {
+std::uint64_t VersionedArray::checksum_of_next() const {
+  if (!entry_.shape.checksums) return entry_.table_checksum;
+  const std::vector<std::uint64_t>& table = tables_[working_copy_];
+  return crc64(table.data(), 8 * table.size());
+}
+
+void VersionedArray::name_next(ArrayTable& table, ArrayId id) const {
+  table.name_copy(id, copy_of_next(), checksum_of_next());
+}
+
+void VersionedArray::commit(const LeafEntry& named) {
   if (mode() == ArrayMode::log) {
     for (std::uint32_t copy = 0; copy < entry_.copies; ++copy) {
       if (copy == working_copy_) continue;
@@ -388,15 +441,16 @@ void VersionedArray::commit(std::uint32_t slot) {
     std::fill(stale_[working_copy_].begin(), stale_[working_copy_].end(), std::uint8_t{0});
     std::fill(changed_.begin(), changed_.end(), std::uint8_t{0});
   }
-  update_entry(entry_);
+  entry_.copy = named.copy;
+  entry_.table_checksum = named.table_checksum;
   saved_copy_ = no_copy;
   committed_ = true;
-  named_[slot] = static_cast<std::uint8_t>(entry_.copy);
   streamed_begin_ = streamed_end_ = 0;
 }
 
 // Blocks that compare equal now are not stored and flushed by the next save(): store them all.
 void VersionedArray::retract() {
+  wake();
   saved_copy_ = no_copy;
   streamed_begin_ = streamed_end_ = 0;
   if (!compare_) return;

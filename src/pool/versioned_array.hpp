@@ -8,22 +8,25 @@
 //          that does the saving, and an array that it calls unchanged has nothing to save
 //   log    as copy, but save() copies only blocks that the working copy lacks. Either they are
 //          named (page protection, or mark()): those changed since the last version, and those
-//          changed while other copies were the working one. Or they are found by comparing
+//          changed while other copies were the working one. Or they are found by comparing.
+//          An array that is marked, and was not since the last version, takes no part in the next
+//          one (is_idle()), which names the committed copy, as that one did
 //   flush  one copy, which the application writes and save() flushes; it has no versions
 //
 // Invariants
 //   A1  A copy that the head or a retained version names is never stored to (flush: there is none).
 //       The working copy is the lowest that none of them names: it depends on nothing else, so that
 //       it has the same number on all ranks that hold the same versions.
-//       (Not so arrays with a writer, which may be unchanged on one rank and changed on another,
+//       (Not so arrays that are marked, to whose copies only their own rank stores. Nor arrays with
+//       a writer, which may be unchanged on one rank and changed on another,
 //       and whose writer may have begun the version after the one under way (move_on()): they keep
 //       their working copy while nothing names it. Nobody but their own rank stores to them.)
 //   A2  After save() and a fence the working copy is the array's contents, and its checksum table
 //       in `tables_` is that of those contents. The next version names the working copy; but if an
 //       array with a writer is unchanged, it names the committed copy, which holds the contents.
 //   A3  log: a block in which copy c differs from the buffer, or whose checksum in tables_[c] is
-//       not known, is marked in changed_ or in stale_[c]; with compare, differing blocks need no
-//       mark.
+//       not known, is marked in marked_, in changed_ or in stale_[c]; with compare, differing
+//       blocks need no mark.
 //
 // Threads: one at a time, but save() may run beside readers of the buffer, and, after stage(),
 // beside writers of it.
@@ -31,6 +34,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +43,7 @@
 #include "pmem/device.hpp"
 #include "pmem/parallel.hpp"
 #include "pmem/region.hpp"
+#include "pool/array_table.hpp"
 #include "pool/catalogue.hpp"
 #include "pool/page_tracker.hpp"
 #include "pool/twin_writer.hpp"
@@ -81,6 +86,22 @@ class VersionedArray {
   ArrayMode mode() const { return entry_.shape.mode; }
   bool committed() const { return committed_; }  // the head names it
   bool staged() const { return staging_ != nullptr; }
+  // log with marks: none since the last version, so that the next one needs nothing of it.
+  bool is_idle() const { return idle_; }
+  bool is_marked() const { return marks_; }
+  // `list`, which outlives the array, gets it under `number` when it is idle no more.
+  using Woken = std::map<std::uint64_t, VersionedArray*>;
+  void report_to(Woken& list, std::uint64_t number);
+
+  // It takes part in a version, and is which of the participants; marks from now on are the next
+  // one's.
+  void take_part(std::uint64_t version, std::size_t place) {
+    part_of_version_ = version;
+    place_ = place;
+    idle_ = marks_;
+  }
+  std::uint64_t part_of_version() const { return part_of_version_; }
+  std::size_t place() const { return place_; }
 
   // The places on the device. Where they are changes only with start_empty and start_restored.
   std::uint32_t copies() const { return entry_.copies; }
@@ -93,6 +114,10 @@ class VersionedArray {
   // One more than the pool has slots.
   bool has_spare_copy() const { return entry_.copies > named_.size(); }
   void note_named(std::uint32_t slot, std::uint32_t copy);
+  const std::vector<std::uint8_t>& named() const { return named_; }
+  // Up to which change of the retained versions that is so (retained.hpp).
+  std::uint64_t seen() const { return seen_; }
+  void set_seen(std::uint64_t change) { seen_ = change; }
 
   // A new array, or one that the restored version lacks: buffer and copies are zero, except those
   // that are named. Flush mode then keeps what it has.
@@ -117,10 +142,10 @@ class VersionedArray {
   bool move_on();
   // Brings the working copy up to date (A2) except for the caller's fence. Returns bytes written.
   Result<std::uint64_t> save();
-  // Makes `entry`, this array's in the next version, name the working copy. After save().
-  void update_entry(ArrayEntry& entry) const;
-  // The version was committed: `slot` names the working copy now.
-  void commit(std::uint32_t slot);
+  // Makes the entry of this array in the next version name the working copy. After save().
+  void name_next(ArrayTable& table, ArrayId id) const;
+  // The version was committed, and names what name_next() said.
+  void commit(const LeafEntry& named);
   // It was not: what the last save() stored may not be durable.
   void retract();
   // Picks the working copy anew (A1). After the versions that there are have changed.
@@ -132,10 +157,14 @@ class VersionedArray {
 
   Status check_options(const ArrayOptions& options) const;
   Status allocate_buffers(const ArrayOptions& options);
+  bool maps_buffers() const;
   Result<std::uint64_t> save_copy();
   Result<std::uint64_t> save_twin();
   Result<std::uint64_t> save_log();
   bool unchanged() const;
+  std::uint32_t copy_of_next() const;
+  std::uint64_t checksum_of_next() const;
+  void wake();
   bool must_save(std::uint64_t block) const;
   Status save_blocks(std::uint64_t first_block, std::uint64_t blocks);
   void store_table();
@@ -153,6 +182,7 @@ class VersionedArray {
   std::byte* staging_ = nullptr;       // staged
   const std::byte* source_ = nullptr;  // what save() takes: buffer_ or staging_
   bool owns_buffer_ = false;
+  bool tracked_ = false;  // log: by page protection, so that the buffer has pages of its own
   bool marks_ = false;
   bool compare_ = false;
   bool keep_contents_ = false;
@@ -160,10 +190,17 @@ class VersionedArray {
   bool started_ = false;
   bool committed_ = false;
   std::uint32_t working_copy_ = 0;
-  std::uint32_t saved_copy_ = no_copy;              // of the version under way, after move_on()
-  std::vector<std::uint8_t> named_;                 // by slot: a copy or no_copy
+  std::uint32_t saved_copy_ = no_copy;  // of the version under way, after move_on()
+  std::vector<std::uint8_t> named_;     // by slot: a copy or no_copy
+  std::uint64_t seen_ = 0;
+  bool idle_ = false;
+  Woken* woken_ = nullptr;
+  std::uint64_t number_ = 0;  // in woken_
+  std::uint64_t part_of_version_ = 0;
+  std::size_t place_ = 0;
   std::vector<std::vector<std::uint64_t>> tables_;  // checksums of each copy's blocks
-  std::vector<std::uint8_t> changed_;               // log: since the last commit, by block
+  std::vector<std::uint8_t> changed_;               // log: blocks of the next version, by block
+  std::vector<std::uint8_t> marked_;                // log: by mark(), not yet in changed_
   std::vector<std::vector<std::uint8_t>> stale_;    // log: blocks in which a copy is out of date
   std::unique_ptr<PageTracker> tracker_;
   std::uint64_t streamed_begin_ = 0;  // twin: [begin, end) of the working copy went past the cache

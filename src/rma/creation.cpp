@@ -274,11 +274,8 @@ bool wants_contiguous(MPI_Info info) {
 // The part of the window that an attached region is: after a restart the program attaches again,
 // and its regions are matched with those of the restored version in the order of attachment.
 std::uint32_t next_part(const Window& window) {
-  const std::vector<std::uint32_t> waiting = window.pool->pool().closed_parts(window.options.name);
-  if (!waiting.empty()) return waiting.front();
-  std::uint32_t last = 0;
-  for (const AttachedRegion& region : window.attached) last = std::max(last, region.part);
-  return last + 1;
+  const auto waiting = window.pool->pool().first_closed_part(window.options.name);
+  return waiting.value_or(window.last_part + 1);
 }
 
 // Local, as MPI_Win_attach is. Brings back the contents that the restored version holds.
@@ -288,7 +285,8 @@ Status attach(Window& window, void* base, MPI_Aint size) {
   auto array = window.pool->pool().open_array_local(
       window.options.name, window_shape(window.options, {base, size, 1}), with);
   if (!array.ok()) return array.status();
-  window.attached.push_back({base, array.value(), with.part});
+  window.attached.emplace(base, array.value());
+  window.last_part = std::max(window.last_part, with.part);
   return Status::success();
 }
 
@@ -413,12 +411,11 @@ int win_detach(MPI_Win win, const void* base) {
   const int error = WindowCalls::Win_detach::real(win, base);
   Window* window = find_window(win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
-  const auto found =
-      std::find_if(window->attached.begin(), window->attached.end(),
-                   [base](const AttachedRegion& region) { return region.base == base; });
+  const auto found = window->attached.find(base);
   if (found == window->attached.end()) return MPI_SUCCESS;
-  const Status closed = window->pool->detach(*found->array);
+  const Status closed = window->pool->detach(*found->second);
   window->attached.erase(found);
+  if (window->attached.empty()) window->last_part = 0;
   return closed.ok() ? MPI_SUCCESS : raise_on_window(win, closed);
 }
 

@@ -3,6 +3,6 @@
 
 namespace perdure {
 
-HandleTable<MPI_Win, Window> window_table;
+HandleTable<MPI_Win, Window, window_slots> window_table;
 
 }  // namespace perdure

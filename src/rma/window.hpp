@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -31,20 +32,14 @@ class WindowPool;
 
 enum class WindowFlavor : std::uint8_t { create, allocate, shared, dynamic };
 
-// A region that was attached to a dynamic window.
-struct AttachedRegion {
-  const void* base = nullptr;
-  VersionedArray* array = nullptr;
-  std::uint32_t part = 0;  // its number in the window
-};
-
 struct Window {
   MPI_Win handle{};
   WindowOptions options;
   WindowFlavor flavor = WindowFlavor::create;
   WindowPool* pool = nullptr;
-  VersionedArray* array = nullptr;  // null: dynamic
-  std::vector<AttachedRegion> attached;
+  VersionedArray* array = nullptr;                       // null: dynamic
+  std::multimap<const void*, VersionedArray*> attached;  // regions of a dynamic window, by address
+  std::uint32_t last_part = 0;                           // the highest number of one so far
   bool plain_regions = false;  // one stays plain (plain_window.hpp), and so will all after it
 
   // Modes twin and flush. A half's exposure spans one copy, the window's own all of them.
@@ -85,7 +80,8 @@ struct Window {
 };
 
 // The persistent windows of this process.
-extern HandleTable<MPI_Win, Window> window_table;
+constexpr std::size_t window_slots = 1 << 18;  // half of them can be in use
+extern HandleTable<MPI_Win, Window, window_slots> window_table;
 
 // The persistent window of a handle; null: not ours. Lock-free.
 inline Window* find_window(MPI_Win handle) {

@@ -153,8 +153,8 @@ Status WindowPool::remove(Window& window) {
   if (window.array != nullptr) {
     if (Status closed = pool().close_array(window.array, erase); !closed.ok()) status = closed;
   }
-  for (const AttachedRegion& region : window.attached) {
-    if (Status closed = pool().close_array(region.array, erase); !closed.ok()) status = closed;
+  for (const auto& [base, array] : window.attached) {
+    if (Status closed = pool().close_array(array, erase); !closed.ok()) status = closed;
   }
   return status;
 }

@@ -66,6 +66,29 @@ TEST_P(CrashSweep, one_rank_with_asynchronous_commit) {
   expect_right(sweep_one_rank(options), 400);
 }
 
+TEST_P(CrashSweep, one_rank_with_its_catalogue_in_a_tree) {
+  SweepOptions options;
+  options.mode = std::get<0>(GetParam());
+  options.model = std::get<1>(GetParam());
+  options.images_per_fence = 400;
+  options.slot_bytes = 256;
+  expect_right(sweep_one_rank(options), 1000);
+}
+
+TEST_P(CrashSweep, two_ranks_with_catalogues_in_trees) {
+  SweepOptions options;
+  options.mode = std::get<0>(GetParam());
+  options.model = std::get<1>(GetParam());
+  options.versions = 3;
+  options.images_per_fence = 24;
+  options.slot_bytes = 256;
+  expect_right(sweep_two_ranks(options), 300);
+  options.images_per_fence = 6;
+  options.versions = SweepOptions{}.versions;
+  expect_right(sweep_two_ranks_after_a_crash(options), 200);
+  expect_right(sweep_two_ranks_with_a_failure(options), 200);
+}
+
 TEST_P(CrashSweep, two_ranks_get_back_the_same_version_from_every_cut) {
   SweepOptions options;
   options.mode = std::get<0>(GetParam());

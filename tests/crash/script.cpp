@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "script.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -187,6 +188,42 @@ class TwoRanks {
 
 }  // namespace
 
+namespace {
+
+// The same scripts with the catalogue in a tree, or in one whenever the third array is there. And
+// trees that are three pages deep, of which each commit changes little.
+void add_trees(std::vector<ScriptOptions>& scripts) {
+  const std::vector<ScriptOptions> in_slots = scripts;
+  for (ScriptOptions script : in_slots) {
+    script.name += ", tree";
+    script.slot_bytes = 256;
+    scripts.push_back(script);
+    const bool changes = std::any_of(script.lines.begin(), script.lines.end(),
+                                     [](const Line& line) { return line.act == Act::open; });
+    if (!changes) continue;
+    script.name += " and slot";
+    script.slot_bytes = script.staged ? 512 : 640;
+    scripts.push_back(script);
+  }
+  const std::vector<Line> idle = {{Act::commit}, {Act::rest},  {Act::rest},   {Act::commit},
+                                  {Act::open},   {Act::rest},  {Act::commit}, {Act::erase},
+                                  {Act::rest},   {Act::commit}};
+  const std::vector<Line> back = {{Act::commit},     {Act::rest},   {Act::rest},
+                                  {Act::restore, 1}, {Act::rest},   {Act::commit},
+                                  {Act::restore, 3}, {Act::commit}, {Act::rest}};
+  scripts.push_back({"idle arrays, keep 1", ArrayMode::log, false, false, 1, idle});
+  scripts.push_back({"idle arrays, keep 3", ArrayMode::log, false, false, 3, idle});
+  scripts.push_back({"idle arrays go back", ArrayMode::log, false, false, 3, back});
+  for (const ScriptOptions& script : std::vector<ScriptOptions>(scripts.end() - 3, scripts.end())) {
+    scripts.push_back(script);
+    scripts.back().name += ", deep tree";
+    scripts.back().slot_bytes = 256;
+    scripts.back().others = 33;
+  }
+}
+
+}  // namespace
+
 std::vector<ScriptOptions> all_scripts() {
   const std::vector<Line> branches = commits(4) + std::vector<Line>{{Act::restore, 2}} +
                                      commits(2) + std::vector<Line>{{Act::restore, 4}} + commits(1);
@@ -217,6 +254,7 @@ std::vector<ScriptOptions> all_scripts() {
     scripts.push_back({"staged, compared" + kept, ArrayMode::log, true, true, keep, staged});
   }
   scripts.push_back({"branches, compared", ArrayMode::log, true, false, 3, branches});
+  add_trees(scripts);
   return scripts;
 }
 

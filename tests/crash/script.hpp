@@ -17,6 +17,7 @@ namespace perdure {
 
 enum class Act {
   commit,
+  rest,    // commit after changes of the first array alone
   staged,  // commit_staged, and stores to all buffers right after it
   wait,    // for the staged one
   restore,
@@ -42,6 +43,8 @@ struct ScriptOptions {
   std::size_t line_bytes = 64;
   std::uint64_t images_per_moment = 16;
   std::uint64_t seed = 1;
+  std::uint64_t slot_bytes = 1024;  // 256: the catalogue is always a tree
+  std::uint32_t others = 0;         // arrays with long names, of which each commit changes one
 };
 
 // The scripts that tests and benchmarks run, without model and bounds.

@@ -10,22 +10,34 @@ namespace perdure {
 namespace {
 
 constexpr std::uint64_t device_bytes_max = 32768;
+constexpr std::uint64_t other_bytes = 1536;  // for each slot, with its pages of the tree
 
 // Whole numbers of neither lines nor blocks.
-const std::map<std::string, std::uint64_t> words_of = {{"a", 5}, {"b", 12}, {"c", 7}, {"f", 3}};
+std::uint64_t words_of(const std::string& name) {
+  return name == "a" ? 5 : name == "b" ? 12 : name == "c" ? 7 : 3;
+}
+
+// Whose entry has a page of the tree to itself.
+std::string other_name(std::uint32_t index) {
+  return std::string(240, 'x') + std::to_string(index);
+}
+bool is_other(const std::string& name) {
+  return name.size() > 1;
+}
 
 ArrayShape shape_of(const ScriptOptions& options, const std::string& name) {
   ArrayMode mode = options.mode;
   if (name == "c" && !options.staged) mode = ArrayMode::twin;
   if (name == "f") mode = ArrayMode::flush;
-  return {ArrayType::int64, mode, mode != ArrayMode::flush, {words_of.at(name)}};
+  if (is_other(name)) mode = ArrayMode::log;
+  return {ArrayType::int64, mode, mode != ArrayMode::flush, {words_of(name)}};
 }
 
 ArrayOptions options_of(const ScriptOptions& options, const std::string& name) {
   ArrayOptions array;
   const bool log = shape_of(options, name).mode == ArrayMode::log;
-  array.compare = log && options.compare;
-  array.marks = log && !options.compare;
+  array.compare = log && options.compare && !is_other(name);
+  array.marks = log && !array.compare;
   array.staged = options.staged;
   return array;
 }
@@ -33,11 +45,12 @@ ArrayOptions options_of(const ScriptOptions& options, const std::string& name) {
 std::vector<std::string> first_arrays(const ScriptOptions& options) {
   std::vector<std::string> names = {"a", "b"};
   if (!options.staged) names.emplace_back("f");
+  for (std::uint32_t i = 0; i < options.others; ++i) names.push_back(other_name(i));
   return names;
 }
 
 std::vector<std::uint64_t> words_in(const std::byte* bytes, const std::string& name) {
-  std::vector<std::uint64_t> words(words_of.at(name));
+  std::vector<std::uint64_t> words(words_of(name));
   std::memcpy(words.data(), bytes, 8 * words.size());
   return words;
 }
@@ -46,7 +59,7 @@ Result<std::unique_ptr<Pool>> attach(std::unique_ptr<CrashDevice> device, Group&
                                      const ScriptOptions& options) {
   Result<Region> region = Status(Code::not_found, "");
   if (device->size_bytes() == 0) {
-    const Geometry geometry{1024, 64, 16, options.keep + 1};
+    const Geometry geometry{options.slot_bytes, 64, 16, options.keep + 1};
     region = format_region(*device, {{{7, 9}}, "script", group.rank(), group.ranks()}, geometry);
     if (region.ok()) PERDURE_TRY(format_slots(*device, region.value()));
   } else {
@@ -59,7 +72,8 @@ Result<std::unique_ptr<Pool>> attach(std::unique_ptr<CrashDevice> device, Group&
 }  // namespace
 
 std::unique_ptr<CrashDevice> script_device(const ScriptOptions& options) {
-  return std::make_unique<CrashDevice>(device_bytes_max, options.line_bytes);
+  return std::make_unique<CrashDevice>(
+      device_bytes_max + options.others * (options.keep + 1) * other_bytes, options.line_bytes);
 }
 
 ScriptJob::ScriptJob(std::unique_ptr<CrashDevice> device, Group& group,
@@ -80,7 +94,7 @@ Status ScriptJob::open(const std::string& name) {
   PERDURE_TRY_ASSIGN(auto array,
                      pool_->open_array(name, shape_of(options_, name), options_of(options_, name)));
   opened_.push_back({name, array});
-  if (name != "f" && !now_.arrays.contains(name)) now_.arrays[name].resize(words_of.at(name));
+  if (name != "f" && !now_.arrays.contains(name)) now_.arrays[name].resize(words_of(name));
   return Status::success();
 }
 
@@ -96,13 +110,16 @@ Knowledge ScriptJob::knowledge() {
   return ledger_.now();
 }
 
-// The next contents: all of a and c, two words of b.
-void ScriptJob::compute() {
+// The next contents: all of a and c, two words of b, and one of the others; or all of a.
+void ScriptJob::compute(bool all) {
   ++stamp_;
   const std::uint64_t word = stamp_ * 1000 + rank_ * 100;
   iteration_ = now_.iteration = word;
+  const std::string chosen =
+      options_.others == 0 ? "" : other_name(static_cast<std::uint32_t>(stamp_ % options_.others));
   for (const Opened& opened : opened_) {
-    if (opened.name == "f") continue;
+    if (opened.name == "f" || (!all && opened.name != "a")) continue;
+    if (is_other(opened.name) && opened.name != chosen) continue;
     std::vector<std::uint64_t>& words = now_.arrays[opened.name];
     for (std::size_t i = 0; i < words.size(); ++i) {
       if (opened.name != "b" || i == stamp_ % 12 || i == stamp_ * 5 % 12) words[i] = word + i;
@@ -123,8 +140,8 @@ void ScriptJob::show() {
     const std::vector<std::uint64_t>& words = now_.arrays[opened.name];
     auto* to = reinterpret_cast<std::uint64_t*>(opened.array->working());
     for (std::size_t i = 0; i < words.size(); ++i) {
-      const bool log = opened.array->mode() == ArrayMode::log;
-      if (log && !options_.compare && to[i] != words[i]) (void)opened.array->mark(8 * i, 8);
+      if (options_of(options_, opened.name).marks && to[i] != words[i])
+        (void)opened.array->mark(8 * i, 8);
       to[i] = words[i];
     }
   }
@@ -148,7 +165,7 @@ Status ScriptJob::commit(const Line& line) {
     noting([&] { ledger_.end_commit(); });
     return Status::success();
   }
-  compute();
+  compute(line.act != Act::rest);
   if (line.act == Act::staged) {
     noting([&] { ledger_.begin_staged(); });
     PERDURE_TRY(pool_->commit_staged().status());
@@ -173,7 +190,7 @@ Status ScriptJob::restore(std::uint64_t version) {
   for (const Opened& opened : opened_) {
     if (opened.name == "f") continue;
     std::vector<std::uint64_t>& words = now_.arrays[opened.name];
-    words.resize(words_of.at(opened.name));
+    words.resize(words_of(opened.name));
     if (words_in(opened.array->consistent(), opened.name) == words) continue;
     return {Code::damaged, "restore gave array " + opened.name + " other contents"};
   }
@@ -200,6 +217,7 @@ Status ScriptJob::perform(const Line& line) {
   Status status;
   switch (line.act) {
     case Act::commit:
+    case Act::rest:
     case Act::staged:
     case Act::wait:
       status = commit(line);
@@ -284,7 +302,7 @@ class Recovery {
   Status go_on() {
     if (found_.version != 0) PERDURE_TRY(pool_->restore(found_.version));
     for (const auto& [name, array] : arrays_) {
-      std::fill_n(reinterpret_cast<std::uint64_t*>(array->working()), words_of.at(name), 0x77);
+      std::fill_n(reinterpret_cast<std::uint64_t*>(array->working()), words_of(name), 0x77);
       if (options_of(options_, name).marks) (void)array->mark(0, array->size_bytes());
     }
     iteration_ = 0x77;
@@ -293,7 +311,7 @@ class Recovery {
       if (version >= committed) return {Code::damaged, "a number was given again"};
     }
     for (const auto& [name, array] : arrays_) {
-      const std::vector<std::uint64_t> expected(words_of.at(name), 0x77);
+      const std::vector<std::uint64_t> expected(words_of(name), 0x77);
       if (words_in(array->consistent(), name) == expected) continue;
       return {Code::damaged, "the version after recovery has other contents"};
     }

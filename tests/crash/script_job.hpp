@@ -36,7 +36,7 @@ class ScriptJob {
   Status change_arrays(const Line& line);
   Status commit(const Line& line);
   Status restore(std::uint64_t version);
-  void compute();
+  void compute(bool all);
   void scribble();
   void show();
   VersionedArray* find(const std::string& name) const;

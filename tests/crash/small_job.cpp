@@ -25,8 +25,9 @@ SmallJob::SmallJob(std::unique_ptr<Device> device, Group& group, const SweepOpti
     : options_(options), a_buffer_(a_words), b_buffer_(b_words) {
   Result<Region> region = Status(Code::not_found, "");
   if (device->size_bytes() == 0) {
-    region =
-        format_region(*device, {{{7, 9}}, "sweep", group.rank(), group.ranks()}, small_geometry);
+    Geometry geometry = small_geometry;
+    geometry.slot_bytes = options_.slot_bytes;
+    region = format_region(*device, {{{7, 9}}, "sweep", group.rank(), group.ranks()}, geometry);
     attached_ = region.ok() ? format_slots(*device, region.value()) : region.status();
   } else {
     region = check_region(*device);

@@ -25,6 +25,7 @@ struct SweepOptions {
   std::uint64_t seed = 1;
   bool asynchronous = false;  // commit_begin / commit_wait
   bool checksums = true;
+  std::uint64_t slot_bytes = 1024;  // 256: the catalogue is a tree
   // Every so many images the recovery is itself crashed at each of its fences, and every so many
   // the job goes on for a version after it. 0: never.
   std::uint64_t recrash_every = 37;

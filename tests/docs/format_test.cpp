@@ -85,7 +85,10 @@ void add_structs_of_slots(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(SlotBodyFormat, version), PERDURE_FIELD(SlotBodyFormat, incarnation),
        PERDURE_FIELD(SlotBodyFormat, committed_ns), PERDURE_FIELD(SlotBodyFormat, allocated_end),
        PERDURE_FIELD(SlotBodyFormat, arrays), PERDURE_FIELD(SlotBodyFormat, scalars),
-       PERDURE_FIELD(SlotBodyFormat, parent)}};
+       PERDURE_FIELD(SlotBodyFormat, depth), PERDURE_FIELD(SlotBodyFormat, parent)}};
+  all["PagePointerFormat"] = {
+      sizeof(PagePointerFormat),
+      {PERDURE_FIELD(PagePointerFormat, offset), PERDURE_FIELD(PagePointerFormat, checksum)}};
   all["ArrayFormat"] = {
       sizeof(ArrayFormat),
       {PERDURE_FIELD(ArrayFormat, type), PERDURE_FIELD(ArrayFormat, mode),
@@ -337,6 +340,8 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"name_bytes_max", name_bytes_max},
     {"dimensions_max", dimensions_max},
     {"scalar_bytes_max", scalar_bytes_max},
+    {"catalogue_page_bytes", catalogue_page_bytes},
+    {"catalogue_depth_max", catalogue_depth_max},
     {"version_max", version_max},
     {"back_max", back_max},
     {"level_file_magic", level_file_magic},

@@ -79,20 +79,67 @@ void repair_table(Bytes& image, ArrayEntry& entry, std::uint64_t block_bytes) {
   entry.table_checksum = crc64(table.data(), 8 * blocks);
 }
 
+BodyBounds bounds_of(const Bytes& image, const RegionHeaderFormat& header) {
+  return {.data_offset = header.data_offset,
+          .device_bytes = image.size(),
+          .block_bytes = header.block_bytes,
+          .copies = static_cast<std::uint32_t>(header.slots)};
+}
+
+// Makes the arrays of a leaf right, as far as it can be read.
+void repair_leaf(Bytes& image, std::uint64_t at, const RegionHeaderFormat& header) {
+  auto parsed = parse_leaf({image.data() + at, catalogue_page_bytes}, bounds_of(image, header));
+  if (!parsed.ok()) return;
+  ArrayNode leaf(0);
+  for (std::size_t i = 0; i < parsed.value().size(); ++i) {
+    ArrayEntry& entry = parsed.value()[i];
+    if (entry.shape.checksums) repair_table(image, entry, header.block_bytes);
+    leaf.entries[i] = leaf_entry_of(std::move(entry));
+  }
+  CataloguePage page;
+  build_page(leaf, page);
+  std::memcpy(image.data() + at, page.data(), page.size());
+}
+
+// Makes the checksums of a tree right, of at most `pages` pages.
+void repair_tree(Bytes& image, PagePointerFormat& pointer, std::uint32_t height,
+                 const RegionHeaderFormat& header, int& pages) {
+  if (--pages < 0 || !lies_in(image, pointer.offset, catalogue_page_bytes)) return;
+  if (height == 0) {
+    repair_leaf(image, pointer.offset, header);
+  } else {
+    for (std::size_t i = 0; i < fan_out; ++i) {
+      const std::uint64_t at = pointer.offset + i * sizeof(PagePointerFormat);
+      PagePointerFormat below;
+      if (!load(image, at, below) || below.offset == 0) continue;
+      repair_tree(image, below, height - 1, header, pages);
+      store(image, at, below);
+    }
+  }
+  pointer.checksum = crc64(image.data() + pointer.offset, catalogue_page_bytes);
+}
+
 void repair_body(Bytes& image, std::uint64_t at, const RegionHeaderFormat& header,
                  SlotBodyFormat& body) {
   const std::uint64_t room = header.slot_bytes - sizeof(SlotStateFormat);
   if (body.body_bytes < sizeof body || body.body_bytes > room) return;
+  PagePointerFormat root;
+  if (body.depth >= 1 && body.depth <= catalogue_depth_max &&
+      body.body_bytes >= sizeof body + sizeof root && load(image, at + sizeof body, root)) {
+    int pages = 1000;
+    repair_tree(image, root, body.depth - 1U, header, pages);
+    store(image, at + sizeof body, root);
+  }
   body.checksum = crc64(image.data() + at + 8, body.body_bytes - 8);
   store(image, at, body);
   const std::span<std::byte> bytes(image.data() + at, room);
-  auto parsed = parse_body(bytes, {.data_offset = header.data_offset,
-                                   .device_bytes = image.size(),
-                                   .block_bytes = header.block_bytes,
-                                   .copies = static_cast<std::uint32_t>(header.slots)});
+  auto parsed = parse_body(bytes, bounds_of(image, header));
   if (!parsed.ok()) return;
-  for (ArrayEntry& entry : parsed.value().arrays) {
-    if (entry.shape.checksums) repair_table(image, entry, header.block_bytes);
+  ArrayTable& arrays = parsed.value().arrays;
+  for (auto entry = arrays.begin(); entry != arrays.end(); ++entry) {
+    ArrayEntry repaired = *entry;
+    if (repaired.shape.checksums) repair_table(image, repaired, header.block_bytes);
+    arrays.name_copy(entry.id(), repaired.copy, repaired.table_checksum);
   }
   build_body(parsed.value(), bytes);
 }
@@ -125,6 +172,7 @@ Bytes make_image(const ImageRequest& request) {
   MemoryDevice* device = owned.get();
   Geometry geometry = small;
   geometry.slots = request.slots;
+  geometry.slot_bytes = request.slot_bytes;
   auto region = format_region(*device, {{{1, 2}}, "fuzz", request.rank, request.ranks}, geometry);
   PERDURE_ASSERT(region.ok());
   must(format_slots(*device, region.value()));

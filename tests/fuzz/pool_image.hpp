@@ -17,6 +17,7 @@ struct ImageRequest {
   unsigned commits = 4;
   bool restores = false;  // goes back to an older version and commits from there
   bool checksums = true;
+  std::uint64_t slot_bytes = 1024;  // 256: the arrays are in a tree
 };
 
 // The file of a rank with an array of each mode and two scalars.

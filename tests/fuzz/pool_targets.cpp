@@ -39,7 +39,7 @@ struct Application {
   void learn(const std::vector<SlotView>& slots, unsigned which) {
     if (slots.empty() || !slots[which % slots.size()].body) return;
     const Catalogue& body = *slots[which % slots.size()].body;
-    arrays = body.arrays;
+    arrays.assign(body.arrays.begin(), body.arrays.end());
     for (const ScalarEntry& scalar : body.scalars) scalars[scalar.name] = scalar.bytes;
   }
   void open_all(Pool& pool, unsigned how) {
@@ -123,7 +123,9 @@ std::vector<Bytes> pool_seeds() {
     for (const ImageRequest& request :
          {ImageRequest{}, ImageRequest{.slots = 2, .commits = 1},
           ImageRequest{.slots = 5, .commits = 7, .restores = true},
-          ImageRequest{.slots = 4, .commits = 3, .checksums = false}}) {
+          ImageRequest{.slots = 4, .commits = 3, .checksums = false},
+          ImageRequest{.slot_bytes = 256},
+          ImageRequest{.slots = 5, .commits = 7, .restores = true, .slot_bytes = 256}}) {
       Bytes seed = {static_cast<std::byte>(how), std::byte{1}};
       const Bytes image = make_image(request);
       seed.insert(seed.end(), image.begin(), image.end());

@@ -176,7 +176,7 @@ def test_what_a_pool_has_no_room_for_stays_plain(folder, mpi, what):
     counts = [line for line in lines if "were not persistent either" in line]
     reporting = 1 if what == "windows" else 2  # attaching is each rank's own
     assert len(first) == len(counts) == reporting and len(lines) == 2 * reporting, job.err
-    assert all("have no room" in line for line in first)
+    assert all("raise the limit" in line for line in first)
     assert all(int(line.split()[1]) > 100 for line in counts)
 
 
@@ -192,7 +192,7 @@ def test_a_window_that_one_rank_alone_has_no_room_for_stays_plain_on_all(folder,
 def test_after_a_restart_no_region_holds_what_another_held(folder, mpi):
     program = PROGRAMS / f"preload_many_windows.{mpi}"
     killed = run_job(launcher(mpi), [program, "killed"], folder, [PRELOAD], ask=True)
-    assert killed.code != 0 and "have no room" in killed.err
+    assert killed.code != 0 and "raise the limit" in killed.err
     run_job(launcher(mpi), [program, "again"], folder, [PRELOAD], ask=True).was_right()
 
 

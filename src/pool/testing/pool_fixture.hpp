@@ -37,7 +37,7 @@ class PoolTest : public testing::Test {
  protected:
   // Opens the pool on the image of the last close(), or a new one.
   void open(const PoolOptions& options = {}) {
-    auto device = std::make_unique<CrashDevice>(device_max, 64);
+    auto device = std::make_unique<CrashDevice>(device_max_, 64);
     medium_ = device.get();
     if (image_.empty()) {
       auto region = format_region(*device, {{{1, 2}}, "test", 0, 1}, geometry_);
@@ -71,6 +71,7 @@ class PoolTest : public testing::Test {
   }
 
   Geometry geometry_ = pool_test_geometry;
+  std::uint64_t device_max_ = device_max;
   CountingGroup group_;
   std::vector<std::byte> image_;
   CrashDevice* medium_ = nullptr;
