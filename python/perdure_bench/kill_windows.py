@@ -2,8 +2,9 @@
 """`perdure bench kill_windows`: as `kill`, with programs of persistent MPI windows.
 
 A protection is a pattern of synchronisation and a mode: fence (every second one commits), pscw (the
-end of an exposure epoch commits), passive (lock_all and flush_all), dynamic (attached memory), two
-(two windows of different modes in one version). The job is tests/windows/window_job.cpp. Killed are
+end of an exposure epoch commits), passive (lock_all and flush_all), dynamic (attached memory), list
+(thousands of attached regions, more with every step), two (two windows of different modes in one
+version). The job is tests/windows/window_job.cpp. Killed are
 also ranks between their commit and their neighbour's (point state), and when others have gone on to
 the next epoch (point agreed).
 """
@@ -30,7 +31,8 @@ class WindowJob(Job):
 
     @property
     def problem(self) -> tuple:
-        return (self.ranks, self.protect.startswith("two"))
+        pattern = self.protect.split("-")[0]
+        return (self.ranks, pattern if pattern in ("two", "list") else "one")
 
     def command(self, pool: Path) -> list[str]:
         pattern, mode, *more = self.protect.split("-")
@@ -54,6 +56,8 @@ class WindowCampaign(Campaign):
         "passive-log",
         "dynamic-copy",
         "dynamic-log",
+        "list-copy",
+        "list-log",
         "two-copy",
         "two-log",
     )

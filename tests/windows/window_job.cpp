@@ -11,6 +11,7 @@
 //   passive  lock_all, put, flush_all, which commits            dynamic   attached memory,
 //   lock_all, two      half of the cells in a second window (twin) of perdure_win_commit
 //            the pool; a fence with PERDURE_MODE_COMMIT
+//   list     as dynamic, one region for each 64 cells, and more of them with every step
 // GCC 12 sees a null pointer in CLI11's use of std::vector<std::string>, where there is none.
 #pragma GCC diagnostic ignored "-Wnull-dereference"
 #include <CLI/CLI.hpp>
@@ -28,7 +29,8 @@
 
 namespace {
 
-constexpr std::size_t landing = 16;  // cells that the left neighbour puts
+constexpr std::size_t landing = 16;     // cells that the left neighbour puts
+constexpr std::size_t node_cells = 64;  // of pattern list
 
 struct Options {
   std::string pattern = "fence";
@@ -67,9 +69,13 @@ class Cells {
     MPI_Info_set(info, "perdure_mode", mode.c_str());
     MPI_Info_set(info, "perdure_commit", commit.c_str());
     if (options.async) MPI_Info_set(info, "perdure_async", "true");
-    if (options.pattern == "dynamic") {
+    if (options.pattern == "dynamic" || options.pattern == "list") {
       MPI_Win_create_dynamic(info, MPI_COMM_WORLD, &window_);
-      attach();
+      make_memory();
+      list_ = options.pattern == "list";
+      step_cells_ = count_ / 2 / options.iterations / node_cells * node_cells;
+      if (list_) count_ = 0;
+      if (!list_) attach(0, count_);
     } else {
       void* base = nullptr;
       MPI_Win_allocate(static_cast<MPI_Aint>(count_ * 8), 8, info, MPI_COMM_WORLD,
@@ -85,10 +91,17 @@ class Cells {
   std::size_t count() const { return count_; }
 
   std::uint64_t* written() const {
-    if (!attached_.empty()) return const_cast<std::uint64_t*>(attached_.data());
+    if (!memory_.empty()) return const_cast<std::uint64_t*>(memory_.data());
     return base_of(half(true));
   }
   const std::uint64_t* read() const { return twin_ ? base_of(half(false)) : written(); }
+
+  // Pattern list: the list has the nodes of step `step`. Those that a restored version has come
+  // back as they were.
+  void grow(std::uint64_t step) {
+    const std::size_t wanted = memory_.size() / 2 + step * step_cells_;
+    for (; list_ && count_ < wanted; count_ += node_cells) attach(count_, node_cells);
+  }
 
   // The first own cells to the right neighbour's landing cells.
   void put() const {
@@ -99,11 +112,16 @@ class Cells {
   }
 
  private:
-  void attach() {
-    attached_.resize(count_);
-    MPI_Win_attach(window_, attached_.data(), static_cast<MPI_Aint>(count_ * 8));
+  void attach(std::size_t first, std::size_t cells) {
+    MPI_Win_attach(window_, &memory_[first], static_cast<MPI_Aint>(cells * 8));
+  }
+  // What a region holds when it is attached for the first time is what step 0 began with.
+  void make_memory() {
+    for (std::size_t i = 0; i < count_; ++i) {
+      memory_.push_back(mix(static_cast<std::uint64_t>(rank), i));
+    }
     MPI_Aint mine = 0;
-    MPI_Get_address(attached_.data(), &mine);
+    MPI_Get_address(memory_.data(), &mine);
     addresses_.resize(static_cast<std::size_t>(ranks));
     MPI_Allgather(&mine, 1, MPI_AINT, addresses_.data(), 1, MPI_AINT, MPI_COMM_WORLD);
   }
@@ -123,7 +141,9 @@ class Cells {
   bool twin_;
   std::size_t count_;
   MPI_Win window_ = MPI_WIN_NULL;
-  std::vector<std::uint64_t> attached_;
+  std::vector<std::uint64_t> memory_;  // of regions
+  bool list_ = false;
+  std::size_t step_cells_ = 0;
   std::vector<MPI_Aint> addresses_;
 };
 
@@ -159,6 +179,7 @@ class Job {
     check(perdure_win_restart(cells_.window(), &version_), "perdure_win_restart");
     check(perdure_win_pool(cells_.window(), &pool), "perdure_win_pool");
     check(perdure_scalar(pool, "iteration", &iteration_, sizeof iteration_), "perdure_scalar");
+    cells_.grow(iteration_ == 0 ? 0 : iteration_ - 1);
     if (version_ == 0) start(cells_);
     if (version_ == 0 && more_) start(*more_);
     if (passive()) MPI_Win_lock_all(0, cells_.window());
@@ -175,6 +196,7 @@ class Job {
   void run() {
     bool first = version_ == 0;
     while (iteration_ < options_.iterations) {
+      cells_.grow(iteration_);
       compute(cells_, iteration_, first);
       if (more_) compute(*more_, iteration_, first);
       ++iteration_;  // part of the version that the step ends with
@@ -194,7 +216,10 @@ class Job {
   }
 
  private:
-  bool passive() const { return options_.pattern == "passive" || options_.pattern == "dynamic"; }
+  bool passive() const {
+    return options_.pattern == "passive" || options_.pattern == "dynamic" ||
+           options_.pattern == "list";
+  }
 
   void make_groups() {
     MPI_Group all{};
@@ -255,7 +280,7 @@ Options parse(int argc, char** argv) {
   Options options;
   CLI::App app("A job of persistent windows, to be killed and restarted");
   app.add_option("--pattern", options.pattern)
-      ->check(CLI::IsMember({"fence", "pscw", "passive", "dynamic", "two"}));
+      ->check(CLI::IsMember({"fence", "pscw", "passive", "dynamic", "list", "two"}));
   app.add_option("--mode", options.mode)->check(CLI::IsMember({"copy", "log", "twin"}));
   app.add_option("--pool", options.pool);
   app.add_option("--iterations", options.iterations);
