@@ -9,7 +9,10 @@
 int main(int argc, char** argv) {
   perdure::bench::PersistOptions options;
   std::string only;
-  CLI::App app("Copy and flush primitives against libpmem and memcpy; one JSON line per fact");
+  CLI::App app(
+      "Copy and flush primitives against libpmem and memcpy, and commits of many arrays; one JSON "
+      "line "
+      "per fact");
   app.add_flag("--quick", options.quick, "fewer repetitions and flush sizes: under a minute");
   app.add_option("--dir", options.directory, "directory of the file that is written")
       ->check(CLI::ExistingDirectory)
@@ -20,12 +23,17 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "thread counts")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--only", only, "copy or flush")->check(CLI::IsMember({"copy", "flush"}));
+  app.add_option("--only", only, "copy, flush or arrays")
+      ->check(CLI::IsMember({"copy", "flush", "arrays"}));
   CLI11_PARSE(app, argc, argv);
 
   perdure::Status status;
-  if (only != "flush") status = perdure::bench::measure_copies(options);
-  if (status.ok() && only != "copy") status = perdure::bench::measure_flushes(options);
+  const auto wanted = [&](const char* part) {
+    return status.ok() && (only.empty() || only == part);
+  };
+  if (wanted("copy")) status = perdure::bench::measure_copies(options);
+  if (wanted("flush")) status = perdure::bench::measure_flushes(options);
+  if (wanted("arrays")) status = perdure::bench::measure_arrays(options);
   if (status.ok()) return 0;
   std::fprintf(stderr, "bench_persist: %s\n", status.message().c_str());
   return 1;

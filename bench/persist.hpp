@@ -49,7 +49,8 @@ double nanoseconds_of(const std::function<void()>& work);
 Fact fact_of(const std::string& name, const std::string& metric, const std::string& unit,
              std::size_t size_bytes, unsigned threads);
 
-// Both print their facts as they go.
+// They print their facts as they go.
+Status measure_arrays(const PersistOptions& options);
 Status measure_copies(const PersistOptions& options);
 Status measure_flushes(const PersistOptions& options);
 
