@@ -362,6 +362,55 @@ TEST(TmpfsDevice, is_not_taken_for_dax) {
   EXPECT_TRUE(says(refused, "MAP_SYNC") && says(refused, "-o dax")) << refused.message();
 }
 
+// Whose pages have entries in the page table: a line of /proc/self/smaps.
+std::size_t mapped_kib(const std::byte* base) {
+  std::ifstream maps("/proc/self/smaps");
+  char wanted[32];
+  std::snprintf(wanted, sizeof wanted, "%zx-", reinterpret_cast<std::size_t>(base));
+  bool found = false;
+  std::size_t kib = 0;
+  for (std::string line; std::getline(maps, line);) {
+    found = found || line.rfind(wanted, 0) == 0;
+    if (found && std::sscanf(line.c_str(), "Rss: %zu", &kib) == 1) return kib;
+  }
+  return 0;
+}
+
+TEST(TmpfsDevice, maps_a_large_file_in_the_background_to_its_last_page) {
+  if (!is_tmpfs("/dev/shm")) GTEST_SKIP() << "no tmpfs here";
+  const TemporaryDirectory directory("/dev/shm");
+  const std::string path = directory / "pool";
+  const std::size_t bytes = 64 * mib + 4096;
+  {
+    const auto device = create(path);
+    ASSERT_TRUE(device->resize(bytes).ok());
+    for (std::size_t at = 0; at < bytes; at += 4096) device->store(at, &at, sizeof at);
+    ASSERT_TRUE(device->fence().ok());
+  }
+  const auto device = open_or_die(path, {});
+  for (std::size_t at = bytes; at != 0; at -= 4096) {  // against the thread's direction
+    std::size_t stored = 0;
+    std::memcpy(&stored, device->base() + at - 4096, sizeof stored);
+    ASSERT_EQ(stored, at - 4096);
+  }
+  const auto again = [&] { return mapped_kib(device->base()) * 1024 < bytes; };
+  for (int i = 0; i < 2000 && again(); ++i) ::usleep(10'000);
+  EXPECT_EQ(mapped_kib(device->base()) * 1024, bytes);
+}
+
+TEST(TmpfsDevice, may_be_closed_while_its_pages_are_being_mapped) {
+  if (!is_tmpfs("/dev/shm")) GTEST_SKIP() << "no tmpfs here";
+  const TemporaryDirectory directory("/dev/shm");
+  ASSERT_TRUE(create(directory / "pool")->resize(64 * mib).ok());
+  for (int i = 0; i < 30; ++i) {
+    const auto device = open_or_die(directory / "pool", {});
+    if (i % 3 == 1) {  // maps more beside the thread
+      ASSERT_TRUE(device->resize((64 + static_cast<std::size_t>(i)) * mib).ok());
+    }
+    if (i % 3 == 2) device->store(0, "x", 1);
+  }
+}
+
 TEST(OrdinaryDevice, is_not_taken_for_tmpfs) {
   if (is_tmpfs(::testing::TempDir())) GTEST_SKIP() << "the temporary directory is a tmpfs";
   const TemporaryDirectory directory(::testing::TempDir());

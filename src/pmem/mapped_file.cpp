@@ -28,27 +28,8 @@ int protection(bool read_only) {
   return read_only ? PROT_READ : PROT_READ | PROT_WRITE;
 }
 
-// Loads a byte of each page: for kernels before 5.14.
-void touch_pages(const std::byte* begin, std::uint64_t count) {
-  for (std::uint64_t i = 0; i < count; i += page_bytes()) {
-    [[maybe_unused]] const std::byte touched = *const_cast<const volatile std::byte*>(begin + i);
-  }
-}
-
-// Makes the page table entries now, so that the first commit doesn't pay for page faults. Entries
-// of tmpfs that are made for a load allow stores as well, and of blocks that were written before
-// many are made at once, in a third of the time. New blocks are made faster for a store, and a DAX
-// file system has to see one.
-int populate(std::byte* begin, std::uint64_t count, bool for_load) {
-  const int advice = for_load ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
-  while (::madvise(begin, count, advice) != 0) {
-    if (errno == EINTR || errno == EAGAIN) continue;
-    if (errno != EINVAL) return errno;
-    touch_pages(begin, count);
-    return 0;
-  }
-  return 0;
-}
+// Fewer are mapped sooner than a thread is started.
+constexpr std::uint64_t in_background_from = std::uint64_t{16} << 20U;
 
 Status full_status(const std::string& path, std::uint64_t size, int error_number) {
   const std::string what = "allocate " + std::to_string(size) + " bytes for " + path;
@@ -101,8 +82,16 @@ Status MappedFile::map_pages(std::uint64_t begin, std::uint64_t end, Pages pages
   // The pages of an ordinary file would be read from its disk, or written back by the next fence,
   // wanted or not; and each write-back makes the kernel watch them for stores anew anyway.
   if (file_.read_only || file_.shared || file_.kind == FileKind::ordinary) return Status::success();
+  // Of blocks of tmpfs that were written before, entries that are made for a load allow stores as
+  // well, and many are made at once, in a third of the time. New blocks are made faster for a
+  // store, and a DAX file system has to see one.
   const bool for_load = pages == Pages::written && file_.kind == FileKind::tmpfs;
-  const int untouched = populate(addresses_.base() + begin, end - begin, for_load);
+  std::byte* const first = addresses_.base() + begin;
+  if (for_load && end - begin >= in_background_from) {
+    filler_ = std::make_unique<PageTableFiller>(first, end - begin);
+    return Status::success();
+  }
+  const int untouched = fill_page_table(first, end - begin, for_load);
   if (untouched == 0) return Status::success();
   addresses_.unmap(begin, end);
   return errno_status("touch the pages of " + file_.path, untouched);

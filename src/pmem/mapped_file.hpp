@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/file_handle.hpp"
@@ -16,6 +17,7 @@
 #include "pmem/address_range.hpp"
 #include "pmem/device.hpp"
 #include "pmem/file_device.hpp"
+#include "pmem/page_table_filler.hpp"
 
 namespace perdure {
 
@@ -30,7 +32,7 @@ struct OpenFile {
 
 class MappedFile {
  public:
-  // Maps the whole file as it is.
+  // Maps the whole file as it is. Pages of a large file on tmpfs are mapped in the background.
   static Result<MappedFile> map(OpenFile file);
 
   const OpenFile& file() const { return file_; }
@@ -59,6 +61,7 @@ class MappedFile {
   OpenFile file_;
   AddressRange addresses_;
   std::uint64_t size_ = 0;
+  std::unique_ptr<PageTableFiller> filler_;  // of the file as it was; ends before the mapping
 };
 
 // Whether the file can be mapped with MAP_SYNC: 0, or the errno of the refusal.
