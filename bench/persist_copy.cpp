@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Copies of freshly written memory to an uncached destination: our copy, the same with checksums,
-// libpmem's and memcpy, in turn within each repetition, so that a disturbance meets all of them.
+// Copies of freshly written memory to an uncached destination: our copy, the same with the
+// checksums that new arrays have here (fused) and with each kind, libpmem's and memcpy, in turn
+// within each repetition, so that a disturbance meets all of them.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -34,9 +35,11 @@ using Times = std::map<std::string, std::vector<double>>;
 class CopyField {
  public:
   CopyField(Device& memory, unsigned threads, const std::vector<std::byte>& source)
-      : source_(source), crcs_(source.size() / block_bytes + 1) {
-    add("copy", memory, threads, false);
-    add("fused", memory, threads, true);
+      : source_(source), sums_(source.size() / block_bytes + 1) {
+    add("copy", memory, threads, DataChecksum::none);
+    add("fused", memory, threads, chosen_data_checksum().value());
+    add("fused_crc64", memory, threads, DataChecksum::crc64);
+    add("fused_xxh3", memory, threads, DataChecksum::xxh3);
     add_verbs("memcpy", memory, threads, {plain_copy, no_flush, no_fence});
     if (libpmem_verbs().copy != nullptr) add_verbs("libpmem", memory, threads, libpmem_verbs());
   }
@@ -47,10 +50,10 @@ class CopyField {
   void add_verbs(const std::string& name, const Device& memory, unsigned threads,
                  const Verbs& verbs) {
     devices_.push_back(device_with_verbs(memory, verbs));
-    add(name, *devices_.back(), threads, false);
+    add(name, *devices_.back(), threads, DataChecksum::none);
   }
 
-  void add(const std::string& name, Device& device, unsigned threads, bool checksums) {
+  void add(const std::string& name, Device& device, unsigned threads, DataChecksum checksums) {
     writers_.push_back(std::make_unique<ParallelWriter>(device, threads));
     ParallelWriter& writer = *writers_.back();
     contenders_.push_back({name, [this, &writer, &device, checksums](std::size_t count) {
@@ -59,13 +62,14 @@ class CopyField {
                            }});
   }
 
-  Status copy_with(ParallelWriter& writer, std::size_t count, bool checksums) {
-    if (!checksums) return writer.copy(0, source_.data(), count);
-    return writer.copy_with_checksums(0, source_.data(), count, block_bytes, crcs_.data());
+  Status copy_with(ParallelWriter& writer, std::size_t count, DataChecksum checksums) {
+    if (checksums == DataChecksum::none) return writer.copy(0, source_.data(), count);
+    return writer.copy_with_checksums(0, source_.data(), count,
+                                      {checksums, block_bytes, sums_.data()});
   }
 
   const std::vector<std::byte>& source_;
-  std::vector<std::uint64_t> crcs_;
+  std::vector<std::uint64_t> sums_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<ParallelWriter>> writers_;
   std::vector<Contender> contenders_;
@@ -124,10 +128,11 @@ void report_ratios(const Times& times, std::size_t size, unsigned threads) {
   }
   claim_at_most(against_libpmem, 1.05);
   print_fact(against_libpmem);
-  for (const auto& [name, target] : {std::pair{"copy", 0.8}, std::pair{"fused", 1.2}}) {
+  for (const auto& [name, target] : {std::pair{"copy", 0.8}, std::pair{"fused", 1.2},
+                                     std::pair{"fused_crc64", 0.0}, std::pair{"fused_xxh3", 0.0}}) {
     Fact fact = fact_of(name + suffix, "ratio_to_memcpy", "1", size, threads);
     set_samples(fact, ratios(times.at(name), times.at("memcpy")));
-    if (size == claimed_bytes) claim_at_most(fact, target);
+    if (size == claimed_bytes && target != 0) claim_at_most(fact, target);
     print_fact(fact);
   }
 }

@@ -2,6 +2,7 @@
 #
 # Libraries that Perdure is built on, each a Debian 12 package:
 #   libisal-dev            CRC-64 at memory speed, and erasure codes; at run time not required
+#   libxxhash-dev          XXH3, where CRC-64 is slower; its header only, nothing at run time
 #   libsodium-dev          HMAC-SHA-256: who may connect to the servers of cached files
 #   libzstd-dev            frames of memory traces
 #   nlohmann-json3-dev     the device table and JSON lines
@@ -13,6 +14,9 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(ISAL REQUIRED libisal)
 add_library(perdure_isal_headers INTERFACE)  # the library is loaded where it is (base/isal.hpp)
 target_include_directories(perdure_isal_headers SYSTEM INTERFACE ${ISAL_INCLUDE_DIRS})
+find_path(PERDURE_XXHASH_INCLUDE xxhash.h REQUIRED)
+add_library(perdure_xxhash INTERFACE)  # compiled into base
+target_include_directories(perdure_xxhash SYSTEM INTERFACE ${PERDURE_XXHASH_INCLUDE})
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 find_package(nlohmann_json 3.11 REQUIRED)

@@ -19,7 +19,7 @@ cd "$(dirname "$0")/.."
 demo_packages=(
   build-essential gcc cmake ninja-build pkg-config git
   python3-venv python3-dev
-  libisal-dev libsodium-dev libzstd-dev nlohmann-json3-dev libcli11-dev libgtest-dev
+  libisal-dev libxxhash-dev libsodium-dev libzstd-dev nlohmann-json3-dev libcli11-dev libgtest-dev
   mpich libmpich-dev
 )
 test_packages=(

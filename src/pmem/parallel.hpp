@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/data_checksum.hpp"
 #include "base/status.hpp"
 #include "pmem/device.hpp"
 
@@ -37,10 +38,15 @@ class ParallelWriter {
   Status copy(std::uint64_t offset, const void* source, std::size_t count);
   Status flush(std::uint64_t offset, std::size_t count);
 
-  // Also gives the CRC-64 of each block of `block_bytes` (the last may be shorter), taken from the
-  // source while it is in the cache because of the copy, so that memory is read once.
+  // Also gives the checksum of each block (the last may be shorter), taken from the source while it
+  // is in the cache because of the copy, so that memory is read once.
+  struct Checksums {
+    DataChecksum kind;
+    std::size_t block_bytes;
+    std::uint64_t* of_blocks;
+  };
   Status copy_with_checksums(std::uint64_t offset, const void* source, std::size_t count,
-                             std::size_t block_bytes, std::uint64_t* block_crcs);
+                             const Checksums& checksums);
 
  private:
   struct Job {
@@ -48,8 +54,7 @@ class ParallelWriter {
     std::uint64_t offset = 0;
     const std::byte* source = nullptr;
     std::size_t count = 0;
-    std::size_t block_bytes = 0;
-    std::uint64_t* block_crcs = nullptr;
+    Checksums checksums = {DataChecksum::none, 0, nullptr};
     std::size_t chunk_bytes = 0;
     std::size_t skew = 0;  // the first chunk is shorter by this, so that the others are aligned
   };

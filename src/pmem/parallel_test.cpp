@@ -10,8 +10,6 @@
 #include <random>
 #include <set>
 
-#include "base/checksum.hpp"
-
 namespace perdure {
 namespace {
 
@@ -115,15 +113,17 @@ TEST_P(ParallelWriterTest, gives_the_checksum_of_every_block) {
   ParallelWriter writer(device, GetParam());
   for (const std::size_t count : sizes) {
     for (const std::size_t block : {512U, 65536U, 100'000U}) {
+      const auto kind = block == 512 ? DataChecksum::crc64 : DataChecksum::xxh3;
       const std::size_t blocks = (count + block - 1) / block;
-      std::vector<std::uint64_t> crcs(blocks + 1, 42);
-      ASSERT_TRUE(writer.copy_with_checksums(128, source.data(), count, block, crcs.data()).ok());
+      std::vector<std::uint64_t> sums(blocks + 1, 42);
+      ASSERT_TRUE(
+          writer.copy_with_checksums(128, source.data(), count, {kind, block, sums.data()}).ok());
       ASSERT_EQ(std::memcmp(device.base() + 128, source.data(), count), 0);
       for (std::size_t i = 0; i < blocks; ++i) {
         const std::size_t bytes = std::min(block, count - i * block);
-        ASSERT_EQ(crcs[i], crc64(source.data() + i * block, bytes)) << i;
+        ASSERT_EQ(sums[i], data_checksum(kind, source.data() + i * block, bytes)) << i;
       }
-      ASSERT_EQ(crcs[blocks], 42U) << "nothing after the last block is written";
+      ASSERT_EQ(sums[blocks], 42U) << "nothing after the last block is written";
       ASSERT_TRUE(device.others_fenced());
     }
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/data_checksum.hpp"
 #include "base/status.hpp"
 
 namespace perdure {
@@ -55,6 +56,7 @@ struct ArrayEntry {
                                    // and the spare one
   std::uint32_t spare_copies = 0;  // 0 or 1 (versioned_array.hpp, move_on())
   std::uint32_t copy = 0;          // that holds the version
+  DataChecksum checksum = DataChecksum::crc64;  // of each block, if the shape has checksums
   std::uint64_t first_offset = 0;
   std::uint64_t stride_bytes = 0;
   std::uint64_t table_first_offset = 0;  // 0 without checksums

@@ -235,6 +235,50 @@ TEST_F(Arrays, that_are_closed_keep_what_was_committed_last) {
   EXPECT_EQ(reinterpret_cast<const std::int64_t*>(u->consistent())[1], 3);
 }
 
+// As on another processor, whose fastest checksum is another one.
+TEST_F(Arrays, keep_the_kind_of_checksum_that_they_were_made_with) {
+  for (const char* made_with : {"crc64", "xxh3"}) {
+    image_.clear();
+    ::setenv("PERDURE_CHECKSUM", made_with, 1);
+    open();
+    VersionedArray* u = array("u", shape(ArrayMode::copy));
+    restart(0);
+    words(u)[7] = 1;
+    commit();
+    crash();
+    ::setenv("PERDURE_CHECKSUM", std::string(made_with) == "crc64" ? "xxh3" : "crc64", 1);
+    open();
+    u = array("u", shape(ArrayMode::copy));
+    VersionedArray* v = array("v", shape(ArrayMode::copy));
+    restart(1);
+    EXPECT_NE(u->entry().checksum, v->entry().checksum);
+    words(u)[7] = 2;
+    words(v)[7] = 3;
+    commit();
+    crash();
+    open();
+    u = array("u", shape(ArrayMode::copy));
+    v = array("v", shape(ArrayMode::copy));
+    restart(2);
+    EXPECT_EQ(words(u)[7], 2);
+    EXPECT_EQ(words(v)[7], 3);
+    image_.assign(medium_->durable().begin(), medium_->durable().end());
+    image_[u->entry().copy_offset(u->entry().copy) + 100] ^= std::byte{1};
+    pool_.reset();
+    open();
+    array("u", shape(ArrayMode::copy));
+    array("v", shape(ArrayMode::copy));
+    EXPECT_EQ(pool_->restart().status().code(), Code::damaged) << made_with;
+    pool_.reset();
+  }
+  ::setenv("PERDURE_CHECKSUM", "sha", 1);
+  image_.clear();
+  open();
+  EXPECT_EQ(array("u", shape(ArrayMode::copy)), nullptr);
+  EXPECT_NE(status_.message().find("neither crc64 nor xxh3"), std::string::npos);
+  ::unsetenv("PERDURE_CHECKSUM");
+}
+
 TEST_F(Arrays, that_were_never_committed_are_gone_when_closed) {
   open();
   restart(0);

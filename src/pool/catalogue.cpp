@@ -39,7 +39,7 @@ ArrayFormat to_format(const ArrayEntry& entry) {
   format.name_bytes = static_cast<std::uint32_t>(entry.name.size());
   format.type = static_cast<std::uint32_t>(entry.shape.type);
   format.mode = static_cast<std::uint32_t>(entry.shape.mode);
-  format.checksums = entry.shape.checksums ? 1 : 0;
+  format.checksums = entry.shape.checksums ? static_cast<std::uint32_t>(entry.checksum) : 0;
   format.dimensions = static_cast<std::uint32_t>(entry.shape.extents.size());
   std::copy(entry.shape.extents.begin(), entry.shape.extents.end(), format.shape);
   format.first_offset = entry.first_offset;
@@ -139,13 +139,14 @@ Result<ArrayEntry> parse_array(Reader& reader, std::uint64_t allocated_end,
   PERDURE_TRY_ASSIGN(auto name, reader.take_name(format.name_bytes));
   entry.name = std::move(name);
   const bool known = format.type >= 1 && format.type <= 6 && format.mode >= 1 && format.mode <= 4 &&
-                     format.checksums <= 1 && format.dimensions >= 1 &&
+                     format.checksums <= data_checksum_newest && format.dimensions >= 1 &&
                      format.dimensions <= dimensions_max && format.spare_copies <= 1;
   if (!known) return damaged("array " + quoted(entry.name) + " has an unknown type or mode");
   entry.part = format.part;
   entry.shape.type = static_cast<ArrayType>(format.type);
   entry.shape.mode = static_cast<ArrayMode>(format.mode);
-  entry.shape.checksums = format.checksums == 1;
+  entry.shape.checksums = format.checksums != 0;
+  if (entry.shape.checksums) entry.checksum = static_cast<DataChecksum>(format.checksums);
   entry.shape.extents.assign(format.shape, format.shape + format.dimensions);
   auto bytes = checked_bytes(entry.shape);
   if (!bytes.ok()) {

@@ -129,6 +129,7 @@ Result<ArrayEntry> lay_out(const std::string& name, std::uint32_t part, const Ar
   const std::uint64_t align = alignment_of(entry, geometry);
   entry.stride_bytes = align_up(std::max<std::uint64_t>(entry.size_bytes, 1), align);
   if (!shape.checksums) return entry;
+  PERDURE_TRY_ASSIGN(entry.checksum, chosen_data_checksum());
   const std::uint64_t table_bytes = 8 * block_count(entry.size_bytes, geometry.block_bytes);
   const std::uint64_t table_align = std::min<std::uint64_t>(align, cache_line_bytes);
   entry.table_stride_bytes = align_up(std::max<std::uint64_t>(table_bytes, 8), table_align);

@@ -55,12 +55,12 @@ static_assert(offsetof(SlotBodyFormat, parent) == 56);
 struct ArrayFormat {
   std::uint32_t type;        // perdure_type
   std::uint32_t mode;        // perdure_mode
-  std::uint32_t checksums;   // 1: table_checksum and the tables hold
+  std::uint32_t checksums;   // base/data_checksum.hpp: 1 CRC-64, 2 XXH3; 0: there are none
   std::uint32_t dimensions;  // 1 to 8
   std::uint64_t shape[dimensions_max];
   std::uint64_t first_offset;        // of copy 0
   std::uint64_t stride_bytes;        // from a copy to the next one
-  std::uint64_t table_first_offset;  // CRC-64 of each block of copy 0; 0 without checksums
+  std::uint64_t table_first_offset;  // checksum of each block of copy 0; 0 without
   std::uint64_t table_stride_bytes;  // from a table to that of the next copy
   std::uint64_t table_checksum;      // CRC-64 of the table of the copy of this version
   std::uint32_t copy;                // which copy holds this version

@@ -90,7 +90,7 @@ Status verify_and_copy(const Device& device, const ArrayEntry& entry, std::uint6
     if (auto bad = first_unreadable(from + begin, count)) {
       return unreadable(entry.name, begin + *bad);
     }
-    if (crc64(from + begin, count) != expected[block])
+    if (data_checksum(entry.checksum, from + begin, count) != expected[block])
       return block_damaged(entry.name, begin, count);
     if (copy_to != nullptr) std::memcpy(copy_to + begin, from + begin, count);
   }
@@ -347,8 +347,9 @@ Status VersionedArray::save_blocks(std::uint64_t first_block, std::uint64_t bloc
   const std::uint64_t end = std::min((first_block + block_total) * block_bytes_, entry_.size_bytes);
   const std::uint64_t offset = entry_.copy_offset(working_copy_) + begin;
   if (!entry_.shape.checksums) return writer_.copy(offset, source_ + begin, end - begin);
-  return writer_.copy_with_checksums(offset, source_ + begin, end - begin, block_bytes_,
-                                     tables_[working_copy_].data() + first_block);
+  return writer_.copy_with_checksums(
+      offset, source_ + begin, end - begin,
+      {entry_.checksum, block_bytes_, tables_[working_copy_].data() + first_block});
 }
 
 Result<std::uint64_t> VersionedArray::save_copy() {
@@ -405,7 +406,8 @@ Result<std::uint64_t> VersionedArray::save_log() {
 void VersionedArray::checksum_working_copy() {
   const std::byte* from = copy_address(working_copy_);
   for (std::uint64_t block = 0; block < blocks(); ++block) {
-    tables_[working_copy_][block] = crc64(from + block * block_bytes_, block_size(block));
+    tables_[working_copy_][block] =
+        data_checksum(entry_.checksum, from + block * block_bytes_, block_size(block));
   }
 }
 

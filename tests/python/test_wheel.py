@@ -35,7 +35,7 @@ def test_wheel_installs_the_command_and_the_interface(tmp_path):
     assert "bench" not in run(command, "--help"), "benchmarks are of a clone"
     names = [name.rsplit("/", 1)[-1] for name in zipfile.ZipFile(wheel).namelist()]
     libraries = {"libperdure.so.0.1", "libperdure_preload.so"}
-    libraries |= {"nanobind.txt", "robin_map.txt"}
+    libraries |= {"nanobind.txt", "robin_map.txt", "xxhash.txt"}
     libraries |= {f"libperdure_mpi_{mpi}.so" for mpi in MPIS}
     assert {"py.typed", "_api.pyi", *libraries} <= set(names)
     python = tmp_path / "venv/bin/python"

@@ -27,6 +27,7 @@ class Perdure(CMakePackage):
     depends_on("ninja", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("isa-l")
+    depends_on("xxhash", type="build")
     depends_on("libsodium")
     depends_on("zstd")
     depends_on("nlohmann-json@3.11:")

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/data_checksum.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "base/checksum.hpp"
+#include "base/isal.hpp"
+#include "base/xxh3.hpp"
+
+namespace perdure {
+namespace {
+
+bool cpu_has_avx2() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") != 0;
+#else
+  return false;
+#endif
+}
+
+// What ISA-L asks for before it takes its widest CRC.
+bool cpu_has_wide_crc() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0;
+#else
+  return false;
+#endif
+}
+
+std::uint64_t xxh3(const void* bytes, std::size_t size_bytes, std::uint64_t seed) {
+#if defined(__x86_64__)
+  static const bool has_avx2 = cpu_has_avx2();
+  if (has_avx2) return xxh3_avx2(bytes, size_bytes, seed);
+#endif
+  return XXH3_64bits_withSeed(bytes, size_bytes, seed);
+}
+
+}  // namespace
+
+DataChecksum fastest_data_checksum(bool has_wide_crc, bool has_crc, bool has_avx2) {
+  if (has_crc && has_wide_crc) return DataChecksum::crc64;
+  return has_crc && !has_avx2 ? DataChecksum::crc64 : DataChecksum::xxh3;
+}
+
+Result<DataChecksum> chosen_data_checksum() {
+  const char* const wanted = std::getenv("PERDURE_CHECKSUM");
+  if (wanted == nullptr || *wanted == '\0') {
+    static const DataChecksum fastest =
+        fastest_data_checksum(cpu_has_wide_crc(), isal() != nullptr, cpu_has_avx2());
+    return fastest;
+  }
+  if (std::string_view(wanted) == "crc64") return DataChecksum::crc64;
+  if (std::string_view(wanted) == "xxh3") return DataChecksum::xxh3;
+  return Status(Code::invalid_argument,
+                std::string("PERDURE_CHECKSUM=") + wanted + " is neither crc64 nor xxh3");
+}
+
+std::uint64_t add_data_piece(DataChecksum kind, const void* bytes, std::size_t size_bytes,
+                             std::uint64_t seed) {
+  switch (kind) {
+    case DataChecksum::none:
+      break;
+    case DataChecksum::crc64:
+      return crc64(bytes, size_bytes, seed);
+    case DataChecksum::xxh3:
+      return xxh3(bytes, size_bytes, seed);
+  }
+  return 0;
+}
+
+std::uint64_t data_checksum(DataChecksum kind, const void* bytes, std::size_t size_bytes) {
+  const auto* at = static_cast<const std::byte*>(bytes);
+  std::uint64_t sum = 0;
+  do {
+    const std::size_t piece = std::min(size_bytes, data_piece_bytes);
+    sum = add_data_piece(kind, at, piece, sum);
+    at += piece;
+    size_bytes -= piece;
+  } while (size_bytes != 0);
+  return sum;
+}
+
+}  // namespace perdure
