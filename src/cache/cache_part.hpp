@@ -43,6 +43,13 @@
 //       beyond the size at that version, or leaves out what it put back before it, and node 0 cuts
 //       the file there; so the parts of a file may be recovered in any order.
 //
+// Levels copy the file as it was at the pool's newest version while the job goes on.
+//   P13 Until the base version changes, a grain's contents at it are in the undo log if the grain
+//       is kept there at that version, else where the grain itself is: here, or in the cached file
+//       while its block is absent. Whoever reads looks at the undo log after it has read, as a
+//       grain is kept before it is changed (P8), and so finds the one or the other right. A block
+//       that was never present was never changed.
+//
 // A process may die while others go on using the part.
 //   P10 What one process has alone (a block that it fills, a claim, a journal entry, a grain that
 //       it keeps, the base version, the lock) is marked with its number (part_owners.hpp), in the
@@ -70,17 +77,19 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/status.hpp"
 #include "cache/backing_file.hpp"
-#include "cache/ownership.hpp"
-#include "cache/part_format.hpp"
 #include "cache/part_journal.hpp"
-#include "cache/part_layout.hpp"
 #include "cache/part_owners.hpp"
 #include "cache/undo_log.hpp"
+#include "parts/ownership.hpp"
+#include "parts/part_facts.hpp"
+#include "parts/part_format.hpp"
+#include "parts/part_layout.hpp"
 #include "pmem/device.hpp"
 
 namespace perdure {
@@ -187,7 +196,14 @@ class CachePart {
   // bytes. Returns how many it had, as is noted here.
   Result<std::uint64_t> set_base_version(std::uint64_t version, std::uint64_t file_bytes);
   // P9: before recover(), if the file is in a group.
-  Status roll_back(std::uint64_t version);
+  Status roll_back(const PoolVersion& version);
+  PartFact fact() const { return fact_of(header_, *state_); }
+  // Durable when it returns: from now on the file can't do without this part, or it can again.
+  Status set_in_use(bool in_use);
+  // P13: bytes of one block as they were at `version`, which is the base version. Any thread.
+  // Code::wrong_state if it is not, or no longer.
+  Status read_at(std::uint64_t version, std::uint64_t block, std::uint64_t within,
+                 std::span<std::byte> out);
 
   // Recovery, by one process alone: does intended writes again and writes back all that the
   // cached file may lack (P5, P7). `same_boot`: nothing that was stored can have been lost.
@@ -234,7 +250,12 @@ class CachePart {
   Result<std::uint64_t> base_version();
   Status before_change(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
   void drop_unchanged(std::uint64_t block, std::uint64_t version, Grains& grains) const;
-  Status check_goes_back(std::uint64_t version) const;
+  Status check_goes_back(const PoolVersion& version) const;
+  bool is_base(std::uint64_t version) const {
+    return word(state_->base_version).load(std::memory_order_acquire) == (version + 1)
+                                                                             << owner_bits;
+  }
+  Status read_now(std::uint64_t block, std::uint64_t within, std::span<std::byte> out);
   Status keep_grain(std::uint64_t block, unsigned grain, std::uint64_t version);
   Status note_size(std::uint64_t version);
   std::uint64_t noted_size(std::uint64_t version) const;

@@ -139,7 +139,7 @@ bool is_unborn(const std::string& path) {
 }
 
 Status recover_from(CachePart& part, const BackingFile& backing,
-                    const std::optional<std::uint64_t>& version, WriteBackTally& tally) {
+                    const std::optional<PoolVersion>& version, WriteBackTally& tally) {
   const PartHeaderFormat& header = part.header();
   if (header.file_inode != backing.inode()) {
     return {Code::foreign, std::string(header.path) +
@@ -168,6 +168,10 @@ void tidy_directory(const std::string& directory) {
   remove_directory(ours);
 }
 
+bool is_of_pool(const PartHeaderFormat& header, const PoolVersion& version) {
+  return std::equal(version.job, version.job + 2, header.pool_job);
+}
+
 // C2, for a part that nobody uses.
 Status recover_leftover(const std::string& file, const BackingFile& backing,
                         const std::optional<PoolVersion>& restored) {
@@ -177,15 +181,15 @@ Status recover_leftover(const std::string& file, const BackingFile& backing,
     return {part.status().code(), part.status().message() + "; `perdure cache discard` removes it"};
   }
   const PartHeaderFormat& header = part.value()->header();
-  std::optional<std::uint64_t> version;
+  std::optional<PoolVersion> version;
   if (part.value()->with_pool()) {
-    if (!restored || std::memcmp(restored->job, header.pool_job, sizeof header.pool_job) != 0) {
+    if (!restored || !is_of_pool(header, *restored)) {
       return {Code::wrong_state, std::string(header.path) + " was committed with the pool " +
                                      header.pool +
                                      " when its job ended; open it with perdure_cache_pool of "
                                      "that pool, or use `perdure cache recover`"};
     }
-    version = restored->version;
+    version = restored;
   }
   WriteBackTally tally;
   PERDURE_TRY(recover_from(*part.value(), backing, version, tally));
@@ -306,18 +310,84 @@ std::string part_file_path(const std::string& directory, const std::string& path
   return directory + "/" + name;
 }
 
-Status recover_leftover_part(const std::string& directory, const std::string& path,
-                             const BackingFile& backing,
-                             const std::optional<PoolVersion>& restored) {
+namespace {
+
+// A part that was left behind, and that is locked for this process alone.
+struct Claimed {
+  Directory directory;
+  FileHandle lock;
+  std::string file;
+};
+
+// Empty: there is none, or others use it.
+Result<std::optional<Claimed>> claim_part(const std::string& directory, const std::string& path,
+                                          bool& used) {
+  used = false;
   auto locked = lock_directory(directory, false);
-  if (locked.status().code() == Code::not_found) return Status::success();
+  if (locked.status().code() == Code::not_found) return std::optional<Claimed>();
   if (!locked.ok()) return locked.status();
   const std::string file = part_file_path(directory, path);
   auto there = open_for_lock(file);
-  if (there.status().code() == Code::not_found) return Status::success();
+  if (there.status().code() == Code::not_found) return std::optional<Claimed>();
   if (!there.ok()) return there.status();
   PERDURE_TRY_ASSIGN(auto alone, lock_alone(there.value(), file));
-  return alone ? recover_leftover(file, backing, restored) : Status::success();
+  used = !alone;
+  if (used) return std::optional<Claimed>();
+  return std::optional<Claimed>(Claimed{locked.take(), there.take(), file});
+}
+
+// Calls `body` with the part that is left behind; there is one.
+template <typename Body>
+Status with_leftover(const std::string& directory, const std::string& path, const Body& body) {
+  bool used = false;
+  PERDURE_TRY_ASSIGN(const auto claimed, claim_part(directory, path, used));
+  if (!claimed) return {Code::not_found, "the part of " + path + " in " + directory + " is gone"};
+  PERDURE_TRY_ASSIGN(auto part, attach(claimed->file));
+  return body(claimed->file, std::move(part));
+}
+
+}  // namespace
+
+Status recover_leftover_part(const std::string& directory, const std::string& path,
+                             const BackingFile& backing,
+                             const std::optional<PoolVersion>& restored) {
+  bool used = false;
+  PERDURE_TRY_ASSIGN(const auto claimed, claim_part(directory, path, used));
+  return claimed ? recover_leftover(claimed->file, backing, restored) : Status::success();
+}
+
+Result<Leftover> look_at_leftover(const std::string& directory, const std::string& path,
+                                  const PoolVersion& version) {
+  bool used = false;
+  PERDURE_TRY_ASSIGN(const auto claimed, claim_part(directory, path, used));
+  if (!claimed) return used ? Leftover::used : Leftover::none;
+  if (is_unborn(claimed->file)) return Leftover::other;
+  const auto part = attach(claimed->file);
+  if (!part.ok() || !is_of_pool(part.value()->header(), version)) return Leftover::other;
+  return holds_version(part.value()->fact(), version) ? Leftover::fits : Leftover::stale;
+}
+
+Status write_leftover(const std::string& directory, const std::string& path,
+                      const BackingFile& backing, const PoolVersion& version) {
+  return with_leftover(directory, path, [&](const std::string&, auto part) {
+    WriteBackTally tally;
+    return recover_from(*part, backing, version, tally);
+  });
+}
+
+// Not in use any more, before it is removed: part_facts.hpp, F1.
+Status release_leftover(const std::string& directory, const std::string& path) {
+  return with_leftover(directory, path,
+                       [](const std::string&, auto part) { return part->set_in_use(false); });
+}
+
+Status discard_leftover(const std::string& directory, const std::string& path,
+                        const PoolVersion& version) {
+  return with_leftover(directory, path, [&](const std::string& file, auto part) -> Status {
+    if (!is_of_pool(part->header(), version)) return Status::success();
+    part.reset();
+    return remove_part(file);
+  });
 }
 
 namespace {
@@ -438,8 +508,9 @@ Result<WriteBackTally> recover_part(const std::string& directory, const std::str
   PERDURE_TRY_ASSIGN(auto part, attach(file));
   PERDURE_TRY_ASSIGN(auto backing,
                      BackingFile::open(part->header().path, BackingFile::Access::read_write));
-  if (!part->with_pool()) version.reset();
-  PERDURE_TRY(recover_from(*part, backing, version, tally));
+  std::optional<PoolVersion> restored;
+  if (part->with_pool() && version) restored = PoolVersion{{0, 0}, *version, 0, 0};
+  PERDURE_TRY(recover_from(*part, backing, restored, tally));
   part.reset();
   PERDURE_TRY(remove_part(file));
   tidy_directory(directory);

@@ -28,12 +28,6 @@
 
 namespace perdure {
 
-// What a pool has recovered to.
-struct PoolVersion {
-  std::uint64_t job[2] = {0, 0};
-  std::uint64_t version = 0;
-};
-
 // A part that this process uses.
 struct OpenPart {
   std::unique_ptr<CachePart> part;
@@ -49,6 +43,24 @@ struct PartRequest {
   std::uint64_t file_bytes = 0;
   std::optional<PoolVersion> restored;  // if the file is committed with a pool
 };
+
+// Of a file that is committed with a pool: what a part was that is left behind in a directory.
+enum class Leftover : std::uint8_t {
+  none,   // there is none
+  used,   // others use it
+  other,  // recover_leftover_part() is to be called: it can be recovered alone, or is refused
+  fits,   // it goes back to the version
+  stale,  // it belongs to another version of the same pool
+};
+Result<Leftover> look_at_leftover(const std::string& directory, const std::string& path,
+                                  const PoolVersion& version);
+// Of one that fits: gives the cached file what it had at the version, and stays; then lets it go.
+Status write_leftover(const std::string& directory, const std::string& path,
+                      const BackingFile& backing, const PoolVersion& version);
+Status release_leftover(const std::string& directory, const std::string& path);
+// Removes a part of the pool that is left behind, as it is.
+Status discard_leftover(const std::string& directory, const std::string& path,
+                        const PoolVersion& version);
 
 // The first process of the node, before anybody asks how large the file is: recovers what a crash
 // left behind of it. `restored` is the version to which the pool has recovered with which the file

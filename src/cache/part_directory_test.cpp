@@ -195,7 +195,9 @@ TEST(PartDirectory, a_newer_format_is_refused_as_such) {
   Node node;
   node.leave_behind();
   change_header(node.part_file(), true, [](PartHeaderFormat& h) { ++h.format_version; });
-  expect_refused(node, Code::newer_format, "format 2");
+  expect_refused(node, Code::newer_format, "format 3");
+  change_header(node.part_file(), true, [](PartHeaderFormat& h) { h.format_version = 1; });
+  expect_refused(node, Code::unsupported, "format 1");
 }
 
 TEST(PartDirectory, a_part_is_not_written_into_another_file_of_its_path) {
@@ -246,7 +248,7 @@ PartRequest pool_request(const Node& node, std::uint64_t job = 1, std::uint64_t 
   PartRequest request = node.request();
   request.identity.pool_job[0] = job;
   request.identity.pool = "/some/pool";
-  request.restored = PoolVersion{{job, 0}, version};
+  request.restored = PoolVersion{{job, 0}, version, 0, 0};
   return request;
 }
 
@@ -263,13 +265,13 @@ TEST(PartDirectory, a_file_of_a_group_goes_back_to_the_version_of_its_pool_and_n
   const Status alone = recover(std::nullopt);
   EXPECT_EQ(alone.code(), Code::wrong_state);
   EXPECT_TRUE(says(alone, "open it with perdure_cache_pool of that pool")) << alone.message();
-  EXPECT_EQ(recover(PoolVersion{{2, 0}, 5}).code(), Code::wrong_state);
+  EXPECT_EQ(recover(PoolVersion{{2, 0}, 5, 0, 0}).code(), Code::wrong_state);
   for (const std::uint64_t version : {4U, 6U}) {
-    const Status other = recover(PoolVersion{{1, 0}, version});
+    const Status other = recover(PoolVersion{{1, 0}, version, 0, 0});
     EXPECT_EQ(other.code(), Code::wrong_state);
     EXPECT_TRUE(says(other, "first commit after a restart")) << other.message();
   }
-  must(recover(PoolVersion{{1, 0}, 5}));
+  must(recover(PoolVersion{{1, 0}, 5, 0, 0}));
   EXPECT_EQ(read_file(node.file()), node.expected);
   EXPECT_FALSE(exists(node.part_file()));
   EXPECT_FALSE(exists(node.part_file() + ".undo"));
@@ -283,7 +285,8 @@ TEST(PartDirectory, a_file_of_a_group_keeps_what_was_prepared_for_the_version_th
   must(open.part->persist());
   must(open.part->set_prepared(6));
   must(leave_part(std::move(open), true));  // it did not come to set_base_version(6)
-  must(recover_leftover_part(node.parts(), node.file(), *node.backing, PoolVersion{{1, 0}, 6}));
+  must(recover_leftover_part(node.parts(), node.file(), *node.backing,
+                             PoolVersion{{1, 0}, 6, 0, 0}));
   EXPECT_EQ(read_file(node.file()), node.expected);
 }
 

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "cache/part_format.hpp"
+#include "parts/part_format.hpp"
 #include "pmem/device.hpp"
 
 namespace perdure {

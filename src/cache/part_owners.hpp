@@ -24,7 +24,7 @@
 
 #include "base/file_handle.hpp"
 #include "base/status.hpp"
-#include "cache/part_format.hpp"
+#include "parts/part_format.hpp"
 
 namespace perdure {
 

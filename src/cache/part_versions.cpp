@@ -70,6 +70,56 @@ Status CachePart::set_prepared(std::uint64_t version) {
   return device_->check();  // a part that was removed would take the commit with it
 }
 
+Status CachePart::set_in_use(bool in_use) {
+  const std::uint64_t at = device_offset(&state_->in_use);
+  device_->store_word(at, in_use ? 1 : 0);
+  device_->flush(at, sizeof(std::uint64_t));
+  return device_->fence();
+}
+
+// Of what is not present the cached file has the bytes, up to where it has any.
+Status CachePart::read_now(std::uint64_t block, std::uint64_t within, std::span<std::byte> out) {
+  const std::uint64_t touched = word(state_->touched_blocks).load(std::memory_order_acquire);
+  PERDURE_TRY(prepare_table(std::min(touched, header_.blocks)));
+  if (is_present(block)) {
+    std::memcpy(out.data(), bytes_of(block) + within, out.size());
+    return Status::success();
+  }
+  const std::uint64_t visible = visible_in(block);
+  const std::uint64_t count = visible <= within ? 0 : std::min(visible - within, out.size());
+  std::fill(out.begin() + static_cast<std::ptrdiff_t>(count), out.end(), std::byte{0});
+  if (count == 0) return Status::success();
+  const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
+  return backing_->read(begin + within, out.data(), count);
+}
+
+// P13.
+Status CachePart::read_at(std::uint64_t version, std::uint64_t block, std::uint64_t within,
+                          std::span<std::byte> out) {
+  const Status over(Code::wrong_state, std::string(header_.path) + " is no longer at version " +
+                                           std::to_string(version) + " of its pool");
+  if (!is_base(version) || undo_ == nullptr) return over;
+  PERDURE_TRY(read_now(block, within, out));
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const std::uint64_t touched = word(state_->touched_blocks).load(std::memory_order_acquire);
+  if (block >= touched) return is_base(version) ? Status::success() : over;
+  PERDURE_TRY(prepare_table(std::min(touched, header_.blocks)));
+  const bool any = word(table_[block].undo).load(std::memory_order_acquire) != 0;
+  const std::uint64_t grain_bytes = std::uint64_t{1} << grain_shift_;
+  const std::uint64_t end = within + out.size();
+  for (std::uint64_t grain = within >> grain_shift_; any && grain << grain_shift_ < end; ++grain) {
+    if (!undo_->kept(block, static_cast<unsigned>(grain), version)) continue;
+    PERDURE_TRY_ASSIGN(const std::byte* kept,
+                       undo_->held(block, static_cast<unsigned>(grain), version));
+    if (kept == nullptr) return {Code::damaged, std::string(header_.path) + ": its undo log is"};
+    const std::uint64_t begin = grain << grain_shift_;
+    const std::uint64_t from = std::max(begin, within);
+    const std::uint64_t to = std::min(begin + grain_bytes, end);
+    std::memcpy(out.data() + (from - within), kept + (from - begin), to - from);
+  }
+  return is_base(version) ? Status::success() : over;
+}
+
 // P8.
 Status CachePart::before_change(std::uint64_t block, std::uint64_t within, std::uint64_t bytes) {
   BlockFormat& entry = table_[block];
@@ -123,19 +173,14 @@ Status CachePart::roll_back_block(std::uint64_t block, std::uint64_t version) {
   return Status::success();
 }
 
-// The pool is at the version after which the part began to change, or at the next one, for which
-// all was durable here when it was committed (P8). Anything else is a version that knows nothing of
-// what the part holds.
-Status CachePart::check_goes_back(std::uint64_t version) const {
-  const std::uint64_t noted = std::max(state_->sized_versions[0], state_->sized_versions[1]);
-  if (noted == 0) return Status::success();  // its making was cut short: nobody has used it
-  const std::uint64_t newest = noted - 1;
-  if (version == newest || (version > newest && state_->prepared == version)) {
-    return Status::success();
-  }
+// Anything else is a version that knows nothing of what the part holds.
+Status CachePart::check_goes_back(const PoolVersion& version) const {
+  const PartFact part = fact();
+  if (holds_version(part, version)) return Status::success();
   return {Code::wrong_state,
-          std::string(header_.path) + " was committed with version " + std::to_string(newest) +
-              " of the pool " + header_.pool + ", which is at version " + std::to_string(version) +
+          std::string(header_.path) + " was committed with version " +
+              std::to_string(part.noted - 1) + " of the pool " + header_.pool +
+              ", which is at version " + std::to_string(version.version) +
               " now: it was committed without the file, or taken back. Open the file before the "
               "first commit after a restart. `perdure cache recover --as-it-is` keeps what the "
               "part holds, `perdure cache discard` what the file does"};
@@ -144,8 +189,9 @@ Status CachePart::check_goes_back(std::uint64_t version) const {
 // May be cut short and begun anew: the undo log stays as it is. The bytes are there before the kept
 // bits are durable, because of the fence between; then the size, without which recovery would write
 // what was appended since.
-Status CachePart::roll_back(std::uint64_t version) {
-  PERDURE_TRY(check_goes_back(version));
+Status CachePart::roll_back(const PoolVersion& to) {
+  PERDURE_TRY(check_goes_back(to));
+  const std::uint64_t version = to.version;
   journal_.forget_all();
   for (std::uint64_t block = next_block(0); block < header_.blocks; block = next_block(block + 1)) {
     if (table_[block].undo != 0) PERDURE_TRY(roll_back_block(block, version));

@@ -19,7 +19,7 @@
 #include <memory>
 
 #include "base/status.hpp"
-#include "cache/part_format.hpp"
+#include "parts/part_format.hpp"
 #include "pmem/device.hpp"
 
 namespace perdure {

@@ -113,7 +113,9 @@ Result<OpenOptions> open_options(const perdure_options* given) {
   OpenOptions options;
   options.must_exist = (from.flags & PERDURE_MUST_EXIST) != 0;
   options.discard = (from.flags & PERDURE_DISCARD) != 0;
-  options.belongs = [](const std::string& name) { return parse_level_file_name(name).has_value(); };
+  options.belongs = [](const std::string& name) {
+    return parse_level_file_name(name).has_value() || is_part_name(name);
+  };
   options.any_job = (from.flags & PERDURE_ANY_JOB) != 0;
   options.trust = trust_unless((from.flags & PERDURE_ANY_OWNER) != 0);
   options.pool.allow_older = (from.flags & PERDURE_ALLOW_OLDER) != 0;

@@ -147,6 +147,46 @@ Result<LevelFile> BringBack::own_image(VersionId id) const {
                                      std::to_string(group_.rank()));
 }
 
+// That the pool was made of, or that were made of it since, when it was protected.
+std::vector<VersionId> BringBack::images_like(const Pool& pool) const {
+  std::vector<VersionId> ids;
+  const auto directory = Directory::open(directory_, trust_);
+  for (std::uint32_t slot = 0; directory.ok() && slot < level_files_max; ++slot) {
+    const auto file =
+        LevelFile::open(directory.value(), {LevelFileKind::image, group_.rank(), slot}, trust_);
+    if (!file.ok() || !file.value().header()) continue;
+    const LevelFileHeader& header = *file.value().header();
+    const VersionId id = header.id;
+    if (header.job.job_id != pool.job_id() || id.version != pool.status().version) continue;
+    if (id.incarnation != pool.image_incarnation() && id.incarnation <= pool.head_incarnation()) {
+      continue;  // of another history
+    }
+    if (file.value().verify().ok()) ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+// When the pool is protected its source stays until what is made of it is whole on all ranks.
+Result<VersionId> BringBack::image_behind(const Pool& pool) {
+  const auto ids = images_like(pool);
+  const VersionId source{pool.image_incarnation(), pool.status().version};
+  const auto here = [&ids](VersionId id) {
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
+  };
+  // Of the largest, of all ranks, the least.
+  std::uint64_t words[] = {here(source) ? 0U : 1U,
+                           ids.empty() ? ~std::uint64_t{0} : ~ids.back().incarnation};
+  PERDURE_TRY(agree_max(group_, Status::success(), words));
+  const VersionId chosen = words[0] == 0 ? source : VersionId{~words[1], source.version};
+  std::uint64_t lacks[] = {here(chosen) ? 0U : 1U};
+  PERDURE_TRY(agree_max(group_, Status::success(), lacks));
+  if (lacks[0] == 0) return chosen;
+  return Status(Code::not_found, "the images of version " + std::to_string(source.version) +
+                                     ", which have what is committed with the pool, are not all on "
+                                     "the nodes of their ranks");
+}
+
 // The image belongs beside its guard, so that the other files stay free.
 Result<LevelFile> BringBack::free_image(VersionId id) const {
   PERDURE_TRY_ASSIGN(const auto directory, Directory::make(directory_, trust_));

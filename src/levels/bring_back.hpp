@@ -58,12 +58,16 @@ class BringBack {
   Status use_own_images(const JobRecord& job, VersionId id, std::uint64_t generation);
   // B1: of a file that is made, or of the next incarnation. Collective.
   Result<std::uint64_t> new_generation(const Census& census, std::uint64_t above = 0);
+  // [collective] Of a pool that was made of images which have what is committed with it
+  // (Pool::of_image): those of one id that all ranks have. Code::not_found if there are none.
+  Result<VersionId> image_behind(const Pool& pool);
   // This rank's image of the version; Code::not_found.
   Result<LevelFile> own_image(VersionId id) const;
   // A file for this rank's image of the version: one without contents, or else the oldest.
   Result<LevelFile> free_image(VersionId id) const;
 
  private:
+  std::vector<VersionId> images_like(const Pool& pool) const;
   Status send_file(std::uint32_t to) const;
   Status receive_file(std::uint32_t from, std::uint64_t generation) const;
   Status note_job_here(const JobRecord& job) const;

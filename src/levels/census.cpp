@@ -71,6 +71,7 @@ struct NodeView {
   JobRecord job;
   std::vector<PoolFileFact> files;
   std::vector<LevelFileFact> levels;
+  std::vector<PartFileFact> parts;
 };
 
 void put_level(Writer& writer, const LevelFileFact& fact) {
@@ -98,6 +99,33 @@ LevelFileFact get_level(Reader& reader, std::uint32_t at) {
   return fact;
 }
 
+void put_part(Writer& writer, const PartFact& part) {
+  writer.put_text(part.path);
+  for (const std::uint64_t word :
+       {part.instance[0], part.instance[1], std::uint64_t{part.node}, std::uint64_t{part.nodes},
+        part.pool_version, part.pool_incarnation, part.next_incarnation, part.noted, part.prepared,
+        std::uint64_t{part.in_use}}) {
+    writer.put(word);
+  }
+}
+
+PartFileFact get_part(Reader& reader, std::uint32_t at) {
+  PartFact part;
+  part.path = reader.get_text();
+  const auto word = [&reader] { return reader.get<std::uint64_t>(); };
+  part.instance[0] = word();
+  part.instance[1] = word();
+  part.node = static_cast<std::uint32_t>(word());
+  part.nodes = static_cast<std::uint32_t>(word());
+  part.pool_version = word();
+  part.pool_incarnation = word();
+  part.next_incarnation = word();
+  part.noted = word();
+  part.prepared = word();
+  part.in_use = word() != 0;
+  return {std::move(part), at};
+}
+
 std::vector<std::byte> pack(const NodeView& view) {
   Writer writer;
   writer.put_text(view.host);
@@ -109,6 +137,8 @@ std::vector<std::byte> pack(const NodeView& view) {
   writer.put_all(view.files);
   writer.put(std::uint64_t{view.levels.size()});
   for (const LevelFileFact& fact : view.levels) put_level(writer, fact);
+  writer.put(std::uint64_t{view.parts.size()});
+  for (const PartFileFact& fact : view.parts) put_part(writer, fact.part);
   return {writer.bytes().begin(), writer.bytes().end()};
 }
 
@@ -124,6 +154,8 @@ NodeView unpack(std::span<const std::byte> bytes, std::uint32_t at) {
   view.files = reader.get_all<PoolFileFact>();
   const auto levels = reader.get<std::uint64_t>();
   for (std::uint64_t i = 0; i < levels; ++i) view.levels.push_back(get_level(reader, at));
+  const auto parts = reader.get<std::uint64_t>();
+  for (std::uint64_t i = 0; i < parts; ++i) view.parts.push_back(get_part(reader, at));
   for (PoolFileFact& file : view.files) file.at = at;
   return view;
 }
@@ -152,7 +184,9 @@ void look_at_pool_file(const Directory& directory, const std::string& name, Trus
                         identity.job_id,
                         identity.generation,
                         {head == nullptr ? 0 : head->incarnation, judged.head},
-                        0});
+                        0,
+                        identity.image_shares != 0 && identity.image_version == judged.head &&
+                            judged.next() == judged.head + 1});
 }
 
 void look_at_level_file(const Directory& directory, const LevelFileName& name, Trust trust,
@@ -185,6 +219,10 @@ Result<NodeView> look(const std::string& path, Trust trust) {
     if (rank_of_file(name)) look_at_pool_file(directory.value(), name, trust, view);
     const auto level = parse_level_file_name(name);
     if (level) look_at_level_file(directory.value(), *level, trust, view);
+  }
+  if (!view.record) return view;
+  for (PartFact& part : find_group_parts(directory.value(), view.job.job_id.words, trust)) {
+    view.parts.push_back({std::move(part), 0});
   }
   return view;
 }
@@ -260,6 +298,7 @@ Status add_view(const NodeView& view, const std::string& directory, Census& cens
   for (const LevelFileFact& file : view.levels) {
     if (file.job == census.job.job_id) census.levels.push_back(file);
   }
+  census.parts.insert(census.parts.end(), view.parts.begin(), view.parts.end());
   return Status::success();
 }
 
@@ -310,6 +349,7 @@ Result<Census> census_of(const std::vector<std::string>& directories, Trust trus
     view.host = directories[i];
     for (PoolFileFact& file : view.files) file.at = i;
     for (LevelFileFact& file : view.levels) file.at = i;
+    for (PartFileFact& part : view.parts) part.at = i;
     views.push_back(std::move(view));
   }
   PERDURE_TRY(add_views(views, directories.empty() ? "no directory" : directories.front(), census));

@@ -18,6 +18,7 @@
 #include "base/status.hpp"
 #include "levels/level_file.hpp"
 #include "levels/redundancy.hpp"
+#include "parts/part_facts.hpp"
 #include "pool/job_record.hpp"
 
 namespace perdure {
@@ -27,8 +28,9 @@ struct PoolFileFact {
   std::uint32_t rank = 0;
   JobId job;
   std::uint64_t generation = 0;
-  VersionId head;        // that a restart would go on from, as this file says
-  std::uint32_t at = 0;  // a rank of the node that has it
+  VersionId head;         // that a restart would go on from, as this file says
+  std::uint32_t at = 0;   // a rank of the node that has it
+  bool of_image = false;  // files that are committed with the pool are in the rank's image
   // Of the start of the job that last made it, or committed to it: ms since 1970.
   std::uint64_t age() const { return std::max(generation, head.incarnation); }
 };
@@ -41,18 +43,34 @@ struct LevelFileFact {
   GuardContents guard = {};  // of a guard
 };
 
+// Of a cached file that is committed with the pool.
+struct PartFileFact {
+  PartFact part;
+  std::uint32_t at = 0;
+};
+
 struct Census {
   std::vector<std::uint32_t> nodes;   // of each rank
   std::vector<std::string> hosts;     // of each rank's node
   JobRecord job;                      // of the pool; without a place
   std::vector<PoolFileFact> files;    // of this job
   std::vector<LevelFileFact> levels;  // whole ones, of this job
+  std::vector<PartFileFact> parts;    // of this job
 
   // Both on the same node.
   bool near(std::uint32_t rank, std::uint32_t other) const { return nodes[rank] == nodes[other]; }
   // The file of a rank that was in use last; null: it is on no node. Others of that rank are what
   // it left behind when it moved.
   const PoolFileFact* file_of(std::uint32_t rank) const;
+  // Of the nodes for which `there` holds, as missing_parts() takes them.
+  template <typename There>
+  std::vector<PartFact> parts_where(const There& there) const {
+    std::vector<PartFact> found;
+    for (const PartFileFact& fact : parts) {
+      if (there(fact.at)) found.push_back(fact.part);
+    }
+    return found;
+  }
 };
 
 // [collective] Bytes of all ranks, in order of ranks.

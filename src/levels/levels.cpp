@@ -7,6 +7,7 @@
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
+#include "levels/bring_back.hpp"
 #include "levels/census.hpp"
 #include "levels/encode.hpp"
 #include "levels/level_file_format.hpp"
@@ -100,6 +101,8 @@ Result<std::unique_ptr<Pool>> Levels::open(const OpenOptions& options) {
   auto pool = restart.open(options);
   for (const std::string& sentence : restart.told()) say(sentence);
   PERDURE_TRY(pool.status());
+  pool_ = pool.value().get();
+  PERDURE_TRY(find_expected(restart.census()));
   PERDURE_TRY(start(*pool.value()));
   return pool;
 }
@@ -193,13 +196,43 @@ Status Levels::start(Pool& pool) {
   const PoolStatus status = pool.status();
   const bool covered = whole_ && (!pool.went_back() || whole_->version == status.version);
   if (covered || status.version == 0 || status.fell_back) return Status::success();
-  // Until that is done, what it was brought back from, or would be, must stay (K2).
-  PERDURE_TRY_ASSIGN(const Census census, take_census(group_, directory_, trust_));
-  if (const auto plan = plan_recovery(census)) source_ = plan->id;
-  whole_ = best_guarded(census);
+  PERDURE_TRY(keep_sources());
+  unprotected_ = !expected_.empty();
+  if (unprotected_) return Status::success();
   PERDURE_TRY(protect(pool.chosen()));
   source_.reset();
   return Status::success();
+}
+
+// [collective] K2: until a version is protected, what it was brought back from, or would be, stays.
+Status Levels::keep_sources() {
+  PERDURE_TRY_ASSIGN(const Census census, take_census(group_, directory_, trust_));
+  if (const auto plan = plan_recovery(census)) source_ = plan->id;
+  whole_ = best_guarded(census);
+  return Status::success();
+}
+
+// [collective] The same on all ranks: their images have the same files, and all know the census.
+Status Levels::find_expected(const Census& census) {
+  std::uint64_t words[] = {pool_->of_image() ? 1U : 0U};
+  PERDURE_TRY(agree_max(group_, Status::success(), words));
+  if (words[0] == 0) {
+    const PoolVersion chosen{{}, pool_->chosen().version, pool_->chosen().incarnation, 0};
+    for (const PartFileFact& fact : census.parts) {
+      if (fact.part.in_use && is_of_line(fact.part, chosen)) expected_.insert(fact.part.path);
+    }
+    return Status::success();
+  }
+  BringBack back(group_, directory_, trust_);
+  PERDURE_TRY_ASSIGN(behind_, back.image_behind(*pool_));
+  const auto read = [&]() -> Status {
+    PERDURE_TRY_ASSIGN(auto image, back.own_image(*behind_));
+    held_.emplace(std::move(image));
+    PERDURE_TRY_ASSIGN(const auto contents, parse_image(held_->payload()));
+    for (const auto& [name, share] : contents.shares) expected_.insert(name);
+    return Status::success();
+  };
+  return agree(group_, read());
 }
 
 // [collective] Gives a version that the pool holds to other nodes, before anything else is done. It
@@ -389,8 +422,16 @@ LevelFile* Levels::free_file(std::vector<LevelFile>& files) const {
 void Levels::take(const Catalogue& catalogue) {
   ++counters_.taken;
   const VersionId id = id_of(catalogue);
-  taking_ = id;
-  auto image = Image::of(pool_->device(), pool_->geometry(), catalogue, pool_->boxes());
+  taking_ = taken_last_ = id;
+  std::vector<ImageShare> shares;
+  for (Companion* companion : companions_) {
+    shares.push_back({companion->share(), [companion, version = catalogue.version](
+                                              std::uint64_t offset, std::span<std::byte> out) {
+                        return companion->read_share(version, offset, out);
+                      }});
+  }
+  auto image =
+      Image::of(pool_->device(), pool_->geometry(), catalogue, pool_->boxes(), std::move(shares));
   const std::lock_guard<std::mutex> lock(mutex_);
   under_way_ = {id, free_file(images_), free_file(guards_), std::nullopt, nullptr};
   if (image.ok()) under_way_.contents = image.take();
@@ -440,7 +481,7 @@ Status Levels::copy() {
   std::vector<std::byte> chunk;
   for (std::uint64_t at = 0; at < image.size_bytes(); at += chunk.size()) {
     chunk.resize(std::min<std::uint64_t>(level_chunk_bytes, image.size_bytes() - at));
-    image.read(at, chunk);
+    PERDURE_TRY(image.read(at, chunk));
     file.write(at, chunk);
   }
   return file.complete(
@@ -514,6 +555,12 @@ void Levels::note_agreed_words() {
 
 void Levels::committed(const Catalogue& catalogue) {
   if (!active_) return;
+  if (!expected_.empty()) {
+    say("version " + number(catalogue.version) + " was committed without " + *expected_.begin() +
+        ", which was committed with this pool before; open it before the first commit after a "
+        "restart");
+    expected_.clear();
+  }
   note_agreed_words();
   if (due(catalogue.version)) {
     if (taking_ && take_next_) {
@@ -538,6 +585,7 @@ void Levels::end_taking(bool whole) {
   set_phase(Phase::idle, failure_);
   if (whole) {
     whole_ = taking_;
+    source_.reset();
     ++counters_.whole;
     drain_next_ = whole_;
     if (!draining_) drain_next();
@@ -575,20 +623,77 @@ void Levels::finish_under_way() {
   counters_.waited_ns += monotonic_ns() - start_ns;
 }
 
-// An image without the file's part would bring back the pool and not the file.
-Status Levels::check_companion(const std::string& name) {
+// What is committed with the pool.
+
+// K5. Without it a version would bring back the pool and not the file.
+Result<bool> Levels::admit(const std::string& name, const std::string& obstacle) {
+  if (obstacle.empty()) return true;
   if (settings_.any() || !drains_.empty()) {
-    return {Code::unsupported, name +
-                                   " can't be committed with a pool whose versions are kept on "
-                                   "other levels: they would not hold it; open it without "
-                                   "perdure_cache_pool, or set PERDURE_LEVELS=redundancy=off"};
+    return Status(Code::unsupported, name +
+                                         " can't be kept on the levels of this pool: " + obstacle +
+                                         "; or open it without perdure_cache_pool, or set "
+                                         "PERDURE_LEVELS=redundancy=off");
   }
   finish_under_way();
   end_taking(false);
-  if (!members_.empty()) say(name + " is committed with this pool, so there is no redundancy");
+  if (!members_.empty()) {
+    say("no redundancy: " + name + " is committed with this pool, and " + obstacle);
+  }
   members_.clear();
   active_ = false;
+  return false;
+}
+
+// Whether the version that is whole on all ranks has it, as this rank's image says.
+bool Levels::whole_has(const std::string& name) const {
+  for (const LevelFile& image : images_) {
+    if (!whole_ || !image.header() || image.header()->id != *whole_) continue;
+    const auto contents = parse_image(image.payload());
+    if (contents.ok() && contents.value().shares.contains(name)) return true;
+  }
+  return false;
+}
+
+// Where a version without it is the newest that is whole, a lost node would be a lost file.
+Status Levels::joined(Companion& companion, const Catalogue& newest) {
+  if (!active_) return Status::success();
+  finish_under_way();
+  end_taking(false);
+  companions_.push_back(&companion);
+  const std::string name = companion.share().name;
+  expected_.erase(name);
+  std::uint64_t words[] = {unprotected_ || !whole_has(name) ? 1U : 0U};
+  PERDURE_TRY(agree_max(group_, Status::success(), words));
+  unprotected_ = words[0] != 0;
+  if (!unprotected_ || !expected_.empty() || newest.version == 0) return Status::success();
+  // Two images of one id would be taken for one another.
+  if (taken_last_ == VersionId{pool_->incarnation(), newest.version}) {
+    say(name + " is kept from the next version on that is due");
+    return Status::success();
+  }
+  if (!whole_) PERDURE_TRY(keep_sources());
+  PERDURE_TRY(protect(newest));
+  unprotected_ = false;
+  source_.reset();
   return Status::success();
+}
+
+// What is being copied of it must be done; what was copied stays.
+void Levels::leaving(Companion& companion) {
+  if (std::erase(companions_, &companion) == 0) return;
+  release(UINT64_MAX);
+}
+
+Result<std::optional<HeldShare>> Levels::held(const std::string& name, std::uint64_t version) {
+  if (!behind_ || behind_->version != version) {
+    return Status(Code::not_found, "the images of version " + number(version) + " of " +
+                                       directory_ + ", which have " + name +
+                                       ", are not there any more");
+  }
+  PERDURE_TRY_ASSIGN(const auto contents, parse_image(held_->payload()));
+  const auto found = contents.shares.find(name);
+  if (found == contents.shares.end()) return std::optional<HeldShare>();
+  return std::optional<HeldShare>(found->second);
 }
 
 Status Levels::restoring(const Catalogue& target, std::uint64_t incarnation) {

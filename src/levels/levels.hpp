@@ -31,6 +31,14 @@
 //   K4  When an exchange fails, there is no redundancy for the rest of the run: a message that
 //       nobody waits for any more would be taken for one of the next. What was whole stays, and so
 //       do the files that messages may still be read from.
+//   K5  A cached file that is committed with the pool is whole in every image of a version that it
+//       belongs to: the ranks' images have it among them, up to its last byte, so that it can be
+//       brought back whatever the file itself holds (cache/part_share.hpp). An image without a file
+//       is one of a version to which the file did not belong, or at which the file has all by
+//       itself. Hence, after a restart with parts of a file left behind, or from images that have
+//       one, nothing is protected before the file is open again; and opening it is not done before
+//       a version with it is whole, where there is redundancy and this life has not taken that
+//       version without it.
 //
 // Threads: the pool's caller, and one of its own. Failure: of a level is reported on stderr by one
 // rank, and never fails a commit.
@@ -41,12 +49,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/group.hpp"
 #include "base/status.hpp"
+#include "levels/census.hpp"
 #include "levels/drain.hpp"
 #include "levels/level_file.hpp"
 #include "levels/redundancy.hpp"
@@ -100,7 +110,10 @@ class Levels final : public VersionTaker {
   void committed(const Catalogue& catalogue) override;
   Status restoring(const Catalogue& target, std::uint64_t incarnation) override;
   Status restored(const Catalogue& target) override;
-  Status check_companion(const std::string& name) override;
+  Result<bool> admit(const std::string& name, const std::string& obstacle) override;
+  Status joined(Companion& companion, const Catalogue& newest) override;
+  void leaving(Companion& companion) override;
+  Result<std::optional<HeldShare>> held(const std::string& name, std::uint64_t version) override;
   void progress() override;
 
  private:
@@ -140,6 +153,9 @@ class Levels final : public VersionTaker {
   Status find_whole();
   Status give_up_newer(VersionId held, std::uint64_t incarnation_max);
   Status protect(const Catalogue& catalogue);
+  Status find_expected(const Census& census);
+  Status keep_sources();
+  bool whole_has(const std::string& name) const;
   bool due(std::uint64_t version) const;
   LevelFile* free_file(std::vector<LevelFile>& files) const;
   void take(const Catalogue& catalogue);
@@ -170,7 +186,14 @@ class Levels final : public VersionTaker {
   std::vector<LevelFile> guards_;
   std::optional<VersionId> whole_;   // on all ranks
   std::optional<VersionId> source_;  // that the pool was, or would be, brought back from
+  std::set<std::string>
+      expected_;              // K5: files that the version of the restart has, until they join
+  bool unprotected_ = false;  // K5: it is to be protected when they have
+  std::vector<Companion*> companions_;
+  std::optional<VersionId> behind_;  // the images that the pool was made of (BringBack)
+  std::optional<LevelFile> held_;    // this rank's of them, once it was asked for
   std::optional<VersionId> taking_;  // of all ranks
+  std::optional<VersionId> taken_last_;
   std::vector<Drain> drains_;
   std::optional<VersionId> draining_;  // of all ranks
   bool take_next_ = false;

@@ -254,8 +254,7 @@ DrainedImage image_of_ring(std::uint32_t rank, const Image& image, const Catalog
   drained.arrays = arrays_of(catalogue, {}, image.copy_offsets());
   drained.scalars = catalogue.scalars;
   drained.read = [&image](std::uint64_t offset, std::span<std::byte> out) {
-    image.read(offset, out);
-    return Status::success();
+    return image.read(offset, out);
   };
   return drained;
 }

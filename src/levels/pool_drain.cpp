@@ -9,7 +9,9 @@
 
 #include "levels/manifest.hpp"
 #include "levels/node_file.hpp"
+#include "parts/part_facts.hpp"
 #include "pmem/file_device.hpp"
+#include "pool/image.hpp"
 #include "pool/judgement.hpp"
 #include "pool/slots.hpp"
 #include "pool/versioned_array.hpp"
@@ -35,6 +37,8 @@ class HeldRank {
   std::uint32_t rank() const { return rank_; }
   // What the ring has lost, for people; or "".
   const std::string& damage() const { return judgement_.damage; }
+  // What of the ring has its files elsewhere, for people; or "".
+  const std::string& left_out() const { return left_out_; }
   std::set<VersionId> versions() const;
   Result<HeldVersion> read(VersionId id) const;
 
@@ -44,6 +48,8 @@ class HeldRank {
   void find_ring_versions();
   Status find_images(const JobRecord& job);
   bool may_be_drained(VersionId id) const;
+  void leave_out_files();
+  Status check_files(VersionId id) const;
 
   Directory pool_;
   std::uint32_t rank_;
@@ -53,6 +59,7 @@ class HeldRank {
   Region region_;
   std::vector<SlotView> slots_;
   Judgement judgement_;
+  std::string left_out_;
   std::map<VersionId, std::uint32_t> ring_;  // slot of each
   std::map<VersionId, LevelFileName> images_;
 };
@@ -79,6 +86,7 @@ Result<HeldRank> HeldRank::open(const Directory& pool, const JobRecord& job, std
   held.judgement_ = judge_slots(held.slots_);
   held.find_ring_versions();
   PERDURE_TRY(held.find_images(job));
+  held.leave_out_files();
   return held;
 }
 
@@ -119,6 +127,38 @@ std::set<VersionId> HeldRank::versions() const {
   for (const auto& [id, slot] : ring_) all.insert(id);
   for (const auto& [id, name] : images_) all.insert(id);
   return all;
+}
+
+// K5 of levels.hpp: a version in the ring has no share of cached files, which images have.
+Status HeldRank::check_files(VersionId id) const {
+  const Status without(Code::unsupported,
+                       "cached files are committed with it, and only images have them: start the "
+                       "job again, or recover the files (perdure cache recover " +
+                           pool_.path() + ")");
+  for (const PartFact& part : find_group_parts(pool_, region_.identity.job_id.words, trust_)) {
+    if (part.in_use) return without;
+  }
+  if (region_.identity.image_version != id.version) return Status::success();
+  for (const auto& [image_id, name] : images_) {
+    if (image_id.version != id.version) continue;
+    PERDURE_TRY_ASSIGN(const auto file, LevelFile::open(pool_, name, trust_));
+    PERDURE_TRY_ASSIGN(const auto contents, parse_image(file.payload()));
+    if (!contents.shares.empty()) return without;
+  }
+  return Status::success();
+}
+
+void HeldRank::leave_out_files() {
+  for (auto it = ring_.begin(); it != ring_.end();) {
+    const Status whole = check_files(it->first);
+    if (whole.ok()) {
+      ++it;
+      continue;
+    }
+    left_out_ = "version " + std::to_string(it->first.version) +
+                " in its ring is left out: " + whole.message();
+    it = ring_.erase(it);
+  }
 }
 
 Result<HeldVersion> HeldRank::read(VersionId id) const {
@@ -268,6 +308,9 @@ Result<PoolDrainReport> drain_pool(const std::string& directory, const std::stri
   report.place = place_of_pool(level, directory);
   PERDURE_TRY_ASSIGN(const auto ranks, open_ranks(pool, report.job, options.trust));
   for (const HeldRank& rank : ranks) {
+    if (!rank.left_out().empty()) {
+      report.problems.push_back("rank " + std::to_string(rank.rank()) + ": " + rank.left_out());
+    }
     if (rank.damage().empty()) continue;
     report.problems.push_back("rank " + std::to_string(rank.rank()) +
                               ": its ring is left out: " + rank.damage());

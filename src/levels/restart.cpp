@@ -41,7 +41,23 @@ Result<std::unique_ptr<Pool>> Restart::open(const OpenOptions& given) {
 Result<std::unique_ptr<Pool>> Restart::open_whole(const OpenOptions& options) {
   PERDURE_TRY_ASSIGN(auto pool, open_pool(directory_, group_, options));
   PERDURE_TRY(agree(group_, pool->check_chosen()));
+  PERDURE_TRY(check_parts(*pool));
   return pool;
+}
+
+// A5.
+Status Restart::check_parts(const Pool& pool) const {
+  std::uint64_t words[] = {pool.of_image() ? 1U : 0U};
+  PERDURE_TRY(agree_max(group_, Status::success(), words));
+  if (words[0] != 0) return BringBack(group_, directory_, trust_).image_behind(pool).status();
+  PoolVersion version;
+  std::copy_n(pool.job_id().words, 2, version.job);
+  version.version = pool.chosen().version;
+  version.incarnation = pool.chosen().incarnation;
+  const std::string missing =
+      missing_parts(census_.parts_where([](std::uint32_t) { return true; }), version);
+  if (missing.empty()) return Status::success();
+  return {Code::not_found, "version " + number(version.version) + " can't be had: " + missing};
 }
 
 // Puts every rank's file on its node, whatever version it holds. Says what was done.

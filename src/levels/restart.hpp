@@ -20,6 +20,10 @@
 //       version in a later incarnation counts more. The pool may be old on the rank that lags,
 //       while another had left the commit and put into arrays that the third had not yet opened
 //       again (commit.cpp, I4 holds within one history). Images are never stored to.
+//   A5  The pool's version counts only if what is committed with it can go back to it: all parts of
+//       its cached files are on nodes of this job (part_facts.hpp, F2), or the version was brought
+//       back from images, which have the files (levels.hpp, K5). Otherwise it is lost, with the
+//       nodes that kept the missing parts.
 //
 // Threads: collective calls. Failure: on all ranks or on none.
 #pragma once
@@ -49,6 +53,8 @@ class Restart {
 
   // [collective]
   Result<std::unique_ptr<Pool>> open(const OpenOptions& options);
+  // What the nodes had before anything was done; without files if no node knows of the pool.
+  const Census& census() const { return census_; }
   // What was done, in sentences.
   const std::vector<std::string>& told() const { return told_; }
 
@@ -62,6 +68,7 @@ class Restart {
 
   std::string place(const DrainTarget& target) const;
   Result<std::unique_ptr<Pool>> open_whole(const OpenOptions& options);
+  Status check_parts(const Pool& pool) const;
   Result<std::string> fetch_files(const OpenOptions& options);
   bool counts(const Census& census, const std::optional<RecoveryPlan>& plan, VersionId held) const;
   Result<std::string> bring_back(const Census& census, VersionId held);

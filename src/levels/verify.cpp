@@ -94,6 +94,7 @@ class Verification {
   Status read_all(const Manifest& manifest);
   void list_outcomes();
   RestartVersion without(const std::set<std::uint32_t>& lost) const;
+  std::string missing_without(VersionId held, const std::set<std::uint32_t>& lost) const;
 
   const std::vector<std::string>& directories_;
   const VerifyOptions& options_;
@@ -137,6 +138,9 @@ void Verification::look_at_pool() {
   if (!all || !report_.problems.empty() || pool.version.value_or(0) == 0) return;
   const RankReport& first = pool.ranks.front();
   held_ = id_of(*first.slots[first.judgement.find(*pool.version)->slot].body);
+  if (const std::string missing = missing_without(*held_, {}); !missing.empty()) {
+    report_.problems.push_back("pool: " + missing);
+  }
   went_back_ = std::any_of(pool.ranks.begin(), pool.ranks.end(), [&](const RankReport& rank) {
     return rank.judgement.head == held_->version && rank.judgement.next() > held_->version + 1;
   });
@@ -253,7 +257,19 @@ Status Verification::read_all(const Manifest& manifest) {
   return Status::success();
 }
 
-// restart.hpp, A1 and A2.
+// restart.hpp, A5.
+std::string Verification::missing_without(VersionId held,
+                                          const std::set<std::uint32_t>& lost) const {
+  const bool of_image = std::any_of(
+      census_.files.begin(), census_.files.end(),
+      [&](const auto& file) { return file.of_image && census_.file_of(file.rank) == &file; });
+  if (of_image) return "";
+  const PoolVersion version{{}, held.version, held.incarnation, 0};
+  return missing_parts(
+      census_.parts_where([&](std::uint32_t node) { return !lost.contains(node); }), version);
+}
+
+// restart.hpp, A1, A2 and A5.
 RestartVersion Verification::without(const std::set<std::uint32_t>& lost) const {
   RestartVersion best;
   const auto offer = [&best](RestartLevel level, VersionId id) {
@@ -262,7 +278,9 @@ RestartVersion Verification::without(const std::set<std::uint32_t>& lost) const 
   const bool files_there = std::none_of(lost.begin(), lost.end(), [this](std::uint32_t node) {
     return !report_.nodes[node].ranks.empty();
   });
-  if (held_ && files_there) offer(RestartLevel::pool, *held_);
+  if (held_ && files_there && missing_without(*held_, lost).empty()) {
+    offer(RestartLevel::pool, *held_);
+  }
   if (best.level == RestartLevel::pool && went_back_) return best;
   Census left = census_;
   std::erase_if(left.levels, [&](const LevelFileFact& fact) { return lost.contains(fact.at); });

@@ -15,7 +15,7 @@
 #include "base/key_values.hpp"
 #include "base/status.hpp"
 #include "cache/cache_part.hpp"
-#include "cache/ownership.hpp"
+#include "parts/ownership.hpp"
 
 namespace perdure {
 

@@ -61,6 +61,8 @@ std::optional<PoolVersion> version_of(const Pool* pool) {
   PoolVersion of;
   std::copy_n(pool->job_id().words, 2, of.job);
   of.version = pool->status().version;
+  of.incarnation = pool->head_incarnation();
+  of.next_incarnation = pool->incarnation();
   return of;
 }
 
@@ -79,6 +81,24 @@ Result<Pool*> find_pool(const CacheOptions& options) {
                                          "before the file is opened");
   }
   return pool;
+}
+
+// Collective. Whether pretended nodes, which are on this machine, have the pool in one directory.
+Result<bool> share_directory(MpiGroup& group, const NodeMap& map, const Pool& pool) {
+  struct stat found{};
+  if (map.one_machine && map.nodes > 1) (void)::stat(pool.directory().c_str(), &found);
+  const std::array<std::uint64_t, 3> own = {map.node, found.st_dev, found.st_ino};
+  std::vector<char> all;
+  PERDURE_TRY(gather_all(group.comm(), own.data(), sizeof own, all));
+  if (!map.one_machine || map.nodes == 1) return false;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> nodes;
+  for (std::size_t at = 0; at < all.size(); at += sizeof own) {
+    std::array<std::uint64_t, 3> other{};
+    std::memcpy(other.data(), &all[at], sizeof other);
+    if (nodes.emplace(std::pair(other[1], other[2]), other[0]).first->second != other[0])
+      return true;
+  }
+  return false;
 }
 
 Status broadcast(MpiGroup& group, void* bytes, std::size_t count) {
@@ -104,6 +124,25 @@ Status CachedFile::draw(Founding& founding) {
   auto token = new_token();
   if (token.ok()) founding.token = token.value();
   return token.status();
+}
+
+// Collective. Why levels of the pool can't keep the file with its versions; "".
+Result<std::string> CachedFile::obstacle(MpiGroup& group, const NodeMap& map,
+                                         const CacheOptions& options, const Pool& pool,
+                                         bool known) {
+  PERDURE_TRY_ASSIGN(const bool shared, share_directory(group, map, pool));
+  std::uint64_t words[] = {known ? 1U : 0U};
+  PERDURE_TRY(agree_max(group, Status::success(), words));
+  if (group.ranks() != pool.ranks() || words[0] != 0) {
+    return std::string("not all ranks of the pool open it together");
+  }
+  if (!options.directory.empty()) {
+    return std::string(
+        "its parts belong beside the pool, and perdure_cache_directory puts them elsewhere; leave "
+        "that away");
+  }
+  if (shared) return std::string("nodes share the pool's directory");
+  return std::string();
 }
 
 // Collective: releases what close() could not, because ranks that are in this group still had the
@@ -161,14 +200,29 @@ Result<std::shared_ptr<CachedFile>> CachedFile::open(MpiGroup& group, const std:
   return file;
 }
 
+// A file that is committed with a pool may have been kept beside it, or not, in the life before.
+Status CachedFile::recover(MpiGroup& group, const NodeMap& map, const BackingFile& backing,
+                           const std::string& directory, Pool* pool) {
+  if (pool == nullptr) {
+    return agree(
+        group, map.leads() ? recover_leftover_part(directory, backing.path(), backing, std::nullopt)
+                           : Status::success());
+  }
+  GroupRecovery recovery;
+  recovery.leads = map.leads();
+  recovery.directories = {directory, pool->directory()};
+  recovery.version = *version_of(pool);
+  recovery.brought_back = pool->of_image();
+  const auto held = pool->held_share(backing.path());
+  PERDURE_TRY(agree(group, held.status()));
+  if (held.value()) recovery.image = ImageOfFile{held.value()->head, held.value()->bytes};
+  return recover_group_file(group, backing, recovery);
+}
+
 Result<CachedFile::Founding> CachedFile::establish(MpiGroup& group, const NodeMap& map,
                                                    const BackingFile& backing,
-                                                   const std::string& directory, const Pool* pool) {
-  Status recovered;
-  if (map.leads()) {
-    recovered = recover_leftover_part(directory, backing.path(), backing, version_of(pool));
-  }
-  PERDURE_TRY(agree(group, recovered));
+                                                   const std::string& directory, Pool* pool) {
+  PERDURE_TRY(recover(group, map, backing, directory, pool));
   Founding founding{};
   Status sized;
   if (group.rank() == 0) {
@@ -199,6 +253,9 @@ Status CachedFile::join_parts(MpiGroup& group, const NodeMap& map, const Foundin
     if (pool != nullptr) {
       std::copy_n(pool->job_id().words, 2, request.identity.pool_job);
       request.identity.pool = pool->directory();
+      request.identity.pool_version = request.restored->version;
+      request.identity.pool_incarnation = request.restored->incarnation;
+      request.identity.next_incarnation = request.restored->next_incarnation;
     }
     auto made = make_part(request, backing_);
     status = made.status();
@@ -258,9 +315,15 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
                                                      const CacheOptions& options) {
   auto map = map_nodes(group.comm());
   PERDURE_TRY(agree(group, map.status()));
-  const std::string directory = directory_for(options, map.value());
+  std::string directory = directory_for(options, map.value());
   auto pool = find_pool(options);
   PERDURE_TRY(agree(group, pool.status()));
+  bool kept = false;
+  if (pool.value() != nullptr) {
+    PERDURE_TRY_ASSIGN(
+        kept, admit(group, map.value(), options, *pool.value(), known != nullptr, backing.path()));
+    if (kept) directory = pool.value()->directory();
+  }
   PERDURE_TRY_ASSIGN(auto founding,
                      establish(group, map.value(), backing, directory, pool.value()));
   std::shared_ptr<CachedFile> file = known;
@@ -292,7 +355,7 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   file->connected_ = std::vector<std::atomic<PartClient*>>(file->layout_.nodes);
   Status ready;
   if (file->layout_.nodes > 1) ready = file->start_service(group, map.value(), founding);
-  if (ready.ok()) ready = file->join_pool(group, pool.value());
+  if (ready.ok()) ready = file->join_pool(group, pool.value(), founding.file_bytes, kept);
   if (ready.ok() && options.fetch == FetchTime::open) ready = file->prefetch(group, map.value());
   if (ready.ok()) return file;
   (void)file->tear_down(false);
@@ -309,14 +372,47 @@ CachedFile::~CachedFile() {
   if (pool_ != nullptr) pool_->remove_companion(*this);
 }
 
-Status CachedFile::join_pool(MpiGroup& group, Pool* pool) {
+// Whether levels keep the file with the pool's versions.
+Result<bool> CachedFile::admit(MpiGroup& group, const NodeMap& map, const CacheOptions& options,
+                               Pool& pool, bool known, const std::string& path) {
+  PERDURE_TRY_ASSIGN(const std::string why, obstacle(group, map, options, pool, known));
+  const auto admitted = pool.admit_companion("file " + path, why);
+  std::uint64_t words[] = {admitted.ok() && admitted.value() ? 1U : 0U};
+  PERDURE_TRY(agree_max(group, admitted.status(), words));
+  return words[0] != 0;
+}
+
+// F1 of part_facts.hpp: all nodes have made their parts, and nobody can write yet.
+Status CachedFile::join_pool(MpiGroup& group, Pool* pool, std::uint64_t file_bytes, bool kept) {
+  if (pool == nullptr) return agree(group, Status::success());
+  base_version_ = pool->status().version;
+  base_bytes_ = file_bytes;
+  kept_ = kept;
   Status joined;
-  if (pool != nullptr) {
-    base_version_ = pool->status().version;
-    joined = pool->add_companion(*this);
-    if (joined.ok()) pool_ = pool;
-  }
+  if (kept && local_rank_ == 0) joined = part().set_in_use(true);
+  PERDURE_TRY(agree(group, joined));
+  joined = pool->add_companion(*this, kept);
+  if (joined.ok()) pool_ = pool;
   return agree(group, joined);
+}
+
+// F1 of part_facts.hpp: the file has all, and no node has removed its part.
+Status CachedFile::release_part(MpiGroup& group) {
+  return agree(group, local_rank_ == 0 ? part().set_in_use(false) : Status::success());
+}
+
+// The blocks of this node's part are dealt to the ranks that it had when they opened the file.
+CompanionShare CachedFile::share() {
+  const PartShare share = PartShare::of(part(), base_bytes_, local_rank_, local_ranks_);
+  return {path(), share.head(), share.bytes()};
+}
+
+// Of any thread; what it reads here is set by committed(), before that thread begins.
+Status CachedFile::read_share(std::uint64_t version, std::uint64_t offset,
+                              std::span<std::byte> out) {
+  PERDURE_TRY(base_failure_);
+  const PartShare share = PartShare::of(part(), base_bytes_, local_rank_, local_ranks_);
+  return share.read(part(), version, offset, out);
 }
 
 // What this rank wrote, and others of the nodes it wrote to, is durable there.
@@ -380,9 +476,10 @@ Status CachedFile::write_back_own(bool sync) {
 
 // What nothing here would keep through a power failure need not be durable in the file either: a
 // program without the cache does not wait for its disk at a close. The death of processes cannot
-// take it from the file any more.
+// take it from the file any more. The loss of this node could, and of a file that levels keep the
+// next version's image says nothing.
 Status CachedFile::hand_over_own() {
-  if (part().device().describe().persistence == PersistenceClass::power_failure) {
+  if (kept_ || part().device().describe().persistence == PersistenceClass::power_failure) {
     return write_back_own(true);
   }
   PERDURE_TRY(write_back_own(false));
@@ -413,6 +510,9 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
   }
   std::array<std::uint64_t, 1> others = {last ? 0U : 1U};
   status = agree_max(group, status, others);
+  if (status.ok() && file->kept_ && group.ranks() == file->ranks_ && others[0] == 0) {
+    status = file->release_part(group);
+  }
   const bool keep = !status.ok() && !discard;
   // A rank that still has it open, in the group or not, needs what this node keeps.
   const bool serves = file->nodes() > 1 && (others[0] != 0 || !whole);

@@ -19,9 +19,11 @@
 
 #include "base/status.hpp"
 #include "cache/backing_file.hpp"
+#include "cache/group_recovery.hpp"
 #include "cache/part_client.hpp"
 #include "cache/part_directory.hpp"
 #include "cache/part_server.hpp"
+#include "cache/part_share.hpp"
 #include "mpi/mpi_group.hpp"
 #include "mpi/node_map.hpp"
 #include "mpiio/cache_options.hpp"
@@ -75,6 +77,8 @@ class CachedFile final : public Companion {
   std::string name() const override { return "file " + path(); }
   Status prepare(std::uint64_t version) override;
   void committed(std::uint64_t version) override;
+  CompanionShare share() override;
+  Status read_share(std::uint64_t version, std::uint64_t offset, std::span<std::byte> out) override;
   void pool_closed() override { pool_ = nullptr; }
 
   // Shared file pointers and the lock of atomic mode.
@@ -102,10 +106,17 @@ class CachedFile final : public Companion {
                                                   const CacheOptions& options);
   static Status draw(Founding& founding);
   static Result<Founding> establish(MpiGroup& group, const NodeMap& map, const BackingFile& backing,
-                                    const std::string& directory, const Pool* pool);
+                                    const std::string& directory, Pool* pool);
+  static Result<std::string> obstacle(MpiGroup& group, const NodeMap& map,
+                                      const CacheOptions& options, const Pool& pool, bool known);
+  static Result<bool> admit(MpiGroup& group, const NodeMap& map, const CacheOptions& options,
+                            Pool& pool, bool known, const std::string& path);
+  static Status recover(MpiGroup& group, const NodeMap& map, const BackingFile& backing,
+                        const std::string& directory, Pool* pool);
   Status join_parts(MpiGroup& group, const NodeMap& map, const Founding& founding,
                     const std::string& directory, const Pool* pool);
-  Status join_pool(MpiGroup& group, Pool* pool);
+  Status join_pool(MpiGroup& group, Pool* pool, std::uint64_t file_bytes, bool kept);
+  Status release_part(MpiGroup& group);
   Status start_service(MpiGroup& group, const NodeMap& map, const Founding& founding);
   Status prefetch(MpiGroup& group, const NodeMap& map);
   Status write_back_own(bool sync);
@@ -139,7 +150,8 @@ class CachedFile final : public Companion {
   std::mutex lock_mutex_;           // between threads of this process
   Pool* pool_ = nullptr;            // with which it is committed
   std::uint64_t base_version_ = 0;  // the pool's newest version
-  std::uint64_t base_bytes_ = 0;    // how large the file was then, once it was committed
+  std::uint64_t base_bytes_ = 0;    // how large the file was then
+  bool kept_ = false;               // levels keep it with the pool's versions
   Status base_failure_;
   int handles_ = 0;
   CacheTally tally_;

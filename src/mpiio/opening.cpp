@@ -115,13 +115,19 @@ OpenRequest make_request(const char* name, int amode, MPI_Info info) {
   return request;
 }
 
+// The pool itself, as each pretended node has a directory of its own.
+std::string pool_of(const CacheOptions& options) {
+  const Pool* const pool = options.pool.empty() ? nullptr : Pool::find(options.pool);
+  return pool == nullptr ? options.pool : job_id_text(pool->job_id());
+}
+
 // Of the options that must be the same on all ranks.
 std::uint64_t digest(const OpenRequest& request) {
   const CacheOptions& options = request.options;
   const std::string text = options.directory + ";" +
                            std::to_string(static_cast<int>(options.layout)) + ";" +
                            std::to_string(options.block_bytes) + ";" +
-                           std::to_string(static_cast<int>(options.fetch)) + ";" + options.pool;
+                           std::to_string(static_cast<int>(options.fetch)) + ";" + pool_of(options);
   return crc64(text.data(), text.size());
 }
 

@@ -59,6 +59,9 @@ Region region_of(const RegionHeaderFormat& header) {
   region.identity.rank = header.rank;
   region.identity.ranks = header.ranks;
   region.identity.generation = header.generation;
+  region.identity.image_incarnation = header.image_incarnation;
+  region.identity.image_version = header.image_version;
+  region.identity.image_shares = header.image_shares;
   region.geometry = Geometry{header.slot_bytes, header.align_bytes, header.block_bytes,
                              static_cast<std::uint32_t>(header.slots)};
   region.created_ns = header.created_ns;
@@ -112,6 +115,9 @@ Result<Region> format_region(Device& device, const RegionIdentity& identity,
   header.block_bytes = geometry.block_bytes;
   header.slots = geometry.slots;
   header.generation = identity.generation;
+  header.image_incarnation = identity.image_incarnation;
+  header.image_version = identity.image_version;
+  header.image_shares = identity.image_shares;
   header.checksum = header_checksum(header);
   PERDURE_TRY(device.resize(header.data_offset));
   device.store(0, &header, sizeof header);

@@ -43,6 +43,10 @@ struct RegionIdentity {
   // Of several files of one rank the one with the highest counts: the others are from before it was
   // moved, or rebuilt from another level.
   std::uint64_t generation = 0;
+  // Of the version of whose image the file was made; 0: it was made empty.
+  std::uint64_t image_incarnation = 0;
+  std::uint64_t image_version = 0;
+  std::uint64_t image_shares = 0;  // that the image has of what is committed with the pool
 };
 
 struct Region {

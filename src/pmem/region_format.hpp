@@ -30,15 +30,18 @@ struct RegionHeaderFormat {
   std::uint32_t align_bytes;  // extents begin at multiples of it
   std::uint64_t job_id[2];    // random, the same in all files of a pool
   char job_name[job_name_bytes];
-  std::uint64_t created_ns;   // since 1970
-  std::uint64_t slot_offset;  // of slot 0; the others follow it
-  std::uint64_t slot_bytes;   // of one slot
-  std::uint64_t data_offset;  // of the first extent
-  std::uint64_t block_bytes;  // unit of data checksums and of dirty tracking
-  std::uint64_t slots;        // how many
-  std::uint64_t generation;   // grows whenever the file is made anew: moved, or rebuilt
-  std::uint64_t reserved[9];  // zero
-  std::uint64_t checksum;     // CRC-64 of all bytes before it
+  std::uint64_t created_ns;         // since 1970
+  std::uint64_t slot_offset;        // of slot 0; the others follow it
+  std::uint64_t slot_bytes;         // of one slot
+  std::uint64_t data_offset;        // of the first extent
+  std::uint64_t block_bytes;        // unit of data checksums and of dirty tracking
+  std::uint64_t slots;              // how many
+  std::uint64_t generation;         // grows whenever the file is made anew: moved, or rebuilt
+  std::uint64_t image_incarnation;  // of the version of whose image the file was made
+  std::uint64_t image_version;      // its number; 0: the file was made empty
+  std::uint64_t image_shares;       // that it has of what is committed with the pool
+  std::uint64_t reserved[6];        // zero
+  std::uint64_t checksum;           // CRC-64 of all bytes before it
 };
 static_assert(sizeof(RegionHeaderFormat) == 240);
 static_assert(offsetof(RegionHeaderFormat, job_id) == 24);

@@ -106,6 +106,25 @@ Status read_boxes(ImageReader& reader, std::uint64_t count, ImageContents& conte
   return Status::success();
 }
 
+struct ShareLengths {
+  std::string name;
+  std::span<const std::byte> head;
+  std::uint64_t bytes = 0;
+};
+
+Result<std::vector<ShareLengths>> read_share_heads(ImageReader& reader, std::uint64_t count) {
+  if (count > image_shares_max) return damaged("it has too many shares of companions");
+  std::vector<ShareLengths> shares;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    PERDURE_TRY_ASSIGN(const auto format, reader.take<ImageShareFormat>());
+    PERDURE_TRY_ASSIGN(const auto name, reader.take(format.name_bytes));
+    PERDURE_TRY_ASSIGN(const auto head, reader.take(format.head_bytes));
+    shares.push_back(
+        {std::string(reinterpret_cast<const char*>(name.data()), name.size()), head, format.bytes});
+  }
+  return shares;
+}
+
 // Where the data of a file of this geometry begin: as format_region() lays it out.
 std::uint64_t data_offset_of(const Geometry& geometry) {
   const std::uint64_t slots = align_up(sizeof(RegionHeaderFormat), geometry.align_bytes);
@@ -164,7 +183,7 @@ void Image::add(std::span<const std::byte> bytes) {
 }
 
 Result<Image> Image::of(const Device& device, const Geometry& geometry, const Catalogue& catalogue,
-                        const GlobalBoxes& boxes) {
+                        const GlobalBoxes& boxes, std::vector<ImageShare> shares) {
   for (const ArrayEntry& entry : catalogue.arrays) {
     if (entry.shape.mode != ArrayMode::flush) continue;
     return Status(Code::unsupported, "array " + quoted(entry.name) +
@@ -180,6 +199,7 @@ Result<Image> Image::of(const Device& device, const Geometry& geometry, const Ca
   head.block_bytes = geometry.block_bytes;
   head.align_bytes = geometry.align_bytes;
   head.slots = geometry.slots;
+  head.shares = shares.size();
 
   Image image;
   image.made_.push_back(bytes_of(head));
@@ -188,6 +208,14 @@ Result<Image> Image::of(const Device& device, const Geometry& geometry, const Ca
   image.made_.push_back(std::move(body));
   const auto* const box_bytes = reinterpret_cast<const std::byte*>(formats.data());
   image.made_.emplace_back(box_bytes, box_bytes + formats.size() * sizeof(ImageBoxFormat));
+  for (const ImageShare& each : shares) {
+    const CompanionShare& share = each.share;
+    image.made_.push_back(
+        bytes_of(ImageShareFormat{share.name.size(), share.head.size(), share.bytes}));
+    const auto* const name = reinterpret_cast<const std::byte*>(share.name.data());
+    image.made_.emplace_back(name, name + share.name.size());
+    image.made_.push_back(share.head);
+  }
   for (const auto& bytes : image.made_) image.add(bytes);
   for (const ArrayEntry& entry : catalogue.arrays) {
     image.copy_offsets_.push_back(image.size_bytes_);
@@ -196,10 +224,15 @@ Result<Image> Image::of(const Device& device, const Geometry& geometry, const Ca
     image.add(
         {device.base() + entry.table_offset(entry.copy), table_bytes(entry, geometry.block_bytes)});
   }
+  for (ImageShare& share : shares) {
+    const std::uint64_t bytes = share.share.bytes;
+    image.shares_.push_back({image.size_bytes_, std::move(share)});
+    image.size_bytes_ += padded(bytes);
+  }
   return image;
 }
 
-void Image::read(std::uint64_t offset, std::span<std::byte> out) const {
+Status Image::read(std::uint64_t offset, std::span<std::byte> out) const {
   std::fill(out.begin(), out.end(), std::byte{0});
   const std::uint64_t end = offset + out.size();
   auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), offset,
@@ -212,6 +245,13 @@ void Image::read(std::uint64_t offset, std::span<std::byte> out) const {
     std::memcpy(out.data() + (begin - offset), piece->bytes.data() + (begin - piece->offset),
                 stop - begin);
   }
+  for (const auto& [at, share] : shares_) {
+    const std::uint64_t begin = std::max(offset, at);
+    const std::uint64_t stop = std::min(end, at + share.share.bytes);
+    if (begin >= stop) continue;
+    PERDURE_TRY(share.read(begin - at, out.subspan(begin - offset, stop - begin)));
+  }
+  return Status::success();
 }
 
 Result<ImageContents> parse_image(std::span<const std::byte> image) {
@@ -227,6 +267,7 @@ Result<ImageContents> parse_image(std::span<const std::byte> image) {
                         geometry.slots, geometry.align_bytes}));
   if (contents.catalogue.version == 0) return damaged("it is that of version 0");
   PERDURE_TRY(read_boxes(reader, head.boxes, contents));
+  PERDURE_TRY_ASSIGN(const auto shares, read_share_heads(reader, head.shares));
   for (const ArrayEntry& entry : contents.catalogue.arrays) {
     if (entry.shape.mode == ArrayMode::flush) return damaged("it has an array in flush mode");
     contents.copy_offsets.push_back(reader.offset());
@@ -234,6 +275,10 @@ Result<ImageContents> parse_image(std::span<const std::byte> image) {
     const std::uint64_t table = table_bytes(entry, geometry.block_bytes);
     contents.table_offsets.push_back(table == 0 ? 0 : reader.offset());
     PERDURE_TRY(reader.take(table).status());
+  }
+  for (const ShareLengths& share : shares) {
+    PERDURE_TRY_ASSIGN(const auto bytes, reader.take(share.bytes));
+    contents.shares[share.name] = {share.head, bytes};
   }
   return contents;
 }
@@ -245,7 +290,11 @@ Status make_file_of_image(const std::string& path, const RegionIdentity& identit
   options.create = true;
   options.trust = trust;
   PERDURE_TRY_ASSIGN(auto device, open_file_device(path, options));
-  PERDURE_TRY_ASSIGN(const auto region, format_region(*device, identity, contents.geometry));
+  RegionIdentity made = identity;
+  made.image_incarnation = contents.catalogue.incarnation;
+  made.image_version = contents.catalogue.version;
+  made.image_shares = contents.shares.size();
+  PERDURE_TRY_ASSIGN(const auto region, format_region(*device, made, contents.geometry));
   PERDURE_TRY(device->resize(std::max(contents.catalogue.allocated_end, region.data_offset)));
   return fill_file(*device, region, image, contents);
 }

@@ -7,10 +7,14 @@
 // (commit.cpp, I1). A file that is made of one holds the version alone, in the places that it had,
 // so that all ranks keep choosing the same working copies (commit.cpp, I8).
 //
+// What is committed with the pool has a share in it, which is read from whoever owns it.
+//
 // Arrays in flush mode have no versions: a pool with one has no images.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,31 +26,45 @@
 #include "pmem/device.hpp"
 #include "pmem/region.hpp"
 #include "pool/catalogue.hpp"
+#include "pool/companion.hpp"
 
 namespace perdure {
+
+// A companion's share of an image, and what reads its bytes.
+struct ImageShare {
+  CompanionShare share;
+  std::function<Status(std::uint64_t offset, std::span<std::byte> out)> read;
+};
 
 class Image {
  public:
   // `catalogue` is that of a version in one of the slots of `device`. Code::unsupported for flush
   // mode.
   static Result<Image> of(const Device& device, const Geometry& geometry,
-                          const Catalogue& catalogue, const GlobalBoxes& boxes = {});
+                          const Catalogue& catalogue, const GlobalBoxes& boxes = {},
+                          std::vector<ImageShare> shares = {});
 
   std::uint64_t size_bytes() const { return size_bytes_; }
   // Of each array of the catalogue, where its bytes begin; as parse_image() finds them.
   const std::vector<std::uint64_t>& copy_offsets() const { return copy_offsets_; }
-  // Bytes [offset, offset + out.size()).
-  void read(std::uint64_t offset, std::span<std::byte> out) const;
+  // Bytes [offset, offset + out.size()). Fails only if a companion's share can't be read.
+  Status read(std::uint64_t offset, std::span<std::byte> out) const;
 
  private:
   struct Piece {
     std::uint64_t offset;
     std::span<const std::byte> bytes;
   };
+  // From where it begins in the image.
+  struct ReadPiece {
+    std::uint64_t offset;
+    ImageShare share;
+  };
   void add(std::span<const std::byte> bytes);
 
-  std::vector<std::vector<std::byte>> made_;  // head, body and boxes
+  std::vector<std::vector<std::byte>> made_;  // head, body, boxes, and heads of shares
   std::vector<Piece> pieces_;                 // in order; zeros between them
+  std::vector<ReadPiece> shares_;             // after them
   std::vector<std::uint64_t> copy_offsets_;
   std::uint64_t size_bytes_ = 0;
 };
@@ -58,6 +76,7 @@ struct ImageContents {
   GlobalBoxes boxes;
   std::vector<std::uint64_t> copy_offsets;   // of each array's bytes in the image
   std::vector<std::uint64_t> table_offsets;  // of its checksums; 0 without
+  std::map<std::string, HeldShare> shares;   // of the image's bytes, by the companion's name
 };
 Result<ImageContents> parse_image(std::span<const std::byte> image);
 

@@ -6,7 +6,9 @@
 //   ImageHeadFormat
 //   slot body          slot_format.hpp
 //   ImageBoxFormat     for each array that has a place in a global one
+//   for each companion of the pool: ImageShareFormat, its name, its head
 //   for each array     the copy that the body names, then its table of checksums if it has one
+//   for each companion the bytes of this rank's share of it
 //
 // Each of these is padded with zeros to a multiple of image_align_bytes.
 #pragma once
@@ -29,9 +31,19 @@ struct ImageHeadFormat {
   std::uint64_t block_bytes;
   std::uint32_t align_bytes;
   std::uint32_t slots;
-  std::uint64_t reserved[2];  // zero
+  std::uint64_t shares;    // how many ImageShareFormat
+  std::uint64_t reserved;  // zero
 };
 static_assert(sizeof(ImageHeadFormat) == 64);
+
+// What is committed with the pool: companion.hpp.
+struct ImageShareFormat {
+  std::uint64_t name_bytes;
+  std::uint64_t head_bytes;
+  std::uint64_t bytes;  // of this rank's share
+};
+static_assert(sizeof(ImageShareFormat) == 24);
+constexpr std::uint64_t image_shares_max = 4096;
 
 struct ImageBoxFormat {
   std::uint32_t array;                         // its place in the body

@@ -85,6 +85,7 @@ Result<std::unique_ptr<Pool>> Pool::attach(std::unique_ptr<Device> device, const
   pool->next_.version = pool->recovered_.choice.next;
   pool->next_.parent = pool->recovered_.choice.version;
   pool->next_.incarnation = std::max(pool->next_.incarnation + 1, options.incarnation_min);
+  pool->head_incarnation_ = pool->recovered_.catalogue.incarnation;
   pool->read_retained();
   pool->hold_extents();
   pool->know_entries();
@@ -202,22 +203,48 @@ Status Pool::save_with_token(const VersionUnderWay& version, std::uint64_t& byte
   return options_.token ? device_->fence() : Status::success();
 }
 
-Status Pool::add_companion(Companion& companion) {
+Result<bool> Pool::admit_companion(const std::string& name, const std::string& obstacle) {
+  if (options_.taker == nullptr) return false;
+  return options_.taker->admit(name, obstacle);
+}
+
+Result<std::optional<HeldShare>> Pool::held_share(const std::string& name) {
+  if (!of_image()) return std::optional<HeldShare>();
+  if (options_.taker != nullptr) return options_.taker->held(name, status_.version);
+  return Status(Code::wrong_state,
+                directory_ +
+                    " was brought back from images, which have what is committed with it: " + name +
+                    " can't be had without them; start the job with the same PERDURE_LEVELS");
+}
+
+Status Pool::check_joinable(const Companion& companion) const {
   PERDURE_TRY(check_usable());
   PERDURE_TRY(check_open_to_others());
-  if (!restarted_) {
-    return {Code::wrong_state, companion.name() +
-                                   " can be committed with a pool only when the "
-                                   "pool has restarted; call perdure_restart(), or "
-                                   "make its first window, before"};
+  if (restarted_) return Status::success();
+  return {Code::wrong_state, companion.name() +
+                                 " can be committed with a pool only when the "
+                                 "pool has restarted; call perdure_restart(), or "
+                                 "make its first window, before"};
+}
+
+Status Pool::add_companion(Companion& companion, bool kept) {
+  Status local = check_joinable(companion);
+  if (!kept) {
+    if (local.ok()) companions_.push_back(&companion);
+    return local;
   }
-  if (options_.taker != nullptr) PERDURE_TRY(options_.taker->check_companion(companion.name()));
+  const SlotView newest = slots_.read(slots_.slot_of(head()));
+  if (local.ok() && (!newest.body || newest.body->version != head())) {
+    local = {Code::damaged, "version " + std::to_string(head()) + " can't be read"};
+  }
+  PERDURE_TRY(agree(group_, local));
   companions_.push_back(&companion);
-  return Status::success();
+  return options_.taker->joined(companion, *newest.body);
 }
 
 void Pool::remove_companion(Companion& companion) {
-  std::erase(companions_, &companion);
+  if (std::erase(companions_, &companion) == 0) return;
+  if (options_.taker != nullptr) options_.taker->leaving(companion);
 }
 
 Status Pool::prepare_companions(std::uint64_t version) {
@@ -410,6 +437,7 @@ void Pool::take_version(const VersionUnderWay& version) {
     name_copies_of(version);
   }
   drop_retired(version, true);
+  head_incarnation_ = version.catalogue.incarnation;
   for (Companion* companion : companions_) companion->committed(version.catalogue.version);
   if (options_.taker != nullptr) options_.taker->committed(version.catalogue);
   if (options_.committed) options_.committed(version.catalogue.version);
@@ -428,6 +456,8 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
   if (options_.taker != nullptr) {
     // When all ranks have agreed, another one may store to copies that the next slot names.
     release_up_to(version.catalogue.version + 1);
+    // A companion goes on from each version; what it was at the one before is known until then.
+    if (!companions_.empty()) options_.taker->release(version.catalogue.version - 1);
     parties.words = options_.taker->words();
   }
   const CommitResult result = commit_version(parties, version.catalogue, data);

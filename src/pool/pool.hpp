@@ -140,9 +140,13 @@ class Pool {
   // is the error, and nothing is begun.
   Result<std::uint64_t> commit_staged(const Status& ready = Status::success());
 
-  // Local. From now on committed with the pool, synchronously only; it may not be restored to
-  // another version than the newest. Code::wrong_state before restart(). The pool does not own it.
-  Status add_companion(Companion& companion);
+  // [collective] Whether levels will keep the companion with the pool's versions (VersionTaker::
+  // admit). Before add_companion(), and before the companion holds anything.
+  Result<bool> admit_companion(const std::string& name, const std::string& obstacle);
+  // From now on committed with the pool, synchronously only; it may not be restored to another
+  // version than the newest. Code::wrong_state before restart(). The pool does not own it. Local,
+  // and collective if it is `kept`, as admit_companion() said.
+  Status add_companion(Companion& companion, bool kept);
   void remove_companion(Companion& companion);
 
   // Where it was opened; "" if it was not opened as a directory.
@@ -162,6 +166,18 @@ class Pool {
   bool went_back() const { return next_.version != recovered_.catalogue.version + 1; }
   // Of the version that will be committed next.
   std::uint64_t incarnation() const { return next_.incarnation; }
+  // Of the version that the pool is at.
+  std::uint64_t head_incarnation() const { return head_incarnation_; }
+  // The pool was made of an image that has shares of companions, and is at the version that it had,
+  // until the next commit: what companions were at it is in the image.
+  bool of_image() const {
+    const RegionIdentity& made = region_.identity;
+    return made.image_shares != 0 && made.image_version == status_.version &&
+           next_.version == status_.version + 1;
+  }
+  std::uint64_t image_incarnation() const { return region_.identity.image_incarnation; }
+  // VersionTaker::held(), if it was made of an image.
+  Result<std::optional<HeldShare>> held_share(const std::string& name);
   bool restarted() const { return restarted_; }
   bool commit_pending() const { return under_way_.pending(); }
   // Of arrays of this pool, for images of its versions. Local.
@@ -172,6 +188,7 @@ class Pool {
   std::size_t open_arrays() const { return open_.size(); }
   bool has_companions() const { return !companions_.empty(); }
   Group& group() { return group_; }
+  std::uint32_t ranks() const { return group_.ranks(); }
   RunPage& run_page() { return run_page_; }
   PoolStatus status() const;
 
@@ -199,6 +216,7 @@ class Pool {
 
   Status check_usable() const;
   Status check_open_to_others() const;
+  Status check_joinable(const Companion& companion) const;
   // Damage of data, with rank, file and remedy.
   Status located(const Status& status) const;
   Status check_record() const;
@@ -278,6 +296,7 @@ class Pool {
   std::string directory_;
   FileHandle record_;  // the job record, to see that it stays
   std::vector<Companion*> companions_;
+  std::uint64_t head_incarnation_ = 0;
   bool restarted_ = false;
   std::string closed_to_others_;
   CommitUnderWay under_way_;

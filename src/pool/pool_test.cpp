@@ -353,6 +353,10 @@ class Listener final : public Companion {
   void committed(std::uint64_t version) override {
     heard += "committed " + std::to_string(version) + "; ";
   }
+  CompanionShare share() override { return {name(), {}, 0}; }
+  Status read_share(std::uint64_t, std::uint64_t, std::span<std::byte>) override {
+    return Status::success();
+  }
   void pool_closed() override { heard += "closed; "; }
   std::string heard;
   Status answer;
@@ -361,9 +365,9 @@ class Listener final : public Companion {
 TEST_F(PoolTest, a_companion_is_prepared_before_each_version_and_told_of_it) {
   open();
   Listener listener;
-  EXPECT_EQ(pool_->add_companion(listener).code(), Code::wrong_state);
+  EXPECT_EQ(pool_->add_companion(listener, false).code(), Code::wrong_state);
   ASSERT_TRUE(pool_->restart().ok());
-  ASSERT_TRUE(pool_->add_companion(listener).ok());
+  ASSERT_TRUE(pool_->add_companion(listener, false).ok());
   ASSERT_TRUE(pool_->commit().ok());
   EXPECT_EQ(listener.heard, "prepare 1; committed 1; ");
   listener.heard.clear();
@@ -381,7 +385,7 @@ TEST_F(PoolTest, with_a_companion_nothing_is_committed_in_the_background_nor_tak
   open();
   Listener listener;
   ASSERT_TRUE(pool_->restart().ok());
-  ASSERT_TRUE(pool_->add_companion(listener).ok());
+  ASSERT_TRUE(pool_->add_companion(listener, false).ok());
   for (const Status& refused :
        {pool_->commit_begin(), pool_->commit_staged().status(), pool_->restore(0)}) {
     EXPECT_EQ(refused.code(), Code::unsupported);

@@ -230,6 +230,7 @@ Status Pool::restore(std::uint64_t version) {
   if (options_.taker != nullptr) PERDURE_TRY(options_.taker->restored(target.value()));
   load_scalars();
   status_.version = version;
+  head_incarnation_ = target.value().incarnation;
   status_.restart_ns = monotonic_ns() - start_ns;
   run_page_.set_restored(version, iteration_of(next_), status_.restart_ns);
   run_page_.set_phase(RunPhase::computing);

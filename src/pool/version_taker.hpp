@@ -9,11 +9,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "base/status.hpp"
 #include "pool/catalogue.hpp"
+#include "pool/companion.hpp"
 
 namespace perdure {
 
@@ -39,9 +41,17 @@ class VersionTaker {
   virtual Status restoring(const Catalogue& target, std::uint64_t incarnation) = 0;
   // [collective] It has gone there, on all ranks.
   virtual Status restored(const Catalogue& target) = 0;
-  // What is to be committed with the pool has state elsewhere. Code::unsupported if that can't be
-  // given to the levels that were asked for.
-  virtual Status check_companion(const std::string& name) = 0;
+  // [collective] What is to be committed with the pool has state elsewhere; `obstacle` says why
+  // levels can't keep it, or "". Whether they do; Code::unsupported if they can't and were asked
+  // for. If they can't, no version is taken any more.
+  virtual Result<bool> admit(const std::string& name, const std::string& obstacle) = 0;
+  // [collective] It was admitted, and is part of the newest version, `newest`, and of later ones.
+  virtual Status joined(Companion& companion, const Catalogue& newest) = 0;
+  // Local. Returns when nobody reads it any more.
+  virtual void leaving(Companion& companion) = 0;
+  // What this rank's image has of it if the pool, which is at `version`, was made of images and not
+  // committed since; empty: it was not, or they do not have it. Until the pool's next version.
+  virtual Result<std::optional<HeldShare>> held(const std::string& name, std::uint64_t version) = 0;
   // The program called the pool: an occasion to move messages on, for a short time.
   virtual void progress() = 0;
 };

@@ -90,7 +90,7 @@ class Shared {
     request.file_bytes = expected.size();
     if (in_group_) {
       request.identity.pool_job[0] = 1;
-      request.restored = PoolVersion{{1, 0}, 5};
+      request.restored = PoolVersion{{1, 0}, 5, 0, 0};
     }
     PERDURE_TRY(recover_leftover_part(request.directory, file(), *backing, request.restored));
     return make_part(request, *backing);
@@ -326,7 +326,7 @@ TEST(PartDead, a_grain_that_a_dead_process_was_keeping_is_kept_by_another) {
     (void)part.write(0, "abc", 3, Acknowledge::sync);  // dies at the undo log's fence
   });
   shared.write(0, Bytes(100, 1));
-  must(shared.open->part->roll_back(6));
+  must(shared.open->part->roll_back({{1, 0}, 6, 0, 0}));
   EXPECT_EQ(shared.read(0, 100), before);
   shared.expect(0, before);
   shared.close();

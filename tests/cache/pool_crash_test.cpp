@@ -233,7 +233,7 @@ class Sweeper {
     const auto first = static_cast<std::uint32_t>(random_() % sweep_.nodes);
     for (std::uint32_t turn = 0; turn < sweep_.nodes; ++turn) {
       const auto part = attach(device, *crashed_, (first + turn) % sweep_.nodes);
-      const Status back = part->roll_back(version_);
+      const Status back = part->roll_back({{1, 0}, version_, 0, 0});
       if (!back.ok()) {
         wrong_ = back.message();
         return;
@@ -270,6 +270,36 @@ class Sweeper {
   std::uint64_t images_ = 0;
   std::uint64_t fences_ = 0;
 };
+
+// part_facts.hpp, F1: what the nodes agree on next must not be taken back by a power failure.
+TEST(GroupCrash, that_a_part_is_in_use_is_durable_when_it_is_said) {
+  const Layout layout{LayoutKind::cyclic, 2, 4096, 0};
+  const PartGeometry geometry{.blocks = 2, .journal_entries = 1};
+  CrashDevice device((part_file_bytes(layout, geometry) + 4095) / 4096 * 4096, 64);
+  PartIdentity identity;
+  identity.path = "/file";
+  identity.layout = layout;
+  identity.pool_job[0] = 1;
+  must(device.resize((part_file_bytes(layout, geometry) + 4095) / 4096 * 4096));
+  Slice slice(device, 0, device.size_bytes());
+  must(CachePart::format(slice, identity, geometry, 0));
+  const auto part =
+      must(CachePart::attach(std::make_unique<Slice>(device, 0, device.size_bytes())));
+  for (const bool in_use : {true, false}) {
+    must(part->set_in_use(in_use));
+    std::uint64_t images = 0;
+    for (const AtomicityModel model :
+         {AtomicityModel::prefix, AtomicityModel::words, AtomicityModel::lines}) {
+      device.for_each_image(model, 10, 1, [&](std::span<const std::byte> image) {
+        PartStateFormat state;
+        std::memcpy(&state, image.data() + part->header().state_offset, sizeof state);
+        EXPECT_EQ(fact_of(part->header(), state).in_use, in_use);
+        ++images;
+      });
+    }
+    EXPECT_GT(images, 0U);
+  }
+}
 
 constexpr AtomicityModel models[] = {AtomicityModel::prefix, AtomicityModel::words,
                                      AtomicityModel::lines};

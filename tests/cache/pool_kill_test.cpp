@@ -83,7 +83,7 @@ class Campaign {
     ::usleep(static_cast<useconds_t>(random_() % 20000));
     for (const pid_t child : children) ::kill(child, SIGKILL);
     for (const pid_t child : children) ::waitpid(child, nullptr, 0);
-    const PoolVersion version{{1, 0}, job.version};
+    const PoolVersion version{{1, 0}, job.version, 0, 0};
     versions += version.version - first_version;
     kill_recovery(directory, version);
     const Status recovered =
@@ -107,7 +107,7 @@ class Campaign {
     request.identity.file_inode = backing.inode();
     request.identity.layout = {LayoutKind::cyclic, 1, block_bytes, 0};
     request.identity.pool_job[0] = 1;
-    request.restored = PoolVersion{{1, 0}, first_version};
+    request.restored = PoolVersion{{1, 0}, first_version, 0, 0};
     request.file_bytes = 60000;
     return request;
   }

@@ -12,11 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "cache/part_format.hpp"
 #include "cache/protocol_format.hpp"
 #include "levels/guard_format.hpp"
 #include "levels/level_file_format.hpp"
 #include "levels/node_file_format.hpp"
+#include "parts/part_format.hpp"
+#include "parts/part_share_format.hpp"
 #include "perdure/perdure.h"
 #include "pmem/region_format.hpp"
 #include "pool/image_format.hpp"
@@ -70,7 +71,10 @@ std::map<std::string, Struct> structs_of_headers() {
        PERDURE_FIELD(RegionHeaderFormat, slot_bytes),
        PERDURE_FIELD(RegionHeaderFormat, data_offset),
        PERDURE_FIELD(RegionHeaderFormat, block_bytes), PERDURE_FIELD(RegionHeaderFormat, slots),
-       PERDURE_FIELD(RegionHeaderFormat, generation), PERDURE_FIELD(RegionHeaderFormat, reserved),
+       PERDURE_FIELD(RegionHeaderFormat, generation),
+       PERDURE_FIELD(RegionHeaderFormat, image_incarnation),
+       PERDURE_FIELD(RegionHeaderFormat, image_version),
+       PERDURE_FIELD(RegionHeaderFormat, image_shares), PERDURE_FIELD(RegionHeaderFormat, reserved),
        PERDURE_FIELD(RegionHeaderFormat, checksum)}};
   return all;
 }
@@ -186,7 +190,12 @@ void add_structs_of_levels(std::map<std::string, Struct>& all) {
       {PERDURE_FIELD(ImageHeadFormat, magic), PERDURE_FIELD(ImageHeadFormat, body_bytes),
        PERDURE_FIELD(ImageHeadFormat, boxes), PERDURE_FIELD(ImageHeadFormat, slot_bytes),
        PERDURE_FIELD(ImageHeadFormat, block_bytes), PERDURE_FIELD(ImageHeadFormat, align_bytes),
-       PERDURE_FIELD(ImageHeadFormat, slots), PERDURE_FIELD(ImageHeadFormat, reserved)}};
+       PERDURE_FIELD(ImageHeadFormat, slots), PERDURE_FIELD(ImageHeadFormat, shares),
+       PERDURE_FIELD(ImageHeadFormat, reserved)}};
+  all["ImageShareFormat"] = {
+      sizeof(ImageShareFormat),
+      {PERDURE_FIELD(ImageShareFormat, name_bytes), PERDURE_FIELD(ImageShareFormat, head_bytes),
+       PERDURE_FIELD(ImageShareFormat, bytes)}};
   all["ImageBoxFormat"] = {
       sizeof(ImageBoxFormat),
       {PERDURE_FIELD(ImageBoxFormat, array), PERDURE_FIELD(ImageBoxFormat, dimensions),
@@ -267,6 +276,9 @@ void add_structs_of_parts(std::map<std::string, Struct>& all) {
                               PERDURE_FIELD(PartHeaderFormat, path),
                               PERDURE_FIELD(PartHeaderFormat, pool_job),
                               PERDURE_FIELD(PartHeaderFormat, pool),
+                              PERDURE_FIELD(PartHeaderFormat, pool_version),
+                              PERDURE_FIELD(PartHeaderFormat, pool_incarnation),
+                              PERDURE_FIELD(PartHeaderFormat, next_incarnation),
                               PERDURE_FIELD(PartHeaderFormat, checksum)}};
   all["PartStateFormat"] = {
       sizeof(PartStateFormat),
@@ -275,7 +287,16 @@ void add_structs_of_parts(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(PartStateFormat, pointers), PERDURE_FIELD(PartStateFormat, base_version),
        PERDURE_FIELD(PartStateFormat, sized_versions), PERDURE_FIELD(PartStateFormat, sizes),
        PERDURE_FIELD(PartStateFormat, prepared), PERDURE_FIELD(PartStateFormat, barriers),
-       PERDURE_FIELD(PartStateFormat, touched_blocks), PERDURE_FIELD(PartStateFormat, owners)}};
+       PERDURE_FIELD(PartStateFormat, touched_blocks), PERDURE_FIELD(PartStateFormat, in_use),
+       PERDURE_FIELD(PartStateFormat, owners)}};
+  all["PartShareFormat"] = {
+      sizeof(PartShareFormat),
+      {PERDURE_FIELD(PartShareFormat, magic), PERDURE_FIELD(PartShareFormat, instance),
+       PERDURE_FIELD(PartShareFormat, file_bytes), PERDURE_FIELD(PartShareFormat, block_bytes),
+       PERDURE_FIELD(PartShareFormat, part_blocks), PERDURE_FIELD(PartShareFormat, layout),
+       PERDURE_FIELD(PartShareFormat, nodes), PERDURE_FIELD(PartShareFormat, node),
+       PERDURE_FIELD(PartShareFormat, share), PERDURE_FIELD(PartShareFormat, shares),
+       PERDURE_FIELD(PartShareFormat, reserved)}};
   all["OwnerFormat"] = {sizeof(OwnerFormat),
                         {PERDURE_FIELD(OwnerFormat, process), PERDURE_FIELD(OwnerFormat, start)}};
   all["JournalFormat"] = {
@@ -357,6 +378,8 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"manifest_magic", manifest_magic},
     {"manifest_version", manifest_version},
     {"part_magic", part_magic},
+    {"part_share_magic", part_share_magic},
+    {"image_shares_max", image_shares_max},
     {"part_format_version", part_format_version},
     {"part_path_bytes", part_path_bytes},
     {"journal_entries_max", journal_entries_max},

@@ -128,7 +128,7 @@ bool run_part(std::span<const std::byte> bytes) {
     auto undo = undo_of(compact, part.undo_geometry());
     if (undo == nullptr) return false;
     part.set_undo_log(std::move(undo));
-    if (!part.roll_back(version).ok()) return false;
+    if (!part.roll_back({{1, 0}, version, 0, 0}).ok()) return false;
   }
   const bool recovered = part.recover(same_boot).ok();
   PERDURE_ASSERT(backing.set_size(0).ok());

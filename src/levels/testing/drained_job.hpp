@@ -91,7 +91,7 @@ class DrainedJob {
     for (std::uint64_t at = 0; at < image.size_bytes(); at += level_chunk_bytes) {
       const auto part =
           std::span(chunk).first(std::min(level_chunk_bytes, image.size_bytes() - at));
-      image.read(at, part);
+      ASSERT_TRUE(image.read(at, part).ok());
       file.write(at, part);
     }
     ASSERT_TRUE(file.complete({LevelFileKind::image,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "cache/ownership.hpp"
+#include "parts/ownership.hpp"
 
 #include <gtest/gtest.h>
 

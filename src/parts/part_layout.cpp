@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "cache/part_layout.hpp"
+#include "parts/part_layout.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -55,6 +55,11 @@ Status check_header(const Device& device, const PartHeaderFormat& header) {
                 "; use the version that wrote it, or a newer one"};
   }
   if (!whole) return damaged(device, "the header's checksum is wrong");
+  if (header.format_version < part_format_version) {
+    return {Code::unsupported,
+            device.describe().name + ": format " + std::to_string(header.format_version) +
+                " of a Perdure that was never released; recover it with that one"};
+  }
   const bool sane =
       std::has_single_bit(header.block_bytes) && header.block_bytes >= grains_per_block &&
       header.block_bytes <= part_bytes_max &&
@@ -114,6 +119,9 @@ Result<PartHeaderFormat> make_part_header(const PartIdentity& identity,
   std::memcpy(header.path, identity.path.data(), identity.path.size());
   std::memcpy(header.pool_job, identity.pool_job, sizeof header.pool_job);
   std::memcpy(header.pool, identity.pool.data(), identity.pool.size());
+  header.pool_version = identity.pool_version;
+  header.pool_incarnation = identity.pool_incarnation;
+  header.next_incarnation = identity.next_incarnation;
   header.checksum = crc64(&header, offsetof(PartHeaderFormat, checksum));
   return header;
 }

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/status.hpp"
-#include "cache/ownership.hpp"
-#include "cache/part_format.hpp"
+#include "parts/ownership.hpp"
+#include "parts/part_format.hpp"
 #include "pmem/device.hpp"
 
 namespace perdure {
@@ -25,6 +25,9 @@ struct PartIdentity {
   std::uint64_t boot[2] = {0, 0};
   std::uint64_t pool_job[2] = {0, 0};  // of the pool with which the file is committed
   std::string pool;                    // its directory
+  std::uint64_t pool_version = 0;      // PartHeaderFormat
+  std::uint64_t pool_incarnation = 0;
+  std::uint64_t next_incarnation = 0;
 };
 
 struct PartGeometry {

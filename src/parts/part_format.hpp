@@ -19,7 +19,7 @@ namespace perdure {
 static_assert(std::endian::native == std::endian::little, "parts are little-endian");
 
 constexpr std::uint64_t part_magic = 0x0054524150445250U;  // "PRDPART\0"
-constexpr std::uint32_t part_format_version = 1;
+constexpr std::uint32_t part_format_version = 2;
 constexpr std::size_t part_path_bytes = 4096;
 constexpr std::uint64_t journal_entries_max = 65536;
 
@@ -45,14 +45,19 @@ struct PartHeaderFormat {
   char path[part_path_bytes];  // of the cached file, absolute
   std::uint64_t pool_job[2];   // of the pool with which the file is committed; 0: with none
   char pool[part_path_bytes];  // the pool's directory
-  std::uint64_t checksum;      // CRC-64 of all bytes before it
+  // Of that pool: the version that it was at when the part was made, that version's incarnation,
+  // and the one of all that was committed afterwards. 0: not known.
+  std::uint64_t pool_version;
+  std::uint64_t pool_incarnation;
+  std::uint64_t next_incarnation;
+  std::uint64_t checksum;  // CRC-64 of all bytes before it
 };
-static_assert(sizeof(PartHeaderFormat) == 8360);
+static_assert(sizeof(PartHeaderFormat) == 8384);
 static_assert(offsetof(PartHeaderFormat, instance) == 24);
 static_assert(offsetof(PartHeaderFormat, block_bytes) == 56);
 static_assert(offsetof(PartHeaderFormat, path) == 144);
 static_assert(offsetof(PartHeaderFormat, pool_job) == 4240);
-static_assert(offsetof(PartHeaderFormat, checksum) == 8352);
+static_assert(offsetof(PartHeaderFormat, checksum) == 8376);
 
 constexpr std::size_t shared_pointers_max = 64;
 constexpr std::uint32_t owners_max = 512;
@@ -87,10 +92,13 @@ struct PartStateFormat {
   // 1: every process of the part takes part in process barriers; 0: whoever made it could not.
   std::uint64_t barriers;
   std::uint64_t touched_blocks;  // beyond these no block was ever asked for
+  // Of a file that is committed with a pool. 1: the file is in use, and can't go back to the pool's
+  // version without this part. 0: not yet, or the cached file has all.
+  std::uint64_t in_use;
   OwnerFormat owners[owners_max];
 };
-static_assert(sizeof(PartStateFormat) == 8800);
-static_assert(offsetof(PartStateFormat, owners) == 608);
+static_assert(sizeof(PartStateFormat) == 8808);
+static_assert(offsetof(PartStateFormat, owners) == 616);
 
 constexpr std::size_t journal_bytes = 4096;
 

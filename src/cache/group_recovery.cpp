@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cache/group_recovery.hpp"
+
+#include <algorithm>
+
+#include "base/agreement.hpp"
+#include "cache/part_share.hpp"
+
+namespace perdure {
+namespace {
+
+class FileRecovery {
+ public:
+  FileRecovery(Group& group, const BackingFile& backing, const GroupRecovery& recovery)
+      : group_(group), backing_(backing), with_(recovery) {}
+
+  Status run() {
+    const Status looked = look();
+    std::uint64_t words[] = {with_.brought_back ? 1U : 0U, with_.image ? 1U : 0U, used_ ? 1U : 0U};
+    PERDURE_TRY(agree_max(group_, looked, words));
+    if (words[2] != 0) return Status::success();  // R4
+    if (words[0] == 0 || words[1] == 0) return use_parts();
+    Status here;
+    if (!with_.image) {
+      here = {Code::damaged, backing_.path() + ": the image of version " +
+                                 std::to_string(with_.version.version) + " of rank " +
+                                 std::to_string(group_.rank()) +
+                                 " is gone, or lacks the file, which others' images have"};
+    }
+    PERDURE_TRY(agree(group_, here));
+    return use_images();
+  }
+
+ private:
+  // Of each directory of this node what was left behind there, alone.
+  Status look() {
+    if (!with_.leads) return Status::success();
+    for (const std::string& directory : with_.directories) {
+      PERDURE_TRY_ASSIGN(auto found, look_at_leftover(directory, backing_.path(), with_.version));
+      if (found == Leftover::other) {
+        PERDURE_TRY(recover_leftover_part(directory, backing_.path(), backing_, with_.version));
+      } else if (found == Leftover::used) {
+        used_ = true;
+      } else if (found != Leftover::none) {
+        (found == Leftover::fits ? fitting_ : stale_).insert(directory);
+      }
+    }
+    return Status::success();
+  }
+
+  template <typename Step>
+  Status each(const std::set<std::string>& directories, const Step& step) const {
+    Status all;
+    for (const std::string& directory : directories) {
+      if (all.ok()) all = step(directory);
+    }
+    return agree(group_, all);
+  }
+
+  Status discard(const std::string& directory) const {
+    return discard_leftover(directory, backing_.path(), with_.version);
+  }
+
+  // R2, R3.
+  Status use_parts() {
+    std::uint64_t words[] = {fitting_.empty() ? 0U : 1U};
+    PERDURE_TRY(agree_max(group_, Status::success(), words));
+    PERDURE_TRY(each(stale_, [&](const std::string& directory) {
+      return words[0] != 0 ? discard(directory)
+                           : recover_leftover_part(directory, backing_.path(), backing_,
+                                                   with_.version);  // says what is wrong
+    }));
+    PERDURE_TRY(each(fitting_, [&](const std::string& directory) {
+      return write_leftover(directory, backing_.path(), backing_, with_.version);
+    }));
+    PERDURE_TRY(each(fitting_, [&](const std::string& directory) {
+      return release_leftover(directory, backing_.path());
+    }));
+    return each(fitting_, [&](const std::string& directory) { return discard(directory); });
+  }
+
+  // Whether the ranks' shares are of one file at one version.
+  Status check_shares(const PartShare* share, const Status& parsed) {
+    const PartShareFormat format = share != nullptr ? share->format() : PartShareFormat{};
+    std::uint64_t words[] = {format.instance[0], ~format.instance[0], format.file_bytes,
+                             ~format.file_bytes};
+    PERDURE_TRY(agree_max(group_, parsed, words));
+    if (words[0] == ~words[1] && words[2] == ~words[3]) return Status::success();
+    return {Code::damaged, backing_.path() + ": the images of version " +
+                               std::to_string(with_.version.version) +
+                               " have shares of different files, or sizes"};
+  }
+
+  // R1. Only cut to its length first, so that nothing else is beyond its end.
+  Status use_images() {
+    const auto share = PartShare::parse(with_.image->head);
+    PERDURE_TRY(check_shares(share.ok() ? &share.value() : nullptr, share.status()));
+    const auto file = BackingFile::open(backing_.path(), BackingFile::Access::read_write);
+    Status sized = file.status();
+    if (sized.ok() && group_.rank() == 0) {
+      sized = file.value().set_size(share.value().format().file_bytes);
+    }
+    PERDURE_TRY(agree(group_, sized));
+    Status written = share.value().write(file.value(), with_.image->bytes);
+    if (written.ok()) written = file.value().sync();
+    PERDURE_TRY(agree(group_, written));
+    fitting_.insert(stale_.begin(), stale_.end());
+    return each(fitting_, [&](const std::string& directory) { return discard(directory); });
+  }
+
+  Group& group_;
+  const BackingFile& backing_;
+  const GroupRecovery& with_;
+  std::set<std::string> fitting_;
+  std::set<std::string> stale_;
+  bool used_ = false;
+};
+
+}  // namespace
+
+Status recover_group_file(Group& group, const BackingFile& backing, const GroupRecovery& recovery) {
+  return FileRecovery(group, backing, recovery).run();
+}
+
+}  // namespace perdure
