@@ -181,6 +181,28 @@ def test_job_with_a_cached_file_goes_on_when_its_node_comes_back_with_its_memory
     assert job.statistics["exit_code"] == 0, job.output  # the program has compared all that it has
 
 
+def test_job_with_a_cached_file_goes_on_at_a_spare_node_without_the_memory_of_the_lost_one(cluster):
+    shared = cluster.root / "shared"
+    shared.mkdir(mode=0o700)
+    program = f"{POOL_JOB} {cluster.nvm} 5 {POOL_JOB_STEPS} 1"
+    script = f"#!/bin/bash\ncd {cluster.root}\n"
+    script += f"exec {PERDURE} run --json statistics.json --spares 1 -- {MPICH.srun} {program}\n"
+    environment = {
+        "POOL_JOB_SHARED": str(shared),
+        "POOL_JOB_MAY_GO_BACK": "1",
+        "PERDURE_LEVELS": "redundancy=partner;every=10",
+    }
+    job = Job(cluster, ["-N4", "--no-kill"], script, environment)
+    job.wait_for_version(POOL_JOB_STEPS // 4)
+    lose(cluster, "n1")
+    job.wait()
+    first, second = job.statistics["attempts"]
+    assert first["nodes"] == ["n0", "n1", "n2"] and second["nodes"] == ["n0", "n2", "n3"]
+    assert second["restored_version"] >= POOL_JOB_STEPS // 4 - 20, job.output
+    assert "was brought back from images" in job.output
+    assert job.statistics["exit_code"] == 0, job.output  # the program has compared all that it has
+
+
 def test_job_with_a_cached_file_is_refused_when_its_node_comes_back_without_its_memory(cluster):
     job = job_with_a_cached_file(cluster)
     cluster.node_wipe("n1")

@@ -3,13 +3,15 @@
 // Loses nodes of a job whose versions are kept on several levels, and starts it again.
 //
 //   node_losses [--nodes N] [--scheme TEXT] [--every K] [--steps S] [--trials T | --all]
+//               [--drain] [--file]
 //
 // A job is a process with a thread for each rank, each on a node of its own, whose pool's directory
 // is the node. It ends at the n-th call into its group, as if all its processes had been killed at
 // once; then the directories of some nodes are removed, and the job is started again, perhaps with
 // its ranks on other nodes, perhaps killed again while it comes back, with another node lost. The
 // last start must find the version that was promised, with its contents, on all ranks, or refuse
-// where more was lost than the scheme bears.
+// where more was lost than the scheme bears. With --file a cached file is committed with the pool,
+// whose parts are on the nodes and which itself is not lost: it must have that version too.
 //
 // Prints one JSON line: trials, wrong, lost, refused, refused_rightly. Exit code 1 if any of the
 // first three is not 0.
@@ -27,10 +29,12 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/testing/thread_group.hpp"
+#include "group_file.hpp"
 #include "levels/levels.hpp"
 #include "levels/manifest.hpp"
 #include "mortal_group.hpp"
@@ -75,10 +79,51 @@ struct Job {
   std::vector<std::uint32_t> nodes;  // of each rank
   std::uint64_t steps = 12;
   std::uint64_t kill_at = 0;  // 0: never
+  bool file = false;          // a cached file is committed with the pool
+
+  std::string file_path() const { return root + "/shared/file"; }
 };
 
 std::uint64_t word_of(std::uint32_t rank, std::uint64_t version, std::uint64_t index) {
   return (version << 40U) ^ (std::uint64_t{rank} << 32U) ^ (index * 2654435761U);
+}
+
+// Opens the file, which must have the version; an exit code.
+int open_group_file(Pool& pool, const Job& job, std::uint64_t version,
+                    std::unique_ptr<GroupFile>& file) {
+  auto opened = GroupFile::open(pool.group(), pool, job.file_path());
+  const std::string differs = opened.ok() ? opened.value()->wrong_at(version) : "";
+  if (opened.ok() && differs.empty()) {
+    file = opened.take();
+    return agree(pool.group(), Status::success()).ok() ? 0 : refused_code;
+  }
+  std::fprintf(stderr, "rank %u: restored %llu, %s%s\n", pool.group().rank(), ull(version),
+               opened.status().message().c_str(), differs.c_str());
+  return opened.ok() ? wrong_code : refused_code;
+}
+
+// Changes array and file, and commits; an exit code.
+int run_steps(const Job& job, Seen& seen, Levels& levels, Pool& pool, std::uint64_t& version,
+              std::span<std::uint64_t> data, GroupFile* file) {
+  const auto refuse = [&](const Status& status) {
+    std::fprintf(stderr, "rank %u: %s\n", pool.group().rank(), status.message().c_str());
+    return refused_code;
+  };
+  while (version < job.steps) {
+    ++version;
+    for (std::uint64_t i = 0; i < data.size(); ++i) {
+      data[i] = word_of(pool.group().rank(), version, i);
+    }
+    const Status changed = file == nullptr ? Status::success() : file->change_to(version);
+    if (!changed.ok()) return refuse(changed);
+    const auto committed = pool.commit();
+    if (committed.status().code() == Code::peer_failed) return refused_code;
+    if (!committed.ok()) return refuse(committed.status());
+    if (committed.value() != version) return wrong_code;
+    raise(seen.acknowledged, version);
+    raise(seen.whole, levels.whole().value_or(VersionId{}).version);
+  }
+  return 0;
 }
 
 // One rank; an exit code.
@@ -103,11 +148,13 @@ int run_rank(Group& group, const Job& job, Seen& seen) {
   options.pool.taker = levels.value().get();
   auto pool = levels.value()->open(options);
   if (!pool.ok()) return refuse(pool.status());
-  if (group.rank() == 0) {
+  const auto note_opened = [&] {
+    if (group.rank() != 0) return;
     seen.acknowledged = pool.value()->status().version;
     seen.whole = levels.value()->whole().value_or(VersionId{}).version;
     seen.opened = 1;
-  }
+  };
+  if (!job.file) note_opened();
   // Lengths differ between ranks.
   const std::uint64_t words = words_of_array + 131 * group.rank();
   auto array =
@@ -121,9 +168,8 @@ int run_rank(Group& group, const Job& job, Seen& seen) {
   if (!restored.ok()) return refuse(restored.status());
   auto* const data = reinterpret_cast<std::uint64_t*>(array.value()->working());
   const auto wrong = [&](const char* what, std::uint64_t value) {
-    std::fprintf(stderr, "rank %u: restored %llu, %s %llu\n", group.rank(),
-                 static_cast<unsigned long long>(restored.value()), what,
-                 static_cast<unsigned long long>(value));
+    std::fprintf(stderr, "rank %u: restored %llu, %s %llu\n", group.rank(), ull(restored.value()),
+                 what, ull(value));
     return wrong_code;
   };
   if (version != restored.value()) return wrong("but the scalar says", version);
@@ -132,16 +178,21 @@ int run_rank(Group& group, const Job& job, Seen& seen) {
   }
   std::uint64_t both[] = {version, ~version};
   if (!group.all_max(both).ok() || both[0] != ~both[1]) return wrong("others have", both[0]);
+  std::unique_ptr<GroupFile> file;
+  if (job.file) {
+    if (const int code = open_group_file(*pool.value(), job, version, file); code != 0) return code;
+    note_opened();
+  }
   // From here on what counts is the line of this version.
   if (group.rank() == 0) seen.restored = seen.acknowledged = version;
-  while (version < job.steps) {
-    ++version;
-    for (std::uint64_t i = 0; i < words; ++i) data[i] = word_of(group.rank(), version, i);
-    const auto committed = pool.value()->commit();
-    if (!committed.ok()) return refuse(committed.status());
-    if (committed.value() != version) return wrong("but committed", committed.value());
-    raise(seen.acknowledged, version);
-    raise(seen.whole, levels.value()->whole().value_or(VersionId{}).version);
+  const int code =
+      run_steps(job, seen, *levels.value(), *pool.value(), version, {data, words}, file.get());
+  if (code != 0) return code;
+  if (file) {
+    if (Status closed = file->close(); !closed.ok()) return refuse(closed);
+    const bool same =
+        bytes_of_file(job.file_path()) == GroupFileContents{group.ranks()}.at(version);
+    if (!same) return wrong("but at last the file itself is wrong at", version);
   }
   levels.value()->close();
   return 0;
@@ -182,6 +233,7 @@ struct Options {
   std::uint64_t trials = 50;
   bool all = false;
   bool drain = false;
+  bool file = false;
 };
 
 struct Counts {
@@ -258,7 +310,8 @@ class Losses {
   std::string log() const { return root_ + "/log"; }
   void reset() {
     fs::remove_all(root_);
-    fs::create_directories(root_);
+    fs::create_directories(root_ + "/shared");
+    std::ofstream(root_ + "/shared/file").flush();
     seen_.acknowledged = seen_.whole = seen_.restored = 0;
     lost_ = 0;
     away_.clear();
@@ -293,6 +346,7 @@ class Losses {
       return false;
     }
     if (code == killed_code) ++counts.kills;
+    if (said("there is no redundancy")) text_ += ", without redundancy from then on";
     check_restored(least);
     if (seen_.opened != 0) {
       lost_ = 0;
@@ -336,6 +390,7 @@ class Losses {
     if (options_.drain) job.levels += ";drain=" + root_ + "/drain";
     for (std::uint32_t node = 0; node < options_.nodes; ++node) job.nodes.push_back(node);
     job.steps = options_.steps;
+    job.file = options_.file;
     return job;
   }
   // Ranks whose files may have been there.
@@ -346,6 +401,7 @@ class Losses {
     if (holds_job([](std::uint32_t) { return true; })) return;
     // Nobody knows then that there was a pool, and who comes back is of another job.
     seen_.acknowledged = seen_.whole = 0;
+    std::ofstream(root_ + "/shared/file", std::ios::trunc).flush();
     for (const std::uint32_t other : away_) fs::remove_all(path_of(other) + "-away");
   }
   void lose(std::uint32_t nodes) {
@@ -368,6 +424,10 @@ class Losses {
     text_ += ", back " + number(node);
     away_.erase(node);
     if (fs::exists(path_of(node) + "-away")) fs::rename(path_of(node) + "-away", path_of(node));
+  }
+  bool said(const std::string& words) const {
+    const auto bytes = bytes_of_file(log());
+    return std::string(bytes.begin(), bytes.end()).find(words) != std::string::npos;
   }
   void complain(const std::string& what) const {
     std::fprintf(stderr, "%s: %s\n", text_.c_str(), what.c_str());
@@ -450,6 +510,7 @@ int run(int argc, char** argv) {
   app.add_option("--steps", options.steps, "commits of a job");
   app.add_option("--trials", options.trials, "how many, at random");
   app.add_flag("--drain", options.drain, "versions are also drained to a directory that stays");
+  app.add_flag("--file", options.file, "a cached file is committed with the pool");
   app.add_flag("--all", options.all, "every set of nodes at every call");
   CLI11_PARSE(app, argc, argv);
   void* const shared =

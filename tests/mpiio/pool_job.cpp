@@ -5,11 +5,14 @@
 //
 //   pool_job PLACE SEED STEPS NODES [KILL_RANK KILL_STEP KILL_NS]
 //
-// Pool and parts are in PLACE, the file is in $POOL_JOB_SHARED, or there too.
+// Pool and parts are in PLACE, the file is in $POOL_JOB_SHARED, or there too. With POOL_JOB_NODES,
+// a number for each rank, a rank is on the pretended node of that number, in whose folder of PLACE
+// its pool is. With PERDURE_LEVELS the parts are where levels want them: beside the pool.
 //
 // A step changes all three; what they hold after it is a pure function of seed and step, so a start
 // that finds them at different versions, or anything torn, sees it, and ends with 4. A version
-// older than one that a rank saw committed ends it with 5. KILL_RANK -1 is every rank. KILL_NS 0 is
+// older than one that a rank saw committed ends it with 5, unless POOL_JOB_MAY_GO_BACK is set, as
+// where nodes are lost. KILL_RANK -1 is every rank. KILL_NS 0 is
 // right before the commit of the step, when all ranks have synchronised the file.
 #include <fcntl.h>
 #include <mpi.h>
@@ -25,6 +28,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -155,7 +159,9 @@ class Job {
   // 0, or what the job ends with.
   int verify() {
     int wrong = 0;
-    if (step_ < committed_) wrong = say(5, "the version is older than one that was committed");
+    const bool may_go_back = std::getenv("POOL_JOB_MAY_GO_BACK") != nullptr;
+    if (step_ < committed_ && !may_go_back)
+      wrong = say(5, "the version is older than one that was committed");
     const auto* array = static_cast<const std::uint64_t*>(perdure_consistent(array_));
     for (std::size_t i = 0; i < cells && wrong == 0; ++i) {
       if (base_[i] != cell_at(options_, rank_, step_, i)) wrong = say(4, "the window differs");
@@ -233,7 +239,9 @@ class Job {
     MPI_Info hints = MPI_INFO_NULL;
     MPI_Info_create(&hints);
     MPI_Info_set(hints, "perdure_cache", "on");
-    MPI_Info_set(hints, "perdure_cache_directory", (options_.place + "/parts").c_str());
+    if (std::getenv("PERDURE_LEVELS") == nullptr) {
+      MPI_Info_set(hints, "perdure_cache_directory", (options_.place + "/parts").c_str());
+    }
     MPI_Info_set(hints, "perdure_cache_block", options_.seed % 2 == 0 ? "4096" : "65536");
     MPI_Info_set(hints, "perdure_cache_ack", options_.seed % 3 == 0 ? "async" : "sync");
     MPI_Info_set(hints, "perdure_cache_pool", (options_.place + "/pool").c_str());
@@ -285,11 +293,19 @@ class Job {
 };
 
 // Before MPI begins: which of the pretended nodes this rank is on.
-void pretend_node(std::uint64_t nodes) {
+void pretend_node(Options& options) {
   const char* rank = std::getenv("PMI_RANK");
   if (rank == nullptr) rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  if (rank == nullptr || nodes < 2) return;
-  ::setenv("PERDURE_NODE_ID", std::to_string(std::stoull(rank) % nodes).c_str(), 1);
+  if (rank == nullptr) return;
+  std::string node = std::to_string(std::stoull(rank) % options.nodes);
+  if (const char* const given = std::getenv("POOL_JOB_NODES")) {
+    std::istringstream nodes(given);
+    for (std::uint64_t i = 0; i <= std::stoull(rank); ++i) nodes >> node;
+    options.place += "/node-" + node;
+  } else if (options.nodes < 2) {
+    return;
+  }
+  ::setenv("PERDURE_NODE_ID", node.c_str(), 1);
 }
 
 Options parse(int count, char** words) {
@@ -312,8 +328,8 @@ Options parse(int count, char** words) {
 
 int main(int argc, char** argv) {
   try {
-    const Options options = parse(argc, argv);
-    pretend_node(options.nodes);
+    Options options = parse(argc, argv);
+    pretend_node(options);
     MPI_Init(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     int wrong = 0;
