@@ -175,6 +175,61 @@ TEST_F(ManyArrays, marks_of_a_version_under_way_are_kept_for_the_next) {
   }
 }
 
+// A run in which an array is changed by some versions, and not by others, for which it may be
+// closed. After each commit all versions that are kept hold what they held.
+class Idle : public ManyArrays {
+ protected:
+  Idle() {
+    geometry_.slots = 5;
+    device_max_ = 32 << 10;
+  }
+  void check_kept() {
+    const auto region = check_region(*medium_);
+    const Slots slots(*medium_, region.value());
+    for (const VersionInfo& info : pool_->versions()) {
+      const SlotView view = slots.read(slots.slot_of(info.version));
+      ASSERT_TRUE(view.body.has_value()) << view.problem;
+      const auto entry = view.body->find_array("node 0");
+      std::int64_t found[2] = {};
+      const Status read = verify_and_copy(*medium_, *entry, geometry_.block_bytes,
+                                          reinterpret_cast<std::byte*>(found), nullptr);
+      ASSERT_TRUE(read.ok()) << read.message();
+      ASSERT_EQ(found[1], held_[info.version]) << "version " << info.version;
+    }
+  }
+  // Bit i of `pattern`: version i + 1 changes it.
+  void run(unsigned pattern, bool closes) {
+    image_.clear();
+    open();
+    ASSERT_TRUE(pool_->restart().ok());
+    VersionedArray* u = marked(0);
+    std::int64_t value = 0;
+    for (unsigned step = 0; step < 11; ++step) {
+      const bool changed = (pattern >> step & 1) != 0;
+      if (changed) put(u, ++value);
+      const bool closed = closes && !changed && step != 0;
+      if (closed) {
+        ASSERT_TRUE(pool_->close_array(u, false).ok());
+      }
+      held_[pool_->commit().value()] = value;
+      check_kept();
+      if (closed) u = marked(0);
+      ASSERT_EQ(words(u)[1], value);
+    }
+  }
+  std::map<std::uint64_t, std::int64_t> held_;
+};
+
+TEST_F(Idle, arrays_leave_the_versions_that_are_kept_alone) {
+  for (unsigned pattern = 0; pattern < 2048 && !HasFatalFailure(); pattern += 5) {
+    run(pattern, false);
+  }
+}
+
+TEST_F(Idle, and_closed_arrays_leave_the_versions_that_are_kept_alone) {
+  for (unsigned pattern = 0; pattern < 2048 && !HasFatalFailure(); pattern += 5) run(pattern, true);
+}
+
 // Any sequence of calls, against a map for each version.
 class AnyCalls : public ManyArrays, public testing::WithParamInterface<std::uint32_t> {
  protected:
