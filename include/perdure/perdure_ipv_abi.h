@@ -24,6 +24,11 @@
  *   R5  row_end_past_cache, instead of row_end, says that all stores to cache lines (64 bytes) that
  *       lie in the row whole were non-temporal ones, so that a fence makes them durable. It may be
  *       called only where row_begin set past_cache, and need not be.
+ *   R6  A box is announced and ended by the thread that makes the calls; between the two, other
+ *       threads may store to parts of its rows, each byte by one thread, which also loads it. Whose
+ *       stores passed the cache call box_part for each run of bytes that they stored, and box_fence
+ *       after the last one. box_end_past_cache, instead of box_end, says that all stores to the box
+ *       were of that kind; as R5, it may be called only where box_begin set past_cache.
  * Between nests loads and stores are ordinary ones, and no hook is needed: the runtime notices them
  * by the write protection of the committed copy. perdure_ipv_plain() spares it a fault.
  */
@@ -58,6 +63,10 @@ PERDURE_API struct perdure_ipv_row perdure_ipv_box_begin(void* first, unsigned d
                                                          const size_t* strides);
 PERDURE_API void perdure_ipv_box_end(void* first, unsigned dimensions, const size_t* counts,
                                      const size_t* strides);
+PERDURE_API void perdure_ipv_box_end_past_cache(void* first, unsigned dimensions,
+                                                const size_t* counts, const size_t* strides);
+PERDURE_API void perdure_ipv_box_part(const void* first, size_t bytes);
+PERDURE_API void perdure_ipv_box_fence(void);
 
 /* `address`: any of the object's. */
 PERDURE_API void perdure_ipv_nest_end(void* address);

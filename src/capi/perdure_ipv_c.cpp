@@ -290,6 +290,21 @@ struct perdure_ipv_row perdure_ipv_box_begin(void* first, unsigned dimensions, c
 void perdure_ipv_box_end(void* /*first*/, unsigned /*dimensions*/, const size_t* /*counts*/,
                          const size_t* /*strides*/) {}
 
+void perdure_ipv_box_end_past_cache(void* first, unsigned dimensions, const size_t* counts,
+                                    const size_t* strides) {
+  InPlaceObject* object = object_of(first);
+  if (object == nullptr) return;
+  object->box_end_past_cache({number(first) - object->first(), dimensions, counts, strides});
+}
+
+void perdure_ipv_box_part(const void* first, size_t bytes) {
+  if (bytes != 0) perdure::flush_ends(first, bytes);
+}
+
+void perdure_ipv_box_fence(void) {
+  perdure::flush_primitives().fence();
+}
+
 void perdure_ipv_nest_end(void* address) {
   InPlaceObject* object = object_of(address);
   if (object != nullptr) set->nest_end(*object);

@@ -27,7 +27,9 @@
 //       happens when all lines count: also of an object in COPY that is left writable, as it had
 //       changed in each of the last versions. Without guard, plain() is the program's duty. Lines
 //       to which a row was stored past the cache are not dirty, as copies past it are not: the
-//       thread that announced the row makes the first fence of the version.
+//       thread that announced the row makes the first fence of the version. Of a box, threads of a
+//       team have stored to parts: each flushes the lines that its part does not fill and fences,
+//       before the box is ended by the thread that announced it.
 //   P5  Whoever makes the address writable where it was not does so last: first the contents are
 //       whole there. Several threads may fault at once; the lock lets one do it, and the others try
 //       again when the view can be written. A thread that only reads is never refused: views

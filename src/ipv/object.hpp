@@ -85,6 +85,7 @@ class InPlaceObject final : public TwinWriter {
     const std::size_t* strides;
   };
   perdure_ipv_row box_begin(const Box& box);
+  void box_end_past_cache(const Box& box);
   // True if something can be flushed early now: flush_early().
   bool nest_end();
   void plain();
@@ -115,6 +116,7 @@ class InPlaceObject final : public TwinWriter {
   Status unpin();
 
   perdure_ipv_object_status status() const;
+  std::uint64_t boxes() const { return counts_.boxes.get(); }  // announced, and taken as such
   Tier tier() const { return tier_; }
   Tier asked() const { return asked_; }
   // Why it can be in COPY only; "" if it can be in STREAM.
@@ -175,7 +177,7 @@ class InPlaceObject final : public TwinWriter {
   void count_streamed(std::uint64_t bytes);
   void complete_for_stores();
   ptrdiff_t place_row(ByteRange row, std::uint64_t row_bytes);
-  bool worth_past_cache(ByteRange row) const;
+  bool worth_past_cache(std::uint64_t row_bytes) const;
   void note_past_cache(ByteRange row);
   void tell_device();
   void complete_in_nest();
@@ -239,7 +241,7 @@ class InPlaceObject final : public TwinWriter {
     std::uint64_t get() const { return value.load(std::memory_order_relaxed); }
   };
   struct Counters {
-    Counter versions, rows, fresh_row_bytes, copied_bytes, flushed_bytes, streamed_bytes;
+    Counter versions, rows, boxes, fresh_row_bytes, copied_bytes, flushed_bytes, streamed_bytes;
     Counter swaps, swap_ns, guard_faults, waited_ns;
   };
   Counters counts_;

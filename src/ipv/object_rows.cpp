@@ -75,7 +75,7 @@ perdure_ipv_row InPlaceObject::row_begin(ByteRange row) {
       changed_.add(row);
       dirty_.add(row);
       answer.load = place_row(row, row.end - row.begin);
-      answer.past_cache = worth_past_cache(row) ? 1 : 0;
+      answer.past_cache = worth_past_cache(row.end - row.begin) ? 1 : 0;
     }
   }
   lock_.unlock();
@@ -84,8 +84,8 @@ perdure_ipv_row InPlaceObject::row_begin(ByteRange row) {
 
 // What a later nest stores to, or reads, is in the cache when it comes; what the next iteration
 // reads seldom is.
-bool InPlaceObject::worth_past_cache(ByteRange row) const {
-  return !all_changed_ && iteration_.nest_is_last() && row.end - row.begin >= past_cache_bytes_min;
+bool InPlaceObject::worth_past_cache(std::uint64_t row_bytes) const {
+  return !all_changed_ && iteration_.nest_is_last() && row_bytes >= past_cache_bytes_min;
 }
 
 // P4: its whole lines are durable after the fence that finishes the version, by this thread.
@@ -129,7 +129,9 @@ perdure_ipv_row InPlaceObject::box_begin(const Box& box) {
       plain_locked();
     } else {
       enter_nest();
+      counts_.boxes.add(1);
       answer.load = place_row(rows.hull(), rows.total_bytes());
+      answer.past_cache = worth_past_cache(rows.row_bytes()) ? 1 : 0;
       const bool fresh = answer.load != 0;
       std::uint64_t before = rows.hull().begin;
       rows.for_each([&](ByteRange row) {
@@ -144,6 +146,17 @@ perdure_ipv_row InPlaceObject::box_begin(const Box& box) {
   }
   lock_.unlock();
   return answer;
+}
+
+// The threads that stored flushed what of a line they did not fill, and fenced.
+void InPlaceObject::box_end_past_cache(const Box& box) {
+  const BoxRows rows(box.first, box.dimensions, box.counts, box.strides);
+  lock_.lock();
+  if (phase_ == Phase::writing && rows.valid() && !rows.empty() && takes_rows(rows.hull()) &&
+      !all_changed_) {
+    rows.for_each([this](ByteRange row) { note_past_cache(row); });
+  }
+  lock_.unlock();
 }
 
 // P3, by the thread that announced the rows.

@@ -37,6 +37,7 @@ Json object_report(const InPlaceObject& object) {
             {"tier", tier_name(object.tier())},
             {"versions", status.versions},
             {"rows", status.rows},
+            {"boxes", object.boxes()},
             {"fresh_row_bytes", status.fresh_row_bytes},
             {"copied_bytes", status.copied_bytes},
             {"flushed_bytes", status.flushed_bytes},

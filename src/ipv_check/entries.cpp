@@ -316,6 +316,14 @@ PERDURE_API void perdure_ipv_box_end(void* first, unsigned dimensions, const siz
   if (is_box(dimensions)) end_box(box_of(first, dimensions, counts, strides));
 }
 
+PERDURE_API void perdure_ipv_box_end_past_cache(void* first, unsigned dimensions,
+                                                const size_t* counts, const size_t* strides) {
+  perdure_ipv_box_end(first, dimensions, counts, strides);
+}
+
+PERDURE_API void perdure_ipv_box_part(const void* /*first*/, size_t /*bytes*/) {}
+PERDURE_API void perdure_ipv_box_fence(void) {}
+
 PERDURE_API void perdure_ipv_nest_end(void* address) {
   const Inside inside;
   if (!inside || !inside->checker) return;

@@ -47,8 +47,9 @@ void run_iteration(ModelJob& job, std::uint64_t iteration, Random& random) {
     case 3:    // a nest, then a store that nobody announced
       job.nest({{512, 1536}}, false, random);
       return job.store({1000, 1300}, false, random);
-    case 4:
-      return job.box_nest(64, {48, 3, 2}, {1, 64, 1024}, random);
+    case 4:  // boxes: of one thread, and of a team, which may store past the cache
+      job.box_nest(64, {48, 3, 2}, {1, 64, 1024}, 1, random);
+      return job.box_nest(100, {700, 4}, {1, 1000}, 2, random);
     default:
       return job.store({bytes - 9, bytes}, false, random);
   }

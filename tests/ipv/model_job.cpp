@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <thread>
 
 namespace perdure {
 namespace {
@@ -147,20 +148,68 @@ void ModelJob::nest(const std::vector<ByteRange>& rows, bool together, Random& r
   set().nest_end(object());
 }
 
+// A thread's part of a box's rows, as overwrite() has it.
+std::string ModelJob::overwrite_part(const std::vector<ByteRange>& part, const perdure_ipv_row& by,
+                                     std::uint64_t seed) {
+  Random random(seed);
+  std::string found;
+  for (const ByteRange& range : part) {
+    for (std::uint64_t i = range.begin; i < range.end; ++i) {
+      const std::uint8_t loaded = address()[static_cast<std::ptrdiff_t>(i) + by.load];
+      if (loaded != now.bytes[i] && found.empty()) {
+        found = "a thread's load of byte " + std::to_string(i) + " gave " + std::to_string(loaded) +
+                ", not " + std::to_string(now.bytes[i]);
+      }
+      now.bytes[i] = static_cast<std::uint8_t>(random());
+      address()[i] = now.bytes[i];
+    }
+  }
+  return found;
+}
+
+// Rows are cut anywhere, also within a line.
+void ModelJob::overwrite_by_team(const std::vector<ByteRange>& rows, const perdure_ipv_row& by,
+                                 unsigned threads, Random& random) {
+  std::vector<std::vector<ByteRange>> parts(threads);
+  for (const ByteRange& row : rows) {
+    const std::uint64_t cut = row.begin + below(random, row.end - row.begin + 1);
+    parts[below(random, threads)].push_back({row.begin, cut});
+    parts[below(random, threads)].push_back({cut, row.end});
+    loads += row.end - row.begin;
+  }
+  std::vector<std::string> found(threads);
+  std::vector<std::thread> team;
+  for (unsigned thread = 0; thread < threads; ++thread) {
+    team.emplace_back(
+        [&, thread, seed = random()] { found[thread] = overwrite_part(parts[thread], by, seed); });
+  }
+  for (std::thread& member : team) member.join();
+  for (const std::string& one : found) {
+    if (wrong.empty()) wrong = one;
+  }
+}
+
 void ModelJob::box_nest(std::uint64_t first, const std::vector<std::size_t>& counts,
-                        const std::vector<std::size_t>& strides, Random& random) {
+                        const std::vector<std::size_t>& strides, unsigned threads, Random& random) {
   const InPlaceObject::Box box{first, static_cast<unsigned>(counts.size()), counts.data(),
                                strides.data()};
   const auto by = object().box_begin(box);
+  std::vector<ByteRange> rows;
   std::vector<std::size_t> at(counts.size(), 0);
   for (bool more = true; more;) {
     std::uint64_t begin = first;
     for (std::size_t d = 1; d < counts.size(); ++d) begin += at[d] * strides[d];
-    overwrite({begin, begin + counts[0]}, by, random);
+    rows.push_back({begin, begin + counts[0]});
     std::size_t d = 1;
     for (; d < counts.size() && ++at[d] == counts[d]; ++d) at[d] = 0;
     more = d < counts.size();
   }
+  if (threads > 1) {
+    overwrite_by_team(rows, by, threads, random);
+  } else {
+    for (const ByteRange& row : rows) overwrite(row, by, random);
+  }
+  if (by.past_cache != 0 && below(random, 2) == 0) object().box_end_past_cache(box);
   set().nest_end(object());
 }
 

@@ -58,8 +58,9 @@ class ModelJob {
   // A nest that overwrites these rows in this order. `together`: the first two are open at once,
   // if they are disjoint.
   void nest(const std::vector<ByteRange>& rows, bool together, Random& random);
+  // A box whose rows `threads` threads overwrite.
   void box_nest(std::uint64_t first, const std::vector<std::size_t>& counts,
-                const std::vector<std::size_t>& strides, Random& random);
+                const std::vector<std::size_t>& strides, unsigned threads, Random& random);
   // Stores that no row announces; `hook`: by perdure_ipv_plain().
   void store(ByteRange range, bool hook, Random& random);
   void compare(ByteRange range);
@@ -72,6 +73,10 @@ class ModelJob {
  private:
   void overwrite(ByteRange row, const perdure_ipv_row& by, Random& random);
   void end(ByteRange row, const perdure_ipv_row& by, Random& random);
+  std::string overwrite_part(const std::vector<ByteRange>& part, const perdure_ipv_row& by,
+                             std::uint64_t seed);
+  void overwrite_by_team(const std::vector<ByteRange>& rows, const perdure_ipv_row& by,
+                         unsigned threads, Random& random);
   void check(std::uint64_t offset, std::uint8_t found, const char* what);
 
   ModelShape shape_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Random histories of an object against plain bytes: rows in any order and overlapping, boxes,
-// unannounced stores, early flushes, pins, versions that fail, crashes. PERDURE_IPV_HISTORIES and
-// PERDURE_TEST_SEED say how many and which.
+// which several threads may store to, unannounced stores, early flushes, pins, versions that fail,
+// crashes. PERDURE_IPV_HISTORIES and PERDURE_TEST_SEED say how many and which.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -177,7 +177,7 @@ class History {
   }
 
   void box(ModelJob& job) {
-    std::vector<std::size_t> counts{1 + below(random_, 40)};
+    std::vector<std::size_t> counts{1 + below(random_, below(random_, 2) == 0 ? 40 : 1200)};
     std::vector<std::size_t> strides{1};
     std::uint64_t extent = counts[0];
     for (std::uint64_t d = below(random_, 4); d > 0; --d) {
@@ -186,7 +186,9 @@ class History {
       extent += (counts.back() - 1) * strides.back();
     }
     if (extent > shape_.bytes) return;
-    job.box_nest(below(random_, shape_.bytes - extent + 1), counts, strides, random_);
+    const unsigned threads =
+        below(random_, 4) == 0 ? 2 + static_cast<unsigned>(below(random_, 3)) : 1;
+    job.box_nest(below(random_, shape_.bytes - extent + 1), counts, strides, threads, random_);
   }
 
   void flush_early(ModelJob& job) {
