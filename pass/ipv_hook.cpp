@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ipv_hook.hpp"
 
-#include "ipv_past_cache.hpp"
+#include "ipv_version.hpp"
 
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/Transforms/Utils/BasicBlockUtils.h>
-#include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/LoopUtils.h>
 #include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
@@ -19,9 +17,6 @@ using llvm::Loop;
 using llvm::Value;
 
 namespace {
-
-constexpr size_t past_cache_rows_max = 3;
-constexpr size_t past_cache_instructions_max = 60;
 
 // A row as values in front of its site.
 struct RowValues {
@@ -234,96 +229,14 @@ class Emitter {
     }
   }
 
-  static void shift(Instruction* access, unsigned operand, Value* difference) {
-    IRBuilder<> builder(access);
-    access->setOperand(operand, builder.CreatePtrAdd(access->getOperand(operand), difference));
-  }
-
-  // A copy of the loop with the differences, for when one of them is not 0; and another one that
-  // stores past the cache.
   void version(Loop* loop, const std::vector<RowValues>& rows) {
-    llvm::BasicBlock* before = loop->getLoopPreheader();
-    llvm::BasicBlock* exit = loop->getExitBlock();
-    llvm::BasicBlock* own = split_before_end(before);
-    llvm::BasicBlock* through_cache = split_before_end(before);
-    {
-      llvm::ValueToValueMapTy map;
-      Loop* copy = copy_loop(loop, through_cache, rows, map);
-      HookBuilder builder(through_cache->getTerminator());
-      Value* any = builder.getInt64(0);
-      for (const RowValues& row : rows) any = builder.CreateOr(any, row.load_difference);
-      builder.CreateCondBr(builder.CreateIsNotNull(any), copy->getLoopPreheader(), own);
-      through_cache->getTerminator()->eraseFromParent();
-    }
-    if (may_pass_cache(*loop, rows)) version_past_cache(loop, before, rows);
-    analyses_.dominators.changeImmediateDominator(exit, before);
-  }
-
-  llvm::BasicBlock* split_before_end(llvm::BasicBlock* block) {
-    return llvm::SplitBlock(block, block->getTerminator(), &analyses_.dominators, &analyses_.loops);
-  }
-
-  // `dominator` will branch to its preheader.
-  Loop* copy_loop(Loop* loop, llvm::BasicBlock* dominator, const std::vector<RowValues>& rows,
-                  llvm::ValueToValueMapTy& map) {
-    llvm::BasicBlock* exiting = loop->getExitingBlock();
-    llvm::SmallVector<llvm::BasicBlock*, 8> blocks;
-    Loop* copy =
-        llvm::cloneLoopWithPreheader(loop->getLoopPreheader(), dominator, loop, map, ".ipv",
-                                     &analyses_.loops, &analyses_.dominators, blocks);
-    llvm::remapInstructionsInBlocks(blocks, map);
-    for (llvm::PHINode& phi : loop->getExitBlock()->phis()) {
-      Value* value = phi.getIncomingValueForBlock(exiting);
-      const auto mapped = map.find(value);
-      phi.addIncoming(mapped == map.end() ? value : static_cast<Value*>(mapped->second),
-                      llvm::cast<llvm::BasicBlock>(static_cast<Value*>(map[exiting])));
-    }
+    std::vector<VersionedRow> versioned;
     for (const RowValues& row : rows) {
-      for (const Access& access : row.row->loads_before) {
-        auto* moved = llvm::cast<Instruction>(static_cast<Value*>(map[access.at]));
-        shift(moved, access.operand, row.load_difference);
-        moved->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
-      }
+      versioned.push_back({row.row, row.first, row.load_difference, row.past_cache});
     }
-    return copy;
-  }
-
-  // Not where an iteration reads what it has stored: it would have to come from memory. Nor where
-  // it computes so much, or stores to so many rows, which would all have to want it, that the third
-  // version would cost the compiler more than it can win.
-  bool may_pass_cache(const Loop& loop, const std::vector<RowValues>& rows) const {
-    const llvm::DataLayout& layout = analyses_.function.getParent()->getDataLayout();
-    if (!PastCacheMarks::possible(*analyses_.function.getParent())) return false;
-    if (rows.size() > past_cache_rows_max) return false;
-    size_t instructions = 0;
-    for (const llvm::BasicBlock* block : loop.blocks()) instructions += block->size();
-    if (instructions > past_cache_instructions_max) return false;
-    return llvm::all_of(rows, [&](const RowValues& row) {
-      return row.row->loads_behind.empty() &&
-             llvm::all_of(row.row->stores, [&](const Access& store) {
-               const auto* plain = llvm::dyn_cast<llvm::StoreInst>(store.at);
-               return plain != nullptr && plain->isSimple() &&
-                      can_pass_cache(plain->getValueOperand()->getType(), layout);
-             });
-    });
-  }
-
-  void version_past_cache(Loop* loop, llvm::BasicBlock* before,
-                          const std::vector<RowValues>& rows) {
-    llvm::ValueToValueMapTy map;
-    PastCacheLoop copy(analyses_, *copy_loop(loop, before, rows, map));
-    std::vector<PastCacheRow> wanted;
-    for (const RowValues& row : rows) {
-      PastCacheRow& one = wanted.emplace_back();
-      one.first = row.first;
-      one.wanted = row.past_cache;
-      one.step = row.row->step;
-      for (const Access& access : row.row->stores) {
-        one.stores.push_back(llvm::cast<llvm::StoreInst>(static_cast<Value*>(map[access.at])));
-      }
-    }
-    Value* taken = copy.run(before, wanted);
-    for (const RowValues& row : rows) row.end_hook->setArgOperand(3, taken);
+    Value* past_cache = version_loop(analyses_, loop, versioned);
+    if (past_cache == nullptr) return;
+    for (const RowValues& row : rows) row.end_hook->setArgOperand(3, past_cache);
   }
 
   Analyses& analyses_;

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Further versions of a row loop: one whose loads of the rows have the differences added, for when
+// one of them is not 0, and one that also stores past the cache (ipv_past_cache.hpp).
+#pragma once
+
+#include "ipv_find.hpp"
+
+namespace perdure::ipv {
+
+// A row as values in front of its loop. `row` is of the loop itself, not of a copy.
+struct VersionedRow {
+  const Row* row = nullptr;
+  llvm::Value* first = nullptr;            // pointer; null: not past the cache
+  llvm::Value* load_difference = nullptr;  // 64 bits
+  llvm::Value* past_cache = nullptr;       // 64 bits: not 0 if the runtime would have it so
+};
+
+// In LCSSA form. Returns whether the rows were stored past the cache, in the exit block; null:
+// never.
+llvm::Value* version_loop(Analyses& analyses, llvm::Loop* loop,
+                          const std::vector<VersionedRow>& rows);
+
+}  // namespace perdure::ipv
