@@ -15,6 +15,7 @@
 #include "ipv_explain.hpp"
 #include "ipv_hook.hpp"
 #include "ipv_module.hpp"
+#include "ipv_parallel.hpp"
 
 namespace perdure {
 
@@ -89,6 +90,7 @@ class ModuleTransformer {
   }
 
   bool run() {
+    const std::vector<ipv::ParallelBody> bodies = ipv::parallel_bodies(module_);
     std::vector<Function*> functions;
     for (Function& function : module_) {
       if (!function.isDeclaration() && !function.hasAvailableExternallyLinkage()) {
@@ -96,15 +98,18 @@ class ModuleTransformer {
       }
     }
     std::vector<Function*> transformed;
+    for (const ipv::ParallelBody& body : bodies) parallel(body, transformed);
     for (Function* function : functions) {
-      if (!transform(*function)) continue;
+      if (told_.contains(function) || !transform(*function)) continue;
       transformed.push_back(function);
-      // Nor may a caller's pointers bring such promises along, when the linker optimises.
+    }
+    if (transformed.empty()) return changed_;
+    // Nor may a caller's pointers bring such promises along, when the linker optimises.
+    for (Function* function : transformed) {
       if (!function->hasFnAttribute(llvm::Attribute::AlwaysInline)) {
         function->addFnAttr(llvm::Attribute::NoInline);
       }
     }
-    if (transformed.empty()) return changed_;
     ipv::inline_hook_functions(module_);
     forget_promises(module_);
     for (Function* function : transformed) {
@@ -115,6 +120,68 @@ class ModuleTransformer {
   }
 
  private:
+  ipv::Analyses analyses_of(Function& function) {
+    return {function, managers_.getResult<llvm::LoopAnalysis>(function),
+            managers_.getResult<llvm::ScalarEvolutionAnalysis>(function),
+            managers_.getResult<llvm::DominatorTreeAnalysis>(function),
+            managers_.getResult<llvm::TargetLibraryAnalysis>(function)};
+  }
+
+  void simplify(Function& function) {
+    managers_.invalidate(function, simplify_.run(function, managers_));
+  }
+
+  void forget(Function& function) {
+    managers_.clear(function, function.getName());
+    function.eraseFromParent();
+  }
+
+  void link_once() {
+    if (!linked_) ipv::link_hook_functions(module_);
+    linked_ = true;
+  }
+
+  void parallel(const ipv::ParallelBody& body, std::vector<Function*>& transformed) {
+    if (body.body->hasFnAttribute(llvm::Attribute::OptimizeNone)) return;
+    simplify(*body.body);
+    changed_ = true;
+    told_.insert(body.body);
+    ipv::SerialForm form;
+    ipv::make_serial_form(*body.body, form);
+    if (form.function == nullptr) {
+      explanation_.left_alone(*body.body, form.why);
+      return;
+    }
+    simplify(*form.function);
+    if (boxes(body, form)) {
+      transformed.push_back(form.function);
+      transformed.push_back(team_);
+      for (llvm::User* user : form.function->users()) {
+        Function* caller = llvm::cast<llvm::CallBase>(user)->getFunction();
+        managers_.invalidate(*caller, llvm::PreservedAnalyses::none());
+      }
+    } else {
+      forget(*form.function);
+    }
+  }
+
+  // Whether there are any.
+  bool boxes(const ipv::ParallelBody& body, ipv::SerialForm& form) {
+    ipv::Analyses of_form = analyses_of(*form.function);
+    ipv::Finder finder(of_form);
+    std::vector<ipv::Site> sites = finder.sites();
+    ipv::BoxProver prover(of_form, finder, sites, form);
+    prover.run();
+    explanation_.parallel(*body.body, finder, sites, prover);
+    if (prover.boxes().empty()) return false;
+    link_once();
+    llvm::ValueToValueMapTy to_team;
+    team_ = ipv::copy_with_team(*body.body, ".team", to_team);
+    ipv::Analyses of_team = analyses_of(*team_);
+    ipv::emit_boxes(body, of_form, sites, prover, of_team, to_team);
+    return true;
+  }
+
   bool transform(Function& function) {
     if (const char* why = left_alone(function)) {
       explanation_.left_alone(function, why);
@@ -122,7 +189,7 @@ class ModuleTransformer {
     }
     if (managers_.getResult<llvm::LoopAnalysis>(function).empty()) return straight(function);
     changed_ = true;
-    managers_.invalidate(function, simplify_.run(function, managers_));
+    simplify(function);
     return nests(function);
   }
 
@@ -140,18 +207,14 @@ class ModuleTransformer {
       explanation_.left_alone(function, "it has jumps into loops");
       return false;
     }
-    ipv::Analyses analyses{function, loops,
-                           managers_.getResult<llvm::ScalarEvolutionAnalysis>(function),
-                           managers_.getResult<llvm::DominatorTreeAnalysis>(function),
-                           managers_.getResult<llvm::TargetLibraryAnalysis>(function)};
+    ipv::Analyses analyses = analyses_of(function);
     ipv::Finder finder(analyses);
     std::vector<ipv::Site> sites = finder.sites();
     ipv::Prover prover(analyses, finder, sites);
     prover.run();
     explanation_.function(function, finder, sites, prover);
     if (prover.slots.empty()) return false;
-    if (!linked_) ipv::link_hook_functions(module_);
-    linked_ = true;
+    link_once();
     ipv::emit_hooks(analyses, finder, sites, prover.slots);
     return true;
   }
@@ -160,6 +223,8 @@ class ModuleTransformer {
   llvm::FunctionAnalysisManager& managers_;
   ipv::Explanation& explanation_;
   llvm::FunctionPassManager simplify_, clean_;
+  llvm::SmallPtrSet<const Function*, 8> told_;  // parallel bodies, which are not transformed
+  Function* team_ = nullptr;
   bool changed_ = false;
   bool linked_ = false;
 };

@@ -83,7 +83,7 @@ json::Object Explanation::entry(const char* kind, const llvm::Function& function
 
 void Explanation::left_alone(const llvm::Function& function, llvm::StringRef why) {
   json::Object told = entry("function", function);
-  told["why"] = why;
+  told["why"] = why.str();
   entries_.emplace_back(std::move(told));
 }
 
@@ -109,20 +109,44 @@ void Explanation::function(const llvm::Function& function, Finder& finder,
     told["rows"] = std::move(rows);
     entries_.emplace_back(std::move(told));
   }
-  for (const NestRefusal& refused : prover.refused) {
-    json::Object told = entry("refused", function);
-    told["base"] = name_of(refused.base);
-    told["nest"] = place_of(refused.nest);
-    told["row"] = place_of(refused.row->getStableDebugLoc());
-    merge(told, refusal_of(refused.refusal));
-    entries_.emplace_back(std::move(told));
-  }
+  for (const NestRefusal& refusal : prover.refused) refused(function, refusal);
+  loops(function, finder);
+}
+
+void Explanation::refused(const llvm::Function& function, const NestRefusal& refusal) {
+  json::Object told = entry("refused", function);
+  told["base"] = name_of(refusal.base);
+  told["nest"] = place_of(refusal.nest);
+  told["row"] = place_of(refusal.row->getStableDebugLoc());
+  merge(told, refusal_of(refusal.refusal));
+  entries_.emplace_back(std::move(told));
+}
+
+void Explanation::loops(const llvm::Function& function, Finder& finder) {
   for (const auto& [loop, refusal] : finder.refused()) {
     json::Object told = entry("loop", function);
     told["nest"] = place_of(loop);
     merge(told, refusal_of(refusal));
     entries_.emplace_back(std::move(told));
   }
+}
+
+void Explanation::parallel(const llvm::Function& body, Finder& finder,
+                           const std::vector<Site>& sites, const BoxProver& prover) {
+  for (const Box& box : prover.boxes()) {
+    const Row& row = sites[box.member.site].rows[box.member.row];
+    const llvm::DebugLoc store = row.stores.front().at->getStableDebugLoc();
+    json::Object told = entry("nest", body);
+    told["base"] = name_of(row.base);
+    told["tier"] = "box";
+    told["nest"] = place_of(prover.place()->getStableDebugLoc());
+    told["alone"] = false;
+    told["tests"] = static_cast<int64_t>(box.others.size() + box.conditions.size());
+    told["rows"] = json::Array{place_of(store)};
+    entries_.emplace_back(std::move(told));
+  }
+  for (const NestRefusal& refusal : prover.refused()) refused(body, refusal);
+  loops(body, finder);
 }
 
 void Explanation::write(const std::string& file) const {

@@ -2,7 +2,7 @@
 //
 // What the pass `ipv` did and why not more, as JSON lines: what `perdure ipv explain` reads.
 //
-//   {"kind": "nest", …}     rows in a nest: the tier `rows`
+//   {"kind": "nest", …}     rows in a nest: the tier `rows`; of a parallel loop: `box`
 //   {"kind": "refused", …}  a nest of theirs that would have been larger, and what stopped it
 //   {"kind": "loop", …}     an innermost loop whose stores are no row, and why
 //   {"kind": "function", …} left alone as a whole
@@ -12,6 +12,7 @@
 
 #include <llvm/Support/JSON.h>
 
+#include "ipv_parallel.hpp"
 #include "ipv_prove.hpp"
 
 namespace perdure::ipv {
@@ -23,12 +24,17 @@ class Explanation {
   void left_alone(llvm::StringRef why);  // the module
   void function(const llvm::Function& function, Finder& finder, const std::vector<Site>& sites,
                 const Prover& prover);
+  // Of the body of a parallel region; the prover's and finder's are of its serial form.
+  void parallel(const llvm::Function& body, Finder& finder, const std::vector<Site>& sites,
+                const BoxProver& prover);
   // Adds the lines to the file, in one piece: compilers that run side by side share it. Says on
   // stderr if it can't.
   void write(const std::string& file) const;
 
  private:
   llvm::json::Object entry(const char* kind, const llvm::Function& function) const;
+  void refused(const llvm::Function& function, const NestRefusal& refusal);
+  void loops(const llvm::Function& function, Finder& finder);
 
   const llvm::Module& module_;
   std::vector<llvm::json::Value> entries_;

@@ -20,6 +20,11 @@ declare void @perdure_ipv_nest_end(ptr) nounwind
 declare { i64, i64 } @perdure_ipv_row_begin(ptr, i64) nounwind
 declare void @perdure_ipv_row_end(ptr, i64) nounwind
 declare void @perdure_ipv_row_end_past_cache(ptr, i64) nounwind
+declare { i64, i64 } @perdure_ipv_box_begin(ptr, i32, ptr, ptr) nounwind
+declare void @perdure_ipv_box_end(ptr, i32, ptr, ptr) nounwind
+declare void @perdure_ipv_box_end_past_cache(ptr, i32, ptr, ptr) nounwind
+declare void @perdure_ipv_box_part(ptr, i64) nounwind
+declare void @perdure_ipv_box_fence() nounwind
 declare { i64, i64 } @perdure_ipv_extent(ptr) nounwind
 @perdure_ipv_low = external global i64
 @perdure_ipv_high = external global i64
@@ -130,6 +135,122 @@ out:
 }
 )";
 
+// A box is 14 words in the frame of the function that calls the team: the object's first byte, or 0
+// if the box is not announced; the difference for loads; whether to store past the cache; whether a
+// thread did not; the box's first byte; its dimensions, four counts and four strides.
+const char* const box_functions = R"(
+; The object that holds the box's first byte, if the box is worth it; or nothing.
+define { i64, i64 } @perdure_ipv.box_extent(ptr %first, i64 %total) nounwind {
+  %address = ptrtoint ptr %first to i64
+  %begin = freeze i64 %address
+  %length = freeze i64 %total
+  %lowest = load i64, ptr @perdure_ipv_low
+  %highest = load i64, ptr @perdure_ipv_high
+  %upper = icmp uge i64 %begin, %lowest
+  %lower = icmp ult i64 %begin, %highest
+  %near = and i1 %upper, %lower
+  br i1 %near, label %ask, label %out
+ask:
+  %extent = call { i64, i64 } @perdure_ipv_extent(ptr %first)
+  %object = extractvalue { i64, i64 } %extent, 0
+  %behind = extractvalue { i64, i64 } %extent, 1
+  %size = sub i64 %behind, %object
+  %four = shl i64 %length, 2
+  %worth = icmp uge i64 %four, %size
+  br i1 %worth, label %found, label %out
+found:
+  br label %out
+out:
+  %result = phi { i64, i64 } [ zeroinitializer, %0 ], [ zeroinitializer, %ask ], [ %extent, %found ]
+  ret { i64, i64 } %result
+}
+
+define void @perdure_ipv.box_open(ptr %box, i64 %object, i1 %wanted) nounwind {
+  br i1 %wanted, label %begin, label %out
+begin:
+  %first_at = getelementptr i8, ptr %box, i64 32
+  %first = load ptr, ptr %first_at
+  %dimensions_at = getelementptr i8, ptr %box, i64 40
+  %dimensions = load i32, ptr %dimensions_at
+  %counts = getelementptr i8, ptr %box, i64 48
+  %strides = getelementptr i8, ptr %box, i64 80
+  %answer = call { i64, i64 } @perdure_ipv_box_begin(ptr %first, i32 %dimensions, ptr %counts,
+                                                     ptr %strides)
+  %load = extractvalue { i64, i64 } %answer, 0
+  %past = extractvalue { i64, i64 } %answer, 1
+  store i64 %object, ptr %box
+  %load_at = getelementptr i8, ptr %box, i64 8
+  store i64 %load, ptr %load_at
+  %past_at = getelementptr i8, ptr %box, i64 16
+  store i64 %past, ptr %past_at
+  br label %out
+out:
+  ret void
+}
+
+define void @perdure_ipv.box_close(ptr %box) nounwind {
+  %low = load i64, ptr %box
+  %open = icmp ne i64 %low, 0
+  br i1 %open, label %end, label %out
+end:
+  %first_at = getelementptr i8, ptr %box, i64 32
+  %first = load ptr, ptr %first_at
+  %dimensions_at = getelementptr i8, ptr %box, i64 40
+  %dimensions = load i32, ptr %dimensions_at
+  %counts = getelementptr i8, ptr %box, i64 48
+  %strides = getelementptr i8, ptr %box, i64 80
+  %past_at = getelementptr i8, ptr %box, i64 16
+  %past = load i64, ptr %past_at
+  %through_at = getelementptr i8, ptr %box, i64 24
+  %through = load atomic i64, ptr %through_at monotonic, align 8
+  %wanted = icmp ne i64 %past, 0
+  %all = icmp eq i64 %through, 0
+  %trusted = and i1 %wanted, %all
+  br i1 %trusted, label %past_cache, label %cached
+past_cache:
+  call void @perdure_ipv_box_end_past_cache(ptr %first, i32 %dimensions, ptr %counts, ptr %strides)
+  br label %nest
+cached:
+  call void @perdure_ipv_box_end(ptr %first, i32 %dimensions, ptr %counts, ptr %strides)
+  br label %nest
+nest:
+  %object = inttoptr i64 %low to ptr
+  call void @perdure_ipv_nest_end(ptr %object)
+  br label %out
+out:
+  ret void
+}
+
+; A thread has stored to a row of the box.
+define void @perdure_ipv.box_row(ptr %box, i64 %wanted, ptr %first, i64 %bytes,
+                                 i1 %past_cache) nounwind {
+  %asked = icmp ne i64 %wanted, 0
+  br i1 %asked, label %tell, label %out
+tell:
+  br i1 %past_cache, label %past, label %through
+past:
+  call void @perdure_ipv_box_part(ptr %first, i64 %bytes)
+  br label %out
+through:
+  %through_at = getelementptr i8, ptr %box, i64 24
+  store atomic i64 1, ptr %through_at monotonic, align 8
+  br label %out
+out:
+  ret void
+}
+
+; A thread leaves the region.
+define void @perdure_ipv.box_leave(i64 %wanted) nounwind {
+  %asked = icmp ne i64 %wanted, 0
+  br i1 %asked, label %fence, label %out
+fence:
+  call void @perdure_ipv_box_fence()
+  br label %out
+out:
+  ret void
+}
+)";
+
 bool is_hook_function(const llvm::Function& function) {
   return function.getName().starts_with("perdure_ipv.");
 }
@@ -149,7 +270,8 @@ void link_hook_functions(llvm::Module& module) {
   // The parser needs names, which clang does without.
   const bool discards_names = context.shouldDiscardValueNames();
   context.setDiscardValueNames(false);
-  auto functions = llvm::parseAssemblyString(hook_functions, error, context);
+  const std::string text = std::string(hook_functions) + box_functions;
+  auto functions = llvm::parseAssemblyString(text, error, context);
   context.setDiscardValueNames(discards_names);
   if (functions == nullptr) llvm::report_fatal_error("perdure: " + error.getMessage());
   functions->setDataLayout(module.getDataLayout());

@@ -32,11 +32,6 @@ bool is_hidden(const Value* object) {
          !llvm::PointerMayBeCaptured(object, true, true);
 }
 
-bool is_constant(const Value* object) {
-  const auto* global = llvm::dyn_cast<llvm::GlobalVariable>(object);
-  return global != nullptr && global->isConstant();
-}
-
 llvm::SmallVector<const Value*, 4> objects_under(const Value* pointer) {
   llvm::SmallVector<const Value*, 4> objects;
   llvm::getUnderlyingObjects(pointer, objects, nullptr, 0);  // however deep
@@ -55,6 +50,11 @@ bool is_compound(const Value* base) {
 
 }  // namespace
 
+bool is_constant(const Value* object) {
+  const auto* global = llvm::dyn_cast<llvm::GlobalVariable>(object);
+  return global != nullptr && global->isConstant();
+}
+
 bool is_private(const Value* base) {
   const auto objects = objects_under(base);
   return std::all_of(objects.begin(), objects.end(), [](const Value* object) {
@@ -62,7 +62,7 @@ bool is_private(const Value* base) {
   });
 }
 
-bool Prover::is_disjoint(const Value* base, const Value* pointer) const {
+bool is_disjoint(const Value* base, const Value* pointer) {
   const auto of_base = objects_under(base);
   const bool known = std::all_of(of_base.begin(), of_base.end(), is_allocation);
   for (const Value* object : objects_under(pointer)) {
@@ -73,8 +73,7 @@ bool Prover::is_disjoint(const Value* base, const Value* pointer) const {
   return true;
 }
 
-bool Prover::is_same_array(Value* base, const Access& access) const {
-  llvm::ScalarEvolution& evolution = analyses_.evolution;
+bool is_same_array(llvm::ScalarEvolution& evolution, const Value* base, const Access& access) {
   const auto* under = llvm::dyn_cast<llvm::SCEVUnknown>(
       evolution.getPointerBase(evolution.getSCEV(access.pointer())));
   return under != nullptr && under->getValue() == base && !is_compound(base);
@@ -121,7 +120,7 @@ std::optional<Refusal> Prover::prove_access(Slot& slot, const Access& access) {
     if (site.intrinsic == access.at) guard.site = static_cast<int>(member.site);
     is_row_loop |= site.loop == loop;
   }
-  if (is_same_array(slot.base, access)) {
+  if (is_same_array(analyses_.evolution, slot.base, access)) {
     return Refusal{is_row_loop && !access.writes ? "S2" : "S4", access.at,
                    access.writes ? "stores to the same array, in no row"
                                  : "reads another element of the array"};

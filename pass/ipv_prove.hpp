@@ -53,14 +53,19 @@ class Prover {
   std::optional<Refusal> prove(Slot& slot);
   std::optional<Refusal> prove_access(Slot& slot, const Access& access);
   std::optional<Refusal> guard_loop(Slot& slot, const Access& access, llvm::Loop* loop);
-  bool is_disjoint(const llvm::Value* base, const llvm::Value* pointer) const;
-  bool is_same_array(llvm::Value* base, const Access& access) const;
   const Row& row_of(const Member& member) const { return sites_[member.site].rows[member.row]; }
 
   Analyses& analyses_;
   Finder& finder_;
   std::vector<Site>& sites_;
 };
+
+// Whatever the program does, no object holds `base` and a byte that `pointer` leads to.
+bool is_disjoint(const llvm::Value* base, const llvm::Value* pointer);
+// The access goes by `base`, which is one array.
+bool is_same_array(llvm::ScalarEvolution& evolution, const llvm::Value* base, const Access& access);
+// Nobody stores to it.
+bool is_constant(const llvm::Value* base);
 
 // Can be no object of the program: nobody else knows its address, or it is on the stack.
 bool is_private(const llvm::Value* base);

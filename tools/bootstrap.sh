@@ -29,6 +29,7 @@ test_packages=(
   flang-19                      # perdure-flang
   libclang-rt-19-dev            # libFuzzer and the sanitizers that it runs with
   llvm-19-tools                 # FileCheck: tests of the passes
+  libomp-19-dev lld-19          # the pass on programs with OpenMP, and with -flto
   valgrind                      # perdure trace --valgrind; the cache model is tested against it
   libhdf5-mpich-dev libhdf5-openmpi-dev libpnetcdf-dev     # only for tests of the file cache
   libpmem-dev                   # only a yardstick of `perdure bench persist`

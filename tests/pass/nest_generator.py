@@ -4,6 +4,10 @@
 The arrays are those of nests.h: a, b and c are doubles, which may be the same array, or parts of
 one; f floats, index integers below `cells`, points structs. A nest runs over a box of them; what it
 reads and writes, in which order and under which conditions, is drawn at random.
+
+With one thread, any nest may be a parallel loop of OpenMP: it is run in order, and its arrays may
+be the same. With several, nests have no races: each element is written by one iteration, which
+alone reads it, and sums are of whole numbers.
 """
 
 from __future__ import annotations
@@ -16,8 +20,9 @@ INNER = "i"
 class NestGenerator:
     """Text of one nest, as statements over a, b, c, f, index, points, m1, m2, m3, s and sum."""
 
-    def __init__(self, random: Random):
+    def __init__(self, random: Random, threads: int = 0):
         self.random = random
+        self.threads = threads
         self.row = random.choice(["n1", "m1"])
         self.plane = random.choice(["n2", "m2"])
         self.integer = random.choice(["int", "long", "long", "unsigned", "short"])
@@ -148,14 +153,43 @@ class NestGenerator:
             f"s += limits[j % 2];\n{inner}",
         ])
 
+    def pragma(self, body: str, collapse: bool = False) -> str:
+        """In front of a loop over `body`: it is shared out, if it may be."""
+        if self.threads == 0 or "break" in body or "return" in body:
+            return ""
+        clauses = self.pick("", "", "", "", " schedule(static)", " schedule(static, 2)",
+                            " schedule(dynamic)", " schedule(guided)")
+        if "sum +=" in body:
+            clauses += " reduction(+ : sum)"
+        if collapse:
+            clauses += self.pick("", "", " collapse(2)")
+        return f"\n#pragma omp parallel for{clauses}\n"
+
+    def shared(self, name: str, low: str, high: str, body: str, collapse: bool = False) -> str:
+        """As loop(), but of a form that may be shared out."""
+        pragma = self.pragma(body, collapse)
+        if not pragma:
+            return self.loop(name, low, high, body)
+        integer = self.pick("int", "long", "long", "unsigned")
+        if self.pick("up", "up", "up", "down") == "down":
+            integer = self.pick("int", "long")
+            loop = f"for ({integer} {name} = {high} - 1; {name} >= {low}; --{name})"
+        else:
+            loop = f"for ({integer} {name} = {low}; {name} < {high}; ++{name})"
+        if "collapse" in pragma:
+            return f"{pragma}{loop}\n{body}"
+        return f"{pragma}{loop} {{\n{body}\n}}"
+
     def nest(self) -> str:
+        if self.threads > 1:
+            return self.nest_without_races()
         depth = self.random.random()
         if depth < 0.12:  # one dimension over all
             self.row = "0"
             body = self.update() if self.random.random() < 0.7 else self.statement()
             high = self.pick("cells - 1", "m1 * m2 * m3 - 1")
             low = "1" if "- 1)" in body or "+ 1)" in body else self.pick("0", "1", "7")
-            loop = self.loop(INNER, low, high, body)
+            loop = self.shared(INNER, low, high, body)
             return f"{{ const long k = 0, j = 0;\n{loop} (void)(j + k); }}"
         if depth < 0.2:
             return self.random.choice([
@@ -170,9 +204,70 @@ class NestGenerator:
             return (f"for (int r = {first}; r != {last}; {step})\n"
                     f"for (int i = 0; i < {width}; ++i) "
                     f"a[r * 40 + i] = 0.5 * a[r * 40 + i] + 0.25 * c[i] + s;")
+        if self.threads != 0 and self.random.random() < 0.3:
+            planes = self.shared("j", "1", f"{self.plane} - 1", self.rows())
+            return self.loop("k", "1", "m3 - 1", planes)
         planes = self.loop("j", "1", f"{self.plane} - 1", self.rows())
         guard = self.random.choice(["", "", "", "if (s > 1.75) break;\n"])
-        return self.loop("k", "1", "m3 - 1", guard + planes)
+        return self.shared("k", "1", "m3 - 1", guard + planes)
+
+    def own_term(self) -> str:
+        """Something to read that no other iteration writes."""
+        return self.pick(f"a{self.at()}", f"a{self.at()}", f"b{self.at()}", f"c{self.at()}", "s",
+                         f"b{self.neighbour()}", f"c{self.neighbour()}", "0.125",
+                         "(double)(i % 5)")
+
+    def own_value(self) -> str:
+        term = self.own_term
+        return self.pick(f"0.5 * {term()} + 0.25 * {term()}", f"0.5 * {term()} - {term()} * s",
+                         term(), f"sqrt(fabs({term()}) + 1)", f"small({term()}, {term()})",
+                         f"sin({term()})", f"({term()} > 0 ? {term()} : {term()})")
+
+    def own_statement(self) -> str:
+        update = f"a{self.at()} = {self.own_value()};"
+        return self.random.choice([
+            update, update, update, update,
+            f"{update}\nf{self.at()} = (float)({self.own_value()});",
+            f"f{self.at()} = f{self.at()} * 0.5f + 1;\n{update}",
+            f"{update}\nsum += a{self.at()} > 0.5;",
+            f"if (b{self.at()} > 0) sum += 2;\n{update}",
+            f"if ({self.own_term()} > 0.25) {{ {update} }}",
+            f"a{self.at()} += s;\na{self.at()} *= 0.5;",
+            f"{update}\nif (a{self.at()} > 0.5) sum += 1;",
+            f"points{self.at()} = (struct point){{b{self.at()}, points{self.at()}.x, 3}};",
+            f"struct point p = points{self.at()};\np.x = {self.own_value()};\np.y += 0.5;\n"
+            f"p.tag++;\npoints{self.at()} = p;",
+            f"points{self.at()}.x = {self.own_value()};",
+            f"{update}\na{self.at()} += c[index{self.at()}];",
+        ])
+
+    def own_rows(self) -> str:
+        row = f"(k * {self.plane} + j) * {self.row}"
+        inner = self.loop(INNER, "1", f"{self.row} - 1", self.own_statement())
+        return self.random.choice([
+            inner, inner, inner, inner,
+            f"memset(a + {row}, 0, {self.row} * sizeof *a);",
+            f"memcpy(a + {row}, other + {row}, {self.row} * sizeof *a);",
+            f"if (s > 0.1) {{\n{inner}\n}}",
+            f"if (j != 3) {{\n{inner}\n}}",
+            f"{inner}\nif (b[{row} + 2] > 0) sum += 1;",
+            "{" + self.loop(INNER, "1", "20", self.own_statement()) + "}\n"
+            "{" + self.loop(INNER, "20", f"{self.row} - 1", self.own_statement()) + "}",
+        ])
+
+    def nest_without_races(self) -> str:
+        depth = self.random.random()
+        if depth < 0.35:
+            self.row = "0"
+            low, high = self.random.choice([("1", "cells - 1"), ("7", "cells - 9"),
+                                            ("1", "m1 * m2 * m3 - 1"), ("n1", "m1 * m2 * m3 - n1")])
+            loop = self.shared(INNER, low, high, self.own_statement())
+            return f"{{ const long k = 0, j = 0;\n{loop} (void)(j + k); }}"
+        if depth < 0.55:
+            planes = self.shared("j", "1", f"{self.plane} - 1", self.own_rows())
+            return self.loop("k", "1", "m3 - 1", planes)
+        planes = (f"for (long j = 1; j < {self.plane} - 1; ++j) {{\n{self.own_rows()}\n}}")
+        return self.shared("k", "1", "m3 - 1", planes, collapse=True)
 
 
 PROLOGUE = """#include <math.h>
@@ -190,7 +285,7 @@ PARAMETERS = ("double* {r}a, double* {r}b, double* {r}c, float* f, int* index, "
               "struct point* points, const double* other, long m1, long m2, long m3, double s")
 
 
-def program(random: Random, number: int) -> str:
+def program(random: Random, number: int, threads: int = 0) -> str:
     """A program: nests in functions of their own, called with arrays that may be the same."""
     text = [f"static OBJECT double g{number}_0[cells];\nstatic OBJECT double g{number}_1[cells];"]
     calls = []
@@ -199,17 +294,18 @@ def program(random: Random, number: int) -> str:
         name = f"nest_{number}_{nest}"
         chosen = [random.choice(arrays) for _ in range(3)]
         restrict = random.random() < 0.25
-        if restrict:
+        if restrict or threads > 1:
             chosen = random.sample(arrays, 3)
         other = random.choice([array for array in arrays if array not in chosen])
         planes = "n3"
         extent = "size[2]"
-        body = NestGenerator(random).nest()
-        if not restrict and "[index" not in body and random.random() < 0.15:  # parts of an array
+        body = NestGenerator(random, threads).nest()
+        free = threads < 2 and "[index" not in body  # its arrays may be parts of one
+        if not restrict and free and random.random() < 0.15:
             chosen[random.randrange(3)] += " + n1 * n2"
             planes = "n3 - 1"
             extent = "size[2] - 1"
-        if restrict and "cells" not in body and "[index" not in body and random.random() < 0.6:
+        if restrict and free and "cells" not in body and random.random() < 0.6:
             # Halves of an array: no aliases, but perhaps one object.
             halves = ["", " + n1 * n2 * (n3 / 2)"]
             random.shuffle(halves)
@@ -217,6 +313,8 @@ def program(random: Random, number: int) -> str:
             chosen[0] += halves[1]
             extent = "size[2] / 2"
         fixed = random.random() < 0.1  # the array's name, not a pointer to it
+        if threads > 1 and f"g{number}_0" in (*chosen, other):
+            fixed = False
         kind = random.choice(["static __attribute__((noinline))", "static inline"])
         parameters = PARAMETERS.format(r="restrict " if restrict else "")
         if planes != "n3":
@@ -245,12 +343,15 @@ def program(random: Random, number: int) -> str:
     return "\n".join(text)
 
 
-def unit(random: Random, first: int, count: int) -> str:
-    """A translation unit with `count` programs, and their table, named by SIDE."""
+def unit(random: Random, first: int, count: int, threads: int = 0) -> str:
+    """A translation unit with `count` programs, and their table, named by SIDE.
+
+    With `threads`, nests are parallel loops where they may be.
+    """
     parts = [PROLOGUE]
     table = []
     for number in range(first, first + count):
-        parts.append(program(random, number))
+        parts.append(program(random, number, threads))
         table.append(f'{{"program {number}", run_{number}, '
                      f"{{(char*)g{number}_0, (char*)g{number}_1}}}}")
     parts.append("#define NAME_(side, rest) side##rest\n#define NAME(side, rest) NAME_(side, rest)")

@@ -8,16 +8,21 @@
 //   - What of a row is not stored to stays poison: `row_end` looks for it (R1).
 //   - At `nest_end`, what no row covered must still be poison (R3), and the old copy unchanged
 //   (R2).
+//   - Of a box the same is asked, row by row; of one that is said to be stored past the cache, that
+//   threads have reported each of its bytes (R6).
 //   - At random, rows are read in the old copy, in place, or in a copy of the row while its place
 //     is poisoned, and may be stored to past the cache or not: all that a runtime may answer.
 //
-// A violation is said on stderr, and the process aborts. POISON_SEED=N chooses; one thread.
+// A violation is said on stderr, and the process aborts. POISON_SEED=N chooses. One thread, except
+// for parts of boxes.
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <list>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -70,7 +75,9 @@ struct Object {
   uint8_t* row = nullptr;
   size_t row_bytes = 0;
   bool may_pass_cache = false;
-  bool poisoned = false;  // the row
+  bool poisoned = false;  // the row, or the box
+  uint8_t* box = nullptr;
+  size_t box_bytes = 0;  // from its first to its last
 
   bool holds(const uint8_t* address, size_t count) const {
     return address >= at && address + count <= at + bytes;
@@ -82,6 +89,17 @@ std::list<Object> objects;
 uint64_t rows_seen = 0;
 uint64_t fresh_rows_seen = 0;
 uint64_t rows_past_cache = 0;
+uint64_t boxes_seen = 0;
+uint64_t boxes_redirected = 0;
+uint64_t boxes_past_cache = 0;
+
+// Of boxes, as threads reported them.
+struct Part {
+  const uint8_t* first;
+  size_t bytes;
+};
+std::mutex parts_mutex;
+std::vector<Part> parts;
 
 Object* find(const void* address) {
   for (Object& object : objects) {
@@ -114,16 +132,109 @@ bool complete_row(Object& object, uint8_t* first, size_t bytes, bool copy) {
   return false;
 }
 
-void check_covered(const Object& object) {
-  for (size_t i = 0; i + 4 <= object.row_bytes; ++i) {
+void check_covered(const Object& object, const uint8_t* row, size_t bytes) {
+  for (size_t i = 0; i + 4 <= bytes; ++i) {
     uint8_t wanted[4];
-    fill(wanted, 4, object.row + i);
-    if (reinterpret_cast<uintptr_t>(object.row + i) % 4 == 0 &&
-        std::memcmp(object.row + i, wanted, 4) == 0) {
-      violated("byte %zu of a row of %zu bytes of '%s' was not stored to", i, object.row_bytes,
+    fill(wanted, 4, row + i);
+    if (reinterpret_cast<uintptr_t>(row + i) % 4 == 0 && std::memcmp(row + i, wanted, 4) == 0) {
+      violated("byte %zu of a row of %zu bytes of '%s' was not stored to", i, bytes,
                object.name.c_str());
     }
   }
+}
+
+// A box as perdure_ipv_box_begin() takes it.
+struct Box {
+  uint8_t* first;
+  unsigned dimensions;
+  const size_t* counts;
+  const size_t* strides;
+
+  bool empty() const {
+    for (unsigned d = 0; d < dimensions; ++d) {
+      if (counts[d] == 0) return true;
+    }
+    return false;
+  }
+  size_t span() const {
+    size_t last = 0;
+    for (unsigned d = 0; d < dimensions; ++d) last += (counts[d] - 1) * strides[d];
+    return last + 1;
+  }
+  // Whether no two rows overlap, as the loops around them are nested.
+  bool plain() const {
+    size_t below = counts[0];
+    for (unsigned d = 1; d < dimensions; ++d) {
+      size_t reach = 0;
+      if (__builtin_mul_overflow(counts[d] - 1, strides[d], &reach) || reach > SIZE_MAX / 4 ||
+          (counts[d] > 1 && strides[d] < below)) {
+        return false;
+      }
+      below += reach;
+    }
+    return true;
+  }
+  void rows(const std::function<void(uint8_t*, size_t)>& use) const {
+    rows_of(dimensions - 1, first, use);
+  }
+
+ private:
+  void rows_of(unsigned d, uint8_t* at, const std::function<void(uint8_t*, size_t)>& use) const {
+    if (d == 0) return use(at, counts[0]);
+    for (size_t i = 0; i < counts[d]; ++i) rows_of(d - 1, at + i * strides[d], use);
+  }
+};
+
+// Reads of what the box's rows hold, elsewhere: in the old copy, or in a copy of them.
+ptrdiff_t redirect(Object& object, const Box& box) {
+  ++boxes_redirected;
+  ptrdiff_t load = object.old.data() - object.at;
+  if (!object.open) {
+    object.row_copy.resize(object.box_bytes + 16);
+    const auto start = reinterpret_cast<uintptr_t>(object.row_copy.data());
+    uint8_t* copy = object.row_copy.data() + (reinterpret_cast<uintptr_t>(box.first) - start) % 16;
+    std::memcpy(copy, box.first, object.box_bytes);
+    load = copy - box.first;
+  }
+  box.rows([](uint8_t* row, size_t bytes) { fill(row, bytes, row); });
+  object.poisoned = true;
+  return load;
+}
+
+void end_box(const Box& box) {
+  Object* object = find(box.first);
+  if (object == nullptr) violated("box_end of no object");
+  if (object->box == nullptr) return;  // it was taken as plain
+  if (object->box != box.first || object->box_bytes != box.span()) {
+    violated("box_end of another box than that which began");
+  }
+  box.rows([&](uint8_t* row, size_t bytes) {
+    if (object->poisoned) check_covered(*object, row, bytes);
+    if (object->open) std::memset(&object->covered[size_t(row - object->at)], 1, bytes);
+  });
+  object->box = nullptr;
+}
+
+// R6.
+void check_parts(const Box& box) {
+  const std::lock_guard<std::mutex> lock(parts_mutex);
+  box.rows([](uint8_t* row, size_t bytes) {
+    std::vector<uint8_t> reported(bytes, 0);
+    for (const Part& part : parts) {
+      for (size_t i = 0; i < part.bytes; ++i) {
+        const ptrdiff_t at = part.first + i - row;
+        if (at >= 0 && size_t(at) < bytes) reported[size_t(at)] = 1;
+      }
+    }
+    for (size_t i = 0; i < bytes; ++i) {
+      if (reported[i] == 0) {
+        violated(
+            "byte %zu of a row of %zu bytes of a box was stored past the cache by nobody; %zu "
+            "parts were reported",
+            i, bytes, parts.size());
+      }
+    }
+  });
 }
 
 }  // namespace
@@ -138,10 +249,12 @@ int perdure_ipv_restart(uint64_t* version) {
   return 0;
 }
 int perdure_ipv_close(void) {
-  std::printf("poison runtime: %llu rows, %llu fresh, %llu past the cache\n",
-              static_cast<unsigned long long>(rows_seen),
-              static_cast<unsigned long long>(fresh_rows_seen),
-              static_cast<unsigned long long>(rows_past_cache));
+  const auto number = [](uint64_t value) { return static_cast<unsigned long long>(value); };
+  std::printf(
+      "poison runtime: %llu rows, %llu fresh, %llu past the cache, %llu boxes, %llu redirected, "
+      "%llu past the cache\n",
+      number(rows_seen), number(fresh_rows_seen), number(rows_past_cache), number(boxes_seen),
+      number(boxes_redirected), number(boxes_past_cache));
   objects.clear();
   perdure_ipv_low = perdure_ipv_high = 0;
   return 0;
@@ -213,7 +326,7 @@ void perdure_ipv_row_end(void* first, size_t bytes) {
   if (object == nullptr || object->row != first || object->row_bytes != bytes) {
     violated("row_end of another row than that which began");
   }
-  if (object->poisoned) check_covered(*object);
+  if (object->poisoned) check_covered(*object, object->row, object->row_bytes);
   if (object->open)
     std::memset(&object->covered[static_cast<size_t>(object->row - object->at)], 1, bytes);
   object->row = nullptr;
@@ -226,9 +339,62 @@ void perdure_ipv_row_end_past_cache(void* first, size_t bytes) {
   perdure_ipv_row_end(first, bytes);
 }
 
+perdure_ipv_row perdure_ipv_box_begin(void* first, unsigned dimensions, const size_t* counts,
+                                      const size_t* strides) {
+  const Box box{static_cast<uint8_t*>(first), dimensions, counts, strides};
+  Object* object = find(first);
+  if (object == nullptr) violated("a box of no object");
+  if (object->row != nullptr || object->box != nullptr) {
+    violated("a box begins in a row or box of '%s'", object->name.c_str());
+  }
+  ++boxes_seen;
+  parts.clear();
+  if (box.empty()) return {0, 0};
+  if (object->open) violated("a box of '%s' begins in a nest of it", object->name.c_str());
+  if (!box.plain() || !object->holds(box.first, box.span())) {
+    object->touched = true;
+    return {0, 0};
+  }
+  open_nest(*object);
+  object->box = box.first;
+  object->box_bytes = box.span();
+  object->poisoned = false;
+  object->may_pass_cache = random_word() % 2 == 0;
+  ptrdiff_t load = 0;
+  if (random_word() % 3 != 0) {
+    load = redirect(*object, box);
+  } else if (object->open) {
+    box.rows([&](uint8_t* row, size_t bytes) { complete_row(*object, row, bytes, true); });
+  }
+  return {load, object->may_pass_cache ? 1 : 0};
+}
+
+void perdure_ipv_box_end(void* first, unsigned dimensions, const size_t* counts,
+                         const size_t* strides) {
+  end_box({static_cast<uint8_t*>(first), dimensions, counts, strides});
+}
+
+void perdure_ipv_box_end_past_cache(void* first, unsigned dimensions, const size_t* counts,
+                                    const size_t* strides) {
+  const Box box{static_cast<uint8_t*>(first), dimensions, counts, strides};
+  const Object* object = find(first);
+  if (object != nullptr && !object->may_pass_cache) violated("a box past the cache, unasked");
+  ++boxes_past_cache;
+  check_parts(box);
+  end_box(box);
+}
+
+void perdure_ipv_box_part(const void* first, size_t bytes) {
+  const std::lock_guard<std::mutex> lock(parts_mutex);
+  parts.push_back({static_cast<const uint8_t*>(first), bytes});
+}
+
+void perdure_ipv_box_fence(void) {}
+
 void perdure_ipv_nest_end(void* address) {
   Object* object = find(address);
   if (object == nullptr) violated("nest_end of no object");
+  if (object->box != nullptr) violated("nest_end in a box of '%s'", object->name.c_str());
   if (object->row != nullptr) violated("nest_end in a row of '%s'", object->name.c_str());
   object->touched = true;
   if (!object->open) return;

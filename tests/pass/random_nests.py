@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Random loop nests do the same with the pass as without it.
 
-    random_nests.py --build DIR [--seed N] [--count 300] [--runtime poison|perdure] [--keep DIR]
+    random_nests.py --build DIR [--seed N] [--count 300] [--runtime poison|perdure]
+                    [--threads 0] [--lto thin|full] [--keep DIR]
 
 Programs of nest_generator.py are compiled natively and by the pass with the same flags, and run
 side by side by nest_driver.c: linked with poison_runtime.cpp; or with libperdure, in all tiers,
 where each program is killed in an epoch and restarted. Prints the seed; --seed takes it back.
+With --threads, nests are parallel loops of OpenMP where they may be; with 1, of the same arrays.
+With --lto, lld optimises both sides once more; then nothing is stored past the cache.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ import nest_generator
 HERE = Path(__file__).resolve().parent
 INCLUDE = HERE.parents[1] / "include"
 PER_UNIT = 50
-KINDS = ("rows", "fresh", "past_cache")
+KINDS = ("rows", "fresh", "past_cache", "boxes", "redirected", "boxes_past_cache")
 LEVELS = ["-O1", "-O2", "-O2", "-O3", "-O3 -march=native", "-O2 -fno-vectorize", "-Os",
           "-O2 -fno-strict-aliasing", "-O2 -ffp-contract=off", "-O0"]
 
@@ -45,17 +48,23 @@ def run(words: list, **how) -> str:
     return ran.stdout
 
 
-def compile_unit(text: str, level: str, folder: Path, plugin: Path) -> list[Path]:
+def flags_of(options: argparse.Namespace) -> list[str]:
+    lto = [] if options.lto is None else [f"-flto={options.lto}"]
+    return [*lto, *(["-fopenmp"] if options.threads else [])]
+
+
+def compile_unit(text: str, level: str, folder: Path, options: argparse.Namespace) -> list[Path]:
     source = folder / "nests.c"
     source.write_text(text)
     objects = []
     for side in ("native", "ipv"):
         out = folder / f"{side}.o"
-        words = ["clang-19", *level.split(), "-w", f"-DSIDE={side}", f"-I{HERE}", "-c", source,
+        words = ["clang-19", *level.split(), *flags_of(options), "-w", f"-DSIDE={side}",
+                 f"-I{HERE}", "-c", source,
                  "-o", out]
         environment = dict(os.environ)
         if side == "ipv":
-            words.insert(1, f"-fpass-plugin={plugin}")
+            words.insert(1, f"-fpass-plugin={options.build / 'trace/lib/PerdurePass.so'}")
             environment["PERDURE_PASS"] = "ipv-all"
         run(words, env=environment)
         objects.append(out)
@@ -79,19 +88,23 @@ def check_unit(number: int, options: argparse.Namespace, folder: Path, common: l
     seed = options.seed + number
     source = random.Random(seed)
     count = min(PER_UNIT, options.count - number * PER_UNIT)
-    level = source.choice(LEVELS)
-    text = nest_generator.unit(source, number * PER_UNIT, count)
-    plugin = options.build / "trace/lib/PerdurePass.so"
-    objects = compile_unit(text, level, folder, plugin)
+    level = source.choice(LEVELS if number else LEVELS[:-1])  # something is to be transformed
+    text = nest_generator.unit(source, number * PER_UNIT, count, options.threads)
+    objects = compile_unit(text, level, folder, options)
     program = folder / "nests"
-    run(["clang++-19", *objects, *common, "-o", program, "-lm"])
+    linked = [*flags_of(options), *(["-fuse-ld=lld", level.split()[0]] if options.lto else [])]
+    run(["clang++-19", *objects, *common, *linked, "-o", program, "-lm"])
     try:
         pool = [folder / "pool"] if options.runtime == "perdure" else []
-        said = run([program, seed, *pool], env={**os.environ, "POISON_SEED": str(seed)})
+        said = run([program, seed, *pool], env={**os.environ, "POISON_SEED": str(seed),
+                                                "OMP_NUM_THREADS": str(max(1, options.threads)),
+                                                "OMP_WAIT_POLICY": "passive"})
     except Failure as failure:
         raise Failure(f"{level}, unit {number}: {failure}") from None
-    told = re.findall(r"(\d+) rows, (\d+) fresh, (\d+) past the cache", said)
-    return {kind: sum(int(one[place]) for one in told) for place, kind in enumerate(KINDS)}
+    told = re.findall(r"(\d+) rows, (\d+) fresh, (\d+) past the cache, "
+                      r"(\d+) boxes, (\d+) redirected, (\d+) past the cache", said)
+    found = {kind: sum(int(one[place]) for one in told) for place, kind in enumerate(KINDS)}
+    return {**found, "optimised": 0 if level == "-O0" else count}
 
 
 def main() -> int:
@@ -100,10 +113,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1000000)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--runtime", choices=["poison", "perdure"], default="poison")
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--lto", choices=["thin", "full"])
     parser.add_argument("--keep", type=Path, help="keep sources and programs there")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
-    totals = dict.fromkeys(KINDS, 0)
+    totals = dict.fromkeys((*KINDS, "optimised"), 0)
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
@@ -119,10 +134,14 @@ def main() -> int:
         print(f"{options.count} programs, killed and restarted: all equal")
         return 0
     print(f"{options.count} programs, all equal; {totals['rows']} rows were announced, "
-          f"{totals['fresh']} of them fresh, {totals['past_cache']} stored past the cache")
-    least = {"fresh": 10 * options.count}
-    if platform.machine() == "x86_64":
-        least["past_cache"] = options.count
+          f"{totals['fresh']} of them fresh, {totals['past_cache']} stored past the cache; "
+          f"{totals['boxes']} boxes, {totals['redirected']} of them redirected, "
+          f"{totals['boxes_past_cache']} stored past the cache")
+    many = totals["optimised"]
+    least = {"boxes": many, "redirected": many // 3} if options.threads else {"fresh": 10 * many}
+    if platform.machine() == "x86_64" and options.lto is None:
+        least["boxes_past_cache" if options.threads else "past_cache"] = (
+            many // 10 if options.threads else many)
     if options.count >= PER_UNIT and any(totals[kind] < few for kind, few in least.items()):
         print("too few rows: the pass transformed nearly nothing")
         return 1

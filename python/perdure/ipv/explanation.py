@@ -10,6 +10,10 @@ from perdure.failures import Wrong
 from perdure.files import read_bytes, read_text
 
 OBLIGATIONS = {
+    "B1": "the rows of a parallel loop make up a box, known in front of the loop",
+    "B2": "loads of a row of a parallel loop are of the element that the iteration stores to",
+    "B3": "nothing else in the parallel region touches the object",
+    "B4": "what the region does before its parallel loop may be done once more",
     "S1": "each byte of the row is stored to, in each iteration",
     "S2": "loads of the row are of the same element, on one side of its stores",
     "S4": "nothing else in the nest touches the object",

@@ -111,9 +111,6 @@ void parallel(double* u, long n) {
 #pragma omp parallel for
   for (long i = 0; i < n; ++i) u[i] += 1;
 }
-// CHECK-LABEL: define {{.*}}@parallel.omp_outlined{{.*}}(
-// CHECK-NOT: perdure_ipv_row_begin
-// CHECK: ret void
 
 // After the parallel region, and in the master's part of a function that has one, there are rows.
 // CHECK-LABEL: define {{.*}}@both(
@@ -123,7 +120,10 @@ void both(double* u, double* v, long n) {
   for (long i = 0; i < n; ++i) v[i] += 1;
   for (long i = 0; i < n; ++i) u[i] += 1;
 }
-// CHECK-LABEL: define {{.*}}@both.omp_outlined{{.*}}(
+// CHECK-LABEL: define {{.*}}@both.omp_outlined.team(
+// CHECK-NOT: perdure_ipv_row_begin
+// CHECK: ret void
+// CHECK-LABEL: define {{.*}}@parallel.omp_outlined.team(
 // CHECK-NOT: perdure_ipv_row_begin
 // CHECK: ret void
 
