@@ -5,16 +5,23 @@
 # perdure_ipv_programs(NAME LIBRARY SOURCE…): three programs of these sources and a static library,
 # by perdure-clang++: NAME_clang, as they are; NAME_ipv, with --ipv=all for the sources that have
 # the property PERDURE_IPV, which store to what is carried; and NAME_misses, NAME_ipv with each of
-# its accesses simulated by bench/cache_model. Custom targets build_NAME_…, as the rest of the build
-# uses another compiler; their property PROGRAM is the path, OBJECTS what it is linked from.
+# its accesses simulated by bench/cache_model. Where LLVM's OpenMP is installed, also
+# NAME_clang_openmp and NAME_ipv_openmp: the first two with -fopenmp. Custom targets build_NAME_…,
+# as the rest of the build uses another compiler; their property PROGRAM is the path, OBJECTS what
+# it is linked from.
+find_library(PERDURE_LIBOMP omp PATHS /usr/lib/llvm-19/lib NO_DEFAULT_PATH)
+
 function(perdure_ipv_objects name variant)
   set(flags -std=c++20 -O3 -DNDEBUG -I${CMAKE_SOURCE_DIR}/apps -I${CMAKE_SOURCE_DIR}/include)
   set(compiler ${CMAKE_BINARY_DIR}/trace/bin/perdure-clang++)
+  if(variant MATCHES "_openmp$")
+    list(APPEND flags -fopenmp)
+  endif()
   set(objects "")
   foreach(source IN LISTS ARGN)
     get_source_file_property(rows ${source} PERDURE_IPV)
     set(command ${compiler})
-    if(variant STREQUAL "ipv" AND rows)
+    if(variant MATCHES "^ipv" AND rows)
       list(APPEND command --ipv=all)
     elseif(variant STREQUAL "misses")
       set(passes trace)
@@ -46,11 +53,20 @@ endfunction()
 
 function(perdure_ipv_programs name library)
   file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${name}_by_clang)
-  foreach(variant clang ipv)
+  set(variants clang ipv)
+  if(PERDURE_LIBOMP)
+    list(APPEND variants clang_openmp ipv_openmp)
+  endif()
+  foreach(variant IN LISTS variants)
     perdure_ipv_objects(${name} ${variant} ${ARGN})
+    set(openmp "")
+    if(variant MATCHES "_openmp$")
+      set(openmp -fopenmp)
+    endif()
     set(program ${CMAKE_CURRENT_BINARY_DIR}/${name}_${variant})
     add_custom_command(OUTPUT ${program} VERBATIM
-      COMMAND ${CMAKE_BINARY_DIR}/trace/bin/perdure-clang++ ${objects} $<TARGET_FILE:${library}>
+      COMMAND ${CMAKE_BINARY_DIR}/trace/bin/perdure-clang++ ${openmp} ${objects}
+              $<TARGET_FILE:${library}>
               $<TARGET_FILE:npb_state> $<TARGET_FILE:perdure_shared>
               -Wl,-rpath,$<TARGET_FILE_DIR:perdure_shared> -Wl,-z,dynamic-undefined-weak
               -o ${program}
@@ -93,6 +109,46 @@ function(perdure_ipv_crash_program name library)
                                               ENVIRONMENT PERDURE_IPV=helper=${beside})
     endforeach()
   endforeach()
+endfunction()
+
+# perdure_openmp_tests(CHECK NAME COUNT OPTION …): NAME_ipv_openmp gives the digits of
+# NAME_clang_openmp with 1, 2 and 4 threads, and when it is killed and restarted; COUNT sets the
+# iterations. Tests NAME.openmp.equal.tTHREADS, NAME.openmp.restart and NAME.openmp.kill; and
+# ipv_crash.NAME.openmp, as perdure_ipv_crash_program() has it, with two threads and LIBRARY.
+function(perdure_openmp_tests check name library count)
+  if(NOT TARGET build_${name}_ipv_openmp)
+    return()
+  endif()
+  set(native $<TARGET_PROPERTY:build_${name}_clang_openmp,PROGRAM>)
+  set(program $<TARGET_PROPERTY:build_${name}_ipv_openmp,PROGRAM>)
+  set(tests "")
+  foreach(threads 1 2 4)
+    set(test ${name}.openmp.equal.t${threads})
+    add_test(NAME ${test} COMMAND ${check} equal_openmp ${native} ${program} ${ARGN})
+    set_tests_properties(${test} PROPERTIES ENVIRONMENT
+                         "OMP_NUM_THREADS=${threads};OMP_WAIT_POLICY=passive")
+    list(APPEND tests ${test})
+  endforeach()
+  add_test(NAME ${name}.openmp.restart
+           COMMAND ${check} restart ipv ${count} ${program} ${ARGN} --tier stream)
+  add_test(NAME ${name}.openmp.kill
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/ipv/kill_program.py --kills 3
+                   --markers $<TARGET_FILE:npb_markers_test> ${program} ${ARGN})
+  set_tests_properties(${name}.openmp.restart ${name}.openmp.kill PROPERTIES ENVIRONMENT
+                       "OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive")
+  get_target_property(objects build_${name}_ipv_openmp OBJECTS)
+  add_executable(${name}_openmp_crash $<TARGET_OBJECTS:ipv_crash_program>)
+  add_dependencies(${name}_openmp_crash build_${name}_ipv_openmp)
+  set_target_properties(${name}_openmp_crash PROPERTIES LINK_DEPENDS "${objects}")
+  target_link_libraries(${name}_openmp_crash PRIVATE ${objects} ${library} npb_state perdure_capi
+                                                     perdure_crash_device ${PERDURE_LIBOMP})
+  target_link_options(${name}_openmp_crash PRIVATE
+                      LINKER:--wrap=main,--wrap=perdure_open,--wrap=perdure_ipv_persist)
+  add_test(NAME ipv_crash.${name}.openmp
+           COMMAND ${name}_openmp_crash --images 3 -- ${ARGN} ${count} 3 --tier stream)
+  set_tests_properties(ipv_crash.${name}.openmp PROPERTIES TIMEOUT 120 ENVIRONMENT
+                       "PERDURE_IPV=helper=off;OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive")
+  set_tests_properties(${tests} ${name}.openmp.restart ${name}.openmp.kill PROPERTIES TIMEOUT 300)
 endfunction()
 
 # perdure_ipv_kill_tests(NAME FEW OPTION … MANY OPTION …): NAME_ipv is killed at random instants and

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "eddy/exact.hpp"
+#include "npb/parallel.hpp"
 #include "npb/ranks.hpp"
 
 namespace eddy {
@@ -37,6 +38,7 @@ void predict_x(const Grid& grid, double dt, State& state, double* pairs) {
   double* cx_before = state.cx_before.get();
   const double inverse_h = 1 / grid.h();
   const Index n = grid.n, rows = grid.rows, row = grid.row();
+  NPB_PARALLEL()
   for (Index j = 0; j < rows; ++j) {
     const Index from = grid.at(1, j + 1);
     for (Index i = 0; i < n; ++i) {
@@ -56,6 +58,7 @@ void predict_y(const Grid& grid, double dt, State& state, double* pairs) {
   double* cy_before = state.cy_before.get();
   const double inverse_h = 1 / grid.h();
   const Index n = grid.n, rows = grid.rows, row = grid.row();
+  NPB_PARALLEL()
   for (Index j = 0; j < rows; ++j) {
     const Index from = grid.at(1, j + 1);
     for (Index i = 0; i < n; ++i) {
@@ -71,6 +74,7 @@ void predict_y(const Grid& grid, double dt, State& state, double* pairs) {
 
 // One of each pair, with the ghosts.
 void take(const Grid& grid, const double* pairs, double* field) {
+  NPB_PARALLEL()
   for (Index j = 1; j <= grid.rows; ++j) {
     for (Index i = 1; i <= grid.n; ++i) {
       field[grid.at(i, j)] = pairs[2 * ((j - 1) * grid.n + i - 1)];
@@ -84,6 +88,7 @@ void find_potential(const Grid& grid, double rate, Work& work) {
   const double *vx = work.vx.get(), *vy = work.vy.get();
   double* pairs = work.elliptic.pairs();
   const double inverse_h = 1 / grid.h();
+  NPB_PARALLEL()
   for (Index j = 1; j <= grid.rows; ++j) {
     for (Index i = 1; i <= grid.n; ++i) {
       const Index to = 2 * ((j - 1) * grid.n + i - 1);
@@ -101,12 +106,14 @@ void correct_velocity(const Grid& grid, double rate, const Work& work, State& st
   double* vy = state.vy.get();
   const double scale = 1 / (rate * grid.h());
   const Index n = grid.n, rows = grid.rows, row = grid.row();
+  NPB_PARALLEL()
   for (Index j = 1; j <= rows; ++j) {
     const Index from = grid.at(1, j);
     for (Index at = from; at < from + n; ++at) {
       vx[at] = x[at] - scale * (potential[at] - potential[at - 1]);
     }
   }
+  NPB_PARALLEL()
   for (Index j = 1; j <= rows; ++j) {
     const Index from = grid.at(1, j);
     for (Index at = from; at < from + n; ++at) {
@@ -120,6 +127,7 @@ void correct_pressure(const Grid& grid, const Work& work, State& state) {
   double* pr = state.pr.get();
   const double inverse_h = 1 / grid.h();
   const Index n = grid.n, rows = grid.rows, row = grid.row();
+  NPB_PARALLEL()
   for (Index j = 1; j <= rows; ++j) {
     const Index from = grid.at(1, j);
     for (Index at = from; at < from + n; ++at) {

@@ -18,6 +18,7 @@ restart  PROTECTION COUNT COMMAND …: a job, whose iterations are the option CO
 equal    GCC CLANG TRANSFORMED [OPTION …]: what perdure-clang --ipv made of a program gives the
          digits that the same compiler gives without it: unprotected, and versioned in three tiers,
          with rows that it announces. Tells whether another compiler's digits are the same
+equal_openmp CLANG TRANSFORMED [OPTION …]: the same of a program with OpenMP; its boxes are counted
 """
 
 import json
@@ -158,12 +159,9 @@ def restart(protection, count, *command):
         goes_on_from(0, *words, "--discard")
 
 
-def equal(gcc, clang, transformed, *options):
-    plain = facts_of(run(clang, *options, "--json"))
-    wanted = digits(plain)
-
+def demand_digits(program, options, wanted, announced):
     def demand(*words):
-        done = run(transformed, *options, "--json", *words)
+        done = run(program, *options, "--json", *words)
         check(digits(facts_of(done)) == wanted, done, f"{words}: other digits than {wanted}")
 
     demand("--protect", "none")
@@ -173,9 +171,25 @@ def equal(gcc, clang, transformed, *options):
             demand("--protect", "ipv", "--tier", tier, "--pool", f"{folder}/pool",
                    "--ipv-report", report)
             with open(report, encoding="utf-8") as file:
-                rows = sum(found["rows"] for found in json.load(file)["objects"])
-            if tier != "auto" and rows == 0:
-                sys.exit(f"{tier}: no row was announced")
+                count = sum(found[announced] for found in json.load(file)["objects"])
+            if tier != "auto" and count == 0:
+                sys.exit(f"{tier}: no {announced} were announced")
+    return count
+
+
+def equal_openmp(clang, transformed, *options):
+    plain = facts_of(run(clang, *options, "--json"))
+    wanted = digits(plain)
+    boxes = demand_digits(transformed, options, wanted, "boxes")
+    print(f"{plain['program']} with {os.environ.get('OMP_NUM_THREADS')} threads, "
+          f"{plain['iterations']} iterations: {len(wanted)} numbers are the same in every digit; "
+          f"{boxes} boxes in the tier stream")
+
+
+def equal(gcc, clang, transformed, *options):
+    plain = facts_of(run(clang, *options, "--json"))
+    wanted = digits(plain)
+    demand_digits(transformed, options, wanted, "rows")
     same = digits(facts_of(run(gcc, *options, "--json"))) == wanted
     print(f"{plain['program']}, {plain['iterations']} iterations: {len(wanted)} numbers are the "
           f"same in every digit; those of {gcc} {'too' if same else 'differ'}")
@@ -183,7 +197,7 @@ def equal(gcc, clang, transformed, *options):
 
 KINDS = {"planted": planted, "few": few, "scratch": scratch, "refuse": refuse,
          "refuse_eddy": refuse_eddy, "same": same, "cut": cut, "markers": markers,
-         "restart": restart, "equal": equal}
+         "restart": restart, "equal": equal, "equal_openmp": equal_openmp}
 
 if __name__ == "__main__":
     if len(sys.argv) < 3 or sys.argv[1] not in KINDS:

@@ -10,6 +10,7 @@
 #include "npb/cg/classes.hpp"
 #include "npb/cg/matrix.hpp"
 #include "npb/loop.hpp"
+#include "npb/parallel.hpp"
 #include "npb/program.hpp"
 #include "npb/ranks.hpp"
 
@@ -37,6 +38,7 @@ void conjugate_gradients(const Matrix& matrix, const double* x, double* z, doubl
   const Index rows = matrix.rows;
   double* own_p = p + matrix.first_row;
   double* own_z = z + matrix.first_row;
+  NPB_PARALLEL()
   for (Index i = 0; i < rows; ++i) {
     own_z[i] = 0;
     r[i] = x[i];
@@ -47,6 +49,7 @@ void conjugate_gradients(const Matrix& matrix, const double* x, double* z, doubl
     ranks::gather_blocks(p, matrix.n);
     multiply(matrix, p, q);
     const double alpha = rho / dot(own_p, q, rows);
+    NPB_PARALLEL()
     for (Index i = 0; i < rows; ++i) {
       own_z[i] += alpha * own_p[i];
       r[i] -= alpha * q[i];
@@ -54,6 +57,7 @@ void conjugate_gradients(const Matrix& matrix, const double* x, double* z, doubl
     const double rho_before = rho;
     rho = dot(r, r, rows);
     const double beta = rho / rho_before;
+    NPB_PARALLEL()
     for (Index i = 0; i < rows; ++i) own_p[i] = r[i] + beta * own_p[i];
   }
 }
@@ -68,6 +72,7 @@ double residual(const Matrix& matrix, const double* x, double* z, double* r) {
 }
 
 void normalise(const double* z, double norm, double* x, Index count) {
+  NPB_PARALLEL()
   for (Index i = 0; i < count; ++i) x[i] = z[i] / norm;
 }
 

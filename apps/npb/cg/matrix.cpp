@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "npb/parallel.hpp"
 #include "npb/randdp.hpp"
 #include "npb/ranks.hpp"
 
@@ -213,6 +214,7 @@ void multiply(const Matrix& matrix, const double* x, double* product) {
   const std::int32_t* start = matrix.row_start.get();
   const std::int32_t* column = matrix.column.get();
   const double* value = matrix.value.get();
+  NPB_PARALLEL()
   for (Index i = 0; i < matrix.rows; ++i) {
     double sum = 0;
     for (Index k = start[i]; k < start[i + 1]; ++k) sum += value[k] * x[column[k]];

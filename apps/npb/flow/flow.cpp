@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "npb/parallel.hpp"
 #include "npb/ranks.hpp"
 
 namespace npb::flow {
@@ -161,6 +162,7 @@ void add_change(Flow& flow, double factor) {
   double* u = flow.u.get();
   const double* rhs = flow.rhs.get();
   const Index last = flow.inner_last(), n = flow.n;
+  NPB_PARALLEL()
   for (Index k = flow.inner_first(); k < last; ++k) {
     for (Index j = 1; j < n - 1; ++j) {
       const Index from = 5 * flow.point(1, j, k);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "npb/flow/flow.hpp"
+#include "npb/parallel.hpp"
 
 namespace npb::flow {
 namespace {
@@ -23,6 +24,7 @@ void derive(Flow& flow) {
   double* speed = flow.speed.get();  // null where it is left out
   const Index from = flow.point(0, 0, std::max<Index>(flow.first - 1, 0));
   const Index to = flow.point(0, 0, std::min<Index>(flow.last + 1, flow.n));
+  NPB_PARALLEL()
   for (Index at = from; at < to; ++at) {
     const double* w = u + 5 * at;
     const double inverse = 1 / w[0];
@@ -93,6 +95,7 @@ void add_direction(Flow& flow) {
   const Fluxes<axis> fluxes(flow);
   const Index stride = flow.stride(axis);
   double* rhs = flow.rhs.get();
+  NPB_PARALLEL()
   for (Index k = flow.inner_first(); k < flow.inner_last(); ++k) {
     for (Index j = 1; j < flow.n - 1; ++j) {
       for (Index i = 1; i < flow.n - 1; ++i) {
@@ -128,6 +131,7 @@ void scale_residual(Flow& flow) {
   double* rhs = flow.rhs.get();
   const Index from = 5 * flow.point(0, 0, flow.first);
   const Index to = 5 * flow.point(0, 0, flow.last);
+  NPB_PARALLEL()
   for (Index at = from; at < to; ++at) rhs[at] *= flow.dt;
 }
 

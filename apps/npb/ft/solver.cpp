@@ -6,6 +6,7 @@
 #include <complex>
 #include <numbers>
 
+#include "npb/parallel.hpp"
 #include "npb/randdp.hpp"
 #include "npb/ranks.hpp"
 
@@ -40,6 +41,7 @@ void evolve(Solver& solver) {
   const double* decay_z = solver.decay.z.get();
   const Index rows = grid.last_y - grid.first_y;
   const Index row = 2 * grid.nx;
+  NPB_PARALLEL()
   for (Index k = 0; k < grid.nz; ++k) {
     for (Index j = 0; j < rows; ++j) {
       const double decay = decay_z[k] * decay_y[j];

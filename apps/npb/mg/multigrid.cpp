@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "npb/parallel.hpp"
 #include "npb/ranks.hpp"
 
 // The stencils use sums over the four points beside, and the four at the corners around, the point
@@ -44,6 +45,7 @@ void residual(const Grid& grid, const double* u, const double* v, double* r) {
   double beside[row_max];
   double diagonal[row_max];
   const Index row = grid.row();
+  NPB_PARALLEL(private(beside, diagonal))
   for (Index k = 1; k <= grid.planes; ++k) {
     for (Index j = 1; j <= grid.n; ++j) {
       const Index at = k * grid.plane() + j * row;
@@ -63,6 +65,7 @@ void smooth(const Grid& grid, const Stencil& smoother, const double* r, double* 
   double beside[row_max];
   double diagonal[row_max];
   const Index row = grid.row();
+  NPB_PARALLEL(private(beside, diagonal))
   for (Index k = 1; k <= grid.planes; ++k) {
     for (Index j = 1; j <= grid.n; ++j) {
       const Index at = k * grid.plane() + j * row;
@@ -84,6 +87,7 @@ void restrict_to(const Grid& coarse, const Grid& fine, const double* r_fine, dou
   const bool gathers = coarse.shared && !fine.shared;
   const Index planes = fine.planes / 2;  // this rank's part of the coarse grid
   const Index offset = gathers ? fine.first_plane / 2 : 0;
+  NPB_PARALLEL(private(beside, diagonal))
   for (Index k = 1; k <= planes; ++k) {
     for (Index j = 1; j <= coarse.n; ++j) {
       const double* p = r_fine + 2 * k * fine.plane() + 2 * j * fine.row();
@@ -108,6 +112,7 @@ void prolongate(const Grid& coarse, const Grid& fine, const double* u_coarse, do
   const Index row = coarse.row();
   const Index plane = coarse.plane();
   double across[2][row_max];  // sums over the coarse points between which (·, j, k) lies
+  NPB_PARALLEL(private(across))
   for (Index fine_k = 0; fine_k < fine.planes + 2; ++fine_k) {
     for (Index j = 0; j <= coarse.n; ++j) {
       const double* p = u_coarse + (fine_k / 2 + offset) * plane + j * row;
