@@ -229,7 +229,7 @@ TEST_F(Windows, an_asynchronous_commit_is_durable_at_the_next_one) {
     ASSERT_EQ(MPI_Win_fence(0, win), MPI_SUCCESS) << perdure_last_error();
     base[0] = -step;  // the contents were staged: this is of the next version
   }
-  MPI_Win_free(&win);  // finishes the last one
+  ASSERT_EQ(MPI_Win_free(&win), MPI_SUCCESS) << perdure_last_error();  // finishes the last one
   ASSERT_EQ(allocate(keys, cells, &win, &base), MPI_SUCCESS) << perdure_last_error();
   EXPECT_EQ(restored(win), 4U);
   EXPECT_EQ(base[0], 4);
