@@ -362,16 +362,15 @@ TEST(TmpfsDevice, is_not_taken_for_dax) {
   EXPECT_TRUE(says(refused, "MAP_SYNC") && says(refused, "-o dax")) << refused.message();
 }
 
-// Whose pages have entries in the page table: a line of /proc/self/smaps.
-std::size_t mapped_kib(const std::byte* base) {
+// What /proc/self/smaps says of the mapping at `base`, in KiB.
+std::size_t smaps_kib(const std::byte* base, const std::string& field) {
   std::ifstream maps("/proc/self/smaps");
   char wanted[32];
   std::snprintf(wanted, sizeof wanted, "%zx-", reinterpret_cast<std::size_t>(base));
   bool found = false;
-  std::size_t kib = 0;
   for (std::string line; std::getline(maps, line);) {
     found = found || line.rfind(wanted, 0) == 0;
-    if (found && std::sscanf(line.c_str(), "Rss: %zu", &kib) == 1) return kib;
+    if (found && line.rfind(field + ":", 0) == 0) return std::stoul(line.substr(field.size() + 1));
   }
   return 0;
 }
@@ -393,9 +392,9 @@ TEST(TmpfsDevice, maps_a_large_file_in_the_background_to_its_last_page) {
     std::memcpy(&stored, device->base() + at - 4096, sizeof stored);
     ASSERT_EQ(stored, at - 4096);
   }
-  const auto again = [&] { return mapped_kib(device->base()) * 1024 < bytes; };
+  const auto again = [&] { return smaps_kib(device->base(), "Rss") * 1024 < bytes; };
   for (int i = 0; i < 2000 && again(); ++i) ::usleep(10'000);
-  EXPECT_EQ(mapped_kib(device->base()) * 1024, bytes);
+  EXPECT_EQ(smaps_kib(device->base(), "Rss") * 1024, bytes);
 }
 
 TEST(TmpfsDevice, may_be_closed_while_its_pages_are_being_mapped) {
@@ -434,23 +433,9 @@ TEST(OrdinaryDevice, reports_a_failed_write_back_at_every_later_fence) {
   EXPECT_EQ(device->fence().code(), Code::io_error);
 }
 
-// Dirty pages of the file itself, which only write-back cleans: /proc/self/smaps tells them.
+// Dirty pages of the file itself, which only write-back cleans.
 std::size_t dirty_kib(const std::byte* base) {
-  std::ifstream maps("/proc/self/smaps");
-  char wanted[32];
-  std::snprintf(wanted, sizeof wanted, "%zx-", reinterpret_cast<std::size_t>(base));
-  bool found = false;
-  std::size_t dirty = 0;
-  for (std::string line; std::getline(maps, line);) {
-    if (!found) {
-      found = line.rfind(wanted, 0) == 0;
-    } else if (std::sscanf(line.c_str(), "Shared_Dirty: %zu", &dirty) == 1 && dirty != 0) {
-      return dirty;
-    } else if (std::sscanf(line.c_str(), "Private_Dirty: %zu", &dirty) == 1) {
-      return dirty;
-    }
-  }
-  return 0;
+  return smaps_kib(base, "Shared_Dirty") + smaps_kib(base, "Private_Dirty");
 }
 
 TEST(OrdinaryDevice, writes_back_at_the_fence_and_not_before) {
