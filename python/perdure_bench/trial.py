@@ -20,7 +20,12 @@ from perdure_bench.solver import last_report, solve
 EDGE, ITERATIONS = 32, 16
 _LIMITS = Limits(timeout_s=120, hang_s=20)
 # mpirun gives the survivors of a killed rank a second; that would be half of a campaign.
-_ENVIRONMENT = {**OPEN_MPI, "OMPI_MCA_odls_base_sigkill_timeout": "0"}
+# Of Open MPI's own accord a dynamic window has no more than 64 attached regions.
+_ENVIRONMENT = {
+    **OPEN_MPI,
+    "OMPI_MCA_odls_base_sigkill_timeout": "0",
+    "OMPI_MCA_osc_rdma_max_attach": "100000",
+}
 
 
 @dataclass(frozen=True)
