@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstring>
 
-#include "base/process_barrier.hpp"
 #include "cache/backoff.hpp"
 
 namespace perdure {
@@ -19,7 +18,6 @@ Status CachePart::format(Device& device, const PartIdentity& identity, const Par
   PartStateFormat state{};
   state.size_bytes = file_bytes;
   state.visible_bytes = file_bytes;
-  state.barriers = join_process_barriers() ? 1 : 0;
   device.store(header.state_offset, &state, sizeof state);
   header.magic = 0;
   device.store(0, &header, sizeof header);
@@ -34,15 +32,7 @@ Status CachePart::format(Device& device, const PartIdentity& identity, const Par
 
 Result<std::unique_ptr<CachePart>> CachePart::attach(std::unique_ptr<Device> device) {
   PERDURE_TRY_ASSIGN(const PartHeaderFormat header, read_part_header(*device));
-  const std::string name = device->describe().name;
-  std::unique_ptr<CachePart> part(new CachePart(std::move(device), header));
-  if (part->barriers_ && !join_process_barriers()) {
-    return Status(Code::unsupported,
-                  name +
-                      ": the processes that use this part rely on membarrier(2), which this one "
-                      "is refused; allow it in the container's filter of system calls");
-  }
-  return part;
+  return std::unique_ptr<CachePart>(new CachePart(std::move(device), header));
 }
 
 CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& header)
@@ -57,7 +47,6 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
   state_ = reinterpret_cast<PartStateFormat*>(base + header_.state_offset);
   table_ = reinterpret_cast<BlockFormat*>(base + header_.table_offset);
   blocks_ = base + header_.block_offset;
-  barriers_ = state_->barriers != 0;
 }
 
 CachePart::~CachePart() {
@@ -213,11 +202,9 @@ void CachePart::grow_size(std::uint64_t bytes) {
   }
 }
 
-// P4: whoever clears a bit before it reads the bytes either sees these or leaves the bit set. The
-// exchange has a fence, which would wait for the bytes' cache lines.
-void CachePart::mark_dirty(std::uint64_t& dirty, std::uint64_t grains) const {
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (barriers_ && (word(dirty).load(std::memory_order_relaxed) & grains) == grains) return;
+// P4: whoever clears a bit before it reads the bytes either sees these or leaves the bit set. A
+// look at the bit without the exchange's fence would not do, and costs as much.
+void CachePart::mark_dirty(std::uint64_t& dirty, std::uint64_t grains) {
   word(dirty).fetch_or(grains);
 }
 

@@ -15,10 +15,9 @@
 //   P4  Whoever writes a block back claims it, moves its dirty bits to `leaving` (set there before
 //       they are cleared here), hands the grains to the cached file, and clears `leaving` after
 //       fsync, unless another claimed the block since, who does it then. The dirty bits are cleared
-//       before the bytes are read, so a write that comes later is dirty again. A
-//       writer that finds its grains dirty leaves it at that, without a fence between its bytes and
-//       that look: a process barrier between clearing and reading stands for it. If fsync fails,
-//       what is leaving is dirty again: a second fsync would not try it.
+//       before the bytes are read, and set by an exchange after the bytes are stored, so a write
+//       that comes later is dirty again. If fsync fails, what is leaving is dirty again: a second
+//       fsync would not try it.
 //   P5  Recovery within one boot writes back dirty | leaving | kept.
 // What was only stored does not survive a power failure. For that:
 //   P6  A durable write flushes (1) its intention, fence, (2) bytes, and the whole of each grain
@@ -265,11 +264,10 @@ class CachePart {
   Status write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
                      std::uint64_t bytes);
   void finish_write(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
-  void mark_dirty(std::uint64_t& dirty, std::uint64_t grains) const;
+  static void mark_dirty(std::uint64_t& dirty, std::uint64_t grains);
   Status keep(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
   Grains grains_of(std::uint64_t within, std::uint64_t bytes) const;
 
-  Status await_writers() const;
   Status write_grains(std::uint64_t block, const Grains& grains, WriteBackTally& tally) const;
   Status write_back_block(std::uint64_t block, WriteBackTally& tally,
                           std::vector<HandedBlock>& handed);
@@ -294,7 +292,6 @@ class CachePart {
   BlockFormat* table_ = nullptr;
   std::byte* blocks_ = nullptr;
   std::atomic<std::uint64_t> table_ready_{0};  // entries that this process may look at (P12)
-  bool barriers_ = false;                      // writers leave fences to process barriers (P4)
   const BackingFile* backing_ = nullptr;
   std::unique_ptr<UndoLog> undo_;
   std::unique_ptr<PartOwners> owners_;

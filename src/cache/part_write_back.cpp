@@ -4,7 +4,6 @@
 #include <bit>
 #include <string>
 
-#include "base/process_barrier.hpp"
 #include "cache/backoff.hpp"
 #include "cache/cache_part.hpp"
 
@@ -37,14 +36,6 @@ Status CachePart::write_grains(std::uint64_t block, const Grains& grains,
   return Status::success();
 }
 
-// P4: from now on the bytes are seen of every write whose writer found its grains dirty.
-Status CachePart::await_writers() const {
-  if (!barriers_ || process_barrier()) return Status::success();
-  return {Code::io_error, std::string(header_.path) +
-                              ": membarrier(2) fails in this process, and "
-                              "did not when it opened the file"};
-}
-
 // P4 up to fsync.
 Status CachePart::write_back_block(std::uint64_t block, WriteBackTally& tally,
                                    std::vector<HandedBlock>& handed) {
@@ -64,8 +55,7 @@ Status CachePart::write_back_block(std::uint64_t block, WriteBackTally& tally,
     word(entry.leaving[half]).fetch_or(grains.bits[half]);
     word(entry.dirty[half]).fetch_and(~grains.bits[half]);
   }
-  Status written = await_writers();
-  if (written.ok()) written = write_grains(block, grains, tally);
+  const Status written = write_grains(block, grains, tally);
   if (!written.ok()) {
     for (unsigned half = 0; half < 2; ++half) {
       if (grains.bits[half] != 0) word(entry.dirty[half]).fetch_or(grains.bits[half]);

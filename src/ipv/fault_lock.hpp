@@ -5,7 +5,7 @@
 //
 // One thread can be favoured. It locks with two stores and a load, without a fence: a hook comes
 // once a row, and a fence there would wait until all stores of the row before have reached the
-// cache. The others pay for it, by a barrier of the process (Dekker's rule: the favoured thread
+// cache. The others pay for it, by a thread barrier (Dekker's rule: the favoured thread
 // stores inside_ and loads wanted_, another stores wanted_, has the barrier, and loads inside_, so
 // one of them sees the other; and only one of the others, the one that has held_, tries).
 #pragma once
@@ -15,16 +15,18 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/process_barrier.hpp"
 #include "ipv/this_thread.hpp"
+#include "ipv/thread_barrier.hpp"
 
 namespace perdure {
 
 class FaultLock {
  public:
-  // Before any other thread may lock. Without process barriers nobody is favoured.
+  // Before any other thread may lock. Without thread barriers nobody is favoured.
   void favour_this_thread() noexcept {
-    if (join_process_barriers()) favoured_.store(this_thread(), std::memory_order_release);
+    if (join_thread_barriers() && thread_barrier()) {
+      favoured_.store(this_thread(), std::memory_order_release);
+    }
   }
 
   void lock() noexcept {
@@ -62,7 +64,7 @@ class FaultLock {
   }
   void keep_out() noexcept {
     wanted_.store(1, std::memory_order_relaxed);
-    (void)process_barrier();  // it worked when the thread was favoured
+    (void)thread_barrier();  // it worked when the thread was favoured
     while (inside_.load(std::memory_order_acquire) != 0) ::sched_yield();
   }
 

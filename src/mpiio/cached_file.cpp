@@ -18,7 +18,6 @@
 #include <optional>
 
 #include "base/agreement.hpp"
-#include "base/process_barrier.hpp"
 #include "base/random.hpp"
 #include "mpi/mpi_library.hpp"
 
@@ -172,7 +171,6 @@ Status CachedFile::release_served(MpiGroup& group, const std::string& path) {
 Result<std::shared_ptr<CachedFile>> CachedFile::open(MpiGroup& group, const std::string& path,
                                                      const CacheOptions& options,
                                                      BackingFile::Access access) {
-  (void)join_process_barriers();  // all ranks at once; a part that needs them says why it cannot
   auto backing = BackingFile::open(path, access);
   PERDURE_TRY(agree(group, backing.status()));
   const FileKey key(backing.value().device(), backing.value().inode());

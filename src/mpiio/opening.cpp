@@ -16,7 +16,6 @@
 #include "base/agreement.hpp"
 #include "base/checksum.hpp"
 #include "base/clock.hpp"
-#include "base/process_barrier.hpp"
 #include "mpi/at_finalize.hpp"
 #include "mpi/info.hpp"
 #include "mpi/mpi_group.hpp"
@@ -242,15 +241,6 @@ Status close_cached(OpenFile& open, bool discard) {
   file_table.remove(open.handle);
   if (--open_count == 0) take_file_calls(false);
   return closed.ok() ? given : closed;
-}
-
-}  // namespace
-
-namespace {
-
-// Where there are other threads the kernel takes 10 ms for it, so before MPI starts its own.
-[[gnu::constructor]] void join_barriers_while_alone() {
-  if (std::getenv("PERDURE_CACHE") != nullptr) (void)join_process_barriers();
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace perdure {
 static_assert(std::endian::native == std::endian::little, "parts are little-endian");
 
 constexpr std::uint64_t part_magic = 0x0054524150445250U;  // "PRDPART\0"
-constexpr std::uint32_t part_format_version = 2;
+constexpr std::uint32_t part_format_version = 3;
 constexpr std::size_t part_path_bytes = 4096;
 constexpr std::uint64_t journal_entries_max = 65536;
 
@@ -88,17 +88,15 @@ struct PartStateFormat {
                                     // the owner that sets it
   std::uint64_t sized_versions[2];  // versions + 1, and how large the file was then; 0: none
   std::uint64_t sizes[2];
-  std::uint64_t prepared;  // the version for which all was made durable last
-  // 1: every process of the part takes part in process barriers; 0: whoever made it could not.
-  std::uint64_t barriers;
+  std::uint64_t prepared;        // the version for which all was made durable last
   std::uint64_t touched_blocks;  // beyond these no block was ever asked for
   // Of a file that is committed with a pool. 1: the file is in use, and can't go back to the pool's
   // version without this part. 0: not yet, or the cached file has all.
   std::uint64_t in_use;
   OwnerFormat owners[owners_max];
 };
-static_assert(sizeof(PartStateFormat) == 8808);
-static_assert(offsetof(PartStateFormat, owners) == 616);
+static_assert(sizeof(PartStateFormat) == 8800);
+static_assert(offsetof(PartStateFormat, owners) == 608);
 
 constexpr std::size_t journal_bytes = 4096;
 

@@ -286,9 +286,8 @@ void add_structs_of_parts(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(PartStateFormat, lock), PERDURE_FIELD(PartStateFormat, pointers_used),
        PERDURE_FIELD(PartStateFormat, pointers), PERDURE_FIELD(PartStateFormat, base_version),
        PERDURE_FIELD(PartStateFormat, sized_versions), PERDURE_FIELD(PartStateFormat, sizes),
-       PERDURE_FIELD(PartStateFormat, prepared), PERDURE_FIELD(PartStateFormat, barriers),
-       PERDURE_FIELD(PartStateFormat, touched_blocks), PERDURE_FIELD(PartStateFormat, in_use),
-       PERDURE_FIELD(PartStateFormat, owners)}};
+       PERDURE_FIELD(PartStateFormat, prepared), PERDURE_FIELD(PartStateFormat, touched_blocks),
+       PERDURE_FIELD(PartStateFormat, in_use), PERDURE_FIELD(PartStateFormat, owners)}};
   all["PartShareFormat"] = {
       sizeof(PartShareFormat),
       {PERDURE_FIELD(PartShareFormat, magic), PERDURE_FIELD(PartShareFormat, instance),
