@@ -83,11 +83,12 @@ class Campaign:
             if done.returncode in (4, 5) or "restarted" not in done.stdout:
                 return f"after {self.kills} kills: {done.stdout}{done.stderr}"
             self.kills += done.returncode != 0
+            committed = struct.unpack_from("<Q", (place / "shared/committed").read_bytes())[0]
             if draw.random() < 0.8:
                 self._lose(place, draw.choice(nodes), nodes)
             level, version = self._verified(place, levels)
             if level == "none":
-                return "" if self._is_refused(place, seed, nodes, levels) else "it was not refused"
+                return self._is_refused_or_begins(place, seed, nodes, levels, committed)
             said = self._starts_at(place, seed, nodes, levels, version)
             if said:
                 return said
@@ -102,9 +103,14 @@ class Campaign:
         if self._draw.random() < 0.3:
             nodes.reverse()
 
-    def _is_refused(self, place: Path, seed: int, nodes: list[int], levels: str) -> bool:
+    def _is_refused_or_begins(self, place, seed, nodes, levels, committed: int) -> str:
+        """A job that was killed before its first commit has nothing to be refused for."""
         done = self._run(place, seed, nodes, levels)
-        return done.returncode != 0 and "can be brought back" in done.stdout + done.stderr
+        if done.returncode != 0 and "can be brought back" in done.stdout + done.stderr:
+            return ""
+        if done.returncode == 0 and "restarted 0 " in done.stdout and committed == 0:
+            return ""
+        return f"step {committed} is lost, and this was not refused: {done.stdout}"
 
     def _starts_at(self, place, seed, nodes, levels, version) -> str:
         """Killed soon after it began."""
