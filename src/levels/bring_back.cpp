@@ -342,13 +342,13 @@ Result<std::string> BringBack::use_images(const Census& census) {
   PERDURE_TRY(agree(group_, local));
   PERDURE_TRY_ASSIGN(const auto generation, new_generation(census));
   PERDURE_TRY(use_own_images(census.job, plan->id, generation));
-  std::string told =
+  std::string sentence =
       "version " + std::to_string(plan->id.version) + " was brought back from images";
-  if (!moved.empty()) told += "; those of " + ranks_text(moved) + " came from other nodes";
+  if (!moved.empty()) sentence += "; those of " + ranks_text(moved) + " came from other nodes";
   if (!rebuilt.empty()) {
-    told += "; those of " + ranks_text(rebuilt) + " were rebuilt from what other nodes kept";
+    sentence += "; those of " + ranks_text(rebuilt) + " were rebuilt from what other nodes kept";
   }
-  return told;
+  return sentence;
 }
 
 }  // namespace perdure

@@ -99,7 +99,7 @@ Result<std::unique_ptr<Pool>> Levels::open(const OpenOptions& options) {
   for (const Drain& drain : drains_) targets.push_back(drain.target);
   Restart restart(group_, directory_, trust_, targets);
   auto pool = restart.open(options);
-  for (const std::string& sentence : restart.told()) say(sentence);
+  for (const std::string& sentence : restart.sentences()) say(sentence);
   PERDURE_TRY(pool.status());
   pool_ = pool.value().get();
   PERDURE_TRY(find_expected(restart.census()));

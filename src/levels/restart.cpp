@@ -24,8 +24,8 @@ Result<std::unique_ptr<Pool>> Restart::open(const OpenOptions& given) {
   OpenOptions options = given;
   job_name_ = options.job_name;
   if (!options.discard) {
-    PERDURE_TRY_ASSIGN(const std::string told, fetch_files(options));
-    if (!told.empty()) told_.push_back(told);
+    PERDURE_TRY_ASSIGN(const std::string brought, fetch_files(options));
+    if (!brought.empty()) sentences_.push_back(brought);
   }
   PERDURE_TRY_ASSIGN(options.pool.incarnation_min,
                      BringBack(group_, directory_, trust_).new_generation(census_));
@@ -168,10 +168,11 @@ Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
   PERDURE_TRY_ASSIGN(const auto drained, find_drained(images ? plan->id : held));
   if (!images && !drained) return pool;
   pool.reset();
-  const auto told = bring_back(census, held);
-  told_.push_back(told.ok() ? told.value() + "; the pool held version " + number(held.version)
-                            : "a version that is newer than the pool's can't be had: " +
-                                  told.status().message());
+  const auto brought = bring_back(census, held);
+  sentences_.push_back(brought.ok()
+                           ? brought.value() + "; the pool held version " + number(held.version)
+                           : "a version that is newer than the pool's can't be had: " +
+                                 brought.status().message());
   return open_pool(directory_, group_, options);
 }
 
@@ -186,16 +187,16 @@ Result<std::unique_ptr<Pool>> Restart::open_older(const OpenOptions& options,
   auto pool = open_whole(older);
   const VersionId held = pool.ok() ? id_of(pool.value()->chosen()) : VersionId{};
   if (pool.ok()) pool.value().reset();
-  const auto told = bring_back(census.value(), held);
-  if (told.status().code() == Code::not_found && held.version == 0) return refused;
-  if (told.ok() && !told.value().empty()) {
-    told_.push_back(told.value() + ", because " + refused.message());
+  const auto brought = bring_back(census.value(), held);
+  if (brought.status().code() == Code::not_found && held.version == 0) return refused;
+  if (brought.ok() && !brought.value().empty()) {
+    sentences_.push_back(brought.value() + ", because " + refused.message());
     return open_pool(directory_, group_, options);
   }
-  if (held.version == 0) return told.status();
-  told_.push_back("version " + number(held.version) +
-                  " is the newest that is whole on all ranks; newer ones are damaged (" +
-                  refused.message() + ")");
+  if (held.version == 0) return brought.status();
+  sentences_.push_back("version " + number(held.version) +
+                       " is the newest that is whole on all ranks; newer ones are damaged (" +
+                       refused.message() + ")");
   return open_pool(directory_, group_, older);
 }
 

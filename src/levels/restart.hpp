@@ -56,7 +56,7 @@ class Restart {
   // What the nodes had before anything was done; without files if no node knows of the pool.
   const Census& census() const { return census_; }
   // What was done, in sentences.
-  const std::vector<std::string>& told() const { return told_; }
+  const std::vector<std::string>& sentences() const { return sentences_; }
 
  private:
   // A version that was drained, and where.
@@ -84,7 +84,7 @@ class Restart {
   std::vector<DrainTarget> drains_;
   std::string job_name_;
   Census census_;  // of before; without files: no node knows of a pool of this job
-  std::vector<std::string> told_;
+  std::vector<std::string> sentences_;
 };
 
 }  // namespace perdure

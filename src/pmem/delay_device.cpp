@@ -276,9 +276,9 @@ Result<std::unique_ptr<Device>> wrap_with_delay(std::unique_ptr<Device> wrapped,
       std::move(wrapped), options.mode, options.model.name, prices.value(), bucket.take()));
 }
 
-Result<std::unique_ptr<Device>> emulate_part(std::unique_ptr<Device> wrapped,
-                                             const std::string& model, DelayMode mode,
-                                             const std::string& bucket_name) {
+Result<std::unique_ptr<Device>> emulate_memory(std::unique_ptr<Device> wrapped,
+                                               const std::string& model, DelayMode mode,
+                                               const std::string& bucket_name) {
   PERDURE_TRY_ASSIGN(auto found, find_device(model));
   return wrap_with_delay(std::move(wrapped), {mode, std::move(found), bucket_name});
 }

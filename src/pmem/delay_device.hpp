@@ -54,9 +54,9 @@ Result<std::unique_ptr<Device>> wrap_with_delay(std::unique_ptr<Device> wrapped,
                                                 const DelayOptions& options);
 
 // The same for a memory model, named as find_device() takes it.
-Result<std::unique_ptr<Device>> emulate_part(std::unique_ptr<Device> wrapped,
-                                             const std::string& model, DelayMode mode,
-                                             const std::string& bucket_name);
+Result<std::unique_ptr<Device>> emulate_memory(std::unique_ptr<Device> wrapped,
+                                               const std::string& model, DelayMode mode,
+                                               const std::string& bucket_name);
 
 // What a run that waits really did. A report with an overshoot of more than 2 % of what was
 // paid comes from a machine too busy for it. In virtual mode nothing is paid.

@@ -261,8 +261,8 @@ Result<OpenedFile> open_checked(const std::string& directory, const Group& group
 Result<std::unique_ptr<Device>> emulate(std::unique_ptr<Device> device, const Region& region,
                                         const OpenOptions& options) {
   if (options.emulate.empty()) return device;
-  return emulate_part(std::move(device), options.emulate, options.delay,
-                      "/perdure-" + job_id_text(region.identity.job_id));
+  return emulate_memory(std::move(device), options.emulate, options.delay,
+                        "/perdure-" + job_id_text(region.identity.job_id));
 }
 
 template <typename T>
