@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
@@ -88,7 +87,7 @@ Result<std::unique_ptr<Pool>> Pool::attach(std::unique_ptr<Device> device, const
   pool->head_incarnation_ = pool->recovered_.catalogue.incarnation;
   pool->read_retained();
   pool->hold_extents();
-  pool->know_entries();
+  pool->open_.read_names();
   pool->status_.version = pool->recovered_.choice.version;
   pool->status_.fell_back = pool->recovered_.choice.fell_back;
   pool->status_.survives_power_failure =
@@ -140,35 +139,13 @@ Status Pool::check_committable() const {
   return Status::success();
 }
 
-std::uint64_t Pool::iteration_of(const Catalogue& catalogue) const {
-  for (const BoundScalar& scalar : scalars_) {
-    if (scalar.entry >= catalogue.scalars.size()) continue;  // bound since
-    const ScalarEntry& entry = catalogue.scalars[scalar.entry];
-    if (entry.name != "iteration") continue;
-    std::uint64_t value = 0;  // little-endian: 4 bytes widen by themselves
-    if (entry.bytes.size() > sizeof value) break;
-    std::memcpy(&value, entry.bytes.data(), entry.bytes.size());
-    return value;
-  }
-  return no_iteration;
-}
-
 // From here on the version has its arrays and scalars, whatever is opened, closed or bound later.
-// An array that is marked, and was not since the version before, has no part in it.
 VersionUnderWay Pool::next_under_way() {
   VersionUnderWay version;
   version.catalogue = next_;
   version.begun_from = next_.arrays;
-  version.iteration = iteration_of(next_);
-  version.participants.reserve(saved_always_.size() + woken_.size());
-  for (const auto& [number, open] : saved_always_) version.add(*open->array, open->entry);
-  for (const auto& [number, array] : woken_) {
-    if (array->is_idle()) continue;  // restored since
-    retained_.tell(*array, array->entry().copy, open_slot_index());
-    array->choose_working();
-    version.add(*array, open_.at(number).entry);
-  }
-  woken_.clear();
+  version.iteration = scalars_.iteration_of(next_);
+  open_.join(version, retained_, open_slot_index());
   return version;
 }
 
@@ -186,7 +163,7 @@ Status Pool::open_successor() {
 VersionUnderWay Pool::begin_version(const Status& ready) {
   if (ready.ok()) {
     run_page_.set_phase(RunPhase::committing);
-    save_scalars();
+    scalars_.save();
   }
   VersionUnderWay version = next_under_way();
   version.begun = ready;
@@ -397,7 +374,7 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
   }
   if (staged.ok()) {
     const Stopwatch watch(staging_ns);
-    save_scalars();
+    scalars_.save();
     for (const auto& [number, open] : open_) open.array->stage();
   }
   PERDURE_TRY(finish_before_staging());
@@ -414,16 +391,6 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
   return under_way_.pending_version()->catalogue.version;
 }
 
-// In the next version, whose arrays have become others meanwhile.
-void Pool::name_copies_of(const VersionUnderWay& version) {
-  for (const VersionUnderWay::Participant& participant : version.participants) {
-    const auto open = find_open(*participant.array);
-    if (open == open_.end()) continue;  // retired
-    const ArrayEntry& entry = participant.array->entry();
-    next_.arrays.name_copy(open->second.entry, entry.copy, entry.table_checksum);
-  }
-}
-
 // The version exists: it is the newest, and its participants have new roles.
 void Pool::take_version(const VersionUnderWay& version) {
   next_.version = version.catalogue.version + 1;
@@ -434,9 +401,9 @@ void Pool::take_version(const VersionUnderWay& version) {
   if (next_.arrays.is_same(version.begun_from)) {
     next_.arrays = version.catalogue.arrays;
   } else {
-    name_copies_of(version);
+    open_.name_copies_of(version);
   }
-  drop_retired(version, true);
+  open_.drop_retired(version, true);
   head_incarnation_ = version.catalogue.incarnation;
   for (Companion* companion : companions_) companion->committed(version.catalogue.version);
   if (options_.taker != nullptr) options_.taker->committed(version.catalogue);
@@ -466,7 +433,7 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
   if (result.outcome == CommitOutcome::unknown) broken_ = result.status;
   if (result.outcome != CommitOutcome::committed) {
     version.retract();
-    drop_retired(version, false);
+    open_.drop_retired(version, false);
     return result.status;
   }
   successor_open_ = result.status.ok();

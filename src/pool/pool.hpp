@@ -11,13 +11,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "base/group.hpp"
@@ -27,11 +23,13 @@
 #include "pmem/parallel.hpp"
 #include "pmem/region.hpp"
 #include "pool/background_saver.hpp"
+#include "pool/bound_scalars.hpp"
 #include "pool/catalogue.hpp"
 #include "pool/catalogue_pages.hpp"
 #include "pool/commit.hpp"
 #include "pool/commit_under_way.hpp"
 #include "pool/companion.hpp"
+#include "pool/open_arrays.hpp"
 #include "pool/recover.hpp"
 #include "pool/retained.hpp"
 #include "pool/run_page.hpp"
@@ -91,7 +89,9 @@ class Pool {
   // nothing of it. An array that was never committed is erased.
   Status close_array(VersionedArray* array, bool erase);
   // The lowest part of `name` that the next version holds and that is not open.
-  std::optional<std::uint32_t> first_closed_part(const std::string& name) const;
+  std::optional<std::uint32_t> first_closed_part(const std::string& name) const {
+    return open_.first_closed_part(name);
+  }
   // Ties memory to a scalar.
   Status bind_scalar(const std::string& name, void* address, std::size_t bytes);
 
@@ -193,24 +193,6 @@ class Pool {
   PoolStatus status() const;
 
  private:
-  struct OpenArray {
-    std::unique_ptr<VersionedArray> array;
-    ArrayId entry;  // in next_.arrays
-    bool known;     // some version held it when it was opened; otherwise it begins with zeros
-  };
-  using OpenArrays = std::map<std::uint64_t, OpenArray>;   // by number, in the order of opening
-  using ArrayKey = std::pair<std::string, std::uint32_t>;  // name and part
-  struct HashOfKey {
-    std::size_t operator()(const ArrayKey& key) const {
-      return std::hash<std::string>{}(key.first) + key.second * 0x9e3779b97f4a7c15U;
-    }
-  };
-  struct BoundScalar {
-    void* address;
-    std::size_t entry;  // in next_.scalars
-    bool known;         // some version holds it
-  };
-
   Pool(std::unique_ptr<Device> device, const Region& region, Group& group,
        const PoolOptions& options);
 
@@ -224,20 +206,11 @@ class Pool {
   // Arrays and scalars (pool_arrays.cpp).
   Status check_closed(const std::string& name, std::uint32_t part) const;
   Status plan_array(const std::string& name, const ArrayShape& shape, const ArrayOptions& options);
-  Status add_array(ArrayId entry, bool known, const ArrayOptions& options);
-  const ArrayId* find_entry(const ArrayKey& key) const;
-  OpenArrays::iterator find_open(const VersionedArray& array);
-  std::unique_ptr<VersionedArray> take_open(OpenArrays::iterator open);
-  void drop_entry(ArrayId id);
-  void know_entries();
+  Result<VersionedArray*> add_array(ArrayId entry, bool known, const ArrayOptions& options);
   void wait_for_saver();
   Status make_room_for_catalogue();
-  void undo_open();
-  void drop_retired(const VersionUnderWay& version, bool committed);
   Status load_all();
-  Status load_array(OpenArray& open);
-  void load_scalars();
-  void save_scalars();
+  Status load_array(OpenArrays::OpenArray& open);
   // Versions (pool_versions.cpp).
   void read_retained();
   void hold_extents();
@@ -246,7 +219,6 @@ class Pool {
   Status make_recovered_newest();
   Status check_held(std::uint64_t version) const;
   Result<Catalogue> check_restorable(std::uint64_t version) const;
-  Status check_fits(const Catalogue& target) const;
   void adopt(const Catalogue& target);
   // Commits.
   VersionUnderWay next_under_way();
@@ -263,11 +235,9 @@ class Pool {
   Status finish_before_staging();
   Result<std::uint64_t> finish_commit(VersionUnderWay version, const Status& saved,
                                       std::uint64_t bytes);
-  void name_copies_of(const VersionUnderWay& version);
   void take_version(const VersionUnderWay& version);
   void note_commit(const VersionUnderWay& version, std::uint64_t blocked_ns, std::uint64_t bytes);
   BackgroundSaver& saver();
-  std::uint64_t iteration_of(const Catalogue& catalogue) const;
   std::uint64_t head() const { return next_.parent; }
   std::uint32_t open_slot_index() const { return retained_.slot_of(next_.version); }
 
@@ -283,16 +253,9 @@ class Pool {
   std::unique_ptr<CataloguePages> pages_;
   Retained retained_;
   Catalogue next_;  // the version to come: restored entries, then those opened since
-  std::unordered_map<ArrayKey, ArrayId, HashOfKey> entries_;  // of next_.arrays
-  std::set<ArrayKey> closed_parts_;  // of these, which are no whole arrays and not open
-  VersionedArray::Woken woken_;      // marked arrays that take part in the next version
-  OpenArrays open_;
-  std::unordered_map<const VersionedArray*, std::uint64_t> numbers_;  // in open_
-  std::unordered_set<ArrayKey, HashOfKey> open_keys_;
-  OpenArrays::size_type opened_ = 0;                  // so far
-  std::map<std::uint64_t, OpenArray*> saved_always_;  // of open_, those that are not marked
+  OpenArrays open_{next_.arrays};
+  BoundScalars scalars_{next_};
   GlobalBoxes boxes_;
-  std::vector<BoundScalar> scalars_;
   std::string directory_;
   FileHandle record_;  // the job record, to see that it stays
   std::vector<Companion*> companions_;

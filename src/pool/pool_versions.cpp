@@ -104,9 +104,9 @@ Result<std::uint64_t> Pool::restart() {
   if (local.ok()) local = load_all();
   PERDURE_TRY(agree(group_, local));
   PERDURE_TRY(make_recovered_newest());
-  load_scalars();
+  scalars_.load();
   status_.restart_ns = monotonic_ns() - start_ns;
-  run_page_.set_restored(status_.version, iteration_of(next_), status_.restart_ns);
+  run_page_.set_restored(status_.version, scalars_.iteration_of(next_), status_.restart_ns);
   run_page_.set_phase(RunPhase::computing);
   return status_.version;
 }
@@ -131,28 +131,6 @@ Status Pool::check_held(std::uint64_t version) const {
                                " of all ranks; it holds " + (held.empty() ? "none" : held)};
 }
 
-// What is open can take the contents of `target`.
-Status Pool::check_fits(const Catalogue& target) const {
-  const std::string where = " in version " + std::to_string(target.version) + ", not ";
-  for (auto at = target.arrays.begin(); at != target.arrays.end(); ++at) {
-    const ArrayEntry& entry = at.shared();
-    if (!open_keys_.contains({entry.name, entry.part})) continue;
-    const ArrayEntry& mine = next_.arrays.shared_at(*find_entry({entry.name, entry.part}));
-    if (entry.shape == mine.shape) continue;
-    return {Code::shape_mismatch, "array " + quoted(mine.name) + " is " + entry.shape.text() +
-                                      where + mine.shape.text() + "; close it first"};
-  }
-  for (const BoundScalar& scalar : scalars_) {
-    const ScalarEntry& mine = next_.scalars[scalar.entry];
-    const ScalarEntry* entry = target.find_scalar(mine.name);
-    if (entry == nullptr || entry->bytes.size() == mine.bytes.size()) continue;
-    return {Code::shape_mismatch, "scalar " + quoted(mine.name) + " has " +
-                                      std::to_string(entry->bytes.size()) + " bytes" + where +
-                                      std::to_string(mine.bytes.size())};
-  }
-  return Status::success();
-}
-
 // All that can go wrong with a version goes wrong here, before anything is changed.
 Result<Catalogue> Pool::check_restorable(std::uint64_t version) const {
   PERDURE_TRY(check_usable());
@@ -167,7 +145,8 @@ Result<Catalogue> Pool::check_restorable(std::uint64_t version) const {
                                      std::to_string(next_.version) +
                                      " to be made from it; the slots were damaged");
   }
-  PERDURE_TRY(check_fits(*view.body));
+  PERDURE_TRY(open_.check_fits(*view.body));
+  PERDURE_TRY(scalars_.check_fits(*view.body));
   PERDURE_TRY(verify_arrays(*view.body));
   if (!restarted_) PERDURE_TRY(check_chosen());
   Catalogue target = *view.body;
@@ -181,27 +160,9 @@ void Pool::adopt(const Catalogue& target) {
   next.version = next_.version;
   next.parent = target.version;
   next.incarnation = next_.incarnation + 1;
-  const ArrayTable before = std::exchange(next_.arrays, next.arrays);
-  know_entries();
-  for (auto& [number, open] : open_) {
-    const ArrayEntry mine = before.at(open.entry);
-    const ArrayKey key{mine.name, mine.part};
-    open.known = find_entry(key) != nullptr;
-    if (!open.known) {
-      retained_.tell_none(*mine.hold);
-      entries_.emplace(key, next_.arrays.insert(mine));
-    }
-    open.entry = *find_entry(key);
-  }
+  open_.adopt(target.arrays, retained_);
   next.arrays = next_.arrays;
-  for (BoundScalar& scalar : scalars_) {
-    const ScalarEntry& mine = next_.scalars[scalar.entry];
-    const ScalarEntry* entry = next.find_scalar(mine.name);
-    scalar.known = entry != nullptr;
-    if (!scalar.known) next.scalars.push_back(mine);
-    scalar.entry = scalar.known ? static_cast<std::size_t>(entry - next.scalars.data())
-                                : next.scalars.size() - 1;
-  }
+  scalars_.adopt(next);
   next_ = std::move(next);
 }
 
@@ -228,11 +189,11 @@ Status Pool::restore(std::uint64_t version) {
   broken_ = agree(group_, local);
   PERDURE_TRY(broken_);
   if (options_.taker != nullptr) PERDURE_TRY(options_.taker->restored(target.value()));
-  load_scalars();
+  scalars_.load();
   status_.version = version;
   head_incarnation_ = target.value().incarnation;
   status_.restart_ns = monotonic_ns() - start_ns;
-  run_page_.set_restored(version, iteration_of(next_), status_.restart_ns);
+  run_page_.set_restored(version, scalars_.iteration_of(next_), status_.restart_ns);
   run_page_.set_phase(RunPhase::computing);
   return Status::success();
 }

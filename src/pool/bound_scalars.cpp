@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pool/bound_scalars.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "pool/run_page.hpp"
+
+namespace perdure {
+
+Result<bool> BoundScalars::bind(const std::string& name, void* address, std::size_t bytes,
+                                bool load) {
+  PERDURE_TRY(check_name(name));
+  if (address == nullptr || bytes == 0 || bytes > scalar_bytes_max) {
+    return Status(Code::invalid_argument, "scalar " + quoted(name) + " needs an address and 1 to " +
+                                              std::to_string(scalar_bytes_max) + " bytes, not " +
+                                              std::to_string(bytes));
+  }
+  auto& entries = next_.scalars;
+  const auto found = std::find_if(entries.begin(), entries.end(),
+                                  [&name](const ScalarEntry& e) { return e.name == name; });
+  const auto index = static_cast<std::size_t>(found - entries.begin());
+  if (found == entries.end()) {
+    entries.push_back({name, std::vector<std::byte>(bytes)});
+    bound_.push_back({address, index, false});
+    return true;
+  }
+  const bool bound = std::any_of(bound_.begin(), bound_.end(),
+                                 [index](const BoundScalar& s) { return s.entry == index; });
+  if (bound) {
+    return Status(Code::invalid_argument, "scalar " + quoted(name) + " is already bound");
+  }
+  if (found->bytes.size() != bytes) {
+    return Status(Code::shape_mismatch, "scalar " + quoted(name) + " has " +
+                                            std::to_string(found->bytes.size()) +
+                                            " bytes in the pool, not " + std::to_string(bytes));
+  }
+  if (load) std::memcpy(address, found->bytes.data(), bytes);
+  bound_.push_back({address, index, true});
+  return false;
+}
+
+void BoundScalars::undo_bind() {
+  bound_.pop_back();
+  next_.scalars.pop_back();
+}
+
+void BoundScalars::load() const {
+  for (const BoundScalar& scalar : bound_) {
+    if (!scalar.known) continue;
+    const ScalarEntry& entry = next_.scalars[scalar.entry];
+    std::memcpy(scalar.address, entry.bytes.data(), entry.bytes.size());
+  }
+}
+
+void BoundScalars::save() const {
+  for (const BoundScalar& scalar : bound_) {
+    std::vector<std::byte>& bytes = next_.scalars[scalar.entry].bytes;
+    std::memcpy(bytes.data(), scalar.address, bytes.size());
+  }
+}
+
+std::uint64_t BoundScalars::iteration_of(const Catalogue& catalogue) const {
+  for (const BoundScalar& scalar : bound_) {
+    if (scalar.entry >= catalogue.scalars.size()) continue;  // bound since
+    const ScalarEntry& entry = catalogue.scalars[scalar.entry];
+    if (entry.name != "iteration") continue;
+    std::uint64_t value = 0;  // little-endian: 4 bytes widen by themselves
+    if (entry.bytes.size() > sizeof value) break;
+    std::memcpy(&value, entry.bytes.data(), entry.bytes.size());
+    return value;
+  }
+  return no_iteration;
+}
+
+Status BoundScalars::check_fits(const Catalogue& target) const {
+  for (const BoundScalar& scalar : bound_) {
+    const ScalarEntry& mine = next_.scalars[scalar.entry];
+    const ScalarEntry* entry = target.find_scalar(mine.name);
+    if (entry == nullptr || entry->bytes.size() == mine.bytes.size()) continue;
+    return {Code::shape_mismatch, "scalar " + quoted(mine.name) + " has " +
+                                      std::to_string(entry->bytes.size()) + " bytes in version " +
+                                      std::to_string(target.version) + ", not " +
+                                      std::to_string(mine.bytes.size())};
+  }
+  return Status::success();
+}
+
+void BoundScalars::adopt(Catalogue& target) {
+  for (BoundScalar& scalar : bound_) {
+    const ScalarEntry& mine = next_.scalars[scalar.entry];
+    const ScalarEntry* entry = target.find_scalar(mine.name);
+    scalar.known = entry != nullptr;
+    if (!scalar.known) target.scalars.push_back(mine);
+    scalar.entry = scalar.known ? static_cast<std::size_t>(entry - target.scalars.data())
+                                : target.scalars.size() - 1;
+  }
+}
+
+}  // namespace perdure

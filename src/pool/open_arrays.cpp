@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pool/open_arrays.hpp"
+
+#include "base/assert.hpp"
+
+namespace perdure {
+
+void OpenArrays::read_names() {
+  entries_.clear();
+  closed_parts_.clear();
+  for (auto at = next_.begin(); at != next_.end(); ++at) {
+    const Key key{at.shared().name, at.shared().part};
+    entries_.emplace(key, at.id());
+    if (key.second != 0 && !is_open(key)) closed_parts_.insert(key);
+  }
+}
+
+const ArrayId* OpenArrays::find_entry(const Key& key) const {
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+ArrayId OpenArrays::insert_entry(ArrayEntry entry) {
+  const Key key{entry.name, entry.part};
+  const ArrayId id = next_.insert(std::move(entry));
+  entries_.emplace(key, id);
+  return id;
+}
+
+void OpenArrays::erase_entry(ArrayId id) {
+  const ArrayEntry& entry = next_.shared_at(id);
+  const Key key{entry.name, entry.part};
+  entries_.erase(key);
+  closed_parts_.erase(key);
+  next_.erase(id);
+}
+
+std::optional<std::uint32_t> OpenArrays::first_closed_part(const std::string& name) const {
+  const auto first = closed_parts_.lower_bound({name, 0});
+  if (first == closed_parts_.end() || first->first != name) return std::nullopt;
+  return first->second;
+}
+
+VersionedArray& OpenArrays::add(OpenArray open) {
+  const std::uint64_t number = opened_++;
+  const auto added = open_.emplace(number, std::move(open)).first;
+  VersionedArray& array = *added->second.array;
+  const Key key{array.name(), array.part()};
+  numbers_.emplace(&array, number);
+  open_keys_.insert(key);
+  closed_parts_.erase(key);
+  if (array.is_marked()) {
+    array.report_to(woken_, number);
+  } else {
+    saved_always_.emplace(number, &added->second);
+  }
+  return array;
+}
+
+OpenArrays::OpenArray* OpenArrays::find(const VersionedArray& array) {
+  const auto number = numbers_.find(&array);
+  return number == numbers_.end() ? nullptr : &open_.at(number->second);
+}
+
+OpenArrays::OpenArray OpenArrays::take(const VersionedArray& array, bool named) {
+  const std::uint64_t number = numbers_.at(&array);
+  OpenArray taken = std::move(open_.at(number));
+  const Key key{array.name(), array.part()};
+  if (named) {
+    ExtentHold& hold = *next_.shared_at(taken.entry).hold;
+    hold.named = array.named();
+    hold.seen = array.seen();
+  }
+  numbers_.erase(&array);
+  open_keys_.erase(key);
+  if (key.second != 0) closed_parts_.insert(key);
+  saved_always_.erase(number);
+  woken_.erase(number);
+  open_.erase(number);
+  return taken;
+}
+
+Status OpenArrays::check_fits(const Catalogue& target) const {
+  for (auto at = target.arrays.begin(); at != target.arrays.end(); ++at) {
+    const ArrayEntry& entry = at.shared();
+    const Key key{entry.name, entry.part};
+    if (!is_open(key)) continue;
+    const ArrayEntry& mine = next_.shared_at(*find_entry(key));
+    if (entry.shape == mine.shape) continue;
+    return {Code::shape_mismatch, "array " + quoted(mine.name) + " is " + entry.shape.text() +
+                                      " in version " + std::to_string(target.version) + ", not " +
+                                      mine.shape.text() + "; close it first"};
+  }
+  return Status::success();
+}
+
+void OpenArrays::adopt(const ArrayTable& target, Retained& retained) {
+  const ArrayTable before = std::exchange(next_, target);
+  read_names();
+  for (auto& [number, open] : open_) {
+    const ArrayEntry mine = before.at(open.entry);
+    const Key key{mine.name, mine.part};
+    const ArrayId* held = find_entry(key);
+    open.known = held != nullptr;
+    if (held == nullptr) retained.tell_none(*mine.hold);
+    open.entry = held == nullptr ? insert_entry(mine) : *held;
+  }
+}
+
+void OpenArrays::join(VersionUnderWay& version, const Retained& retained, std::uint32_t open_slot) {
+  version.participants.reserve(saved_always_.size() + woken_.size());
+  for (const auto& [number, open] : saved_always_) version.add(*open->array, open->entry);
+  for (const auto& [number, array] : woken_) {
+    if (array->is_idle()) continue;  // restored since
+    retained.tell(*array, array->entry().copy, open_slot);
+    array->choose_working();
+    version.add(*array, open_.at(number).entry);
+  }
+  woken_.clear();
+}
+
+void OpenArrays::name_copies_of(const VersionUnderWay& version) {
+  for (const VersionUnderWay::Participant& participant : version.participants) {
+    const OpenArray* open = find(*participant.array);
+    if (open == nullptr) continue;  // retired
+    const ArrayEntry& entry = participant.array->entry();
+    next_.name_copy(open->entry, entry.copy, entry.table_checksum);
+  }
+}
+
+void OpenArrays::drop_retired(const VersionUnderWay& version, bool committed) {
+  for (const VersionUnderWay::RetiredArray& retired : version.retired) {
+    if (retired.erase) continue;
+    const ArrayEntry& entry = retired.array->entry();
+    const ArrayId* kept = find_entry({entry.name, entry.part});
+    PERDURE_ASSERT(kept != nullptr);
+    if (committed) {
+      next_.name_copy(*kept, entry.copy, entry.table_checksum);
+    } else if (!retired.array->committed()) {
+      erase_entry(*kept);
+    }
+  }
+}
+
+}  // namespace perdure
