@@ -214,7 +214,6 @@ class Pool {
   // Versions (pool_versions.cpp).
   void read_retained();
   void hold_extents();
-  void drop_lacking_versions();
   Status verify_arrays(const Catalogue& catalogue) const;
   Status make_recovered_newest();
   Status check_held(std::uint64_t version) const;

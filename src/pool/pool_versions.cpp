@@ -10,16 +10,23 @@
 
 namespace perdure {
 
-// Before the restart, all that recovery could still choose counts.
+// All that recovery could still choose counts before the restart. A version that some rank lacks is
+// none of these, on any rank: settling will delete it (recover.cpp), and whether it is still here
+// must not matter to which copies are the working ones (versioned_array.hpp, A1).
 void Pool::read_retained() {
   for (std::uint32_t slot = 0; slot < recovered_.slots.size(); ++slot) {
     const SlotView& view = recovered_.slots[slot];
     if (!view.state || slots_.slot_of(view.state->version) != slot) continue;
     const StateWord& state = *view.state;
-    if (state.state == SlotState::deleted) retained_.drop(state.version, parent_of(state));
     const bool complete =
         state.state == SlotState::complete && view.body && view.body->version == state.version;
-    if (complete) retained_.note(*view.body);
+    if (state.state == SlotState::deleted) {
+      retained_.drop(state.version, parent_of(state));
+    } else if (complete && recovered_.choice.lacking.contains(state.version)) {
+      retained_.drop(state.version, view.body->parent);
+    } else if (complete) {
+      retained_.note(*view.body);
+    }
   }
   retained_.note(recovered_.catalogue);
 }
@@ -56,19 +63,6 @@ void Pool::hold_extents() {
   retained_.tell_all();
 }
 
-// What finish_recovery() has left: what all ranks hold.
-void Pool::drop_lacking_versions() {
-  for (const SlotView& view : recovered_.slots) {
-    if (!view.state || !retained_.holds(view.state->version)) continue;
-    const std::uint64_t version = view.state->version;
-    const bool kept = version == head() || !recovered_.choice.lacking.contains(version);
-    if (!kept) retained_.drop(version, retained_.parent_of(version));
-  }
-  retained_.forget(open_slot_index());
-  recovered_.slots.clear();
-  recovered_.catalogue.arrays = {};  // what they name is kept only as long as it is retained
-}
-
 Status Pool::verify_arrays(const Catalogue& catalogue) const {
   for (const ArrayEntry& entry : catalogue.arrays) {
     if (entry.shape.mode == ArrayMode::flush) continue;
@@ -79,7 +73,8 @@ Status Pool::verify_arrays(const Catalogue& catalogue) const {
 }
 
 Status Pool::check_chosen() const {
-  return recovered_.choice.weak ? verify_arrays(recovered_.catalogue) : Status::success();
+  const bool looked_at = recovered_.choice.weak || recovered_.choice.fell_back;
+  return looked_at ? verify_arrays(recovered_.catalogue) : Status::success();
 }
 
 // [collective] From here on the chosen version is the newest, on all ranks.
@@ -88,7 +83,9 @@ Status Pool::make_recovered_newest() {
   PERDURE_TRY(broken_);
   restarted_ = true;
   successor_open_ = true;
-  drop_lacking_versions();
+  retained_.forget(open_slot_index());
+  recovered_.slots.clear();
+  recovered_.catalogue.arrays = {};  // what they name is kept only as long as it is retained
   return Status::success();
 }
 
@@ -100,6 +97,8 @@ Result<std::uint64_t> Pool::restart() {
     local = Status(Code::wrong_state, "perdure_restart() was called before");
   }
   if (local.ok()) local = check_chosen();
+  // Loading may store over what newer versions have here. If R is damaged on a rank, they stay.
+  if (recovered_.choice.fell_back) PERDURE_TRY(agree(group_, local));
   if (local.ok()) local = make_room_for_catalogue();
   if (local.ok()) local = load_all();
   PERDURE_TRY(agree(group_, local));
@@ -112,12 +111,7 @@ Result<std::uint64_t> Pool::restart() {
 }
 
 std::vector<VersionInfo> Pool::versions() const {
-  auto list = retained_.versions(head(), open_slot_index());
-  if (restarted_) return list;
-  std::erase_if(list, [this](const VersionInfo& info) {
-    return recovered_.choice.lacking.contains(info.version);
-  });
-  return list;
+  return retained_.versions(head(), open_slot_index());
 }
 
 Status Pool::check_held(std::uint64_t version) const {

@@ -31,10 +31,12 @@
 //   C5  A rank with COMPLETE(next) had every other rank's OPEN(next, p) before it with the same p
 //       (I4, I7). If p is not R, some rank's file is from before that restore.
 //
-// Settling: OPEN(next, R) on all; then versions that some rank lacks are DELETED, so that all ranks
-// pick the same working copies. OPEN first: until it is durable on a rank, that rank's top is what
-// says where it stands, and must not be deleted. Until all have written OPEN, C1 gives R again: the
-// heads of those that have are R, all others are not smaller. No rank commits before.
+// Settling: OPEN(next, R) on all; then versions that some rank lacks are DELETED. They count for
+// nothing from the choice on (Pool::read_retained()), so that all ranks pick the same working
+// copies: none can be chosen any more, as not all offer it. OPEN first: until it is durable on a
+// rank, that rank's top is what says where it stands, and must not be deleted. Until all have
+// written OPEN, C1 gives R again: the heads of those that have are R, all others are not smaller.
+// No rank commits before.
 //
 // Falling back (only if asked for, when a rank lost versions)
 //   R is the newest version that is whole on all ranks. What is whole by its slot may have been
