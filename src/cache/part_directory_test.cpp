@@ -195,7 +195,7 @@ TEST(PartDirectory, a_newer_format_is_refused_as_such) {
   Node node;
   node.leave_behind();
   change_header(node.part_file(), true, [](PartHeaderFormat& h) { ++h.format_version; });
-  expect_refused(node, Code::newer_format, "format 3");
+  expect_refused(node, Code::newer_format, "format " + std::to_string(part_format_version + 1));
   change_header(node.part_file(), true, [](PartHeaderFormat& h) { h.format_version = 1; });
   expect_refused(node, Code::unsupported, "format 1");
 }
