@@ -2,9 +2,12 @@
 #include "script.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/testing/thread_group.hpp"
 #include "script_job.hpp"
@@ -77,7 +80,7 @@ struct Moment {
   Agreements agreements;
   std::uint64_t line;
   Knowledge knowledge;
-  std::vector<Image> images;
+  std::vector<std::size_t> images;  // their numbers among all images of the rank
 };
 
 class Recorder {
@@ -100,19 +103,25 @@ class Recorder {
     }
   }
 
+  const Image& image(std::size_t number) const { return *images_[number]; }
+
   std::vector<Moment> moments;
   std::uint64_t sampled = 0;
   Status status;
 
  private:
+  std::size_t number_of(std::span<const std::byte> image) {
+    const auto [known, fresh] =
+        numbers_.try_emplace(Image(image.begin(), image.end()), images_.size());
+    if (fresh) images_.push_back(&known->first);
+    return known->second;
+  }
   void record(ScriptJob& job) {
     Moment moment{group_.agreements, job.performed(), job.knowledge(), {}};
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto count = job.medium().for_each_image(
         options_.model, options_.images_per_moment, options_.seed + moments.size(),
-        [&moment](std::span<const std::byte> image) {
-          moment.images.emplace_back(image.begin(), image.end());
-        });
+        [&](std::span<const std::byte> image) { moment.images.push_back(number_of(image)); });
     if (!count.exhaustive) ++sampled;
     moments.push_back(std::move(moment));
   }
@@ -120,8 +129,12 @@ class Recorder {
   const ScriptOptions& options_;
   ThreadGroup group_;
   std::mutex mutex_;
+  std::map<Image, std::size_t> numbers_;
+  std::vector<const Image*> images_;
 };
 
+// Crashes at many pairs of moments leave the same two images, and what these recover to depends on
+// nothing else. So it is found out once, and judged by what is known at each of the pairs.
 class TwoRanks {
  public:
   explicit TwoRanks(const ScriptOptions& options) : options_(options) {}
@@ -145,35 +158,48 @@ class TwoRanks {
         if (consistent_cut(m0.agreements, m1.agreements)) crash_at(m0, m1);
       }
     }
+    for (const auto& [images, moments] : crashes_) {
+      const Pair found = recover(zero.image(images.first), one.image(images.second));
+      for (const auto& [m0, m1] : moments) judge(found, *m0, *m1);
+    }
     return result_;
   }
 
  private:
+  using Pair = std::array<Found, 2>;
+
   // Each image of one rank meets one of the other, all of both at least once.
   void crash_at(const Moment& m0, const Moment& m1) {
     const std::size_t pairs = std::max(m0.images.size(), m1.images.size());
     for (std::size_t i = 0; i < pairs; ++i) {
-      ++result_.images;
-      const std::string wrong = judge(m0, m1, m0.images[i % m0.images.size()],
-                                      m1.images[(i * 7 + i / 3) % m1.images.size()]);
-      if (wrong.empty()) continue;
-      complain(result_, options_,
-               "in lines " + std::to_string(m0.line + 1) + " and " + std::to_string(m1.line + 1) +
-                   " " + wrong);
+      crashes_[{m0.images[i % m0.images.size()], m1.images[(i * 7 + i / 3) % m1.images.size()]}]
+          .emplace_back(&m0, &m1);
     }
   }
 
-  std::string judge(const Moment& m0, const Moment& m1, const Image& image0,
-                    const Image& image1) const {
+  Pair recover(const Image& image0, const Image& image1) const {
     ThreadJob exchange(2);
-    Found found[2];
-    const auto recover = [&](std::uint32_t rank, const Image& image) {
+    Pair found;
+    const auto recover_rank = [&](std::uint32_t rank, const Image& image) {
       ThreadGroup group(exchange, rank);
       found[rank] = recover_script(options_, group, image);
     };
-    std::thread thread([&] { recover(1, image1); });
-    recover(0, image0);
+    std::thread thread([&] { recover_rank(1, image1); });
+    recover_rank(0, image0);
     thread.join();
+    return found;
+  }
+
+  void judge(const Pair& found, const Moment& m0, const Moment& m1) {
+    ++result_.images;
+    const std::string wrong = complaint_of(found, m0, m1);
+    if (wrong.empty()) return;
+    complain(result_, options_,
+             "in lines " + std::to_string(m0.line + 1) + " and " + std::to_string(m1.line + 1) +
+                 " " + wrong);
+  }
+
+  static std::string complaint_of(const Pair& found, const Moment& m0, const Moment& m1) {
     std::string wrong = complaint(found[0], joined(m0.knowledge, m1.knowledge));
     if (wrong.empty()) wrong = complaint(found[1], joined(m1.knowledge, m0.knowledge));
     if (!wrong.empty()) return wrong;
@@ -184,6 +210,9 @@ class TwoRanks {
 
   const ScriptOptions& options_;
   SweepResult result_;
+  std::map<std::pair<std::size_t, std::size_t>,
+           std::vector<std::pair<const Moment*, const Moment*>>>
+      crashes_;
 };
 
 }  // namespace

@@ -69,11 +69,14 @@ Result<std::unique_ptr<Pool>> attach(std::unique_ptr<CrashDevice> device, Group&
   return Pool::attach(std::move(device), region.value(), group, {});
 }
 
+std::uint64_t device_bytes(const ScriptOptions& options) {
+  return device_bytes_max + options.others * (options.keep + 1) * other_bytes;
+}
+
 }  // namespace
 
 std::unique_ptr<CrashDevice> script_device(const ScriptOptions& options) {
-  return std::make_unique<CrashDevice>(
-      device_bytes_max + options.others * (options.keep + 1) * other_bytes, options.line_bytes);
+  return std::make_unique<CrashDevice>(device_bytes(options), options.line_bytes);
 }
 
 ScriptJob::ScriptJob(std::unique_ptr<CrashDevice> device, Group& group,
@@ -247,7 +250,7 @@ class Recovery {
  public:
   Recovery(const ScriptOptions& options, Group& group, std::span<const std::byte> image)
       : options_(options), group_(group) {
-    auto device = script_device(options);
+    auto device = CrashDevice::unrecorded(device_bytes(options), options.line_bytes);
     device->load(image);
     auto pool = attach(std::move(device), group, options);
     found_.status = pool.status();

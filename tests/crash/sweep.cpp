@@ -21,6 +21,14 @@ std::unique_ptr<CrashDevice> new_device(const SweepOptions& options) {
   return std::make_unique<CrashDevice>(device_bytes_max, options.line_bytes);
 }
 
+// For an image that is recovered from and not crashed again.
+std::unique_ptr<CrashDevice> device_of(const SweepOptions& options,
+                                       std::span<const std::byte> image) {
+  auto device = CrashDevice::unrecorded(device_bytes_max, options.line_bytes);
+  device->load(image);
+  return device;
+}
+
 // The versions that the job went through; version 0 is the empty pool.
 std::vector<JobState> history_of(std::uint64_t versions, std::uint32_t rank) {
   JobState start;
@@ -108,14 +116,15 @@ class OneRankSweep {
 
   void recover(std::span<const std::byte> image) {
     ++result_.images;
-    auto device = new_device(options_);
-    CrashDevice& medium = *device;
-    device->load(image);
     const auto due = [this, n = result_.images](std::uint64_t every) {
       return every != 0 && n % every == 0;
     };
     const bool continues = due(options_.continue_every);
-    if (due(options_.recrash_every)) {
+    const bool crashes_again = due(options_.recrash_every);
+    auto device = crashes_again ? new_device(options_) : device_of(options_, image);
+    CrashDevice& medium = *device;
+    if (crashes_again) {
+      device->load(image);
       device->on_fence = [this](CrashDevice& d) {
         d.for_each_image(options_.model, 64, options_.seed,
                          [this](std::span<const std::byte> again) { recover_again(again); });
@@ -131,10 +140,8 @@ class OneRankSweep {
 
   void recover_again(std::span<const std::byte> image) {
     ++result_.images;
-    auto device = new_device(options_);
-    device->load(image);
     SoloGroup group;
-    SmallJob job(std::move(device), group, options_);
+    SmallJob job(device_of(options_, image), group, options_);
     const auto restored = job.start();
     judge_.check(restored, restored.ok() ? job.consistent() : JobState{}, history_, bounds_);
   }
@@ -248,10 +255,8 @@ struct Recovery {
 
 void recover_rank(const SweepOptions& options, ThreadJob& exchange, std::uint32_t rank,
                   const Image& image, Recovery& recovery) {
-  auto device = new_device(options);
-  device->load(image);
   ThreadGroup group(exchange, rank);
-  SmallJob job(std::move(device), group, options);
+  SmallJob job(device_of(options, image), group, options);
   recovery.restored = job.start();
   if (recovery.restored.ok()) recovery.state = job.consistent();
 }

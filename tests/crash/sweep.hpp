@@ -34,7 +34,7 @@ struct SweepOptions {
 
 struct SweepResult {
   std::uint64_t fences = 0;
-  std::uint64_t images = 0;   // recovered, those of crashed recoveries included
+  std::uint64_t images = 0;   // judged, those of crashed recoveries included
   std::uint64_t sampled = 0;  // fences with more images than the bound
   std::uint64_t wrong = 0;
   std::string first_wrong;  // what was wrong with the first one

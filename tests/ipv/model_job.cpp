@@ -45,7 +45,7 @@ std::unique_ptr<CrashDevice> model_device(const ModelShape& shape,
 
 ModelRecovery recover_model(const ModelShape& shape, std::span<const std::byte> image) {
   ModelRecovery recovery;
-  auto device = std::make_unique<CrashDevice>(device_bytes(shape), 64);
+  auto device = CrashDevice::unrecorded(device_bytes(shape), 64);
   device->load(image);
   SoloGroup group;
   auto region = check_region(*device);

@@ -48,13 +48,21 @@ const char* atomicity_name(AtomicityModel model) {
   return "?";
 }
 
-CrashDevice::CrashDevice(std::uint64_t size_bytes_max, std::size_t line_bytes, bool as_file)
+std::unique_ptr<CrashDevice> CrashDevice::unrecorded(std::uint64_t size_bytes_max,
+                                                     std::size_t line_bytes) {
+  return std::unique_ptr<CrashDevice>(new CrashDevice(size_bytes_max, line_bytes, false, false));
+}
+
+CrashDevice::CrashDevice(std::uint64_t size_bytes_max, std::size_t line_bytes, bool as_file,
+                         bool records)
     : line_bytes_(line_bytes),
+      size_bytes_max_(size_bytes_max),
       own_(as_file ? 0 : size_bytes_max),
       volatile_(own_.data()),
-      shadow_(size_bytes_max),
-      durable_(size_bytes_max),
-      lines_((size_bytes_max + line_bytes - 1) / line_bytes) {
+      records_(records),
+      shadow_(records ? size_bytes_max : 0),
+      durable_(records ? size_bytes_max : 0),
+      lines_(records ? (size_bytes_max + line_bytes - 1) / line_bytes : 0) {
   PERDURE_ASSERT(line_bytes % word_bytes == 0 && size_bytes_max % line_bytes == 0);
   if (!as_file) return;
   file_ = FileHandle(::memfd_create("crash device", MFD_CLOEXEC));
@@ -65,7 +73,7 @@ CrashDevice::CrashDevice(std::uint64_t size_bytes_max, std::size_t line_bytes, b
 }
 
 CrashDevice::~CrashDevice() {
-  if (own_.empty()) ::munmap(volatile_, durable_.size());
+  if (own_.empty()) ::munmap(volatile_, size_bytes_max_);
 }
 
 DeviceFile CrashDevice::file() const {
@@ -74,11 +82,12 @@ DeviceFile CrashDevice::file() const {
 }
 
 void CrashDevice::load(std::span<const std::byte> image) {
-  PERDURE_ASSERT(image.size() <= durable_.size());
+  PERDURE_ASSERT(image.size() <= size_bytes_max_);
   size_bytes_ = image.size();
   for (std::byte* bytes : {volatile_, shadow_.data(), durable_.data()}) {
     std::copy(image.begin(), image.end(), bytes);
-    std::fill(bytes + image.size(), bytes + durable_.size(), std::byte{0});
+    std::fill(bytes + image.size(), bytes + size_bytes_max_, std::byte{0});
+    if (!records_) return;
   }
   for (Line& line : lines_) {
     line.pending.clear();
@@ -91,7 +100,7 @@ DeviceDescription CrashDevice::describe() const {
 }
 
 Status CrashDevice::resize(std::uint64_t size_bytes) {
-  if (size_bytes > durable_.size()) return {Code::no_space, "the crash device is full"};
+  if (size_bytes > size_bytes_max_) return {Code::no_space, "the crash device is full"};
   size_bytes_ = std::max(size_bytes_, size_bytes);
   return Status::success();
 }
@@ -102,6 +111,7 @@ void CrashDevice::store(std::uint64_t offset, const void* source, std::size_t co
   note_direct_stores();
   std::memcpy(volatile_ + offset, source, count);
   counters_.stored_bytes += count;
+  if (!records_) return;
   const std::uint64_t end = (offset + count + word_bytes - 1) / word_bytes;
   for (std::uint64_t word = offset / word_bytes; word < end; ++word) log_word(word);
 }
@@ -124,6 +134,7 @@ void CrashDevice::flush(std::uint64_t offset, std::size_t count) {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   note_direct_stores();
   counters_.flush_calls += 1;
+  if (!records_) return;
   if (forgotten_flushes != 0 && counters_.flush_calls % forgotten_flushes == 0) return;
   const std::uint64_t last = (offset + count - 1) / line_bytes_;
   for (std::uint64_t index = offset / line_bytes_; index <= last; ++index) {
@@ -162,6 +173,7 @@ void CrashDevice::log_word(std::uint64_t word) {
 }
 
 void CrashDevice::note_direct_stores() {
+  if (!records_) return;
   if (std::memcmp(volatile_, shadow_.data(), size_bytes_) == 0) return;
   for (std::uint64_t word = 0; word * word_bytes < size_bytes_; ++word) {
     if (load_word(volatile_, word) != load_word(shadow_.data(), word)) log_word(word);
@@ -206,6 +218,7 @@ void CrashDevice::apply(const std::vector<Unit>& units, const std::vector<std::u
 
 ImageCount CrashDevice::for_each_image(AtomicityModel model, std::uint64_t bound,
                                        std::uint64_t seed, const ImageFunction& function) {
+  PERDURE_ASSERT(records_);
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   note_direct_stores();
   const std::vector<Unit> all = units(model);

@@ -19,6 +19,10 @@
 // evicted at any time: exhaustive up to a bound, beyond it sampled by a seed, none and all of them
 // included.
 //
+// Most images are only recovered from, and nobody asks what a second crash would leave. A device
+// that is made by unrecorded() is spared the bookkeeping: its stores take effect at once and for
+// good, and it has no images.
+//
 // Threads: the verbs lock each other out, so that a thread may flush beside the one that stores; a
 // store through base() that meets a verb is taken by it or by the next one. The line size is a
 // parameter, so that small cases are exhaustive.
@@ -27,6 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <thread>
@@ -50,8 +55,11 @@ class CrashDevice final : public Device {
  public:
   // `size_bytes_max` bytes are reserved; the device starts empty. With `as_file` what base() shows
   // is a file in memory, so that it can be mapped again (shared_view.hpp).
-  CrashDevice(std::uint64_t size_bytes_max, std::size_t line_bytes, bool as_file = false);
+  CrashDevice(std::uint64_t size_bytes_max, std::size_t line_bytes, bool as_file = false)
+      : CrashDevice(size_bytes_max, line_bytes, as_file, true) {}
   ~CrashDevice() override;
+  static std::unique_ptr<CrashDevice> unrecorded(std::uint64_t size_bytes_max,
+                                                 std::size_t line_bytes);
 
   // Starts from an image in which everything is durable.
   void load(std::span<const std::byte> image);
@@ -99,6 +107,8 @@ class CrashDevice final : public Device {
     std::vector<std::vector<WordStore>> choices;
   };
 
+  CrashDevice(std::uint64_t size_bytes_max, std::size_t line_bytes, bool as_file, bool records);
+
   void note_direct_stores();
   void log_word(std::uint64_t word);
   std::vector<Unit> units(AtomicityModel model);
@@ -107,10 +117,12 @@ class CrashDevice final : public Device {
 
   mutable std::recursive_mutex mutex_;  // recursive: on_fence asks for images
   std::size_t line_bytes_;
+  std::uint64_t size_bytes_max_;
   std::uint64_t size_bytes_ = 0;
   std::vector<std::byte> own_;  // what volatile_ points to, if it is no file
   std::byte* volatile_ = nullptr;
   FileHandle file_;
+  bool records_;                   // otherwise the following are empty
   std::vector<std::byte> shadow_;  // durable_ with all logged stores applied
   std::vector<std::byte> durable_;
   std::vector<Line> lines_;
