@@ -108,7 +108,8 @@ def survives_in_python(mutant, build, folder):
     (folder / mutant["file"]).write_text(mutated_text(mutant))
     done = finished([python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
                      folder / "tests/python" / mutant["test"], "-k", mutant["filter"]],
-                    PERDURE_BUILD=str(build), PYTHONDONTWRITEBYTECODE="1")
+                    PERDURE_BUILD=str(build), PYTHONDONTWRITEBYTECODE="1",
+                    PYTHONPYCACHEPREFIX=str(build / "pycache"))  # what other tests compiled
     if done is not None and done.returncode not in (0, 1):  # nothing matches, or no test at all
         raise NotPlanted((done.stdout + done.stderr).strip()[-600:])
     return done is not None and done.returncode == 0
