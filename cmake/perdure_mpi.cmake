@@ -80,13 +80,14 @@ function(perdure_add_mpi name wrapper)
   message(STATUS "MPI flavour ${name} ${version}: ${wrapper}, ${PERDURE_MPIEXEC_${name}}")
 endfunction()
 
-# perdure_mpi_processors(OUT MPI RANKS): how many of ctest's tests at once a job counts for. Ranks
-# that spin while they wait want a processor each; those of Open MPI yield (tools/mpirun.sh), and
-# take turns with another test.
+# perdure_mpi_processors(OUT MPI RANKS): how many of ctest's tests at once a job counts for. There
+# is one test more than processors, because many wait for disks, signals and other processes. Ranks
+# that spin while they wait want a processor each, and nobody to take turns with; those of Open MPI
+# yield (tools/mpirun.sh).
 function(perdure_mpi_processors out mpi ranks)
   set(${out} 1 PARENT_SCOPE)
   if(ranks GREATER 1 AND NOT mpi STREQUAL "openmpi")
-    set(${out} 2 PARENT_SCOPE)
+    set(${out} 3 PARENT_SCOPE)
   endif()
 endfunction()
 

@@ -3,6 +3,7 @@
 """Runs CTest with a preset and ends with one plain line: N passed, N failed, N skipped."""
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,9 @@ def run_tests(preset: str, extra: list[str]) -> int:
     """CTest's exit code; 1 if it ran no test at all."""
     with tempfile.TemporaryDirectory() as folder:
         junit = Path(folder) / "tests.xml"
-        command = ["ctest", "--preset", preset, "--output-junit", str(junit), *extra]
+        # One more than processors, because many tests wait for disks, signals and other processes.
+        jobs = str(len(os.sched_getaffinity(0)) + 1)
+        command = ["ctest", "--preset", preset, "--output-junit", str(junit), "-j", jobs, *extra]
         code = subprocess.run(command, check=False).returncode
         if not junit.exists():
             print("0 passed, 0 failed, 0 skipped", flush=True)
