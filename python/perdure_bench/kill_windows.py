@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from perdure.programs import find_programs
@@ -68,4 +69,4 @@ def measure(quick: bool, each: Callable[[Fact], None], seed: int = 1) -> None:
     """Hands over the outcomes per protection, then of all. Raises ProgramFailed."""
     wanted = _KILLS_QUICK if quick else _KILLS
     programs = find_programs("window_job", "tests/windows")
-    run_campaign("kill_windows", WindowCampaign, programs, wanted, each, seed)
+    run_campaign("kill_windows", partial(WindowCampaign, quick=quick), programs, wanted, each, seed)
