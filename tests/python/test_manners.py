@@ -18,7 +18,7 @@ from functools import cache
 
 import pytest
 
-from conftest import BUILD, ROOT, in_this_process
+from conftest import BUILD, ROOT, in_this_process, wait_until
 from perdure.cli import command_line
 from perdure.tables import table
 from perdure_bench.cli import VERBS
@@ -197,33 +197,34 @@ def test_a_reader_that_has_seen_enough_is_not_spoken_to():
     assert done.returncode == 0 and done.stderr == "" and done.stdout == "{\n"
 
 
+# With what each has loaded when it begins.
 WAITING = [
-    "trace import lackey FIFO out.ptrace", "energy simulate plan.json --intervals 1e12 --seed 1",
-]  # fmt: skip
+    ("trace import lackey FIFO out.ptrace", "/_core."),
+    ("energy simulate plan.json --intervals 1e12 --seed 1", "/_generator."),
+]
 
 
-@pytest.mark.parametrize("words", WAITING)
-def test_ctrl_c_ends_a_verb_with_130_and_a_sentence(words, tmp_path):
+@pytest.mark.parametrize("words, module", WAITING)
+def test_ctrl_c_ends_a_verb_with_130_and_a_sentence(words, module, tmp_path):
     os.mkfifo(tmp_path / "FIFO")
     plan = "energy plan --mtbf 3h --write-time 9s --read-time 9s -o plan.json"
     assert run(plan.split(), cwd=tmp_path).returncode == 0
     running = subprocess.Popen([ROOT / "perdure", *words.split()], cwd=tmp_path, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_until_busy(running.pid)
+    wait_until_busy(running.pid, module)
     running.send_signal(signal.SIGINT)
     _, err = running.communicate(timeout=60)
     assert running.returncode == INTERRUPTED and "stopped" in err and "Traceback" not in err
     assert all(line.startswith("perdure: ") for line in err.splitlines()), err
 
 
-def wait_until_busy(pid: int) -> None:
-    """Until the compiled module is loaded and has had the time to begin."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+def wait_until_busy(pid: int, module: str) -> None:
+    """Until the compiled module is loaded and what needs it has had the time to begin."""
+    def is_loaded() -> bool:
         with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
-            if "/_core." in maps.read():
-                break
-        time.sleep(0.02)
+            return module in maps.read()
+
+    wait_until(is_loaded, 60)
     time.sleep(1.0)
 
 
