@@ -230,7 +230,7 @@ def wait_until_busy(pid: int, module: str) -> None:
 
 def test_ctrl_c_ends_the_runner_of_the_tests_without_a_traceback(tmp_path):
     ctest = tmp_path / "ctest"
-    ctest.write_text("#!/bin/sh\ntouch began\nsleep 60\n")
+    ctest.write_text("#!/bin/sh\ntouch began\nexec sleep 60\n")
     ctest.chmod(0o755)
     path = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     running = subprocess.Popen([sys.executable, ROOT / "tools/run_tests.py"], cwd=tmp_path,
