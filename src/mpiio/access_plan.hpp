@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "mpiio/byte_runs.hpp"
+#include "mpi/byte_runs.hpp"
 #include "mpiio/file_view.hpp"
 
 namespace perdure {

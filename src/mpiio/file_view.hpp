@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "mpiio/byte_runs.hpp"
+#include "mpi/byte_runs.hpp"
 
 namespace perdure {
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "mpi/grid.hpp"
+#include "mpi/run_list.hpp"
 #include "mpiio/access_plan.hpp"
-#include "mpiio/grid.hpp"
-#include "mpiio/run_list.hpp"
 #include "test_seed.hpp"
 
 namespace perdure {

@@ -10,9 +10,9 @@
 #include <cstdint>
 
 #include "base/status.hpp"
+#include "mpi/datatype_map.hpp"
 #include "mpiio/access_name.hpp"
 #include "mpiio/access_plan.hpp"
-#include "mpiio/datatype_map.hpp"
 #include "mpiio/open_file.hpp"
 
 namespace perdure {

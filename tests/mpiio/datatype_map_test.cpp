@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Maps of datatypes against what MPI itself says of the types: sizes, extents, and MPI_Pack.
-#include "mpiio/datatype_map.hpp"
+#include "mpi/datatype_map.hpp"
 
 #include <gtest/gtest.h>
 #include <mpi.h>

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "mpi/datatype_map.hpp"
 #include "mpiio/access_plan.hpp"
-#include "mpiio/datatype_map.hpp"
 #include "mpiio/file_view.hpp"
 #include "random_type.hpp"
 #include "test_seed.hpp"

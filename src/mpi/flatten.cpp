@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "mpiio/flatten.hpp"
+#include "mpi/flatten.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "mpi/grid.hpp"
 #include "mpi/mpi_library.hpp"
-#include "mpiio/grid.hpp"
-#include "mpiio/run_list.hpp"
+#include "mpi/run_list.hpp"
 
 namespace perdure {
 namespace {

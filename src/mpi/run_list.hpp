@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "mpiio/byte_runs.hpp"
+#include "mpi/byte_runs.hpp"
 
 namespace perdure {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "mpiio/datatype_map.hpp"
+#include "mpi/datatype_map.hpp"
 
 #include <array>
 #include <atomic>
@@ -10,8 +10,8 @@
 #include <mutex>
 #include <utility>
 
+#include "mpi/flatten.hpp"
 #include "mpi/mpi_library.hpp"
-#include "mpiio/flatten.hpp"
 
 namespace perdure {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "mpiio/byte_runs.hpp"
-#include "mpiio/run_list.hpp"
+#include "mpi/byte_runs.hpp"
+#include "mpi/run_list.hpp"
 
 namespace perdure {
 

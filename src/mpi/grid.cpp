@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "mpiio/grid.hpp"
+#include "mpi/grid.hpp"
 
 #include <algorithm>
 #include <cstddef>

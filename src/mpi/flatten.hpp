@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "base/status.hpp"
-#include "mpiio/byte_runs.hpp"
+#include "mpi/byte_runs.hpp"
 
 namespace perdure {
 

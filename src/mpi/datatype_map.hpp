@@ -13,7 +13,7 @@
 #include <mpi.h>
 
 #include "base/status.hpp"
-#include "mpiio/byte_runs.hpp"
+#include "mpi/byte_runs.hpp"
 
 namespace perdure {
 
