@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/agreement.hpp"
+#include "base/commit_watch.hpp"
 #include "levels/levels.hpp"
 #include "pool_energy.hpp"
 #include "pool_handle.hpp"
@@ -15,6 +16,7 @@ using perdure::guarded_on;
 using perdure::PoolCall;
 using perdure::quiesce;
 using perdure::Status;
+using perdure::WatchedCommit;
 
 namespace {
 
@@ -232,6 +234,7 @@ int perdure_array_box(perdure_array* array, const uint64_t* global_shape, const 
 int perdure_commit(perdure_pool* pool, uint64_t* version) {
   return guarded_on(pool, [&]() -> Status {
     PERDURE_TRY(check_no_objects(pool));
+    const WatchedCommit watched(pool->watch.get(), "perdure_commit");
     return store_value(pool->pool->commit(), version);
   });
 }
@@ -246,6 +249,8 @@ int perdure_commit_due(perdure_pool* pool, int* due) {
 int perdure_commit_begin(perdure_pool* pool) {
   return guarded_on(pool, [&]() -> Status {
     PERDURE_TRY(check_no_objects(pool));
+    const bool waits = pool->pool->commit_pending();  // for the version before
+    const WatchedCommit watched(waits ? pool->watch.get() : nullptr, "perdure_commit_begin");
     return pool->pool->commit_begin();
   });
 }
@@ -258,6 +263,7 @@ int perdure_before_write(perdure_array* array) {
 int perdure_commit_wait(perdure_pool* pool, uint64_t* version) {
   return guarded_on(pool, [&]() -> Status {
     PERDURE_TRY(check_no_objects(pool));
+    const WatchedCommit watched(pool->watch.get(), "perdure_commit_wait");
     return store_value(pool->pool->commit_wait(), version);
   });
 }

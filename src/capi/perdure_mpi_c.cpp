@@ -3,8 +3,10 @@
 // perdure_mpi.h: opens a pool for the ranks of a communicator.
 #include "perdure/perdure_mpi.h"
 
+#include "base/agreement.hpp"
 #include "mpi/mpi_group.hpp"
 #include "mpi/served_mpi.hpp"
+#include "mpi/watch_commits.hpp"
 #include "pool_handle.hpp"
 
 extern "C" int perdure_open_mpi(MPI_Comm comm, const char* path, const perdure_options* options,
@@ -12,7 +14,12 @@ extern "C" int perdure_open_mpi(MPI_Comm comm, const char* path, const perdure_o
   return perdure::guarded([&]() -> perdure::Status {
     PERDURE_TRY(perdure::mpi_is_served());
     PERDURE_TRY_ASSIGN(auto group, perdure::MpiGroup::create(comm));
-    return perdure::open_handle(std::move(group), path, options, pool);
+    const MPI_Comm own = group->comm();
+    const auto patience = perdure::commit_patience_of_environment();
+    PERDURE_TRY(perdure::agree(*group, patience.status()));
+    PERDURE_TRY(perdure::open_handle(std::move(group), path, options, pool));
+    (*pool)->watch = perdure::watch_commits(own, path, patience.value());
+    return perdure::Status::success();
   });
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/agreement.hpp"
+#include "base/commit_watch.hpp"
 #include "ipv/object_set.hpp"
 #include "levels/levels.hpp"
 #include "pmem/region_format.hpp"

@@ -18,9 +18,10 @@
 #include "pool/pool_directory.hpp"
 
 namespace perdure {
-class ObjectSet;   // ipv/object_set.hpp
-class PoolEnergy;  // pool_energy.hpp
-class Levels;      // levels/levels.hpp
+class CommitWatch;  // base/commit_watch.hpp
+class ObjectSet;    // ipv/object_set.hpp
+class PoolEnergy;   // pool_energy.hpp
+class Levels;       // levels/levels.hpp
 }  // namespace perdure
 
 // The pool hands out arrays by address; they live as long as it does.
@@ -39,6 +40,8 @@ struct perdure_pool {
   std::shared_ptr<perdure::PoolEnergy> energy;  // outlives it too; null: nothing is asked for
   std::unique_ptr<perdure::Pool> pool;
   std::unique_ptr<perdure::Levels> levels;  // read the pool; null: there are none
+  std::unique_ptr<perdure::CommitWatch>
+      watch;  // null: nobody waits for others, or it is not asked for
   std::vector<std::unique_ptr<perdure_array>> arrays;
   bool of_windows = false;                // closed with its last window, not by perdure_close()
   bool stop_watched = false;              // rank 0 looks whether the job is to end

@@ -55,7 +55,8 @@ int perdure_win_commit(MPI_Win win, uint64_t* version) {
   return perdure::guarded([&]() -> Status {
     Window* window = nullptr;
     PERDURE_TRY(find(win, &window));
-    PERDURE_TRY_ASSIGN(auto committed, window->pool->commit(true, "perdure_win_commit", *window));
+    PERDURE_TRY_ASSIGN(auto committed, window->pool->commit(true, "perdure_win_commit of window '" +
+                                                                      window->options.name + "'"));
     if (version != nullptr) *version = committed;
     return Status::success();
   });

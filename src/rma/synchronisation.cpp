@@ -13,14 +13,17 @@ bool is_passive(Trigger trigger) {
   return trigger != Trigger::fence && trigger != Trigger::wait;
 }
 
-const char* call_of(Trigger trigger) {
+std::string call_of(Trigger trigger) {
   constexpr const char* calls[trigger_count] = {"MPI_Win_fence", "MPI_Win_wait", "MPI_Win_unlock",
                                                 "MPI_Win_unlock_all", "MPI_Win_flush_all"};
   return calls[static_cast<std::size_t>(trigger)];
 }
 
 int commit(Window& window, Trigger trigger) {
-  auto committed = window.pool->commit(is_passive(trigger), call_of(trigger), window);
+  auto committed = window.pool->commit(
+      is_passive(trigger),
+      "the commit of " + call_of(trigger) + " of window '" + window.options.name + "'",
+      trigger == Trigger::fence);
   return committed.ok() ? MPI_SUCCESS : raise_on_window(window.handle, committed.status());
 }
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <utility>
 
 #include "base/agreement.hpp"
+#include "base/commit_watch.hpp"
+#include "mpi/watch_commits.hpp"
 #include "pool/open_pools.hpp"
 #include "rma/mpi_calls.hpp"
 
@@ -33,13 +35,6 @@ perdure_options options_from(const WindowPoolOptions& request) {
   if (request.restore == RestoreChoice::discard) options.flags |= PERDURE_DISCARD;
   if (request.allow_older) options.flags |= PERDURE_ALLOW_OLDER;
   return options;
-}
-
-// All ranks of a window come to its fences, but not to the ends of other epochs.
-bool may_miss_a_rank(const CommitRule& rule) {
-  return rule.of(Trigger::wait) + rule.of(Trigger::unlock) + rule.of(Trigger::unlock_all) +
-             rule.of(Trigger::flush_all) !=
-         0;
 }
 
 }  // namespace
@@ -77,13 +72,11 @@ Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& o
   if (ready.ok() && known != nullptr) ready = known->check_same(options, comm);
   CommitPatience patience;
   if (ready.ok()) {
-    auto parsed = parse_commit_patience(std::getenv("PERDURE_COMMIT_PATIENCE"),
-                                        std::getenv("PERDURE_COMMIT_LIMIT"));
+    auto parsed = commit_patience_of_environment();
     ready = parsed.status();
     if (parsed.ok()) patience = parsed.value();
   }
-  std::array<std::uint64_t, 3> seen = {known != nullptr ? 1U : 0U, known == nullptr ? 1U : 0U,
-                                       may_miss_a_rank(options.commit) ? 1U : 0U};
+  std::array<std::uint64_t, 2> seen = {known != nullptr ? 1U : 0U, known == nullptr ? 1U : 0U};
   PERDURE_TRY(agree_max(*group, ready, seen));
   if (seen[0] == 1 && seen[1] == 1) {
     return Status(Code::rank_mismatch, "the pool " + path +
@@ -95,14 +88,9 @@ Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& o
     at_path.pool.path = path;
     PERDURE_TRY_ASSIGN(auto opened, open(at_path, std::move(group)));
     known = open_pools().add(path, std::move(opened));
+    known->handle_->watch = watch_commits(known->group_->comm(), path, patience);
   }
-  if (seen[2] != 0) known->watch(patience);
   return known;
-}
-
-// Collective; all ranks have one already, or none has.
-void WindowPool::watch(const CommitPatience& patience) {
-  if (watch_ == nullptr) watch_ = CommitWatch::create(group_->comm(), path(), patience);
 }
 
 Result<std::unique_ptr<WindowPool>> WindowPool::open(const WindowOptions& options,
@@ -188,12 +176,10 @@ Status WindowPool::check_quiet() const {
   return Status::success();
 }
 
-Result<std::uint64_t> WindowPool::commit(bool quiesce, const char* call, const Window& window) {
+Result<std::uint64_t> WindowPool::commit(bool quiesce, std::string doing, bool all_come) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (watch_ != nullptr) watch_->enter(call, window.options.name);
-  auto committed = commit_locked(quiesce);
-  if (watch_ != nullptr) watch_->leave();
-  return committed;
+  const WatchedCommit watched(handle_->watch.get(), std::move(doing), all_come);
+  return commit_locked(quiesce);
 }
 
 Result<std::uint64_t> WindowPool::commit_locked(bool quiesce) {

@@ -27,7 +27,6 @@
 
 #include "capi/pool_handle.hpp"
 #include "mpi/mpi_group.hpp"
-#include "rma/commit_watch.hpp"
 #include "rma/window.hpp"
 #include "rma/window_options.hpp"
 
@@ -53,15 +52,14 @@ class WindowPool {
   // Local. A region of a dynamic window is no part of the next version.
   Status detach(VersionedArray& array);
 
-  // Collective, by `call` of `window`. `quiesce`: complete the operations of passive-target epochs
-  // first, on all ranks.
-  Result<std::uint64_t> commit(bool quiesce, const char* call, const Window& window);
+  // Collective; `doing` is for people. `quiesce`: complete the operations of passive-target epochs
+  // first, on all ranks. `all_come`: see base/commit_watch.hpp.
+  Result<std::uint64_t> commit(bool quiesce, std::string doing, bool all_come = false);
 
  private:
   explicit WindowPool(WindowPoolOptions request) : request_(std::move(request)) {}
   static Result<std::unique_ptr<WindowPool>> open(const WindowOptions& options,
                                                   std::unique_ptr<MpiGroup> group);
-  void watch(const CommitPatience& patience);
   Status check_same(const WindowOptions& options, MPI_Comm comm) const;
   Status complete_operations();
   Status check_quiet() const;
@@ -75,8 +73,6 @@ class WindowPool {
   std::vector<Window*> windows_;
   bool asynchronous_ = false;
   bool erased_ = false;  // something that no version has forgotten yet
-  // Null: all commits are by MPI_Win_fence, or nothing is to be said.
-  std::unique_ptr<CommitWatch> watch_;
   std::mutex mutex_;
 };
 

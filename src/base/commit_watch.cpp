@@ -1,30 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rma/commit_watch.hpp"
+#include "base/commit_watch.hpp"
+
+#include <pthread.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <new>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/quantity.hpp"
-#include "mpi/mpi_library.hpp"
-#include "rma/mpi_calls.hpp"
 
 namespace perdure {
-
-// As large as two cache lines, so that no rank's commits disturb another's. MPI promises no more
-// than the alignment of words.
-struct CommitWatch::Line {
-  std::atomic<std::uint64_t> commits;  // that the rank has come to
-  std::atomic<std::uint64_t> waits;    // 1: it is in one
-  std::atomic<std::uint64_t> rank;     // of the pool
-  std::uint64_t unused[13];
-};
-
 namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
@@ -67,94 +58,67 @@ Result<CommitPatience> parse_commit_patience(const char* patience, const char* l
   return parsed;
 }
 
-std::unique_ptr<CommitWatch> CommitWatch::create(MPI_Comm comm, const std::string& pool,
-                                                 const CommitPatience& patience) {
-  if (patience.said_after_ns == 0 && patience.ended_after_ns == 0) return nullptr;
-  std::unique_ptr<CommitWatch> watch(new CommitWatch(pool, patience));
-  if (!watch->share(comm)) return nullptr;
-  watch->thread_ = std::thread([own = watch.get()] { own->work(); });
-  return watch;
+Result<CommitPatience> commit_patience_of_environment() {
+  return parse_commit_patience(std::getenv("PERDURE_COMMIT_PATIENCE"),
+                               std::getenv("PERDURE_COMMIT_LIMIT"));
 }
 
-// MPI's calls fail on all ranks or on none.
-bool CommitWatch::share(MPI_Comm comm) {
-  int rank = 0;
-  int ranks = 1;
-  PMPI_Comm_rank(comm, &rank);
-  PMPI_Comm_size(comm, &ranks);
-  ranks_ = static_cast<std::uint32_t>(ranks);
-  MPI_Comm machine = comm_null();
-  if (PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, info_null(), &machine) !=
-      MPI_SUCCESS) {
-    return false;
-  }
-  int own = 0;
-  int lines = 1;
-  PMPI_Comm_rank(machine, &own);
-  PMPI_Comm_size(machine, &lines);
-  void* mine = nullptr;
-  const int error = WindowCalls::Win_allocate_shared::real(sizeof(Line), 1, info_null(), machine,
-                                                           static_cast<void*>(&mine), &win_);
-  if (error == MPI_SUCCESS) {
-    MPI_Aint bytes = 0;
-    int unit = 0;
-    void* first = nullptr;
-    WindowCalls::Win_shared_query::real(win_, 0, &bytes, &unit, static_cast<void*>(&first));
-    line_ = static_cast<Line*>(first);
-    own_ = static_cast<std::uint32_t>(own);
-    lines_ = static_cast<std::uint32_t>(lines);
-    new (&line_[own_]) Line{};
-    line_[own_].rank = static_cast<std::uint64_t>(rank);
-    PMPI_Barrier(machine);  // the others' are made too
-  }
-  PMPI_Comm_free(&machine);
-  return line_ != nullptr;
-}
+CommitWatch::CommitWatch(std::string pool, const CommitPatience& patience, CommitLines lines)
+    : pool_(std::move(pool)), patience_(patience), lines_(std::move(lines)) {}
 
 CommitWatch::~CommitWatch() {
-  if (thread_.joinable()) {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
   }
-  int finalized = 0;
-  PMPI_Finalized(&finalized);
-  if (line_ != nullptr && finalized == 0) WindowCalls::Win_free::real(&win_);
+  changed_.notify_all();
+  thread_.join();
 }
 
-void CommitWatch::enter(const char* call, const std::string& window) {
+// The program's signals are for its own threads.
+void CommitWatch::start() {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // the thread inherits it
+  thread_ = std::thread([this] { work(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void CommitWatch::enter(std::string doing, bool all_come) {
   const std::lock_guard<std::mutex> lock(mutex_);
   since_ns_ = monotonic_ns();
-  doing_.assign(call).append(" of window '").append(window).append("'");
+  doing_ = std::move(doing);
   said_ = false;
-  line_[own_].waits.store(1, std::memory_order_relaxed);
-  line_[own_].commits.fetch_add(1, std::memory_order_release);
+  CommitLine& own = line(lines_.own);
+  own.waits.store(1, std::memory_order_relaxed);
+  own.commits.fetch_add(1, std::memory_order_release);
+  if (!all_come && !thread_.joinable() && !patience_.endless()) start();
 }
 
 void CommitWatch::leave() {
   const std::lock_guard<std::mutex> lock(mutex_);
   since_ns_ = 0;
-  line_[own_].waits.store(0, std::memory_order_release);
+  line(lines_.own).waits.store(0, std::memory_order_release);
 }
 
 std::optional<std::string> CommitWatch::sentence(std::uint64_t waited_ns) const {
-  const std::uint64_t commits = line_[own_].commits.load(std::memory_order_relaxed);
+  const std::uint64_t commits = line(lines_.own).commits.load(std::memory_order_relaxed);
   std::vector<std::uint64_t> waiting;
   std::vector<std::uint64_t> missing;
-  for (std::uint32_t i = 0; i < lines_; ++i) {
-    const std::uint64_t theirs = line_[i].commits.load(std::memory_order_acquire);
-    if (theirs < commits) missing.push_back(line_[i].rank);
-    const bool waits = theirs == commits && line_[i].waits.load(std::memory_order_acquire) != 0;
-    if (waits && i < own_) return std::nullopt;  // that rank says it
-    if (waits) waiting.push_back(line_[i].rank);
+  for (std::uint32_t i = 0; i < lines_.count; ++i) {
+    const std::uint64_t theirs = line(i).commits.load(std::memory_order_acquire);
+    if (theirs < commits) missing.push_back(line(i).rank);
+    const bool waits = theirs == commits && line(i).waits.load(std::memory_order_acquire) != 0;
+    if (waits && i < lines_.own) return std::nullopt;  // that rank says it
+    if (waits) waiting.push_back(line(i).rank);
   }
-  if (missing.empty() && lines_ == ranks_) return std::nullopt;  // all came: one is slow
+  if (missing.empty() && lines_.count == lines_.ranks)
+    return std::nullopt;  // all came: one is slow
   const bool one = waiting.size() == 1;
   return "Perdure: " + names_of(waiting) + (one ? " has" : " have") + " waited " +
-         seconds_of(waited_ns) + " in the commit of " + doing_ + " (pool " + pool_ + ") for " +
+         seconds_of(waited_ns) + " in " + doing_ + " (pool " + pool_ + ") for " +
          (missing.empty() ? "a rank of another node" : names_of(missing)) +
          ". A commit needs all ranks of the pool, so all must reach it equally often "
          "(docs/windows.md)";
