@@ -29,6 +29,9 @@ struct DatatypeMap {
   std::vector<ByteRun> runs;         // in the order of the type map, neighbours joined
   bool contiguous = false;           // one run at 0 and no gap: many items are one run too
   std::vector<std::int64_t> starts;  // bytes carried before each run
+  std::int64_t first = 0;            // all of its bytes are from here
+  std::int64_t end = 0;              // to before here
+  std::int64_t run_bytes = 0;        // of each run, if all have as many; else 0
 };
 
 // The sums before each run, for DatatypeMap::starts and FileView::starts.
@@ -41,6 +44,21 @@ inline std::vector<std::int64_t> starts_of(const std::vector<ByteRun>& runs) {
     before += run.bytes;
   }
   return starts;
+}
+
+// Fills what says how the runs lie.
+inline void measure_runs(DatatypeMap& map) {
+  map.starts = starts_of(map.runs);
+  map.contiguous =
+      map.runs.size() == 1 && map.runs[0].offset == 0 && map.runs[0].bytes == map.extent_bytes;
+  if (map.runs.empty()) return;
+  map.first = map.end = map.runs.front().offset;
+  map.run_bytes = map.runs.front().bytes;
+  for (const ByteRun& run : map.runs) {
+    map.first = std::min(map.first, run.offset);
+    map.end = std::max(map.end, run.offset + run.bytes);
+    if (run.bytes != map.run_bytes) map.run_bytes = 0;
+  }
 }
 
 // Along the carried bytes of endless items, each with these runs, from byte `at` on. The vectors

@@ -288,9 +288,7 @@ Result<Flattened> flatten(MPI_Datatype type, const MapOf& map_of) {
                                          " separate pieces; use a smaller type, more often");
   }
   map.runs = runs.take();
-  map.starts = starts_of(map.runs);
-  map.contiguous =
-      map.runs.size() == 1 && map.runs[0].offset == 0 && map.runs[0].bytes == map.extent_bytes;
+  measure_runs(map);
   return Flattened{std::move(map), predefined};
 }
 

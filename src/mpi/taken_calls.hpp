@@ -18,7 +18,8 @@
 #define PERDURE_OPEN_WINDOW_CALLS(F) \
   F(Win_shared_query, win_shared_query) F(Win_attach, win_attach) F(Win_detach, win_detach) \
   F(Win_free, win_free) F(Win_get_attr, win_get_attr) F(Win_get_info, win_get_info) \
-  F(Win_set_info, win_set_info) F(Win_complete, win_complete) F(Win_wait, win_wait) \
+  F(Win_set_info, win_set_info) F(Win_start, win_start) F(Win_post, win_post) \
+  F(Win_complete, win_complete) F(Win_wait, win_wait) \
   F(Win_test, win_test) F(Win_lock, win_lock) F(Win_lock_all, win_lock_all) \
   F(Win_unlock, win_unlock) F(Win_unlock_all, win_unlock_all) F(Win_flush_all, win_flush_all) \
   F(Put, put) F(Get, get) F(Accumulate, accumulate) \

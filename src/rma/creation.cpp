@@ -15,6 +15,7 @@
 #include "base/agreement.hpp"
 #include "mpi/info.hpp"
 #include "mpi/mpi_library.hpp"
+#include "rma/direct_copy.hpp"
 #include "rma/plain_window.hpp"
 #include "rma/window_calls.hpp"
 #include "rma/window_pool.hpp"
@@ -193,6 +194,9 @@ Status expose_half(Window& whole, std::uint32_t copy, const Memory& memory, MPI_
   PERDURE_TRY_ASSIGN(half->exposure, expose(whole.pool->group(), whole.pool->path(),
                                             whole.pool->pool().device().file(), part, info));
   half->handle = half->exposure.window;
+  half->lock_uses = std::vector<std::atomic<std::uint32_t>>(half->exposure.targets.size());
+  if (!mpi_copies && half->exposure.shared)
+    half->posts = PostBoard::create(whole.pool->group().comm());
   half->array = whole.array;
   half->whole = &whole;
   whole.halves.push_back(std::move(half));
@@ -208,6 +212,9 @@ Status expose_window(Window& window, const Memory& memory, MPI_Info info) {
                      expose(window.pool->group(), window.pool->path(), pool.device().file(),
                             part_of(*window.array, memory), info));
   window.handle = window.exposure.window;
+  window.lock_uses = std::vector<std::atomic<std::uint32_t>>(window.exposure.targets.size());
+  if (!mpi_copies && window.exposure.shared)
+    window.posts = PostBoard::create(window.pool->group().comm());
   const bool alone = window.pool->group().ranks() == 1;
   if (window.flavor == WindowFlavor::shared && !window.exposure.shared && !alone) {
     return {Code::unsupported,

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One-sided operations: a displacement is translated, and the operation is noted.
-//
-// A large put or get in a passive-target epoch, between ranks of a node whose window is in the
-// pool, is a copy: this process has the target's memory mapped. MPICH sends what is in the memory
-// of MPI_Win_allocate_shared in messages from 64 KiB on, at a twentieth of the speed. An MPI
-// library may put off taking a lock until an operation needs it, so one byte is fetched by MPI
-// first, and waited for. Open MPI copies there by itself.
-#include <cstring>
-
+// One-sided operations: a displacement is translated, and the operation is noted. Large puts and
+// gets within a node are made here (direct_copy.hpp).
 #include "mpi/mpi_library.hpp"
+#include "rma/direct_copy.hpp"
 #include "rma/window_calls.hpp"
 
 namespace perdure {
@@ -17,105 +11,95 @@ namespace {
 
 // Where in the real window `at` of `target` is; unchanged where the window is not persistent.
 // Inlined by force: as a call it would make each operation save all its arguments.
-[[gnu::always_inline]] inline MPI_Aint place(MPI_Win win, int target, MPI_Aint at) {
-  Window* window = find_window(win);
+[[gnu::always_inline]] inline MPI_Aint place(Window* window, int target, MPI_Aint at) {
   return window == nullptr ? at : window->operation(target, at);
 }
-
-constexpr std::uint64_t least_copied = 16 << 10;
-constexpr MPI_Count least_items = least_copied / 8;  // fewer are not looked at
-#ifdef OPEN_MPI
-constexpr bool mpi_copies = true;
-#else
-constexpr bool mpi_copies = false;
-#endif
-
-struct Transfer {
-  int target;
-  MPI_Aint at;
-  MPI_Count count;
-  MPI_Datatype type;
-};
-
-// How many bytes `count` items of a predefined type are, if they lie side by side; else 0.
-std::uint64_t bytes_of(MPI_Count count, MPI_Datatype type) {
-  int integers = 0;
-  int addresses = 0;
-  int types = 0;
-  int combiner = 0;
-  int size = 0;
-  MPI_Aint lowest = 0;
-  MPI_Aint extent = 0;
-  if (type == type_null()) return 0;  // an error that is MPI's to raise
-  PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-  if (combiner != MPI_COMBINER_NAMED || count <= 0) return 0;
-  PMPI_Type_size(type, &size);
-  PMPI_Type_get_extent(type, &lowest, &extent);
-  if (lowest != 0 || extent != size) return 0;
-  return static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size);
+[[gnu::always_inline]] inline MPI_Aint place(MPI_Win win, int target, MPI_Aint at) {
+  return place(find_window(win), target, at);
 }
 
-// Where in this process the transfer's bytes at the target are; null: MPI is to do it.
-std::byte* copied_place(const Window& window, const Transfer& transfer, std::uint64_t bytes) {
-  const Exposure& exposure = window.exposure;
-  if (bytes < least_copied || window.locks.load(std::memory_order_relaxed) == 0) return nullptr;
-  if (static_cast<std::size_t>(transfer.target) >= exposure.targets.size()) return nullptr;
-  const ExposedTarget& target = exposure.targets[static_cast<std::size_t>(transfer.target)];
-  const auto at = static_cast<std::uint64_t>(transfer.at) * target.unit_bytes;
-  if (transfer.at < 0 || at > target.copy_bytes || bytes > target.copy_bytes - at) return nullptr;
-  std::byte* copy = window.address(static_cast<std::uint32_t>(transfer.target));
-  return copy == nullptr ? nullptr : copy + at;
-}
-
-int await_lock(const Transfer& transfer, MPI_Aint place, MPI_Win win) {
-  std::byte byte{};
-  const int error =
-      WindowCalls::Get::real(&byte, 1, type_byte(), transfer.target, place, 1, type_byte(), win);
-  return error == MPI_SUCCESS ? PMPI_Win_flush(transfer.target, win) : error;
-}
-
-// Whether a put or get was done by copying, or failed in the attempt. `copy` is given the place and
-// the bytes.
-template <typename Copy>
-bool copies(MPI_Win win, MPI_Count origin_count, MPI_Datatype origin_type, const Transfer& transfer,
-            int& error, const Copy& copy) {
-  if (mpi_copies || transfer.count < least_items) return false;
+template <typename Call, typename Count>
+int put_by(const void* origin, Count origin_count, MPI_Datatype origin_type, int target,
+           MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Win win) {
   Window* window = find_window(win);
-  if (window == nullptr || !window->exposure.made) return false;
-  if (origin_count != transfer.count || origin_type != transfer.type) return false;
-  const std::uint64_t bytes = bytes_of(transfer.count, transfer.type);
-  std::byte* place = copied_place(*window, transfer, bytes);
-  if (place == nullptr) return false;
-  error = await_lock(transfer, window->operation(transfer.target, transfer.at), win);
-  if (error == MPI_SUCCESS) copy(place, bytes);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // before whatever MPI says of its end
-  return true;
+  const Side there = {target_count, target_type};
+  if (may_copy(window)) {
+    int error = MPI_SUCCESS;
+    const Side here = {origin_count, origin_type};
+    if (copied_directly(
+            *window, {Towards::target, const_cast<void*>(origin), here, target, at, there}, error))
+      return error;
+  }
+  return Call::real(origin, origin_count, origin_type, target, place(window, target, at),
+                    target_count, target_type, win);
+}
+
+template <typename Call, typename Count>
+int get_by(void* origin, Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
+           Count target_count, MPI_Datatype target_type, MPI_Win win) {
+  Window* window = find_window(win);
+  const Side there = {target_count, target_type};
+  if (may_copy(window)) {
+    int error = MPI_SUCCESS;
+    const Side here = {origin_count, origin_type};
+    if (copied_directly(*window, {Towards::origin, origin, here, target, at, there}, error))
+      return error;
+  }
+  return Call::real(origin, origin_count, origin_type, target, place(window, target, at),
+                    target_count, target_type, win);
+}
+
+// With a request: only in passive-target epochs. What was made here is done, and MPI's request of
+// nothing is too.
+template <typename Put, typename Count>
+int rput_by(const void* origin, Count origin_count, MPI_Datatype origin_type, int target,
+            MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Win win,
+            MPI_Request* request) {
+  Window* window = find_window(win);
+  const Side there = {target_count, target_type};
+  if (may_copy(window) && window->locks != 0) {
+    int error = MPI_SUCCESS;
+    const Side here = {origin_count, origin_type};
+    if (copied_directly(*window,
+                        {Towards::target, const_cast<void*>(origin), here, target, at, there},
+                        error)) {
+      if (error != MPI_SUCCESS) return error;
+      origin_count = target_count = 0;
+    }
+  }
+  return Put::real(origin, origin_count, origin_type, target, place(window, target, at),
+                   target_count, target_type, win, request);
+}
+
+template <typename Get, typename Count>
+int rget_by(void* origin, Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
+            Count target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
+  Window* window = find_window(win);
+  const Side there = {target_count, target_type};
+  if (may_copy(window) && window->locks != 0) {
+    int error = MPI_SUCCESS;
+    const Side here = {origin_count, origin_type};
+    if (copied_directly(*window, {Towards::origin, origin, here, target, at, there}, error)) {
+      if (error != MPI_SUCCESS) return error;
+      origin_count = target_count = 0;
+    }
+  }
+  return Get::real(origin, origin_count, origin_type, target, place(window, target, at),
+                   target_count, target_type, win, request);
 }
 
 }  // namespace
 
 int put(const void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
         int target_count, MPI_Datatype target_type, MPI_Win win) {
-  int error = MPI_SUCCESS;
-  const auto copy = [&](std::byte* to, std::uint64_t bytes) { std::memcpy(to, origin, bytes); };
-  if (copies(win, origin_count, origin_type, {target, at, target_count, target_type}, error,
-             copy)) {
-    return error;
-  }
-  return WindowCalls::Put::real(origin, origin_count, origin_type, target, place(win, target, at),
-                                target_count, target_type, win);
+  return put_by<WindowCalls::Put>(origin, origin_count, origin_type, target, at, target_count,
+                                  target_type, win);
 }
 
 int get(void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
         int target_count, MPI_Datatype target_type, MPI_Win win) {
-  int error = MPI_SUCCESS;
-  const auto copy = [&](std::byte* from, std::uint64_t bytes) { std::memcpy(origin, from, bytes); };
-  if (copies(win, origin_count, origin_type, {target, at, target_count, target_type}, error,
-             copy)) {
-    return error;
-  }
-  return WindowCalls::Get::real(origin, origin_count, origin_type, target, place(win, target, at),
-                                target_count, target_type, win);
+  return get_by<WindowCalls::Get>(origin, origin_count, origin_type, target, at, target_count,
+                                  target_type, win);
 }
 
 int accumulate(const void* origin, int origin_count, MPI_Datatype origin_type, int target,
@@ -146,14 +130,14 @@ int compare_and_swap(const void* origin, const void* compare, void* result, MPI_
 
 int rput(const void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
          int target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  return WindowCalls::Rput::real(origin, origin_count, origin_type, target, place(win, target, at),
-                                 target_count, target_type, win, request);
+  return rput_by<WindowCalls::Rput>(origin, origin_count, origin_type, target, at, target_count,
+                                    target_type, win, request);
 }
 
 int rget(void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
          int target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  return WindowCalls::Rget::real(origin, origin_count, origin_type, target, place(win, target, at),
-                                 target_count, target_type, win, request);
+  return rget_by<WindowCalls::Rget>(origin, origin_count, origin_type, target, at, target_count,
+                                    target_type, win, request);
 }
 
 int raccumulate(const void* origin, int origin_count, MPI_Datatype origin_type, int target,
@@ -176,26 +160,14 @@ int rget_accumulate(const void* origin, int origin_count, MPI_Datatype origin_ty
 #if MPI_VERSION >= 4
 int put_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
           MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Win win) {
-  int error = MPI_SUCCESS;
-  const auto copy = [&](std::byte* to, std::uint64_t bytes) { std::memcpy(to, origin, bytes); };
-  if (copies(win, origin_count, origin_type, {target, at, target_count, target_type}, error,
-             copy)) {
-    return error;
-  }
-  return WindowCalls::Put_c::real(origin, origin_count, origin_type, target, place(win, target, at),
-                                  target_count, target_type, win);
+  return put_by<WindowCalls::Put_c>(origin, origin_count, origin_type, target, at, target_count,
+                                    target_type, win);
 }
 
 int get_c(void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
           MPI_Count target_count, MPI_Datatype target_type, MPI_Win win) {
-  int error = MPI_SUCCESS;
-  const auto copy = [&](std::byte* from, std::uint64_t bytes) { std::memcpy(origin, from, bytes); };
-  if (copies(win, origin_count, origin_type, {target, at, target_count, target_type}, error,
-             copy)) {
-    return error;
-  }
-  return WindowCalls::Get_c::real(origin, origin_count, origin_type, target, place(win, target, at),
-                                  target_count, target_type, win);
+  return get_by<WindowCalls::Get_c>(origin, origin_count, origin_type, target, at, target_count,
+                                    target_type, win);
 }
 
 int accumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
@@ -218,14 +190,14 @@ int get_accumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype or
 int rput_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
            MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Win win,
            MPI_Request* request) {
-  return WindowCalls::Rput_c::real(origin, origin_count, origin_type, target,
-                                   place(win, target, at), target_count, target_type, win, request);
+  return rput_by<WindowCalls::Rput_c>(origin, origin_count, origin_type, target, at, target_count,
+                                      target_type, win, request);
 }
 
 int rget_c(void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
            MPI_Count target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  return WindowCalls::Rget_c::real(origin, origin_count, origin_type, target,
-                                   place(win, target, at), target_count, target_type, win, request);
+  return rget_by<WindowCalls::Rget_c>(origin, origin_count, origin_type, target, at, target_count,
+                                      target_type, win, request);
 }
 
 int raccumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,

@@ -2,6 +2,7 @@
 //
 // Synchronisation calls: MPI's own first, then, where the window's rule says so, a commit.
 #include "perdure/perdure_mpi.h"
+#include "rma/direct_copy.hpp"
 #include "rma/window_calls.hpp"
 #include "rma/window_pool.hpp"
 
@@ -43,6 +44,11 @@ int reached(Window& window, Trigger trigger) {
   return commit(window, trigger);
 }
 
+void lock_taken(Window& window) {
+  window.fenced = false;
+  ++window.locks;
+}
+
 void epoch_ended(Window& window) {
   if (window.locks.fetch_sub(1) == 1) window.pending = false;
 }
@@ -58,16 +64,37 @@ int win_fence(int assertion, MPI_Win win) {
                                  "PERDURE_MODE_COMMIT on a window that is not persistent; give its "
                                  "MPI_Info the key perdure_name"});
   }
-  const int error = WindowCalls::Win_fence::real(assertion & ~PERDURE_MODE_COMMIT, win);
+  assertion &= ~PERDURE_MODE_COMMIT;
+  if (!mpi_copies && window->exposure.shared) assertion &= ~MPI_MODE_NOPRECEDE;  // direct_copy.hpp
+  const int error = WindowCalls::Win_fence::real(assertion, win);
   if (error != MPI_SUCCESS) return error;
   window->pending = false;
+  window->fenced = (assertion & MPI_MODE_NOSUCCEED) == 0;
   return asked ? commit(*window, Trigger::fence) : reached(*window, Trigger::fence);
+}
+
+// Counted before MPI does it: an origin may get to know of it from MPI before this call returns.
+int win_post(MPI_Group group, int assertion, MPI_Win win) {
+  Window* window = find_window(win);
+  if (window != nullptr && window->posts != nullptr) window->posts->post(group);
+  return WindowCalls::Win_post::real(group, assertion, win);
+}
+
+int win_start(MPI_Group group, int assertion, MPI_Win win) {
+  const int error = WindowCalls::Win_start::real(group, assertion, win);
+  Window* window = find_window(win);
+  if (error != MPI_SUCCESS || window == nullptr) return error;
+  window->fenced = false;
+  if (window->posts != nullptr) window->posts->start(group);
+  return error;
 }
 
 int win_complete(MPI_Win win) {
   const int error = WindowCalls::Win_complete::real(win);
   Window* window = find_window(win);
-  if (error == MPI_SUCCESS && window != nullptr) window->pending = false;
+  if (error != MPI_SUCCESS || window == nullptr) return error;
+  window->pending = false;
+  if (window->posts != nullptr) window->posts->complete();
   return error;
 }
 
@@ -88,28 +115,34 @@ int win_test(MPI_Win win, int* flag) {
 int win_lock(int type, int rank, int assertion, MPI_Win win) {
   const int error = WindowCalls::Win_lock::real(type, rank, assertion, win);
   Window* window = find_window(win);
-  if (error == MPI_SUCCESS && window != nullptr) ++window->locks;
+  if (error == MPI_SUCCESS && window != nullptr) lock_taken(*window);
   return error;
 }
 
 int win_lock_all(int assertion, MPI_Win win) {
   const int error = WindowCalls::Win_lock_all::real(assertion, win);
   Window* window = find_window(win);
-  if (error == MPI_SUCCESS && window != nullptr) ++window->locks;
+  if (error == MPI_SUCCESS && window != nullptr) lock_taken(*window);
   return error;
 }
 
 int win_unlock(int rank, MPI_Win win) {
-  const int error = WindowCalls::Win_unlock::real(rank, win);
   Window* window = find_window(win);
+  if (window != nullptr && static_cast<std::size_t>(rank) < window->lock_uses.size()) {
+    window->lock_uses[static_cast<std::size_t>(rank)] = 0;
+  }
+  const int error = WindowCalls::Win_unlock::real(rank, win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
   epoch_ended(*window);
   return reached(*window, Trigger::unlock);
 }
 
 int win_unlock_all(MPI_Win win) {
-  const int error = WindowCalls::Win_unlock_all::real(win);
   Window* window = find_window(win);
+  if (window != nullptr) {
+    for (std::atomic<std::uint32_t>& uses : window->lock_uses) uses = 0;
+  }
+  const int error = WindowCalls::Win_unlock_all::real(win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
   epoch_ended(*window);
   return reached(*window, Trigger::unlock_all);

@@ -2,7 +2,6 @@
 //
 // Random epochs against a model: every rank draws the operations of all ranks from one seed, plays
 // them on a picture of all windows, and after each epoch compares its own memory with it.
-#include <cstdlib>
 #include <random>
 
 #include "suite.hpp"
@@ -22,15 +21,6 @@ struct Operation {
   std::int64_t fetched;  // by this operation
   std::int64_t expected;
 };
-
-std::uint64_t seed_of_run() {
-  std::uint64_t seed = std::random_device{}();
-  if (const char* given = std::getenv("PERDURE_TEST_SEED")) {
-    seed = std::strtoull(given, nullptr, 0);
-  }
-  MPI_Bcast(&seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-  return seed;
-}
 
 // All windows as they must be. Origins write to cells of their own, cell % ranks == origin, so that
 // an epoch has one outcome; within one origin, puts and gets never touch a cell twice.
@@ -114,7 +104,6 @@ INSTANTIATE_TEST_SUITE_P(Windows, Random,
 TEST_P(Random, epochs_of_all_kinds_leave_what_the_model_says) {
   const std::uint64_t seed = seed_of_run();
   SCOPED_TRACE("PERDURE_TEST_SEED=" + std::to_string(seed));
-  if (rank() == 0) std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   Model model(seed);
   std::mt19937_64 kinds(seed + 1);
   Cells cells(cell_count, GetParam());

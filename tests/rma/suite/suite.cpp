@@ -2,7 +2,9 @@
 #include "suite.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <random>
 
 namespace suite {
 
@@ -144,6 +146,16 @@ void Epoch::end() {
     MPI_Win_unlock_all(window_);
     see_own_memory(window_, comm_);
   }
+}
+
+std::uint64_t seed_of_run() {
+  std::uint64_t seed = std::random_device{}();
+  if (const char* given = std::getenv("PERDURE_TEST_SEED")) {
+    seed = std::strtoull(given, nullptr, 0);
+  }
+  MPI_Bcast(&seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  if (rank() == 0) std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  return seed;
 }
 
 // --- calls that are made everywhere --------------------------------------------------------------

@@ -42,6 +42,9 @@ inline void barrier() {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+// Of a random test, the same on all ranks, and printed: PERDURE_TEST_SEED, or a new one.
+std::uint64_t seed_of_run();
+
 // The environment makes windows persistent, and epochs commit.
 bool forced();
 

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rma/copy_runs.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace perdure {
+namespace {
+
+// Memory that a map describes absolutely (MPI_BOTTOM) begins at null.
+std::byte* place(std::byte* memory, std::int64_t offset) {
+  return reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(memory) + offset);
+}
+
+template <typename To, typename From>
+void copy_along(std::byte* to, To to_walk, std::byte* from, From from_walk, std::int64_t bytes) {
+  while (bytes > 0) {
+    const std::int64_t piece = std::min({bytes, to_walk.left(), from_walk.left()});
+    std::memcpy(place(to, to_walk.offset()), place(from, from_walk.offset()),
+                static_cast<std::size_t>(piece));
+    to_walk.advance(piece);
+    from_walk.advance(piece);
+    bytes -= piece;
+  }
+}
+
+// --- runs that all have the same length ----------------------------------------------------------
+
+// Where one run after another begins.
+class EqualRuns {
+ public:
+  explicit EqualRuns(const Runs& of)
+      : begin_(of.map->runs.data()),
+        end_(begin_ + of.map->runs.size()),
+        run_(begin_),
+        item_(of.memory),
+        extent_bytes_(of.map->extent_bytes) {}
+
+  std::byte* next() {
+    std::byte* at = place(item_, run_->offset);
+    if (++run_ == end_) {
+      run_ = begin_;
+      item_ = place(item_, extent_bytes_);
+    }
+    return at;
+  }
+
+ private:
+  const ByteRun* begin_;
+  const ByteRun* end_;
+  const ByteRun* run_;
+  std::byte* item_;
+  std::int64_t extent_bytes_;
+};
+
+// The same where they follow each other.
+class Straight {
+ public:
+  Straight(const Runs& of, std::int64_t run_bytes) : at_(of.memory), run_bytes_(run_bytes) {}
+  std::byte* next() {
+    std::byte* at = at_;
+    at_ += run_bytes_;
+    return at;
+  }
+
+ private:
+  std::byte* at_;
+  std::int64_t run_bytes_;
+};
+
+// `size`: the bytes of a run, if the compiler is to know them; memcpy would be called for each.
+template <std::size_t size, typename To, typename From>
+void copy_equal(To to, From from, std::int64_t runs, std::size_t run_bytes) {
+  for (std::int64_t i = 0; i < runs; ++i) {
+    std::byte* const at = to.next();
+    std::memcpy(at, from.next(), size == 0 ? run_bytes : size);
+  }
+}
+
+template <typename To, typename From>
+void copy_equal_runs(To to, From from, std::int64_t runs, std::int64_t run_bytes) {
+  const auto size = static_cast<std::size_t>(run_bytes);
+  switch (run_bytes) {
+    case 4:
+      return copy_equal<4>(to, from, runs, size);
+    case 8:
+      return copy_equal<8>(to, from, runs, size);
+    case 16:
+      return copy_equal<16>(to, from, runs, size);
+    case 32:
+      return copy_equal<32>(to, from, runs, size);
+    case 64:
+      return copy_equal<64>(to, from, runs, size);
+    default:
+      return copy_equal<0>(to, from, runs, size);
+  }
+}
+
+// False: the runs are not all alike, or the last one is not whole.
+bool copied_as_equal_runs(const Runs& to, const Runs& from, std::int64_t bytes) {
+  const std::int64_t run = to.map->contiguous ? from.map->run_bytes : to.map->run_bytes;
+  if (run == 0 || bytes % run != 0) return false;
+  if (to.map->contiguous) {
+    copy_equal_runs(Straight(to, run), EqualRuns(from), bytes / run, run);
+  } else if (from.map->contiguous) {
+    copy_equal_runs(EqualRuns(to), Straight(from, run), bytes / run, run);
+  } else if (from.map->run_bytes == run) {
+    copy_equal_runs(EqualRuns(to), EqualRuns(from), bytes / run, run);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+RunWalk walk(const DatatypeMap& map) {
+  return {map.runs, map.starts, map.size_bytes, map.extent_bytes, 0};
+}
+
+}  // namespace
+
+ByteSpan span_of(const DatatypeMap& map, std::int64_t count) {
+  ByteSpan span{map.first, map.end};
+  if (count < 1 || map.runs.empty()) return {};
+  std::int64_t last = 0;
+  if (__builtin_mul_overflow(count - 1, map.extent_bytes, &last) ||
+      __builtin_add_overflow(span.first, std::min<std::int64_t>(last, 0), &span.first) ||
+      __builtin_add_overflow(span.end, std::max<std::int64_t>(last, 0), &span.end)) {
+    span.valid = false;
+  }
+  return span;
+}
+
+void copy_runs(const Runs& to, const Runs& from, std::int64_t bytes) {
+  if (to.map->contiguous && from.map->contiguous) {
+    std::memcpy(to.memory, from.memory, static_cast<std::size_t>(bytes));
+  } else if (copied_as_equal_runs(to, from, bytes)) {
+    return;
+  } else if (to.map->contiguous) {
+    copy_along(to.memory, StraightWalk(0), from.memory, walk(*from.map), bytes);
+  } else if (from.map->contiguous) {
+    copy_along(to.memory, walk(*to.map), from.memory, StraightWalk(0), bytes);
+  } else {
+    copy_along(to.memory, walk(*to.map), from.memory, walk(*from.map), bytes);
+  }
+}
+
+}  // namespace perdure
