@@ -7,8 +7,18 @@ persistent by the environment, in each mode. A ratio compares two runs of one ro
 
     ratio_to_plain   of each operation, and, without one in the line, of the median operation
 
-Case persistent-put is an 8-byte put and flush; cases such as get-1MiB-twin are a put or get of 8 B
-to 1 MiB and a flush, by rank 0 while rank 1 waits in MPI. Flavours are those that were built, and
+Case persistent-put is an 8-byte put and flush; cases such as get-1MiB-twin are one operation of
+rank 0 and a flush, of 8 B to 16 MiB (quick: 1 MiB), while rank 1 waits in MPI:
+
+    put, get, rput, rget    one run of bytes; rput and rget are waited for
+    put-rows, get-rows      runs of 64 bytes, 128 apart, on both sides
+    put-column, get-column  a word in 16 at the target, side by side at the origin; an eighth of the
+                            bytes that the case names
+    accumulate, get_accumulate, fetch_and_op     MPI_SUM of 64-bit integers
+    put-fence, get-fence    in a fence epoch, with its fence
+    put-complete            between MPI_Win_start and _complete
+
+Flavours are those that were built, and
 an MPICH 5 whose launcher is named by $PERDURE_BENCH_MPICH5: the library that was built with MPICH 4
 serves it.
 """
@@ -40,10 +50,10 @@ PERSISTENT_TARGET = 1.1
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     """Hands over the facts of every flavour. Raises ProgramFailed."""
-    rounds, batches = (3, 60) if quick else (9, 200)
+    rounds, budget_ms, bytes_max = (2, 2, 1 << 20) if quick else (7, 20, 16 << 20)
     for program in _programs():
         with pool_directory() as pools:
-            runner = _Runner(program, _library(program.flavour), batches, pools)
+            runner = _Runner(program, _library(program.flavour), (budget_ms, bytes_max), pools)
             ran = runner.run_rounds(rounds)
         for fact in _facts(program.flavour, ran, not quick):
             each(fact)
@@ -68,8 +78,8 @@ def _library(flavour: str) -> Path:
 class _Runner:
     """Runs the program in each variant; a result is nanoseconds by operation."""
 
-    def __init__(self, program: Program, library: Path, batches: int, pools: Path):
-        self._program, self._library, self._batches = program, library, batches
+    def __init__(self, program: Program, library: Path, extent: tuple[int, int], pools: Path):
+        self._program, self._library, self._extent = program, library, extent
         self._pools = pools
 
     def run_rounds(self, rounds: int) -> list[dict[str, dict[str, float]]]:
@@ -82,7 +92,7 @@ class _Runner:
         ]
 
     def _run(self, variant: str) -> dict[str, float]:
-        words = self._program.command(2, self._batches)
+        words = self._program.command(2, *self._extent)
         assigned = []
         if variant != "plain":
             assigned.append(f"LD_PRELOAD={self._library}")
@@ -138,13 +148,20 @@ def _facts(flavour: str, ran: list[dict], claims: bool) -> Iterator[Fact]:
         plain_ns = statistics.median(around["plain"][name] for around in ran)
         yield fact("interposed", values, None, operation=name, plain_ns=plain_ns)
     for name in operations:
-        if not name.endswith(", flush"):
-            continue
-        kind, size, unit, _ = name.replace(",", "").split()
-        for mode in _MODES:
+        case = _case_of(name)
+        for mode in _MODES if case else ():
             spent_ns = statistics.median(around[mode][name] for around in ran)
             more = {"mode": mode, "operation": name, "operation_ns": spent_ns}
-            case = f"{kind}-{size}{unit}-{mode}"
-            yield fact(case, ratios(mode, name), PERSISTENT_TARGET, **more)
+            yield fact(f"{case}-{mode}", ratios(mode, name), PERSISTENT_TARGET, **more)
             if name == _PUT:
                 yield fact("persistent-put", ratios(mode, name), PERSISTENT_TARGET, **more)
+
+
+def _case_of(operation: str) -> str | None:
+    """get-1MiB of "get 1 MiB, flush"; None of what transfers nothing."""
+    words = operation.replace(",", "").split()
+    if len(words) != 4:
+        return None
+    kind, size, unit, end = words
+    active = f"-{end}" if end in ("fence", "complete") else ""
+    return f"{kind}{active}-{size}{unit}"
