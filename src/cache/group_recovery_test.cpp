@@ -60,11 +60,24 @@ class GroupRecoveryTest : public testing::Test {
     must(open.part->set_in_use(true));
     const Bytes bytes(block_bytes, static_cast<unsigned char>(letter));
     must(open.part->write(of * block_bytes, bytes.data(), bytes.size(), Acknowledge::sync));
+    if (prepared_) {
+      must(open.part->persist());
+      must(open.part->set_prepared(*prepared_));
+    }
     if (committed) {
       must(open.part->persist());
       must(open.part->set_base_version(version.version + 1, 0).status());
     }
     drop_part(std::move(open));
+  }
+
+  // On both nodes: all was durable for `version` when the pool was marked, and the parts have noted
+  // the mark or not.
+  void leave_prepared(std::uint64_t version, bool noted) {
+    prepared_ = version;
+    leave(0, 0, at(version - 1, 3), 'a', noted);
+    leave(1, 1, at(version - 1, 3), 'b', noted);
+    prepared_.reset();
   }
 
   // Of two ranks, each on the node of its number.
@@ -83,6 +96,7 @@ class GroupRecoveryTest : public testing::Test {
     return {static_cast<char>(bytes.front()), static_cast<char>(bytes.back())};
   }
 
+  std::optional<std::uint64_t> prepared_;  // what leave() makes the part ready for
   ScratchDirectory scratch_;
   std::optional<BackingFile> backing_;
 };
@@ -121,6 +135,25 @@ TEST_F(GroupRecoveryTest, without_one_of_this_life_a_user_must_say_what_is_meant
 }
 
 // F1 of part_facts.hpp: one that was removed would be missed.
+// The crash came after the pool's mark of version 6, or before it, and the next life committed
+// without having opened the file: version 7 knows nothing of it, nor does a version 6 of that life.
+TEST_F(GroupRecoveryTest, a_version_that_was_committed_without_the_file_is_refused) {
+  for (const bool noted : {true, false}) {
+    for (const PoolVersion& later : {at(7, 4), at(7, 5), at(6, 5)}) {
+      leave_prepared(6, noted);
+      const Status refused = recover(later);
+      EXPECT_EQ(refused.code(), Code::wrong_state) << later.version << ' ' << noted;
+      EXPECT_NE(refused.message().find("it was committed without the file"), std::string::npos)
+          << refused.message();
+      EXPECT_TRUE(has_part(0) && has_part(1));
+      EXPECT_EQ(letters(), "oo");
+      must(recover(at(6, 4)));  // nothing is lost: where the pool goes back, so does the file
+      EXPECT_EQ(letters(), "ab");
+      write_file(file(), Bytes(2 * block_bytes, 'o'));
+    }
+  }
+}
+
 TEST_F(GroupRecoveryTest, where_one_node_can_not_write_no_part_is_removed) {
   leave(0, 0, at(5, 3), 'a', true);
   leave(1, 1, at(5, 3), 'b', true);
