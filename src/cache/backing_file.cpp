@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "base/files.hpp"
 
@@ -36,6 +38,11 @@ Result<BackingFile> BackingFile::open(const std::string& path, Access access) {
   file.inode_ = status.st_ino;
   file.access_ = access;
   return file;
+}
+
+Result<BackingFile> BackingFile::make(const std::string& path) {
+  PERDURE_TRY(open_application_file(path, O_RDWR | O_CREAT | O_EXCL).status());
+  return open(path, Access::read_write);
 }
 
 Status BackingFile::take_access(const BackingFile& other) {
@@ -89,6 +96,41 @@ Status BackingFile::set_size(std::uint64_t bytes) const {
   return Status::success();
 }
 
+Result<FileStamp> BackingFile::stamp() const {
+  struct stat status{};
+  if (::fstat(handle_.fd(), &status) != 0) return errno_status("fstat " + path_, errno);
+  const auto in_ns = [](const timespec& time) {
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(time.tv_nsec);
+  };
+  return FileStamp{static_cast<std::uint64_t>(status.st_size), in_ns(status.st_mtim),
+                   in_ns(status.st_ctim)};
+}
+
+Status BackingFile::copy_from(const BackingFile& other) const {
+  struct stat status{};
+  if (::fstat(other.handle_.fd(), &status) != 0) return errno_status("fstat " + other.path_, errno);
+  if (::fchmod(handle_.fd(), status.st_mode & 0777) != 0) {
+    return errno_status("set the permissions of " + path_, errno);
+  }
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  PERDURE_TRY(set_size(size));
+  std::vector<unsigned char> bytes(std::size_t{1} << 20);
+  const std::vector<unsigned char> zeros(bytes.size());
+  for (std::uint64_t at = 0; at < size; at += bytes.size()) {
+    const std::size_t run = std::min<std::uint64_t>(bytes.size(), size - at);
+    PERDURE_TRY(other.read(at, bytes.data(), run));
+    if (std::memcmp(bytes.data(), zeros.data(), run) == 0) continue;
+    PERDURE_TRY(write(at, bytes.data(), run));
+  }
+  return Status::success();
+}
+
+Status BackingFile::set_at_least(std::uint64_t bytes) const {
+  PERDURE_TRY_ASSIGN(const std::uint64_t size, size_bytes());
+  return size < bytes ? set_size(bytes) : Status::success();
+}
+
 // A file system that can't allocate ahead still shows the size.
 Status BackingFile::allocate(std::uint64_t bytes) const {
   int error = 0;
@@ -99,8 +141,7 @@ Status BackingFile::allocate(std::uint64_t bytes) const {
   if (error != EOPNOTSUPP && error != EINVAL) {
     return errno_status("allocate " + std::to_string(bytes) + " bytes for " + path_, error);
   }
-  PERDURE_TRY_ASSIGN(auto size, size_bytes());
-  return size < bytes ? set_size(bytes) : Status::success();
+  return set_at_least(bytes);
 }
 
 Status BackingFile::hand_over() const {

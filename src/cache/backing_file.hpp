@@ -16,6 +16,7 @@
 
 #include "base/file_handle.hpp"
 #include "base/status.hpp"
+#include "parts/file_stamp.hpp"
 
 namespace perdure {
 
@@ -23,6 +24,9 @@ class BackingFile {
  public:
   enum class Access { read, write, read_write };
   static Result<BackingFile> open(const std::string& path, Access access);
+
+  // A new file, for reading and writing. Code::wrong_state if there is one of that name.
+  static Result<BackingFile> make(const std::string& path);
 
   // Allows what `other`, the same file, allows; whoever uses this one meanwhile is not disturbed.
   Status take_access(const BackingFile& other);
@@ -33,10 +37,15 @@ class BackingFile {
   std::uint64_t inode() const { return inode_; }
 
   Result<std::uint64_t> size_bytes() const;
+  Result<FileStamp> stamp() const;
   // What lies beyond the end of the file reads as zeros.
   Status read(std::uint64_t offset, void* to, std::size_t bytes) const;
   Status write(std::uint64_t offset, const void* from, std::size_t bytes) const;
   Status set_size(std::uint64_t bytes) const;
+  // All of `other`, its size and its permissions; holes stay holes where pages are zeros.
+  Status copy_from(const BackingFile& other) const;
+  // Not smaller than it is.
+  Status set_at_least(std::uint64_t bytes) const;
   // Room for the first so many bytes, which the file has then at least; those it had stay.
   Status allocate(std::uint64_t bytes) const;
   // Returns when what was written, by any process of this node, is durable.

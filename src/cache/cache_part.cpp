@@ -18,6 +18,9 @@ Status CachePart::format(Device& device, const PartIdentity& identity, const Par
   PartStateFormat state{};
   state.size_bytes = file_bytes;
   state.visible_bytes = file_bytes;
+  state.stamps[0] = {identity.file_stamp.size_bytes, identity.file_stamp.modified_ns,
+                     identity.file_stamp.changed_ns};
+  state.durable = identity.pool_job[0] != 0 ? 1 : 0;
   device.store(header.state_offset, &state, sizeof state);
   header.magic = 0;
   device.store(0, &header, sizeof header);
@@ -233,23 +236,33 @@ Status CachePart::write_into(std::uint64_t block, std::uint64_t within, const st
   return Status::success();
 }
 
+// P15: a present block's bytes differ from the file's before its grains are marked.
+Status CachePart::write_large(std::uint64_t block, std::uint64_t within, const std::byte* from,
+                              std::uint64_t bytes) {
+  const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
+  const PartJournal::Announcement announced(journal_.entry_of_thread(), begin + within, bytes);
+  return write_into(block, within, from, bytes);
+}
+
 // A write of all that the cached file has to say of the block need not read it.
 Status CachePart::write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
                               std::uint64_t bytes) {
-  if (is_present(block)) return write_into(block, within, from, bytes);
+  if (is_present(block)) return write_large(block, within, from, bytes);
   PERDURE_TRY(touch(block));
   auto state = word(table_[block].state);
   auto seen = static_cast<std::uint32_t>(BlockState::absent);
   if (undo_ != nullptr || within != 0 || bytes < visible_in(block) ||
       !state.compare_exchange_strong(seen, filling())) {
     PERDURE_TRY(await_present(block));
-    return write_into(block, within, from, bytes);
+    return write_large(block, within, from, bytes);
   }
   const Status allocated = device_->allocate(device_offset(bytes_of(block)), layout_.block_bytes);
   if (!allocated.ok()) {
     state.store(static_cast<std::uint32_t>(BlockState::absent), std::memory_order_release);
     return allocated;
   }
+  const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
+  const PartJournal::Announcement announced(journal_.entry_of_thread(), begin, bytes);
   std::memcpy(bytes_of(block), from, bytes);
   state.store(static_cast<std::uint32_t>(BlockState::present), std::memory_order_release);
   finish_write(block, 0, bytes);
@@ -328,6 +341,7 @@ Status CachePart::write(std::uint64_t offset, const void* from, std::uint64_t by
                         Acknowledge when) {
   const auto* place = static_cast<const std::byte*>(from);
   if (bytes == 0) return Status::success();
+  if (when == Acknowledge::durable) PERDURE_TRY(expect_power_failure());
   if (when != Acknowledge::durable && try_write(offset, from, bytes)) return Status::success();
   if (bytes <= journal_bytes && bytes <= layout_.block_bytes) {
     return write_small(offset, place, bytes, when);
@@ -380,6 +394,7 @@ void CachePart::flush_grains(std::uint64_t block, const Grains& grains) {
 }
 
 Status CachePart::persist() {
+  PERDURE_TRY(expect_power_failure());
   PERDURE_TRY_ASSIGN(const std::uint64_t blocks, blocks_touched());
   std::uint64_t version = 0;
   if (undo_ != nullptr) {

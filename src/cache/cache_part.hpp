@@ -62,6 +62,22 @@
 //   P11 The last process that leaves cleans up what others left before the part is removed, and
 //       hands over what they made dirty; or leaves all to recovery.
 //
+//   P14 A part knows the stamp (file_stamp.hpp) that the cached file had after the last change that
+//       a process of the node made to it. Whoever changes the file says so first (its bit of
+//       `changing`, and before each write when that begins), then changes it, then records the
+//       stamp, and takes the bit back after its last record. A record is made under a lock, and is
+//       never older than the one before. So where no bit is set, a file with another stamp was
+//       changed by somebody else; where one is, the file may have a change that is not recorded,
+//       as its process was killed in between. As soon as anything here may outlast a power failure
+//       (`durable`), the bit is durable before the change, and the record before the bit goes.
+//   P15 Recovery changes neither the part nor the file if somebody else changed the file, unless a
+//       user says which of the two counts. What the times leave open the bytes decide: where the
+//       file must have what a present block has, it has it. Excepted are
+//       writes that were under way and so may not be marked dirty yet (P2): small ones are in the
+//       journal, large ones are announced there, and of those of one word there is one for each
+//       process. Recovery is a change of the file as any other (P14), so one that was cut short is
+//       known as that.
+//
 //   P12 The table has space up to `touched_blocks`, rounded up to steps, and holes after that. A
 //       process gives an entry its space before it counts the block as touched, and looks at no
 //       entry beyond what is touched. Recovery passes over holes.
@@ -76,6 +92,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -85,6 +102,7 @@
 #include "cache/part_journal.hpp"
 #include "cache/part_owners.hpp"
 #include "cache/undo_log.hpp"
+#include "parts/file_stamp.hpp"
 #include "parts/ownership.hpp"
 #include "parts/part_facts.hpp"
 #include "parts/part_format.hpp"
@@ -119,7 +137,7 @@ class CachePart {
   const PartHeaderFormat& header() const { return header_; }
   const Layout& layout() const { return layout_; }
   std::uint32_t node() const { return header_.node; }
-  Device& device() { return *device_; }
+  Device& device() const { return *device_; }
 
   // Where absent blocks come from and dirty ones go; before the first read or write.
   void set_backing(const BackingFile* backing) { backing_ = backing; }
@@ -176,6 +194,23 @@ class CachePart {
   // Makes durable in the part all that is dirty.
   Status persist();
 
+  // P14, around all that changes the cached file without this part: a cut, room made ahead, a close
+  // that hands over what a network file system holds. May be nested.
+  Status begin_file_change();
+  Status end_file_change();
+  // Between the two, just before the change. Returns the time.
+  std::uint64_t note_file_change() const;
+  FileEvidence file_evidence() const;
+  // P15: the bytes of the cached file can't be what the job left there. Within one boot.
+  Result<bool> contradicts_file() const;
+  // By one process alone, when the file has all: the record is its stamp, and nobody's change is
+  // under way.
+  Status forget_changes_of_dead();
+  // The backing is another file than the cached one: what happens to it is not recorded.
+  void leave_record() { recording_ = false; }
+  // Gives the backing all that is present here; false: the cached file has bytes that are not.
+  Result<bool> write_present() const;
+
   // Shared file pointers and the lock of atomic mode; of use on node 0.
   int take_pointer();
   void give_pointer(int slot);
@@ -194,6 +229,8 @@ class CachePart {
   // From now on what changes comes after `version`, with which the file had at least `file_bytes`
   // bytes. Returns how many it had, as is noted here.
   Result<std::uint64_t> set_base_version(std::uint64_t version, std::uint64_t file_bytes);
+  // Whether it can go back to the version, and why not.
+  Status check_goes_back(const PoolVersion& version) const;
   // P9: before recover(), if the file is in a group.
   Status roll_back(const PoolVersion& version);
   PartFact fact() const { return fact_of(header_, *state_); }
@@ -249,7 +286,6 @@ class CachePart {
   Result<std::uint64_t> base_version();
   Status before_change(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
   void drop_unchanged(std::uint64_t block, std::uint64_t version, Grains& grains) const;
-  Status check_goes_back(const PoolVersion& version) const;
   bool is_base(std::uint64_t version) const {
     return word(state_->base_version).load(std::memory_order_acquire) == (version + 1)
                                                                              << owner_bits;
@@ -263,12 +299,29 @@ class CachePart {
                     std::uint64_t bytes);
   Status write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
                      std::uint64_t bytes);
+  Status write_large(std::uint64_t block, std::uint64_t within, const std::byte* from,
+                     std::uint64_t bytes);
   void finish_write(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
   static void mark_dirty(std::uint64_t& dirty, std::uint64_t grains);
   Status keep(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
   Grains grains_of(std::uint64_t within, std::uint64_t bytes) const;
 
-  Status write_grains(std::uint64_t block, const Grains& grains, WriteBackTally& tally) const;
+  void flush_stamps() const;
+  Status lock_stamp(std::uint64_t& turn);
+  Status record_file(std::uint64_t begun_ns);
+  Status expect_power_failure();
+  Status settle_change_of(std::uint32_t number);
+  void unlock_stamp();
+  Status write_unsaved(bool same_boot, WriteBackTally& tally);
+  void unlock_stamp_of(std::uint32_t number);
+  Grains shared_with_file(std::uint64_t block) const;
+  std::uint64_t differing_words(std::uint64_t offset, const std::byte* here, const std::byte* there,
+                                std::uint64_t bytes) const;
+  bool is_clean(std::uint64_t block) const;
+  Status write_back_unclean(std::uint64_t first, std::uint64_t blocks, bool sync,
+                            WriteBackTally& tally);
+
+  Status write_grains(std::uint64_t block, const Grains& grains, WriteBackTally& tally);
   Status write_back_block(std::uint64_t block, WriteBackTally& tally,
                           std::vector<HandedBlock>& handed);
   void flush_grains(std::uint64_t block, const Grains& grains);
@@ -297,6 +350,9 @@ class CachePart {
   std::unique_ptr<PartOwners> owners_;
   PartJournal journal_;
   std::atomic<std::uint64_t> filled_bytes_{0};
+  bool recording_ = true;
+  std::mutex change_mutex_;
+  std::uint64_t changes_ = 0;  // of the cached file, by this process, that are under way
 };
 
 }  // namespace perdure

@@ -16,9 +16,11 @@ class FileRecovery {
 
   Status run() {
     const Status looked = look();
-    std::uint64_t words[] = {with_.brought_back ? 1U : 0U, with_.image ? 1U : 0U, used_ ? 1U : 0U};
+    std::uint64_t words[] = {with_.brought_back ? 1U : 0U, with_.image ? 1U : 0U, used_ ? 1U : 0U,
+                             fitting_.empty() && stale_.empty() ? 0U : 1U};
     PERDURE_TRY(agree_max(group_, looked, words));
     if (words[2] != 0) return Status::success();  // R4
+    if (words[0] == 0 && words[3] == 0) return Status::success();
     if (words[0] == 0 || words[1] == 0) return use_parts();
     Status here;
     if (!with_.image) {
@@ -61,7 +63,42 @@ class FileRecovery {
     return discard_leftover(directory, backing_.path(), with_.version);
   }
 
-  // R2, R3.
+  // R5. Of parts of one instance: what was left behind of another may be older than the file.
+  Status check_files() const {
+    FileEvidence all;
+    std::uint64_t instance = 0;
+    bool ours = false;
+    Status looked;
+    for (const std::string& directory : fitting_) {
+      const auto found = look_at_file(directory, backing_.path(), backing_);
+      if (!found.ok()) looked = found.status();
+      if (!found.ok()) break;
+      instance = found.value().instance;
+      ours = ours || found.value().ours;
+      all = join_evidence(all, found.value().evidence);
+    }
+    std::uint64_t words[] = {ours ? instance : 0,
+                             all.under_way ? instance : 0,
+                             all.other_clock ? 1U : 0U,
+                             all.recorded.changed_ns,
+                             all.begun_ns,
+                             all.slowest_ns};
+    PERDURE_TRY(agree_max(group_, looked, words));
+    Status checked;
+    if (!ours && words[0] != instance) {
+      all.under_way = all.under_way || words[1] == instance;
+      all.other_clock = words[2] != 0;
+      all.recorded.changed_ns = std::max(all.recorded.changed_ns, words[3]);
+      all.begun_ns = words[4];
+      all.slowest_ns = words[5];
+      for (const std::string& directory : fitting_) {
+        if (checked.ok()) checked = check_file(directory, backing_.path(), backing_, all);
+      }
+    }
+    return agree(group_, checked);
+  }
+
+  // R2, R3, R5.
   Status use_parts() {
     std::uint64_t words[] = {fitting_.empty() ? 0U : 1U};
     PERDURE_TRY(agree_max(group_, Status::success(), words));
@@ -70,11 +107,15 @@ class FileRecovery {
                            : recover_leftover_part(directory, backing_.path(), backing_,
                                                    with_.version);  // says what is wrong
     }));
+    PERDURE_TRY(check_files());
+    PERDURE_TRY(each(fitting_, [&](const std::string& directory) {
+      return mark_leftover(directory, backing_.path(), backing_);
+    }));
     PERDURE_TRY(each(fitting_, [&](const std::string& directory) {
       return write_leftover(directory, backing_.path(), backing_, with_.version);
     }));
     PERDURE_TRY(each(fitting_, [&](const std::string& directory) {
-      return release_leftover(directory, backing_.path());
+      return release_leftover(directory, backing_.path(), backing_);
     }));
     return each(fitting_, [&](const std::string& directory) { return discard(directory); });
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Group recovery: brings a file that is committed with a pool to the pool's version, when its
-// processes open it together.
+// Group recovery: what its processes do about a file that was cached before, when they open it
+// together: the parts that were left behind go back to it, all of them or none. A file that is
+// committed with a pool goes to the pool's version.
 //
 // Invariants
 //   R1  If the pool was brought back from images, these have the file, whole (part_share.hpp): it
@@ -13,6 +14,9 @@
 //       (part_facts.hpp, F1).
 //   R3  A part of an older life is removed if a node has one of this life: the job went on without
 //       it. If none has one, a user must say what is meant.
+//   R5  A file that somebody else changed since is left as it is, and so are the parts (P15): any
+//       node's record may be the newest, and what one can't tell another may. All parts know that
+//       the file changes before any of them writes, and until all have.
 //   R4  A file that processes of this job have open is at the version already.
 //
 // Threads: collective calls. Failure: on all ranks or on none; what was left behind stays.
@@ -40,9 +44,10 @@ struct ImageOfFile {
 struct GroupRecovery {
   bool leads = false;                 // the one rank of its node that looks after parts
   std::set<std::string> directories;  // in which this node may have parts
-  PoolVersion version;                // that the pool has recovered to, the same on all ranks
-  bool brought_back = false;          // it was made of an image on this rank
-  std::optional<ImageOfFile> image;   // of this rank
+  // That the pool has recovered to, the same on all ranks. Of job 0: the file is in no pool.
+  PoolVersion version;
+  bool brought_back = false;         // it was made of an image on this rank
+  std::optional<ImageOfFile> image;  // of this rank
 };
 
 // [collective] The file has the pool's version, durably, and no part is left behind.

@@ -3,7 +3,9 @@
 // Parts of two nodes that were left behind, and how their ranks bring the file back together.
 #include "cache/group_recovery.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -45,7 +47,7 @@ class GroupRecoveryTest : public testing::Test {
     PartRequest request;
     request.directory = node(on);
     request.file_bytes = 2 * block_bytes;
-    request.restored = version;
+    if (version.job[0] != 0) request.restored = version;
     PartIdentity& identity = request.identity;
     identity.path = file();
     identity.file_inode = backing_->inode();
@@ -163,6 +165,43 @@ TEST_F(GroupRecoveryTest, where_one_node_can_not_write_no_part_is_removed) {
   const auto directory = must(Directory::open(node(0), Trust::own));
   const std::uint64_t job[2] = {1, 2};
   EXPECT_TRUE(must_one(find_group_parts(directory, job, Trust::own)).in_use);
+}
+
+void change_a_byte(const std::string& file) {
+  ::usleep(30000);  // a tick of the kernel's clock
+  const FileHandle handle(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  ASSERT_EQ(::pwrite(handle.fd(), "!", 1, 0), 1);
+}
+
+TEST_F(GroupRecoveryTest, a_file_that_somebody_else_changed_is_left_alone_by_all_nodes) {
+  for (const PoolVersion& version : {at(6, 4), PoolVersion{}}) {
+    leave(0, 0, version.job[0] == 0 ? version : at(5, 3), 'a', version.job[0] != 0);
+    leave(1, 1, version.job[0] == 0 ? version : at(5, 3), 'b', version.job[0] != 0);
+    change_a_byte(file());
+    const Status refused = recover(version);
+    EXPECT_EQ(refused.code(), Code::foreign) << refused.message();
+    EXPECT_EQ(letters(), "!o");
+    EXPECT_TRUE(has_part(0) && has_part(1));
+    for (const std::uint32_t number : {0U, 1U}) {
+      must(discard_part(node(number), part_file_path(node(number), file())));
+    }
+  }
+}
+
+// The record of the node that changed the file last is its stamp, that of the other is older.
+TEST_F(GroupRecoveryTest, the_node_that_changed_the_file_last_has_the_last_word) {
+  leave(0, 0, PoolVersion{}, 'a', false);
+  leave(1, 1, PoolVersion{}, 'b', false);
+  ::usleep(30000);
+  {
+    OpenPart open = must(join_part(node(1), file()));
+    open.part->set_backing(&*backing_);
+    must(open.part->write_back(0, true).status());
+  }
+  EXPECT_EQ(letters(), "ob");
+  must(recover(PoolVersion{}));
+  EXPECT_EQ(letters(), "ab");
+  EXPECT_FALSE(has_part(0) || has_part(1));
 }
 
 }  // namespace

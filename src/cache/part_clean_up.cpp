@@ -28,6 +28,7 @@ Status CachePart::clean_up_after(std::uint32_t number) {
   if (owner_of(set) == number) base.store(set & ~std::uint64_t{owner_unknown});
   std::uint64_t lock = word(state_->lock).load(std::memory_order_acquire);
   if (owner_of(lock) == number) word(state_->lock).compare_exchange_strong(lock, 0);
+  unlock_stamp_of(number);
   const std::uint64_t touched =
       std::min(word(state_->touched_blocks).load(std::memory_order_acquire), header_.blocks);
   PERDURE_TRY(prepare_table(touched));
@@ -37,9 +38,10 @@ Status CachePart::clean_up_after(std::uint32_t number) {
   for (JournalFormat& entry : journal_.entries()) {
     if (word(entry.owner).load(std::memory_order_acquire) != number) continue;
     if (PartJournal::is_intended(entry, true)) PERDURE_TRY(redo(entry));
+    word(entry.writing_bytes).store(0, std::memory_order_release);
     word(entry.owner).store(0, std::memory_order_release);
   }
-  return Status::success();
+  return settle_change_of(number);
 }
 
 Status CachePart::clean_up_block(std::uint64_t block, std::uint32_t number) {

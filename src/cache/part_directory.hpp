@@ -25,6 +25,7 @@
 #include "base/file_handle.hpp"
 #include "base/status.hpp"
 #include "cache/cache_part.hpp"
+#include "parts/file_stamp.hpp"
 
 namespace perdure {
 
@@ -54,10 +55,26 @@ enum class Leftover : std::uint8_t {
 };
 Result<Leftover> look_at_leftover(const std::string& directory, const std::string& path,
                                   const PoolVersion& version);
-// Of one that fits: gives the cached file what it had at the version, and stays; then lets it go.
+// What a part that is left behind knows of changes to its file.
+struct LeftoverEvidence {
+  std::uint64_t instance = 0;  // of the part
+  bool ours = false;           // by this part alone: nobody else changed the file
+  FileEvidence evidence;
+};
+Result<LeftoverEvidence> look_at_file(const std::string& directory, const std::string& path,
+                                      const BackingFile& backing);
+// P15, with what the parts of all nodes know. Code::foreign if somebody else changed the file.
+Status check_file(const std::string& directory, const std::string& path, const BackingFile& backing,
+                  const FileEvidence& evidence);
+
+// Of one that fits: notes that the file is going to be changed; gives the file what it had at the
+// version, and stays; notes that the file has all, and lets it go.
+Status mark_leftover(const std::string& directory, const std::string& path,
+                     const BackingFile& backing);
 Status write_leftover(const std::string& directory, const std::string& path,
                       const BackingFile& backing, const PoolVersion& version);
-Status release_leftover(const std::string& directory, const std::string& path);
+Status release_leftover(const std::string& directory, const std::string& path,
+                        const BackingFile& backing);
 // Removes a part of the pool that is left behind, as it is.
 Status discard_leftover(const std::string& directory, const std::string& path,
                         const PoolVersion& version);
@@ -65,6 +82,7 @@ Status discard_leftover(const std::string& directory, const std::string& path,
 // The first process of the node, before anybody asks how large the file is: recovers what a crash
 // left behind of it. `restored` is the version to which the pool has recovered with which the file
 // is committed, if it is. Code::foreign if what is there belongs to another file of the same path,
+// or somebody else changed the file, as far as this part by itself can tell (P15);
 // Code::wrong_state if it needs a version and none is given.
 Status recover_leftover_part(const std::string& directory, const std::string& path,
                              const BackingFile& backing,
@@ -97,15 +115,34 @@ struct FoundPart {
   std::uint64_t size_bytes = 0;     // of the cached file
   std::uint64_t unsaved_bytes = 0;  // that the cached file may lack
   std::uint64_t created_ns = 0;
+  std::uint64_t instance = 0;  // the same in all parts of the file
   bool in_use = false;
   bool same_boot = true;
-  Status fault;  // why it can't be read
+  bool file_changed = false;  // by somebody else, as far as this part by itself can tell (P15)
+  Status fault;               // why it can't be read
 };
 Result<std::vector<FoundPart>> list_parts(const std::string& directory);
 
-// Writes what was left behind to the cached file and removes the part. Code::busy if it is in use.
-// A file that was committed with a pool goes back to the pool's newest `version` first; without
-// one it keeps what was written since.
+struct PartPlace {
+  std::string directory;
+  std::string file;  // of the part
+};
+
+struct RecoverOptions {
+  // A file that was committed with a pool goes back to the pool's newest version first; without
+  // one it keeps what was written since.
+  std::optional<std::uint64_t> version;
+  bool overwrite = false;  // also a file that somebody else changed
+  // Another file that gets what the cached file would have, and is made for that; or the name that
+  // the cached file has now. Empty: the cached file, under the name that it had.
+  std::string to;
+};
+
+// Writes what was left behind to the cached file and removes the parts, which are of one file and
+// one instance. Code::busy if one is in use, Code::foreign if somebody else changed the file (P15):
+// nothing is changed then.
+Result<WriteBackTally> recover_parts(const std::vector<PartPlace>& places,
+                                     const RecoverOptions& options);
 Result<WriteBackTally> recover_part(const std::string& directory, const std::string& file,
                                     std::optional<std::uint64_t> version = std::nullopt);
 // Removes it as it is.

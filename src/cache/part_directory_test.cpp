@@ -217,7 +217,10 @@ TEST(PartDirectory, a_part_whose_file_is_gone_stays) {
   EXPECT_FALSE(recover_part(node.parts(), node.part_file()).ok());
   EXPECT_TRUE(exists(node.part_file()));
   std::filesystem::rename(node.scratch / "away", node.file());
-  (void)must(recover_part(node.parts(), node.part_file()));
+  EXPECT_EQ(recover_part(node.parts(), node.part_file()).status().code(), Code::foreign);
+  RecoverOptions options;
+  options.to = node.file();
+  (void)must(recover_parts({{node.parts(), node.part_file()}}, options));
   EXPECT_EQ(read_file(node.file()), node.expected);
 }
 

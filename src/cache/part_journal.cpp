@@ -120,6 +120,17 @@ bool PartJournal::is_intended(const JournalFormat& entry, bool same_boot) {
   return entry.checksum == checksum_of(entry, entry.length);
 }
 
+bool PartJournal::may_be_writing(std::uint64_t offset, std::uint64_t bytes) const {
+  const auto meets = [&](std::uint64_t begin, std::uint64_t length) {
+    return offset < begin + length && begin < offset + bytes;
+  };
+  for (const JournalFormat& entry : entries_) {
+    if (entry.length != 0 && meets(entry.offset, journal_bytes)) return true;
+    if (entry.writing_bytes != 0 && meets(entry.writing_offset, entry.writing_bytes)) return true;
+  }
+  return false;
+}
+
 std::vector<JournalFormat*> PartJournal::intended(bool same_boot) const {
   std::vector<JournalFormat*> found;
   for (JournalFormat& entry : entries_) {

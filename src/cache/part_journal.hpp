@@ -56,7 +56,11 @@ class PartJournal {
   // Flushed, without a fence.
   void forget_all();
 
+  // P15: whether a write of the range was under way, and may have changed some of it.
+  bool may_be_writing(std::uint64_t offset, std::uint64_t bytes) const;
+
   class Intention;
+  class Announcement;
 
  private:
   JournalFormat* claim_entry();
@@ -102,6 +106,26 @@ class PartJournal::Intention {
   PartJournal& journal_;
   JournalFormat& entry_;
   std::uint64_t bytes_;
+};
+
+// P15. A large write, from before its first byte is stored until its grains are dirty. Where no
+// entry is free it goes unannounced.
+class PartJournal::Announcement {
+ public:
+  Announcement(JournalFormat* entry, std::uint64_t offset, std::uint64_t bytes) : entry_(entry) {
+    if (entry_ == nullptr) return;
+    word(entry_->writing_offset).store(offset, std::memory_order_relaxed);
+    word(entry_->writing_bytes).store(bytes, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~Announcement() {
+    if (entry_ != nullptr) word(entry_->writing_bytes).store(0, std::memory_order_release);
+  }
+  Announcement(const Announcement&) = delete;
+  Announcement& operator=(const Announcement&) = delete;
+
+ private:
+  JournalFormat* entry_;
 };
 
 }  // namespace perdure

@@ -12,8 +12,9 @@ namespace perdure {
 constexpr std::uint64_t entries_of_page = 4096 / sizeof(BlockFormat);  // the table begins at a page
 
 // Runs of grains, cut at the end of the file.
-Status CachePart::write_grains(std::uint64_t block, const Grains& grains,
-                               WriteBackTally& tally) const {
+Status CachePart::write_grains(std::uint64_t block, const Grains& grains, WriteBackTally& tally) {
+  const std::uint64_t begun = note_file_change();
+  const std::uint64_t writes_before = tally.writes;
   const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
   const std::uint64_t size = size_bytes();
   for (unsigned first = 0; first < grains_per_block;) {
@@ -33,7 +34,7 @@ Status CachePart::write_grains(std::uint64_t block, const Grains& grains,
     }
     first = last + 1;
   }
-  return Status::success();
+  return tally.writes == writes_before ? Status::success() : record_file(begun);
 }
 
 // P4 up to fsync.
@@ -108,21 +109,41 @@ Status CachePart::sync_handed(const std::vector<HandedBlock>& handed) {
   return synced;
 }
 
-Result<WriteBackTally> CachePart::write_back(std::uint64_t turn, bool sync) {
-  WriteBackTally tally;
+bool CachePart::is_clean(std::uint64_t block) const {
+  BlockFormat& entry = table_[block];
+  return (word(entry.dirty[0]).load() | word(entry.dirty[1]).load() |
+          word(entry.leaving[0]).load() | word(entry.leaving[1]).load()) == 0;
+}
+
+// From the `first` block on, all of them.
+Status CachePart::write_back_unclean(std::uint64_t first, std::uint64_t blocks, bool sync,
+                                     WriteBackTally& tally) {
   std::vector<HandedBlock> handed;
-  PERDURE_TRY_ASSIGN(const std::uint64_t blocks, blocks_touched());
-  const std::uint64_t first = blocks == 0 ? 0 : turn % blocks;
   for (std::uint64_t i = 0; i < blocks; ++i) {
     const std::uint64_t block = (first + i) % blocks;
-    if (!is_present(block)) continue;
-    BlockFormat& entry = table_[block];
-    const bool clean = (word(entry.dirty[0]).load() | word(entry.dirty[1]).load() |
-                        word(entry.leaving[0]).load() | word(entry.leaving[1]).load()) == 0;
-    if (!clean) PERDURE_TRY(write_back_block(block, tally, handed));
+    if (is_present(block) && !is_clean(block)) {
+      PERDURE_TRY(write_back_block(block, tally, handed));
+    }
   }
-  if (!sync || handed.empty()) return tally;
-  PERDURE_TRY(sync_handed(handed));
+  return sync && !handed.empty() ? sync_handed(handed) : Status::success();
+}
+
+Result<WriteBackTally> CachePart::write_back(std::uint64_t turn, bool sync) {
+  WriteBackTally tally;
+  PERDURE_TRY_ASSIGN(const std::uint64_t blocks, blocks_touched());
+  const std::uint64_t first = blocks == 0 ? 0 : turn % blocks;
+  std::uint64_t clean = 0;
+  while (clean < blocks) {
+    const std::uint64_t block = (first + clean) % blocks;
+    if (is_present(block) && !is_clean(block)) break;
+    ++clean;
+  }
+  if (clean == blocks) return tally;
+  PERDURE_TRY(begin_file_change());
+  const Status written = write_back_unclean((first + clean) % blocks, blocks, sync, tally);
+  const Status ended = end_file_change();
+  PERDURE_TRY(written);
+  PERDURE_TRY(ended);
   return tally;
 }
 
@@ -158,20 +179,30 @@ std::uint64_t CachePart::unsaved_bytes(bool same_boot) const {
   return bytes;
 }
 
-// Changes nothing in the part, so that it may be cut short and begun anew.
-Result<WriteBackTally> CachePart::recover(bool same_boot) {
-  WriteBackTally tally;
+Status CachePart::write_unsaved(bool same_boot, WriteBackTally& tally) {
   const std::uint64_t blocks = blocks_in_use();
   for (std::uint64_t block = next_block(0); block < blocks; block = next_block(block + 1)) {
     const Grains grains = unsaved(block, same_boot);
     if (!grains.none()) PERDURE_TRY(write_grains(block, grains, tally));
   }
   for (const JournalFormat* entry : journal_.intended(same_boot)) {  // P3: after the blocks
+    const std::uint64_t begun = note_file_change();
     PERDURE_TRY(backing_->write(entry->offset, entry->bytes, entry->length));
+    PERDURE_TRY(record_file(begun));
     tally.bytes += entry->length;
     ++tally.writes;
   }
-  PERDURE_TRY(backing_->sync());
+  return backing_->sync();
+}
+
+// Changes nothing in the part but what P14 says, so that it may be cut short and begun anew.
+Result<WriteBackTally> CachePart::recover(bool same_boot) {
+  WriteBackTally tally;
+  unlock_stamp();
+  PERDURE_TRY(begin_file_change());
+  const Status written = write_unsaved(same_boot, tally);
+  PERDURE_TRY(end_file_change());
+  PERDURE_TRY(written);
   return tally;
 }
 

@@ -201,14 +201,11 @@ Result<std::shared_ptr<CachedFile>> CachedFile::open(MpiGroup& group, const std:
 // A file that is committed with a pool may have been kept beside it, or not, in the life before.
 Status CachedFile::recover(MpiGroup& group, const NodeMap& map, const BackingFile& backing,
                            const std::string& directory, Pool* pool) {
-  if (pool == nullptr) {
-    return agree(
-        group, map.leads() ? recover_leftover_part(directory, backing.path(), backing, std::nullopt)
-                           : Status::success());
-  }
   GroupRecovery recovery;
   recovery.leads = map.leads();
-  recovery.directories = {directory, pool->directory()};
+  recovery.directories = {directory};
+  if (pool == nullptr) return recover_group_file(group, backing, recovery);
+  recovery.directories.insert(pool->directory());
   recovery.version = *version_of(pool);
   recovery.brought_back = pool->of_image();
   const auto held = pool->held_share(backing.path());
@@ -480,8 +477,11 @@ Status CachedFile::hand_over_own() {
   if (kept_ || part().device().describe().persistence == PersistenceClass::power_failure) {
     return write_back_own(true);
   }
-  PERDURE_TRY(write_back_own(false));
-  return backing_.hand_over();
+  PERDURE_TRY(part().begin_file_change());
+  Status handed = write_back_own(false);
+  if (handed.ok()) handed = backing_.hand_over();
+  const Status ended = part().end_file_change();
+  return handed.ok() ? ended : handed;
 }
 
 Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool discard) {
@@ -602,13 +602,30 @@ Status CachedFile::grow_size(std::uint64_t bytes) {
 
 Status CachedFile::set_size(MpiGroup& group, std::uint64_t bytes) {
   PERDURE_TRY(agree(group, drain()));  // and all have ended what came before
-  Status status;
+  Status status = part().begin_file_change();
   for (std::uint32_t node = 0; group.rank() == 0 && node < nodes() && status.ok(); ++node) {
     auto part_there = at(node);
     status = part_there.ok() ? part_there.value()->set_size(bytes) : part_there.status();
   }
   known_size_.store(0, std::memory_order_relaxed);
-  return agree(group, status);
+  status = agree(group, status);
+  if (!status.ok()) (void)part().end_file_change();  // report the first failure
+  (void)part().note_file_change();
+  return status;
+}
+
+// Some rank has set the size when all have come back from doing so.
+Status CachedFile::end_set_size(MpiGroup& group) {
+  PERDURE_TRY(agree(group, Status::success()));
+  return part().end_file_change();
+}
+
+// P14 of cache_part.hpp.
+Status CachedFile::allocate(std::uint64_t bytes) {
+  (void)part().note_file_change();
+  const Status allocated = backing_.allocate(bytes);
+  const Status ended = part().end_file_change();
+  return allocated.ok() ? ended : allocated;
 }
 
 Status CachedFile::preallocate(MpiGroup& group, std::uint64_t bytes) {
@@ -620,7 +637,8 @@ Status CachedFile::preallocate(MpiGroup& group, std::uint64_t bytes) {
   }
   Status status;
   if (group.rank() == 0) {
-    status = backing_.allocate(bytes);
+    status = part().begin_file_change();
+    if (status.ok()) status = allocate(bytes);
     if (status.ok()) status = grow_size(bytes);
   }
   return agree(group, status);

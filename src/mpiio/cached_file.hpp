@@ -66,8 +66,10 @@ class CachedFile final : public Companion {
   // At least `enough` bytes, or how many the file has now.
   Result<std::uint64_t> size_bytes(std::uint64_t enough);
   Status grow_size(std::uint64_t bytes);
-  // Collective: nobody reads or writes meanwhile. The caller sets the size of the file itself.
+  // Collective: nobody reads or writes meanwhile. If it succeeds the caller sets the size of the
+  // file itself, and then says that it has.
   Status set_size(MpiGroup& group, std::uint64_t bytes);
+  Status end_set_size(MpiGroup& group);  // of this rank alone, if it fails
   // Collective: room for so many bytes of the file itself, which has at least as many then.
   Status preallocate(MpiGroup& group, std::uint64_t bytes);
   // Of this rank alone: what it wrote, and what others of the nodes it wrote to did.
@@ -119,6 +121,7 @@ class CachedFile final : public Companion {
   Status release_part(MpiGroup& group);
   Status start_service(MpiGroup& group, const NodeMap& map, const Founding& founding);
   Status prefetch(MpiGroup& group, const NodeMap& map);
+  Status allocate(std::uint64_t bytes);
   Status write_back_own(bool sync);
   Status hand_over_own();
   Status tear_down(bool keep);

@@ -76,7 +76,8 @@ int file_set_size(MPI_File file, MPI_Offset size) {
   const Status cut = open->file->set_size(*open->group, static_cast<std::uint64_t>(size));
   if (!cut.ok()) return raise_on_file(file, cut);
   const int error = FileCalls::set_size::real(file, size);
-  return error != MPI_SUCCESS ? error : finish(*open, Status::success());
+  const Status ended = open->file->end_set_size(*open->group);
+  return error != MPI_SUCCESS ? error : finish(*open, ended);
 }
 
 // Not by the MPI library: it would read and write what is not in the file yet, and OMPIO moves what

@@ -19,7 +19,7 @@ namespace perdure {
 static_assert(std::endian::native == std::endian::little, "parts are little-endian");
 
 constexpr std::uint64_t part_magic = 0x0054524150445250U;  // "PRDPART\0"
-constexpr std::uint32_t part_format_version = 3;
+constexpr std::uint32_t part_format_version = 4;
 constexpr std::size_t part_path_bytes = 4096;
 constexpr std::uint64_t journal_entries_max = 65536;
 
@@ -77,6 +77,17 @@ constexpr std::uint32_t owner_of(std::uint64_t word) {
 }
 static_assert(owners_max < owner_unknown);
 
+// Of the cached file, as stat(2) says: file_stamp.hpp.
+struct StampFormat {
+  std::uint64_t size_bytes;
+  std::uint64_t modified_ns;  // since 1970
+  std::uint64_t changed_ns;
+};
+static_assert(sizeof(StampFormat) == 24);
+// Of which bit `n % 64` of word `n / 64` is that of the owner with number n, and bit 0 of word 0
+// that of processes without a number.
+constexpr std::size_t changing_words = owners_max / 64 + 1;
+
 struct PartStateFormat {
   std::uint64_t size_bytes;     // of the file, as far as this part knows; node 0 knows
   std::uint64_t visible_bytes;  // bytes from here on are zeros, whatever the cached file holds
@@ -93,10 +104,18 @@ struct PartStateFormat {
   // Of a file that is committed with a pool. 1: the file is in use, and can't go back to the pool's
   // version without this part. 0: not yet, or the cached file has all.
   std::uint64_t in_use;
+  // Of changes to the cached file (cache_part.hpp, P14).
+  std::uint64_t changing[changing_words];  // whose changes may lack a record
+  std::uint64_t change_begun_ns;           // since 1970: when the youngest change was begun
+  std::uint64_t slowest_change_ns;         // the longest that one took
+  std::uint64_t other_clock;               // 1: the file's times are not of this machine's clock
+  std::uint64_t stamp_turn;  // a count of records << 10; low bits: the owner that makes one
+  StampFormat stamps[2];     // the record is the one that the count's lowest bit names
+  std::uint64_t durable;     // 1: something here may outlast a power failure
   OwnerFormat owners[owners_max];
 };
-static_assert(sizeof(PartStateFormat) == 8800);
-static_assert(offsetof(PartStateFormat, owners) == 608);
+static_assert(sizeof(PartStateFormat) == 8960);
+static_assert(offsetof(PartStateFormat, owners) == 768);
 
 constexpr std::size_t journal_bytes = 4096;
 
@@ -106,7 +125,10 @@ struct JournalFormat {
   std::uint64_t length;    // 0: nothing is intended
   std::uint64_t offset;    // in the cached file
   std::uint64_t checksum;  // of offset, length and bytes; 0: holds within one boot only
-  std::uint64_t reserved[4];
+  // A large write that is under way, of which nothing is kept here; 0 bytes: none.
+  std::uint64_t writing_offset;
+  std::uint64_t writing_bytes;
+  std::uint64_t reserved[2];
   unsigned char bytes[journal_bytes];
 };
 static_assert(sizeof(JournalFormat) == 4160);

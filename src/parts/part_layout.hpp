@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/status.hpp"
+#include "parts/file_stamp.hpp"
 #include "parts/ownership.hpp"
 #include "parts/part_format.hpp"
 #include "pmem/device.hpp"
@@ -19,6 +20,7 @@ struct PartIdentity {
   std::string path;  // of the cached file
   std::uint64_t file_device = 0;
   std::uint64_t file_inode = 0;
+  FileStamp file_stamp;  // when the part is made
   std::uint32_t node = 0;
   Layout layout;
   std::uint64_t instance[2] = {0, 0};

@@ -211,7 +211,7 @@ TEST(PartDead, what_a_dead_process_was_writing_back_is_written_back_by_another) 
 // Half of a small write is in the block, in a grain that another dirties.
 void die_amid_small_write(CachePart& part, HookDevice& device, const Bytes& bytes) {
   device.on_fence = [&](int fence) {
-    if (fence != 1) return;
+    if (fence != 2) return;  // after the note that something is durable here
     std::memcpy(block_of(part, 0) + 1000, bytes.data(), bytes.size() / 2);
     die();
   };

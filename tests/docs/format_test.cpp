@@ -287,7 +287,15 @@ void add_structs_of_parts(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(PartStateFormat, pointers), PERDURE_FIELD(PartStateFormat, base_version),
        PERDURE_FIELD(PartStateFormat, sized_versions), PERDURE_FIELD(PartStateFormat, sizes),
        PERDURE_FIELD(PartStateFormat, prepared), PERDURE_FIELD(PartStateFormat, touched_blocks),
-       PERDURE_FIELD(PartStateFormat, in_use), PERDURE_FIELD(PartStateFormat, owners)}};
+       PERDURE_FIELD(PartStateFormat, in_use), PERDURE_FIELD(PartStateFormat, changing),
+       PERDURE_FIELD(PartStateFormat, change_begun_ns),
+       PERDURE_FIELD(PartStateFormat, slowest_change_ns),
+       PERDURE_FIELD(PartStateFormat, other_clock), PERDURE_FIELD(PartStateFormat, stamp_turn),
+       PERDURE_FIELD(PartStateFormat, stamps), PERDURE_FIELD(PartStateFormat, durable),
+       PERDURE_FIELD(PartStateFormat, owners)}};
+}
+
+void add_structs_in_parts(std::map<std::string, Struct>& all) {
   all["PartShareFormat"] = {
       sizeof(PartShareFormat),
       {PERDURE_FIELD(PartShareFormat, magic), PERDURE_FIELD(PartShareFormat, instance),
@@ -296,12 +304,17 @@ void add_structs_of_parts(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(PartShareFormat, nodes), PERDURE_FIELD(PartShareFormat, node),
        PERDURE_FIELD(PartShareFormat, share), PERDURE_FIELD(PartShareFormat, shares),
        PERDURE_FIELD(PartShareFormat, reserved)}};
+  all["StampFormat"] = {
+      sizeof(StampFormat),
+      {PERDURE_FIELD(StampFormat, size_bytes), PERDURE_FIELD(StampFormat, modified_ns),
+       PERDURE_FIELD(StampFormat, changed_ns)}};
   all["OwnerFormat"] = {sizeof(OwnerFormat),
                         {PERDURE_FIELD(OwnerFormat, process), PERDURE_FIELD(OwnerFormat, start)}};
   all["JournalFormat"] = {
       sizeof(JournalFormat),
       {PERDURE_FIELD(JournalFormat, owner), PERDURE_FIELD(JournalFormat, length),
        PERDURE_FIELD(JournalFormat, offset), PERDURE_FIELD(JournalFormat, checksum),
+       PERDURE_FIELD(JournalFormat, writing_offset), PERDURE_FIELD(JournalFormat, writing_bytes),
        PERDURE_FIELD(JournalFormat, reserved), PERDURE_FIELD(JournalFormat, bytes)}};
   all["BlockFormat"] = {sizeof(BlockFormat),
                         {PERDURE_FIELD(BlockFormat, state), PERDURE_FIELD(BlockFormat, undo),
@@ -342,6 +355,7 @@ std::map<std::string, Struct> all_structs() {
   add_structs_of_drains(all);
   add_structs_of_veloc(all);
   add_structs_of_parts(all);
+  add_structs_in_parts(all);
   add_structs_of_protocol(all);
   add_run_page(all);
   add_structs_of_traces(all);

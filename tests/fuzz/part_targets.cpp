@@ -128,8 +128,11 @@ bool run_part(std::span<const std::byte> bytes) {
     auto undo = undo_of(compact, part.undo_geometry());
     if (undo == nullptr) return false;
     part.set_undo_log(std::move(undo));
+    if (same_boot) (void)part.contradicts_file();
     if (!part.roll_back({{1, 0}, version, 0, 0}).ok()) return false;
   }
+  (void)part.file_evidence();
+  if (same_boot) (void)part.contradicts_file();
   const bool recovered = part.recover(same_boot).ok();
   PERDURE_ASSERT(backing.set_size(0).ok());
   return recovered;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cache/part_files.hpp"
 #include "group_file.hpp"
 #include "levels/levels.hpp"
 #include "levels/pool_drain.hpp"
@@ -94,6 +95,18 @@ class FilesOfJobs : public testing::Test {
     std::ofstream(file(), std::ios::binary | std::ios::trunc)
         .write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
+    for (const auto& entry : fs::recursive_directory_iterator(root_)) {
+      if (entry.path().extension() == ".part") record_file(entry.path());
+    }
+  }
+  // The parts know the file as it is now: a copy of it is a change by somebody else.
+  void record_file(const std::string& path) const {
+    const auto backing = BackingFile::open(file(), BackingFile::Access::read_write);
+    const auto part = attach_part_file(path);
+    ASSERT_TRUE(backing.ok() && part.ok());
+    part.value()->set_backing(&backing.value());
+    ASSERT_TRUE(part.value()->begin_file_change().ok());
+    ASSERT_TRUE(part.value()->end_file_change().ok());
   }
   void forget(const std::string& name) const { fs::remove_all(root_ + "-" + name); }
 
