@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -21,23 +22,33 @@ void bind_parts(nb::module_& core) {
       .def_ro("size_bytes", &FoundPart::size_bytes)
       .def_ro("unsaved_bytes", &FoundPart::unsaved_bytes)
       .def_ro("created_ns", &FoundPart::created_ns)
+      .def_ro("instance", &FoundPart::instance)
       .def_ro("in_use", &FoundPart::in_use)
       .def_ro("same_boot", &FoundPart::same_boot)
+      .def_ro("file_changed", &FoundPart::file_changed)
       .def_prop_ro("fault", [](const FoundPart& part) { return part.fault.message(); });
   core.def(
       "list_parts",
       [](const std::string& directory) { return value_or_raise(list_parts(directory)); },
       nb::arg("directory"), "The parts in a directory.");
   core.def(
-      "recover_part",
-      [](const std::string& directory, const std::string& file,
-         std::optional<std::uint64_t> version) {
+      "recover_parts",
+      [](const std::vector<std::pair<std::string, std::string>>& places,
+         std::optional<std::uint64_t> version, bool overwrite, const std::string& to) {
         nb::gil_scoped_release unlocked;
-        return value_or_raise(recover_part(directory, file, version)).bytes;
+        std::vector<PartPlace> parts;
+        for (const auto& [directory, file] : places) parts.push_back({directory, file});
+        RecoverOptions options;
+        options.version = version;
+        options.overwrite = overwrite;
+        options.to = to;
+        return value_or_raise(recover_parts(parts, options)).bytes;
       },
-      nb::arg("directory"), nb::arg("file"), nb::arg("version") = nb::none(),
-      "Writes what a crash left behind to the cached file, removes the part, and returns how many "
-      "bytes were written.");
+      nb::arg("places"), nb::arg("version") = nb::none(), nb::arg("overwrite") = false,
+      nb::arg("to") = "",
+      "Writes what a crash left behind in the parts of one file, each a directory and a file in "
+      "it, to the cached file or another, removes the parts, and returns how many bytes were "
+      "written.");
   core.def(
       "discard_part",
       [](const std::string& directory, const std::string& file) {

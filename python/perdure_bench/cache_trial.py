@@ -241,7 +241,7 @@ def _end_as_command(pool: Path, output: int) -> None:
     try:
         os.dup2(output, 1)
         os.dup2(output, 2)
-        command.recover([pool], None, True)
+        command.recover([pool], None, as_it_is=True)
         code = 0
     except typer.Exit as ended:
         code = ended.exit_code

@@ -75,6 +75,8 @@ def state_of(part: _core.FoundPart) -> str:
         return part.fault
     if part.unsaved_bytes == 0:
         return "saved"
+    if part.file_changed:
+        return "left behind; the file was changed since"
     return "left behind" if part.same_boot else "left behind by another boot"
 
 
@@ -91,6 +93,7 @@ def part_json(part: _core.FoundPart) -> dict:
         "created_ns": part.created_ns,
         "in_use": part.in_use,
         "same_boot": part.same_boot,
+        "file_changed": part.file_changed,
         "fault": part.fault or None,
     }
 
@@ -155,10 +158,66 @@ def _version_of(core: ModuleType, part: _core.FoundPart) -> int | None:
     return version
 
 
+def _together(
+    chosen: list[tuple[Path, _core.FoundPart]],
+) -> list[list[tuple[Path, _core.FoundPart]]]:
+    """The parts, those of one file and one job's nodes together."""
+    groups: dict[tuple, list[tuple[Path, _core.FoundPart]]] = {}
+    for place, part in chosen:
+        key = (part.path, part.instance) if part.path and not part.fault else (part.file,)
+        groups.setdefault(key, []).append((place, part))
+    return list(groups.values())
+
+
+def _check_choice(
+    to: Path | None, keep_file: bool, overwrite_file: bool, as_it_is: bool, names: list[str] | None
+) -> None:
+    if keep_file and (to is not None or overwrite_file or as_it_is):
+        raise bad_parameter("leaves nothing to recover, and goes with no other choice",
+                            param_hint="--keep-file")
+    for choice, given in (("--to", to is not None), ("--keep-file", keep_file),
+                          ("--overwrite-file", overwrite_file)):
+        if given and not names:
+            raise bad_parameter("say of which file, with --file", param_hint=choice)
+
+
+def _recover_group(
+    core: ModuleType,
+    group: list[tuple[Path, _core.FoundPart]],
+    version_wanted: bool,
+    overwrite: bool,
+    to: str,
+) -> list[dict]:
+    """What became of parts that belong together; the first has the bytes that were written."""
+    outcomes = [
+        {"file": part.path, "part": part.file, "written_bytes": 0, "error": None}
+        for _, part in group
+    ]
+    try:
+        version = _version_of(core, group[0][1]) if version_wanted else None
+        places = [(str(place), part.file) for place, part in group]
+        outcomes[0]["written_bytes"] = core.recover_parts(places, version, overwrite, to)
+    except core.Error as failure:
+        for outcome in outcomes:
+            outcome["error"] = str(failure)
+    return outcomes
+
+
 @app.command("recover")
 def recover(
     directories: Directories = None,
     names: Name = None,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="FILE", help="Write what the job had to FILE, a new one, and "
+                     "leave the cached file as it is; or the name that the cached file has now."),
+    ] = None,
+    keep_file: Annotated[
+        bool, typer.Option("--keep-file", help="Keep the file as it is, and remove the part."),
+    ] = False,
+    overwrite_file: Annotated[
+        bool, typer.Option("--overwrite-file", help="Also if the file was changed since."),
+    ] = False,
     as_it_is: Annotated[
         bool,
         typer.Option("--as-it-is", help="Keep what a file that is committed with a pool has got "
@@ -168,26 +227,44 @@ def recover(
 ) -> None:
     """Write what a crash left behind to the cached files, and remove the parts.
 
-    May be cut short and begun anew. A file on several nodes is recovered on each of them. A file
-    that was committed with a pool goes back to the pool's newest version.
+    May be cut short and begun anew. A file on several nodes is recovered on each of them, or on
+    one that sees the directories of all. A file that was committed with a pool goes back to the
+    pool's newest version. A file that somebody else changed since is left alone, and so is its
+    part: --to, --keep-file and --overwrite-file say what is to be done.
     Ends with 1 if a part could not be recovered; that part stays.
 
     Example: perdure cache recover /mnt/pmem/cache
     """
+    _check_choice(to, keep_file, overwrite_file, as_it_is, names)
     core = load_core()
-    outcomes = []
     chosen = _chosen(core, directories, names)
-    with progress("recovering", len(chosen)) as advance:
-        for place, part in chosen:
-            outcome = {"file": part.path, "part": part.file, "written_bytes": 0, "error": None}
-            try:
-                version = None if as_it_is else _version_of(core, part)
-                outcome["written_bytes"] = core.recover_part(str(place), part.file, version)
-            except core.Error as failure:
-                outcome["error"] = str(failure)
-            outcomes.append(outcome)
+    if keep_file:
+        _tell(_discard_all(core, chosen), as_json, "discarded")
+        return
+    target = "" if to is None else str(to.absolute())
+    outcomes = []
+    groups = _together(chosen)
+    if to is not None and len(groups) > 1:
+        raise bad_parameter("takes one file, and several were left behind; name one of them with "
+                            "--file", param_hint="--to")
+    with progress("recovering", len(groups)) as advance:
+        for group in groups:
+            outcomes += _recover_group(core, group, not as_it_is, overwrite_file, target)
             advance()
     _tell(outcomes, as_json, "recovered")
+
+
+def _discard_all(core: ModuleType, chosen: list[tuple[Path, _core.FoundPart]]) -> list[dict]:
+    outcomes = []
+    for place, part in chosen:
+        outcome = {"file": part.path, "part": part.file, "lost_bytes": part.unsaved_bytes}
+        outcome["error"] = None
+        try:
+            core.discard_part(str(place), part.file)
+        except core.Error as failure:
+            outcome["error"] = str(failure)
+        outcomes.append(outcome)
+    return outcomes
 
 
 @app.command("discard")
@@ -206,16 +283,7 @@ def discard(
     if not names and not everything:
         raise bad_parameter("say which --file, or --all", param_hint="--file")
     core = load_core()
-    outcomes = []
-    for place, part in _chosen(core, directories, names):
-        outcome = {"file": part.path, "part": part.file, "lost_bytes": part.unsaved_bytes}
-        outcome["error"] = None
-        try:
-            core.discard_part(str(place), part.file)
-        except core.Error as failure:
-            outcome["error"] = str(failure)
-        outcomes.append(outcome)
-    _tell(outcomes, as_json, "discarded")
+    _tell(_discard_all(core, _chosen(core, directories, names)), as_json, "discarded")
 
 
 def _tell(outcomes: list[dict], as_json: bool, verb: str) -> None:
@@ -223,8 +291,12 @@ def _tell(outcomes: list[dict], as_json: bool, verb: str) -> None:
         print_json("cache-outcome", {"parts": outcomes})
     elif not outcomes:
         print("nothing was left behind")
+    said = set()
     for outcome in outcomes:
         name = outcome["file"] or outcome["part"]
+        if outcome["error"] and (name, outcome["error"]) in said:
+            continue  # parts of one file
+        said.add((name, outcome["error"]))
         if outcome["error"]:
             say(f"perdure: {name}: {outcome['error']}", err=True)
         elif not as_json:
