@@ -165,6 +165,7 @@ Status CachedFile::release_served(MpiGroup& group, const std::string& path) {
     const std::lock_guard<std::mutex> lock(files.mutex);
     std::erase(files.still_served, old);
   }
+  PERDURE_TRY(agree(group, old->record_last_change()));
   return agree(group, old->tear_down(false));
 }
 
@@ -484,6 +485,13 @@ Status CachedFile::hand_over_own() {
   return handed.ok() ? ended : handed;
 }
 
+// P14 of cache_part.hpp: all nodes have handed over, and none has removed its part. One that
+// outlives the others by a crash must know what they did to the file last.
+Status CachedFile::record_last_change() {
+  PERDURE_TRY(part().begin_file_change());
+  return part().end_file_change();
+}
+
 Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool discard) {
   Status status = file->drain();
   // What another rank sends to this node is there when all have drained.
@@ -508,6 +516,7 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
   }
   std::array<std::uint64_t, 1> others = {last ? 0U : 1U};
   status = agree_max(group, status, others);
+  if (status.ok() && file->nodes() > 1) status = agree(group, file->record_last_change());
   if (status.ok() && file->kept_ && group.ranks() == file->ranks_ && others[0] == 0) {
     status = file->release_part(group);
   }

@@ -124,6 +124,7 @@ class CachedFile final : public Companion {
   Status allocate(std::uint64_t bytes);
   Status write_back_own(bool sync);
   Status hand_over_own();
+  Status record_last_change();
   Status tear_down(bool keep);
   // Collective over the group of a handle that is closed.
   Status tear_down_together(MpiGroup& group, bool gives_up, bool keep);
