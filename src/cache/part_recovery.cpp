@@ -26,9 +26,9 @@ Status changed_file(const CachePart& part, const FileEvidence& evidence, const F
   const std::uint32_t nodes = part.header().nodes;
   std::string text =
       std::string(part.header().path) + " was changed at " + utc_text(seen.changed_ns) +
-      ", after its job's last change at " + utc_text(evidence.recorded.changed_ns) +
-      "; both are kept: see `perdure cache recover` with --to FILE, --keep-file or "
-      "--overwrite-file. What the job had is in " +
+      " by another than its job: `perdure cache recover` has --to FILE, --keep-file and "
+      "--overwrite-file; both are kept. The job's last change was at " +
+      utc_text(evidence.recorded.changed_ns) + ". What it had is in " +
       part.device().describe().name + "; " + difference_text(evidence.recorded, seen);
   if (nodes > 1) {
     text += ". Other nodes may have changed it as well: the parts of all " + std::to_string(nodes) +
