@@ -187,6 +187,13 @@ static int run_from_version(int number, unsigned long long seed, char* blocks[2]
   return 0;
 }
 
+// libomp leaves a file of this name where a process is killed.
+static void remove_file_of_libomp(pid_t killed) {
+  char path[64];
+  snprintf(path, sizeof path, "/dev/shm/__KMP_REGISTERED_LIB_%d_%d", (int)killed, (int)getuid());
+  unlink(path);
+}
+
 // A process that is killed, and one that goes on; the second must end well.
 static int run_killed(int number, unsigned long long seed, char* blocks[2]) {
   state = seed + 3;
@@ -203,6 +210,7 @@ static int run_killed(int number, unsigned long long seed, char* blocks[2]) {
     }
     int status = 0;
     waitpid(child, &status, 0);
+    remove_file_of_libomp(child);
     const int as_wanted = life == 0 ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
                                     : WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (!as_wanted)
