@@ -208,6 +208,7 @@ def test_launcher_of_an_mpi_that_takes_no_notice_of_early_deaths_is_a_hang(
     """The launcher of the ranks is stopped: that is how one looks which is deadlocked in itself."""
     dies = f"test {MY_RANK} = 1 || test '{killed}' = 'all ranks'"
     text = f"if test ! -e once-{MY_RANK}; then touch once-{MY_RANK}; "
+    text += "until test -e once-0 && test -e once-1; do sleep 0.05; done; "  # both were started
     text += f"if {dies}; then kill -STOP $PPID; sleep 0.3; kill -9 $$; fi; fi; "
     text += fake_mpi_rank(mpi, tmp_path)
     job = [*mpi_launcher(mpi, 2), "sh", "-c", text]
