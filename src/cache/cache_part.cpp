@@ -45,7 +45,9 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
       shift_(layout_.block_shift()),
       grain_shift_(shift_ - static_cast<unsigned>(std::countr_zero(grains_per_block))),
       journal_(*device_, {reinterpret_cast<JournalFormat*>(device_->base() + header.journal_offset),
-                          header.journal_entries}) {
+                          header.journal_entries}),
+      changes_(*device_, header.state_offset,
+               [this](std::uint32_t number) { return clean_up_if_dead(number); }) {
   std::byte* base = device_->base();
   state_ = reinterpret_cast<PartStateFormat*>(base + header_.state_offset);
   table_ = reinterpret_cast<BlockFormat*>(base + header_.table_offset);
@@ -61,6 +63,7 @@ Status CachePart::join_owners(FileHandle file) {
   PERDURE_TRY(owners->join());
   owners_ = std::move(owners);
   journal_.set_owner(owners_->number());
+  changes_.set_owner(owners_->number());
   return Status::success();
 }
 
@@ -341,7 +344,7 @@ Status CachePart::write(std::uint64_t offset, const void* from, std::uint64_t by
                         Acknowledge when) {
   const auto* place = static_cast<const std::byte*>(from);
   if (bytes == 0) return Status::success();
-  if (when == Acknowledge::durable) PERDURE_TRY(expect_power_failure());
+  if (when == Acknowledge::durable) PERDURE_TRY(changes_.expect_power_failure());
   if (when != Acknowledge::durable && try_write(offset, from, bytes)) return Status::success();
   if (bytes <= journal_bytes && bytes <= layout_.block_bytes) {
     return write_small(offset, place, bytes, when);
@@ -394,7 +397,7 @@ void CachePart::flush_grains(std::uint64_t block, const Grains& grains) {
 }
 
 Status CachePart::persist() {
-  PERDURE_TRY(expect_power_failure());
+  PERDURE_TRY(changes_.expect_power_failure());
   PERDURE_TRY_ASSIGN(const std::uint64_t blocks, blocks_touched());
   std::uint64_t version = 0;
   if (undo_ != nullptr) {

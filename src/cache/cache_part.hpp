@@ -62,25 +62,19 @@
 //   P11 The last process that leaves cleans up what others left before the part is removed, and
 //       hands over what they made dirty; or leaves all to recovery.
 //
-//   P14 A part knows the stamp (file_stamp.hpp) that the cached file had after the last change that
-//       a process of the node made to it. Whoever changes the file says so first (its bit of
-//       `changing`, and before each write when that begins), then changes it, then records the
-//       stamp, and takes the bit back after its last record. A record is made under a lock, and is
-//       never older than the one before. So where no bit is set, a file with another stamp was
-//       changed by somebody else; where one is, the file may have a change that is not recorded,
-//       as its process was killed in between. As soon as anything here may outlast a power failure
-//       (`durable`), the bit is durable before the change, and the record before the bit goes.
-//   P15 Recovery changes neither the part nor the file if somebody else changed the file, unless a
-//       user says which of the two counts. What the times leave open the bytes decide: where the
-//       file must have what a present block has, it has it. Excepted are
-//       writes that were under way and so may not be marked dirty yet (P2): small ones are in the
-//       journal, large ones are announced there, and of those of one word there is one for each
-//       process. Recovery is a change of the file as any other (P14), so one that was cut short is
-//       known as that.
-//
 //   P12 The table has space up to `touched_blocks`, rounded up to steps, and holes after that. A
 //       process gives an entry its space before it counts the block as touched, and looks at no
 //       entry beyond what is touched. Recovery passes over holes.
+//
+// Somebody else may change the cached file.
+//   P14 A part knows the stamp that the file had after the last change that a process of the node
+//       made to it, and whether one was under way (change_record.hpp).
+//   P15 Recovery changes neither the part nor the file if somebody else changed the file, unless a
+//       user says which of the two counts. What the times leave open the bytes decide: where the
+//       file must have what a present block has, it has it. Excepted are writes that were under way
+//       and so may not be marked dirty yet (P2): small ones are in the journal, large ones are
+//       announced there, and of those of one word there is one for each process. Recovery is a
+//       change of the file as any other, so one that was cut short is known as that.
 //
 // Threads: read, write, fill, write_back and the words: any number, in any number of processes;
 // what MPI calls conflicting accesses may tear each other, not the part. Failure: nothing is
@@ -92,17 +86,16 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/status.hpp"
 #include "cache/backing_file.hpp"
+#include "cache/change_record.hpp"
 #include "cache/part_journal.hpp"
 #include "cache/part_owners.hpp"
 #include "cache/undo_log.hpp"
-#include "parts/file_stamp.hpp"
 #include "parts/ownership.hpp"
 #include "parts/part_facts.hpp"
 #include "parts/part_format.hpp"
@@ -140,7 +133,10 @@ class CachePart {
   Device& device() const { return *device_; }
 
   // Where absent blocks come from and dirty ones go; before the first read or write.
-  void set_backing(const BackingFile* backing) { backing_ = backing; }
+  void set_backing(const BackingFile* backing) {
+    backing_ = backing;
+    changes_.set_file(backing);
+  }
   const BackingFile* backing() const { return backing_; }
 
   // P10. Takes a number, before anything else that changes the part, with an open file description
@@ -194,20 +190,12 @@ class CachePart {
   // Makes durable in the part all that is dirty.
   Status persist();
 
-  // P14, around all that changes the cached file without this part: a cut, room made ahead, a close
-  // that hands over what a network file system holds. May be nested.
-  Status begin_file_change();
-  Status end_file_change();
-  // Between the two, just before the change. Returns the time.
-  std::uint64_t note_file_change() const;
-  FileEvidence file_evidence() const;
+  // P14. What changes the cached file without this part (a cut, room made ahead, a close that hands
+  // over what a network file system holds) is between begin() and end() too.
+  ChangeRecord& changes() { return changes_; }
+  const ChangeRecord& changes() const { return changes_; }
   // P15: the bytes of the cached file can't be what the job left there. Within one boot.
   Result<bool> contradicts_file() const;
-  // By one process alone, when the file has all: the record is its stamp, and nobody's change is
-  // under way.
-  Status forget_changes_of_dead();
-  // The backing is another file than the cached one: what happens to it is not recorded.
-  void leave_record() { recording_ = false; }
   // Gives the backing all that is present here; false: the cached file has bytes that are not.
   Result<bool> write_present() const;
 
@@ -306,14 +294,7 @@ class CachePart {
   Status keep(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
   Grains grains_of(std::uint64_t within, std::uint64_t bytes) const;
 
-  void flush_stamps() const;
-  Status lock_stamp(std::uint64_t& turn);
-  Status record_file(std::uint64_t begun_ns);
-  Status expect_power_failure();
-  Status settle_change_of(std::uint32_t number);
-  void unlock_stamp();
   Status write_unsaved(bool same_boot, WriteBackTally& tally);
-  void unlock_stamp_of(std::uint32_t number);
   Grains shared_with_file(std::uint64_t block) const;
   std::uint64_t differing_words(std::uint64_t offset, const std::byte* here, const std::byte* there,
                                 std::uint64_t bytes) const;
@@ -349,10 +330,8 @@ class CachePart {
   std::unique_ptr<UndoLog> undo_;
   std::unique_ptr<PartOwners> owners_;
   PartJournal journal_;
+  ChangeRecord changes_;
   std::atomic<std::uint64_t> filled_bytes_{0};
-  bool recording_ = true;
-  std::mutex change_mutex_;
-  std::uint64_t changes_ = 0;  // of the cached file, by this process, that are under way
 };
 
 }  // namespace perdure

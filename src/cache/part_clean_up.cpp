@@ -28,7 +28,7 @@ Status CachePart::clean_up_after(std::uint32_t number) {
   if (owner_of(set) == number) base.store(set & ~std::uint64_t{owner_unknown});
   std::uint64_t lock = word(state_->lock).load(std::memory_order_acquire);
   if (owner_of(lock) == number) word(state_->lock).compare_exchange_strong(lock, 0);
-  unlock_stamp_of(number);
+  changes_.unlock_if_of(number);
   const std::uint64_t touched =
       std::min(word(state_->touched_blocks).load(std::memory_order_acquire), header_.blocks);
   PERDURE_TRY(prepare_table(touched));
@@ -41,7 +41,7 @@ Status CachePart::clean_up_after(std::uint32_t number) {
     word(entry.writing_bytes).store(0, std::memory_order_release);
     word(entry.owner).store(0, std::memory_order_release);
   }
-  return settle_change_of(number);
+  return changes_.settle(number);
 }
 
 Status CachePart::clean_up_block(std::uint64_t block, std::uint32_t number) {

@@ -201,8 +201,9 @@ bool is_file_changed(const CachePart& part) {
   const auto backing = BackingFile::open(part.header().path, BackingFile::Access::read);
   if (!backing.ok() || backing.value().inode() != part.header().file_inode) return false;
   const auto seen = backing.value().stamp();
-  return seen.ok() && judge_file(part.file_evidence(), seen.value(), is_same_boot(part.header()),
-                                 boot_time_ns()) == FileVerdict::changed;
+  return seen.ok() &&
+         judge_file(part.changes().evidence(), seen.value(), is_same_boot(part.header()),
+                    boot_time_ns()) == FileVerdict::changed;
 }
 
 }  // namespace

@@ -65,18 +65,18 @@ Status check_evidence(const Parts& parts, const BackingFile& backing,
 
 Result<bool> is_ours(const CachePart& part, const BackingFile& backing) {
   PERDURE_TRY_ASSIGN(const FileStamp seen, backing.stamp());
-  return judge_file(part.file_evidence(), seen, is_same_boot(part.header()), boot_time_ns()) ==
+  return judge_file(part.changes().evidence(), seen, is_same_boot(part.header()), boot_time_ns()) ==
          FileVerdict::ours;
 }
 
 // The same of all that one process knows. The record of any of them will do: it is not the file's
 // stamp any more when another node, or somebody else, has changed the file since.
 Status check_parts(const Parts& parts, const BackingFile& backing) {
-  FileEvidence all = parts.front()->file_evidence();
+  FileEvidence all = parts.front()->changes().evidence();
   for (const auto& part : parts) {
     PERDURE_TRY_ASSIGN(const bool ours, is_ours(*part, backing));
     if (ours) return Status::success();
-    all = join_evidence(all, part->file_evidence());
+    all = join_evidence(all, part->changes().evidence());
   }
   return check_evidence(parts, backing, all);
 }
@@ -89,7 +89,7 @@ Status check_inode(const CachePart& part, const BackingFile& backing) {
 Status write_from(CachePart& part, const BackingFile& backing,
                   const std::optional<PoolVersion>& version, WriteBackTally& tally) {
   part.set_backing(&backing);
-  PERDURE_TRY(part.begin_file_change());
+  PERDURE_TRY(part.changes().begin());
   if (version) PERDURE_TRY(part.roll_back(*version));
   PERDURE_TRY_ASSIGN(const WriteBackTally written, part.recover(is_same_boot(part.header())));
   tally.bytes += written.bytes;
@@ -127,7 +127,7 @@ Status recover_leftover(const std::string& file, const BackingFile& backing,
   PERDURE_TRY(check_parts(parts, backing));
   WriteBackTally tally;
   PERDURE_TRY(write_from(part, backing, version, tally));
-  PERDURE_TRY(part.forget_changes_of_dead());
+  PERDURE_TRY(part.changes().forget_dead());
   parts.clear();
   return remove_part_files(file);
 }
@@ -194,7 +194,7 @@ Result<LeftoverEvidence> look_at_file(const std::string& directory, const std::s
       with_leftover(directory, path, [&](const std::string&, auto part) -> Status {
         PERDURE_TRY(check_inode(*part, backing));
         found.instance = part->header().instance[0];
-        found.evidence = part->file_evidence();
+        found.evidence = part->changes().evidence();
         PERDURE_TRY_ASSIGN(found.ours, is_ours(*part, backing));
         return Status::success();
       });
@@ -215,8 +215,8 @@ Status mark_leftover(const std::string& directory, const std::string& path,
                      const BackingFile& backing) {
   return with_leftover(directory, path, [&](const std::string&, auto part) {
     part->set_backing(&backing);
-    (void)part->note_file_change();
-    return part->begin_file_change();
+    (void)part->changes().note();
+    return part->changes().begin();
   });
 }
 
@@ -234,7 +234,7 @@ Status release_leftover(const std::string& directory, const std::string& path,
                         const BackingFile& backing) {
   return with_leftover(directory, path, [&](const std::string&, auto part) -> Status {
     part->set_backing(&backing);
-    PERDURE_TRY(part->forget_changes_of_dead());
+    PERDURE_TRY(part->changes().forget_dead());
     return part->with_pool() ? part->set_in_use(false) : Status::success();
   });
 }
@@ -329,7 +329,7 @@ class Recovery {
   Status check_but_for_name(const BackingFile& file, const FileStamp& seen) {
     bool known = false;
     for (const auto& part : parts_) {
-      FileEvidence evidence = part->file_evidence();
+      FileEvidence evidence = part->changes().evidence();
       const bool alike = evidence.recorded.size_bytes == seen.size_bytes &&
                          evidence.recorded.modified_ns == seen.modified_ns;
       known = known || alike;
@@ -338,7 +338,7 @@ class Recovery {
       PERDURE_TRY_ASSIGN(const bool contradicts, part->contradicts_file());
       if (contradicts) return changed_file(*part, evidence, seen);
     }
-    const FileEvidence evidence = parts_.front()->file_evidence();
+    const FileEvidence evidence = parts_.front()->changes().evidence();
     return known || evidence.under_way ? Status::success()
                                        : changed_file(*parts_.front(), evidence, seen);
   }
@@ -347,11 +347,11 @@ class Recovery {
   Status write(const BackingFile& file) {
     for (const auto& part : parts_) {
       part->set_backing(&file);
-      (void)part->note_file_change();
-      PERDURE_TRY(part->begin_file_change());
+      (void)part->changes().note();
+      PERDURE_TRY(part->changes().begin());
     }
     for (const auto& part : parts_) PERDURE_TRY(write_part(*part, file));
-    for (const auto& part : parts_) PERDURE_TRY(part->forget_changes_of_dead());
+    for (const auto& part : parts_) PERDURE_TRY(part->changes().forget_dead());
     return Status::success();
   }
 
@@ -373,7 +373,7 @@ class Recovery {
                   "; give the directories of all of them"};
     }
     PERDURE_TRY_ASSIGN(const auto copy, BackingFile::make(options_.to));
-    for (const auto& part : parts_) part->leave_record();
+    for (const auto& part : parts_) part->changes().leave();
     const Status written = fill_copy(copy);
     if (!written.ok()) (void)remove_file(options_.to, part_trust());  // report the first failure
     return written;

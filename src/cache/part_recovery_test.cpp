@@ -378,9 +378,9 @@ TEST(PartRecovery, a_grain_that_a_recovery_put_back_does_not_contradict_the_file
     // A recovery that is killed before it writes, and another change that has no record.
     const auto part = must(attach_part_file(part_file_path(request.directory, file)));
     part->set_backing(&backing);
-    must(part->begin_file_change());
+    must(part->changes().begin());
     must(part->roll_back(version));
-    (void)part->note_file_change();
+    (void)part->changes().note();
     write_at(file, 90000, Bytes(1, 7));
   }
   must(recover_leftover_part(request.directory, file, backing, version));

@@ -13,7 +13,7 @@ constexpr std::uint64_t entries_of_page = 4096 / sizeof(BlockFormat);  // the ta
 
 // Runs of grains, cut at the end of the file.
 Status CachePart::write_grains(std::uint64_t block, const Grains& grains, WriteBackTally& tally) {
-  const std::uint64_t begun = note_file_change();
+  const std::uint64_t begun = changes_.note();
   const std::uint64_t writes_before = tally.writes;
   const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
   const std::uint64_t size = size_bytes();
@@ -34,7 +34,7 @@ Status CachePart::write_grains(std::uint64_t block, const Grains& grains, WriteB
     }
     first = last + 1;
   }
-  return tally.writes == writes_before ? Status::success() : record_file(begun);
+  return tally.writes == writes_before ? Status::success() : changes_.record(begun);
 }
 
 // P4 up to fsync.
@@ -139,9 +139,9 @@ Result<WriteBackTally> CachePart::write_back(std::uint64_t turn, bool sync) {
     ++clean;
   }
   if (clean == blocks) return tally;
-  PERDURE_TRY(begin_file_change());
+  PERDURE_TRY(changes_.begin());
   const Status written = write_back_unclean((first + clean) % blocks, blocks, sync, tally);
-  const Status ended = end_file_change();
+  const Status ended = changes_.end();
   PERDURE_TRY(written);
   PERDURE_TRY(ended);
   return tally;
@@ -186,9 +186,9 @@ Status CachePart::write_unsaved(bool same_boot, WriteBackTally& tally) {
     if (!grains.none()) PERDURE_TRY(write_grains(block, grains, tally));
   }
   for (const JournalFormat* entry : journal_.intended(same_boot)) {  // P3: after the blocks
-    const std::uint64_t begun = note_file_change();
+    const std::uint64_t begun = changes_.note();
     PERDURE_TRY(backing_->write(entry->offset, entry->bytes, entry->length));
-    PERDURE_TRY(record_file(begun));
+    PERDURE_TRY(changes_.record(begun));
     tally.bytes += entry->length;
     ++tally.writes;
   }
@@ -198,12 +198,30 @@ Status CachePart::write_unsaved(bool same_boot, WriteBackTally& tally) {
 // Changes nothing in the part but what P14 says, so that it may be cut short and begun anew.
 Result<WriteBackTally> CachePart::recover(bool same_boot) {
   WriteBackTally tally;
-  unlock_stamp();
-  PERDURE_TRY(begin_file_change());
+  changes_.unlock();
+  PERDURE_TRY(changes_.begin());
   const Status written = write_unsaved(same_boot, tally);
-  PERDURE_TRY(end_file_change());
+  PERDURE_TRY(changes_.end());
   PERDURE_TRY(written);
   return tally;
+}
+
+Result<bool> CachePart::write_present() const {
+  bool all = true;
+  const std::uint64_t size = size_bytes();
+  const std::uint64_t count = part_blocks_for(layout_, header_.node, size);
+  const std::uint64_t touched = std::min(header_.blocks, state_->touched_blocks);
+  for (std::uint64_t block = 0; block < count; ++block) {
+    const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
+    if (begin >= size) continue;
+    const std::uint64_t bytes = std::min(layout_.block_bytes, size - begin);
+    if (block < touched && table_[block].state == static_cast<std::uint32_t>(BlockState::present)) {
+      PERDURE_TRY(backing_->write(begin, bytes_of(block), bytes));
+    } else {
+      all = all && visible_in(block) == 0;
+    }
+  }
+  return all;
 }
 
 }  // namespace perdure

@@ -478,18 +478,18 @@ Status CachedFile::hand_over_own() {
   if (kept_ || part().device().describe().persistence == PersistenceClass::power_failure) {
     return write_back_own(true);
   }
-  PERDURE_TRY(part().begin_file_change());
+  PERDURE_TRY(part().changes().begin());
   Status handed = write_back_own(false);
   if (handed.ok()) handed = backing_.hand_over();
-  const Status ended = part().end_file_change();
+  const Status ended = part().changes().end();
   return handed.ok() ? ended : handed;
 }
 
 // P14 of cache_part.hpp: all nodes have handed over, and none has removed its part. One that
 // outlives the others by a crash must know what they did to the file last.
 Status CachedFile::record_last_change() {
-  PERDURE_TRY(part().begin_file_change());
-  return part().end_file_change();
+  PERDURE_TRY(part().changes().begin());
+  return part().changes().end();
 }
 
 Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool discard) {
@@ -611,29 +611,29 @@ Status CachedFile::grow_size(std::uint64_t bytes) {
 
 Status CachedFile::set_size(MpiGroup& group, std::uint64_t bytes) {
   PERDURE_TRY(agree(group, drain()));  // and all have ended what came before
-  Status status = part().begin_file_change();
+  Status status = part().changes().begin();
   for (std::uint32_t node = 0; group.rank() == 0 && node < nodes() && status.ok(); ++node) {
     auto part_there = at(node);
     status = part_there.ok() ? part_there.value()->set_size(bytes) : part_there.status();
   }
   known_size_.store(0, std::memory_order_relaxed);
   status = agree(group, status);
-  if (!status.ok()) (void)part().end_file_change();  // report the first failure
-  (void)part().note_file_change();
+  if (!status.ok()) (void)part().changes().end();  // report the first failure
+  (void)part().changes().note();
   return status;
 }
 
 // Some rank has set the size when all have come back from doing so.
 Status CachedFile::end_set_size(MpiGroup& group) {
   PERDURE_TRY(agree(group, Status::success()));
-  return part().end_file_change();
+  return part().changes().end();
 }
 
 // P14 of cache_part.hpp.
 Status CachedFile::allocate(std::uint64_t bytes) {
-  (void)part().note_file_change();
+  (void)part().changes().note();
   const Status allocated = backing_.allocate(bytes);
-  const Status ended = part().end_file_change();
+  const Status ended = part().changes().end();
   return allocated.ok() ? ended : allocated;
 }
 
@@ -646,7 +646,7 @@ Status CachedFile::preallocate(MpiGroup& group, std::uint64_t bytes) {
   }
   Status status;
   if (group.rank() == 0) {
-    status = part().begin_file_change();
+    status = part().changes().begin();
     if (status.ok()) status = allocate(bytes);
     if (status.ok()) status = grow_size(bytes);
   }

@@ -10,7 +10,7 @@
 // It has said before that it changes the file, and when it began to: a change by the job has a time
 // of then or a little later. How much later a change may be is the longest that any took here, and
 // no less than `grace_ns`. Within that time the times can't tell the job's change from another's,
-// and bytes must (CachePart::contradicts()).
+// and bytes must (CachePart::contradicts_file()).
 //
 // After another boot the file may be older than its record, because its last changes were lost, and
 // nothing that a job did to it is younger than the boot.

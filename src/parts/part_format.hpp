@@ -104,7 +104,7 @@ struct PartStateFormat {
   // Of a file that is committed with a pool. 1: the file is in use, and can't go back to the pool's
   // version without this part. 0: not yet, or the cached file has all.
   std::uint64_t in_use;
-  // Of changes to the cached file (cache_part.hpp, P14).
+  // Of changes to the cached file (change_record.hpp).
   std::uint64_t changing[changing_words];  // whose changes may lack a record
   std::uint64_t change_begun_ns;           // since 1970: when the youngest change was begun
   std::uint64_t slowest_change_ns;         // the longest that one took

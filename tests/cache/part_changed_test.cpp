@@ -85,7 +85,9 @@ class Job {
     PERDURE_TRY(recover_leftover_part(parts(), file(), backing, std::nullopt));
     return true;
   }
-  FileEvidence evidence() const { return must(attach_part_file(part_file()))->file_evidence(); }
+  FileEvidence evidence() const {
+    return must(attach_part_file(part_file()))->changes().evidence();
+  }
   // Until the file's time of change tells a change from one of the processes.
   void outwait() const {
     const FileEvidence known = evidence();

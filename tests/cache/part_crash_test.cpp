@@ -157,12 +157,12 @@ class Sweeper {
     note("set the size to " + std::to_string(bytes));
     const std::uint64_t before = part_->size_bytes();
     if (bytes < before) allowed_.cut(bytes, before - bytes);
-    must(part_->begin_file_change());
+    must(part_->changes().begin());
     must(part_->set_size(bytes));
     must(backing_->set_size(bytes));
     note_stamp();
     must(backing_->sync());
-    must(part_->end_file_change());
+    must(part_->changes().end());
     if (bytes < before) allowed_.acknowledge(bytes, before - bytes);
     synced_.resize(bytes);
   }
@@ -281,7 +281,7 @@ class Sweeper {
   // After another boot, and only where recovery would write.
   void check_stamps(const CachePart& part) {
     if (part.unsaved_bytes(false) == 0) return;
-    const FileEvidence evidence = part.file_evidence();
+    const FileEvidence evidence = part.changes().evidence();
     const std::uint64_t boot = stamps_.back().changed_ns + 1'000'000'000;
     for (const FileStamp& stamp : stamps_) {
       if (judge_file(evidence, stamp, false, boot) == FileVerdict::changed) {

@@ -131,7 +131,7 @@ bool run_part(std::span<const std::byte> bytes) {
     if (same_boot) (void)part.contradicts_file();
     if (!part.roll_back({{1, 0}, version, 0, 0}).ok()) return false;
   }
-  (void)part.file_evidence();
+  (void)part.changes().evidence();
   if (same_boot) (void)part.contradicts_file();
   const bool recovered = part.recover(same_boot).ok();
   PERDURE_ASSERT(backing.set_size(0).ok());

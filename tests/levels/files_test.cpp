@@ -105,8 +105,8 @@ class FilesOfJobs : public testing::Test {
     const auto part = attach_part_file(path);
     ASSERT_TRUE(backing.ok() && part.ok());
     part.value()->set_backing(&backing.value());
-    ASSERT_TRUE(part.value()->begin_file_change().ok());
-    ASSERT_TRUE(part.value()->end_file_change().ok());
+    ASSERT_TRUE(part.value()->changes().begin().ok());
+    ASSERT_TRUE(part.value()->changes().end().ok());
   }
   void forget(const std::string& name) const { fs::remove_all(root_ + "-" + name); }
 

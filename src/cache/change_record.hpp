@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Change record: what a part knows of the changes that its node's processes make to the cached
+// file, by which recovery tells whether somebody else changed it (P14 of cache_part.hpp).
+//
+//   C1  Whoever changes the file says so first: begin() sets its bit of `changing`, and note() says
+//       when a change begins. Then it changes the file, then record() or end() records the stamp
+//       (file_stamp.hpp) that the file has, and end() takes the bit back after the last record. So
+//       where no bit is set, a file with another stamp was changed by somebody else; where one is,
+//       the file may have a change that is not recorded, as its process was killed in between.
+//   C2  A record is made under a lock, and the stamp is asked for under it: it is never older than
+//       the record before. It goes to the place that is not the record yet, which one store of the
+//       lock's word makes it.
+//   C3  As soon as anything in the part may outlast a power failure (`durable`), a bit is durable
+//       before the change, and the record before the bit goes.
+//
+// Threads: any; the processes of the node share the part. A process that dies is cleaned up after
+// as everywhere in a part (P10). Failure: what could not be recorded stays under way.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+#include "base/status.hpp"
+#include "cache/backing_file.hpp"
+#include "parts/file_stamp.hpp"
+#include "parts/part_format.hpp"
+#include "pmem/device.hpp"
+
+namespace perdure {
+
+class ChangeRecord {
+ public:
+  // `state` is at `state_offset` of the device. `clean_up` is called with the number of a process
+  // that is in the way, and does something only if it is dead.
+  ChangeRecord(Device& device, std::uint64_t state_offset,
+               std::function<Status(std::uint32_t owner)> clean_up);
+
+  void set_file(const BackingFile* file) { file_ = file; }
+  void set_owner(std::uint32_t number) { owner_ = number; }
+  // The file is another one than the cached one: what happens to it is not recorded.
+  void leave() { recording_ = false; }
+
+  // Around all that changes the cached file. May be nested.
+  Status begin();
+  Status end();
+  // Between the two, just before a change. Returns the time.
+  std::uint64_t note() const;
+  // After a change that began then.
+  Status record(std::uint64_t begun_ns);
+
+  // Before the first thing that may outlast a power failure.
+  Status expect_power_failure();
+
+  // Of a process that has died: what it changed is in the file by now.
+  Status settle(std::uint32_t number);
+  void unlock_if_of(std::uint32_t number);
+  // Nobody else uses the part.
+  void unlock();
+  // By one process alone, when the file has all: the record is its stamp, and nobody's change is
+  // under way.
+  Status forget_dead();
+
+  FileEvidence evidence() const;
+
+ private:
+  void flush() const;
+  Status lock(std::uint64_t& turn);
+  Status store_stamp(std::uint64_t begun_ns);
+
+  Device& device_;
+  std::uint64_t state_offset_;
+  PartStateFormat& state_;
+  std::function<Status(std::uint32_t)> clean_up_;
+  const BackingFile* file_ = nullptr;
+  std::uint32_t owner_ = owner_unknown;
+  bool recording_ = true;
+  std::mutex mutex_;
+  std::uint64_t under_way_ = 0;  // changes of this process
+};
+
+}  // namespace perdure
