@@ -13,29 +13,12 @@
 #include <vector>
 
 #include "mpi/grid.hpp"
-#include "mpi/run_list.hpp"
+#include "mpi/testing/draw_maps.hpp"
 #include "mpiio/access_plan.hpp"
 #include "test_seed.hpp"
 
 namespace perdure {
 namespace {
-
-using Generator = std::mt19937_64;
-
-std::int64_t between(Generator& draw, std::int64_t first, std::int64_t last) {
-  return first + static_cast<std::int64_t>(draw() % static_cast<std::uint64_t>(last - first + 1));
-}
-
-DatatypeMap map_of_runs(RunList& list, std::int64_t extent) {
-  DatatypeMap map;
-  map.runs = list.take();
-  map.starts = starts_of(map.runs);
-  for (const ByteRun& run : map.runs) map.size_bytes += run.bytes;
-  map.extent_bytes = extent;
-  map.contiguous =
-      map.runs.size() == 1 && map.runs[0].offset == 0 && map.runs[0].bytes == map.extent_bytes;
-  return map;
-}
 
 // Increasing, as a filetype must be; now and then with nothing between two items.
 DatatypeMap draw_filetype(Generator& draw) {

@@ -13,27 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "mpi/run_list.hpp"
+#include "mpi/testing/draw_maps.hpp"
 
 namespace perdure {
 namespace {
 
 constexpr std::int64_t room = 12000;  // on either side of an item
-
-using Generator = std::mt19937_64;
-
-std::int64_t between(Generator& draw, std::int64_t low, std::int64_t high) {
-  return low + static_cast<std::int64_t>(draw() % static_cast<std::uint64_t>(high - low + 1));
-}
-
-DatatypeMap map_of_runs(RunList& list, std::int64_t extent) {
-  DatatypeMap map;
-  map.runs = list.take();
-  map.extent_bytes = extent;
-  for (const ByteRun& run : map.runs) map.size_bytes += run.bytes;
-  measure_runs(map);
-  return map;
-}
 
 // One of three: all bytes side by side, equal runs, or runs of any length, some before the item.
 DatatypeMap draw_map(Generator& draw) {

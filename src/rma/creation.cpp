@@ -186,6 +186,12 @@ ExposedPart part_of(const VersionedArray& array, const Memory& memory) {
   return part;
 }
 
+// What direct copies must know of the window's epochs. Collective.
+void watch_epochs(Window& window, MPI_Comm comm) {
+  window.lock_uses = std::vector<std::atomic<std::uint32_t>>(window.exposure.targets.size());
+  if (!mpi_copies && window.exposure.shared) window.posts = PostBoard::create(comm);
+}
+
 Status expose_half(Window& whole, std::uint32_t copy, const Memory& memory, MPI_Info info) {
   auto half = new_window(whole.options, whole.flavor, whole.pool, memory);
   ExposedPart part = part_of(*whole.array, memory);
@@ -194,9 +200,7 @@ Status expose_half(Window& whole, std::uint32_t copy, const Memory& memory, MPI_
   PERDURE_TRY_ASSIGN(half->exposure, expose(whole.pool->group(), whole.pool->path(),
                                             whole.pool->pool().device().file(), part, info));
   half->handle = half->exposure.window;
-  half->lock_uses = std::vector<std::atomic<std::uint32_t>>(half->exposure.targets.size());
-  if (!mpi_copies && half->exposure.shared)
-    half->posts = PostBoard::create(whole.pool->group().comm());
+  watch_epochs(*half, whole.pool->group().comm());
   half->array = whole.array;
   half->whole = &whole;
   whole.halves.push_back(std::move(half));
@@ -212,9 +216,7 @@ Status expose_window(Window& window, const Memory& memory, MPI_Info info) {
                      expose(window.pool->group(), window.pool->path(), pool.device().file(),
                             part_of(*window.array, memory), info));
   window.handle = window.exposure.window;
-  window.lock_uses = std::vector<std::atomic<std::uint32_t>>(window.exposure.targets.size());
-  if (!mpi_copies && window.exposure.shared)
-    window.posts = PostBoard::create(window.pool->group().comm());
+  watch_epochs(window, window.pool->group().comm());
   const bool alone = window.pool->group().ranks() == 1;
   if (window.flavor == WindowFlavor::shared && !window.exposure.shared && !alone) {
     return {Code::unsupported,

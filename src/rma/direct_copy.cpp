@@ -89,7 +89,6 @@ bool may_access(Window& window, const Operation& operation, std::int64_t bytes, 
 }  // namespace
 
 bool copied_directly(Window& window, const Operation& operation, int& error) {
-  if (!window.exposure.shared) return false;
   const DatatypeMap* there = map_if_large(operation.at_target);
   const DatatypeMap* here = there == nullptr ? nullptr : map_if_large(operation.origin);
   if (here == nullptr) return false;

@@ -46,9 +46,6 @@ struct Operation {
   Side at_target;
 };
 
-// True if the operation was done, or failed in the attempt with `error`.
-bool copied_directly(Window& window, const Operation& operation, int& error);
-
 #ifdef OPEN_MPI
 constexpr bool mpi_copies = true;
 #else
@@ -58,9 +55,13 @@ constexpr bool mpi_copies = false;
 // In a passive-target epoch fewer bytes are not worth the wait for the lock, unless more follow.
 constexpr std::int64_t least_awaited_bytes = 16 << 10;
 
-// What every put and get is asked: whether it is worth a closer look.
-inline bool may_copy(const Window* window) {
-  return !mpi_copies && window != nullptr && window->exposure.shared;
+// True if the operation was done, or failed in the attempt with `error`.
+bool copied_directly(Window& window, const Operation& operation, int& error);
+
+// The same of any window, or of none; what every put and get is asked first.
+inline bool is_made_here(Window* window, const Operation& operation, int& error) {
+  return !mpi_copies && window != nullptr && window->exposure.shared &&
+         copied_directly(*window, operation, error);
 }
 
 }  // namespace perdure

@@ -22,13 +22,16 @@ template <typename Call, typename Count>
 int put_by(const void* origin, Count origin_count, MPI_Datatype origin_type, int target,
            MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Win win) {
   Window* window = find_window(win);
-  const Side there = {target_count, target_type};
-  if (may_copy(window)) {
-    int error = MPI_SUCCESS;
-    const Side here = {origin_count, origin_type};
-    if (copied_directly(
-            *window, {Towards::target, const_cast<void*>(origin), here, target, at, there}, error))
-      return error;
+  int error = MPI_SUCCESS;
+  if (is_made_here(window,
+                   {Towards::target,
+                    const_cast<void*>(origin),
+                    {origin_count, origin_type},
+                    target,
+                    at,
+                    {target_count, target_type}},
+                   error)) {
+    return error;
   }
   return Call::real(origin, origin_count, origin_type, target, place(window, target, at),
                     target_count, target_type, win);
@@ -38,54 +41,43 @@ template <typename Call, typename Count>
 int get_by(void* origin, Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
            Count target_count, MPI_Datatype target_type, MPI_Win win) {
   Window* window = find_window(win);
-  const Side there = {target_count, target_type};
-  if (may_copy(window)) {
-    int error = MPI_SUCCESS;
-    const Side here = {origin_count, origin_type};
-    if (copied_directly(*window, {Towards::origin, origin, here, target, at, there}, error))
-      return error;
+  int error = MPI_SUCCESS;
+  if (is_made_here(window,
+                   {Towards::origin,
+                    origin,
+                    {origin_count, origin_type},
+                    target,
+                    at,
+                    {target_count, target_type}},
+                   error)) {
+    return error;
   }
   return Call::real(origin, origin_count, origin_type, target, place(window, target, at),
                     target_count, target_type, win);
 }
 
-// With a request: only in passive-target epochs. What was made here is done, and MPI's request of
-// nothing is too.
-template <typename Put, typename Count>
-int rput_by(const void* origin, Count origin_count, MPI_Datatype origin_type, int target,
-            MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Win win,
-            MPI_Request* request) {
+// Calls with a request exist in passive-target epochs only. What was made here is done, and MPI's
+// request of nothing is too.
+template <typename Call, typename Memory, typename Count>
+int with_request(Towards towards, Memory origin, Count origin_count, MPI_Datatype origin_type,
+                 int target, MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Win win,
+                 MPI_Request* request) {
   Window* window = find_window(win);
-  const Side there = {target_count, target_type};
-  if (may_copy(window) && window->locks != 0) {
-    int error = MPI_SUCCESS;
-    const Side here = {origin_count, origin_type};
-    if (copied_directly(*window,
-                        {Towards::target, const_cast<void*>(origin), here, target, at, there},
-                        error)) {
-      if (error != MPI_SUCCESS) return error;
-      origin_count = target_count = 0;
-    }
+  int error = MPI_SUCCESS;
+  if (window != nullptr && window->locks != 0 &&
+      is_made_here(window,
+                   {towards,
+                    const_cast<void*>(static_cast<const void*>(origin)),
+                    {origin_count, origin_type},
+                    target,
+                    at,
+                    {target_count, target_type}},
+                   error)) {
+    if (error != MPI_SUCCESS) return error;
+    origin_count = target_count = 0;
   }
-  return Put::real(origin, origin_count, origin_type, target, place(window, target, at),
-                   target_count, target_type, win, request);
-}
-
-template <typename Get, typename Count>
-int rget_by(void* origin, Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
-            Count target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  Window* window = find_window(win);
-  const Side there = {target_count, target_type};
-  if (may_copy(window) && window->locks != 0) {
-    int error = MPI_SUCCESS;
-    const Side here = {origin_count, origin_type};
-    if (copied_directly(*window, {Towards::origin, origin, here, target, at, there}, error)) {
-      if (error != MPI_SUCCESS) return error;
-      origin_count = target_count = 0;
-    }
-  }
-  return Get::real(origin, origin_count, origin_type, target, place(window, target, at),
-                   target_count, target_type, win, request);
+  return Call::real(origin, origin_count, origin_type, target, place(window, target, at),
+                    target_count, target_type, win, request);
 }
 
 }  // namespace
@@ -130,14 +122,14 @@ int compare_and_swap(const void* origin, const void* compare, void* result, MPI_
 
 int rput(const void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
          int target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  return rput_by<WindowCalls::Rput>(origin, origin_count, origin_type, target, at, target_count,
-                                    target_type, win, request);
+  return with_request<WindowCalls::Rput>(Towards::target, origin, origin_count, origin_type, target,
+                                         at, target_count, target_type, win, request);
 }
 
 int rget(void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
          int target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  return rget_by<WindowCalls::Rget>(origin, origin_count, origin_type, target, at, target_count,
-                                    target_type, win, request);
+  return with_request<WindowCalls::Rget>(Towards::origin, origin, origin_count, origin_type, target,
+                                         at, target_count, target_type, win, request);
 }
 
 int raccumulate(const void* origin, int origin_count, MPI_Datatype origin_type, int target,
@@ -190,14 +182,14 @@ int get_accumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype or
 int rput_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
            MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Win win,
            MPI_Request* request) {
-  return rput_by<WindowCalls::Rput_c>(origin, origin_count, origin_type, target, at, target_count,
-                                      target_type, win, request);
+  return with_request<WindowCalls::Rput_c>(Towards::target, origin, origin_count, origin_type,
+                                           target, at, target_count, target_type, win, request);
 }
 
 int rget_c(void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
            MPI_Count target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  return rget_by<WindowCalls::Rget_c>(origin, origin_count, origin_type, target, at, target_count,
-                                      target_type, win, request);
+  return with_request<WindowCalls::Rget_c>(Towards::origin, origin, origin_count, origin_type,
+                                           target, at, target_count, target_type, win, request);
 }
 
 int raccumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
