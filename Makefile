@@ -2,12 +2,17 @@
 ready = tools/bootstrap.sh
 python = .venv/bin/python
 
-.PHONY: all test test-dax test-cluster demo soak bench-quick tidy format clean
+.PHONY: all test place_without_space test-dax test-cluster demo soak bench-quick tidy format clean
 all:
 	$(ready)
 
-test: all
+# Tests preload libraries, and ld.so takes a space in a path for a separator.
+test: place_without_space all
 	$(python) tools/run_tests.py --preset dev
+
+place_without_space:
+	@case '$(CURDIR)' in *[[:space:]]*) \
+	  echo "make test: '$(CURDIR)' has a space; make test in a clone without one" >&2; exit 2;; esac
 
 # Kills virtual machines with an emulated NVDIMM; exit code 3, with the reason, is a skip.
 test-dax: all

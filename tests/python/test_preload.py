@@ -7,10 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from conftest import BUILD, MPIS
+from perdure.cache.preload import NoLibrary, preloading
 from preloading import PRELOAD, flavour, run_job, stands_aside
 
 PROGRAMS = BUILD / "tests/preload"
@@ -213,3 +215,19 @@ def test_a_damaged_pool_is_an_error_for_a_program_that_knows_nothing_of_it(folde
     os.truncate(folder / "windows/world/rank-00001", 4096)
     job = run_job(launcher(mpi), [program, "again"], folder, [PRELOAD], ask=True)
     assert job.code != 0 and "is not persistent" not in job.err
+
+
+def test_a_library_in_a_folder_with_a_space_is_preloaded(tmp_path, monkeypatch):
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    library = Path(shutil.copy(PRELOAD, folder))
+    for searched in (None, "/lib"):
+        if searched:
+            monkeypatch.setenv("LD_LIBRARY_PATH", searched)
+        shown = subprocess.run(
+            ["cat", "/proc/self/maps"], capture_output=True, text=True, check=True,
+            env={**os.environ, **preloading(library)},
+        )  # fmt: skip
+        assert str(library) in shown.stdout and not shown.stderr
+    with pytest.raises(NoLibrary, match="another folder"):
+        preloading(tmp_path / "a:folder" / library.name)

@@ -22,7 +22,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from perdure.cache.predict import Machine
-from perdure.cache.preload import NoLibrary, cache_environment, find_library
+from perdure.cache.preload import NoLibrary, cache_environment, find_library, preloading
 from perdure.cache.record import FileUse, NoRecord, read_records
 from perdure.failures import Failed
 from perdure.files import read_text, write_text
@@ -84,7 +84,7 @@ def recorded(program: Program, ranks: int, words: list, folder: Path, cache: str
     for old in folder.glob("record.*"):
         old.unlink()
     command = program.command(ranks, *words)
-    surroundings = {"LD_PRELOAD": str(find_library())}
+    surroundings = preloading(find_library())
     if cache is not None:
         surroundings = cache_environment(["*.bin"], cache)
     surroundings["PERDURE_RECORD"] = str(folder / "record")

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from perdure.cache.preload import NoLibrary, cache_environment
+from perdure.cache.preload import NoLibrary, cache_environment, find_library, preloading
 from perdure.documents import json_text
 from perdure.ending import os_text
 from perdure.failures import Failed
@@ -199,8 +199,10 @@ def _cache_environment(patterns: list[str] | None, options: str) -> dict[str, st
 
 def _preloaded() -> dict[str, str]:
     """The library without any file that it caches."""
-    found = _cache_environment(["?"], "")
-    return {"LD_PRELOAD": found["LD_PRELOAD"]}
+    try:
+        return preloading(find_library())
+    except NoLibrary as missing:
+        raise Failed(str(missing)) from None
 
 
 def _plan_environment(plan: Path | None) -> dict[str, str]:
