@@ -23,6 +23,7 @@ function(perdure_mpi_interface out wrapper)
   set(${out} ${name} PARENT_SCOPE)
 endfunction()
 
+# What was found is looked for again at each configuration: an MPI may be installed later.
 if(NOT PERDURE_MPI_WRAPPERS)
   find_program(PERDURE_MPICC_MPICH mpicc.mpich)
   find_program(PERDURE_MPICC_OPENMPI mpicc.openmpi)
@@ -38,8 +39,9 @@ if(NOT PERDURE_MPI_WRAPPERS)
     perdure_mpi_interface(interface ${PERDURE_MPICC_ANY})
     list(APPEND wrappers "${interface}=${PERDURE_MPICC_ANY}")
   endif()
-  set(PERDURE_MPI_WRAPPERS "${wrappers}" CACHE STRING "NAME=path of mpicc, one per MPI flavour")
+  set(PERDURE_MPI_WRAPPERS "${wrappers}")
 endif()
+set(PERDURE_MPI_USED "${PERDURE_MPI_WRAPPERS}" CACHE INTERNAL "NAME=path of mpicc of each flavour")
 
 # Splits what the wrapper would run into an interface target.
 function(perdure_add_mpi name wrapper)

@@ -79,7 +79,7 @@ class Mpi:
 def mpis_of(build: Path) -> list[Mpi]:
     """The flavours that CMake found for `build`, whose layer is built."""
     cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
-    wrappers = re.search(r"^PERDURE_MPI_WRAPPERS:\w+=(.*)$", cache, re.MULTILINE)
+    wrappers = re.search(r"^PERDURE_MPI_USED:\w+=(.*)$", cache, re.MULTILINE)
     found = []
     for entry in wrappers.group(1).split(";") if wrappers else []:
         name, mpicc = entry.split("=", 1)
