@@ -46,6 +46,16 @@ Status replaced_file(const CachePart& part) {
                              "--to`), or discard the part (`perdure cache discard`)"};
 }
 
+Status check_bytes(const Parts& parts, const BackingFile& backing, const FileEvidence& evidence,
+                   const FileStamp& seen) {
+  for (const auto& part : parts) {
+    part->set_backing(&backing);
+    PERDURE_TRY_ASSIGN(const bool contradicts, part->contradicts_file());
+    if (contradicts) return changed_file(*part, evidence, seen);
+  }
+  return Status::success();
+}
+
 // P15. Of parts of one file, on this machine, whose joined evidence this is.
 Status check_evidence(const Parts& parts, const BackingFile& backing,
                       const FileEvidence& evidence) {
@@ -54,13 +64,8 @@ Status check_evidence(const Parts& parts, const BackingFile& backing,
   const FileVerdict verdict = judge_file(evidence, seen, same_boot, boot_time_ns());
   if (verdict == FileVerdict::ours) return Status::success();
   if (verdict == FileVerdict::changed) return changed_file(*parts.front(), evidence, seen);
-  for (const auto& part : parts) {
-    if (!same_boot) break;  // what was not flushed says nothing
-    part->set_backing(&backing);
-    PERDURE_TRY_ASSIGN(const bool contradicts, part->contradicts_file());
-    if (contradicts) return changed_file(*part, evidence, seen);
-  }
-  return Status::success();
+  // After another boot, what was not flushed says nothing.
+  return same_boot ? check_bytes(parts, backing, evidence, seen) : Status::success();
 }
 
 Result<bool> is_ours(const CachePart& part, const BackingFile& backing) {
@@ -327,20 +332,22 @@ class Recovery {
   }
 
   Status check_but_for_name(const BackingFile& file, const FileStamp& seen) {
+    FileEvidence all;
     bool known = false;
     for (const auto& part : parts_) {
-      FileEvidence evidence = part->changes().evidence();
-      const bool alike = evidence.recorded.size_bytes == seen.size_bytes &&
-                         evidence.recorded.modified_ns == seen.modified_ns;
-      known = known || alike;
-      part->set_backing(&file);
-      if (!is_same_boot(part->header())) continue;
-      PERDURE_TRY_ASSIGN(const bool contradicts, part->contradicts_file());
-      if (contradicts) return changed_file(*part, evidence, seen);
+      const FileEvidence evidence = part->changes().evidence();
+      known = known || (evidence.recorded.size_bytes == seen.size_bytes &&
+                        evidence.recorded.modified_ns == seen.modified_ns);
+      all = join_evidence(all, evidence);
     }
-    const FileEvidence evidence = parts_.front()->changes().evidence();
-    return known || evidence.under_way ? Status::success()
-                                       : changed_file(*parts_.front(), evidence, seen);
+    // A write or a cut that was under way left both times as this one.
+    const FileStamp before_rename{seen.size_bytes, seen.modified_ns, seen.modified_ns};
+    const bool same_boot = is_same_boot(header());
+    const FileVerdict verdict = judge_file(all, before_rename, same_boot, boot_time_ns());
+    if (!known && (!all.under_way || verdict == FileVerdict::changed)) {
+      return changed_file(*parts_.front(), all, seen);
+    }
+    return same_boot ? check_bytes(parts_, file, all, seen) : Status::success();
   }
 
   // P14: all parts know that the file changes before it does, and until it has all.

@@ -25,6 +25,11 @@ namespace {
 
 constexpr std::uint64_t block_bytes = 65536;
 
+// The kernel's clock of files counts in ticks.
+void pass_tick() {
+  ::usleep(30000);
+}
+
 // A cached file of a job that died, with a part on each of `nodes` nodes.
 class Victim {
  public:
@@ -41,7 +46,7 @@ class Victim {
       must(open[node].part->write(at, &written[at], 100, when));
     }
     for (OpenPart& part : open) must(leave_part(std::move(part), true));
-    ::usleep(30000);  // a tick of the kernel's clock
+    pass_tick();
   }
 
   std::string file() const { return scratch / "file"; }
@@ -69,8 +74,9 @@ class Victim {
     bytes.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
     return bytes;
   }
-  void change_state(const std::function<void(PartStateFormat&)>& change) const {
-    const FileHandle part(::open(place().file.c_str(), O_RDWR | O_CLOEXEC));
+  void change_state(const std::function<void(PartStateFormat&)>& change,
+                    std::uint32_t node = 0) const {
+    const FileHandle part(::open(place(node).file.c_str(), O_RDWR | O_CLOEXEC));
     PartHeaderFormat header;
     ASSERT_EQ(::pread(part.fd(), &header, sizeof header, 0), ssize_t{sizeof header});
     PartStateFormat state;
@@ -277,7 +283,7 @@ TEST(PartRecovery, parts_of_several_nodes_are_recovered_together) {
 TEST(PartRecovery, one_node_s_part_alone_leaves_the_others_a_changed_file) {
   const Victim victim(2);
   (void)must(recover_parts({victim.place(1)}, {}));
-  ::usleep(30000);
+  pass_tick();
   const Status refused = recover_parts({victim.place(0)}, {}).status();
   EXPECT_EQ(refused.code(), Code::foreign);
   EXPECT_TRUE(says(refused, "Other nodes may have changed it")) << refused.message();
@@ -322,6 +328,34 @@ TEST(PartRecovery, what_times_leave_open_the_bytes_decide) {
   changed.change_state(begin_change);
   write_at(changed.file(), 20000, Bytes(100, 3));  // a clean one of a present block
   EXPECT_EQ(changed.open_again().code(), Code::foreign);
+}
+
+// Of the second of two nodes: what the first one knows says nothing of it.
+TEST(PartRecovery, a_renamed_file_may_have_any_node_s_change_that_was_under_way) {
+  const Victim victim(2);
+  victim.change_state(begin_change, 1);
+  write_at(victim.file(), 85000, Bytes(100, 3));  // a dirty grain of the second node
+  pass_tick();
+  const std::string moved = victim.scratch / "moved";
+  std::filesystem::rename(victim.file(), moved);
+  (void)must(recover_parts(victim.places(), to_file(moved)));
+  EXPECT_EQ(read_file(moved), victim.written);
+}
+
+TEST(PartRecovery, a_renamed_file_that_was_changed_long_after_what_was_under_way_is_left_alone) {
+  const Victim victim(2);
+  victim.change_state(
+      [](PartStateFormat& state) {
+        begin_change(state);
+        state.change_begun_ns -= 2 * grace_ns;
+      },
+      1);
+  write_at(victim.file(), 85000, Bytes(100, 3));
+  pass_tick();
+  const std::string moved = victim.scratch / "moved";
+  std::filesystem::rename(victim.file(), moved);
+  EXPECT_EQ(recover_parts(victim.places(), to_file(moved)).status().code(), Code::foreign);
+  EXPECT_TRUE(victim.is_left(0) && victim.is_left(1));
 }
 
 TEST(PartRecovery, a_change_under_way_excuses_nothing_that_came_long_after_it) {
