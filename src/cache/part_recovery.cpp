@@ -26,8 +26,8 @@ Status changed_file(const CachePart& part, const FileEvidence& evidence, const F
   const std::uint32_t nodes = part.header().nodes;
   std::string text =
       std::string(part.header().path) + " was changed at " + utc_text(seen.changed_ns) +
-      " by another than its job: `perdure cache recover` has --to FILE, --keep-file and "
-      "--overwrite-file; both are kept. The job's last change was at " +
+      ", and not by its job: `perdure cache recover` has --to FILE, --keep-file and "
+      "--overwrite-file; until then both are kept. The job's last change was at " +
       utc_text(evidence.recorded.changed_ns) + ". What it had is in " +
       part.device().describe().name + "; " + difference_text(evidence.recorded, seen);
   if (nodes > 1) {

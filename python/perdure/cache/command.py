@@ -173,7 +173,7 @@ def _check_choice(
     to: Path | None, keep_file: bool, overwrite_file: bool, as_it_is: bool, names: list[str] | None
 ) -> None:
     if keep_file and (to is not None or overwrite_file or as_it_is):
-        raise bad_parameter("leaves nothing to recover, and goes with no other choice",
+        raise bad_parameter("leaves nothing to recover, and can't be combined with another choice",
                             param_hint="--keep-file")
     for choice, given in (("--to", to is not None), ("--keep-file", keep_file),
                           ("--overwrite-file", overwrite_file)):
