@@ -10,6 +10,7 @@ namespace perdure {
 namespace {
 
 constexpr std::uint64_t page_bytes = 4096;
+constexpr std::uint64_t huge_page_bytes = std::uint64_t{2} << 20;
 
 Geometry geometry_of(const ModelShape& shape) {
   return {4096, 4096, 4096, shape.keep + 1};
@@ -17,7 +18,10 @@ Geometry geometry_of(const ModelShape& shape) {
 
 std::uint64_t device_bytes(const ModelShape& shape) {
   const std::uint64_t slots = shape.keep + 1;
-  return 2 * page_bytes + slots * page_bytes + (slots + 1) * align_up(shape.bytes, page_bytes);
+  // The pool begins what fills a huge page with one.
+  const std::uint64_t unit = shape.bytes < huge_page_bytes ? page_bytes : huge_page_bytes;
+  const std::uint64_t copy_bytes = align_up(shape.bytes, unit);
+  return 2 * page_bytes + slots * page_bytes + (slots + 1) * copy_bytes + unit;
 }
 
 IpvOptions options_of(const ModelShape& shape) {

@@ -14,14 +14,17 @@
 namespace perdure {
 namespace {
 
-constexpr int iterations = 30;
+// An object whose copying outlasts what the scheduler gives a thread at a time, so that the other
+// one runs meanwhile on a busy machine, too.
+constexpr int iterations = 10;
+constexpr std::uint64_t object_bytes = 16 << 20;
 
 // The kernel's stores are refused, instead of faulting, until the address can be stored to. So this
 // one comes at the first moment at which a store is possible, and it must stay.
 TEST(IpvThreads, a_store_behind_the_switch_is_not_overwritten_by_old_contents) {
   for (const Tier tier : {PERDURE_IPV_COPY, PERDURE_IPV_STREAM}) {
     ModelShape shape;
-    shape.bytes = 1 << 20;
+    shape.bytes = object_bytes;
     shape.tier = tier;
     ModelJob job(shape, model_device(shape));
     ModelVersion fresh;
