@@ -6,7 +6,7 @@
 // Threads: any. Failure: a line that can't be written is not; the program does not notice.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "mpiio/open_file.hpp"
 
