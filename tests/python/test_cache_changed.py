@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from conftest import BUILD, ROOT
 
 MPIS = [name for name in ("mpich", "openmpi") if (BUILD / f"tests/mpiio/cache_job_{name}").exists()]
+TESTS = 5  # that have a job
 needs_job = pytest.mark.skipif(not MPIS, reason="cache_job is not built (CLI11 or MPI is missing)")
 
 
@@ -50,7 +52,6 @@ class Job:
         assert self.run("--make").returncode == 0
         assert self.run("--kill-all", "--kill-stage", 3, "--kill-ns", 100000).returncode != 0
         assert self.parts()
-        time.sleep(1.5)  # whatever it had begun, its times are past
 
     def parts(self) -> list[Path]:
         return sorted(self.pool.rglob("*.part"))
@@ -60,12 +61,26 @@ class Job:
         return self.run("--reopen")
 
 
-@pytest.fixture(params=[(mpi, nodes) for mpi in MPIS for nodes in (1, 2)])
-def job(request, tmp_path):
+SHAPES = [(mpi, nodes) for mpi in MPIS for nodes in (1, 2)]
+
+
+@pytest.fixture(scope="module")
+def dead_jobs(tmp_path_factory):
+    """By shape, jobs that died a while ago, one for each test."""
+    jobs = {
+        shape: [Job(tmp_path_factory.mktemp("job"), *shape) for _ in range(TESTS)]
+        for shape in SHAPES
+    }
+    for job in itertools.chain(*jobs.values()):
+        job.die()
+    time.sleep(1.5)  # whatever they had begun, its times are past
+    return jobs
+
+
+@pytest.fixture(params=SHAPES, ids=lambda shape: f"{shape[0]}-{shape[1]}")
+def job(request, dead_jobs):
     """A job that died."""
-    made = Job(tmp_path, *request.param)
-    made.die()
-    return made
+    return dead_jobs[request.param].pop()
 
 
 def change_a_byte(file: Path) -> bytes:
