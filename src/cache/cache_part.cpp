@@ -47,7 +47,8 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
       journal_(*device_, {reinterpret_cast<JournalFormat*>(device_->base() + header.journal_offset),
                           header.journal_entries}),
       changes_(*device_, header.state_offset,
-               [this](std::uint32_t number) { return clean_up_if_dead(number); }) {
+               [this](std::uint32_t number) { return clean_up_if_dead(number); }),
+      pointers_(*reinterpret_cast<PartStateFormat*>(device_->base() + header.state_offset)) {
   std::byte* base = device_->base();
   state_ = reinterpret_cast<PartStateFormat*>(base + header_.state_offset);
   table_ = reinterpret_cast<BlockFormat*>(base + header_.table_offset);
@@ -495,19 +496,9 @@ bool CachePart::unlock(std::uint64_t owner) {
 }
 
 int CachePart::take_pointer() {
-  auto used = word(state_->pointers_used);
-  std::uint64_t seen = used.load();
-  while (true) {
-    const int slot = std::countr_one(seen);
-    if (slot == static_cast<int>(shared_pointers_max)) return -1;
-    if (!used.compare_exchange_weak(seen, seen | (std::uint64_t{1} << slot))) continue;
-    pointer(slot).store(0);
-    return slot;
-  }
-}
-
-void CachePart::give_pointer(int slot) {
-  word(state_->pointers_used).fetch_and(~(std::uint64_t{1} << slot));
+  const int slot = pointers_.take(owner());
+  if (slot >= 0 || !clean_up_after_dead().ok()) return slot;
+  return pointers_.take(owner());
 }
 
 }  // namespace perdure

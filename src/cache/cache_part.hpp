@@ -51,14 +51,14 @@
 //
 // A process may die while others go on using the part.
 //   P10 What one process has alone (a block that it fills, a claim, a journal entry, a grain that
-//       it keeps, the base version, the lock) is marked with its number (part_owners.hpp), in the
-//       store that takes it. A process that is in the way of a mark, joins, or leaves last asks the
-//       kernel whether the marked one can still store. If it cannot, clean_up_after(), which holds
-//       its number, first gives up or undoes what was half done: the block is absent and zeros,
-//       what the claim handed on is dirty again, the grain is kept anew, because it has not
-//       changed. Then it does the intended writes, which were under way until now, and so
-//       concurrent with all that others wrote. Each step may be done twice, so all of it may be cut
-//       short and begun anew.
+//       it keeps, the base version, the lock, a shared pointer) is marked with its number
+//       (part_owners.hpp), in the store that takes it. A process that is in the way of a mark,
+//       joins, or leaves last asks the kernel whether the marked one can still store. If it cannot,
+//       clean_up_after(), which holds its number, first gives up or undoes what was half done: the
+//       block is absent and zeros, what the claim handed on is dirty again, the grain is kept anew,
+//       because it has not changed. Then it does the intended writes, which were under way until
+//       now, and so concurrent with all that others wrote. Each step may be done twice, so all of
+//       it may be cut short and begun anew.
 //   P11 The last process that leaves cleans up what others left before the part is removed, and
 //       hands over what they made dirty; or leaves all to recovery.
 //
@@ -95,6 +95,7 @@
 #include "cache/change_record.hpp"
 #include "cache/part_journal.hpp"
 #include "cache/part_owners.hpp"
+#include "cache/shared_pointers.hpp"
 #include "cache/undo_log.hpp"
 #include "parts/ownership.hpp"
 #include "parts/part_facts.hpp"
@@ -199,10 +200,10 @@ class CachePart {
   // Gives the backing all that is present here; false: the cached file has bytes that are not.
   Result<bool> write_present() const;
 
-  // Shared file pointers and the lock of atomic mode; of use on node 0.
+  SharedPointers& pointers() { return pointers_; }
+  // Of those; -1: none is free.
   int take_pointer();
-  void give_pointer(int slot);
-  std::atomic_ref<std::uint64_t> pointer(int slot) { return word(state_->pointers[slot]); }
+  // The lock of atomic mode; of use on node 0.
   // `owner` is 0 for a thread of this process, or a number of another's choice below 2^54, which
   // is held on its behalf by this process.
   bool try_lock(std::uint64_t owner);
@@ -331,6 +332,7 @@ class CachePart {
   std::unique_ptr<PartOwners> owners_;
   PartJournal journal_;
   ChangeRecord changes_;
+  SharedPointers pointers_;
   std::atomic<std::uint64_t> filled_bytes_{0};
 };
 

@@ -68,17 +68,17 @@ class OwnPart final : public PartAccess {
   }
   Result<int> take_pointer() override { return part_.take_pointer(); }
   Status give_pointer(int slot) override {
-    part_.give_pointer(slot);
+    part_.pointers().give(slot);
     return Status::success();
   }
   Result<std::uint64_t> add_to_pointer(int slot, std::int64_t add) override {
-    return part_.pointer(slot).fetch_add(static_cast<std::uint64_t>(add));
+    return part_.pointers().at(slot).fetch_add(static_cast<std::uint64_t>(add));
   }
   Status store_pointer(int slot, std::uint64_t value) override {
-    part_.pointer(slot).store(value);
+    part_.pointers().at(slot).store(value);
     return Status::success();
   }
-  Result<std::uint64_t> load_pointer(int slot) override { return part_.pointer(slot).load(); }
+  Result<std::uint64_t> load_pointer(int slot) override { return part_.pointers().at(slot).load(); }
   // Marked with this process's number, which is enough.
   Result<bool> try_lock(std::uint64_t /*owner*/) override { return part_.try_lock(0); }
   Status unlock(std::uint64_t /*owner*/) override {

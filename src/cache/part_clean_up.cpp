@@ -28,6 +28,7 @@ Status CachePart::clean_up_after(std::uint32_t number) {
   if (owner_of(set) == number) base.store(set & ~std::uint64_t{owner_unknown});
   std::uint64_t lock = word(state_->lock).load(std::memory_order_acquire);
   if (owner_of(lock) == number) word(state_->lock).compare_exchange_strong(lock, 0);
+  pointers_.give_those_of(number);
   changes_.unlock_if_of(number);
   const std::uint64_t touched =
       std::min(word(state_->touched_blocks).load(std::memory_order_acquire), header_.blocks);

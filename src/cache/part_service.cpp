@@ -92,16 +92,16 @@ Status PartService::perform_pointer(const RequestFormat& request, std::uint64_t 
   const auto slot = static_cast<int>(request.option);
   switch (Verb{request.verb}) {
     case Verb::give_pointer:
-      part_.give_pointer(slot);
+      part_.pointers().give(slot);
       break;
     case Verb::add_to_pointer:
-      values[0] = part_.pointer(slot).fetch_add(request.value);
+      values[0] = part_.pointers().at(slot).fetch_add(request.value);
       break;
     case Verb::store_pointer:
-      part_.pointer(slot).store(request.value);
+      part_.pointers().at(slot).store(request.value);
       break;
     default:
-      values[0] = part_.pointer(slot).load();
+      values[0] = part_.pointers().at(slot).load();
   }
   return Status::success();
 }

@@ -19,7 +19,7 @@ namespace perdure {
 static_assert(std::endian::native == std::endian::little, "parts are little-endian");
 
 constexpr std::uint64_t part_magic = 0x0054524150445250U;  // "PRDPART\0"
-constexpr std::uint32_t part_format_version = 4;
+constexpr std::uint32_t part_format_version = 5;
 constexpr std::size_t part_path_bytes = 4096;
 constexpr std::uint64_t journal_entries_max = 65536;
 
@@ -92,8 +92,8 @@ struct PartStateFormat {
   std::uint64_t size_bytes;     // of the file, as far as this part knows; node 0 knows
   std::uint64_t visible_bytes;  // bytes from here on are zeros, whatever the cached file holds
   std::uint64_t lock;           // of requests in atomic mode: 0, or who holds it (owner_of)
-  std::uint64_t pointers_used;  // a bit for each of the following that is in use
-  std::uint64_t pointers[shared_pointers_max];  // shared file pointers, in bytes of the view
+  std::uint64_t pointer_owners[shared_pointers_max];  // who took it (owner_of); 0: it is free
+  std::uint64_t pointers[shared_pointers_max];        // shared file pointers, in bytes of the view
   // Of a file that is committed with a pool.
   std::uint64_t base_version;       // (v + 1) << 10: what changes comes after version v; low bits:
                                     // the owner that sets it
@@ -114,8 +114,8 @@ struct PartStateFormat {
   std::uint64_t durable;     // 1: something here may outlast a power failure
   OwnerFormat owners[owners_max];
 };
-static_assert(sizeof(PartStateFormat) == 8960);
-static_assert(offsetof(PartStateFormat, owners) == 768);
+static_assert(sizeof(PartStateFormat) == 9464);
+static_assert(offsetof(PartStateFormat, owners) == 1272);
 
 constexpr std::size_t journal_bytes = 4096;
 

@@ -208,6 +208,26 @@ TEST(PartDead, what_a_dead_process_was_writing_back_is_written_back_by_another) 
   shared.close();
 }
 
+TEST(PartDead, shared_pointers_of_a_dead_process_are_free_again) {
+  Shared shared;
+  const int own = shared.open->part->take_pointer();
+  shared.open->part->pointers().at(own).store(17);
+  shared.die_in([](CachePart& part, HookDevice&) {
+    while (part.take_pointer() >= 0) {
+    }
+    die();
+  });
+  for (std::size_t left = shared_pointers_max - 1; left > 0; --left) {
+    const int slot = shared.open->part->take_pointer();
+    ASSERT_GE(slot, 0);
+    EXPECT_NE(slot, own);
+    EXPECT_EQ(shared.open->part->pointers().at(slot).load(), 0U);
+  }
+  EXPECT_EQ(shared.open->part->take_pointer(), -1);
+  EXPECT_EQ(shared.open->part->pointers().at(own).load(), 17U);
+  shared.close();
+}
+
 // Half of a small write is in the block, in a grain that another dirties.
 void die_amid_small_write(CachePart& part, HookDevice& device, const Bytes& bytes) {
   device.on_fence = [&](int fence) {
