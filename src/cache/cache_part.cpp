@@ -14,7 +14,7 @@ namespace perdure {
 Status CachePart::format(Device& device, const PartIdentity& identity, const PartGeometry& geometry,
                          std::uint64_t file_bytes) {
   PERDURE_TRY_ASSIGN(PartHeaderFormat header, make_part_header(identity, geometry));
-  PERDURE_TRY(device.allocate(0, header.table_offset));
+  PERDURE_TRY(device.allocate(0, header.journal_offset + sizeof(JournalFormat)));
   PartStateFormat state{};
   state.size_bytes = file_bytes;
   state.visible_bytes = file_bytes;
@@ -292,7 +292,8 @@ Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::
   if (entry == nullptr) {
     return {Code::no_space, std::string(header_.path) + ": more than " +
                                 std::to_string(header_.journal_entries) + " threads of node " +
-                                std::to_string(header_.node) + " write at once"};
+                                std::to_string(header_.node) +
+                                " write at once, or its device has no room for another's journal"};
   }
   PartJournal::Intention intention(journal_, *entry, offset, from, bytes);
   if (when == Acknowledge::durable) {

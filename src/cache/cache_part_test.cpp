@@ -282,12 +282,20 @@ int descriptor_of(const std::string& path) {
 }
 
 // P12.
-TEST(CachePart, the_table_takes_space_for_what_was_touched_only) {
+TEST(CachePart, table_and_journal_take_space_for_what_was_used_only) {
   const Cached cached({4096, 0, 1, LayoutKind::cyclic, 100}, Bytes(100, 7), {.blocks = 1 << 20});
   EXPECT_EQ(cached.read(0, 100), Bytes(100, 7));
   const std::uint64_t all = cached.part->header().blocks * sizeof(BlockFormat);
-  EXPECT_LT(cached.part->device().allocated_bytes() - cached.part->header().table_offset,
-            all / 100);
+  const PartHeaderFormat& header = cached.part->header();
+  EXPECT_LT(cached.part->device().allocated_bytes() - header.journal_offset, all / 100);
+  const std::uint64_t before = cached.part->device().allocated_bytes();
+  const std::size_t used = cached.part->journal().entries().size();
+  std::thread([&] {
+    const std::byte bytes[5] = {};
+    must(cached.part->write(10, bytes, sizeof bytes, Acknowledge::sync));
+  }).join();
+  EXPECT_LE(cached.part->device().allocated_bytes() - before, 2U * 4096);
+  EXPECT_LE(cached.part->journal().entries().size(), used + 1);
 }
 
 // P12.

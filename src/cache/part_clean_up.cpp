@@ -36,11 +36,11 @@ Status CachePart::clean_up_after(std::uint32_t number) {
   for (std::uint64_t block = 0; block < touched; ++block) {
     PERDURE_TRY(clean_up_block(block, number));
   }
-  for (JournalFormat& entry : journal_.entries()) {
-    if (word(entry.owner).load(std::memory_order_acquire) != number) continue;
-    if (PartJournal::is_intended(entry, true)) PERDURE_TRY(redo(entry));
-    word(entry.writing_bytes).store(0, std::memory_order_release);
-    word(entry.owner).store(0, std::memory_order_release);
+  for (JournalFormat* entry : journal_.entries()) {
+    if (word(entry->owner).load(std::memory_order_acquire) != number) continue;
+    if (PartJournal::is_intended(*entry, true)) PERDURE_TRY(redo(*entry));
+    word(entry->writing_bytes).store(0, std::memory_order_release);
+    word(entry->owner).store(0, std::memory_order_release);
   }
   return changes_.settle(number);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cache/part_journal.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -66,13 +67,30 @@ std::uint64_t PartJournal::offset_of(const void* place) const {
 
 JournalFormat* PartJournal::claim_entry() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (JournalFormat& entry : entries_) {
+  for (std::size_t at = 0; at < entries_.size(); ++at) {
+    JournalFormat& entry = entries_[at];
+    if (at == ready_ && !device_.allocate(offset_of(&entry), sizeof entry).ok()) return nullptr;
+    ready_ = std::max(ready_, at + 1);
     std::uint64_t nobody = 0;
     if (!word(entry.owner).compare_exchange_strong(nobody, owner_)) continue;
     taken_.push_back(&entry);
     return &entry;
   }
   return nullptr;
+}
+
+std::vector<JournalFormat*> PartJournal::entries() const {
+  std::vector<JournalFormat*> used;
+  for (std::size_t at = 0; at < entries_.size();) {
+    const std::uint64_t offset = offset_of(&entries_[at]);
+    const std::uint64_t data = device_.next_allocated(offset);
+    if (data > offset) {
+      at += (data - offset + sizeof(JournalFormat) - 1) / sizeof(JournalFormat);
+    } else {
+      used.push_back(&entries_[at++]);
+    }
+  }
+  return used;
 }
 
 void PartJournal::give_entry(std::uint64_t journal, JournalFormat* entry) {
@@ -124,17 +142,18 @@ bool PartJournal::may_be_writing(std::uint64_t offset, std::uint64_t bytes) cons
   const auto meets = [&](std::uint64_t begin, std::uint64_t length) {
     return offset < begin + length && begin < offset + bytes;
   };
-  for (const JournalFormat& entry : entries_) {
-    if (entry.length != 0 && meets(entry.offset, journal_bytes)) return true;
-    if (entry.writing_bytes != 0 && meets(entry.writing_offset, entry.writing_bytes)) return true;
+  for (const JournalFormat* entry : entries()) {
+    if (entry->length != 0 && meets(entry->offset, journal_bytes)) return true;
+    if (entry->writing_bytes != 0 && meets(entry->writing_offset, entry->writing_bytes))
+      return true;
   }
   return false;
 }
 
 std::vector<JournalFormat*> PartJournal::intended(bool same_boot) const {
   std::vector<JournalFormat*> found;
-  for (JournalFormat& entry : entries_) {
-    if (is_intended(entry, same_boot)) found.push_back(&entry);
+  for (JournalFormat* entry : entries()) {
+    if (is_intended(*entry, same_boot)) found.push_back(entry);
   }
   return found;
 }
@@ -146,10 +165,10 @@ Status PartJournal::forget_durably(JournalFormat& entry) {
 }
 
 void PartJournal::forget_all() {
-  for (JournalFormat& entry : entries_) {
-    if (entry.length == 0) continue;
-    device_.store_word(offset_of(&entry.length), 0);
-    device_.flush(offset_of(&entry.length), sizeof entry.length);
+  for (JournalFormat* entry : entries()) {
+    if (entry->length == 0) continue;
+    device_.store_word(offset_of(&entry->length), 0);
+    device_.flush(offset_of(&entry->length), sizeof entry->length);
   }
 }
 

@@ -10,9 +10,11 @@
 //       intention that outlived its write would undo the writes after it.
 //
 // A thread has an entry from its first small write until it ends, or gives it back. An entry that
-// is taken is marked with its process's number (P10).
+// is taken is marked with its process's number (P10). It gets its space before: those after the
+// ones that were ever used are holes, and nobody looks at them.
 //
-// Threads: any number; an entry is used by one. Failure: no entry is free, which the caller says.
+// Threads: any number; an entry is used by one. Failure: no entry is free, or there is no space for
+// one, which the caller says.
 #pragma once
 
 #include <atomic>
@@ -47,7 +49,8 @@ class PartJournal {
   // For a thread that may not write again for long, and of which there are many.
   void give_entry_of_thread();
 
-  std::span<JournalFormat> entries() const { return entries_; }
+  // Those that were ever used.
+  std::vector<JournalFormat*> entries() const;
   // Whether recovery does the entry's write again. `same_boot`: what was stored is not lost.
   static bool is_intended(const JournalFormat& entry, bool same_boot);
   std::vector<JournalFormat*> intended(bool same_boot) const;
@@ -73,6 +76,7 @@ class PartJournal {
   std::uint32_t owner_ = owner_unknown;
   std::uint64_t number_;  // no other journal of this process has or had it
   std::mutex mutex_;
+  std::size_t ready_ = 1;              // entries that have their space, as far as is known here
   std::vector<JournalFormat*> taken_;  // by this process, one for each thread that ever wrote
 };
 

@@ -145,7 +145,7 @@ struct BlockFormat {
   std::uint64_t claim;       // a count of claims << 10; low bits: the owner that writes it back
 };
 static_assert(sizeof(BlockFormat) == 64);
-constexpr std::uint64_t table_step = 1024;  // entries that are given their space at once
+constexpr std::uint64_t table_step = 64;  // entries that are given their space at once
 
 // The undo file of a part whose file is committed with a pool: for each grain of the part what it
 // held at a version. Slots first, then, at the next multiple of the block, the grains' bytes.
