@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,6 +85,28 @@ def run_lines(command: list[str], environment: dict[str, str] | None = None) -> 
                 running.terminate()
     if running.returncode != 0:
         raise ProgramFailed(f"{Path(words[0]).name} ended with {running.returncode}")
+
+
+def output_of(
+    command: Sequence[object],
+    name: str,
+    environment: dict[str, str] | None = None,
+    limit_s: float | None = None,
+) -> str:
+    """What `command` prints; `environment` is all of its environment, where that is given.
+
+    Raises ProgramFailed, with `name` and the end of what it says, if its exit code is not 0 or it
+    has not ended after `limit_s` seconds.
+    """
+    words = [str(word) for word in command]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, env=environment,
+                              timeout=limit_s, check=False)
+    except subprocess.TimeoutExpired:
+        raise ProgramFailed(f"{name}: not done after {limit_s} s") from None
+    if done.returncode != 0:
+        raise ProgramFailed(f"{name} ended with {done.returncode}: {done.stderr[-500:].strip()}")
+    return done.stdout
 
 
 @dataclass(frozen=True)

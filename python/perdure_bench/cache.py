@@ -40,7 +40,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs
+from perdure.programs import OPEN_MPI, Program, find_programs, output_of
 from perdure_bench import cache_plot
 from perdure_bench.facts import Fact
 from perdure_bench.solver import huge_page_directory, pool_directory
@@ -163,20 +163,8 @@ def _measure_flavour(program: Program, places: Places, quick: bool) -> Iterator[
 def _run(program: Program, places: Places, words: list, more: dict | None = None) -> list[str]:
     command = program.command(2, *words, "--memory", places.memory)
     surroundings = {**os.environ, **OPEN_MPI, "OMPI_MCA_mpi_yield_when_idle": "0", **(more or {})}
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT_S,
-            check=False,
-            env=surroundings,
-        )
-    except subprocess.TimeoutExpired:
-        raise ProgramFailed(f"file_operations {words[0]}: over {_LIMIT_S} s") from None
-    if done.returncode != 0:
-        raise ProgramFailed(f"file_operations {words[0]}: {done.stderr[-300:]}")
-    return [line for line in done.stdout.splitlines() if line.startswith("{")]
+    output = output_of(command, f"file_operations {words[0]}", surroundings, _LIMIT_S)
+    return [line for line in output.splitlines() if line.startswith("{")]
 
 
 @contextmanager

@@ -7,13 +7,12 @@ import json
 import os
 import signal
 import struct
-import subprocess
 import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perdure.programs import OPEN_MPI, Program, ProgramFailed
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, output_of
 from perdure.run.attempt import OUR_ENDINGS, Limits
 from perdure.run.job import JobRequest, JobResult, run_job
 from perdure.run.live import Live
@@ -151,10 +150,7 @@ class Trial:
 
     def _ask(self, *words: object) -> str:
         command = [str(self._job.program.program), *self._words(*words)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        if done.returncode != 0:
-            raise ProgramFailed(f"cache_job {words[0]}: {done.stderr[-300:]}")
-        return done.stdout
+        return output_of(command, f"cache_job {words[0]}", limit_s=60)
 
     def _launch(self, *words: object, ranks: int | None = None) -> tuple[JobResult, str]:
         command = self._job.program.command(ranks or self._job.ranks, *self._words(*words))

@@ -19,13 +19,12 @@ from __future__ import annotations
 import os
 import random
 import re
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perdure.cache.preload import NoLibrary, cache_environment
-from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs, output_of
 from perdure.progress import progress
 from perdure_bench.facts import Fact
 from perdure_bench.hpccg import disk_directory
@@ -107,20 +106,9 @@ def _run(program: Program, case: Case, stem: Path, extra: dict[str, str]) -> dic
     words = program.command(_RANKS, stem, case.files, case.bytes, case.whose)
     given = ["env", *(f"{name}={value}" for name, value in extra.items())]
     at = words.index(str(program.program))  # the ranks are to have it, not their launcher
-    try:
-        ran = subprocess.run(
-            [*words[:at], *given, *words[at:]],
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT_S,
-            env={**os.environ, **OPEN_MPI},
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise ProgramFailed(f"{program.program} did not end within {_LIMIT_S} s") from None
-    if ran.returncode != 0:
-        raise ProgramFailed(f"{program.program} ended with {ran.returncode}: {ran.stderr[-500:]}")
-    return {part: int(spent) for part, spent in _PART.findall(ran.stdout)}
+    command = [*words[:at], *given, *words[at:]]
+    output = output_of(command, str(program.program), {**os.environ, **OPEN_MPI}, _LIMIT_S)
+    return {part: int(spent) for part, spent in _PART.findall(output)}
 
 
 def _hand_over(

@@ -23,12 +23,11 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.programs import OPEN_MPI, Program, ProgramFailed
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, output_of
 from perdure.progress import progress
 from perdure.run.attempt import attempt_environment
 from perdure_bench.facts import Fact
@@ -186,21 +185,9 @@ class Bench:
         command = solve(self.solver, _RANKS, self.size.edge, iterations, *options)
         environment = attempt_environment(self.pools, None, OPEN_MPI)
         del environment["PERDURE_RUN_DIR"]
-        try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                env=environment,
-                timeout=_LIMIT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise ProgramFailed(f"hpccg {case_options}: not done after {_LIMIT_S} s") from None
-        if done.returncode != 0:
-            raise ProgramFailed(f"hpccg {case_options}: {done.returncode}: {done.stderr[-300:]}")
+        output = output_of(command, f"hpccg {case_options}", environment, _LIMIT_S)
         self.advance()
-        return last_report(done.stdout)
+        return last_report(output)
 
     def _forget(self) -> None:
         for path in (self.pools / "pool", disk_directory() / "disk"):

@@ -31,12 +31,11 @@ import os
 import random
 import shutil
 import statistics
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perdure.programs import ProgramFailed, find_program
+from perdure.programs import find_program, output_of
 from perdure_bench.facts import Fact
 from perdure_bench.ipv_breakdown import WAYS as BROKEN_DOWN
 from perdure_bench.ipv_breakdown import (
@@ -211,21 +210,11 @@ def _run(
     report = pools / "report.json"
     if "ipv" in way.options:
         words += ["--ipv-report", report]
+    surroundings = {**os.environ, **way.environment}
     try:
-        done = subprocess.run(
-            [str(word) for word in words],
-            capture_output=True,
-            text=True,
-            env={**os.environ, **way.environment},
-            timeout=_LIMIT_S,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise ProgramFailed(f"{path.name} {way.name}: {done.returncode}: {done.stderr[-300:]}")
-        facts = json.loads(done.stdout.splitlines()[-1])
+        output = output_of(words, f"{path.name} {way.name}", surroundings, _LIMIT_S)
+        facts = json.loads(output.splitlines()[-1])
         return facts | (values_of(report) if "ipv" in way.options else {})
-    except subprocess.TimeoutExpired:
-        raise ProgramFailed(f"{path.name} {way.name}: not done after {_LIMIT_S} s") from None
     finally:
         shutil.rmtree(pool, ignore_errors=True)
         report.unlink(missing_ok=True)

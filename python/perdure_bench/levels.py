@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_program
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_program, output_of
 from perdure.progress import progress
 from perdure.run.attempt import attempt_environment
 from perdure_bench.facts import Fact
@@ -147,22 +147,10 @@ class Bench:
         environment = attempt_environment(self.pools, None, OPEN_MPI | levels)
         del environment["PERDURE_RUN_DIR"]
         try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                env=environment,
-                timeout=_LIMIT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise ProgramFailed(f"hpccg, {case.name}: not done after {_LIMIT_S} s") from None
+            return last_report(output_of(command, f"hpccg, {case.name}", environment, _LIMIT_S))
         finally:
             shutil.rmtree(self.pools / "pool", ignore_errors=True)
             shutil.rmtree(self.drain, ignore_errors=True)
-        if done.returncode != 0:
-            raise ProgramFailed(f"hpccg, {case.name}: {done.returncode}: {done.stderr[-300:]}")
-        return last_report(done.stdout)
 
 
 def _facts(rounds: list[dict[tuple[str, int], dict]], bench: Bench) -> Iterator[Fact]:

@@ -29,13 +29,12 @@ import os
 import random
 import shutil
 import statistics
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from perdure.cache.preload import NoLibrary, cache_environment
-from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs, output_of
 from perdure.progress import progress
 from perdure_bench.facts import Fact
 from perdure_bench.matpower_cases import (
@@ -140,24 +139,13 @@ class Bench:
         command = program.command(setting.ranks, *options)
         name = f"matpower {setting.names[0]}, {variant}"
         try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                env=self._environment(variant),
-                timeout=_LIMIT_S,
-                check=False,
-            )
-            if done.returncode != 0:
-                raise ProgramFailed(f"{name}: {done.returncode}: {done.stderr[-300:]}")
+            output = output_of(command, name, self._environment(variant), _LIMIT_S)
             if variant != STOCK:
                 check_cached(self._pools, setting.ranks, name)
-        except subprocess.TimeoutExpired:
-            raise ProgramFailed(f"{name}: not done after {_LIMIT_S} s") from None
         finally:
             self._forget()
         self._advance()
-        return outcome_of(done.stdout)
+        return outcome_of(output)
 
     def _environment(self, variant: str) -> dict[str, str]:
         environment = {**os.environ, **OPEN_MPI}

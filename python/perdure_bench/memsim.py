@@ -48,7 +48,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.core import load_core
-from perdure.programs import CLONE, ProgramFailed, find_program, run_lines
+from perdure.programs import CLONE, ProgramFailed, find_program, output_of, run_lines
 from perdure.progress import progress
 from perdure.sim.locality import concentration_of
 from perdure.sim.machine import DEFAULT_PRESET, Options, devices_named
@@ -184,11 +184,7 @@ def program_of(subject: Subject, traced: bool) -> Path:
     words = ["--trace"] if traced else []
     command = [compiler, *words, "-O3", "-std=c++20", f"-I{apps}", f"-I{apps.parent / 'include'}",
                *files, *libraries, *(_shared(build) if libraries else []), "-o", program]
-    done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise ProgramFailed(f"perdure-clang++ on {subject.case}: {done.stderr.strip()[-2000:]}")
+    output_of(command, f"perdure-clang++ on {subject.case}")
     return program
 
 

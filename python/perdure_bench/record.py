@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from perdure.programs import CLONE, ProgramFailed, find_program
+from perdure.programs import CLONE, ProgramFailed, find_program, output_of
 from perdure.progress import progress
 from perdure_bench.facts import Fact
 
@@ -78,9 +77,7 @@ def _build(source: Path, folder: Path) -> dict[str, tuple[Path, str | None]]:
             program = folder / name.replace(" ", "-")
             compiler = str(find_program(wrapper, "trace/bin"))
             command = [compiler, *words, "-O2", str(source), "-o", str(program)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise ProgramFailed(f"{wrapper}: {done.stderr.strip()}")
+            output_of(command, wrapper)
             cases[name] = (program, "" if words else None)
     if "record" in cases:
         cases["record-inline"] = (cases["record"][0], ",helper=off")
@@ -94,7 +91,5 @@ def _run(program: Path, iterations: int, folder: Path, options: str | None) -> t
     environment = {name: value for name, value in os.environ.items() if name != "PERDURE_TRACE"}
     if options is not None:
         environment["PERDURE_TRACE"] = str(folder / "record.ptrace") + options
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise ProgramFailed(f"{program.name} ended with {done.returncode}: {done.stderr.strip()}")
-    return tuple(float(word) for word in done.stdout.split())
+    output = output_of(words, program.name, environment)
+    return tuple(float(word) for word in output.split())

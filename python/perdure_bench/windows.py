@@ -28,12 +28,11 @@ import json
 import os
 import random
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.programs import CLONE, OPEN_MPI, Program, ProgramFailed, find_programs
+from perdure.programs import CLONE, OPEN_MPI, Program, ProgramFailed, find_programs, output_of
 from perdure.progress import progress
 from perdure.run.attempt import attempt_environment
 from perdure_bench.facts import Fact
@@ -237,21 +236,8 @@ class Bench:
         command = self.application.command(protection, iterations, [*places, *more])
         environment = attempt_environment(self._pools, None, OPEN_MPI)
         del environment["PERDURE_RUN_DIR"]
-        try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                env=environment,
-                timeout=_LIMIT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise ProgramFailed(f"{self.application.name}: not done after {_LIMIT_S} s") from None
-        if done.returncode != 0:
-            failed = f"{self.application.name}, {protection}: {done.returncode}"
-            raise ProgramFailed(f"{failed}: {done.stderr[-300:]}")
-        return self.application.outcome(done.stdout)
+        name = f"{self.application.name}, {protection}"
+        return self.application.outcome(output_of(command, name, environment, _LIMIT_S))
 
     def _forget(self) -> None:
         for path in (self._pools / "pool", _disk_directory() / "disk"):

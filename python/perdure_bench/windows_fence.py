@@ -12,11 +12,10 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs
+from perdure.programs import OPEN_MPI, Program, find_programs, output_of
 from perdure_bench.facts import Fact, read_facts
 
 _SIZES = (4096, 1 << 20, 16 << 20)
@@ -51,19 +50,10 @@ def fence_facts(quick: bool, pools: Path, advance: Callable[[], None]) -> Iterat
 def _run(program: Program, mode: str, size: int, ranks: int, pool: Path) -> Iterator[Fact]:
     repeats = 20 if ranks > 4 else 60
     words = (mode, str(size), str(repeats), str(pool), program.flavour)
+    command = program.command(ranks, *words)
     try:
-        done = subprocess.run(
-            program.command(ranks, *words),
-            capture_output=True,
-            text=True,
-            env={**os.environ, **OPEN_MPI},
-            timeout=_LIMIT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise ProgramFailed(f"window_fence on {ranks} ranks: not done after {_LIMIT_S} s") from None
+        output = output_of(command, f"window_fence on {ranks} ranks", {**os.environ, **OPEN_MPI},
+                           _LIMIT_S)
     finally:
         shutil.rmtree(pool, ignore_errors=True)
-    if done.returncode != 0:
-        raise ProgramFailed(f"window_fence on {ranks} ranks: {done.stderr[-300:]}")
-    yield from read_facts(done.stdout.splitlines())
+    yield from read_facts(output.splitlines())

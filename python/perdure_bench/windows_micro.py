@@ -30,13 +30,12 @@ import os
 import random
 import shutil
 import statistics
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from perdure.programs import OPEN_MPI, Program, ProgramFailed, build_trees, find_programs
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, build_trees, find_programs, output_of
 from perdure_bench.facts import Fact
 from perdure_bench.solver import pool_directory
 
@@ -103,22 +102,12 @@ class _Runner:
             assigned.append(f"LD_LIBRARY_PATH={_alias_directory(self._pools, place)}:{place}")
         # Only the ranks are to have them, not their launcher.
         words[3:3] = ["env", *assigned]
+        surroundings = {**os.environ, **OPEN_MPI, "OMPI_MCA_mpi_yield_when_idle": "0"}
         try:
-            done = subprocess.run(
-                words,
-                capture_output=True,
-                text=True,
-                timeout=_LIMIT_S,
-                check=False,
-                env={**os.environ, **OPEN_MPI, "OMPI_MCA_mpi_yield_when_idle": "0"},
-            )
-        except subprocess.TimeoutExpired:
-            raise ProgramFailed(f"window_operations, {variant}: over {_LIMIT_S} s") from None
+            output = output_of(words, f"window_operations, {variant}", surroundings, _LIMIT_S)
         finally:
             shutil.rmtree(self._pools / "pool", ignore_errors=True)
-        if done.returncode != 0:
-            raise ProgramFailed(f"window_operations, {variant}: {done.stderr[-300:]}")
-        return json.loads(done.stdout.splitlines()[-1])
+        return json.loads(output.splitlines()[-1])
 
 
 def _alias_directory(pools: Path, libraries: Path) -> Path:
