@@ -63,6 +63,13 @@ class Verb(NamedTuple):
     settings: Mapping[str, Any] = MappingProxyType({})  # of the one command
 
 
+class Group(NamedTuple):
+    """A verb that is a group of others, each imported when it is used."""
+
+    about: str
+    verbs: Mapping[str, Verb]
+
+
 class LazyVerbs(MutableMapping[str, Any]):
     """The commands of a group by name; a verb's module is imported when its command is asked for.
 
@@ -92,7 +99,7 @@ class LazyVerbs(MutableMapping[str, Any]):
 
 
 class Verbs(TyperGroup):
-    """The whole command."""
+    """The whole command, or a group in it."""
 
     table: Mapping[str, Verb] = MappingProxyType({})
 
@@ -110,7 +117,7 @@ class Verbs(TyperGroup):
             raise typer.Exit(ended(_interrupted)) from None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The first screen: verbs by what they are for, each with an example."""
+        """Verbs by what they are for, each with an example."""
         width = max(map(len, self.table)) + 2
         for part in dict.fromkeys(verb.part for verb in self.table.values()):
             with formatter.section(part):
@@ -142,6 +149,10 @@ def verbs_command(verbs: Mapping[str, Verb], options: Any, about: str) -> Verbs:
 
 def _command_of(word: str, verb: Verb) -> Any:
     found = getattr(import_module(verb.module), verb.name)
+    if isinstance(found, Group):
+        group = verbs_command(found.verbs, lambda: None, found.about)
+        group.name = word
+        return group
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.callback()(lambda: None)  # or a single command would be the whole
     if isinstance(found, typer.Typer):

@@ -349,7 +349,7 @@ def test_a_table_that_is_too_wide_is_broken_or_becomes_lines_of_name_and_value(c
 
 HEAVY = ("numpy", "scipy", "matplotlib", "jinja2", "rich.markdown", "rich.table", "rich.progress",
          "rich.console", "asyncio", "perdure.api")  # fmt: skip
-_ARITHMETIC = ("bench", "demo", "energy")  # these may import numpy
+_ARITHMETIC = ("bench", "demo", *(f"energy {word}" for word in ("plan", "simulate", "explain")))
 LIGHT = ["--version", "--help", "-h", "run -- true", "devices", "pool ls .", "cache ls",
          *(f"{verb} --help" for verb in VERB_NAMES if not verb.startswith(_ARITHMETIC))]
 

@@ -15,7 +15,6 @@ from perdure.core import load_core
 from perdure.documents import json_text, print_json
 from perdure.energy.output import warn
 from perdure.energy.probe import probe_node, rows_of
-from perdure.energy.profile.commands import app as profile
 from perdure.energy.profile.file import OPERATIONS, check_machine, read_profile
 from perdure.energy.quantities import Wrong
 from perdure.files import write_text
@@ -29,16 +28,6 @@ Freq = Annotated[
     str | None, typer.Option(metavar="CLOCK", help="At most so fast, as 1.4GHz.",
                              show_default=False)
 ]
-
-
-def attach(app: typer.Typer) -> None:
-    """Adds the commands to `perdure energy`."""
-    app.command("probe")(probe)
-    app.add_typer(profile, name="profile")
-    app.command("apply", no_args_is_help=True)(apply)
-    app.command("restore")(restore)
-    app.command("run", no_args_is_help=True,
-                context_settings={"allow_interspersed_args": False})(run)
 
 
 def parse_clock(text: str) -> int:
