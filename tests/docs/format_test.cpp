@@ -283,7 +283,7 @@ void add_structs_of_parts(std::map<std::string, Struct>& all) {
   all["PartStateFormat"] = {
       sizeof(PartStateFormat),
       {PERDURE_FIELD(PartStateFormat, size_bytes), PERDURE_FIELD(PartStateFormat, visible_bytes),
-       PERDURE_FIELD(PartStateFormat, lock), PERDURE_FIELD(PartStateFormat, pointers_used),
+       PERDURE_FIELD(PartStateFormat, lock), PERDURE_FIELD(PartStateFormat, pointer_owners),
        PERDURE_FIELD(PartStateFormat, pointers), PERDURE_FIELD(PartStateFormat, base_version),
        PERDURE_FIELD(PartStateFormat, sized_versions), PERDURE_FIELD(PartStateFormat, sizes),
        PERDURE_FIELD(PartStateFormat, prepared), PERDURE_FIELD(PartStateFormat, touched_blocks),
