@@ -478,6 +478,9 @@ class FoundPart:
     def unsaved_bytes(self) -> int: ...
 
     @property
+    def through_bytes(self) -> int: ...
+
+    @property
     def created_ns(self) -> int: ...
 
     @property

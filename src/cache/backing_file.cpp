@@ -157,4 +157,11 @@ Status BackingFile::sync() const {
   return Status::success();
 }
 
+Status BackingFile::sync_data() const {
+  while (::fdatasync(handle_.fd()) != 0) {
+    if (errno != EINTR) return errno_status("fdatasync " + path_, errno);
+  }
+  return Status::success();
+}
+
 }  // namespace perdure

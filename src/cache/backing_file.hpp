@@ -50,6 +50,8 @@ class BackingFile {
   Status allocate(std::uint64_t bytes) const;
   // Returns when what was written, by any process of this node, is durable.
   Status sync() const;
+  // The same of bytes and size only, without the times.
+  Status sync_data() const;
   // What the close of a file does that was written to: network file systems send what they hold,
   // and report what they could not write. Nothing need be durable.
   Status hand_over() const;

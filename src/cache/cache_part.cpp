@@ -48,7 +48,8 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
                           header.journal_entries}),
       changes_(*device_, header.state_offset,
                [this](std::uint32_t number) { return clean_up_if_dead(number); }),
-      pointers_(*reinterpret_cast<PartStateFormat*>(device_->base() + header.state_offset)) {
+      pointers_(*reinterpret_cast<PartStateFormat*>(device_->base() + header.state_offset)),
+      through_(changes_) {
   std::byte* base = device_->base();
   state_ = reinterpret_cast<PartStateFormat*>(base + header_.state_offset);
   table_ = reinterpret_cast<BlockFormat*>(base + header_.table_offset);
@@ -78,28 +79,17 @@ std::uint64_t CachePart::device_offset(const void* place) const {
   return static_cast<std::uint64_t>(static_cast<const std::byte*>(place) - device_->base());
 }
 
-Status CachePart::check_room(std::uint64_t block) const {
-  if (block < header_.blocks) return Status::success();
-  return {Code::no_space,
-          std::string(header_.path) + ": node " + std::to_string(header_.node) + " has room for " +
-              std::to_string(header_.blocks << shift_) +
-              " bytes of the file in its cache, and is asked for " +
-              std::to_string((block + 1) << shift_) +
-              "; choose a larger device (perdure_cache_directory), or do not cache the file"};
-}
-
 // How many bytes of the block the cached file still has to say.
 std::uint64_t CachePart::visible_in(std::uint64_t block) const {
-  const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
+  const std::uint64_t begin = file_offset(block);
   const std::uint64_t visible = word(state_->visible_bytes).load(std::memory_order_acquire);
   return visible <= begin ? 0 : std::min(layout_.block_bytes, visible - begin);
 }
 
 Status CachePart::fill_claimed(std::uint64_t block) {
-  PERDURE_TRY(device_->allocate(device_offset(bytes_of(block)), layout_.block_bytes));
   const std::uint64_t visible = visible_in(block);
   if (visible == 0) return Status::success();
-  const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
+  const std::uint64_t begin = file_offset(block);
   filled_bytes_.fetch_add(visible, std::memory_order_relaxed);
   const Status read = backing_->read(begin, bytes_of(block), visible);
   // What is filled later may be less, and zeros must follow it.
@@ -107,62 +97,16 @@ Status CachePart::fill_claimed(std::uint64_t block) {
   return read;
 }
 
-// P12. Several processes may allocate the same pages at once: those that are there stay.
-Status CachePart::prepare_table(std::uint64_t blocks) {
-  const std::uint64_t ready = table_ready_.load(std::memory_order_relaxed);
-  if (blocks <= ready) return Status::success();
-  const std::uint64_t touched = word(state_->touched_blocks).load(std::memory_order_acquire);
-  const auto steps_to = [&](std::uint64_t count) {
-    const std::uint64_t steps = count / table_step + (count % table_step == 0 ? 0 : 1);
-    return steps > header_.blocks / table_step ? header_.blocks : steps * table_step;
-  };
-  const std::uint64_t there = std::max(ready, steps_to(touched));
-  const std::uint64_t wanted = std::max(there, steps_to(blocks));
-  if (there < wanted) {
-    PERDURE_TRY(device_->allocate(header_.table_offset + there * sizeof(BlockFormat),
-                                  (wanted - there) * sizeof(BlockFormat)));
-  }
-  table_ready_.store(wanted, std::memory_order_release);
-  return Status::success();
-}
-
-// Before it is marked: whoever cleans up what a dead process left finds it.
-Status CachePart::touch(std::uint64_t block) {
-  PERDURE_TRY(check_room(block));
-  PERDURE_TRY(prepare_table(block + 1));
-  auto touched = word(state_->touched_blocks);
-  std::uint64_t seen = touched.load(std::memory_order_relaxed);
-  while (seen <= block && !touched.compare_exchange_weak(seen, block + 1)) {
-  }
-  return Status::success();
-}
-
-// P1. Whoever finds the block absent fills it, the others wait.
-Status CachePart::await_present(std::uint64_t block) {
-  PERDURE_TRY(touch(block));
-  auto state = word(table_[block].state);
-  Backoff backoff;
-  while (true) {
-    auto seen = static_cast<std::uint32_t>(BlockState::absent);
-    if (state.compare_exchange_strong(seen, filling())) {
-      const Status filled = fill_claimed(block);
-      state.store(
-          static_cast<std::uint32_t>(filled.ok() ? BlockState::present : BlockState::absent),
-          std::memory_order_release);
-      return filled;
-    }
-    if (seen == static_cast<std::uint32_t>(BlockState::present)) return Status::success();
-    if (backoff.wait()) PERDURE_TRY(clean_up_if_dead(seen >> 2));
-  }
-}
-
-Status CachePart::fill(std::uint64_t offset, std::uint64_t bytes) {
+Result<bool> CachePart::fill(std::uint64_t offset, std::uint64_t bytes) {
+  bool all = true;
   const std::uint64_t end = offset + bytes;
   for (std::uint64_t at = offset >> shift_; (at << shift_) < end; ++at) {
     const Place place = place_of(layout_, at << shift_);
-    if (place.node == header_.node) PERDURE_TRY(make_present(place.block));
+    if (place.node != header_.node) continue;
+    PERDURE_TRY_ASSIGN(const bool here, make_present(place.block));
+    all = all && here;
   }
-  return Status::success();
+  return all;
 }
 
 Status CachePart::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
@@ -171,8 +115,12 @@ Status CachePart::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
     const std::uint64_t block = place_of(layout_, offset).block;
     const std::uint64_t within = offset & (layout_.block_bytes - 1);
     const std::uint64_t run = std::min(bytes, layout_.block_bytes - within);
-    PERDURE_TRY(make_present(block));
-    std::memcpy(place, bytes_of(block) + within, run);
+    PERDURE_TRY_ASSIGN(const bool here, make_present(block));
+    if (here) {
+      std::memcpy(place, bytes_of(block) + within, run);
+    } else {
+      PERDURE_TRY(through_.read(file_offset(block) + within, place, run));
+    }
     place += run;
     offset += run;
     bytes -= run;
@@ -184,8 +132,9 @@ Result<const std::byte*> CachePart::view(std::uint64_t offset, std::uint64_t byt
   const std::uint64_t within = offset & (layout_.block_bytes - 1);
   PERDURE_ASSERT(within + bytes <= layout_.block_bytes);
   const std::uint64_t block = place_of(layout_, offset).block;
-  PERDURE_TRY(make_present(block));
-  return static_cast<const std::byte*>(bytes_of(block) + within);
+  PERDURE_TRY_ASSIGN(const bool here, make_present(block));
+  if (here) return static_cast<const std::byte*>(bytes_of(block) + within);
+  return Status(Code::wrong_state, std::string(header_.path) + ": a block of it passes through");
 }
 
 CachePart::Grains CachePart::grains_of(std::uint64_t within, std::uint64_t bytes) const {
@@ -243,34 +192,44 @@ Status CachePart::write_into(std::uint64_t block, std::uint64_t within, const st
 // P15: a present block's bytes differ from the file's before its grains are marked.
 Status CachePart::write_large(std::uint64_t block, std::uint64_t within, const std::byte* from,
                               std::uint64_t bytes) {
-  const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
+  const std::uint64_t begin = file_offset(block);
   const PartJournal::Announcement announced(journal_.entry_of_thread(), begin + within, bytes);
   return write_into(block, within, from, bytes);
 }
 
-// A write of all that the cached file has to say of the block need not read it.
-Status CachePart::write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
-                              std::uint64_t bytes) {
-  if (is_present(block)) return write_large(block, within, from, bytes);
-  PERDURE_TRY(touch(block));
-  auto state = word(table_[block].state);
-  auto seen = static_cast<std::uint32_t>(BlockState::absent);
-  if (undo_ != nullptr || within != 0 || bytes < visible_in(block) ||
-      !state.compare_exchange_strong(seen, filling())) {
-    PERDURE_TRY(await_present(block));
-    return write_large(block, within, from, bytes);
+// A write of all that the cached file has to say of the block need not read it. False: the block
+// passes through, and nothing was done.
+Result<bool> CachePart::write_block(std::uint64_t block, std::uint64_t within,
+                                    const std::byte* from, std::uint64_t bytes) {
+  bool here = is_present(block);
+  if (!here) {
+    PERDURE_TRY_ASSIGN(const bool listed, touch(block));
+    if (!listed) return false;
+    auto state = word(table_[block].state);
+    auto seen = static_cast<std::uint32_t>(BlockState::absent);
+    if (undo_ == nullptr && within == 0 && bytes >= visible_in(block) &&
+        state.compare_exchange_strong(seen, filling())) {
+      PERDURE_TRY_ASSIGN(const bool room, take_room(block));
+      if (!room) return false;
+      const PartJournal::Announcement announced(journal_.entry_of_thread(), file_offset(block),
+                                                bytes);
+      std::memcpy(bytes_of(block), from, bytes);
+      state.store(static_cast<std::uint32_t>(BlockState::present), std::memory_order_release);
+      finish_write(block, 0, bytes);
+      return true;
+    }
+    PERDURE_TRY_ASSIGN(here, await_present(block));
   }
-  const Status allocated = device_->allocate(device_offset(bytes_of(block)), layout_.block_bytes);
-  if (!allocated.ok()) {
-    state.store(static_cast<std::uint32_t>(BlockState::absent), std::memory_order_release);
-    return allocated;
-  }
-  const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
-  const PartJournal::Announcement announced(journal_.entry_of_thread(), begin, bytes);
-  std::memcpy(bytes_of(block), from, bytes);
-  state.store(static_cast<std::uint32_t>(BlockState::present), std::memory_order_release);
-  finish_write(block, 0, bytes);
-  return Status::success();
+  if (here) PERDURE_TRY(write_large(block, within, from, bytes));
+  return here;
+}
+
+// P2, and P6 (2) and (3); or P16.
+Status CachePart::write_run(bool here, std::uint64_t block, std::uint64_t within,
+                            const std::byte* from, std::uint64_t bytes, Acknowledge when) {
+  if (!here) return write_through(block, within, from, bytes, when);
+  PERDURE_TRY(write_into(block, within, from, bytes));
+  return when == Acknowledge::durable ? keep(block, within, bytes) : Status::success();
 }
 
 // Null: too many threads write.
@@ -286,8 +245,8 @@ Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::
   const std::uint64_t within = offset & (layout_.block_bytes - 1);
   const std::uint64_t first = std::min(bytes, layout_.block_bytes - within);
   const std::uint64_t next = first == bytes ? block : place_of(layout_, offset + first).block;
-  PERDURE_TRY(make_present(block));
-  if (first != bytes) PERDURE_TRY(make_present(next));
+  PERDURE_TRY_ASSIGN(const bool here, make_present(block));
+  PERDURE_TRY_ASSIGN(const bool next_here, make_present(next));
   JournalFormat* entry = journal_entry();
   if (entry == nullptr) {
     return {Code::no_space, std::string(header_.path) + ": more than " +
@@ -301,12 +260,11 @@ Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::
   } else {
     intention.declare();
   }
-  PERDURE_TRY(write_into(block, within, from, first));
-  if (first != bytes) PERDURE_TRY(write_into(next, 0, from + first, bytes - first));
-  if (when != Acknowledge::durable) return Status::success();
-  PERDURE_TRY(keep(block, within, first));
-  if (first != bytes) PERDURE_TRY(keep(next, 0, bytes - first));
-  return intention.retract_durably();
+  PERDURE_TRY(write_run(here, block, within, from, first, when));
+  if (first != bytes) {
+    PERDURE_TRY(write_run(next_here, next, 0, from + first, bytes - first, when));
+  }
+  return when == Acknowledge::durable ? intention.retract_durably() : Status::success();
 }
 
 namespace {
@@ -355,8 +313,12 @@ Status CachePart::write(std::uint64_t offset, const void* from, std::uint64_t by
     const std::uint64_t block = place_of(layout_, offset).block;
     const std::uint64_t within = offset & (layout_.block_bytes - 1);
     const std::uint64_t run = std::min(bytes, layout_.block_bytes - within);
-    PERDURE_TRY(write_block(block, within, place, run));
-    if (when == Acknowledge::durable) PERDURE_TRY(keep(block, within, run));
+    PERDURE_TRY_ASSIGN(const bool here, write_block(block, within, place, run));
+    if (!here) {
+      PERDURE_TRY(write_through(block, within, place, run, when));
+    } else if (when == Acknowledge::durable) {
+      PERDURE_TRY(keep(block, within, run));
+    }
     place += run;
     offset += run;
     bytes -= run;
@@ -427,7 +389,8 @@ Status CachePart::persist() {
     device_->flush(device_offset(&table_[block]), sizeof(BlockFormat));
   }
   device_->flush(header_.state_offset, sizeof(std::uint64_t));
-  return device_->fence();
+  PERDURE_TRY(device_->fence());
+  return is_passing() ? through_.sync() : Status::success();
 }
 
 std::uint64_t CachePart::blocks_in_use() const {
@@ -436,8 +399,7 @@ std::uint64_t CachePart::blocks_in_use() const {
 
 // Those of them whose entries may be looked at.
 Result<std::uint64_t> CachePart::blocks_touched() {
-  const std::uint64_t touched = word(state_->touched_blocks).load(std::memory_order_acquire);
-  const std::uint64_t blocks = std::min(blocks_in_use(), touched);
+  const std::uint64_t blocks = std::min(blocks_in_use(), touched());
   PERDURE_TRY(prepare_table(blocks));
   return blocks;
 }
@@ -446,7 +408,8 @@ Result<std::uint64_t> CachePart::blocks_touched() {
 // crash between the two leaves bytes, also older ones, where the call was to remove them, and
 // touches no others.
 //   1. the size, fence: recovery writes nothing beyond it
-//   2. what is cut off is neither kept nor anything but zeros, fence: nor if the file grows again
+//   2. what is cut off is neither kept nor anything but zeros, fence: nor if the file grows again;
+//      where it passes through, the cut of the cached file makes it zeros
 //   3. its space is given back
 Status CachePart::set_size(std::uint64_t bytes) {
   if (undo_ != nullptr && bytes < size_bytes()) {
@@ -462,15 +425,18 @@ Status CachePart::set_size(std::uint64_t bytes) {
   PERDURE_TRY(device_->fence());
   std::vector<std::uint64_t> gone;
   for (std::uint64_t block = 0; block < before; ++block) {
-    const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
-    if (begin + layout_.block_bytes <= bytes || !is_present(block)) continue;
+    const std::uint64_t begin = file_offset(block);
+    const bool here = is_present(block);
+    if (begin + layout_.block_bytes <= bytes) continue;
+    if (!here && !is(BlockState::through, block)) continue;
     if (begin >= bytes) {
       static constexpr BlockFormat absent{};
       device_->store(device_offset(&table_[block]), &absent, sizeof absent);
       device_->flush(device_offset(&table_[block]), sizeof absent);
-      gone.push_back(block);
+      if (here) gone.push_back(block);
       continue;
     }
+    if (!here) continue;
     const std::uint64_t within = bytes - begin;
     std::memset(bytes_of(block) + within, 0, layout_.block_bytes - within);
     device_->flush(device_offset(bytes_of(block)) + within, layout_.block_bytes - within);

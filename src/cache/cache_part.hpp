@@ -2,8 +2,9 @@
 //
 // Cache part: what one node keeps of a cached file, in a device that all processes of the node map.
 //
-// A block is absent (the cached file has it), being filled, or present. Readers and writers copy
-// from and to present blocks; no lock is held, no message sent, no system call made.
+// A block is absent (the cached file has it), being filled, present, or passes through (the device
+// had no room for it). Readers and writers copy from and to present blocks; no lock is held, no
+// message sent, no system call made.
 //
 // Crash argument. What a process stored survives its death (the mapping is shared), in the order in
 // which it stored (x86: in program order; otherwise by the releases below).
@@ -64,7 +65,24 @@
 //
 //   P12 The table has space up to `touched_blocks`, rounded up to steps, and holes after that. A
 //       process gives an entry its space before it counts the block as touched, and looks at no
-//       entry beyond what is touched. Recovery passes over holes.
+//       entry beyond what is touched. Recovery passes over holes. A process that gets no space for
+//       an entry says in the same word that the table is full: from then on nobody counts a block
+//       beyond the steps that were counted before.
+//
+// The device may have no room for a block.
+//   P16 A block passes through if its entry says so, or if it has none, lying beyond the table or
+//       beyond the steps of a full one. Only the process that fills the block marks it, in place of
+//       present; only set_size() takes the mark back, while nobody reads or writes, from blocks
+//       that it cuts off. So all processes agree at any time, and a crash on the way leaves the
+//       block absent (P1) or passing through, before anything in it was acknowledged. Its bytes are
+//       in the cached file only: nothing of it is ever dirty, leaving or kept, so that neither
+//       write-back nor recovery stores anything older over them. A write to it is a change of the
+//       file (P14), intended first if it is small (P3), and acknowledged when the kernel has it,
+//       or, if durable, the file. A process that dies in the middle leaves its change under way,
+//       and P15 compares present blocks only: it is not taken for another's. Where any block passes
+//       through, which is noted before its first write, a write-back with `sync` and persist()
+//       wait for the file. A file that is committed with a pool has no such block, because P8 could
+//       not be kept: there it stays an error.
 //
 // Somebody else may change the cached file.
 //   P14 A part knows the stamp that the file had after the last change that a process of the node
@@ -81,10 +99,12 @@
 // acknowledged that is not done; a write that failed may have stored some of its blocks.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -95,6 +115,7 @@
 #include "cache/change_record.hpp"
 #include "cache/part_journal.hpp"
 #include "cache/part_owners.hpp"
+#include "cache/pass_through.hpp"
 #include "cache/shared_pointers.hpp"
 #include "cache/undo_log.hpp"
 #include "parts/ownership.hpp"
@@ -137,8 +158,12 @@ class CachePart {
   void set_backing(const BackingFile* backing) {
     backing_ = backing;
     changes_.set_file(backing);
+    through_.set_file(backing);
   }
   const BackingFile* backing() const { return backing_; }
+  // Is called with a sentence by the process that first finds no room (P16); before the first
+  // access.
+  void set_teller(std::function<void(const std::string&)> tell) { tell_ = std::move(tell); }
 
   // P10. Takes a number, before anything else that changes the part, with an open file description
   // of its file that is of no other use. Without, this process is never taken for dead, nor takes
@@ -172,10 +197,11 @@ class CachePart {
   bool try_write(std::uint64_t offset, const void* from, std::uint64_t bytes);
   PartJournal& journal() { return journal_; }
 
-  // Makes the blocks of a range present, where this node keeps them.
-  Status fill(std::uint64_t offset, std::uint64_t bytes);
+  // Makes the blocks of a range present, where this node keeps them. False: some pass through.
+  Result<bool> fill(std::uint64_t offset, std::uint64_t bytes);
 
-  // Where `bytes` bytes of one block stand, made present; they move with set_size() only.
+  // Where `bytes` bytes of one block stand that does not pass through, made present; they move with
+  // set_size() only.
   Result<const std::byte*> view(std::uint64_t offset, std::uint64_t bytes);
 
   // The size of the file, as far as this part knows.
@@ -237,6 +263,9 @@ class CachePart {
   std::uint64_t unsaved_bytes(bool same_boot) const;
 
   std::uint64_t filled_bytes() const { return filled_bytes_.load(std::memory_order_relaxed); }
+  // P16: read and written by this process; and how much of the file is in such blocks.
+  std::uint64_t passed_bytes() const { return through_.bytes(); }
+  std::uint64_t through_bytes() const;
 
  private:
   using HandedBlock = std::pair<std::uint64_t, std::uint64_t>;  // and its claim, afterwards
@@ -247,19 +276,34 @@ class CachePart {
   };
 
   CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& header);
-  bool is_present(std::uint64_t block) const {
+  bool is(BlockState state, std::uint64_t block) const {
     return block < table_ready_.load(std::memory_order_acquire) &&
            word(table_[block].state).load(std::memory_order_acquire) ==
-               static_cast<std::uint32_t>(BlockState::present);
+               static_cast<std::uint32_t>(state);
   }
+  bool is_present(std::uint64_t block) const { return is(BlockState::present, block); }
   std::byte* bytes_of(std::uint64_t block) const { return blocks_ + (block << shift_); }
   std::uint64_t device_offset(const void* place) const;
-  Status check_room(std::uint64_t block) const;
-  Status make_present(std::uint64_t block) {
-    return is_present(block) ? Status::success() : await_present(block);
+  std::uint64_t file_offset(std::uint64_t block) const {
+    return file_block_of(layout_, {header_.node, block}) << shift_;
   }
-  Status await_present(std::uint64_t block);
-  Status touch(std::uint64_t block);
+  // P16. False: the block passes through.
+  Result<bool> make_present(std::uint64_t block) {
+    return is_present(block) ? Result<bool>(true) : await_present(block);
+  }
+  Result<bool> await_present(std::uint64_t block);
+  Result<bool> touch(std::uint64_t block);
+  Result<bool> take_room(std::uint64_t block);
+  Status no_room(const Status& seen) const;
+  void note_passing();
+  std::uint64_t touched_word() const {
+    return word(state_->touched_blocks).load(std::memory_order_acquire);
+  }
+  // P16.
+  bool may_pass() const { return !with_pool() && undo_ == nullptr; }
+  bool is_passing() const { return (touched_word() & passing_bit) != 0; }
+  std::uint64_t touched() const { return std::min(header_.blocks, touched_word() & touched_mask); }
+  std::uint64_t entries_to(std::uint64_t count) const;
   std::uint32_t owner() const { return owners_ == nullptr ? owner_unknown : owners_->number(); }
   std::uint32_t filling() const {
     return static_cast<std::uint32_t>(BlockState::filling) | owner() << 2;
@@ -286,8 +330,12 @@ class CachePart {
   Status roll_back_block(std::uint64_t block, std::uint64_t version);
   Status write_into(std::uint64_t block, std::uint64_t within, const std::byte* from,
                     std::uint64_t bytes);
-  Status write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
-                     std::uint64_t bytes);
+  Result<bool> write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
+                           std::uint64_t bytes);
+  Status write_through(std::uint64_t block, std::uint64_t within, const std::byte* from,
+                       std::uint64_t bytes, Acknowledge when);
+  Status write_run(bool here, std::uint64_t block, std::uint64_t within, const std::byte* from,
+                   std::uint64_t bytes, Acknowledge when);
   Status write_large(std::uint64_t block, std::uint64_t within, const std::byte* from,
                      std::uint64_t bytes);
   void finish_write(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
@@ -333,6 +381,8 @@ class CachePart {
   PartJournal journal_;
   ChangeRecord changes_;
   SharedPointers pointers_;
+  PassThrough through_;
+  std::function<void(const std::string&)> tell_;
   std::atomic<std::uint64_t> filled_bytes_{0};
 };
 

@@ -188,19 +188,6 @@ TEST(CachePart, a_block_that_is_written_whole_is_not_read) {
   EXPECT_EQ(cached.file(), cached.expected);
 }
 
-TEST(CachePart, more_than_its_room_is_refused_and_the_rest_stays) {
-  Cached cached(Bytes(64 * 4096, 7));
-  cached.write(0, Bytes(1000, 1));
-  const Bytes some(5000, 2);
-  const Status status = cached.part->write(64 * 4096 - 10, some.data(), 20, Acknowledge::sync);
-  EXPECT_EQ(status.code(), Code::no_space);
-  EXPECT_TRUE(says(status, "perdure_cache_directory")) << status.message();
-  EXPECT_EQ(cached.part->write(70 * 4096, some.data(), 5000, Acknowledge::sync).code(),
-            Code::no_space);
-  (void)must(cached.part->write_back(0, true));
-  EXPECT_EQ(cached.file(), cached.expected);
-}
-
 TEST(CachePart, threads_write_disjoint_ranges_while_others_write_back_and_persist) {
   Cached cached(Bytes(256000, 7));
   std::atomic<bool> done{false};

@@ -103,11 +103,11 @@ Status ChangeRecord::record(std::uint64_t begun_ns) {
   return recording_ ? store_stamp(begun_ns) : Status::success();
 }
 
-Status ChangeRecord::end() {
+Status ChangeRecord::end(std::uint64_t begun_ns) {
   if (!recording_) return Status::success();
   const std::lock_guard<std::mutex> held(mutex_);
   if (under_way_ == 0) return Status::success();  // it could not be begun
-  const Status recorded = store_stamp(0);
+  const Status recorded = store_stamp(begun_ns);
   if (--under_way_ != 0 || !recorded.ok()) return recorded;
   const bool durable = word(state_.durable).load() != 0;
   if (durable) {

@@ -44,7 +44,8 @@ class ChangeRecord {
 
   // Around all that changes the cached file. May be nested.
   Status begin();
-  Status end();
+  // `begun_ns`: records a change that began then, as record() would before it.
+  Status end(std::uint64_t begun_ns = 0);
   // Between the two, just before a change. Returns the time.
   std::uint64_t note() const;
   // After a change that began then.

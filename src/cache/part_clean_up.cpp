@@ -30,10 +30,9 @@ Status CachePart::clean_up_after(std::uint32_t number) {
   if (owner_of(lock) == number) word(state_->lock).compare_exchange_strong(lock, 0);
   pointers_.give_those_of(number);
   changes_.unlock_if_of(number);
-  const std::uint64_t touched =
-      std::min(word(state_->touched_blocks).load(std::memory_order_acquire), header_.blocks);
-  PERDURE_TRY(prepare_table(touched));
-  for (std::uint64_t block = 0; block < touched; ++block) {
+  const std::uint64_t entries = touched();
+  PERDURE_TRY(prepare_table(entries));
+  for (std::uint64_t block = 0; block < entries; ++block) {
     PERDURE_TRY(clean_up_block(block, number));
   }
   for (JournalFormat* entry : journal_.entries()) {
@@ -69,8 +68,8 @@ Status CachePart::clean_up_block(std::uint64_t block, std::uint32_t number) {
   return Status::success();
 }
 
-// P3, into the part: the cached file is written back to by others at the same time. One that was to
-// be durable is so again, before it is forgotten (P6).
+// P3, into the part, unless the block passes through: the cached file is written back to by others
+// at the same time. One that was to be durable is so again, before it is forgotten (P6).
 Status CachePart::redo(JournalFormat& entry) {
   std::uint64_t offset = entry.offset;
   const unsigned char* from = entry.bytes;
@@ -78,9 +77,9 @@ Status CachePart::redo(JournalFormat& entry) {
     const std::uint64_t block = place_of(layout_, offset).block;
     const std::uint64_t within = offset & (layout_.block_bytes - 1);
     const std::uint64_t run = std::min(left, layout_.block_bytes - within);
-    PERDURE_TRY(make_present(block));
-    PERDURE_TRY(write_into(block, within, reinterpret_cast<const std::byte*>(from), run));
-    if (entry.checksum != 0) PERDURE_TRY(keep(block, within, run));
+    PERDURE_TRY_ASSIGN(const bool here, make_present(block));
+    PERDURE_TRY(write_run(here, block, within, reinterpret_cast<const std::byte*>(from), run,
+                          entry.checksum != 0 ? Acknowledge::durable : Acknowledge::sync));
     offset += run;
     from += run;
     left -= run;

@@ -55,7 +55,7 @@ Result<bool> CachePart::contradicts_file() const {
   const std::uint64_t size = size_bytes();
   for (std::uint64_t block = next_block(0); block < blocks; block = next_block(block + 1)) {
     const Grains grains = shared_with_file(block);
-    const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
+    const std::uint64_t begin = file_offset(block);
     for (unsigned grain = 0; grain < grains_per_block && begin < size; ++grain) {
       const std::uint64_t at = begin + (std::uint64_t{grain} << grain_shift_);
       if (!grains.has(grain) || at >= size) continue;

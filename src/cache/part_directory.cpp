@@ -32,10 +32,15 @@ Result<PartGeometry> choose_geometry(const PartRequest& request) {
   const std::uint64_t fixed = part_file_bytes(layout, geometry);
   const std::uint64_t each = layout.block_bytes + sizeof(BlockFormat);
   geometry.blocks = free_bytes > fixed ? (free_bytes - fixed) / each : 0;
+  const std::uint64_t of_file = part_blocks_for(layout, request.identity.node, request.file_bytes);
+  const std::uint64_t needed = std::max<std::uint64_t>(of_file, 1);
   // Addresses are reserved for it: at most half of what a process may have on any processor.
-  geometry.blocks = std::min(geometry.blocks, (std::uint64_t{1} << 44) / layout.block_bytes);
-  const std::uint64_t needed = part_blocks_for(layout, request.identity.node, request.file_bytes);
-  if (geometry.blocks < std::max<std::uint64_t>(needed, 1)) {
+  const std::uint64_t most = (std::uint64_t{1} << 44) / layout.block_bytes;
+  geometry.blocks = std::min(geometry.blocks, most);
+  const bool in_group = request.identity.pool_job[0] != 0;
+  // P16: any of the file's blocks may be among those that fit.
+  if (!in_group) geometry.blocks = std::max(geometry.blocks, std::min(needed, most));
+  if (geometry.blocks < needed && in_group) {
     return Status(
         Code::no_space,
         request.identity.path + " has " + std::to_string(request.file_bytes) +
@@ -43,7 +48,8 @@ Result<PartGeometry> choose_geometry(const PartRequest& request) {
             std::to_string(layout.nodes) + " is to keep " +
             std::to_string(needed * layout.block_bytes) + "; " + request.directory +
             " has room for " + std::to_string(geometry.blocks * layout.block_bytes) +
-            "; choose a larger device (perdure_cache_directory), or do not cache the file");
+            "; a file that is committed with a pool can't pass through, as it could not be "
+            "undone: choose a larger device, or open it without perdure_cache_pool");
   }
   return geometry;
 }
@@ -234,6 +240,7 @@ Result<std::vector<FoundPart>> list_parts(const std::string& directory) {
       part.same_boot = is_same_boot(header);
       part.size_bytes = opened.value()->size_bytes();
       part.unsaved_bytes = opened.value()->unsaved_bytes(part.same_boot);
+      part.through_bytes = opened.value()->through_bytes();
       part.file_changed = !part.in_use && is_file_changed(*opened.value());
     }
     found.push_back(std::move(part));

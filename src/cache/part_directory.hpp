@@ -90,7 +90,8 @@ Status recover_leftover_part(const std::string& directory, const std::string& pa
 
 // The first process of the node: joins the part that other processes use if it is the whole file's
 // and the request is for the whole file too (one node), else makes one. Code::busy if it can't be
-// joined, Code::no_space if the device is too small. The part keeps a pointer to `backing`.
+// joined, Code::no_space if the device is too small for a part, or for a file of a group. The part
+// keeps a pointer to `backing`.
 Result<OpenPart> make_part(const PartRequest& request, const BackingFile& backing);
 
 // The others.
@@ -114,6 +115,7 @@ struct FoundPart {
   std::uint32_t nodes = 0;
   std::uint64_t size_bytes = 0;     // of the cached file
   std::uint64_t unsaved_bytes = 0;  // that the cached file may lack
+  std::uint64_t through_bytes = 0;  // of the cached file, that pass through to it (P16)
   std::uint64_t created_ns = 0;
   std::uint64_t instance = 0;  // the same in all parts of the file
   bool in_use = false;

@@ -79,6 +79,14 @@ JournalFormat* PartJournal::claim_entry() {
   return nullptr;
 }
 
+Status PartJournal::take_room() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (ready_ >= entries_.size()) return Status::success();
+  PERDURE_TRY(device_.allocate(offset_of(entries_.data()), entries_.size_bytes()));
+  ready_ = entries_.size();
+  return Status::success();
+}
+
 std::vector<JournalFormat*> PartJournal::entries() const {
   std::vector<JournalFormat*> used;
   for (std::size_t at = 0; at < entries_.size();) {

@@ -49,6 +49,8 @@ class PartJournal {
   // For a thread that may not write again for long, and of which there are many.
   void give_entry_of_thread();
 
+  // Space for all entries: before blocks take what is left of the device (P16).
+  Status take_room();
   // Those that were ever used.
   std::vector<JournalFormat*> entries() const;
   // Whether recovery does the entry's write again. `same_boot`: what was stored is not lost.

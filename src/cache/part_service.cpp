@@ -50,7 +50,7 @@ Status PartService::check_range(std::uint64_t offset, std::uint64_t bytes) const
   return Status::success();
 }
 
-Status PartService::prepare_read(const RequestFormat& request) {
+Result<bool> PartService::prepare_read(const RequestFormat& request) {
   PERDURE_TRY(check_range(request.offset, request.bytes));
   return part_.fill(request.offset, request.bytes);
 }

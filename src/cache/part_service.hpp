@@ -23,8 +23,8 @@ class PartService {
   // All verbs but read and write.
   Status perform(const RequestFormat& request, std::uint64_t (&values)[2]);
   Status write(const RequestFormat& request, const void* payload);
-  // The range is this node's, and present.
-  Status prepare_read(const RequestFormat& request);
+  // The range is this node's, and present; false: some of it passes through.
+  Result<bool> prepare_read(const RequestFormat& request);
   Status unlock(std::uint64_t owner);
 
   CachePart& part() { return part_; }

@@ -79,8 +79,7 @@ Status CachePart::set_in_use(bool in_use) {
 
 // Of what is not present the cached file has the bytes, up to where it has any.
 Status CachePart::read_now(std::uint64_t block, std::uint64_t within, std::span<std::byte> out) {
-  const std::uint64_t touched = word(state_->touched_blocks).load(std::memory_order_acquire);
-  PERDURE_TRY(prepare_table(std::min(touched, header_.blocks)));
+  PERDURE_TRY(prepare_table(touched()));
   if (is_present(block)) {
     std::memcpy(out.data(), bytes_of(block) + within, out.size());
     return Status::success();
@@ -89,7 +88,7 @@ Status CachePart::read_now(std::uint64_t block, std::uint64_t within, std::span<
   const std::uint64_t count = visible <= within ? 0 : std::min(visible - within, out.size());
   std::fill(out.begin() + static_cast<std::ptrdiff_t>(count), out.end(), std::byte{0});
   if (count == 0) return Status::success();
-  const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
+  const std::uint64_t begin = file_offset(block);
   return backing_->read(begin + within, out.data(), count);
 }
 
@@ -101,9 +100,9 @@ Status CachePart::read_at(std::uint64_t version, std::uint64_t block, std::uint6
   if (!is_base(version) || undo_ == nullptr) return over;
   PERDURE_TRY(read_now(block, within, out));
   std::atomic_thread_fence(std::memory_order_acquire);
-  const std::uint64_t touched = word(state_->touched_blocks).load(std::memory_order_acquire);
-  if (block >= touched) return is_base(version) ? Status::success() : over;
-  PERDURE_TRY(prepare_table(std::min(touched, header_.blocks)));
+  const std::uint64_t entries = touched();
+  if (block >= entries) return is_base(version) ? Status::success() : over;
+  PERDURE_TRY(prepare_table(entries));
   const bool any = word(table_[block].undo).load(std::memory_order_acquire) != 0;
   const std::uint64_t grain_bytes = std::uint64_t{1} << grain_shift_;
   const std::uint64_t end = within + out.size();
@@ -124,7 +123,7 @@ Status CachePart::read_at(std::uint64_t version, std::uint64_t block, std::uint6
 Status CachePart::before_change(std::uint64_t block, std::uint64_t within, std::uint64_t bytes) {
   BlockFormat& entry = table_[block];
   if (word(entry.undo).load(std::memory_order_acquire) == 0) {
-    PERDURE_TRY(undo_->prepare_block(block));
+    PERDURE_TRY(no_room(undo_->prepare_block(block)));
     word(entry.undo).store(1, std::memory_order_release);
     device_->flush(device_offset(&entry), sizeof entry);
     PERDURE_TRY(device_->fence());
@@ -141,9 +140,10 @@ Status CachePart::keep_grain(std::uint64_t block, unsigned grain, std::uint64_t 
   const std::byte* bytes = bytes_of(block) + (std::uint64_t{grain} << grain_shift_);
   Backoff backoff;
   while (true) {
-    PERDURE_TRY_ASSIGN(auto keeper, undo_->keep(block, grain, version, bytes, owner()));
-    if (keeper == 0) return Status::success();
-    if (backoff.wait()) PERDURE_TRY(clean_up_if_dead(keeper));
+    const auto keeper = undo_->keep(block, grain, version, bytes, owner());
+    PERDURE_TRY(no_room(keeper.status()));
+    if (keeper.value() == 0) return Status::success();
+    if (backoff.wait()) PERDURE_TRY(clean_up_if_dead(keeper.value()));
   }
 }
 

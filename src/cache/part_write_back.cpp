@@ -15,7 +15,7 @@ constexpr std::uint64_t entries_of_page = 4096 / sizeof(BlockFormat);  // the ta
 Status CachePart::write_grains(std::uint64_t block, const Grains& grains, WriteBackTally& tally) {
   const std::uint64_t begun = changes_.note();
   const std::uint64_t writes_before = tally.writes;
-  const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
+  const std::uint64_t begin = file_offset(block);
   const std::uint64_t size = size_bytes();
   for (unsigned first = 0; first < grains_per_block;) {
     if (!grains.has(first)) {
@@ -125,7 +125,8 @@ Status CachePart::write_back_unclean(std::uint64_t first, std::uint64_t blocks, 
       PERDURE_TRY(write_back_block(block, tally, handed));
     }
   }
-  return sync && !handed.empty() ? sync_handed(handed) : Status::success();
+  const bool any = !handed.empty() || is_passing();
+  return sync && any ? sync_handed(handed) : Status::success();
 }
 
 Result<WriteBackTally> CachePart::write_back(std::uint64_t turn, bool sync) {
@@ -138,9 +139,11 @@ Result<WriteBackTally> CachePart::write_back(std::uint64_t turn, bool sync) {
     if (is_present(block) && !is_clean(block)) break;
     ++clean;
   }
-  if (clean == blocks) return tally;
+  // P16: what passed through is the file's, which may not have it durably.
+  if (clean == blocks && !(sync && is_passing())) return tally;
   PERDURE_TRY(changes_.begin());
-  const Status written = write_back_unclean((first + clean) % blocks, blocks, sync, tally);
+  const Status written =
+      write_back_unclean(blocks == 0 ? 0 : (first + clean) % blocks, blocks, sync, tally);
   const Status ended = changes_.end();
   PERDURE_TRY(written);
   PERDURE_TRY(ended);
@@ -210,15 +213,17 @@ Result<bool> CachePart::write_present() const {
   bool all = true;
   const std::uint64_t size = size_bytes();
   const std::uint64_t count = part_blocks_for(layout_, header_.node, size);
-  const std::uint64_t touched = std::min(header_.blocks, state_->touched_blocks);
+  const std::uint64_t entries = touched();
   for (std::uint64_t block = 0; block < count; ++block) {
-    const std::uint64_t begin = file_block_of(layout_, {header_.node, block}) << shift_;
+    const std::uint64_t begin = file_offset(block);
     if (begin >= size) continue;
     const std::uint64_t bytes = std::min(layout_.block_bytes, size - begin);
-    if (block < touched && table_[block].state == static_cast<std::uint32_t>(BlockState::present)) {
+    const auto state = block < entries ? BlockState{table_[block].state}
+                                       : (is_passing() ? BlockState::through : BlockState::absent);
+    if (state == BlockState::present) {
       PERDURE_TRY(backing_->write(begin, bytes_of(block), bytes));
     } else {
-      all = all && visible_in(block) == 0;
+      all = all && visible_in(block) == 0 && state != BlockState::through;
     }
   }
   return all;

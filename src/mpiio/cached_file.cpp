@@ -293,7 +293,8 @@ Status CachedFile::start_service(MpiGroup& group, const NodeMap& map, const Foun
   return Status::success();
 }
 
-// Each rank of a node fills every so-many-th block of its part, and finds the others filled.
+// Each rank of a node fills every so-many-th block of its part, and finds the others filled. What
+// does not fit is left to those who ask for it.
 Status CachedFile::prefetch(MpiGroup& group, const NodeMap& map) {
   const std::uint64_t block = layout_.block_bytes;
   const std::uint64_t bytes = part().size_bytes();
@@ -301,7 +302,10 @@ Status CachedFile::prefetch(MpiGroup& group, const NodeMap& map) {
   std::uint64_t turn = 0;
   for (std::uint64_t at = 0; at < bytes && status.ok(); at += block) {
     if (place_of(layout_, at).node != node_) continue;
-    if (turn++ % map.local_ranks == map.local_rank) status = part().fill(at, 1);
+    if (turn++ % map.local_ranks != map.local_rank) continue;
+    const auto here = part().fill(at, 1);
+    status = here.status();
+    if (status.ok() && !here.value()) break;
   }
   return agree(group, status);
 }
@@ -345,6 +349,8 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   file->local_rank_ = map.value().local_rank;
   file->local_ranks_ = map.value().local_ranks;
   file->part().set_backing(&file->backing_);
+  file->part().set_teller(
+      [](const std::string& what) { std::fprintf(stderr, "perdure: %s\n", what.c_str()); });
   file->ranks_ = group.ranks();
   file->lock_owner_ = founding.lock_owners + group.rank();
   file->remotes_.resize(file->layout_.nodes);
@@ -502,6 +508,7 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
     status = whole ? file->hand_over_own() : file->sync(SyncTarget::file);
   }
   file->tally_.filled_bytes = file->part().filled_bytes();
+  file->tally_.passed_bytes = file->part().passed_bytes();
   OpenFiles& files = open_files();
   bool last = false;
   {

@@ -40,6 +40,7 @@ struct CacheTally {
   std::atomic<std::uint64_t> written_bytes{0};
   std::atomic<std::uint64_t> remote_bytes{0};
   std::uint64_t filled_bytes = 0;  // read from the cached file, at its close
+  std::uint64_t passed_bytes = 0;  // read and written without room in a part, at its close
   std::uint64_t written_back_bytes = 0;
 };
 

@@ -46,6 +46,7 @@ void report_file(const OpenFile& open, const Status& closed) {
   line["written_bytes"] = tally.written_bytes.load();
   line["remote_bytes"] = tally.remote_bytes.load();
   line["filled_bytes"] = tally.filled_bytes;
+  line["passed_bytes"] = tally.passed_bytes;
   line["written_back_bytes"] = tally.written_back_bytes;
   line["error"] = closed.ok() ? nlohmann::ordered_json() : nlohmann::ordered_json(closed.message());
   append_line("PERDURE_CACHE_REPORT", line);

@@ -19,7 +19,7 @@ namespace perdure {
 static_assert(std::endian::native == std::endian::little, "parts are little-endian");
 
 constexpr std::uint64_t part_magic = 0x0054524150445250U;  // "PRDPART\0"
-constexpr std::uint32_t part_format_version = 5;
+constexpr std::uint32_t part_format_version = 6;
 constexpr std::size_t part_path_bytes = 4096;
 constexpr std::uint64_t journal_entries_max = 65536;
 
@@ -100,7 +100,7 @@ struct PartStateFormat {
   std::uint64_t sized_versions[2];  // versions + 1, and how large the file was then; 0: none
   std::uint64_t sizes[2];
   std::uint64_t prepared;        // the version for which all was made durable last
-  std::uint64_t touched_blocks;  // beyond these no block was ever asked for
+  std::uint64_t touched_blocks;  // beyond these no block was ever asked for; and the bits below
   // Of a file that is committed with a pool. 1: the file is in use, and can't go back to the pool's
   // version without this part. 0: not yet, or the cached file has all.
   std::uint64_t in_use;
@@ -116,6 +116,11 @@ struct PartStateFormat {
 };
 static_assert(sizeof(PartStateFormat) == 9464);
 static_assert(offsetof(PartStateFormat, owners) == 1272);
+
+// The highest bits of touched_blocks.
+constexpr std::uint64_t table_full_bit = std::uint64_t{1} << 63;  // there will be no more entries
+constexpr std::uint64_t passing_bit = std::uint64_t{1} << 62;     // some block passes through
+constexpr std::uint64_t touched_mask = passing_bit - 1;
 
 constexpr std::size_t journal_bytes = 4096;
 
@@ -169,6 +174,7 @@ enum class BlockState : std::uint32_t {
   absent = 0,   // the cached file has the bytes
   filling = 1,  // a process reads them: 1 + 4 * its number
   present = 2,
+  through = 3,  // it got no room: it is read from the cached file and written to it
 };
 
 }  // namespace perdure

@@ -19,7 +19,7 @@
 #include "base/clock.hpp"
 #include "cache/part_directory.hpp"
 #include "cache/part_files.hpp"
-#include "cache/testing/scratch_part.hpp"
+#include "cache/testing/small_device.hpp"
 
 namespace perdure {
 namespace {
@@ -53,16 +53,19 @@ class Job {
     while (*started_ < children_.size()) ::usleep(100);
   }
 
-  // A process that has joined, and does this until it is killed.
-  pid_t start(const std::function<void(CachePart&)>& deed) {
+  // A process that has joined, and does this until it is killed; `seed`: half of the blocks that it
+  // asks for have no room.
+  pid_t start(const std::function<void(CachePart&)>& deed,
+              std::optional<std::uint64_t> seed = std::nullopt) {
     const pid_t child = ::fork();
     if (child != 0) {
       children_.push_back(child);
       return child;
     }
     const auto backing = open_file();
-    const OpenPart open = must(join_part(parts(), file()));
+    OpenPart open = must(join_part(parts(), file()));
     open.part->set_backing(&backing);
+    if (seed) join_with_little_room(open, backing, *seed);
     ++*started_;
     deed(*open.part);
     while (true) ::pause();
@@ -96,6 +99,11 @@ class Job {
   }
 
  private:
+  void join_with_little_room(OpenPart& open, const BackingFile& backing, std::uint64_t seed) const {
+    auto part = attach_small_part(part_file(), backing, random_room(seed));
+    must(part->join_owners(FileHandle(::dup(open.lock.fd()))));
+    open.part = std::move(part);
+  }
   [[noreturn]] void keep() const {
     PartRequest request;
     const auto backing = open_file();
@@ -132,12 +140,14 @@ void write_some(CachePart& part, std::mt19937_64& random) {
   must(part.write(offset, fresh.data(), bytes, when));
 }
 
-void kill_at_random(Job& job, std::mt19937_64& random) {
+void kill_at_random(Job& job, std::mt19937_64& random, bool full = false) {
   for (int writer = 0; writer < 2; ++writer) {
-    job.start([seed = random()](CachePart& part) {
+    const std::uint64_t seed = random();
+    const auto write = [seed](CachePart& part) {
       std::mt19937_64 own(seed);
       while (true) write_some(part, own);
-    });
+    };
+    job.start(write, full ? std::optional(seed) : std::nullopt);
   }
   for (std::uint64_t writers_back = 1 + random() % 2; writers_back != 0; --writers_back) {
     job.start([](CachePart& part) {
@@ -171,7 +181,7 @@ TEST(PartChanged, what_killed_processes_leave_is_never_taken_for_a_change_by_oth
   int differ = 0;
   for (int kill = 0; kill < 500 && !HasFailure(); ++kill) {
     Job job(random);
-    kill_at_random(job, random);
+    kill_at_random(job, random, kill % 3 == 0);
     const FileEvidence left = job.evidence();
     under_way += left.under_way ? 1 : 0;
     differ += left.recorded == must(job.open_file().stamp()) ? 0 : 1;
@@ -220,7 +230,7 @@ TEST(PartChanged, a_change_after_a_kill_is_always_noticed) {
   int under_way = 0;
   for (int kill = 0; kill < 60 && !HasFailure(); ++kill) {
     Job job(random);
-    kill_at_random(job, random);
+    kill_at_random(job, random, kill % 3 == 0);
     under_way += job.evidence().under_way ? 1 : 0;
     job.outwait();
     const Change& change = changes()[static_cast<std::size_t>(kill) % changes().size()];
@@ -257,6 +267,41 @@ void write_back_traced(CachePart& part) {
   ::raise(SIGSTOP);
   (void)must(part.write_back(0, true));
   ::raise(SIGUSR1);
+}
+
+void pass_through_traced(CachePart& part) {
+  if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(7);
+  ::raise(SIGSTOP);
+  const Bytes fresh(3 * block_bytes, 6);
+  must(part.write(1000, fresh.data(), fresh.size(), Acknowledge::sync));
+  must(part.write(5 * block_bytes - 50, fresh.data(), 100, Acknowledge::durable));
+  ::raise(SIGUSR1);
+}
+
+TEST(PartChanged, a_kill_at_any_step_of_a_write_that_passes_through_is_not_either) {
+  std::mt19937_64 random(test_seed());
+  int kills = 0;
+  for (int repeated = 0; repeated < 3; ++repeated) {
+    for (int stops = 1; !HasFailure(); ++stops) {
+      Job job(random);
+      const pid_t child = job.start(pass_through_traced, random());
+      const int instructions = repeated == 0 ? 0 : static_cast<int>(random() % 400);
+      const bool killed = killed_at_step(child, stops, instructions);
+      job.kill_all();
+      const Status recovered = job.recover().status();
+      EXPECT_TRUE(recovered.ok()) << "stop " << stops << ", " << instructions
+                                  << " instructions later: " << recovered.message();
+      if (!killed) {
+        const Bytes left = read_file(job.file());
+        EXPECT_EQ(left[1000], 6);
+        EXPECT_EQ(left[5 * block_bytes + 49], 6);
+        break;
+      }
+      ++kills;
+    }
+  }
+  std::printf("%d kills at steps of writes that pass through\n", kills);
+  EXPECT_GT(kills, 40);
 }
 
 TEST(PartChanged, a_kill_at_any_step_of_a_write_back_is_not_taken_for_a_change_by_others) {

@@ -28,6 +28,7 @@ class HookDevice final : public Device {
  public:
   explicit HookDevice(std::unique_ptr<Device> device) : device_(std::move(device)) {}
 
+  bool full = false;
   std::function<void()> on_allocate;
   std::function<void(int)> on_fence;  // with the number of the fence, from 1
 
@@ -37,7 +38,8 @@ class HookDevice final : public Device {
   DeviceCounters counters() const override { return device_->counters(); }
   Status resize(std::uint64_t size_bytes) override { return device_->resize(size_bytes); }
   Status allocate(std::uint64_t offset, std::size_t count) override {
-    const Status allocated = device_->allocate(offset, count);
+    const Status allocated =
+        full ? Status(Code::no_space, "full") : device_->allocate(offset, count);
     if (on_allocate) on_allocate();
     return allocated;
   }
@@ -68,6 +70,13 @@ class HookDevice final : public Device {
 [[noreturn]] void die() {
   ::kill(::getpid(), SIGKILL);
   while (true) ::pause();
+}
+
+// In a pwrite to there.
+void die_beyond(std::uint64_t bytes) {
+  const rlimit most{bytes, bytes};
+  ::setrlimit(RLIMIT_FSIZE, &most);
+  ::signal(SIGXFSZ, SIG_DFL);
 }
 
 // A file of random bytes, a part of it that this process has open, and children that die.
@@ -195,14 +204,64 @@ TEST(PartDead, a_block_that_a_dead_process_was_writing_whole_holds_nothing_of_it
   shared.close();
 }
 
+// P16.
+TEST(PartDead, a_block_that_passed_through_for_a_dead_process_does_so_for_the_others) {
+  Shared shared;
+  shared.die_in([](CachePart& part, HookDevice& device) {
+    fill_first_block(part);
+    device.full = true;
+    must(part.write(block_bytes + 5, Bytes(3000, 4).data(), 3000, Acknowledge::sync));
+    die();
+  });
+  shared.expect(block_bytes + 5, Bytes(3000, 4));
+  EXPECT_EQ(shared.read(block_bytes + 5, 3000), Bytes(3000, 4));
+  shared.write(block_bytes + 1000, Bytes(10, 5));
+  EXPECT_EQ(read_file(shared.file())[block_bytes + 1009], 5);
+  shared.close();
+}
+
+TEST(PartDead, a_block_for_which_a_dead_process_found_no_room_is_absent_until_it_says_so) {
+  Shared shared;
+  shared.die_in([](CachePart& part, HookDevice& device) {
+    fill_first_block(part);
+    device.full = true;
+    device.on_allocate = [] { die(); };
+    (void)part.write(block_bytes, Bytes(block_bytes, 9).data(), block_bytes, Acknowledge::sync);
+  });
+  shared.write(block_bytes + 100, Bytes(10, 3));
+  EXPECT_NE(read_file(shared.file())[block_bytes + 100], 3);
+  shared.close();
+}
+
+// P3: by whoever cleans up, in the file.
+TEST(PartDead, a_small_write_that_passed_through_halfway_is_finished_by_another) {
+  Shared shared;
+  shared.die_in([](CachePart& part, HookDevice& device) {
+    fill_first_block(part);
+    device.full = true;
+    std::byte byte{};
+    must(part.read(2 * block_bytes - 50, &byte, 1));
+    must(part.read(2 * block_bytes, &byte, 1));
+    die_beyond(2 * block_bytes + 20);
+    (void)part.write(2 * block_bytes - 50, Bytes(100, 8).data(), 100, Acknowledge::sync);
+  });
+  EXPECT_EQ(read_file(shared.file())[2 * block_bytes + 19], 8);
+  EXPECT_EQ(read_file(shared.file())[2 * block_bytes + 20], shared.expected[2 * block_bytes + 20]);
+  OpenPart second = must(shared.make());  // joins, and cleans up
+  shared.expect(2 * block_bytes - 50, Bytes(100, 8));
+  EXPECT_EQ(shared.read(2 * block_bytes - 100, 200),
+            Bytes(shared.expected.begin() + 2 * block_bytes - 100,
+                  shared.expected.begin() + 2 * block_bytes + 100));
+  must(leave_part(std::move(second), false));
+  shared.close();
+}
+
 TEST(PartDead, what_a_dead_process_was_writing_back_is_written_back_by_another) {
   Shared shared;
   shared.write(10, Bytes(20000, 5));
   shared.write(block_bytes + 10, Bytes(100, 6));
   shared.die_in([](CachePart& part, HookDevice&) {
-    const rlimit none{100, 100};  // a pwrite beyond it ends the process
-    ::setrlimit(RLIMIT_FSIZE, &none);
-    ::signal(SIGXFSZ, SIG_DFL);
+    die_beyond(100);
     (void)part.write_back(0, true);
   });
   shared.close();

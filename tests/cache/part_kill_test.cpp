@@ -9,7 +9,7 @@
 
 #include <csignal>
 
-#include "cache/testing/scratch_part.hpp"
+#include "cache/testing/small_device.hpp"
 
 namespace perdure {
 namespace {
@@ -80,7 +80,8 @@ constexpr int steps_max = 60000;
 
 class Campaign {
  public:
-  explicit Campaign(std::uint64_t seed) : random_(seed) {}
+  // `full`: half of the blocks that a process asks for have no room.
+  explicit Campaign(std::uint64_t seed, bool full = false) : random_(seed), full_(full) {}
 
   void one_kill() {
     const ScratchDirectory directory;
@@ -112,10 +113,16 @@ class Campaign {
     return must(BackingFile::open(directory / "file", BackingFile::Access::read_write));
   }
 
-  static void write_until_killed(const ScratchDirectory& directory, std::uint64_t seed,
-                                 unsigned writer, int pipe) {
+  std::unique_ptr<CachePart> attach(const ScratchDirectory& directory, const BackingFile& backing,
+                                    std::uint64_t seed) const {
+    return full_ ? attach_small_part(directory / "part", backing, random_room(seed))
+                 : attach_part(directory / "part", backing);
+  }
+
+  void write_until_killed(const ScratchDirectory& directory, std::uint64_t seed, unsigned writer,
+                          int pipe) const {
     const auto backing = open(directory);
-    const auto part = attach_part(directory / "part", backing);
+    const auto part = attach(directory, backing, seed + writer);
     std::mt19937_64 random = steps_of(seed, writer);
     for (int i = 0; i < steps_max; ++i) {
       const Step step = next_step(random, writer);
@@ -188,15 +195,25 @@ class Campaign {
   }
 
   std::mt19937_64 random_;
+  bool full_;
 };
 
-TEST(PartKill, every_acknowledged_write_is_there_and_small_ones_are_whole_or_absent) {
-  Campaign campaign(test_seed());
-  for (int kill = 0; kill < 150 && !HasFailure(); ++kill) campaign.one_kill();
+void run(Campaign& campaign) {
+  for (int kill = 0; kill < 150 && !testing::Test::HasFailure(); ++kill) campaign.one_kill();
   std::printf("150 kills: %llu writes acknowledged, %llu not but there, %llu absent\n",
               static_cast<unsigned long long>(campaign.acknowledged),
               static_cast<unsigned long long>(campaign.redone),
               static_cast<unsigned long long>(campaign.absent));
+}
+
+TEST(PartKill, every_acknowledged_write_is_there_and_small_ones_are_whole_or_absent) {
+  Campaign campaign(test_seed());
+  run(campaign);
+}
+
+TEST(PartKill, the_same_where_some_of_it_passes_through) {
+  Campaign campaign(test_seed(), true);
+  run(campaign);
 }
 
 }  // namespace

@@ -124,6 +124,7 @@ bool run_part(std::span<const std::byte> bytes) {
   part.set_backing(&backing);
   const bool same_boot = (how & other_boot) == 0;
   (void)part.unsaved_bytes(same_boot);
+  (void)part.through_bytes();
   if (part.with_pool() && (how & without_undo) == 0) {
     auto undo = undo_of(compact, part.undo_geometry());
     if (undo == nullptr) return false;

@@ -118,39 +118,6 @@ static void call_own_handler(void) {
   MPI_File_close(&file);
 }
 
-/* Says what is missing in the room, and loses nothing: PERDURE_SMALL_POOL has less than 8 MiB. */
-static void fill_small_pool(void) {
-  const char* pool = getenv("PERDURE_SMALL_POOL");
-  MPI_Info hints;
-  MPI_File file;
-  char text[MPI_MAX_ERROR_STRING] = "", seen = 0;
-  const MPI_Offset size = 8 << 20;
-  int length = 0, code;
-  if (pool == NULL) return;
-  MPI_Info_create(&hints);
-  MPI_Info_set(hints, "perdure_cache", "off");
-  MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, hints, &file);
-  MPI_File_set_size(file, size);
-  if (rank == 0) MPI_File_write_at(file, size - 1, "x", 1, MPI_BYTE, MPI_STATUS_IGNORE);
-  MPI_File_close(&file);
-  MPI_Info_set(hints, "perdure_cache", "on");
-  MPI_Info_set(hints, "perdure_cache_directory", pool);
-  code = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, hints, &file);
-  if (rank == 0) expect(code, MPI_ERR_NO_SPACE, "a pool that is too small"); /* others: a peer */
-  if (code == MPI_SUCCESS) wrong = 1;
-  MPI_Error_string(code, text, &length);
-  if (rank == 0 && (!strstr(text, "8388608") || !strstr(text, "has room for"))) {
-    fprintf(stderr, "a pool that is too small: %s\n", text);
-    wrong = 1;
-  }
-  MPI_Info_set(hints, "perdure_cache", "off");
-  MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, hints, &file);
-  MPI_File_read_at(file, size - 1, &seen, 1, MPI_BYTE, MPI_STATUS_IGNORE);
-  if (seen != 'x') fprintf(stderr, "rank %d: the last byte is lost\n", rank), wrong = 1;
-  MPI_File_close(&file);
-  MPI_Info_free(&hints);
-}
-
 /* A file that is not cached can't be committed with a pool. */
 static void refuse_group(void) {
   MPI_Info hints;
@@ -182,7 +149,6 @@ int main(int argc, char** argv) {
   leave_shared_file();
   see_each_other();
   call_own_handler();
-  fill_small_pool();
   refuse_group();
   expect_open("perdure_cache_nonsense", "1", MPI_ERR_ARG);
   expect_open("perdure_cache_block", "4097", MPI_ERR_ARG);

@@ -90,6 +90,7 @@ def part_json(part: _core.FoundPart) -> dict:
         "nodes": part.nodes,
         "size_bytes": part.size_bytes,
         "unsaved_bytes": part.unsaved_bytes,
+        "through_bytes": part.through_bytes,
         "created_ns": part.created_ns,
         "in_use": part.in_use,
         "same_boot": part.same_boot,

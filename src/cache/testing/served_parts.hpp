@@ -13,16 +13,18 @@
 #include "cache/handshake.hpp"
 #include "cache/part_client.hpp"
 #include "cache/part_server.hpp"
-#include "cache/testing/scratch_part.hpp"
+#include "cache/testing/small_device.hpp"
 
 namespace perdure {
 
 constexpr ServiceToken token{{1, 2, 3, 5, 8, 13, 21, 34}};
 
-// A file over some nodes, all of them here, and a server for each.
+// A file over some nodes, all of them here, and a server for each; `room`: half of the blocks that
+// are asked for have none.
 class Served {
  public:
-  Served(std::uint32_t nodes, LayoutKind kind, const Bytes& bytes, std::uint64_t block_bytes = 4096)
+  Served(std::uint32_t nodes, LayoutKind kind, const Bytes& bytes, std::uint64_t block_bytes = 4096,
+         std::optional<std::uint64_t> room = std::nullopt)
       : content(bytes) {
     write_file(directory / "file", bytes);
     backing = std::make_unique<BackingFile>(
@@ -31,6 +33,10 @@ class Served {
     for (std::uint32_t node = 0; node < nodes; ++node) {
       parts.push_back(new_part(directory / ("part" + std::to_string(node)), *backing, node, layout,
                                bytes.size(), {.blocks = (16U << 20U) / block_bytes}));
+      if (room) {
+        const std::string file = directory / ("part" + std::to_string(node));
+        parts.back() = attach_small_part(file, *backing, random_room(*room + node));
+      }
       servers.push_back(must(PartServer::start(*parts.back(), *backing, token, "127.0.0.1")));
       clients.push_back(connect(node));
     }
