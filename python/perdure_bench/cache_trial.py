@@ -20,6 +20,7 @@ from perdure.run.live import Live
 _LIMITS = Limits(timeout_s=60, hang_s=20)
 # mpirun gives the survivors of a killed rank a second; that would be half of a campaign.
 _ENVIRONMENT = {**OPEN_MPI, "OMPI_MCA_odls_base_sigkill_timeout": "0"}
+_PART_KIB = 1072  # what a part needs besides its blocks
 _WRITES = 100  # of a rank, in each of four stages
 _LOG = struct.Struct("<8Q12Q12Q")  # RankLog of cache_job_plan.hpp
 _LOG_HEADER_BYTES = 256
@@ -80,6 +81,7 @@ class Outcome:
     lost: int = 0
     refused: int = 0
     leftovers: int = 0
+    full: bool = False
     recovery_killed: bool = False
     recovery_s: float | None = None  # of one that was not disturbed
     by_command: bool = False
@@ -119,10 +121,16 @@ def failed_before_kill(logs: list[RankLog]) -> bool:
 
 
 class Trial:
-    """A job and its kill in an empty `place`; the cached file is there or in `disk`."""
+    """A job and its kill in an empty `place`; the cached file is there or in `disk`.
 
-    def __init__(self, job: CacheJob, kill: CacheKill, place: Path, disk: Path | None):
-        self._job, self._kill = job, kill
+    `full`: the pool has room for a fourth of the file, so that the rest passes through to it,
+    where a small file system may be mounted for that.
+    """
+
+    def __init__(
+        self, job: CacheJob, kill: CacheKill, place: Path, disk: Path | None, full: bool = False
+    ):
+        self._job, self._kill, self._full = job, kill, full
         self._file = (disk or place) / "file"
         self._place, self._pool, self._log = place, place / "pool", place / "log"
 
@@ -130,7 +138,21 @@ class Trial:
         """Runs all of it; raises ProgramFailed if there is nothing to judge."""
         self._place.mkdir()
         self._ask("--make")
-        outcome = Outcome()
+        if not self._full:
+            return self._run()
+        kib = self._job.nodes * _PART_KIB + self._file.stat().st_size // 4096
+        self._pool.mkdir()
+        options = f"size={kib}k,mode=0700"
+        mount = ["mount", "-t", "tmpfs", "-o", options, "none", self._pool]
+        if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+            return self._run()
+        try:
+            return self._run(full=True)
+        finally:
+            subprocess.run(["umount", "-l", self._pool], check=True)
+
+    def _run(self, full: bool = False) -> Outcome:
+        outcome = Outcome(full=full)
         ran, said = self._launch("--log", self._log, *self._kill.words())
         self._judge_job(ran, said, outcome)
         if outcome.killed_at is not None and not outcome.refused:

@@ -4,8 +4,9 @@
 The job is tests/mpiio/cache_job.cpp: its ranks write small and large pieces that share grains and
 blocks, sync, let the file grow, close it and open it again. One random rank, or all of them, are
 sent SIGKILL while they write, sync or close. Then the file is recovered, by `perdure cache recover`
-or by being opened again; in a quarter of the trials the first recovery is killed too. At the end
-every byte is compared with what the writes that were acknowledged and those under way allow.
+or by being opened again; in a quarter of the trials the first recovery is killed too. In another
+quarter, where mounting is allowed, the parts have room for a fourth of the file. At the end every
+byte is compared with what the writes that were acknowledged and those under way allow.
 
     kills      jobs that were killed; a trial whose kill came too late is drawn again
     wrong      bytes that no order of events explains: a torn small write, others' bytes changed
@@ -39,6 +40,7 @@ _ACKNOWLEDGE = ("sync", "async", "durable")
 _KILLED_ALL = 0.25  # of the trials
 _RECOVERY_KILLED = 0.25
 _ON_DISK = 0.25
+_FULL = 0.25  # where a small file system can be mounted
 _SPAN_NS = 2_000_000.0  # of a stage that was not timed yet
 _FAULTS = ("wrong", "lost", "refused", "leftovers")
 
@@ -72,7 +74,9 @@ class CacheCampaign:
         kill = self._draw_kill(job, kind)
         with tempfile.TemporaryDirectory(prefix="perdure-bench-") as disk:
             on_disk = self._draw.random() < _ON_DISK
-            trial = Trial(job, kill, self._pools / "trial", Path(disk) if on_disk else None)
+            full = self._draw.random() < _FULL
+            place = Path(disk) if on_disk else None
+            trial = Trial(job, kill, self._pools / "trial", place, full)
             try:
                 outcome = trial.run()
             finally:
@@ -86,6 +90,7 @@ class CacheCampaign:
             counted += Counter([job.program.flavour, f"ranks_{job.ranks}", f"nodes_{job.nodes}"])
             counted += Counter([kind_of(outcome.killed_at), kill.recovery, f"sync_{job.sync}"])
             counted += Counter(all_ranks=int(kill.rank is None), on_disk=int(on_disk))
+            counted += Counter(full=int(outcome.full))
         if any(counted[name] for name in _FAULTS):
             self._say_fault(job, kill, outcome)
         for case in (job.acknowledge, "all"):

@@ -15,10 +15,10 @@ set -eu
 variant=$1 library=$2 mpiexec=$3 ranks=$4
 shift 4
 place=$(mktemp -d "${PERDURE_TEST_DIR:-/dev/shm}/perdure-mpiio-XXXXXX")
-trap 'umount "$place/small" 2>/dev/null; rm -rf "$place"' EXIT
+trap 'umount "$place/small" 2>/dev/null || true; rm -rf "$place"' EXIT
 mkdir "$place/pool" "$place/files" "$place/small"
-# A device that is too small for a file of 8 MiB, where mounting is allowed.
-if mount -t tmpfs -o size=4m,mode=0700 none "$place/small" 2>/dev/null; then
+# A device of 16 MiB, where mounting is allowed.
+if mount -t tmpfs -o size=16m,mode=0700 none "$place/small" 2>/dev/null; then
   export PERDURE_SMALL_POOL="$place/small"
 fi
 export TMPDIR="$place/files" PERDURE_SUITE_VARIANT="$variant"
