@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What happens with a slot: small functions in LLVM's language, linked into the module, inlined,
-// and gone.
+// and gone; what few rows need stays a function of its own, whose code a module has once.
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/Linker/Linker.h>
@@ -56,8 +56,8 @@ out:
   ret void
 }
 
-; The slot has the object in which the whole row lies, or none. A row that is its whole nest is
-; worth it for a quarter of the object and more.
+; The slot has the object in which the whole row lies, or none. Only what most rows need is inlined:
+; a row of the slot's object, or one that is no object's while the slot has none.
 define void @perdure_ipv.enter(ptr %slot, ptr %first, i64 %bytes, i1 %alone) nounwind {
   %address = ptrtoint ptr %first to i64
   %begin = freeze i64 %address
@@ -68,17 +68,50 @@ define void @perdure_ipv.enter(ptr %slot, ptr %first, i64 %bytes, i1 %alone) nou
   %high = load i64, ptr %top
   %above = icmp uge i64 %begin, %low
   %below = icmp ule i64 %end, %high
-  %in = and i1 %above, %below
-  br i1 %in, label %out, label %move
-move:
-  call void @perdure_ipv.leave(ptr %slot)
+  %within = and i1 %above, %below
+  %open = icmp ne i64 %high, 0
+  %in = and i1 %within, %open
+  br i1 %in, label %out, label %other
+other:
   %lowest = load i64, ptr @perdure_ipv_low
   %highest = load i64, ptr @perdure_ipv_high
   %upper = icmp ugt i64 %end, %lowest
   %lower = icmp ult i64 %begin, %highest
   %near = and i1 %upper, %lower
-  br i1 %near, label %ask, label %out
+  %some = or i1 %near, %open
+  br i1 %some, label %move, label %out
+move:
+  %extent = call { i64, i64 } @perdure_ipv_out_of_line.move(i64 %low, i64 %high, i64 %begin,
+                                                            i64 %length, i1 %alone)
+  %object = extractvalue { i64, i64 } %extent, 0
+  %behind = extractvalue { i64, i64 } %extent, 1
+  store i64 %object, ptr %slot
+  store i64 %behind, ptr %top
+  br label %out
+out:
+  ret void
+}
+
+; Ends the nest of the slot's object, low to high, if it has one. The object in which the whole row
+; lies, or nothing. A row that is its whole nest is worth it for a quarter of the object and more.
+define internal { i64, i64 } @perdure_ipv_out_of_line.move(i64 %low, i64 %high, i64 %begin,
+    i64 %length, i1 %alone) noinline nounwind disable_sanitizer_instrumentation {
+  %open = icmp ne i64 %high, 0
+  br i1 %open, label %leave, label %look
+leave:
+  %left = inttoptr i64 %low to ptr
+  call void @perdure_ipv_nest_end(ptr %left)
+  br label %look
+look:
+  %end = add i64 %begin, %length
+  %lowest = load i64, ptr @perdure_ipv_low
+  %highest = load i64, ptr @perdure_ipv_high
+  %upper = icmp ugt i64 %end, %lowest
+  %lower = icmp ult i64 %begin, %highest
+  %near = and i1 %upper, %lower
+  br i1 %near, label %ask, label %none
 ask:
+  %first = inttoptr i64 %begin to ptr
   %extent = call { i64, i64 } @perdure_ipv_extent(ptr %first)
   %object = extractvalue { i64, i64 } %extent, 0
   %behind = extractvalue { i64, i64 } %extent, 1
@@ -91,13 +124,11 @@ ask:
   %many = xor i1 %alone, true
   %worth = or i1 %large, %many
   %set = and i1 %inside, %worth
-  br i1 %set, label %open, label %out
-open:
-  store i64 %object, ptr %slot
-  store i64 %behind, ptr %top
-  br label %out
-out:
-  ret void
+  br i1 %set, label %found, label %none
+found:
+  ret { i64, i64 } %extent
+none:
+  ret { i64, i64 } zeroinitializer
 }
 
 define { i64, i64 } @perdure_ipv.begin(ptr %slot, ptr %first, i64 %bytes) nounwind {

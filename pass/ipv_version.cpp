@@ -26,25 +26,35 @@ class Versioner {
       : analyses_(analyses), loop_(loop), rows_(rows) {}
 
   Value* run() {
+    const bool shifted = reads_rows();
+    const bool past_cache = may_pass_cache();
+    if (!shifted && !past_cache) return nullptr;
     llvm::BasicBlock* before = loop_->getLoopPreheader();
     llvm::BasicBlock* own = split_before_end(before);
-    llvm::BasicBlock* through_cache = split_before_end(before);
-    {
-      llvm::ValueToValueMapTy map;
-      Loop* copy = copy_loop(through_cache, map);
-      IRBuilder<> builder(through_cache->getTerminator());
-      builder.SetCurrentDebugLocation(through_cache->getTerminator()->getStableDebugLoc());
-      Value* any = builder.getInt64(0);
-      for (const VersionedRow& row : rows_) any = builder.CreateOr(any, row.load_difference);
-      builder.CreateCondBr(builder.CreateIsNotNull(any), copy->getLoopPreheader(), own);
-      through_cache->getTerminator()->eraseFromParent();
-    }
-    Value* taken = may_pass_cache() ? past_cache(before) : nullptr;
+    if (shifted) choose_shifted(split_before_end(before), own);
+    Value* taken = past_cache ? choose_past_cache(before) : nullptr;
     analyses_.dominators.changeImmediateDominator(loop_->getExitBlock(), before);
     return taken;
   }
 
  private:
+  bool reads_rows() const {
+    return llvm::any_of(rows_,
+                        [](const VersionedRow& row) { return !row.row->loads_before.empty(); });
+  }
+
+  // The version whose loads have the differences added runs if one of them is not 0.
+  void choose_shifted(llvm::BasicBlock* where, llvm::BasicBlock* own) {
+    llvm::ValueToValueMapTy map;
+    Loop* copy = copy_loop(where, map);
+    IRBuilder<> builder(where->getTerminator());
+    builder.SetCurrentDebugLocation(where->getTerminator()->getStableDebugLoc());
+    Value* any = builder.getInt64(0);
+    for (const VersionedRow& row : rows_) any = builder.CreateOr(any, row.load_difference);
+    builder.CreateCondBr(builder.CreateIsNotNull(any), copy->getLoopPreheader(), own);
+    where->getTerminator()->eraseFromParent();
+  }
+
   llvm::BasicBlock* split_before_end(llvm::BasicBlock* block) {
     return llvm::SplitBlock(block, block->getTerminator(), &analyses_.dominators, &analyses_.loops);
   }
@@ -70,7 +80,55 @@ class Versioner {
         moved->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
       }
     }
+    if (is_free_of_order()) free_of_order(copy);
+    // What is not vectorised is not worth the code of several iterations.
+    llvm::addStringMetadataToLoop(copy, "llvm.loop.unroll.disable", 1);
     return copy;
+  }
+
+  // No iteration of a copy touches what another one stores to, if only its one row is stored
+  // to: a copy runs only if the row's slot, or its box, has an object; then the tests before
+  // the loop have found that no other access touches that object, and the row's loads read the
+  // old copy, or what their own iteration stores to. Each byte is stored to once, after all
+  // loads of it, so that the order of accesses in an iteration does not matter either; and
+  // nothing is conditional, as the vectoriser may take a conditional load for one that is safe.
+  // Then it needs no tests.
+  bool is_free_of_order() const {
+    if (rows_.size() != 1) return false;
+    const Row& row = *rows_.front().row;
+    if (!row.loads_behind.empty()) return false;
+    uint64_t stored = 0;
+    for (const Access& store : row.stores) stored += store.constant_bytes();
+    if (stored != static_cast<uint64_t>(std::abs(row.step))) return false;
+    for (const llvm::BasicBlock* block : loop_->blocks()) {
+      for (const Instruction& instruction : *block) {
+        if (!instruction.mayReadOrWriteMemory()) continue;
+        if (!analyses_.dominators.dominates(block, loop_->getLoopLatch())) return false;
+        const bool stores = instruction.mayWriteToMemory();
+        if (stores && llvm::none_of(row.stores, [&](const Access& store) {
+              return store.at == &instruction && llvm::isa<llvm::StoreInst>(instruction);
+            })) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  void free_of_order(Loop* copy) {
+    llvm::LLVMContext& context = analyses_.function.getContext();
+    llvm::MDNode* group = llvm::MDNode::getDistinct(context, {});
+    for (llvm::BasicBlock* block : copy->blocks()) {
+      for (Instruction& instruction : *block) {
+        if (instruction.mayReadOrWriteMemory()) {
+          instruction.setMetadata(llvm::LLVMContext::MD_access_group, group);
+        }
+      }
+    }
+    copy->setLoopID(llvm::makePostTransformationMetadata(
+        context, copy->getLoopID(), {"llvm.loop.parallel_accesses"},
+        {llvm::MDNode::get(context,
+                           {llvm::MDString::get(context, "llvm.loop.parallel_accesses"), group})}));
   }
 
   static void shift(Instruction* access, unsigned operand, Value* difference) {
@@ -99,9 +157,12 @@ class Versioner {
     });
   }
 
-  Value* past_cache(llvm::BasicBlock* before) {
+  Value* choose_past_cache(llvm::BasicBlock* before) {
     llvm::ValueToValueMapTy map;
-    PastCacheLoop copy(analyses_, *copy_loop(before, map));
+    Loop* loop = copy_loop(before, map);
+    // Memory is what it waits for.
+    llvm::addStringMetadataToLoop(loop, "llvm.loop.interleave.count", 1);
+    PastCacheLoop copy(analyses_, *loop);
     std::vector<PastCacheRow> wanted;
     for (const VersionedRow& row : rows_) {
       PastCacheRow& one = wanted.emplace_back();

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Further versions of a row loop: one whose loads of the rows have the differences added, for when
-// one of them is not 0, and one that also stores past the cache (ipv_past_cache.hpp).
+// one of them is not 0, and one that also stores past the cache (ipv_past_cache.hpp). Each is made
+// only where it differs: without loads of a row there is none with differences.
+//
+// Both run only for rows of an object: other rows have a difference of 0, and nobody wants them
+// past the cache. So what is tested in front of a row loop holds in them: no access but the row's
+// touches the object. That is what they tell the vectoriser, where it is all that it needs to know.
 #pragma once
 
 #include "ipv_find.hpp"

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench ipv`, its part without runs: how much longer the compiler takes with --ipv.
 
-The sources of the programs in apps/npb, each compiled by clang++-19 as it is and by
-perdure-clang++ --ipv=all, in turns; metric compile_time_ratio by program, from CPU time.
+Metric compile_time_ratio, from CPU time, of each file of the programs in apps/npb and of a file
+that is nothing but loops, by tests/pass/nest_generator.py (cases nests-O2 and nests-O3): each
+compiled by clang++-19 (clang-19) as it is and by perdure-clang++ (perdure-clang) --ipv=all, in
+turns.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.programs import CLONE, ProgramFailed, find_program
@@ -19,46 +23,82 @@ from perdure.progress import progress
 from perdure_bench.facts import Fact
 
 _TARGET = 2.0
-_FLAGS = ("-std=c++20", "-O3", "-c")
+_LEVELS = ("-O2", "-O3")
+_NESTS = 50
+_GENERATE = ("import nest_generator, random, sys; "
+             "print(nest_generator.unit(random.Random(1), 0, int(sys.argv[1])))")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file, and what compiles it apart from the compiler."""
+
+    case: str
+    file: Path
+    language: str  # the suffix of clang's name
+    flags: tuple[str, ...]
 
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     """Hands over each fact. Raises ProgramFailed."""
-    folder = CLONE / "apps/npb"
-    if not folder.exists():
-        raise ProgramFailed(f"{folder} is not there: this benchmark needs a clone")
     if shutil.which("clang++-19") is None:
         raise ProgramFailed("no clang++-19; install Debian's clang-19")
-    compilers = (["clang++-19"], [str(find_program("perdure-clang++", "trace/bin")), "--ipv=all"])
-    programs = sorted(path.parent for path in folder.glob("*/main.cpp"))
     rounds = 3 if quick else 7
-    times: dict[str, list[list[float]]] = {program.name: [] for program in programs}
-    with progress("bench ipv, compile", rounds * len(programs)) as advance:
-        for _ in range(rounds):
-            for program in programs:
-                times[program.name].append([_compile(words, program) for words in compilers])
-                advance()
+    with tempfile.TemporaryDirectory(prefix="perdure-bench-") as scratch:
+        sources = [*_of_programs(), *_of_nests(Path(scratch))]
+        times: dict[str, list[list[float]]] = {source.case: [] for source in sources}
+        with progress("bench ipv, compile", rounds * len(sources)) as advance:
+            for _ in range(rounds):
+                for source in sources:
+                    times[source.case].append(_both(source, Path(scratch)))
+                    advance()
     for fact in facts_of(times):
         each(fact)
 
 
 def facts_of(times: dict[str, list[list[float]]]) -> list[Fact]:
-    """Ratios, from the seconds of each round without and with the pass, by program."""
+    """Ratios, from the seconds of each round without and with the pass, by file."""
     ratios = {name: [after / before for before, after in rounds] for name, rounds in times.items()}
     return [Fact.of("ipv", name, "compile_time_ratio", values, "ratio", _TARGET)
             for name, values in ratios.items()]  # fmt: skip
 
 
-def _compile(words: list[str], program: Path) -> float:
-    """Seconds of CPU time."""
-    sources = [str(path) for path in sorted(program.glob("*.cpp")) if "planted" not in path.name]
-    with tempfile.TemporaryDirectory(prefix="perdure-bench-") as scratch:
-        before = os.times()
-        done = subprocess.run([*words, *_FLAGS, f"-I{program.parents[1]}",
-                               f"-I{program.parents[2] / 'include'}", *sources], cwd=scratch,
-                              capture_output=True, text=True, check=False)
-        after = os.times()
+def _of_programs() -> list[Source]:
+    folder = CLONE / "apps/npb"
+    if not folder.exists():
+        raise ProgramFailed(f"{folder} is not there: this benchmark needs a clone")
+    flags = ("-std=c++20", "-O3", f"-I{CLONE / 'apps'}", f"-I{CLONE / 'include'}")
+    programs = sorted({path.parent for path in folder.glob("*/*.cpp")})
+    return [Source(f"{program.name}/{file.stem}", file, "++", flags)
+            for program in programs for file in sorted(program.glob("*.cpp"))
+            if "planted" not in file.name]  # fmt: skip
+
+
+def _of_nests(folder: Path) -> list[Source]:
+    tests = CLONE / "tests/pass"
+    file = folder / "nests.c"
+    done = subprocess.run([sys.executable, "-c", _GENERATE, str(_NESTS)], capture_output=True,
+                          text=True, check=False, env={**os.environ, "PYTHONPATH": str(tests)})
     if done.returncode != 0:
-        raise ProgramFailed(f"{words[0]} on {program.name}: {done.stderr.strip()[-2000:]}")
+        raise ProgramFailed(f"{tests / 'nest_generator.py'}: {done.stderr.strip()[-2000:]}")
+    file.write_text(done.stdout, encoding="utf-8")
+    flags = ("-w", "-DSIDE=x", f"-I{tests}")
+    return [Source(f"nests{level}", file, "", (*flags, level)) for level in _LEVELS]
+
+
+def _both(source: Source, scratch: Path) -> list[float]:
+    with_pass = str(find_program(f"perdure-clang{source.language}", "trace/bin"))
+    return [_compile([f"clang{source.language}-19"], source, scratch),
+            _compile([with_pass, "--ipv=all"], source, scratch)]  # fmt: skip
+
+
+def _compile(words: list[str], source: Source, scratch: Path) -> float:
+    """Seconds of CPU time."""
+    before = os.times()
+    done = subprocess.run([*words, *source.flags, "-c", str(source.file), "-o", "compiled.o"],
+                          cwd=scratch, capture_output=True, text=True, check=False)  # fmt: skip
+    after = os.times()
+    if done.returncode != 0:
+        raise ProgramFailed(f"{words[0]} on {source.case}: {done.stderr.strip()[-2000:]}")
     return (after.children_user + after.children_system
             - before.children_user - before.children_system)

@@ -1,12 +1,12 @@
 ; RUN: %opt -passes=perdure-ipv %s | %FileCheck %s
-; One row: its object is looked up, the row announced, a second version of the loop runs with the
+; One row: its object is looked up by a function that the module has once, the row announced, a second version of the loop runs with the
 ; difference for loads, and the nest ends on the way out. The third version is in past_cache.c; this
 ; module names no processor.
 
 ; CHECK-LABEL: define void @add(
 ; CHECK: load i64, ptr @perdure_ipv_low
 ; CHECK: load i64, ptr @perdure_ipv_high
-; CHECK: call { i64, i64 } @perdure_ipv_extent(ptr %u)
+; CHECK: call { i64, i64 } @perdure_ipv_out_of_line.move(
 ; CHECK: [[ROW:%.*]] = call { i64, i64 } @perdure_ipv_row_begin(ptr %u, i64 [[BYTES:%.*]])
 ; CHECK: [[LOAD:%.*]] = extractvalue { i64, i64 } {{%.*}}, 0
 ; The copy of the loop.
@@ -52,6 +52,82 @@ loop:
   store <4 x double> <double 0.0, double 1.0, double 2.0, double 3.0>, ptr %second
   %next = add nuw nsw i64 %i, 8
   %more = icmp ult i64 %next, %n
+  br i1 %more, label %loop, label %out
+out:
+  ret void
+}
+
+; Nothing of the row is read: there is no second version.
+; CHECK-LABEL: define void @clear(
+; CHECK: call { i64, i64 } @perdure_ipv_row_begin
+; CHECK-NOT: .ipv:
+; CHECK: ret void
+define void @clear(ptr %u, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %at = getelementptr inbounds double, ptr %u, i64 %i
+  store double 1.0, ptr %at
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %out
+out:
+  ret void
+}
+
+; The versions of a row run only when `r` is known to lie outside of the object: they need no tests
+; of the vectoriser's. The loop as it was does.
+; CHECK-LABEL: define void @from_another(
+; CHECK: loop.ipv:
+; CHECK: load double, {{.*}}!llvm.access.group [[GROUP:![0-9]+]]
+; CHECK: store double {{.*}}!llvm.access.group [[GROUP]]
+; CHECK: br {{.*}}!llvm.loop [[COPY:![0-9]+]]
+; CHECK: loop:
+; CHECK-NOT: !llvm.access.group
+; CHECK: ret void
+define void @from_another(ptr %u, ptr %r, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %at = getelementptr inbounds double, ptr %u, i64 %i
+  %from = getelementptr inbounds double, ptr %r, i64 %i
+  %old = load double, ptr %at
+  %more_of = load double, ptr %from
+  %new = fadd double %old, %more_of
+  store double %new, ptr %at
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %out
+out:
+  ret void
+}
+
+; A load on a condition must not come before it: the vectoriser is promised nothing.
+; CHECK-LABEL: define void @sometimes(
+; CHECK: call { i64, i64 } @perdure_ipv_row_begin
+; CHECK-NOT: !llvm.access.group
+; CHECK: ret void
+define void @sometimes(ptr %u, ptr %r, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %rest ]
+  %at = getelementptr inbounds double, ptr %u, i64 %i
+  %old = load double, ptr %at
+  %positive = fcmp ogt double %old, 0.0
+  br i1 %positive, label %read, label %rest
+read:
+  %from = getelementptr inbounds double, ptr %r, i64 %i
+  %loaded = load double, ptr %from
+  br label %rest
+rest:
+  %value = phi double [ 0.0, %loop ], [ %loaded, %read ]
+  %new = fadd double %old, %value
+  store double %new, ptr %at
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
   br i1 %more, label %loop, label %out
 out:
   ret void
@@ -115,3 +191,9 @@ loop:
 out:
   ret void
 }
+
+; CHECK-LABEL: define internal { i64, i64 } @perdure_ipv_out_of_line.move(
+; CHECK: call void @perdure_ipv_nest_end(
+; CHECK: call { i64, i64 } @perdure_ipv_extent(
+; CHECK: [[COPY]] = distinct !{[[COPY]], {{.*}}[[PARALLEL:![0-9]+]], {{.*}}}
+; CHECK: [[PARALLEL]] = !{!"llvm.loop.parallel_accesses", [[GROUP]]}
