@@ -6,6 +6,7 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
@@ -34,6 +35,10 @@ const char* left_alone(Function& function) {
   if (ipv::is_parallel_body(function)) return "it is the body of a parallel region";
   return nullptr;
 }
+
+constexpr llvm::StringLiteral why_unmarked =
+    "it calls no function perdure_ipv_…, and nothing in it is marked with PERDURE_IPV_NEST or "
+    "PERDURE_IPV_ARRAY; --ipv=all transforms it all the same";
 
 bool is_irreducible(Function& function, const llvm::LoopInfo& loops) {
   using Order = llvm::ReversePostOrderTraversal<const Function*>;
@@ -234,11 +239,12 @@ class ModuleTransformer {
 llvm::PreservedAnalyses IpvPass::run(Module& module, llvm::ModuleAnalysisManager& analyses) {
   const llvm::DataLayout& layout = module.getDataLayout();
   if (!options_.all && !ipv::is_marked(module)) {
+    // Not by a warning, which -Werror would make an error of.
+    llvm::errs() << "perdure: --ipv changes nothing in " << module.getSourceFileName() << ": "
+                 << why_unmarked << '\n';
     if (!options_.explain.empty()) {
       ipv::Explanation explanation(module);
-      explanation.left_alone(
-          "it calls no function perdure_ipv_…, and nothing in it is marked with PERDURE_IPV_NEST "
-          "or PERDURE_IPV_ARRAY; --ipv=all transforms it all the same");
+      explanation.left_alone(why_unmarked);
       explanation.write(options_.explain);
     }
     return llvm::PreservedAnalyses::all();

@@ -56,13 +56,15 @@ def called(folder) -> bool:
 
 
 def test_only_marked_files_are_transformed(tmp_path):
-    compiled(tmp_path, "perdure-clang", "--ipv", "-c")
+    said = compiled(tmp_path, "perdure-clang", "--ipv", "-Werror", "-c").stderr
+    assert len(said.splitlines()) == 1
+    assert "--ipv changes nothing in nest.c" in said
     unmarked = (tmp_path / "nest.o").read_bytes()
     compiled(tmp_path, "perdure-clang", "-c")
     assert unmarked == (tmp_path / "nest.o").read_bytes()
-    compiled(tmp_path, "perdure-clang", "--ipv", "-DMARKED", "-c")
+    assert not compiled(tmp_path, "perdure-clang", "--ipv", "-DMARKED", "-c").stderr
     assert called(tmp_path)
-    compiled(tmp_path, "perdure-clang", "--ipv=all", "-c")
+    assert not compiled(tmp_path, "perdure-clang", "--ipv=all", "-c").stderr
     assert called(tmp_path)
 
 
