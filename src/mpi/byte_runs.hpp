@@ -15,6 +15,8 @@
 #include <limits>
 #include <vector>
 
+#include "mpi/element.hpp"
+
 namespace perdure {
 
 struct ByteRun {
@@ -32,6 +34,7 @@ struct DatatypeMap {
   std::int64_t first = 0;            // all of its bytes are from here
   std::int64_t end = 0;              // to before here
   std::int64_t run_bytes = 0;        // of each run, if all have as many; else 0
+  Element element = Element::none;   // what they all mean; runs are of whole ones then
 };
 
 // The sums before each run, for DatatypeMap::starts and FileView::starts.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "mpi/element_types.hpp"
 #include "mpi/grid.hpp"
 #include "mpi/mpi_library.hpp"
 #include "mpi/run_list.hpp"
@@ -243,6 +244,15 @@ bool add_constructed(RunList& runs, const Contents& contents, const Maps& items)
   }
 }
 
+Element common_element(const Maps& items) {
+  Element common = Element::none;
+  for (const DatatypeMap* item : items) {
+    if (item->element == Element::none || item->element == common) continue;
+    common = common == Element::none ? item->element : Element::other;
+  }
+  return common;
+}
+
 // A predefined type has a hole if it is one of MPI's pairs, and these are a value and an int, as a
 // struct of C has them.
 void add_predefined(RunList& runs, const DatatypeMap& sizes) {
@@ -270,12 +280,14 @@ Result<Flattened> flatten(MPI_Datatype type, const MapOf& map_of) {
   RunList runs;
   if (predefined) {
     add_predefined(runs, map);
+    map.element = element_of(type);
   } else {
     Maps items;
     for (MPI_Datatype child : contents.types) {
       PERDURE_TRY_ASSIGN(const auto item, map_of(child));
       items.push_back(item);
     }
+    map.element = common_element(items);
     if (!add_constructed(runs, contents, items)) {
       return Status(Code::unsupported, "an MPI datatype was made by the unknown combiner " +
                                            std::to_string(contents.combiner));
