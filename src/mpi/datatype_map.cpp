@@ -70,7 +70,8 @@ std::atomic<std::uint64_t> maps_gone = 0;
 struct Remembered {
   std::uintptr_t number = 0;
   std::uint64_t at_maps_gone = 0;
-  const DatatypeMap* map = nullptr;
+  const DatatypeMap* map = nullptr;  // null: only met, so many times
+  std::uint32_t times = 0;
 };
 using RememberedSlots = std::array<Remembered, slots>;
 
@@ -78,14 +79,14 @@ using RememberedSlots = std::array<Remembered, slots>;
 // (libperdure_preload.so) finds little room there.
 thread_local constinit RememberedSlots* remembered = nullptr;
 
-void remember(const Remembered& known) {
+RememberedSlots& slots_of_thread() {
   struct AtThreadEnd {
     ~AtThreadEnd() { delete std::exchange(remembered, nullptr); }
   };
   static thread_local AtThreadEnd end;
   (void)end;
   if (remembered == nullptr) remembered = new RememberedSlots;
-  (*remembered)[slot_of(known.number)] = known;
+  return *remembered;
 }
 
 // A copy of a type is flattened when it is first used.
@@ -154,8 +155,18 @@ Result<const DatatypeMap*> map_of(MPI_Datatype type) {
   // Read before the search: if a map goes meanwhile, this is forgotten at once.
   const std::uint64_t gone = maps_gone.load(std::memory_order_acquire);
   auto found = find_or_make(type);
-  if (found.ok()) remember({number, gone, found.value()});
+  if (found.ok()) slots_of_thread()[slot_of(number)] = {number, gone, found.value()};
   return found;
+}
+
+std::uint32_t times_met(MPI_Datatype type) {
+  const std::uintptr_t number = number_of(type);
+  const std::uint64_t gone = maps_gone.load(std::memory_order_acquire);
+  Remembered& known = slots_of_thread()[slot_of(number)];
+  const bool current = known.at_maps_gone == gone;
+  if (current && known.map != nullptr) return ~std::uint32_t{0};  // another type's, which stays
+  if (!current || known.number != number) known = {number, gone, nullptr, 0};
+  return ++known.times;
 }
 
 }  // namespace perdure

@@ -12,6 +12,8 @@
 
 #include <mpi.h>
 
+#include <cstdint>
+
 #include "base/status.hpp"
 #include "mpi/byte_runs.hpp"
 
@@ -23,5 +25,8 @@ Result<const DatatypeMap*> map_of(MPI_Datatype type);
 
 // The map of `type` if it was used before by this thread, or is predefined; else null. Makes none.
 const DatatypeMap* known_map(MPI_Datatype type);
+
+// How often this thread asked here for a type whose map is not known, from 1; more if it can't say.
+std::uint32_t times_met(MPI_Datatype type);
 
 }  // namespace perdure

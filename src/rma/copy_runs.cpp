@@ -7,16 +7,11 @@
 namespace perdure {
 namespace {
 
-// Memory that a map describes absolutely (MPI_BOTTOM) begins at null.
-std::byte* place(std::byte* memory, std::int64_t offset) {
-  return reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(memory) + offset);
-}
-
 template <typename To, typename From>
 void copy_along(std::byte* to, To to_walk, std::byte* from, From from_walk, std::int64_t bytes) {
   while (bytes > 0) {
     const std::int64_t piece = std::min({bytes, to_walk.left(), from_walk.left()});
-    std::memcpy(place(to, to_walk.offset()), place(from, from_walk.offset()),
+    std::memcpy(place_at(to, to_walk.offset()), place_at(from, from_walk.offset()),
                 static_cast<std::size_t>(piece));
     to_walk.advance(piece);
     from_walk.advance(piece);
@@ -37,10 +32,10 @@ class EqualRuns {
         extent_bytes_(of.map->extent_bytes) {}
 
   std::byte* next() {
-    std::byte* at = place(item_, run_->offset);
+    std::byte* at = place_at(item_, run_->offset);
     if (++run_ == end_) {
       run_ = begin_;
-      item_ = place(item_, extent_bytes_);
+      item_ = place_at(item_, extent_bytes_);
     }
     return at;
   }

@@ -18,6 +18,11 @@ struct Runs {
   const DatatypeMap* map;
 };
 
+// Memory that a map describes absolutely (MPI_BOTTOM) begins at null.
+inline std::byte* place_at(std::byte* memory, std::int64_t offset) {
+  return reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(memory) + offset);
+}
+
 // The bytes that `count` items touch, from where the first lies; not valid if they would not fit
 // into 64 bits.
 struct ByteSpan {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One-sided operations: a displacement is translated, and the operation is noted. Large puts and
-// gets within a node are made here (direct_copy.hpp).
+// One-sided operations: a displacement is translated, and the operation is noted. Within a node
+// puts and gets (direct_copy.hpp) and accumulates (direct_accumulate.hpp) are made here.
+#include "mpi/element_types.hpp"
 #include "mpi/mpi_library.hpp"
+#include "rma/direct_accumulate.hpp"
 #include "rma/direct_copy.hpp"
 #include "rma/window_calls.hpp"
 
@@ -13,9 +15,6 @@ namespace {
 // Inlined by force: as a call it would make each operation save all its arguments.
 [[gnu::always_inline]] inline MPI_Aint place(Window* window, int target, MPI_Aint at) {
   return window == nullptr ? at : window->operation(target, at);
-}
-[[gnu::always_inline]] inline MPI_Aint place(MPI_Win win, int target, MPI_Aint at) {
-  return place(find_window(win), target, at);
 }
 
 template <typename Call, typename Count>
@@ -80,6 +79,105 @@ int with_request(Towards towards, Memory origin, Count origin_count, MPI_Datatyp
                     target_count, target_type, win, request);
 }
 
+template <typename Call, typename Count>
+int accumulate_by(const void* origin, Count origin_count, MPI_Datatype origin_type, int target,
+                  MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Op op,
+                  MPI_Win win) {
+  Window* window = find_window(win);
+  int error = MPI_SUCCESS;
+  if (is_accumulated_here(window,
+                          Accumulation{origin,
+                                       {origin_count, origin_type},
+                                       false,
+                                       nullptr,
+                                       {},
+                                       target,
+                                       at,
+                                       {target_count, target_type},
+                                       op},
+                          error)) {
+    return error;
+  }
+  return Call::real(origin, origin_count, origin_type, target, place(window, target, at),
+                    target_count, target_type, op, win);
+}
+
+template <typename Call, typename Count>
+int get_accumulate_by(const void* origin, Count origin_count, MPI_Datatype origin_type,
+                      void* result, Count result_count, MPI_Datatype result_type, int target,
+                      MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Op op,
+                      MPI_Win win) {
+  Window* window = find_window(win);
+  int error = MPI_SUCCESS;
+  if (is_accumulated_here(window,
+                          Accumulation{origin,
+                                       {origin_count, origin_type},
+                                       true,
+                                       result,
+                                       {result_count, result_type},
+                                       target,
+                                       at,
+                                       {target_count, target_type},
+                                       op},
+                          error)) {
+    return error;
+  }
+  return Call::real(origin, origin_count, origin_type, result, result_count, result_type, target,
+                    place(window, target, at), target_count, target_type, op, win);
+}
+
+// As with_request() of puts and gets.
+template <typename Call, typename Count>
+int raccumulate_by(const void* origin, Count origin_count, MPI_Datatype origin_type, int target,
+                   MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Op op,
+                   MPI_Win win, MPI_Request* request) {
+  Window* window = find_window(win);
+  int error = MPI_SUCCESS;
+  if (window != nullptr && window->locks != 0 &&
+      is_accumulated_here(window,
+                          Accumulation{origin,
+                                       {origin_count, origin_type},
+                                       false,
+                                       nullptr,
+                                       {},
+                                       target,
+                                       at,
+                                       {target_count, target_type},
+                                       op},
+                          error)) {
+    if (error != MPI_SUCCESS) return error;
+    origin_count = target_count = 0;
+  }
+  return Call::real(origin, origin_count, origin_type, target, place(window, target, at),
+                    target_count, target_type, op, win, request);
+}
+
+template <typename Call, typename Count>
+int rget_accumulate_by(const void* origin, Count origin_count, MPI_Datatype origin_type,
+                       void* result, Count result_count, MPI_Datatype result_type, int target,
+                       MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Op op,
+                       MPI_Win win, MPI_Request* request) {
+  Window* window = find_window(win);
+  int error = MPI_SUCCESS;
+  if (window != nullptr && window->locks != 0 &&
+      is_accumulated_here(window,
+                          Accumulation{origin,
+                                       {origin_count, origin_type},
+                                       true,
+                                       result,
+                                       {result_count, result_type},
+                                       target,
+                                       at,
+                                       {target_count, target_type},
+                                       op},
+                          error)) {
+    if (error != MPI_SUCCESS) return error;
+    origin_count = result_count = target_count = 0;
+  }
+  return Call::real(origin, origin_count, origin_type, result, result_count, result_type, target,
+                    place(window, target, at), target_count, target_type, op, win, request);
+}
+
 }  // namespace
 
 int put(const void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
@@ -96,28 +194,42 @@ int get(void* origin, int origin_count, MPI_Datatype origin_type, int target, MP
 
 int accumulate(const void* origin, int origin_count, MPI_Datatype origin_type, int target,
                MPI_Aint at, int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win) {
-  return WindowCalls::Accumulate::real(origin, origin_count, origin_type, target,
-                                       place(win, target, at), target_count, target_type, op, win);
+  return accumulate_by<WindowCalls::Accumulate>(origin, origin_count, origin_type, target, at,
+                                                target_count, target_type, op, win);
 }
 
 int get_accumulate(const void* origin, int origin_count, MPI_Datatype origin_type, void* result,
                    int result_count, MPI_Datatype result_type, int target, MPI_Aint at,
                    int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win) {
-  return WindowCalls::Get_accumulate::real(origin, origin_count, origin_type, result, result_count,
-                                           result_type, target, place(win, target, at),
-                                           target_count, target_type, op, win);
+  return get_accumulate_by<WindowCalls::Get_accumulate>(origin, origin_count, origin_type, result,
+                                                        result_count, result_type, target, at,
+                                                        target_count, target_type, op, win);
 }
 
 int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int target, MPI_Aint at,
                  MPI_Op op, MPI_Win win) {
-  return WindowCalls::Fetch_and_op::real(origin, result, type, target, place(win, target, at), op,
-                                         win);
+  Window* window = find_window(win);
+  int error = MPI_SUCCESS;
+  const Side one = {1, type};
+  // Derived types are MPI's to refuse.
+  if (element_of(type) != Element::other &&
+      is_accumulated_here(window, Accumulation{origin, one, true, result, one, target, at, one, op},
+                          error)) {
+    return error;
+  }
+  return WindowCalls::Fetch_and_op::real(origin, result, type, target, place(window, target, at),
+                                         op, win);
 }
 
 int compare_and_swap(const void* origin, const void* compare, void* result, MPI_Datatype type,
                      int target, MPI_Aint at, MPI_Win win) {
+  Window* window = find_window(win);
+  int error = MPI_SUCCESS;
+  if (is_accumulated_here(window, Swap{origin, compare, result, type, target, at}, error)) {
+    return error;
+  }
   return WindowCalls::Compare_and_swap::real(origin, compare, result, type, target,
-                                             place(win, target, at), win);
+                                             place(window, target, at), win);
 }
 
 int rput(const void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
@@ -135,18 +247,17 @@ int rget(void* origin, int origin_count, MPI_Datatype origin_type, int target, M
 int raccumulate(const void* origin, int origin_count, MPI_Datatype origin_type, int target,
                 MPI_Aint at, int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win,
                 MPI_Request* request) {
-  return WindowCalls::Raccumulate::real(origin, origin_count, origin_type, target,
-                                        place(win, target, at), target_count, target_type, op, win,
-                                        request);
+  return raccumulate_by<WindowCalls::Raccumulate>(origin, origin_count, origin_type, target, at,
+                                                  target_count, target_type, op, win, request);
 }
 
 int rget_accumulate(const void* origin, int origin_count, MPI_Datatype origin_type, void* result,
                     int result_count, MPI_Datatype result_type, int target, MPI_Aint at,
                     int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win,
                     MPI_Request* request) {
-  return WindowCalls::Rget_accumulate::real(origin, origin_count, origin_type, result, result_count,
-                                            result_type, target, place(win, target, at),
-                                            target_count, target_type, op, win, request);
+  return rget_accumulate_by<WindowCalls::Rget_accumulate>(
+      origin, origin_count, origin_type, result, result_count, result_type, target, at,
+      target_count, target_type, op, win, request);
 }
 
 #if MPI_VERSION >= 4
@@ -165,18 +276,17 @@ int get_c(void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int ta
 int accumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
                  MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Op op,
                  MPI_Win win) {
-  return WindowCalls::Accumulate_c::real(origin, origin_count, origin_type, target,
-                                         place(win, target, at), target_count, target_type, op,
-                                         win);
+  return accumulate_by<WindowCalls::Accumulate_c>(origin, origin_count, origin_type, target, at,
+                                                  target_count, target_type, op, win);
 }
 
 int get_accumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
                      void* result, MPI_Count result_count, MPI_Datatype result_type, int target,
                      MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Op op,
                      MPI_Win win) {
-  return WindowCalls::Get_accumulate_c::real(
-      origin, origin_count, origin_type, result, result_count, result_type, target,
-      place(win, target, at), target_count, target_type, op, win);
+  return get_accumulate_by<WindowCalls::Get_accumulate_c>(origin, origin_count, origin_type, result,
+                                                          result_count, result_type, target, at,
+                                                          target_count, target_type, op, win);
 }
 
 int rput_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
@@ -195,18 +305,17 @@ int rget_c(void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int t
 int raccumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
                   MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Op op,
                   MPI_Win win, MPI_Request* request) {
-  return WindowCalls::Raccumulate_c::real(origin, origin_count, origin_type, target,
-                                          place(win, target, at), target_count, target_type, op,
-                                          win, request);
+  return raccumulate_by<WindowCalls::Raccumulate_c>(origin, origin_count, origin_type, target, at,
+                                                    target_count, target_type, op, win, request);
 }
 
 int rget_accumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
                       void* result, MPI_Count result_count, MPI_Datatype result_type, int target,
                       MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Op op,
                       MPI_Win win, MPI_Request* request) {
-  return WindowCalls::Rget_accumulate_c::real(
-      origin, origin_count, origin_type, result, result_count, result_type, target,
-      place(win, target, at), target_count, target_type, op, win, request);
+  return rget_accumulate_by<WindowCalls::Rget_accumulate_c>(
+      origin, origin_count, origin_type, result, result_count, result_type, target, at,
+      target_count, target_type, op, win, request);
 }
 
 #endif

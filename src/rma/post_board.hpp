@@ -39,10 +39,10 @@ class PostBoard {
 
   // Whether `target` is in the access epoch that is open, and has posted for it.
   bool is_posted(std::size_t target) const {
-    const Start& last = starts_[target];
-    return last.epoch == epoch_ &&
-           posts(target, own_).load(std::memory_order_acquire) >= last.number;
+    return is_started(target) &&
+           posts(target, own_).load(std::memory_order_acquire) >= starts_[target].number;
   }
+  bool is_started(std::size_t target) const { return starts_[target].epoch == epoch_; }
 
  private:
   struct Start {

@@ -2,7 +2,7 @@
 //
 // Synchronisation calls: MPI's own first, then, where the window's rule says so, a commit.
 #include "perdure/perdure_mpi.h"
-#include "rma/direct_copy.hpp"
+#include "rma/direct_access.hpp"
 #include "rma/window_calls.hpp"
 #include "rma/window_pool.hpp"
 
@@ -44,8 +44,9 @@ int reached(Window& window, Trigger trigger) {
   return commit(window, trigger);
 }
 
-void lock_taken(Window& window) {
+void lock_taken(Window& window, std::size_t first, std::size_t count) {
   window.fenced = false;
+  note_lock(window, first, count);
   ++window.locks;
 }
 
@@ -65,7 +66,8 @@ int win_fence(int assertion, MPI_Win win) {
                                  "MPI_Info the key perdure_name"});
   }
   assertion &= ~PERDURE_MODE_COMMIT;
-  if (!mpi_copies && window->exposure.shared) assertion &= ~MPI_MODE_NOPRECEDE;  // direct_copy.hpp
+  if (!mpi_copies && window->exposure.shared)
+    assertion &= ~MPI_MODE_NOPRECEDE;  // direct_access.hpp
   const int error = WindowCalls::Win_fence::real(assertion, win);
   if (error != MPI_SUCCESS) return error;
   window->pending = false;
@@ -115,14 +117,15 @@ int win_test(MPI_Win win, int* flag) {
 int win_lock(int type, int rank, int assertion, MPI_Win win) {
   const int error = WindowCalls::Win_lock::real(type, rank, assertion, win);
   Window* window = find_window(win);
-  if (error == MPI_SUCCESS && window != nullptr) lock_taken(*window);
+  if (error == MPI_SUCCESS && window != nullptr)
+    lock_taken(*window, static_cast<std::size_t>(rank), 1);
   return error;
 }
 
 int win_lock_all(int assertion, MPI_Win win) {
   const int error = WindowCalls::Win_lock_all::real(assertion, win);
   Window* window = find_window(win);
-  if (error == MPI_SUCCESS && window != nullptr) lock_taken(*window);
+  if (error == MPI_SUCCESS && window != nullptr) lock_taken(*window, 0, window->lock_uses.size());
   return error;
 }
 

@@ -25,6 +25,7 @@
 #include "pool/versioned_array.hpp"
 #include "rma/exposure.hpp"
 #include "rma/post_board.hpp"
+#include "rma/target_locks.hpp"
 #include "rma/window_options.hpp"
 
 namespace perdure {
@@ -56,10 +57,11 @@ struct Window {
   // Operations of this rank since the calls that complete them.
   std::atomic<bool> pending{false};
   std::atomic<int> locks{0};  // open passive-target epochs; lock_all is one
-  // Of each target in its passive-target epoch: see direct_copy.cpp. 0 from before its end on.
+  // Of each target in its passive-target epoch: see direct_access.cpp. 0 from before its end on.
   std::vector<std::atomic<std::uint32_t>> lock_uses;
   std::atomic<bool> fenced{false};                     // a fence has begun the newest epoch
   std::unique_ptr<PostBoard> posts;                    // null: Perdure copies nothing to neighbours
+  std::unique_ptr<TargetLocks> target_locks;           // null: accumulates are MPI's
   std::array<std::uint64_t, trigger_count> reached{};  // how often each call was made
 
   bool in_pool() const { return exposure.made; }

@@ -73,6 +73,52 @@ TEST_F(Threads, threads_work_on_windows_of_their_own_at_multiple) {
   }
 }
 
+// All threads of all ranks add to the same cells, and draw numbers that no other gets.
+TEST_F(Threads, threads_accumulate_in_one_window_at_multiple) {
+  if (level_given < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "one thread at a time";
+  constexpr int count = 3;
+  constexpr int rounds = 100;
+  constexpr std::size_t cells = 300;
+  MPI_Win win = MPI_WIN_NULL;
+  ASSERT_EQ(allocate({{"perdure_name", "u"}, {"perdure_mode", "flush"}}, cells + 1, &win),
+            MPI_SUCCESS)
+      << perdure_last_error();
+  MPI_Win_lock_all(0, win);
+  std::vector<std::thread> threads;
+  std::vector<std::int64_t> drawn(count);  // sums
+  for (std::size_t thread = 0; thread < count; ++thread) {
+    threads.emplace_back([win, &sum = drawn[thread]] {
+      const std::vector<std::int64_t> ones(cells, 1);
+      std::vector<std::int64_t> found(cells);
+      for (int round = 0; round < rounds; ++round) {
+        if (round % 2 == 0) {
+          MPI_Accumulate(ones.data(), cells, MPI_INT64_T, 0, 0, cells, MPI_INT64_T, MPI_SUM, win);
+        } else {
+          MPI_Get_accumulate(ones.data(), cells, MPI_INT64_T, found.data(), cells, MPI_INT64_T, 0,
+                             0, cells, MPI_INT64_T, MPI_SUM, win);
+        }
+        std::int64_t number = -1;
+        MPI_Fetch_and_op(ones.data(), &number, MPI_INT64_T, 0, cells, MPI_SUM, win);
+        MPI_Win_flush(0, win);
+        sum += number;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  MPI_Win_unlock_all(win);
+  std::int64_t mine = drawn[0] + drawn[1] + drawn[2];
+  std::int64_t all = 0;
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Allreduce(&mine, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+  const std::int64_t calls = std::int64_t{count} * rounds * ranks;
+  EXPECT_EQ(all, calls * (calls - 1) / 2);
+  if (rank() == 0) {
+    for (std::size_t cell = 0; cell <= cells; ++cell) EXPECT_EQ(base_of(win)[cell], calls);
+  }
+  MPI_Win_free(&win);
+}
+
 }  // namespace
 }  // namespace perdure_test
 

@@ -112,6 +112,23 @@ TEST_F(Errors, a_negative_count_is_raised_at_the_window) {
   MPI_Win_fence(0, cells);
 }
 
+TEST_F(Errors, a_type_that_was_not_committed_is_raised_at_the_window) {
+  Cells cells(4);
+  MPI_Win_set_errhandler(cells, handler_);
+  std::array<std::int64_t, 2> values{};
+  MPI_Datatype pair = MPI_DATATYPE_NULL;
+  MPI_Type_contiguous(2, MPI_INT64_T, &pair);
+  MPI_Win_fence(0, cells);
+  expect_raised(MPI_Put(values.data(), 2, MPI_INT64_T, next(), 0, 1, pair, cells), cells,
+                MPI_ERR_TYPE);
+  expect_raised(MPI_Get(values.data(), 1, pair, next(), 0, 2, MPI_INT64_T, cells), cells,
+                MPI_ERR_TYPE);
+  expect_raised(MPI_Accumulate(values.data(), 1, pair, next(), 0, 2, MPI_INT64_T, MPI_SUM, cells),
+                cells, MPI_ERR_TYPE);
+  MPI_Win_fence(0, cells);
+  MPI_Type_free(&pair);
+}
+
 TEST_F(Errors, a_transfer_outside_of_an_epoch_is_raised_at_the_window) {
   Cells cells(2);
   MPI_Win_set_errhandler(cells, handler_);

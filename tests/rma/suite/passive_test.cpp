@@ -9,7 +9,7 @@ namespace {
 class Passive : public WindowTest {};
 
 TEST_F(Passive, an_exclusive_lock_makes_read_and_write_one) {
-  constexpr int rounds = 10;
+  constexpr int rounds = 100;
   Cells cells(2);
   for (int i = 0; i < rounds; ++i) {
     std::int64_t value = -1;
