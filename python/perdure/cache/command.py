@@ -231,10 +231,10 @@ def recover(
     May be cut short and begun anew. A file on several nodes is recovered on each of them, or on
     one that sees the directories of all. A file that was committed with a pool goes back to the
     pool's newest version. A file that somebody else changed since is left alone, and so is its
-    part: --to, --keep-file and --overwrite-file say what is to be done.
-    Ends with 1 if a part could not be recovered; that part stays.
+    part, until you say what counts. Ends with 1 if a part could not be recovered; that part stays.
 
-    Example: perdure cache recover /mnt/pmem/cache
+    Examples: perdure cache recover /mnt/pmem/cache;
+    perdure cache recover --file /scratch/out.dat --to /scratch/job.dat
     """
     _check_choice(to, keep_file, overwrite_file, as_it_is, names)
     core = load_core()
