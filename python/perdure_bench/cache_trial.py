@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import struct
+import subprocess
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -143,7 +144,7 @@ class Trial:
         kib = self._job.nodes * _PART_KIB + self._file.stat().st_size // 4096
         self._pool.mkdir()
         options = f"size={kib}k,mode=0700"
-        mount = ["mount", "-t", "tmpfs", "-o", options, "none", self._pool]
+        mount = ["mount", "-t", "tmpfs", "-o", options, "none", str(self._pool)]
         if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
             return self._run()
         try:
