@@ -145,10 +145,13 @@ function(perdure_openmp_tests check name library count)
                          "OMP_NUM_THREADS=${threads};OMP_WAIT_POLICY=passive")
     list(APPEND tests ${test})
   endforeach()
+  # What is killed leaves a file of its OpenMP library in /dev/shm.
   add_test(NAME ${name}.openmp.restart
-           COMMAND ${check} restart ipv ${count} ${program} ${ARGN} --tier stream)
+           COMMAND ${PERDURE_OWN_SHM} ${check} restart ipv ${count} ${program} ${ARGN}
+                   --tier stream)
   add_test(NAME ${name}.openmp.kill
-           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/ipv/kill_program.py --kills 3
+           COMMAND ${PERDURE_OWN_SHM} ${Python3_EXECUTABLE}
+                   ${CMAKE_SOURCE_DIR}/tests/ipv/kill_program.py --kills 3
                    --markers $<TARGET_FILE:npb_markers_test> ${program} ${ARGN})
   set_tests_properties(${name}.openmp.restart ${name}.openmp.kill PROPERTIES ENVIRONMENT
                        "OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive")
