@@ -14,7 +14,7 @@ with perdure.open(sys.argv[1]) as pool:
     u = pool.array("u", 1000, mode="twin")
     state = pool.scalars(iteration=0)
     pool.restart()  # the newest version; None if there is none
-    print("begins at step", state.iteration)
+    print("begins at step", state.iteration, flush=True)
     while state.iteration < 500:
         now, after = u.consistent, u.working  # the last version, read-only, and the other copy
         after[0] = 1
