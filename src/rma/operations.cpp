@@ -79,6 +79,16 @@ int with_request(Towards towards, Memory origin, Count origin_count, MPI_Datatyp
                     target_count, target_type, win, request);
 }
 
+Accumulation accumulation(const void* memory, Side origin, int target, MPI_Aint at, Side at_target,
+                          MPI_Op op) {
+  return {memory, origin, false, nullptr, {}, target, at, at_target, op};
+}
+
+Accumulation fetching(const void* memory, Side origin, void* result, Side at_result, int target,
+                      MPI_Aint at, Side at_target, MPI_Op op) {
+  return {memory, origin, true, result, at_result, target, at, at_target, op};
+}
+
 template <typename Call, typename Count>
 int accumulate_by(const void* origin, Count origin_count, MPI_Datatype origin_type, int target,
                   MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Op op,
@@ -86,15 +96,8 @@ int accumulate_by(const void* origin, Count origin_count, MPI_Datatype origin_ty
   Window* window = find_window(win);
   int error = MPI_SUCCESS;
   if (is_accumulated_here(window,
-                          Accumulation{origin,
-                                       {origin_count, origin_type},
-                                       false,
-                                       nullptr,
-                                       {},
-                                       target,
-                                       at,
-                                       {target_count, target_type},
-                                       op},
+                          accumulation(origin, {origin_count, origin_type}, target, at,
+                                       {target_count, target_type}, op),
                           error)) {
     return error;
   }
@@ -109,17 +112,11 @@ int get_accumulate_by(const void* origin, Count origin_count, MPI_Datatype origi
                       MPI_Win win) {
   Window* window = find_window(win);
   int error = MPI_SUCCESS;
-  if (is_accumulated_here(window,
-                          Accumulation{origin,
-                                       {origin_count, origin_type},
-                                       true,
-                                       result,
-                                       {result_count, result_type},
-                                       target,
-                                       at,
-                                       {target_count, target_type},
-                                       op},
-                          error)) {
+  if (is_accumulated_here(
+          window,
+          fetching(origin, {origin_count, origin_type}, result, {result_count, result_type}, target,
+                   at, {target_count, target_type}, op),
+          error)) {
     return error;
   }
   return Call::real(origin, origin_count, origin_type, result, result_count, result_type, target,
@@ -135,15 +132,8 @@ int raccumulate_by(const void* origin, Count origin_count, MPI_Datatype origin_t
   int error = MPI_SUCCESS;
   if (window != nullptr && window->locks != 0 &&
       is_accumulated_here(window,
-                          Accumulation{origin,
-                                       {origin_count, origin_type},
-                                       false,
-                                       nullptr,
-                                       {},
-                                       target,
-                                       at,
-                                       {target_count, target_type},
-                                       op},
+                          accumulation(origin, {origin_count, origin_type}, target, at,
+                                       {target_count, target_type}, op),
                           error)) {
     if (error != MPI_SUCCESS) return error;
     origin_count = target_count = 0;
@@ -160,17 +150,11 @@ int rget_accumulate_by(const void* origin, Count origin_count, MPI_Datatype orig
   Window* window = find_window(win);
   int error = MPI_SUCCESS;
   if (window != nullptr && window->locks != 0 &&
-      is_accumulated_here(window,
-                          Accumulation{origin,
-                                       {origin_count, origin_type},
-                                       true,
-                                       result,
-                                       {result_count, result_type},
-                                       target,
-                                       at,
-                                       {target_count, target_type},
-                                       op},
-                          error)) {
+      is_accumulated_here(
+          window,
+          fetching(origin, {origin_count, origin_type}, result, {result_count, result_type}, target,
+                   at, {target_count, target_type}, op),
+          error)) {
     if (error != MPI_SUCCESS) return error;
     origin_count = result_count = target_count = 0;
   }
@@ -213,8 +197,7 @@ int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int target
   const Side one = {1, type};
   // Derived types are MPI's to refuse.
   if (element_of(type) != Element::other &&
-      is_accumulated_here(window, Accumulation{origin, one, true, result, one, target, at, one, op},
-                          error)) {
+      is_accumulated_here(window, fetching(origin, one, result, one, target, at, one, op), error)) {
     return error;
   }
   return WindowCalls::Fetch_and_op::real(origin, result, type, target, place(window, target, at),

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "cache/part_directory.hpp"
+#include "cache/testing/forwarding_device.hpp"
 #include "cache/testing/scratch_part.hpp"
 
 namespace perdure {
@@ -24,46 +25,27 @@ constexpr std::uint64_t block_bytes = 65536;
 constexpr std::uint64_t grain_bytes = block_bytes / grains_per_block;
 
 // A device that calls back where its process is to die.
-class HookDevice final : public Device {
+class HookDevice final : public ForwardingDevice {
  public:
-  explicit HookDevice(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+  using ForwardingDevice::ForwardingDevice;
 
   bool full = false;
   std::function<void()> on_allocate;
   std::function<void(int)> on_fence;  // with the number of the fence, from 1
 
-  DeviceDescription describe() const override { return device_->describe(); }
-  std::byte* base() const override { return device_->base(); }
-  std::uint64_t size_bytes() const override { return device_->size_bytes(); }
-  DeviceCounters counters() const override { return device_->counters(); }
-  Status resize(std::uint64_t size_bytes) override { return device_->resize(size_bytes); }
   Status allocate(std::uint64_t offset, std::size_t count) override {
     const Status allocated =
-        full ? Status(Code::no_space, "full") : device_->allocate(offset, count);
+        full ? Status(Code::no_space, "full") : ForwardingDevice::allocate(offset, count);
     if (on_allocate) on_allocate();
     return allocated;
   }
-  Status discard(std::uint64_t offset, std::size_t count) override {
-    return device_->discard(offset, count);
-  }
-  void store(std::uint64_t offset, const void* source, std::size_t count) override {
-    device_->store(offset, source, count);
-  }
-  void store_word(std::uint64_t offset, std::uint64_t word) override {
-    device_->store_word(offset, word);
-  }
-  void copy(std::uint64_t offset, const void* source, std::size_t count) override {
-    device_->copy(offset, source, count);
-  }
-  void flush(std::uint64_t offset, std::size_t count) override { device_->flush(offset, count); }
   Status fence() override {
-    const Status fenced = device_->fence();
+    const Status fenced = ForwardingDevice::fence();
     if (on_fence) on_fence(++fences_);
     return fenced;
   }
 
  private:
-  std::unique_ptr<Device> device_;
   int fences_ = 0;
 };
 

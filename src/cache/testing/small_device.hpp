@@ -8,46 +8,23 @@
 #include <random>
 #include <utility>
 
+#include "cache/testing/forwarding_device.hpp"
 #include "cache/testing/scratch_part.hpp"
 
 namespace perdure {
 
-class SmallDevice final : public Device {
+class SmallDevice final : public ForwardingDevice {
  public:
   using Grants = std::function<bool(std::uint64_t offset, std::size_t count)>;
   SmallDevice(std::unique_ptr<Device> device, Grants grants)
-      : device_(std::move(device)), grants_(std::move(grants)) {}
+      : ForwardingDevice(std::move(device)), grants_(std::move(grants)) {}
 
-  DeviceDescription describe() const override { return device_->describe(); }
-  std::byte* base() const override { return device_->base(); }
-  std::uint64_t size_bytes() const override { return device_->size_bytes(); }
-  DeviceCounters counters() const override { return device_->counters(); }
-  std::uint64_t allocated_bytes() const override { return device_->allocated_bytes(); }
-  std::uint64_t next_allocated(std::uint64_t offset) const override {
-    return device_->next_allocated(offset);
-  }
-  Status resize(std::uint64_t size_bytes) override { return device_->resize(size_bytes); }
   Status allocate(std::uint64_t offset, std::size_t count) override {
     if (!grants_(offset, count)) return {Code::no_space, "the test's device is full"};
-    return device_->allocate(offset, count);
+    return ForwardingDevice::allocate(offset, count);
   }
-  Status discard(std::uint64_t offset, std::size_t count) override {
-    return device_->discard(offset, count);
-  }
-  void store(std::uint64_t offset, const void* source, std::size_t count) override {
-    device_->store(offset, source, count);
-  }
-  void store_word(std::uint64_t offset, std::uint64_t word) override {
-    device_->store_word(offset, word);
-  }
-  void copy(std::uint64_t offset, const void* source, std::size_t count) override {
-    device_->copy(offset, source, count);
-  }
-  void flush(std::uint64_t offset, std::size_t count) override { device_->flush(offset, count); }
-  Status fence() override { return device_->fence(); }
 
  private:
-  std::unique_ptr<Device> device_;
   Grants grants_;
 };
 
