@@ -278,52 +278,43 @@ void pass_through_traced(CachePart& part) {
   ::raise(SIGUSR1);
 }
 
-TEST(PartChanged, a_kill_at_any_step_of_a_write_that_passes_through_is_not_either) {
+// Kills a job at each step of `deed`, in each round after the first some instructions later, and
+// recovers it. `check` gets the file's bytes, and whether the job ended before. Returns the kills.
+int kill_at_each_step(int rounds, const std::function<void(CachePart&)>& deed, bool full,
+                      const std::function<void(const Bytes& left, bool ended)>& check) {
   std::mt19937_64 random(test_seed());
   int kills = 0;
-  for (int repeated = 0; repeated < 3; ++repeated) {
-    for (int stops = 1; !HasFailure(); ++stops) {
+  for (int round = 0; round < rounds; ++round) {
+    for (int stops = 1; !testing::Test::HasFailure(); ++stops) {
       Job job(random);
-      const pid_t child = job.start(pass_through_traced, random());
-      const int instructions = repeated == 0 ? 0 : static_cast<int>(random() % 400);
+      const pid_t child = job.start(deed, full ? std::optional(random()) : std::nullopt);
+      const int instructions = round == 0 ? 0 : static_cast<int>(random() % 400);
       const bool killed = killed_at_step(child, stops, instructions);
       job.kill_all();
       const Status recovered = job.recover().status();
       EXPECT_TRUE(recovered.ok()) << "stop " << stops << ", " << instructions
                                   << " instructions later: " << recovered.message();
-      if (!killed) {
-        const Bytes left = read_file(job.file());
-        EXPECT_EQ(left[1000], 6);
-        EXPECT_EQ(left[5 * block_bytes + 49], 6);
-        break;
-      }
-      ++kills;
-    }
-  }
-  std::printf("%d kills at steps of writes that pass through\n", kills);
-  EXPECT_GT(kills, 40);
-}
-
-TEST(PartChanged, a_kill_at_any_step_of_a_write_back_is_not_taken_for_a_change_by_others) {
-  std::mt19937_64 random(test_seed());
-  int kills = 0;
-  for (int repeated = 0; repeated < 4; ++repeated) {
-    for (int stops = 1; !HasFailure(); ++stops) {
-      Job job(random);
-      const pid_t child = job.start(write_back_traced);
-      const int instructions = repeated == 0 ? 0 : static_cast<int>(random() % 400);
-      const bool killed = killed_at_step(child, stops, instructions);
-      job.kill_all();
-      const Status recovered = job.recover().status();
-      EXPECT_TRUE(recovered.ok()) << "stop " << stops << ", " << instructions
-                                  << " instructions later: " << recovered.message();
-      EXPECT_EQ(read_file(job.file())[1000], 6);
+      check(read_file(job.file()), !killed);
       if (!killed) break;
       ++kills;
     }
   }
-  std::printf("%d kills at steps of a write-back\n", kills);
-  EXPECT_GT(kills, 40);
+  std::printf("%d kills at steps\n", kills);
+  return kills;
+}
+
+TEST(PartChanged, a_kill_at_any_step_of_a_write_that_passes_through_is_not_either) {
+  const auto check = [](const Bytes& left, bool ended) {
+    if (!ended) return;
+    EXPECT_EQ(left[1000], 6);
+    EXPECT_EQ(left[5 * block_bytes + 49], 6);
+  };
+  EXPECT_GT(kill_at_each_step(3, pass_through_traced, true, check), 40);
+}
+
+TEST(PartChanged, a_kill_at_any_step_of_a_write_back_is_not_taken_for_a_change_by_others) {
+  const auto check = [](const Bytes& left, bool) { EXPECT_EQ(left[1000], 6); };
+  EXPECT_GT(kill_at_each_step(4, write_back_traced, false, check), 40);
 }
 
 }  // namespace
