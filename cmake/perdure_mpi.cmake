@@ -6,8 +6,8 @@
 # The first flavour is the default one. Add others (for example from a Python wheel) with
 #   -DPERDURE_MPI_WRAPPERS="mpich=/usr/bin/mpicc.mpich;ompi5=/opt/ompi5/bin/mpicc"
 #
-# A single mpicc of another name gives its flavour the name of its binary interface, mpich, openmpi
-# or abi, as libperdure_preload.so looks for a library of that name.
+# A path without a name gives its flavour the name of its binary interface, mpich, openmpi or abi,
+# as libperdure_preload.so looks for a library of that name; so does a single mpicc that is found.
 function(perdure_mpi_interface out wrapper)
   file(WRITE ${CMAKE_BINARY_DIR}/mpi_header.c "#include <mpi.h>\n")
   execute_process(COMMAND ${wrapper} -E -dM ${CMAKE_BINARY_DIR}/mpi_header.c
@@ -36,12 +36,10 @@ if(NOT PERDURE_MPI_WRAPPERS)
     list(APPEND wrappers "openmpi=${PERDURE_MPICC_OPENMPI}")
   endif()
   if(NOT wrappers AND PERDURE_MPICC_ANY)
-    perdure_mpi_interface(interface ${PERDURE_MPICC_ANY})
-    list(APPEND wrappers "${interface}=${PERDURE_MPICC_ANY}")
+    list(APPEND wrappers "${PERDURE_MPICC_ANY}")
   endif()
   set(PERDURE_MPI_WRAPPERS "${wrappers}")
 endif()
-set(PERDURE_MPI_USED "${PERDURE_MPI_WRAPPERS}" CACHE INTERNAL "NAME=path of mpicc of each flavour")
 
 # Splits what the wrapper would run into an interface target.
 function(perdure_add_mpi name wrapper)
@@ -94,16 +92,27 @@ function(perdure_mpi_processors out mpi ranks)
 endfunction()
 
 set(PERDURE_MPI_NAMES "")
+set(named "")
 foreach(entry IN LISTS PERDURE_MPI_WRAPPERS)
-  string(REGEX MATCH "^([a-z0-9_]+)=(.+)$" matched "${entry}")
+  string(REGEX MATCH "^(([a-z0-9_]+)=)?(/.+)$" matched "${entry}")
   if(NOT matched)
-    message(FATAL_ERROR "PERDURE_MPI_WRAPPERS: '${entry}' is not NAME=path")
+    message(FATAL_ERROR "PERDURE_MPI_WRAPPERS: '${entry}' is neither NAME=/path nor /path")
   endif()
-  set(name ${CMAKE_MATCH_1})
-  set(wrapper ${CMAKE_MATCH_2})
+  set(name "${CMAKE_MATCH_2}")
+  set(wrapper "${CMAKE_MATCH_3}")
+  perdure_mpi_interface(interface ${wrapper})
+  if("${name};${interface}" MATCHES "^(mpich;openmpi|openmpi;mpich)$")
+    message(FATAL_ERROR "PERDURE_MPI_WRAPPERS: ${wrapper} is not ${name}, it is ${interface}: a "
+                        "library of a wrong name would be loaded into programs that it crashes")
+  elseif(name STREQUAL "")
+    set(name ${interface})
+  endif()
   perdure_add_mpi(${name} ${wrapper})
   list(APPEND PERDURE_MPI_NAMES ${name})
+  list(APPEND named "${name}=${wrapper}")
 endforeach()
+set(PERDURE_MPI_WRAPPERS "${named}")
+set(PERDURE_MPI_USED "${named}" CACHE INTERNAL "NAME=path of mpicc of each flavour")
 list(LENGTH PERDURE_MPI_NAMES mpi_count)
 if(mpi_count EQUAL 0)
   message(STATUS "No MPI found: building the single-process library only")

@@ -11,6 +11,11 @@ There is no release to fetch yet.
 # ruff: noqa: F403, F405  as all recipes of Spack
 from spack.package import *
 
+try:  # Spack 1.0 and newer have the build systems among the packages
+    from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
+except ImportError:  # older ones in spack.package
+    pass
+
 
 class Perdure(CMakePackage):
     """Persistence and energy efficiency for HPC applications on non-volatile memory."""
@@ -57,9 +62,7 @@ class Perdure(CMakePackage):
             self.define_from_variant("PERDURE_PYTHON", "python"),
         ]
         if self.spec.satisfies("+mpi"):
-            family = "openmpi" if self.spec.satisfies("^[virtuals=mpi] openmpi") else "mpich"
-            wrapper = f"{family}={self.spec['mpi'].mpicc}"
-            arguments.append(self.define("PERDURE_MPI_WRAPPERS", wrapper))
+            arguments.append(self.define("PERDURE_MPI_WRAPPERS", self.spec["mpi"].mpicc))
         if self.spec.satisfies("+python"):
             arguments.append(self.define("Python_EXECUTABLE", self.spec["python"].command.path))
         return arguments
