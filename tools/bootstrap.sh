@@ -9,6 +9,7 @@
 #   tools/bootstrap.sh             all three steps, for all that `make test` needs
 #   tools/bootstrap.sh --demo      what `make demo` needs: fewer packages, a fifth of the build
 #   tools/bootstrap.sh --no-build  packages and .venv only
+#   tools/bootstrap.sh --install   packages and .venv for a build that is installed (docs/install.md)
 #   tools/bootstrap.sh --dax       all three, and the packages that only `make test-dax` needs
 #   tools/bootstrap.sh --cluster   all three, and what only `make test-cluster` needs
 #
@@ -22,10 +23,13 @@ demo_packages=(
   libisal-dev libxxhash-dev libsodium-dev libzstd-dev nlohmann-json3-dev libcli11-dev libgtest-dev
   mpich libmpich-dev
 )
-test_packages=(
+install_packages=(
   openmpi-bin libopenmpi-dev
-  gfortran                      # the tests of Fortran's bindings, and perdure-gfortran
   clang-19 llvm-19-dev          # the compiler passes, and perdure-clang
+  lowdown                       # man pages, of the command's help
+)
+test_packages=(
+  gfortran                      # the tests of Fortran's bindings, and perdure-gfortran
   flang-19                      # perdure-flang
   libclang-rt-19-dev            # libFuzzer and the sanitizers that it runs with
   llvm-19-tools                 # FileCheck: tests of the passes
@@ -35,7 +39,6 @@ test_packages=(
   libpmem-dev                   # only a yardstick of `perdure bench persist`
   spin                          # model checker of the commit protocol
   abigail-tools                 # compares the libraries' binary interface with the recorded one
-  lowdown                       # man pages, of the command's help
   clang-format-19 clang-tidy-19
 )
 dax_packages=(qemu-system-x86 busybox-static kmod e2fsprogs)
@@ -43,12 +46,13 @@ cluster_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge ip
 preset=dev
 venv=.venv
 wanted=all
+all_packages=("${demo_packages[@]}" "${install_packages[@]}" "${test_packages[@]}")
 case ${1:-} in
   --demo) wanted=demo packages=("${demo_packages[@]}") ;;
-  --no-build | '') packages=("${demo_packages[@]}" "${test_packages[@]}") ;;
-  --dax) packages=("${demo_packages[@]}" "${test_packages[@]}" "${dax_packages[@]}") ;;
-  --cluster)
-    packages=("${demo_packages[@]}" "${test_packages[@]}" "${cluster_packages[@]}") ;;
+  --install) wanted=install packages=("${demo_packages[@]}" "${install_packages[@]}") ;;
+  --no-build | '') packages=("${all_packages[@]}") ;;
+  --dax) packages=("${all_packages[@]}" "${dax_packages[@]}") ;;
+  --cluster) packages=("${all_packages[@]}" "${cluster_packages[@]}") ;;
   *) sed -n '4,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
@@ -72,7 +76,7 @@ as_root() {
   fi
 }
 
-install_packages() {
+get_packages() {
   if [ "${PERDURE_SKIP_PACKAGES:-0}" = 1 ]; then
     say "packages: left alone (PERDURE_SKIP_PACKAGES=1)"
     return
@@ -172,18 +176,18 @@ make_mpis() {
 
 name=$(cat "$0" tools/requirements.txt | sha256sum | cut -c1-16)
 stamp=$venv/bootstrap-$name.all.stamp
-case ${1:-} in --dax | --cluster) install_packages ;; esac  # of which the stamp knows nothing
+case ${1:-} in --dax | --cluster) get_packages ;; esac  # of which the stamp knows nothing
 if [ "${1:-}" = --cluster ]; then make_mpis; fi
-if [ "$wanted" = demo ] && [ ! -f "$stamp" ]; then stamp=$venv/bootstrap-$name.demo.stamp; fi
+if [ ! -f "$stamp" ]; then stamp=$venv/bootstrap-$name.$wanted.stamp; fi
 if [ -f "$stamp" ]; then
   say "steps 1 and 2 of 3: packages and python are up to date"
 else
   say "step 1 of 3: packages"
-  install_packages
+  get_packages
   say "step 2 of 3: python, tools/requirements.txt into $venv"
   make_venv
   [ "$wanted" = demo ] || fetch_mpi_abi_header
   rm -f "$venv"/bootstrap-*.stamp
   touch "$stamp"
 fi
-[ "${1:-}" = --no-build ] || build
+case ${1:-} in --no-build | --install) ;; *) build ;; esac
