@@ -17,7 +17,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/data/energy/reference.json
 # Typer and Rich, which Debian has older than needed, and what they need.
 set(packages_folder ${CMAKE_BINARY_DIR}/command_packages)
 add_custom_command(OUTPUT ${packages_folder}.done
-  COMMAND ${Python_EXECUTABLE} -I ${CMAKE_SOURCE_DIR}/tools/copy_packages.py ${packages_folder}
+  COMMAND ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/copy_packages.py ${packages_folder}
           typer rich
   COMMAND ${CMAKE_COMMAND} -E touch ${packages_folder}.done
   DEPENDS ${CMAKE_SOURCE_DIR}/tools/copy_packages.py ${CMAKE_SOURCE_DIR}/tools/requirements.txt
@@ -37,7 +37,9 @@ if(PERDURE_LOWDOWN)
   set(pages ${CMAKE_BINARY_DIR}/man)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/perdure/*.py)
   add_custom_command(OUTPUT ${pages}.done
-    COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${CMAKE_SOURCE_DIR}/python:${CMAKE_BINARY_DIR}/python
+    COMMAND ${CMAKE_COMMAND} -E env
+            --modify PYTHONPATH=path_list_prepend:${CMAKE_BINARY_DIR}/python
+            --modify PYTHONPATH=path_list_prepend:${CMAKE_SOURCE_DIR}/python
             ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/man_pages.py ${PERDURE_LOWDOWN} ${pages}
             ${PROJECT_VERSION}
     COMMAND ${CMAKE_COMMAND} -E touch ${pages}.done
@@ -51,7 +53,7 @@ endif()
 
 set(completions ${CMAKE_BINARY_DIR}/completions)
 add_custom_command(OUTPUT ${completions}.done
-  COMMAND ${Python_EXECUTABLE} -I ${CMAKE_SOURCE_DIR}/tools/completions.py ${completions}
+  COMMAND ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/completions.py ${completions}
   COMMAND ${CMAKE_COMMAND} -E touch ${completions}.done
   DEPENDS ${CMAKE_SOURCE_DIR}/tools/completions.py ${CMAKE_SOURCE_DIR}/tools/requirements.txt
   COMMENT "Making the completions of the command")

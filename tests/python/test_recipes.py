@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
+from conftest import BUILD, ROOT
 
 PACKAGING = ROOT / "packaging"
 RECIPES = sorted(
@@ -64,6 +69,23 @@ def test_spack_recipe_is_python_with_the_requirements_of_the_package():
     for name in re.findall(r'"([a-z0-9]+)', dependencies[1]):
         assert f"py-{name}" in needed
     assert ("version", version()) in calls
+
+
+@pytest.mark.parametrize("folder", ["command_packages", "completions", "man"])
+def test_the_command_is_built_with_packages_from_pythonpath(folder, tmp_path):
+    """As Spack brings them: each in a prefix of its own, and named in the environment alone."""
+    if not (BUILD / f"{folder}.done").exists():
+        pytest.skip(f"{folder} is not built: lowdown is missing")
+    command = subprocess.run(
+        ["ninja", "-C", BUILD, "-t", "commands", "-s", f"{folder}.done"],
+        capture_output=True, text=True, check=True).stdout.strip()  # fmt: skip
+    bare = Path(sys.base_prefix, "bin", Path(os.path.realpath(sys.executable)).name)
+    command, replaced = re.subn(r"\S*/\.venv/bin/python\S*", str(bare), command)
+    assert replaced == 1
+    command = command.replace(str(BUILD / folder), str(tmp_path / "made"))
+    environment = {**os.environ, "PYTHONPATH": sysconfig.get_path("purelib")}
+    subprocess.run(["sh", "-c", command], env=environment, check=True)
+    assert any((tmp_path / "made").iterdir())
 
 
 def test_the_citation_has_the_version():
