@@ -9,7 +9,7 @@
 #   tools/bootstrap.sh             all three steps, for all that `make test` needs
 #   tools/bootstrap.sh --demo      what `make demo` needs: fewer packages, a fifth of the build
 #   tools/bootstrap.sh --no-build  packages and .venv only
-#   tools/bootstrap.sh --install   packages and .venv for a build that is installed (docs/install.md)
+#   tools/bootstrap.sh --install   packages and .venv to build what is installed (docs/install.md)
 #   tools/bootstrap.sh --dax       all three, and the packages that only `make test-dax` needs
 #   tools/bootstrap.sh --cluster   all three, and what only `make test-cluster` needs
 #

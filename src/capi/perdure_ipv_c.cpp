@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/commit_watch.hpp"
 #include "ipv/object_set.hpp"
 #include "perdure/perdure_ipv_abi.h"
 #include "pool_handle.hpp"
@@ -24,6 +25,7 @@ using perdure::Result;
 using perdure::Status;
 using perdure::Tier;
 using perdure::view_page_bytes;
+using perdure::WatchedCommit;
 
 extern "C" [[gnu::weak]] int omp_in_parallel();
 
@@ -91,9 +93,12 @@ Status wait_for_flushes() {
   return flush_thread == nullptr ? Status::success() : flush_thread->drain();
 }
 
-int version_by(Result<std::uint64_t> (ObjectSet::*call)(), std::uint64_t* version) {
+// What `name` does, in which ranks wait for each other.
+int version_by(Result<std::uint64_t> (ObjectSet::*call)(), const char* name,
+               std::uint64_t* version) {
   return guarded([&]() -> Status {
     PERDURE_TRY(need_set());
+    const WatchedCommit watched(set_pool->watch.get(), name);
     const auto durable = (set->*call)();
     if (durable.ok() && version != nullptr) *version = durable.value();
     return durable.status();
@@ -183,11 +188,11 @@ int perdure_ipv_restart(uint64_t* version) {
 }
 
 int perdure_ipv_persist(uint64_t* version) {
-  return version_by(&ObjectSet::persist, version);
+  return version_by(&ObjectSet::persist, "perdure_ipv_persist", version);
 }
 
 int perdure_ipv_wait(uint64_t* version) {
-  return version_by(&ObjectSet::finish, version);
+  return version_by(&ObjectSet::finish, "perdure_ipv_wait", version);
 }
 
 int perdure_ipv_close(void) {

@@ -2,10 +2,12 @@
 /*
  * late_rank POOL SECONDS CALL: CALL commits, and rank 0 comes to it SECONDS later than the other
  * ranks, or, if that is negative, never. CALL is MPI_Win_wait, perdure_win_commit (of a window that
- * commits at fences), perdure_commit or perdure_commit_wait (of a pool of perdure_open_mpi).
+ * commits at fences), perdure_commit, perdure_commit_wait or perdure_ipv_persist (of a pool of
+ * perdure_open_mpi).
  */
 #include <mpi.h>
 #include <perdure/perdure.h>
+#include <perdure/perdure_ipv.h>
 #include <perdure/perdure_mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -95,6 +97,23 @@ static int commit_pool(const char* path, int in_two_steps) {
   return done(code) && version == 1 && done(perdure_close(pool));
 }
 
+/* With lag 1 the second call waits for the version that the first one began. */
+static int persist_objects(const char* path) {
+  static double u[512];
+  perdure_pool* pool = NULL;
+  uint64_t version = 0;
+  if (!done(perdure_open_mpi(MPI_COMM_WORLD, path, NULL, &pool))) return 0;
+  if (!done(perdure_ipv_open(pool, NULL))) return 0;
+  if (!done(perdure_ipv_object("u", u, sizeof u, NULL))) return 0;
+  if (!done(perdure_ipv_restart(&version))) return 0;
+  u[0] = 1;
+  if (!done(perdure_ipv_persist(NULL))) return 0;
+  u[0] = 2;
+  come_late();
+  const int right = done(perdure_ipv_persist(&version)) && version == 1;
+  return right && done(perdure_ipv_close()) && done(perdure_close(pool));
+}
+
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
   MPI_Init(&argc, &argv);
@@ -107,6 +126,7 @@ int main(int argc, char** argv) {
   if (strcmp(call, "perdure_win_commit") == 0) right = commit_window(argv[1]);
   if (strcmp(call, "perdure_commit") == 0) right = commit_pool(argv[1], 0);
   if (strcmp(call, "perdure_commit_wait") == 0) right = commit_pool(argv[1], 1);
+  if (strcmp(call, "perdure_ipv_persist") == 0) right = persist_objects(argv[1]);
   MPI_Finalize();
   return right ? 0 : 1;
 }

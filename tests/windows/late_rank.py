@@ -23,6 +23,7 @@ IN = {
     "perdure_win_commit": "perdure_win_commit of window 'u'",
     "perdure_commit": "perdure_commit",
     "perdure_commit_wait": "perdure_commit_wait",
+    "perdure_ipv_persist": "perdure_ipv_persist",
 }
 
 LATE = ("MPI_Win_wait", "perdure_commit")  # a commit of MPI's call, and one of ours
