@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "cache/part_note.hpp"
 #include "core.hpp"
 #include "levels/level_file.hpp"
 #include "pool/inspect.hpp"
@@ -111,7 +112,7 @@ void bind_pools(nb::module_& core) {
       "remove_pool",
       [](const std::string& directory, bool any_owner) {
         const auto belongs = [](const std::string& name) {
-          return parse_level_file_name(name).has_value();
+          return parse_level_file_name(name).has_value() || name.ends_with(part_note_suffix);
         };
         raise_on_failure(remove_pool(directory, trust_unless(any_owner), belongs));
       },

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/agreement.hpp"
+#include "cache/part_note.hpp"
 #include "cache/part_share.hpp"
 
 namespace perdure {
@@ -20,6 +21,10 @@ class FileRecovery {
                              fitting_.empty() && stale_.empty() ? 0U : 1U};
     PERDURE_TRY(agree_max(group_, looked, words));
     if (words[2] != 0) return Status::success();  // R4
+    if (words[0] == 0) {
+      const std::string& path = backing_.path();
+      PERDURE_TRY(agree(group_, is_lost() ? part_was_lost(with_.pool, path) : Status::success()));
+    }
     if (words[0] == 0 && words[3] == 0) return Status::success();
     if (words[0] == 0 || words[1] == 0) return use_parts();
     Status here;
@@ -48,6 +53,12 @@ class FileRecovery {
       }
     }
     return Status::success();
+  }
+
+  // R6.
+  bool is_lost() const {
+    return with_.leads && !with_.pool.empty() && fitting_.empty() && stale_.empty() &&
+           has_part_note(with_.pool, backing_.path());
   }
 
   template <typename Step>
@@ -146,7 +157,9 @@ class FileRecovery {
     if (written.ok()) written = file.value().sync();
     PERDURE_TRY(agree(group_, written));
     fitting_.insert(stale_.begin(), stale_.end());
-    return each(fitting_, [&](const std::string& directory) { return discard(directory); });
+    PERDURE_TRY(each(fitting_, [&](const std::string& directory) { return discard(directory); }));
+    if (with_.leads && !with_.pool.empty()) remove_part_note_of(with_.pool, backing_.path());
+    return Status::success();
   }
 
   Group& group_;

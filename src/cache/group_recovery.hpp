@@ -18,6 +18,8 @@
 //       node's record may be the newest, and what one can't tell another may. All parts know that
 //       the file changes before any of them writes, and until all have.
 //   R4  A file that processes of this job have open is at the version already.
+//   R6  Where a node's part was lost (N2 of part_note.hpp) and no images have the file, it lacks
+//       what nobody has: a user must say that this is meant.
 //
 // Threads: collective calls. Failure: on all ranks or on none; what was left behind stays.
 #pragma once
@@ -44,6 +46,7 @@ struct ImageOfFile {
 struct GroupRecovery {
   bool leads = false;                 // the one rank of its node that looks after parts
   std::set<std::string> directories;  // in which this node may have parts
+  std::string pool;                   // the pool's directory on this node; "": the file is in none
   // That the pool has recovered to, the same on all ranks. Of job 0: the file is in no pool.
   PoolVersion version;
   bool brought_back = false;         // it was made of an image on this rank

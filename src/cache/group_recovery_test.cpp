@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/testing/thread_group.hpp"
+#include "cache/part_note.hpp"
 #include "cache/testing/scratch_part.hpp"
 
 namespace perdure {
@@ -55,6 +56,7 @@ class GroupRecoveryTest : public testing::Test {
     identity.layout = {LayoutKind::cyclic, 2, block_bytes, 0};
     identity.instance[0] = instance;
     std::copy_n(version.job, 2, identity.pool_job);
+    identity.pool = pool_of_parts_;
     identity.pool_version = version.version;
     identity.pool_incarnation = version.incarnation;
     identity.next_incarnation = version.next_incarnation;
@@ -87,7 +89,8 @@ class GroupRecoveryTest : public testing::Test {
     ThreadJob job({0, 1});
     Status of_rank[2];
     job.run([&](ThreadGroup& group) {
-      const GroupRecovery recovery{true, {node(group.rank())}, version, false, std::nullopt};
+      const GroupRecovery recovery{true,  {node(group.rank())}, pool(), version,
+                                   false, std::nullopt};
       of_rank[group.rank()] = recover_group_file(group, *backing_, recovery);
     });
     EXPECT_EQ(of_rank[0].ok(), of_rank[1].ok());
@@ -98,6 +101,10 @@ class GroupRecoveryTest : public testing::Test {
     return {static_cast<char>(bytes.front()), static_cast<char>(bytes.back())};
   }
 
+  std::string pool() const { return scratch_ / "pool"; }
+  std::string note() const { return part_file_path(pool(), file()) + part_note_suffix; }
+
+  std::string pool_of_parts_;
   std::optional<std::uint64_t> prepared_;  // what leave() makes the part ready for
   ScratchDirectory scratch_;
   std::optional<BackingFile> backing_;
@@ -134,6 +141,38 @@ TEST_F(GroupRecoveryTest, without_one_of_this_life_a_user_must_say_what_is_meant
   EXPECT_NE(refused.message().find("perdure cache discard"), std::string::npos);
   EXPECT_TRUE(has_part(1));
   EXPECT_EQ(letters(), "oo");
+}
+
+// As /dev/shm is when its node was started again, and the pool is in persistent memory.
+TEST_F(GroupRecoveryTest, a_part_that_was_lost_is_missed) {
+  must(Directory::make(pool()).status());
+  pool_of_parts_ = pool();
+  leave(0, 0, at(5, 3), 'a', true);
+  leave(1, 1, at(5, 3), 'b', true);
+  ASSERT_TRUE(std::filesystem::exists(note()));
+  std::filesystem::remove_all(node(0));
+  std::filesystem::remove_all(node(1));
+  const Status refused = recover(at(6, 4));
+  EXPECT_EQ(refused.code(), Code::not_found);
+  EXPECT_NE(refused.message().find("remove " + note()), std::string::npos) << refused.message();
+  EXPECT_EQ(letters(), "oo");
+  std::filesystem::remove(note());  // the user means it
+  must(recover(at(6, 4)));
+}
+
+TEST_F(GroupRecoveryTest, a_part_that_is_recovered_or_discarded_leaves_no_note) {
+  must(Directory::make(pool()).status());
+  pool_of_parts_ = pool();
+  for (const bool discarded : {false, true}) {
+    leave(0, 0, at(5, 3), 'a', true);
+    leave(1, 1, at(5, 3), 'b', true);
+    ASSERT_TRUE(std::filesystem::exists(note()));
+    for (std::uint32_t on = 0; discarded && on < 2; ++on) {
+      must(discard_part(node(on), part_file_path(node(on), file())));
+    }
+    must(recover(at(6, 4)));
+    EXPECT_FALSE(std::filesystem::exists(note()));
+  }
 }
 
 // F1 of part_facts.hpp: one that was removed would be missed.

@@ -15,6 +15,7 @@
 #include "base/checksum.hpp"
 #include "base/files.hpp"
 #include "cache/part_files.hpp"
+#include "cache/part_note.hpp"
 #include "pmem/file_device.hpp"
 
 namespace perdure {
@@ -95,6 +96,7 @@ Result<OpenPart> create_part(const PartRequest& request, const std::string& file
   if (made.ok()) {
     made = CachePart::format(*device, identity, geometry, request.file_bytes);
   }
+  if (made.ok()) made = write_part_note(file, identity);
   if (!made.ok()) {
     (void)remove_part_files(file);  // report the first failure
     return made;

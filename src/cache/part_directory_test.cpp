@@ -252,7 +252,7 @@ TEST(PartDirectory, what_was_made_in_another_boot_keeps_only_what_was_durable) {
 PartRequest pool_request(const Node& node, std::uint64_t job = 1, std::uint64_t version = 5) {
   PartRequest request = node.request();
   request.identity.pool_job[0] = job;
-  request.identity.pool = "/some/pool";
+  request.identity.pool = node.parts();
   request.restored = PoolVersion{{job, 0}, version, 0, 0};
   return request;
 }

@@ -207,6 +207,7 @@ Status CachedFile::recover(MpiGroup& group, const NodeMap& map, const BackingFil
   recovery.directories = {directory};
   if (pool == nullptr) return recover_group_file(group, backing, recovery);
   recovery.directories.insert(pool->directory());
+  recovery.pool = pool->directory();
   recovery.version = *version_of(pool);
   recovery.brought_back = pool->of_image();
   const auto held = pool->held_share(backing.path());

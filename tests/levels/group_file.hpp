@@ -187,7 +187,8 @@ class GroupFile final : public Companion {
   Status recover(Pool& pool) {
     const auto held = pool.held_share(backing_.path());
     PERDURE_TRY(agree(group_, held.status()));
-    GroupRecovery recovery{true, {pool.directory()}, version_of(pool), pool.of_image(), {}};
+    GroupRecovery recovery{
+        true, {pool.directory()}, pool.directory(), version_of(pool), pool.of_image(), {}};
     if (held.value()) recovery.image = ImageOfFile{held.value()->head, held.value()->bytes};
     return recover_group_file(group_, backing_, recovery);
   }
