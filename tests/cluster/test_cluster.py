@@ -282,7 +282,9 @@ def test_ctrl_c_in_an_allocation_ends_the_ranks_on_all_nodes(cluster):
 
 @pytest.mark.parametrize("number", ["INT", "TERM", "KILL"])
 def test_nothing_of_a_cluster_is_left_when_its_tests_are_ended(number):
-    script = f"import sys, time; sys.path.insert(0, {str(ROOT / 'tests/cluster')!r})\n"
+    script = f"import signal, sys, time; sys.path.insert(0, {str(ROOT / 'tests/cluster')!r})\n"
+    # A shell that runs its tests in the background lets them ignore SIGINT.
+    script += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     script += "from fake_cluster import Cluster\n"
     script += "with Cluster(2) as made:\n  print(made.root, flush=True); time.sleep(600)\n"
     with subprocess.Popen([ROOT / ".venv/bin/python", "-c", script], stdout=subprocess.PIPE,
