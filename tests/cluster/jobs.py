@@ -45,8 +45,8 @@ class Mpi:
     def mpiexec(self) -> str:
         return f"{self.program_mpiexec} -n 3 {self.one_a_node}"
 
-    def program(self, folder: str, name: str) -> Path:
-        return BUILD / folder / f"{name}_{self.name}"
+    def program(self, folder: str, name: str, join: str = "_") -> Path:
+        return BUILD / folder / f"{name}{join}{self.name}"
 
     def environment(self, folder: Path) -> dict[str, str]:
         place = folder / self.name

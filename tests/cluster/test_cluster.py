@@ -8,7 +8,9 @@ memory, where the pool is, is emptied.
 
 from __future__ import annotations
 
+import array
 import functools
+import json
 import os
 import re
 import signal
@@ -28,6 +30,7 @@ ARGUMENTS = {
 }
 POOL_JOB = MPICH.program("tests/mpiio", "pool_job")
 POOL_JOB_STEPS = 200
+PLAIN = {mpi: mpi.program("tests/preload", "preload_plain", ".") for mpi in MPIS}
 
 
 def app(program: str, mpi: Mpi = MPICH) -> list:
@@ -36,6 +39,7 @@ def app(program: str, mpi: Mpi = MPICH) -> list:
 
 def reason_to_skip() -> str | None:
     needed = [*(app(program, mpi)[0] for program in ARGUMENTS for mpi in MPIS), POOL_JOB]
+    needed += PLAIN.values()
     needed += [mpi.program_mpiexec for mpi in MPIS]
     missing = [str(path) for path in needed if not path.exists()]
     if missing:
@@ -211,6 +215,28 @@ def test_job_with_a_cached_file_is_refused_when_its_node_comes_back_without_its_
     assert "these have a file of the pool on some node: 0, 2;" in job.output
     assert "not put back into the queue: no node is lost" in job.output
     assert job.facts()["Restarts"] == "1" and job.facts()["JobState"] == "FAILED"
+
+
+@pytest.mark.parametrize("mpi", MPIS, ids=lambda mpi: mpi.name)
+def test_program_that_knows_nothing_of_the_cache_has_its_file_in_it_under_srun(cluster, mpi):
+    shared = cluster.root / "shared"
+    shared.mkdir(mode=0o700)
+    file = shared / "values.dat"
+    script = f"#!/bin/bash\ncd {cluster.root}\nexec {PERDURE} run --json statistics.json "
+    script += f"--cache '*.dat' --cache-options block=4k -- {mpi.srun} {PLAIN[mpi]} {file}\n"
+    reports = {"PERDURE_CACHE_REPORT": str(shared / "report")}
+    job = Job(cluster, ["-N3"], script, reports, mpi)
+    job.wait()
+    assert job.statistics["exit_code"] == 0, job.output
+    assert job.facts()["JobState"] == "COMPLETED"
+    assert "right 303\n" in job.output  # 100 of rank 0 + 101 + 102
+    values = array.array("i", file.read_bytes())
+    assert list(values) == [10 * rank + number for number in range(4) for rank in range(3)]
+    made = [json.loads(report.read_text()) for report in sorted(shared.glob("report*"))]
+    assert [report["rank"] for report in made] == [0, 1, 2], made
+    for report in made:
+        assert report["file"] == str(file) and report["cached"] and report["nodes"] == 3
+        assert (report["remote_bytes"] > 0) == (report["rank"] > 0)  # one block, which n0 keeps
 
 
 def test_signal_of_slurm_before_the_end_of_the_time_ends_the_job_with_0_and_all_of_it_drained(
