@@ -424,6 +424,10 @@ inline begin_protection() {
   plan();
   source = best;
   find_guarded();
+#ifdef SOURCE_NOT_KEPT
+  source = 0;
+  kept = 0;
+#endif
   for (x : 0 .. 1) {
     CHOOSE_FILE(iid, x, kept, source, image[x]);
     CHOOSE_FILE(gid, x, kept, source, guard[x]);

@@ -232,7 +232,13 @@ end:
      }
   :: atomic {
        alive && phase[r] == COPIED && taking[1 - r] == taking[r] && phase[1 - r] >= COPIED ->
+#ifdef GUARD_FIRST
+       gid[GUARDED] = taking[r];
+#elif defined(GUARD_NOT_CLEARED)
+       ga[GUARDED] = 0; /* half stored over */
+#else
        gid[GUARDED] = 0;
+#endif
        phase[r] = GUARD
      }
   :: atomic {

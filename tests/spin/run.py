@@ -101,6 +101,16 @@ VARIANTS = {
         "TAKE_EARLY TWO_FILES", "wrong",
         "one is taken before all have the one before; a third file would bear it"),
     "levels_state_first": ("STATE_FIRST", "wrong", "an image is believed before it is whole"),
+    "levels_guard_first": (
+        "GUARD_FIRST", "wrong",
+        "a node that is lost in an exchange leaves a guard that is believed and holds the version "
+        "before"),
+    "levels_guard_not_cleared": (
+        "GUARD_NOT_CLEARED CRASHES=3 LAST=3", "wrong",
+        "the same of a guard that still says which version it held, half stored over"),
+    "levels_source_not_kept": (
+        "SOURCE_NOT_KEPT", "wrong",
+        "a second loss finds that what the first was rebuilt from was stored over"),
     "levels_no_generation": (
         "NO_GENERATION", "wrong", "ids are given twice, and a version is not protected anew"),
     "levels_moves": ("MOVES NO_PUT", "right", "ranks change places, and change back"),
