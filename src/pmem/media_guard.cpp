@@ -4,6 +4,8 @@
 #include <setjmp.h>
 #include <signal.h>
 
+#include <atomic>
+#include <cstring>
 #include <mutex>
 
 #include "pmem/flush.hpp"
@@ -44,8 +46,7 @@ void install_handler_once() {
 // No object with a destructor lives in this function: the jump out of the handler would skip it.
 std::optional<std::uint64_t> first_unreadable(const std::byte* begin, std::uint64_t count) {
   install_handler_once();
-  static thread_local volatile std::uint64_t at;  // survives the jump
-  at = 0;
+  volatile std::uint64_t at = 0;  // survives the jump
   if (sigsetjmp(way_out, 0) != 0) {
     guarding = false;
     return at;
@@ -58,6 +59,20 @@ std::optional<std::uint64_t> first_unreadable(const std::byte* begin, std::uint6
   if (count > 0) static_cast<void>(*const_cast<const volatile std::byte*>(begin + count - 1));
   guarding = false;
   return std::nullopt;
+}
+
+bool copy_readable(std::byte* to, const std::byte* from, std::uint64_t count) {
+  install_handler_once();
+  if (sigsetjmp(way_out, 0) != 0) {
+    guarding = false;
+    return false;
+  }
+  guarding = true;
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler may not move the copy
+  if (count > 0) std::memcpy(to, from, count);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  guarding = false;
+  return true;
 }
 
 }  // namespace perdure

@@ -18,4 +18,7 @@ namespace perdure {
 // the offset from `begin` of the first line that could not.
 std::optional<std::uint64_t> first_unreadable(const std::byte* begin, std::uint64_t count);
 
+// Copies them; false if they could not all be read, and then what is at `to` means nothing.
+bool copy_readable(std::byte* to, const std::byte* from, std::uint64_t count);
+
 }  // namespace perdure

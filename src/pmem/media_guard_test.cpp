@@ -9,7 +9,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <thread>
+#include <vector>
 
 namespace perdure {
 namespace {
@@ -47,6 +50,20 @@ TEST_F(CutFile, the_first_byte_that_is_gone_is_named_again_and_again) {
     EXPECT_EQ(first_unreadable(mapped_ + page, 3 * page), page);
     EXPECT_FALSE(first_unreadable(mapped_, 2 * page).has_value());
   }
+}
+
+TEST_F(CutFile, what_is_there_is_copied_and_what_is_gone_is_not) {
+  std::vector<std::byte> copy(4 * page);
+  std::memset(mapped_, 7, 4 * page);
+  EXPECT_TRUE(copy_readable(copy.data(), mapped_, 4 * page));
+  EXPECT_TRUE(std::all_of(copy.begin(), copy.end(), [](std::byte b) { return b == std::byte{7}; }));
+  ASSERT_EQ(::ftruncate(file_, 2 * page), 0);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(copy_readable(copy.data(), mapped_, 4 * page));
+    EXPECT_FALSE(copy_readable(copy.data(), mapped_ + 3 * page, 1));
+    EXPECT_TRUE(copy_readable(copy.data(), mapped_, 2 * page));
+  }
+  EXPECT_TRUE(copy_readable(nullptr, nullptr, 0));
 }
 
 TEST_F(CutFile, threads_have_guards_of_their_own) {
