@@ -7,7 +7,8 @@
 //   2  for each round, column and row, in this order on all members: receives that column of the
 //      stripe of which it keeps that row, and sends that column of its own to the keeper of the row
 //   3  what has arrived is added to the round's parity, in the order in which it was asked for; a
-//      round whose columns were all added is written to the guard
+//      round whose columns were all added is written to the guard. Parity of one column, a
+//      partner's, is what has arrived, and is written from where that is
 //   4  the contents (X1) follow the last round, and the guard is completed
 //
 // In each step of 2 every member sends one chunk and receives one, to and from others at the same
@@ -154,7 +155,6 @@ class GroupExchange final : public Exchange {
   Result<std::uint64_t> post_receive();
   Result<std::uint64_t> post_send();
   void encode();
-  void write_round(std::uint64_t round);
   Status complete_guard();
 
   Group& group_;
@@ -235,7 +235,6 @@ Status GroupExchange::begin_guard() {
   }
   const std::uint64_t round_bytes = stripes_->rounds() == 0 ? 0 : stripes_->round_bytes(0);
   parity_.reserve(stripes_->rows() * round_bytes + tail.size());
-  parity_.resize(stripes_->rows() * round_bytes);
   for (auto& chunk : landing_->chunks) chunk.resize(round_bytes);
   return guard_.begin(stripes_->parity_bytes() + tail.size());
 }
@@ -283,21 +282,21 @@ Result<std::uint64_t> GroupExchange::post_send() {
 void GroupExchange::encode() {
   const std::uint64_t number = receiving_.done++;
   const Step now = step(number);
-  const Chunk chunk = chunk_of(source_of(now), now);
-  if (chunk.bytes != 0) {
-    const auto bytes = std::span(landing_->chunks[number % messages_in_flight]).first(chunk.bytes);
-    std::byte* const row = parity_.data() + now.row * stripes_->round_bytes(now.round);
-    sums_[now.row].add(now.column, bytes, row);
+  const std::uint64_t round_bytes = stripes_->round_bytes(now.round);
+  const std::uint64_t arrived = chunk_of(source_of(now), now).bytes;
+  const auto chunk = std::span(landing_->chunks[number % messages_in_flight]).first(round_bytes);
+  const bool last = number + 1 == steps_;  // the contents follow it (complete_guard())
+  if (steps_per_round() == 1 && !last) {
+    std::fill(chunk.begin() + static_cast<std::ptrdiff_t>(arrived), chunk.end(), std::byte{0});
+    guard_.write(now.round * round_bytes, chunk);
+    return;
+  }
+  if (number % steps_per_round() == 0) parity_.assign(stripes_->rows() * round_bytes, {});
+  if (arrived != 0) {
+    sums_[now.row].add(now.column, chunk.first(arrived), parity_.data() + now.row * round_bytes);
   }
   const bool last_of_round = (number + 1) % steps_per_round() == 0;
-  if (last_of_round && number + 1 != steps_) write_round(now.round);
-}
-
-// All of it but the last, which the contents follow (complete_guard()).
-void GroupExchange::write_round(std::uint64_t round) {
-  guard_.write(round * parity_.size(), parity_);
-  const std::uint64_t next_bytes = stripes_->rows() * stripes_->round_bytes(round + 1);
-  parity_.assign(next_bytes, std::byte{0});
+  if (last_of_round && !last) guard_.write(now.round * parity_.size(), parity_);
 }
 
 Status GroupExchange::complete_guard() {

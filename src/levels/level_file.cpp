@@ -26,6 +26,7 @@
 
 #include "base/assert.hpp"
 #include "base/checksum.hpp"
+#include "base/data_checksum.hpp"
 #include "levels/level_file_format.hpp"
 #include "pmem/file_device.hpp"
 #include "pmem/media_guard.hpp"
@@ -240,10 +241,22 @@ void LevelFile::write(std::uint64_t offset, std::span<const std::byte> bytes) {
   for (std::size_t chunk = offset / level_chunk_bytes; !bytes.empty(); ++chunk) {
     const auto part = bytes.first(std::min<std::size_t>(bytes.size(), level_chunk_bytes));
     PERDURE_ASSERT(chunks_to_come_-- > 0);
-    checksums_[chunk] = crc64(part.data(), part.size());
-    device_->copy(level_payload_offset + chunk * level_chunk_bytes, part.data(), part.size());
+    checksums_[chunk] = store(level_payload_offset + chunk * level_chunk_bytes, part);
     bytes = bytes.subspan(part.size());
   }
+}
+
+// Each piece is copied while the first cache has it from its checksum. Returns the checksum.
+std::uint64_t LevelFile::store(std::uint64_t offset, std::span<const std::byte> bytes) {
+  std::uint64_t checksum = 0;
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min(bytes.size(), data_piece_bytes));
+    checksum = crc64(piece.data(), piece.size(), checksum);
+    device_->copy(offset, piece.data(), piece.size());
+    offset += piece.size();
+    bytes = bytes.subspan(piece.size());
+  }
+  return checksum;
 }
 
 Status LevelFile::complete(const LevelFileHeader& header) {
@@ -271,17 +284,26 @@ std::uint64_t LevelFile::table_checksum() const {
   return checksum_of(checksums_, 0);
 }
 
-Status LevelFile::verify_chunk(std::size_t chunk) const {
+// In pieces, for which memory is read once. `copy`: what they are copied to before their checksum
+// is taken of it; null: they are not copied.
+Status LevelFile::verify_chunk(std::size_t chunk, std::byte* copy) const {
   const std::uint64_t begin = chunk * level_chunk_bytes;
   const std::uint64_t count = std::min(level_chunk_bytes, payload_bytes_ - begin);
   const std::byte* const bytes = device_->base() + level_payload_offset + begin;
   const char* wrong = nullptr;
-  if (first_unreadable(bytes, count)) {
-    wrong = " can't be read";
-  } else if (crc64(bytes, count) != checksums_[chunk]) {
-    wrong = " do not have their checksum";
+  std::uint64_t checksum = 0;
+  for (std::uint64_t at = 0; at < count && wrong == nullptr; at += data_piece_bytes) {
+    const std::uint64_t piece = std::min<std::uint64_t>(data_piece_bytes, count - at);
+    const bool read = copy != nullptr ? copy_readable(copy + at, bytes + at, piece)
+                                      : !first_unreadable(bytes + at, piece);
+    if (read) {
+      checksum = crc64((copy != nullptr ? copy : bytes) + at, piece, checksum);
+    } else {
+      wrong = " can't be read";
+    }
   }
-  if (wrong == nullptr) return Status::success();
+  if (wrong == nullptr && checksum == checksums_[chunk]) return Status::success();
+  if (wrong == nullptr) wrong = " do not have their checksum";
   return {Code::damaged, path_ + ": bytes " + std::to_string(begin) + " to " +
                              std::to_string(begin + count - 1) + " of version " +
                              std::to_string(header_->id.version) + wrong};
@@ -294,9 +316,17 @@ Status LevelFile::verify() const {
 Status LevelFile::verify(std::uint64_t offset, std::uint64_t count) const {
   PERDURE_ASSERT(header_ && offset <= payload_bytes_ && count <= payload_bytes_ - offset);
   for (std::size_t chunk = offset / level_chunk_bytes; chunk < chunks_of(offset + count); ++chunk) {
-    if (count != 0) PERDURE_TRY(verify_chunk(chunk));
+    if (count != 0) PERDURE_TRY(verify_chunk(chunk, nullptr));
   }
   return Status::success();
+}
+
+Result<std::uint64_t> LevelFile::read_chunk(std::uint64_t offset, std::span<std::byte> out) const {
+  PERDURE_ASSERT(header_ && offset % level_chunk_bytes == 0 && offset < payload_bytes_ &&
+                 out.size() == std::min(level_chunk_bytes, payload_bytes_ - offset));
+  const std::size_t chunk = offset / level_chunk_bytes;
+  PERDURE_TRY(verify_chunk(chunk, out.data()));
+  return checksums_[chunk];
 }
 
 }  // namespace perdure

@@ -109,12 +109,15 @@ class LevelFile {
   // [offset, offset + count) touches.
   Status verify() const;
   Status verify(std::uint64_t offset, std::uint64_t count) const;
+  // The same of one chunk, with a copy of it that is what was compared. Returns its CRC-64.
+  Result<std::uint64_t> read_chunk(std::uint64_t offset, std::span<std::byte> out) const;
 
  private:
   LevelFile(std::unique_ptr<Device> device, std::string path);
   Status read_header(const LevelFileName& name);
   Status declare(std::uint64_t state_word);
-  Status verify_chunk(std::size_t chunk) const;
+  std::uint64_t store(std::uint64_t offset, std::span<const std::byte> bytes);
+  Status verify_chunk(std::size_t chunk, std::byte* copy) const;
 
   std::unique_ptr<Device> device_;
   std::string path_;

@@ -99,6 +99,14 @@ TEST(LevelFile, a_payload_written_in_any_order_is_read_again) {
     EXPECT_TRUE(header.job.job_id == (JobId{{11, 12}}));
     EXPECT_EQ(bytes_in(file.value()), payload);
     EXPECT_TRUE(file.value().verify().ok());
+    Bytes copy(size);
+    for (std::uint64_t at = 0; at < size; at += level_chunk_bytes) {
+      const auto chunk = std::span(copy).subspan(at, std::min(level_chunk_bytes, size - at));
+      const auto checksum = file.value().read_chunk(at, chunk);
+      ASSERT_TRUE(checksum.ok()) << checksum.status().message();
+      EXPECT_EQ(checksum.value(), crc64(chunk.data(), chunk.size()));
+    }
+    EXPECT_EQ(copy, payload);
   }
 }
 
@@ -242,6 +250,9 @@ TEST(LevelFile, damage_is_named_by_its_bytes) {
   EXPECT_TRUE(file.verify(2 * level_chunk_bytes, 10).ok());
   EXPECT_TRUE(file.verify(level_chunk_bytes, 0).ok());
   EXPECT_EQ(file.verify(level_chunk_bytes - 1, 2).code(), Code::damaged);
+  Bytes chunk(level_chunk_bytes);
+  EXPECT_TRUE(file.read_chunk(0, chunk).ok());
+  EXPECT_EQ(file.read_chunk(level_chunk_bytes, chunk).status().code(), Code::damaged);
 }
 
 // What a crash may leave: version 1, version 2, or nothing.

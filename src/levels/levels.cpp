@@ -478,10 +478,15 @@ Status Levels::copy() {
   const Image& image = *under_way_.contents;
   LevelFile& file = *under_way_.image;
   PERDURE_TRY(file.begin(image.size_bytes()));
-  std::vector<std::byte> chunk;
-  for (std::uint64_t at = 0; at < image.size_bytes(); at += chunk.size()) {
-    chunk.resize(std::min<std::uint64_t>(level_chunk_bytes, image.size_bytes() - at));
-    PERDURE_TRY(image.read(at, chunk));
+  std::vector<std::byte> gathered;
+  for (std::uint64_t at = 0; at < image.size_bytes(); at += level_chunk_bytes) {
+    const std::uint64_t count = std::min(level_chunk_bytes, image.size_bytes() - at);
+    auto chunk = image.in_place(at, count);
+    if (chunk.empty()) {
+      gathered.resize(count);
+      PERDURE_TRY(image.read(at, gathered));
+      chunk = gathered;
+    }
     file.write(at, chunk);
   }
   return file.complete(

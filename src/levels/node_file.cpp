@@ -55,11 +55,10 @@ class PieceWriter {
         direct_(set_direct(true)) {}
 
   std::uint64_t offset() const { return written_ + filled_; }
-  // The next `count` bytes, zeros, to be filled by the caller before the next call.
+  // The next `count` bytes, all to be filled by the caller before the next call.
   Result<std::span<std::byte>> room(std::uint64_t count) {
     if (count > write_bytes - filled_) PERDURE_TRY(flush());
     const auto place = buffer_.subspan(filled_, count);
-    std::fill(place.begin(), place.end(), std::byte{0});
     filled_ += count;
     return place;
   }
@@ -117,8 +116,9 @@ Result<NodeImage> append_image(PieceWriter& writer, const DrainedImage& image) {
   for (std::uint64_t at = 0; at < image.bytes; at += level_chunk_bytes) {
     PERDURE_TRY_ASSIGN(const auto place, writer.room(level_chunk_bytes));
     const auto part = place.first(std::min(level_chunk_bytes, image.bytes - at));
-    PERDURE_TRY(image.read(at, part));
-    entry.checksums.push_back(crc64(part.data(), part.size()));
+    PERDURE_TRY_ASSIGN(const std::uint64_t checksum, image.read(at, part));
+    entry.checksums.push_back(checksum);
+    std::fill(place.begin() + std::ssize(part), place.end(), std::byte{0});
   }
   return entry;
 }
@@ -146,7 +146,8 @@ std::uint64_t checksum_of(const NodeFileFormat& format) {
 Status fill_file(const FileHandle& file, const std::string& path, NodeFileFormat header,
                  std::span<const DrainedImage> images, const Watch& watch) {
   PieceWriter writer(file, path, watch);
-  PERDURE_TRY(writer.room(node_align_bytes).status());  // for the header
+  PERDURE_TRY_ASSIGN(const auto head, writer.room(node_align_bytes));  // for the header
+  std::fill(head.begin(), head.end(), std::byte{0});
   std::vector<NodeImage> entries;
   for (const DrainedImage& image : images) {
     PERDURE_TRY_ASSIGN(auto entry, append_image(writer, image));
@@ -240,9 +241,7 @@ Result<DrainedImage> image_of_file(const LevelFile& file) {
   image.arrays = arrays_of(catalogue, contents.boxes, contents.copy_offsets);
   image.scalars = catalogue.scalars;
   image.read = [&file](std::uint64_t offset, std::span<std::byte> out) {
-    PERDURE_TRY(file.verify(offset, out.size()));
-    std::memcpy(out.data(), file.payload().data() + offset, out.size());
-    return Status::success();
+    return file.read_chunk(offset, out);
   };
   return image;
 }
@@ -253,8 +252,9 @@ DrainedImage image_of_ring(std::uint32_t rank, const Image& image, const Catalog
   drained.bytes = image.size_bytes();
   drained.arrays = arrays_of(catalogue, {}, image.copy_offsets());
   drained.scalars = catalogue.scalars;
-  drained.read = [&image](std::uint64_t offset, std::span<std::byte> out) {
-    return image.read(offset, out);
+  drained.read = [&image](std::uint64_t offset, std::span<std::byte> out) -> Result<std::uint64_t> {
+    PERDURE_TRY(image.read(offset, out));
+    return crc64(out.data(), out.size());
   };
   return drained;
 }

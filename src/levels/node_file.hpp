@@ -64,9 +64,8 @@ struct DrainedImage {
   std::uint64_t bytes = 0;
   std::vector<NodeArray> arrays;
   std::vector<ScalarEntry> scalars;
-  // Bytes [offset, offset + out.size()), checked as far as they can be. `offset` is a multiple of
-  // level_chunk_bytes.
-  std::function<Status(std::uint64_t offset, std::span<std::byte> out)> read;
+  // Copies the chunk that begins there, checked as far as it can be, and returns the copy's CRC-64.
+  std::function<Result<std::uint64_t>(std::uint64_t offset, std::span<std::byte> out)> read;
 };
 // Code::damaged if its contents are not what an image is. The file is whole and outlives it.
 Result<DrainedImage> image_of_file(const LevelFile& file);

@@ -196,6 +196,20 @@ TEST(Redundancy, a_partner_keeps_a_copy_and_one_of_three_a_sum_without_carry) {
   }
 }
 
+// What is shorter is padded with zeros, also where a longer message was received before.
+TEST(Redundancy, a_partners_copy_of_a_shorter_image_ends_with_zeros) {
+  FailureGroup pair(2, 1, {6 * chunk + 7, 4 * chunk + 9});
+  pair.exchange();
+  for (const std::uint32_t other : {0U, 1U}) {
+    Bytes expected = pair.payloads[other];
+    expected.resize(align_up(6 * chunk + 7, 64));
+    Bytes copy = bytes_in(pair.guards[1 - other]);
+    ASSERT_GE(copy.size(), expected.size());
+    copy.resize(expected.size());
+    EXPECT_TRUE(copy == expected) << other;
+  }
+}
+
 // As docs/format.md says it, bit by bit.
 unsigned product(unsigned a, unsigned b) {
   unsigned result = 0;

@@ -232,13 +232,27 @@ Result<Image> Image::of(const Device& device, const Geometry& geometry, const Ca
   return image;
 }
 
+// The last one that does not begin after `offset`.
+std::vector<Image::Piece>::const_iterator Image::piece_at(std::uint64_t offset) const {
+  const auto next =
+      std::upper_bound(pieces_.begin(), pieces_.end(), offset,
+                       [](std::uint64_t at, const Piece& p) { return at < p.offset; });
+  return next == pieces_.begin() ? next : next - 1;
+}
+
+std::span<const std::byte> Image::in_place(std::uint64_t offset, std::uint64_t count) const {
+  const auto piece = piece_at(offset);
+  if (piece == pieces_.end()) return {};
+  const std::uint64_t within = offset - piece->offset;
+  const auto& bytes = piece->bytes;
+  if (within > bytes.size() || count > bytes.size() - within) return {};
+  return bytes.subspan(within, count);
+}
+
 Status Image::read(std::uint64_t offset, std::span<std::byte> out) const {
   std::fill(out.begin(), out.end(), std::byte{0});
   const std::uint64_t end = offset + out.size();
-  auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), offset,
-                                [](std::uint64_t at, const Piece& p) { return at < p.offset; });
-  if (piece != pieces_.begin()) --piece;
-  for (; piece != pieces_.end() && piece->offset < end; ++piece) {
+  for (auto piece = piece_at(offset); piece != pieces_.end() && piece->offset < end; ++piece) {
     const std::uint64_t begin = std::max(offset, piece->offset);
     const std::uint64_t stop = std::min<std::uint64_t>(end, piece->offset + piece->bytes.size());
     if (begin >= stop) continue;

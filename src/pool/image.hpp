@@ -49,6 +49,9 @@ class Image {
   const std::vector<std::uint64_t>& copy_offsets() const { return copy_offsets_; }
   // Bytes [offset, offset + out.size()). Fails only if a companion's share can't be read.
   Status read(std::uint64_t offset, std::span<std::byte> out) const;
+  // The same bytes where they are, without a copy of them, as long as the pool keeps the version.
+  // Empty if they do not lie in one place, or are a companion's.
+  std::span<const std::byte> in_place(std::uint64_t offset, std::uint64_t count) const;
 
  private:
   struct Piece {
@@ -61,6 +64,7 @@ class Image {
     ImageShare share;
   };
   void add(std::span<const std::byte> bytes);
+  std::vector<Piece>::const_iterator piece_at(std::uint64_t offset) const;
 
   std::vector<std::vector<std::byte>> made_;  // head, body, boxes, and heads of shares
   std::vector<Piece> pieces_;                 // in order; zeros between them

@@ -52,6 +52,10 @@ class Images : public PoolTest {
       const auto piece =
           std::span(bytes).subspan(at, std::min<std::size_t>(777, bytes.size() - at));
       EXPECT_TRUE(image.value().read(at, piece).ok());
+      const auto there = image.value().in_place(at, piece.size());
+      if (there.empty()) continue;
+      EXPECT_TRUE(std::equal(there.begin(), there.end(), piece.begin(), piece.end())) << at;
+      ++in_place_;
     }
     return bytes;
   }
@@ -73,6 +77,7 @@ class Images : public PoolTest {
   std::uint64_t iteration_ = 0;
   std::uint64_t generation_ = 0;
   std::vector<std::uint64_t> copy_offsets_;  // of the last image
+  int in_place_ = 0;                         // pieces of images that were found in one place
 };
 
 TEST_F(Images, a_file_made_of_one_restarts_from_its_version_and_goes_on) {
@@ -163,6 +168,28 @@ TEST_F(Images, name_their_arrays_places_and_their_boxes) {
     if (arrays[i].size_bytes == 0) continue;
     EXPECT_EQ(bytes[contents.value().copy_offsets[i]], std::byte{1}) << arrays[i].name;
   }
+}
+
+TEST_F(Images, are_read_in_place_but_where_two_of_their_parts_meet) {
+  open();
+  open_all();
+  ASSERT_TRUE(pool_->restart().ok());
+  commit();
+  const auto bytes = image_of(1);
+  EXPECT_GE(in_place_, 8);  // of an array of 8 KB
+  const auto region = check_region(*medium_);
+  Slots slots(*medium_, region.value());
+  const SlotView view = slots.read(slots.slot_of(1));
+  const auto image = Image::of(*medium_, region.value().geometry, *view.body).take();
+  const std::uint64_t begin = copy_offsets_[0];
+  EXPECT_EQ(image.in_place(begin, u_->size_bytes()).size(), u_->size_bytes());
+  const ArrayEntry& u = *view.body->arrays.begin();
+  EXPECT_EQ(image.in_place(begin, u.size_bytes).data(), medium_->base() + u.copy_offset(u.copy));
+  EXPECT_TRUE(image.in_place(begin, u_->size_bytes() + 1).empty());
+  EXPECT_TRUE(image.in_place(begin - 1, 2).empty());
+  EXPECT_TRUE(image.in_place(begin + 1, u_->size_bytes()).empty());
+  EXPECT_TRUE(image.in_place(bytes.size() + 64, 1).empty());
+  EXPECT_TRUE(image.in_place(begin, UINT64_MAX).empty());
 }
 
 TEST_F(Images, a_pool_with_an_array_in_flush_mode_has_none) {
