@@ -55,6 +55,15 @@ std::vector<std::byte> contents_bytes(const GuardContents& contents) {
   return bytes;
 }
 
+std::uint64_t guard_bytes(std::span<const std::uint32_t> members, std::uint32_t losses,
+                          std::uint64_t image_bytes) {
+  const GuardContents contents{{members.begin(), members.end()},
+                               losses,
+                               std::vector<std::uint64_t>(members.size(), image_bytes),
+                               std::vector<std::uint64_t>(members.size(), 0)};
+  return stripes_of(contents).parity_bytes() + contents_bytes(contents).size();
+}
+
 Result<GuardContents> guard_contents(const LevelFile& guard) {
   const auto& header = guard.header();
   const auto payload = guard.payload();

@@ -2,6 +2,7 @@
 //
 // Level file: what becomes durable in which order (V1).
 //
+//   reserve()   room for the payload, if it is called
 //   begin()     state word: 0                           fence 1
 //               room for the payload
 //   write()     payload, past the cache
@@ -9,9 +10,10 @@
 //               state word: the header's checksum       fence 3
 //
 // The state word is 8 aligned bytes, so a crash leaves it as it was or as it was to be (device.hpp,
-// D2). Until fence 1 nothing else has changed: the old contents are whole, believed or not. From
-// there to fence 2 the word on the medium is 0, whatever is there of the rest. After fence 2 all
-// that the word vouches for is durable, so it does not matter from when on the word itself is.
+// D2). Until fence 1 nothing else has changed but the file's length, which nobody believes: the old
+// contents are whole, believed or not. From there to fence 2 the word on the medium is 0, whatever
+// is there of the rest. After fence 2 all that the word vouches for is durable, so it does not
+// matter from when on the word itself is.
 //
 // A fence orders what its own thread flushed (D4). If several threads wrote the payload, the one
 // that completes it flushes all of it again, which costs little where the lines have left the
@@ -223,9 +225,13 @@ Status LevelFile::clear() {
   return declare(0);
 }
 
+Status LevelFile::reserve(std::uint64_t payload_bytes) {
+  return device_->resize(file_bytes(payload_bytes));
+}
+
 Status LevelFile::begin(std::uint64_t payload_bytes) {
   PERDURE_TRY(clear());  // fence 1
-  PERDURE_TRY(device_->resize(file_bytes(payload_bytes)));
+  PERDURE_TRY(reserve(payload_bytes));
   payload_bytes_ = payload_bytes;
   checksums_.assign(chunks_of(payload_bytes), 0);
   chunks_to_come_ = checksums_.size();

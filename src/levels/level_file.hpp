@@ -93,7 +93,9 @@ class LevelFile {
   // Durable when it returns: the file has no contents.
   Status clear();
 
-  // Room for a payload; nothing of what was there counts any more.
+  // Room for a payload, for which begin() then need not wait. What the file holds stays.
+  Status reserve(std::uint64_t payload_bytes);
+  // The same, and nothing of what was there counts any more.
   Status begin(std::uint64_t payload_bytes);
   // Past the cache, after begin(); each chunk once, in any order. `offset` is a multiple of
   // level_chunk_bytes, and so is the size unless it reaches the payload's end.

@@ -144,6 +144,23 @@ TEST(LevelFile, one_that_is_begun_or_cleared_has_no_contents) {
   EXPECT_FALSE(reopened());
 }
 
+TEST(LevelFile, one_with_room_for_more_keeps_what_it_holds_and_grows_no_more) {
+  const LevelDirectory directory;
+  const Bytes payload = bytes_of(5000, 1);
+  const Bytes larger = bytes_of(level_chunk_bytes + 1, 2);
+  LevelFile file = directory.file(name);
+  ASSERT_TRUE(fill(file, header_for(1, payload), payload).ok());
+  ASSERT_TRUE(file.reserve(larger.size()).ok());
+  const auto bytes = std::filesystem::file_size(file.path());
+  EXPECT_GT(bytes, level_payload_offset + larger.size());
+  const auto reopened = LevelFile::open(directory.open(), name, Trust::own);
+  ASSERT_TRUE(reopened.ok() && reopened.value().header());
+  EXPECT_EQ(bytes_in(reopened.value()), payload);
+  EXPECT_EQ(bytes_in(file), payload);
+  ASSERT_TRUE(fill(file, header_for(2, larger), larger).ok());
+  EXPECT_EQ(std::filesystem::file_size(file.path()), bytes);
+}
+
 TEST(LevelFile, a_payload_that_is_begun_for_more_than_there_is_room_is_refused) {
   LevelFile file = on(std::make_unique<CrashDevice>(small_max, 64));
   EXPECT_EQ(file.begin(small_max).code(), Code::no_space);
@@ -295,6 +312,8 @@ Sweep sweep(AtomicityModel model, std::uint64_t old_bytes, std::uint64_t new_byt
                            [&](std::span<const std::byte> image) { sweep.check(image); });
   };
   medium.on_fence = crash;
+  EXPECT_TRUE(file.reserve(new_bytes).ok());
+  crash(medium);
   EXPECT_TRUE(file.begin(new_bytes).ok());
   sweep.old_gone = true;
   const auto write = [&](std::uint64_t begin, std::uint64_t end) {

@@ -433,7 +433,10 @@ void Levels::take(const Catalogue& catalogue) {
   auto image =
       Image::of(pool_->device(), pool_->geometry(), catalogue, pool_->boxes(), std::move(shares));
   const std::lock_guard<std::mutex> lock(mutex_);
-  under_way_ = {id, free_file(images_), free_file(guards_), std::nullopt, nullptr};
+  under_way_ = {id, free_file(images_), free_file(guards_), 0, std::nullopt, nullptr};
+  if (image.ok() && !members_.empty()) {
+    under_way_.guard_bytes = guard_bytes(members_, losses_, image.value().size_bytes());
+  }
   if (image.ok()) under_way_.contents = image.take();
   failure_ = image.ok() ? Status::success() : image.status();
   phase_ = image.ok() ? Phase::copying : Phase::failed;
@@ -478,6 +481,8 @@ Status Levels::copy() {
   const Image& image = *under_way_.contents;
   LevelFile& file = *under_way_.image;
   PERDURE_TRY(file.begin(image.size_bytes()));
+  // New pages take longer than all else, and the guard is begun by the program's thread.
+  if (under_way_.guard_bytes != 0) PERDURE_TRY(under_way_.guard->reserve(under_way_.guard_bytes));
   std::vector<std::byte> gathered;
   for (std::uint64_t at = 0; at < image.size_bytes(); at += level_chunk_bytes) {
     const std::uint64_t count = std::min(level_chunk_bytes, image.size_bytes() - at);

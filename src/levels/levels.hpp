@@ -130,6 +130,7 @@ class Levels final : public VersionTaker {
     VersionId id;
     LevelFile* image = nullptr;
     LevelFile* guard = nullptr;
+    std::uint64_t guard_bytes = 0;  // that it will have, as far as this rank knows; 0: no guard
     std::optional<Image> contents;
     std::unique_ptr<Exchange> exchange;
   };

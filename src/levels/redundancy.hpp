@@ -79,6 +79,9 @@ struct GuardContents {
   std::vector<std::uint64_t> image_checksums;  // CRC-64 of each member's table of chunk checksums
   bool operator==(const GuardContents&) const = default;
 };
+// How long the payload of a guard is if all members' images have so many bytes.
+std::uint64_t guard_bytes(std::span<const std::uint32_t> members, std::uint32_t losses,
+                          std::uint64_t image_bytes);
 // Code::damaged if the payload is no guard.
 Result<GuardContents> guard_contents(const LevelFile& guard);
 

@@ -210,6 +210,17 @@ TEST(Redundancy, a_partners_copy_of_a_shorter_image_ends_with_zeros) {
   }
 }
 
+TEST(Redundancy, room_for_a_guard_is_known_before_the_exchange) {
+  for (const Scheme& scheme : {Scheme{2, 1}, Scheme{5, 1}, Scheme{5, 2}, Scheme{4, 3}}) {
+    for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{5}, 2 * chunk + 100}) {
+      FailureGroup group(scheme.group_size, scheme.losses, {bytes});
+      group.exchange();
+      EXPECT_EQ(guard_bytes(group.members, scheme.losses, bytes), bytes_in(group.guards[0]).size())
+          << scheme.text();
+    }
+  }
+}
+
 // As docs/format.md says it, bit by bit.
 unsigned product(unsigned a, unsigned b) {
   unsigned result = 0;
