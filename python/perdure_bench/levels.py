@@ -12,6 +12,8 @@ one round with equally many ranks.
     blocking_ratio  time that all commits kept the solver waiting, over that with the pool alone
     floor_ratio     the same, over a memcpy of the committed bytes at the same places of the loop
     run_time_ratio  time of the loop, over that with the pool alone
+    cpu_ratio       processor time of the busiest rank in the loop, its threads' and its waiting for
+                    other ranks included, over the same: other programs move it less
     whole, drained  the newest version that all ranks had whole, or was in the directory, at the end
     wrong, lost, refused   of case patterns: nodes lost at any call of a small job (node_losses)
 """
@@ -185,6 +187,7 @@ def _facts(rounds: list[dict[tuple[str, int], dict]], bench: Bench) -> Iterator[
             yield fact("blocking_ratio", [a[total] / one[total] for a, one, _ in ran])
             times = [a["loop_s"] / one["loop_s"] for a, one, _ in ran]
             yield fact("run_time_ratio", times, target=case.target)
+            yield fact("cpu_ratio", [a["loop_cpu_s"] / one["loop_cpu_s"] for a, one, _ in ran])
         yield fact("floor_ratio", [a[total] / floor[total] for a, _, floor in ran])
         yield fact("blocking_ms", [1e3 * a[total] / a["commits"] for a, _, _ in ran], "ms")
 
