@@ -9,12 +9,13 @@ There is no release to fetch yet.
 """
 
 # ruff: noqa: F403, F405  as all recipes of Spack
+import contextlib
+
 from spack.package import *
 
-try:  # Spack 1.0 and newer have the build systems among the packages
+# Spack 1.0 and newer have the build systems among the packages, older ones in spack.package.
+with contextlib.suppress(ImportError):
     from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
-except ImportError:  # older ones in spack.package
-    pass
 
 
 class Perdure(CMakePackage):
