@@ -34,6 +34,8 @@
  *     perdure_ipv_touch(); the compiler does it. Pin an object into which a receive is pending
  *     across a persistence point.
  *   - fork(): a child must not store to objects.
+ *   - free(), realloc() or munmap() of an object's memory ends the object: the next version and all
+ *     later ones hold what it held then (docs/ipv.md).
  */
 #ifndef PERDURE_PERDURE_IPV_H
 #define PERDURE_PERDURE_IPV_H
@@ -111,7 +113,7 @@ PERDURE_API int perdure_ipv_open(perdure_pool* pool, const perdure_ipv_options* 
  * two more. Its contents are its own until a restart finds a version. Collective. Tier STREAM needs
  * whole pages: `address` a multiple of the page size, and the rest of the last page nobody else's
  * (perdure_ipv_alloc(), or a static array of a program compiled with perdure-clang --ipv); others
- * fall back to COPY.
+ * fall back to COPY. Memory of the program's must not be freed before perdure_ipv_restart().
  * INVALID: overlaps another object. SHAPE: the pool has it with another size. */
 PERDURE_API int perdure_ipv_object(const char* name, void* address, size_t bytes,
                                    const perdure_ipv_object_options* options);

@@ -12,6 +12,8 @@
 #include <mutex>
 
 #include "base/commit_watch.hpp"
+#include "base/loaded_code.hpp"
+#include "freed_objects.hpp"
 #include "ipv/object_set.hpp"
 #include "perdure/perdure_ipv_abi.h"
 #include "pool_handle.hpp"
@@ -64,11 +66,26 @@ void take_bounds() {
   perdure_ipv_high = set == nullptr ? 0 : set->high();
 }
 
-bool has_whole_pages(const void* address, std::size_t bytes) {
-  if (bytes >= view_page_bytes) return true;
+bool is_given(std::uintptr_t address) {  // by perdure_ipv_alloc()
   Allocations& all = allocations();
   const std::lock_guard<std::mutex> lock(all.mutex);
-  return all.mapped.contains(number(address));
+  return all.mapped.contains(address);
+}
+
+// Nothing else lies in its pages. What follows a block of the heap in its last page may be the
+// allocator's own; a static array that perdure-clang compiled is padded.
+bool has_whole_pages(const void* address, std::size_t bytes) {
+  if (bytes % view_page_bytes == 0 || is_given(number(address))) return true;
+  return bytes >= view_page_bytes && perdure::is_in_loaded_code(number(address));
+}
+
+// The program can free what is neither static nor of perdure_ipv_alloc().
+void watch_memory() {
+  const auto& objects = set->objects();
+  const bool some = std::any_of(objects.begin(), objects.end(), [](const auto& object) {
+    return !is_given(object->first()) && !perdure::is_in_loaded_code(object->first());
+  });
+  if (some) perdure::FreedObjects::watch(*set);
 }
 
 // Of OpenMP; its library is there if the program uses it.
@@ -182,6 +199,7 @@ int perdure_ipv_restart(uint64_t* version) {
     PERDURE_TRY(need_set());
     const auto restored = set->restart();
     take_bounds();
+    if (restored.ok()) watch_memory();
     if (restored.ok() && version != nullptr) *version = restored.value();
     return restored.status();
   });
@@ -199,6 +217,7 @@ int perdure_ipv_close(void) {
   return guarded([&]() -> Status {
     if (set == nullptr) return Status::success();
     perdure_ipv_low = perdure_ipv_high = 0;
+    perdure::FreedObjects::stop();
     const Status closed = set->close();
     set_pool->objects = nullptr;
     delete set;

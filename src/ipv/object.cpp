@@ -43,6 +43,11 @@
 //       count again (P4). When its outcome is unknown an object that was not stored to since goes
 //       to ordinary memory at its next store, as neither copy may be stored to; one that was has a
 //       copy that no version can name, and stays.
+//   P8  When the program frees the memory of an object, which free() and the like tell before they
+//       do it (perdure_ipv_c.cpp), the object ends: its contents at that moment are sealed, in new
+//       or in memory of the runtime's, the address shows ordinary memory for good, and holds()
+//       denies it, so that no hook or fault of whoever has the addresses next leads here. The next
+//       version takes what was sealed, as any; if it is retracted the one after it does (P7).
 //
 // When a version is finished. With lag 1, what a version flushes and copies is on its way to the
 // medium while the next iteration computes. The first fence of its commit, and the agreement of the
@@ -114,7 +119,7 @@ InPlaceObject::~InPlaceObject() {
 
 // Stores to it are not seen.
 bool InPlaceObject::always_changed() const {
-  return tier_ == PERDURE_IPV_COPY &&
+  return !ended_ && tier_ == PERDURE_IPV_COPY &&
          (views_ == nullptr || pins_ > 0 || !surroundings_.guard || left_writable_);
 }
 
@@ -266,6 +271,42 @@ void InPlaceObject::leave() {
   phase_ = Phase::off;
 }
 
+// P8: of what a version may still have to take, nothing is at the address.
+Status InPlaceObject::keep_contents() {
+  if (placed() || memory_ != nullptr) return Status::success();
+  PERDURE_TRY_ASSIGN(auto pages, make_memory_pages(whole_pages_of(bytes_), memory_file_));
+  PERDURE_TRY_ASSIGN(auto mapped, map_shared_view(pages, nullptr, true));
+  std::memcpy(mapped, address_, bytes_);
+  memory_ = mapped;
+  return Status::success();
+}
+
+// No version will take the contents of an object that has ended: it is clean, and in none.
+void InPlaceObject::drop_kept() {
+  if (!ended_ || in_version_ || phase_ != Phase::clean || memory_ == nullptr) return;
+  unmap_shared_view(memory_, whole_pages_of(bytes_));
+  memory_ = nullptr;
+  memory_file_ = FileHandle();
+}
+
+Status InPlaceObject::end() {
+  lock_for_stores();
+  const std::lock_guard<FaultLock> lock(lock_, std::adopt_lock);
+  if (ended_) return Status::success();
+  if (phase_ == Phase::off) {
+    ended_ = true;
+    return Status::success();
+  }
+  stop_early_flush();
+  PERDURE_TRY(keep_contents());
+  seal_for_version(false);
+  if (views_ != nullptr && !views_->leave()) end_without_view();
+  views_.reset();
+  ended_ = true;
+  drop_kept();
+  return Status::success();
+}
+
 void InPlaceObject::note_all_changed() {
   if (all_changed_ && phase_ == Phase::writing) return;
   all_changed_ = true;
@@ -351,14 +392,14 @@ void InPlaceObject::lock_for_stores() {
 
 void InPlaceObject::plain() {
   lock_for_stores();
-  if (phase_ != Phase::off) plain_locked();
+  if (phase_ != Phase::off && !ended_) plain_locked();
   lock_.unlock();
 }
 
 bool InPlaceObject::fault() {
   if (phase_ == Phase::off) return false;
   lock_for_stores();
-  if (phase_ == Phase::clean || phase_ == Phase::sealed) {
+  if (!ended_ && (phase_ == Phase::clean || phase_ == Phase::sealed)) {
     counts_.guard_faults.add(1);
     plain_locked();
   }

@@ -63,7 +63,10 @@ class InPlaceObject final : public TwinWriter {
   const std::string& name() const { return name_; }
   std::byte* address() const { return address_; }
   std::uint64_t bytes() const { return bytes_; }
-  bool holds(std::uintptr_t address) const { return address - first() < bytes_; }
+  bool holds(std::uintptr_t address) const { return !ended_ && address - first() < bytes_; }
+  bool overlaps(std::uintptr_t begin, std::uintptr_t end) const {
+    return begin < first() + bytes_ && first() < end;
+  }
   std::uintptr_t first() const { return reinterpret_cast<std::uintptr_t>(address_); }
 
   // Its array of the pool; before start().
@@ -73,6 +76,11 @@ class InPlaceObject final : public TwinWriter {
   Status start();
   // Ordinary memory with its contents; nothing is versioned any more.
   void leave();
+  // The program frees the memory. As leave(); but the next version holds the contents as they are
+  // now, and so do all that follow. Nothing happens at the address any more, and holds() nothing.
+  // Any thread. Failure: it is an object as before.
+  Status end();
+  bool ended() const { return ended_; }
 
   // Hooks (perdure_ipv_abi.h); offsets from the address.
   bool rows_count() const;  // now, and for the calling thread
@@ -148,6 +156,8 @@ class InPlaceObject final : public TwinWriter {
   };
   bool placed() const { return tier_ == PERDURE_IPV_STREAM; }  // its contents are in the pool
   bool always_changed() const;
+  Status keep_contents();
+  void drop_kept();
   ByteRange all() const { return {0, bytes_}; }
 
   // Places and contents (object.cpp).
@@ -225,11 +235,12 @@ class InPlaceObject final : public TwinWriter {
   Taken taken_;
   bool pending_ = false;  // the memory is not in the working copy
   bool all_changed_ = false;
-  bool left_writable_ = false;     // COPY: it changed so often that it counts as changed, unseen
-  unsigned changed_in_turn_ = 0;   // versions in which it had changed, one after the other
-  bool flushed_by_hand_ = false;   // finish_stores() was called
-  bool in_nest_ = false;           // rows were announced, and nest_end() is to come
-  std::vector<ByteRange> untold_;  // lines of rows past the cache, of which the device will hear
+  bool left_writable_ = false;      // COPY: it changed so often that it counts as changed, unseen
+  unsigned changed_in_turn_ = 0;    // versions in which it had changed, one after the other
+  bool flushed_by_hand_ = false;    // finish_stores() was called
+  std::atomic<bool> ended_{false};  // the program freed the memory
+  bool in_nest_ = false;            // rows were announced, and nest_end() is to come
+  std::vector<ByteRange> untold_;   // lines of rows past the cache, of which the device will hear
   std::uint64_t untold_bytes_ = 0;
   int pins_ = 0;
   std::atomic<std::uint32_t> early_{0};  // flush_early(): 0 no, 1 queued, 2 runs

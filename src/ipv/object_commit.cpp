@@ -162,6 +162,7 @@ void InPlaceObject::end_version(CommitOutcome outcome) {
   switch (outcome) {
     case CommitOutcome::committed:
       if (was_in_version) counts_.versions.add(1);
+      drop_kept();
       break;
     case CommitOutcome::retracted:
       take_back(was_in_version);

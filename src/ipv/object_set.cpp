@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
@@ -82,7 +83,7 @@ Status ObjectSet::check_new(const std::string& name, void* address, std::size_t 
   }
   const auto first = reinterpret_cast<std::uintptr_t>(address);
   for (const auto& object : objects_) {
-    if (first < object->first() + object->bytes() && object->first() < first + bytes) {
+    if (object->overlaps(first, first + bytes)) {
       return {Code::invalid_argument, "object " + quoted(name) + " overlaps object " +
                                           quoted(object->name()) + " in memory"};
     }
@@ -247,6 +248,7 @@ Result<std::uint64_t> ObjectSet::persist() {
 // P1 and P6: nothing is stored to while objects are handed over, and while their memory is copied.
 // A failure is reported to the other ranks when the version is finished.
 void ObjectSet::begin_version() {
+  report_ended();
   const std::uint64_t now_ns = monotonic_ns();
   choice_->record(now_ns - std::exchange(persisted_ns_, now_ns));
   const Way way = choice_->next();
@@ -332,9 +334,34 @@ void ObjectSet::touch(const void* address, std::size_t bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(address);
   if (!started_ || bytes == 0) return;
   for (const auto& object : objects_) {
-    if (first < object->first() + object->bytes() && object->first() < first + bytes) {
-      object->plain();
-    }
+    if (object->overlaps(first, first + bytes)) object->plain();
+  }
+}
+
+Status ObjectSet::end_within(std::uintptr_t begin, std::uintptr_t end) {
+  for (const auto& object : objects_) {
+    if (!object->ended() && object->overlaps(begin, end)) PERDURE_TRY(object->end());
+  }
+  return Status::success();
+}
+
+bool ObjectSet::reaches_into(std::uintptr_t begin, std::uintptr_t end) const {
+  return std::any_of(objects_.begin(), objects_.end(), [&](const auto& object) {
+    return !object->ended() && object->overlaps(begin, end);
+  });
+}
+
+// A program that goes on without an object may have meant to.
+void ObjectSet::report_ended() {
+  for (const auto& object : objects_) {
+    const bool known = std::find(reported_ended_.begin(), reported_ended_.end(), object.get()) !=
+                       reported_ended_.end();
+    if (!object->ended() || known) continue;
+    reported_ended_.push_back(object.get());
+    std::fprintf(stderr,
+                 "perdure: the memory of object %s was freed: versions from here on hold its "
+                 "contents of that moment\n",
+                 quoted(object->name()).c_str());
   }
 }
 
@@ -359,6 +386,7 @@ Status ObjectSet::close() {
     if (status.ok()) status = closed;
   }
   objects_.clear();
+  reported_ended_.clear();
   started_ = false;
   return status;
 }

@@ -60,6 +60,11 @@ class ObjectSet {
   Status flush_early(const void* address, std::size_t bytes);
   void nest_end(InPlaceObject& object);
   void touch(const void* address, std::size_t bytes);
+  // The program is about to free [begin, end): objects that have a byte there end. Any thread, but
+  // not at the same time as close(). Failure: it must not free it.
+  Status end_within(std::uintptr_t begin, std::uintptr_t end);
+  // Whether an object that has not ended has a byte there.
+  bool reaches_into(std::uintptr_t begin, std::uintptr_t end) const;
 
   InPlaceObject* find(std::uintptr_t address) const;     // started objects; nullptr: none
   InPlaceObject* holding(std::uintptr_t address) const;  // started or not
@@ -87,6 +92,7 @@ class ObjectSet {
   void finish_version();
   void publish();
   void queue_early_flush(InPlaceObject& object);
+  void report_ended();
 
   Pool& pool_;
   IpvOptions options_;
@@ -102,6 +108,7 @@ class ObjectSet {
   std::uint64_t calls_ = 0;
   std::uint64_t persisted_ns_ = 0;  // when the version before was begun
   std::uint64_t saved_beside_ = 0;
+  std::vector<const InPlaceObject*> reported_ended_;
   std::uintptr_t low_ = 0;
   std::uintptr_t high_ = 0;
   bool started_ = false;

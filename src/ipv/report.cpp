@@ -35,6 +35,7 @@ Json object_report(const InPlaceObject& object) {
             {"bytes", object.bytes()},
             {"asked", tier_name(object.asked())},
             {"tier", tier_name(object.tier())},
+            {"ended", object.ended()},
             {"versions", status.versions},
             {"rows", status.rows},
             {"boxes", object.boxes()},

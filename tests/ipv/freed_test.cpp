@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Objects in memory of the program's own, which it frees, reallocates or unmaps while they are
+// objects: they end, and the versions hold what was in them. And objects that share their last page
+// with somebody else. Through perdure.h, on a pool in a directory.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "perdure/perdure_ipv.h"
+#include "perdure/perdure_ipv_abi.h"
+#include "temporary_directory.hpp"
+
+namespace {
+
+constexpr std::size_t page = 4096;
+
+struct Case {
+  const char* name;
+  int tier;
+  bool lags;
+  int helper;  // as perdure_ipv_options has it
+  std::size_t bytes;
+};
+
+class IpvFreed : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override { memory_ = allocated(); }
+  void TearDown() override {
+    close();
+    ::unsetenv("PERDURE_IPV");
+  }
+  static std::size_t bytes() { return GetParam().bytes; }
+  static char* allocated() {
+    void* memory = nullptr;
+    if (::posix_memalign(&memory, page, bytes()) != 0) return nullptr;
+    std::memset(memory, 1, bytes());
+    return static_cast<char*>(memory);
+  }
+  void open() {
+    ::setenv("PERDURE_IPV", GetParam().lags ? "lag=1" : "lag=0", 1);
+    ASSERT_EQ(perdure_open(directory_.path("pool").c_str(), nullptr, &pool_), PERDURE_OK);
+    perdure_ipv_options options{};
+    options.helper = GetParam().helper;
+    ASSERT_EQ(perdure_ipv_open(pool_, &options), PERDURE_OK) << perdure_last_error();
+    const perdure_ipv_object_options given{GetParam().tier};
+    ASSERT_EQ(perdure_ipv_object("u", memory_, bytes(), &given), PERDURE_OK);
+    ASSERT_EQ(perdure_ipv_object("v", other_.data(), other_.size(), nullptr), PERDURE_OK);
+    ASSERT_EQ(perdure_ipv_restart(&version_), PERDURE_OK) << perdure_last_error();
+  }
+  void close() {
+    EXPECT_EQ(perdure_ipv_close(), PERDURE_OK) << perdure_last_error();
+    if (pool_ != nullptr) {
+      EXPECT_EQ(perdure_close(pool_), PERDURE_OK);
+    }
+    pool_ = nullptr;
+  }
+  void iterate(char value) {
+    if (memory_ != nullptr) std::memset(memory_, value, bytes());
+    std::memset(other_.data(), value, other_.size());
+    ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK) << perdure_last_error();
+  }
+  // What an allocator does with memory that it has back, and whoever gets it next.
+  static void reuse() {
+    std::vector<std::vector<char>> blocks;
+    for (std::size_t size = 16; size < (std::size_t{4} << 20U); size *= 3) {
+      blocks.emplace_back(size, 'x');
+    }
+    void* mapped =
+        ::mmap(nullptr, 3 * bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+    std::memset(mapped, 'y', 3 * bytes());
+    ::munmap(mapped, 3 * bytes());
+  }
+  // What a restart brings back: every byte of u and of v.
+  void restarted(char value_u, char value_v) {
+    close();
+    memory_ = allocated();
+    std::memset(other_.data(), 'e', other_.size());
+    open();
+    EXPECT_EQ(std::string(memory_, bytes()), std::string(bytes(), value_u));
+    EXPECT_EQ(std::string(other_.data(), other_.size()), std::string(other_.size(), value_v));
+    std::free(memory_);
+    memory_ = nullptr;
+  }
+
+  perdure_test::TemporaryDirectory directory_;
+  std::vector<char> other_ = std::vector<char>(3 * page);
+  char* memory_ = nullptr;
+  perdure_pool* pool_ = nullptr;
+  std::uint64_t version_ = 0;
+};
+
+TEST_P(IpvFreed, the_next_versions_hold_what_a_freed_object_held) {
+  open();
+  for (char value = 2; value < 8; ++value) iterate(value);
+  std::memset(memory_, 9, bytes());  // and what was stored since
+  testing::internal::CaptureStderr();
+  std::free(std::exchange(memory_, nullptr));
+  for (char value = 10; value < 15; ++value) {
+    reuse();
+    iterate(value);
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string sentence = "the memory of object 'u' was freed";
+  EXPECT_NE(said.find(sentence), std::string::npos) << said;
+  EXPECT_EQ(said.find(sentence), said.rfind(sentence)) << "once";
+  restarted(9, 14);
+}
+
+TEST_P(IpvFreed, an_object_freed_before_it_changes_stays_as_it_was) {
+  open();
+  for (char value = 2; value < 5; ++value) iterate(value);
+  std::free(std::exchange(memory_, nullptr));  // with lag, the version is under way
+  reuse();
+  iterate(6);
+  iterate(7);
+  restarted(4, 7);
+}
+
+TEST_P(IpvFreed, an_object_freed_in_the_first_iteration_is_in_the_first_version) {
+  open();
+  std::free(std::exchange(memory_, nullptr));
+  reuse();
+  iterate(6);
+  iterate(7);
+  restarted(1, 7);
+}
+
+TEST_P(IpvFreed, realloc_ends_an_object_and_keeps_the_programs_bytes) {
+  open();
+  iterate(2);
+  iterate(3);
+  std::memset(memory_, 5, bytes());
+  char* grown = static_cast<char*>(std::realloc(memory_, 5 * bytes()));
+  ASSERT_NE(grown, nullptr);
+  memory_ = nullptr;
+  EXPECT_EQ(std::string(grown, bytes()), std::string(bytes(), 5));
+  std::memset(grown, 6, 5 * bytes());
+  iterate(7);
+  EXPECT_EQ(std::string(grown, bytes()), std::string(bytes(), 6));
+  std::free(grown);
+  restarted(5, 7);
+}
+
+TEST_P(IpvFreed, munmap_ends_an_object_of_which_it_takes_a_page) {
+  std::free(memory_);
+  void* mapped =
+      ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  memory_ = static_cast<char*>(mapped);
+  open();
+  iterate(2);
+  iterate(3);
+  memory_ = nullptr;
+  ASSERT_EQ(::munmap(static_cast<char*>(mapped) + page, bytes() - page), 0);
+  EXPECT_EQ(static_cast<char*>(mapped)[page - 1], 3);
+  static_cast<char*>(mapped)[0] = 77;  // the program's own again
+  iterate(4);
+  ASSERT_EQ(::munmap(mapped, page), 0);
+  restarted(3, 4);
+}
+
+TEST_P(IpvFreed, another_thread_may_free_an_object) {
+  open();
+  iterate(2);
+  std::atomic<bool> go{false};
+  std::thread thread([&] {
+    while (!go) std::this_thread::yield();
+    std::free(memory_);
+    for (int i = 0; i < 200; ++i) {  // blocks beside objects, while versions are made
+      std::vector<char> block(static_cast<std::size_t>(i) * 100 + 1, 'z');
+      EXPECT_EQ(block.back(), 'z');
+    }
+  });
+  std::memset(memory_, 3, bytes());
+  go = true;
+  for (char value = 4; value < 40; ++value) {
+    std::memset(other_.data(), value, other_.size());
+    ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
+  }
+  thread.join();
+  memory_ = nullptr;
+  restarted(3, 39);
+}
+
+TEST_P(IpvFreed, hooks_do_nothing_in_the_memory_of_a_freed_object) {
+  open();
+  iterate(2);
+  volatile auto address = reinterpret_cast<std::uintptr_t>(memory_);
+  std::free(std::exchange(memory_, nullptr));
+  auto* gone = reinterpret_cast<char*>(address);  // NOLINT(performance-no-int-to-ptr)
+  EXPECT_EQ(perdure_ipv_extent(gone).high, 0U);
+  EXPECT_EQ(perdure_ipv_row_begin(gone, bytes()).load, 0);
+  perdure_ipv_row_end(gone, bytes());
+  perdure_ipv_nest_end(gone);
+  perdure_ipv_plain(gone);
+  perdure_ipv_touch(gone, bytes());
+  EXPECT_EQ(perdure_ipv_pin(gone), PERDURE_E_NOT_FOUND);
+  iterate(3);
+  restarted(2, 3);
+}
+
+TEST_P(IpvFreed, a_child_may_free_what_it_inherited) {
+  open();
+  iterate(2);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::free(memory_);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  iterate(3);
+  std::free(std::exchange(memory_, nullptr));
+  restarted(3, 3);
+}
+
+TEST_P(IpvFreed, what_follows_an_object_in_its_last_page_stays_the_programs) {
+  std::vector<char*> neighbours;
+  for (int i = 0; i < 64; ++i) {
+    neighbours.push_back(static_cast<char*>(std::malloc(200)));
+    std::memset(neighbours.back(), 'n', 200);
+  }
+  open();
+  for (char value = 2; value < 9; ++value) {
+    for (char* neighbour : neighbours) {
+      EXPECT_EQ(std::string(neighbour, 200), std::string(200, value == 2 ? 'n' : value));
+      std::memset(neighbour, value + 1, 200);
+    }
+    reuse();
+    iterate(value);
+  }
+  for (char* neighbour : neighbours) std::free(neighbour);
+  std::free(std::exchange(memory_, nullptr));
+  restarted(8, 8);
+}
+
+constexpr Case cases[] = {{"copy", PERDURE_IPV_COPY, true, -1, 64 * page},
+                          {"stream", PERDURE_IPV_STREAM, true, -1, 64 * page},
+                          {"copy_beside", PERDURE_IPV_COPY, true, 1, 64 * page},
+                          {"stream_beside", PERDURE_IPV_STREAM, true, 1, 64 * page},
+                          {"copy_at_once", PERDURE_IPV_COPY, false, -1, 64 * page},
+                          {"stream_at_once", PERDURE_IPV_STREAM, false, -1, 64 * page},
+                          {"small", PERDURE_IPV_STREAM, true, -1, 2 * page},
+                          {"part_of_a_page", PERDURE_IPV_STREAM, true, -1, 2 * page + 1808},
+                          {"part_of_a_page_beside", PERDURE_IPV_COPY, true, 1, 2 * page + 1808}};
+INSTANTIATE_TEST_SUITE_P(Ways, IpvFreed, testing::ValuesIn(cases),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+}  // namespace
