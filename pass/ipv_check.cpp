@@ -66,7 +66,7 @@ class CheckEmitter : public AccessSink {
     if (is_out_of_reach(address)) return;
     IRBuilder<> builder(where);
     builder.CreateCall(symbols_.access[is_write ? 1 : 0],
-                       {number(builder, address), word(builder, bytes), site(where)});
+                       {number(builder, address), word(builder, bytes), site(where, address)});
   }
 
   void copy(Instruction* where, Value* to, Value* from, Value* bytes) override {
@@ -93,7 +93,9 @@ class CheckEmitter : public AccessSink {
   }
 
  private:
-  llvm::Constant* site(Instruction* where) { return sites_.site_of(*where, loops_); }
+  llvm::Constant* site(Instruction* where, const Value* address = nullptr) {
+    return sites_.site_of(*where, loops_, address);
+  }
 
   static Value* number(IRBuilder<>& builder, Value* address) {
     if (!address->getType()->isPointerTy()) return address;

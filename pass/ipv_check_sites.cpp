@@ -61,12 +61,13 @@ unsigned line_of(const GlobalVariable& variable) {
 
 }  // namespace
 
-SiteConstants::SiteConstants(llvm::Module& module) : module_(module) {
+SiteConstants::SiteConstants(llvm::Module& module) : module_(module), types_(module) {
   llvm::LLVMContext& context = module.getContext();
   llvm::Type* pointer = llvm::PointerType::getUnqual(context);
   llvm::Type* half = llvm::Type::getInt32Ty(context);
   llvm::Type* words = llvm::ArrayType::get(llvm::Type::getInt64Ty(context), 4);
-  type_ = llvm::StructType::get(context, {pointer, pointer, half, half, half, half, words});
+  type_ = llvm::StructType::get(context, {pointer, pointer, half, half, half, half, pointer,
+                                          llvm::Type::getInt64Ty(context), words});
 }
 
 Constant* SiteConstants::text(const std::string& words) {
@@ -75,24 +76,33 @@ Constant* SiteConstants::text(const std::string& words) {
   return place;
 }
 
-Constant* SiteConstants::site_of(const llvm::Instruction& at, const llvm::LoopInfo& loops) {
+Constant* SiteConstants::site_of(const llvm::Instruction& at, const llvm::LoopInfo& loops,
+                                 const llvm::Value* address) {
   const llvm::DebugLoc& where = at.getDebugLoc();
   unsigned nest_line = 0;
   if (const llvm::Loop* loop = loops.getLoopFor(at.getParent())) {
     const llvm::DebugLoc begin = loop->getOutermostLoop()->getStartLoc();
     if (begin) nest_line = begin.getLine();
   }
+  const PartOfStruct part =
+      address == nullptr ? PartOfStruct{} : part_of_struct(address, module_.getDataLayout());
   const std::string file = where ? where->getFilename().str() : module_.getSourceFileName();
-  const Key key{file, function_name(*at.getFunction()), where ? where.getLine() : 0,
-                where ? where.getCol() : 0, nest_line};
+  const Key key{file,
+                function_name(*at.getFunction()),
+                where ? where.getLine() : 0,
+                where ? where.getCol() : 0,
+                nest_line,
+                part.type,
+                part.offset};
   Constant*& site = sites_[key];
   if (site != nullptr) return site;
   llvm::Type* half = llvm::Type::getInt32Ty(module_.getContext());
   Constant* fields = llvm::ConstantStruct::get(
-      type_,
-      {text(std::get<0>(key)), text(std::get<1>(key)), ConstantInt::get(half, std::get<2>(key)),
-       ConstantInt::get(half, std::get<3>(key)), ConstantInt::get(half, nest_line),
-       ConstantInt::get(half, 0), Constant::getNullValue(type_->getElementType(6))});
+      type_, {text(std::get<0>(key)), text(std::get<1>(key)),
+              ConstantInt::get(half, std::get<2>(key)), ConstantInt::get(half, std::get<3>(key)),
+              ConstantInt::get(half, nest_line), ConstantInt::get(half, 0), types_.of(part.type),
+              ConstantInt::getSigned(type_->getElementType(7), part.offset),
+              Constant::getNullValue(type_->getElementType(8))});
   site = new GlobalVariable(module_, type_, false, GlobalVariable::PrivateLinkage, fields,
                             "perdure_ipv_check_site");
   return site;

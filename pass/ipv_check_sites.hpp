@@ -10,6 +10,8 @@
 #include <string>
 #include <tuple>
 
+#include "ipv_check_types.hpp"
+
 namespace perdure {
 
 // A constant of type perdure_ipv_site for each place; equal places share one.
@@ -17,14 +19,18 @@ class SiteConstants {
  public:
   explicit SiteConstants(llvm::Module& module);
 
-  llvm::Constant* site_of(const llvm::Instruction& at, const llvm::LoopInfo& loops);
+  // `address`: which is accessed there, or null.
+  llvm::Constant* site_of(const llvm::Instruction& at, const llvm::LoopInfo& loops,
+                          const llvm::Value* address);
 
  private:
   llvm::Constant* text(const std::string& words);
 
-  using Key = std::tuple<std::string, std::string, unsigned, unsigned, unsigned>;
+  using Key = std::tuple<std::string, std::string, unsigned, unsigned, unsigned, llvm::StructType*,
+                         int64_t>;
   llvm::Module& module_;
   llvm::StructType* type_;
+  TypeConstants types_;
   std::map<Key, llvm::Constant*> sites_;
   std::map<std::string, llvm::Constant*> texts_;
 };

@@ -16,15 +16,31 @@
 extern "C" {
 #endif
 
+/* A member of a struct, or of one in it: "x", "velocity.x", "faces[]". */
+struct perdure_ipv_member {
+  const char* name;
+  uint64_t offset;
+  uint64_t bytes;
+};
+
+struct perdure_ipv_type {
+  const char* name;
+  uint64_t bytes;
+  const struct perdure_ipv_member* members;
+  uint64_t count; /* of members; 0: without debug information of types (-g) */
+};
+
 /* A place in the source. `file` and `function` may be empty, numbers 0: compiled without -g. */
 struct perdure_ipv_site {
   const char* file;
   const char* function;
   uint32_t line;
   uint32_t column;
-  uint32_t nest_line;   /* of the outermost loop of the function around it; 0: none */
-  uint32_t number;      /* 0; the checker's */
-  uint64_t reserved[4]; /* 0; the checker's */
+  uint32_t nest_line; /* of the outermost loop of the function around it; 0: none */
+  uint32_t number;    /* 0; the checker's */
+  const struct perdure_ipv_type* type; /* of which a part is accessed there; null: of none */
+  int64_t offset;                      /* in the type; -1: differs from access to access */
+  uint64_t reserved[4];                /* 0; the checker's */
 };
 
 /* A variable of the module that has static storage and is not constant. */

@@ -319,6 +319,7 @@ std::string Checker::sentence(const Violation& violation) const {
   if (!site.function.empty() && site.line != 0) text += "in " + site.function + ", ";
   text += "iteration " + std::to_string(violation.iteration) + ": " + what_broke(breach) + ": " +
           violation.object + ", " + bytes_text(breach);
+  if (!site.member.empty()) text += " (" + site.member + ")";
   switch (breach.rule) {
     case Rule::stale_read:
     case Rule::wrong_version_read:

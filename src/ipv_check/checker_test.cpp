@@ -72,7 +72,7 @@ class CheckerTest : public testing::Test {
   std::uint8_t native_[bytes];
   bool is_stored_[bytes] = {};  // since the row began
   std::vector<std::string> sentences_;
-  Site site_{"loop.c", "iterate", 7, 3, 0, 0, {}};
+  Site site_{"loop.c", "iterate", 7, 3, 0, 0, nullptr, -1, {}};
   Checker checker_;
 };
 

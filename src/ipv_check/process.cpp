@@ -38,7 +38,7 @@ constexpr const char* variable = "PERDURE_IPV_CHECK";
 constexpr int wrong_setting_exit_code = 2;
 constexpr int spins = 64;
 
-constinit Site no_site{"", "", 0, 0, 0, 0, {}};
+constinit Site no_site{"", "", 0, 0, 0, 0, nullptr, -1, {}};
 constinit thread_local Site* here = &no_site;
 
 [[noreturn]] void end_process(int code) {

@@ -15,6 +15,28 @@ constexpr unsigned half = 32;
 
 constexpr std::uint32_t single_blocks_max = 100;
 
+// A larger struct is no element of an array, and would have a count for each of its bytes.
+constexpr std::uint64_t element_bytes_max = 64 << 10U;
+
+void add_counts(Elements::Counts& to, Elements::Counts&& from) {
+  if (from.empty()) return;
+  to.resize(std::max(to.size(), from.size()));
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] += from[i];
+  from.clear();
+}
+
+void count_places(const Elements& elements, std::size_t word, ByteMask mask,
+                  Elements::Counts& counts) {
+  if (mask == 0 || elements.type == nullptr || !elements.clear) return;
+  const std::uint64_t bytes = elements.type->bytes;
+  counts.resize(bytes);
+  std::uint64_t place = (word * word_bytes + bytes - elements.phase) % bytes;
+  for (std::size_t bit = 0; bit < word_bytes; ++bit) {
+    if ((mask >> bit & 1U) != 0) ++counts[place];
+    if (++place == bytes) place = 0;
+  }
+}
+
 Block* block_kept(const Site& site) {
   // An address that this process put there.
   return reinterpret_cast<Block*>(static_cast<std::uintptr_t>(site.reserved[kept_block]));
@@ -108,6 +130,8 @@ void Record::end_iteration() {
     tracked.stored_max = std::max(tracked.stored_max, tracked.stored_now);
     tracked.totals.add(std::exchange(tracked.if_complete, {}));
     tracked.if_not = {};
+    add_counts(tracked.elements.carried, std::move(tracked.elements.if_complete));
+    tracked.elements.if_not.clear();
     if (tracked.first_now == 0) continue;
     const std::uint64_t live = std::max(tracked.live_bytes, tracked.stored_now);
     tracked.kept_max = std::max(tracked.kept_max, live - tracked.stored_now);
@@ -190,6 +214,25 @@ void Record::store_piece(Block& block, std::size_t begin, std::size_t end, Site&
   note_writer(block, site);
 }
 
+void Record::note_elements(Block& block, std::size_t begin, Site& site) {
+  Tracked& tracked = *block.tracked;
+  if (site.type == nullptr || site.offset < 0 || tracked.elements_noted == &site) return;
+  tracked.elements_noted = &site;
+  const std::uint64_t bytes = site.type->bytes;
+  Elements& elements = tracked.elements;
+  if (bytes == 0 || bytes > element_bytes_max || bytes > block.bytes()) return;
+  const std::uint64_t known = elements.type == nullptr ? 0 : elements.type->bytes;
+  if (bytes < known) return;
+  const std::uint64_t phase =
+      (begin + bytes - static_cast<std::uint64_t>(site.offset) % bytes) % bytes;
+  if (bytes > known) {
+    elements = {};
+    elements.type = std::make_shared<TypeText>(*site.type);
+    elements.phase = phase;
+  }
+  elements.clear &= elements.phase == phase;
+}
+
 void Record::note_writer(Block& block, Site& site) {
   Tracked& tracked = *block.tracked;
   const SiteNumber number = sites_.number_of(site);
@@ -206,6 +249,7 @@ void Record::note_writer(Block& block, Site& site) {
 void Record::load(std::uintptr_t address, std::uint64_t bytes, Site& site) {
   if (now_ == 0 || finished_) return;
   for_pieces(address, bytes, site, [&](Block& block, std::size_t begin, std::size_t end) {
+    note_elements(block, begin, site);
     load_piece(block, begin, end, site);
   });
 }
@@ -213,6 +257,7 @@ void Record::load(std::uintptr_t address, std::uint64_t bytes, Site& site) {
 void Record::store(std::uintptr_t address, std::uint64_t bytes, Site& site) {
   if (now_ == 0 || finished_) return;
   for_pieces(address, bytes, site, [&](Block& block, std::size_t begin, std::size_t end) {
+    note_elements(block, begin, site);
     store_piece(block, begin, end, site);
   });
 }
@@ -251,12 +296,17 @@ void Record::leave(Block& block) {
     if (word.iteration == 0) continue;
     const ByteTotals without = judge_without_now(word);
     const bool is_settled = word.iteration <= complete_;
+    const ByteMask carried_without = word.carried;
     turn(word);
+    Elements& elements = tracked.elements;
     if (is_settled) {
       tracked.totals.add(judge(word));
+      count_places(elements, i, word.carried, elements.carried);
     } else {
       tracked.if_complete.add(judge(word));
       tracked.if_not.add(without);
+      count_places(elements, i, word.carried, elements.if_complete);
+      count_places(elements, i, carried_without, elements.if_not);
     }
   }
 }
@@ -266,6 +316,7 @@ void Record::finish() {
   blocks_.for_all([this](Block& block) { leave(block); });
   for (Tracked& tracked : tracked_) {
     tracked.totals.add(std::exchange(tracked.if_not, {}));
+    add_counts(tracked.elements.carried, std::move(tracked.elements.if_not));
     if (tracked.carried_iteration > complete_) tracked.carried_at = 0;
     for (auto& [site, writer] : tracked.writers) {
       if (writer.last_iteration > complete_) --writer.iterations;

@@ -73,6 +73,7 @@ class Record {
   void load_piece(Block& block, std::size_t begin, std::size_t end, Site& site);
   void store_piece(Block& block, std::size_t begin, std::size_t end, Site& site);
   void note_writer(Block& block, Site& site);
+  static void note_elements(Block& block, std::size_t begin, Site& site);
   void end_iteration();
   void turn(RecordWord& word) const;
   void leave(Block& block);

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uintptr_t base = 0x10000;
 
 Site site_at(unsigned line) {
-  return {"loop.c", "iterate", line, 1, 0, 0, {}};
+  return {"loop.c", "iterate", line, 1, 0, 0, nullptr, -1, {}};
 }
 
 const Tracked& only(const Record& record) {

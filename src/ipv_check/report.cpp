@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ipv_check/report.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 namespace perdure::ipv_check {
 namespace {
@@ -11,11 +13,8 @@ using nlohmann::json;
 json site_json(const SiteTable& sites, SiteNumber number) {
   if (number == 0) return nullptr;
   const SiteText& site = sites[number];
-  return {{"file", site.file},
-          {"line", site.line},
-          {"column", site.column},
-          {"function", site.function},
-          {"nest_line", site.nest_line}};
+  return {{"file", site.file},         {"line", site.line},           {"column", site.column},
+          {"function", site.function}, {"nest_line", site.nest_line}, {"member", site.member}};
 }
 
 json run_json(const RunFacts& run, std::uint32_t iterations) {
@@ -53,6 +52,42 @@ json writers_json(const SiteTable& sites, const Tracked& tracked) {
   return writers;
 }
 
+// Runs of bytes of the struct that are carried: a member each, or what is in none.
+json parts_json(const Elements& elements) {
+  json parts = json::array();
+  const Elements::Counts& counts = elements.carried;
+  std::vector<bool> listed(counts.size());
+  const auto add = [&](std::uint64_t begin, std::uint64_t end, const json& name) {
+    std::uint64_t carried = 0;
+    for (std::uint64_t at = begin; at < end && at < counts.size(); ++at) {
+      carried += counts[at];
+      listed[at] = true;
+    }
+    if (carried == 0) return;
+    parts.push_back(
+        {{"member", name}, {"offset", begin}, {"bytes", end - begin}, {"carried_bytes", carried}});
+  };
+  for (const TypeText::Member& member : elements.type->members) {
+    add(member.offset, member.offset + member.bytes, member.name);
+  }
+  for (std::uint64_t begin = 0; begin < counts.size(); ++begin) {
+    std::uint64_t end = begin;
+    while (end < counts.size() && !listed[end] && counts[end] != 0) ++end;
+    if (end != begin) add(begin, end, nullptr);
+  }
+  std::sort(parts.begin(), parts.end(),
+            [](const json& one, const json& two) { return one["offset"] < two["offset"]; });
+  return parts;
+}
+
+json elements_json(const Elements& elements) {
+  if (elements.type == nullptr || !elements.clear) return nullptr;
+  return {{"struct", elements.type->name},
+          {"bytes", elements.type->bytes},
+          {"has_names", !elements.type->members.empty()},
+          {"carried", parts_json(elements)}};
+}
+
 json tracked_json(const SiteTable& sites, const Tracked& tracked) {
   json frames = json::array();
   for (const Frame& frame : tracked.frames) {
@@ -76,6 +111,7 @@ json tracked_json(const SiteTable& sites, const Tracked& tracked) {
           {"stored_per_iteration_min_bytes", tracked.stored_min},
           {"stored_per_iteration_max_bytes", tracked.stored_max},
           {"kept_per_iteration_max_bytes", tracked.kept_max},
+          {"elements", elements_json(tracked.elements)},
           {"carried_at", site_json(sites, tracked.carried_at)},
           {"first_writer", site_json(sites, tracked.first_writer)},
           {"first_writer_differs", tracked.first_differs},

@@ -17,12 +17,26 @@ namespace perdure::ipv_check {
 using SiteNumber = std::uint32_t;  // 0: no site is known
 using Site = perdure_ipv_site;
 
+// A struct of the program, and its members in the order of their places.
+struct TypeText {
+  struct Member {
+    std::string name;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+  };
+  explicit TypeText(const perdure_ipv_type& type);
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::vector<Member> members;  // none: the program was compiled without debug information
+};
+
 struct SiteText {
   std::string file;
   std::string function;
   std::uint32_t line = 0;
   std::uint32_t column = 0;
   std::uint32_t nest_line = 0;  // of the outermost loop around it; 0: none
+  std::string member;           // "x of struct point"; "": of no struct, or not known
 
   std::string place() const;  // "heat.c:41:9", or what is known
 };

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,16 @@ struct ByteTotals {
   }
 };
 
+// The struct of which a block is made: the largest one through which the loop accesses it.
+struct Elements {
+  std::shared_ptr<const TypeText> type;  // null: none is known
+  std::uint64_t phase = 0;               // where the first one begins in the block
+  bool clear = true;                     // all accesses agree about that
+  // Bytes that are carried, by their place in the struct.
+  using Counts = std::vector<std::uint64_t>;
+  Counts carried, if_complete, if_not;  // as ByteTotals
+};
+
 struct Writer {
   std::uint32_t first_iteration = 0;
   std::uint32_t last_iteration = 0;  // so far
@@ -63,6 +74,8 @@ struct Tracked {
   // complete, and what if it does not, being what follows the loop.
   ByteTotals if_complete;
   ByteTotals if_not;
+  Elements elements;
+  const Site* elements_noted = nullptr;  // by which access, last
 
   // Of the iteration that runs.
   std::uint64_t stored_now = 0;  // bytes

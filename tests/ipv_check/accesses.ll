@@ -5,7 +5,7 @@ target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
 target triple = "x86_64-unknown-linux-gnu"
 
 ; CHECK: @llvm.global_ctors = {{.*}} @perdure_ipv_check_module
-; CHECK: @perdure_ipv_check_site{{[.0-9]*}} = private global { ptr, ptr, i32, i32, i32, i32, [4 x i64] }
+; CHECK: @perdure_ipv_check_site{{[.0-9]*}} = private global { ptr, ptr, i32, i32, i32, i32, ptr, i64, [4 x i64] }
 @field = global [64 x double] zeroinitializer
 @count = internal global i32 0
 @table = constant [4 x double] zeroinitializer

@@ -144,6 +144,39 @@ def test_a_fortran_loop_is_seen_with_its_assignments_of_arrays(perdure, tmp_path
     assert report["iterations"] == 10
 
 
+CARRIED_PARTS = {
+    "cells": ("cell", [("position.x", 0, 8, 1600), ("faces[]", 16, 24, 4800)]),
+    "sites": ("site", [("value", 4, 4, 800)]),
+    "grid": ("grid", [("sum", 0, 8, 8), ("cells[]", 8, 3200, 1600)]),
+}
+
+
+@pytest.mark.parametrize("debug", ["-g", "-gline-tables-only"])
+@LEVELS
+def test_carried_bytes_of_structs_have_offsets_and_names_of_members(perdure, build, level, debug):
+    program = build("tests/ipv_check/structs.c", "--ipv-record", level, debug)
+    report = report_of(perdure("ipv", "record", "--json", "--", program))
+    found = {thing["name"].split(" ")[0]: thing for thing in report["objects"]}
+    named = debug == "-g"
+    for name, (struct, parts) in CARRIED_PARTS.items():
+        elements = found[name]["elements"]
+        assert elements["struct"] == struct and elements["has_names"] == named
+        listed = [(part["member"], part["offset"], part["bytes"], part["carried_bytes"])
+                for part in elements["carried"]]
+        if named:
+            assert listed == parts
+        elif name != "grid":  # every second of its numbers
+            assert listed == [(None, *part[1:]) for part in parts]
+    assert found["plain"]["elements"] is None
+    said = perdure("ipv", "record", "--", program).out.decode()
+    if named:
+        assert ("of each struct cell of 48 bytes it carries position.x (bytes 0 to 7), "
+                "faces[] (bytes 16 to 39)") in said
+        assert "compile with -g" not in said
+    else:
+        assert "it carries bytes 0 to 7, bytes 16 to 39; for the names of members compile" in said
+
+
 def test_a_program_without_marks_is_told_how_to_mark(perdure, build):
     program = build("tests/trace/triad.c", "--ipv-record", f"-I{ROOT / 'include'}")
     ran = perdure("ipv", "record", "--", program, 64, 1)

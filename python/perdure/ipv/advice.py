@@ -67,7 +67,32 @@ def advice_lines(report: dict) -> list[str]:
                      "loop has ended; save it too if a job may restart at the last version")
     if groups[REWRITTEN]:
         lines.append(f"{_list(groups[REWRITTEN])}: rewritten before use")
-    return [*lines, UNSEEN]
+    return [*lines, *parts_lines(report), UNSEEN]
+
+
+def parts_lines(report: dict) -> list[str]:
+    """Of which members of its structs the carried bytes of an object are, if not of all."""
+    return [
+        f"{found['name']}: {_parts_text(found['elements'])}"
+        for found in report["objects"]
+        if found["verdict"] == CARRIED and found.get("elements")
+        and found["carried_bytes"] < found["size_bytes"]
+    ]
+
+
+def _parts_text(elements: dict) -> str:
+    parts = [
+        f"{part['member']} ({_bytes_text(part)})" if part["member"] else _bytes_text(part)
+        for part in elements["carried"]
+    ]
+    text = (f"of each struct {elements['struct']} of {elements['bytes']} bytes it carries "
+            f"{_list(parts)}")
+    return text if elements["has_names"] else text + "; for the names of members compile with -g"
+
+
+def _bytes_text(part: dict) -> str:
+    first, last = part["offset"], part["offset"] + part["bytes"] - 1
+    return f"byte {first}" if first == last else f"bytes {first} to {last}"
 
 
 def _list(names: list[str]) -> str:
