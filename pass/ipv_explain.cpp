@@ -59,6 +59,14 @@ json::Object refusal_of(const Refusal& refusal) {
                       {"at", place_of(refusal.at->getStableDebugLoc())}};
 }
 
+// How many bytes of each iteration the row's second version copies, as they are not stored to for
+// certain.
+json::Value copied_of(const Row& row) {
+  int64_t copied = 0;
+  for (const Row::Part& part : row.copied) copied += part.end - part.begin;
+  return json::Object{{"bytes", copied}, {"of_bytes", std::abs(row.step)}};
+}
+
 void merge(json::Object& into, json::Object&& from) {
   for (auto& [key, value] : from) into[key] = std::move(value);
 }
@@ -101,12 +109,14 @@ void Explanation::function(const llvm::Function& function, Finder& finder,
     told["nest"] = place_of(slot.nest);
     told["alone"] = slot.alone;
     told["tests"] = static_cast<int64_t>(slot.guards.size());
-    json::Array rows;
+    json::Array rows, copied;
     for (const Member& member : slot.members) {
       const Row& row = sites[member.site].rows[member.row];
       rows.push_back(place_of(row.stores.front().at->getStableDebugLoc()));
+      copied.push_back(copied_of(row));
     }
     told["rows"] = std::move(rows);
+    told["copied"] = std::move(copied);
     entries_.emplace_back(std::move(told));
   }
   for (const NestRefusal& refusal : prover.refused) refused(function, refusal);
@@ -143,6 +153,7 @@ void Explanation::parallel(const llvm::Function& body, Finder& finder,
     told["alone"] = false;
     told["tests"] = static_cast<int64_t>(box.others.size() + box.conditions.size());
     told["rows"] = json::Array{place_of(store)};
+    told["copied"] = json::Array{copied_of(row)};
     entries_.emplace_back(std::move(told));
   }
   for (const NestRefusal& refusal : prover.refused()) refused(body, refusal);

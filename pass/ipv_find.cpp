@@ -14,12 +14,6 @@ using llvm::Loop;
 using llvm::SCEV;
 using llvm::SCEVAddRecExpr;
 
-namespace {
-
-// A call costs more than to copy them.
-constexpr uint64_t row_bytes_min = 256;
-constexpr int64_t element_bytes_max = 512;
-
 const SCEVAddRecExpr* recurrence(LoopFacts& facts, Loop* loop, const Access& access) {
   const auto* found = llvm::dyn_cast<SCEVAddRecExpr>(facts.evolution->getSCEV(access.pointer()));
   if (found == nullptr) found = facts.evolution->getAsAddRec(access.pointer());
@@ -36,16 +30,12 @@ std::optional<int64_t> constant_step(const SCEVAddRecExpr* of, const LoopFacts& 
   return step->getAPInt().getSExtValue();
 }
 
-// Does `first` come first, in any iteration in which both are reached? `first` or `second` is
-// reached in all.
 bool precedes(const llvm::DominatorTree& dominators, const Instruction* first,
               const Instruction* second) {
   if (first == second) return false;
   if (first->getParent() == second->getParent()) return first->comesBefore(second);
   return dominators.dominates(first->getParent(), second->getParent());
 }
-
-}  // namespace
 
 std::optional<int64_t> distance(llvm::ScalarEvolution& evolution, const SCEV* from,
                                 const SCEV* to) {
@@ -153,98 +143,6 @@ std::optional<Range> Finder::range(const Access& access, Loop* loop) {
   return found;
 }
 
-std::optional<Refusal> Finder::place_loads(Loop* loop, LoopFacts& facts, Row& row) {
-  const Access& lead = row.stores.front();  // the lowest
-  const SCEV* lead_address = recurrence(facts, loop, lead);
-  const int64_t step =
-      std::abs(*constant_step(recurrence(facts, loop, lead), facts, analyses_.evolution));
-  for (const Access& load : facts.accesses) {
-    if (load.writes || load.constant_bytes() == 0) continue;
-    const SCEVAddRecExpr* address = recurrence(facts, loop, load);
-    if (address == nullptr) continue;
-    const auto from = distance(analyses_.evolution, lead_address, address);
-    const auto bytes = static_cast<int64_t>(load.constant_bytes());
-    if (!from || *from < 0 || *from + bytes > step) continue;
-    bool before_all = true;
-    bool covered_behind = false;
-    for (const Access& store : row.stores) {
-      const int64_t at =
-          *distance(analyses_.evolution, lead_address, recurrence(facts, loop, store));
-      const auto width = static_cast<int64_t>(store.constant_bytes());
-      if (at >= *from + bytes || at + width <= *from) continue;
-      const bool behind = precedes(analyses_.dominators, store.at, load.at);
-      before_all &= !behind;
-      covered_behind |= behind && at <= *from && at + width >= *from + bytes;
-    }
-    if (!before_all && !covered_behind) {
-      return Refusal{"S2", load.at, "is read when a part of it is overwritten"};
-    }
-    if (executions(load, facts) != executions(lead, facts) &&
-        executions(load, facts) != facts.taken) {
-      return Refusal{"S2", load.at, "is read once more than written"};
-    }
-    (before_all ? row.loads_before : row.loads_behind).push_back(load);
-  }
-  return std::nullopt;
-}
-
-std::optional<Row> Finder::tile(Loop* loop, LoopFacts& facts, std::vector<Access> group) {
-  llvm::ScalarEvolution& evolution = analyses_.evolution;
-  const auto offset = [&](const Access& store) {
-    return *distance(evolution, recurrence(facts, loop, group.front()),
-                     recurrence(facts, loop, store));
-  };
-  std::vector<std::pair<int64_t, Access>> sorted;
-  for (const Access& store : group) sorted.emplace_back(offset(store), store);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& one, const auto& two) { return one.first < two.first; });
-  const SCEVAddRecExpr* lowest = recurrence(facts, loop, sorted.front().second);
-  const int64_t step = *constant_step(lowest, facts, evolution);
-  int64_t covered = sorted.front().first;
-  const int64_t end = covered + std::abs(step);
-  for (const auto& [at, store] : sorted) {
-    const int64_t behind = at + static_cast<int64_t>(store.constant_bytes());
-    if (at > covered || behind > end) break;
-    covered = std::max(covered, behind);
-  }
-  const auto refuse = [&](const char* obligation, const Instruction* at, const std::string& why) {
-    refused_.emplace_back(loop, Refusal{obligation, at, why});
-    return std::nullopt;
-  };
-  if (covered != end || sorted.back().first >= end) {
-    return refuse("S1", sorted.front().second.at,
-                  "stores cover not just each byte of its " + std::to_string(std::abs(step)) +
-                      " bytes in an iteration");
-  }
-  const SCEV* times = executions(sorted.front().second, facts);
-  const SCEV* first = lowest->getStart();
-  if (step < 0) {
-    const SCEV* back = evolution.getMulExpr(evolution.getMinusSCEV(times, word(1)),
-                                            evolution.getConstant(times->getType(), step, true));
-    first = evolution.getAddExpr(first, back);
-  }
-  Row row;
-  row.first = first;
-  row.step = step;
-  row.bytes = evolution.getMulExpr(times, word(static_cast<uint64_t>(std::abs(step))));
-  const auto* base = llvm::dyn_cast<llvm::SCEVUnknown>(evolution.getPointerBase(first));
-  for (const auto& [at, store] : sorted) row.stores.push_back(store);
-  const Instruction* where = loop->getLoopPreheader()->getTerminator();
-  if (base == nullptr || !is_safe(row.first, where) || !is_safe(row.bytes, where)) {
-    return refuse("S1", row.stores.front().at, "where it begins is not known before the loop");
-  }
-  row.base = base->getValue();
-  const auto* constant = llvm::dyn_cast<llvm::SCEVConstant>(row.bytes);
-  if (constant != nullptr && constant->getAPInt().ult(row_bytes_min)) {
-    return refuse("S1", row.stores.front().at, "the row is short");
-  }
-  if (auto refusal = place_loads(loop, facts, row)) {
-    refused_.emplace_back(loop, *refusal);
-    return std::nullopt;
-  }
-  return row;
-}
-
 // A step that is not constant is taken to be what the stores of an iteration cover together: the
 // elements, or the components of one, of an array whose innermost extent is only known at run time.
 void Finder::assume_steps(Loop* loop, LoopFacts& facts) {
@@ -296,7 +194,7 @@ std::vector<Row> Finder::rows(Loop* loop) {
       refuse("its step is not a constant");
       continue;
     }
-    if (!analyses_.dominators.dominates(store.at->getParent(), latch)) {
+    if (!is_in_each(loop, store.at) && facts.exiting != latch) {
       refuse("is conditional");
       continue;
     }
@@ -328,7 +226,7 @@ std::optional<Site> Finder::intrinsic_site(Instruction& instruction) {
     return std::nullopt;
   }
   const uint64_t bytes = accesses.front().constant_bytes();
-  if (bytes != 0 && bytes < row_bytes_min) return std::nullopt;
+  if (bytes != 0 && bytes < rows_bytes_min) return std::nullopt;
   Row row;
   row.first = analyses_.evolution.getSCEV(intrinsic->getDest());
   row.bytes = accesses.front().bytes;

@@ -49,14 +49,26 @@ struct Range {
   const llvm::SCEV* high = nullptr;
 };
 
-// Stores that together write [first, first + bytes), once each; and loads of the same bytes in the
-// same iteration, before all stores to them or after one that covers them.
+// Stores that together write [first, first + bytes), each byte in one iteration; and loads of the
+// same bytes in the same iteration. What of an iteration's bytes no store overwrites for certain,
+// other members of a struct or what is stored to on a condition, is copied from the old copy when
+// the iteration begins: after that it can be read in the new one.
 struct Row {
   llvm::Value* base = nullptr;
   const llvm::SCEV* first = nullptr;
   const llvm::SCEV* bytes = nullptr;  // 64 bits
   int64_t step = 0;                   // bytes to the next iteration's; 0: an intrinsic's
   std::vector<Access> stores, loads_before, loads_behind;
+  // An iteration's bytes are `hull`, then come others up to the step: all iterations' but that at
+  // the end of the row. The lowest store is `lead` bytes from the first.
+  int64_t hull = 0;
+  int64_t lead = 0;
+  struct Part {
+    int64_t begin;  // from the iteration's first byte; below the step
+    int64_t end;
+  };
+  std::vector<Part> copied;
+  bool is_wrapped(const Part& part) const { return part.begin >= hull; }
   bool owns(const Access& access) const;
 };
 
@@ -109,8 +121,16 @@ class Finder {
   std::vector<Row> rows(llvm::Loop* loop);
   void assume_steps(llvm::Loop* loop, LoopFacts& facts);
   const llvm::SCEV* executions(const Access& access, const LoopFacts& facts);
+  // Of ipv_rows.cpp.
+  struct Tiles;
   std::optional<Row> tile(llvm::Loop* loop, LoopFacts& facts, std::vector<Access> group);
+  Tiles sort_tiles(llvm::Loop* loop, LoopFacts& facts, const std::vector<Access>& group);
+  std::optional<Refusal> lay_out(llvm::Loop* loop, LoopFacts& facts, const Tiles& tiles, Row& row);
+  void widen_for_loads(llvm::Loop* loop, LoopFacts& facts, const Tiles& tiles, Row& row);
   std::optional<Refusal> place_loads(llvm::Loop* loop, LoopFacts& facts, Row& row);
+  std::optional<Refusal> place_load(llvm::Loop* loop, LoopFacts& facts, Row& row,
+                                    const Access& load);
+  bool is_in_each(const llvm::Loop* loop, const llvm::Instruction* at) const;
   std::optional<Site> intrinsic_site(llvm::Instruction& instruction);
   const llvm::SCEV* word(uint64_t value);
   bool is_safe(const llvm::SCEV* expression, const llvm::Instruction* at);
@@ -123,5 +143,17 @@ class Finder {
 // The bytes between two pointers, if that is a constant.
 std::optional<int64_t> distance(llvm::ScalarEvolution& evolution, const llvm::SCEV* from,
                                 const llvm::SCEV* to);
+
+// The access's address from iteration to iteration, if it is a constant step away; else null.
+const llvm::SCEVAddRecExpr* recurrence(LoopFacts& facts, llvm::Loop* loop, const Access& access);
+std::optional<int64_t> constant_step(const llvm::SCEVAddRecExpr* of, const LoopFacts& facts,
+                                     llvm::ScalarEvolution& evolution);
+// Does `first` come first, in any iteration in which both are reached, if `first` or `second` is
+// reached in all?
+bool precedes(const llvm::DominatorTree& dominators, const llvm::Instruction* first,
+              const llvm::Instruction* second);
+
+constexpr uint64_t rows_bytes_min = 256;  // a call costs more than to copy them
+constexpr int64_t element_bytes_max = 512;
 
 }  // namespace perdure::ipv

@@ -26,6 +26,7 @@ struct RowValues {
   Value* bytes = nullptr;
   Value* load_difference = nullptr;
   Value* past_cache = nullptr;  // 64 bits: 1 if the runtime would have it so
+  Value* announced = nullptr;   // 1 bit; of a row of which bytes are copied
   llvm::CallInst* end_hook = nullptr;
 };
 
@@ -224,15 +225,25 @@ class Emitter {
       Value* answer = builder.CreateCall(hook("begin"), {stack_[row.slot], row.first, row.bytes});
       row.load_difference = builder.CreateExtractValue(answer, 0);
       row.past_cache = builder.CreateExtractValue(answer, 1);
+      if (!row.row->copied.empty()) row.announced = is_announced(builder, row);
       row.end_hook = HookBuilder(behind).CreateCall(
           hook("end"), {stack_[row.slot], row.first, row.bytes, builder.getFalse()});
     }
   }
 
+  // Where `begin` calls the runtime.
+  Value* is_announced(HookBuilder& builder, const RowValues& row) {
+    Value* high = builder.CreateLoad(
+        word_, builder.CreateConstGEP1_64(builder.getInt8Ty(), stack_[row.slot], 8));
+    return builder.CreateAnd(builder.CreateIsNotNull(high),
+                             builder.CreateIsNotNull(builder.CreateFreeze(row.bytes)));
+  }
+
   void version(Loop* loop, const std::vector<RowValues>& rows) {
     std::vector<VersionedRow> versioned;
     for (const RowValues& row : rows) {
-      versioned.push_back({row.row, row.first, row.load_difference, row.past_cache});
+      versioned.push_back(
+          {row.row, row.first, row.load_difference, row.past_cache, row.bytes, row.announced});
     }
     Value* past_cache = version_loop(analyses_, loop, versioned);
     if (past_cache == nullptr) return;

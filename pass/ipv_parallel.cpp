@@ -149,6 +149,10 @@ std::vector<Member> BoxProver::candidates() {
       const Member member{site, row};
       const Value* base = sites_[site].rows[row].base;
       if (is_private(base) || is_constant(base)) continue;
+      if (!sites_[site].rows[row].copied.empty()) {  // another thread may have what is copied
+        refuse(member, {"B1", store_of(member), "does not store to each byte for certain"});
+        continue;
+      }
       if (is_in_shared_loop(store_of(member))) {
         found.push_back(member);
       } else {

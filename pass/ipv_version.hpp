@@ -5,7 +5,9 @@
 // only where it differs: without loads of a row there is none with differences.
 //
 // Both run only for rows of an object: other rows have a difference of 0, and nobody wants them
-// past the cache. So what is tested in front of a row loop holds in them: no access but the row's
+// past the cache. A row of which bytes are copied runs the second version whenever it is announced,
+// as all of it is to be stored to (R1 of perdure_ipv_abi.h); where the difference is 0 they are
+// stored to as they are. So what is tested in front of a row loop holds in them: no access but the row's
 // touches the object. That is what they tell the vectoriser, where it is all that it needs to know.
 #pragma once
 
@@ -19,6 +21,9 @@ struct VersionedRow {
   llvm::Value* first = nullptr;            // pointer; null: not past the cache
   llvm::Value* load_difference = nullptr;  // 64 bits
   llvm::Value* past_cache = nullptr;       // 64 bits: not 0 if the runtime would have it so
+  // Of a row of which bytes are copied.
+  llvm::Value* bytes = nullptr;      // 64 bits
+  llvm::Value* announced = nullptr;  // 1 bit: the row is one of an object
 };
 
 // In LCSSA form. Returns whether the rows were stored past the cache, in the exit block; null:

@@ -117,6 +117,37 @@ class NestGenerator:
             f"points{self.at()} = (struct point){{b{self.at()}, points{self.at()}.x, 3}};",
             f"a{self.at()} = {self.value('a')};\na{self.at(1)} = s;",
             {"n1": "a[4 + i] = a[i];", "m1": "a[i] = a[i + 3];"}.get(self.row, "a[i] = a[i / 2];"),
+            *(self.part() for _ in range(8)),
+        ])
+
+    def part(self) -> str:
+        """Stores to some of an element's bytes, or on a condition."""
+        member = self.pick("x", "y", "tag")
+        other = self.pick("x", "y", "tag")
+        point = f"points{self.at()}"
+        update = self.update()
+        condition = self.pick(f"{self.term('a')} > 0.25", f"a{self.at()} > 0", "i % 3 != 1",
+                              f"{point}.tag % 2 == 0", f"index{self.at()} > 100", "s > 0")
+        return self.random.choice([
+            f"{point}.{member} = {self.value('a')};",
+            f"{point}.{member} = {point}.{other} * 0.5 + {self.term('b')};",
+            f"{point}.{member} += {point}.{other};\n{update}",
+            f"{point}.x = {self.value('b')};\n{point}.tag = i;",
+            f"{point}.y = {point}.x + points{self.neighbour()}.{other};",
+            f"if ({condition}) {point}.{member} = {self.value('b')};",
+            f"if ({condition}) {point}.x = {self.value('b')};\nelse {point}.y += 1;",
+            f"{point}.x = s;\nif ({condition}) {point}.{other} = {point}.x * 0.5;",
+            f"if ({condition}) {{ {update} }}",
+            f"if ({condition}) {{ {update} }}\nsum += a{self.at()};",
+            f"if ({condition}) a{self.at()} = {self.value('a')};\nelse b{self.at()} = s;",
+            f"if ({condition}) {{ {update} }}\nelse a{self.at()} = 0.5 * a{self.at()} - s;",
+            f"{update}\nif ({condition}) a{self.at()} = a{self.at()} * 0.25;",
+            f"const double before = a{self.at()};\nif ({condition}) {{ {update} }}\n"
+            f"b{self.at()} = before + a{self.at()};",
+            f"if ({condition}) f{self.at()} = (float)({self.value('b')});\n"
+            f"c{self.at()} = f{self.at()} * 0.5;",
+            f"if ({condition}) index{self.at()} = (index{self.at()} + 7) % cells;\n{update}",
+            f"if ({condition}) continue;\n{update}",
         ])
 
     def rows(self) -> str:
@@ -142,6 +173,11 @@ class NestGenerator:
             f"memmove(a + {row}, b + {row} + 1, ({self.row} - 1) * sizeof *a);",
             f"for (int i = 0; i < 9 * 5; i += 5)\nfor (int m = 0; m < 5; ++m) "
             f"a[{row} + i + m] = 0.5 * a[{row} + i + m] + s;",
+            f"for (int i = 0; i < 9; ++i) {{ a[{row} + 5 * i + {self.random.randrange(2)}] = "
+            f"0.5 * a[{row} + 5 * i + {self.random.randrange(5)}] + s; "
+            f"a[{row} + 5 * i + {2 + self.random.randrange(3)}] += c[{row} + i]; }}",
+            f"for (int i = 8; i >= 0; --i) a[{row} + 5 * i + 3] = "
+            f"a[{row} + 5 * i + {self.random.randrange(5)}] * 0.5 + s;",
             f"double* p = a + {row};\nconst double* q = b + {row};\n"
             f"for (int n = 0; n < {self.row}; ++n) *p++ = 0.5 * *q++ + s;",
             f"double* p = a + {row} + {self.row};\n"
@@ -238,6 +274,7 @@ class NestGenerator:
             f"struct point p = points{self.at()};\np.x = {self.own_value()};\np.y += 0.5;\n"
             f"p.tag++;\npoints{self.at()} = p;",
             f"points{self.at()}.x = {self.own_value()};",
+            f"if (b{self.at()} > 0) points{self.at()}.y = {self.own_value()};",
             f"{update}\na{self.at()} += c[index{self.at()}];",
         ])
 

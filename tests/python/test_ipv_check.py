@@ -386,3 +386,16 @@ def test_memory_has_the_name_of_the_variable_it_is_given_to(tmp_path, line, call
     place = {"file": str(source), "line": 2, "column": line.rindex(call) + 1}
     assert _variable_at(place, callee) == name
     assert _variable_at({**place, "file": str(Path("none.cpp"))}, callee) == ""
+
+
+@pytest.mark.parametrize("level", ["-O1", "-O3"])
+def test_rows_that_are_overwritten_in_part_keep_to_the_rules(perdure, build, tmp_path, level):
+    program = build("tests/ipv_check/parts.c", "--ipv-check", "--ipv", level)
+    ran = perdure("ipv", "check", "--json", "--", program, tmp_path / "pool")
+    assert ran.code == 0, ran.err
+    report = report_of(ran)
+    objects = {thing["name"]: thing for thing in report["objects"]}
+    assert report["violation_count"] == 0
+    assert (objects["p"]["rows"], objects["u"]["rows"]) == (40, 20)
+    assert all(thing["unannounced_stores"] == 0 for thing in objects.values())
+    assert objects["p"]["copied_bytes"] < 1000, "between rows; all else in the loops themselves"

@@ -117,13 +117,23 @@ def _print_nests(out: Screen, entries: list[dict]) -> None:
     for entry in entries:
         if entry["kind"] != "nest":
             continue
-        places = {text_at(place): source_line(place) for place in entry["rows"]}
-        rows = "\n".join(f"{place}  {line}".rstrip() for place, line in places.items())
+        rows = "\n".join(_row_texts(entry))
         nest = text_at(entry["nest"]) + (" (one row)" if entry["alone"] else "")
         cells = (function_text(entry["function"]), entry["base"], nest, entry["tier"],
                  str(entry["tests"]), rows)
         made.add_row(*cells)
     out.print(made if made.rows else "No nest has rows.")
+
+
+def _row_texts(entry: dict) -> list[str]:
+    """Each line that stores once; and how much of an iteration's bytes is copied there."""
+    texts = {}
+    unknown = [{"bytes": 0}] * len(entry["rows"])
+    for place, copied in zip(entry["rows"], entry.get("copied", unknown), strict=True):
+        part = f" (copies {copied['bytes']} of {copied['of_bytes']} bytes)" if copied["bytes"] \
+            else ""
+        texts[f"{text_at(place)}{part}  {source_line(place)}".rstrip()] = None
+    return list(texts)
 
 
 def _some(texts: list[str], every_one: bool) -> list[str]:

@@ -133,9 +133,15 @@ out:
   ret void
 }
 
-; Not every byte of the step is stored to.
+; Not every byte of the step is stored to: the others are copied except those after the last store.
 ; CHECK-LABEL: define void @gap(
-; CHECK-NOT: perdure_ipv
+; CHECK: call {{.*}}@perdure_ipv_row_begin(
+; CHECK: %ipv.iteration = phi ptr
+; CHECK: [[LAST:%.*]] = icmp eq ptr
+; CHECK: select i1 [[LAST]], ptr
+; CHECK: load i32, ptr {{.*}}, align 1
+; CHECK: store i32 {{.*}}, ptr {{.*}}, align 1
+; CHECK: store float
 ; CHECK: ret void
 define void @gap(ptr %u, i64 %n) {
 entry:
