@@ -173,7 +173,7 @@ class ModuleTransformer {
   // Whether there are any.
   bool boxes(const ipv::ParallelBody& body, ipv::SerialForm& form) {
     ipv::Analyses of_form = analyses_of(*form.function);
-    ipv::Finder finder(of_form);
+    ipv::Finder finder(of_form, false);
     std::vector<ipv::Site> sites = finder.sites();
     ipv::BoxProver prover(of_form, finder, sites, form);
     prover.run();

@@ -10,9 +10,6 @@ namespace perdure::ipv {
 
 using llvm::Instruction;
 
-namespace {
-
-// Functions of the C library that touch no memory but errno, and return.
 bool is_mathematics(const llvm::CallBase& call, const llvm::TargetLibraryInfo& library) {
   llvm::LibFunc function;
   if (!library.getLibFunc(call, function) || !library.has(function)) return false;
@@ -31,14 +28,10 @@ bool is_mathematics(const llvm::CallBase& call, const llvm::TargetLibraryInfo& l
   return false;
 }
 
+namespace {
+
 Refusal opaque(const Instruction& at, const llvm::Twine& why) {
   return {"S4", &at, why.str()};
-}
-
-std::string name_of(const llvm::CallBase& call) {
-  const auto* callee = llvm::dyn_cast<llvm::Function>(call.getCalledOperand());
-  return callee != nullptr && callee->hasName() ? llvm::demangle(callee->getName())
-                                                : "a function pointer";
 }
 
 bool is_ordinary(const llvm::Value* pointer) {
@@ -47,8 +40,14 @@ bool is_ordinary(const llvm::Value* pointer) {
 
 }  // namespace
 
+std::string name_of(const llvm::CallBase& call) {
+  const auto* callee = llvm::dyn_cast<llvm::Function>(call.getCalledOperand());
+  return callee != nullptr && callee->hasName() ? llvm::demangle(callee->getName())
+                                                : "a function pointer";
+}
+
 uint64_t Access::constant_bytes() const {
-  const auto* constant = llvm::dyn_cast<llvm::SCEVConstant>(bytes);
+  const auto* constant = llvm::dyn_cast_or_null<llvm::SCEVConstant>(bytes);
   return constant == nullptr ? 0 : constant->getAPInt().getZExtValue();
 }
 
@@ -104,7 +103,7 @@ std::optional<Refusal> Finder::effects(Instruction& instruction, std::vector<Acc
     const bool returns = call->doesNotThrow() && call->hasFnAttr(llvm::Attribute::WillReturn);
     if (call->doesNotAccessMemory() && returns) return std::nullopt;
     if (is_mathematics(*call, analyses_.functions)) return std::nullopt;
-    return opaque(instruction, "calls " + name_of(*call));
+    return call_effects(*call, accesses);
   }
   if (instruction.mayReadOrWriteMemory()) return opaque(instruction, "an access of another kind");
   if (instruction.mayThrow()) return opaque(instruction, "may throw");

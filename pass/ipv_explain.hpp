@@ -2,8 +2,8 @@
 //
 // What the pass `ipv` did and why not more, as JSON lines: what `perdure ipv explain` reads.
 //
-//   {"kind": "nest", …}     rows in a nest: the tier `rows`; of a parallel loop: `box`. For each row
-//                           its place, and in `copied` how many bytes of an iteration are copied
+//   {"kind": "nest", …}     rows in a nest: the tier `rows`; of a parallel loop: `box`. Each row's
+//                           place, and in `copied` how much of an iteration is copied
 //   {"kind": "refused", …}  a nest of theirs that would have been larger, and what stopped it
 //   {"kind": "loop", …}     an innermost loop whose stores are no row, and why
 //   {"kind": "function", …} left alone as a whole

@@ -117,7 +117,9 @@ std::optional<Range> Finder::range(const Access& access, Loop* loop) {
   LoopFacts& facts = this->facts(loop);
   const Instruction* where =
       loop->getLoopPreheader() == nullptr ? nullptr : loop->getLoopPreheader()->getTerminator();
-  if (where == nullptr || !is_safe(access.bytes, where)) return std::nullopt;
+  if (where == nullptr || access.bytes == nullptr || !is_safe(access.bytes, where)) {
+    return std::nullopt;
+  }
   const auto behind = [&](const SCEV* pointer) {
     return evolution.getAddExpr(pointer, access.bytes);
   };
@@ -180,7 +182,7 @@ std::vector<Row> Finder::rows(Loop* loop) {
   const llvm::BasicBlock* latch = loop->getLoopLatch();
   std::vector<std::vector<Access>> groups;
   for (const Access& store : facts.accesses) {
-    if (!store.writes) continue;
+    if (!store.writes || store.through != nullptr) continue;
     const auto refuse = [&](const std::string& why) {
       refused_.emplace_back(loop, Refusal{"S1", store.at, why});
     };

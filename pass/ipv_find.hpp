@@ -24,16 +24,20 @@
 
 namespace perdure::ipv {
 
-// One operand of one instruction, through which `bytes` bytes are read or written.
+// One operand of one instruction, through which `bytes` bytes are read or written; or what a call
+// does with memory to which `through` leads.
 struct Access {
   llvm::Instruction* at = nullptr;
   unsigned operand = 0;
-  const llvm::SCEV* bytes = nullptr;  // 64 bits
+  const llvm::SCEV* bytes = nullptr;  // 64 bits; null: of a call, and not known
   bool writes = false;
-  llvm::Value* pointer() const { return at->getOperand(operand); }
+  llvm::Value* through = nullptr;  // of a call
+  llvm::Value* pointer() const { return through != nullptr ? through : at->getOperand(operand); }
   // 0: not constant.
   uint64_t constant_bytes() const;
-  bool operator==(const Access& other) const { return at == other.at && operand == other.operand; }
+  bool operator==(const Access& other) const {
+    return at == other.at && operand == other.operand && through == other.through;
+  }
 };
 
 // Why something is not transformed: the obligation, and the instruction that stands against it.
@@ -95,6 +99,16 @@ struct LoopFacts {
   llvm::DenseMap<const llvm::SCEV*, int64_t> assumed_steps;
 };
 
+// What a call of a function touches that is not its own.
+struct CallSummary {
+  struct Touched {
+    llvm::Value* what;  // a global variable, or an argument of the function
+    bool writes;
+  };
+  std::vector<Touched> touched;
+  std::string against;  // why it may be anything; empty: it is what is listed
+};
+
 struct Analyses {
   llvm::Function& function;
   llvm::LoopInfo& loops;
@@ -105,7 +119,9 @@ struct Analyses {
 
 class Finder {
  public:
-  explicit Finder(Analyses& analyses) : analyses_(analyses) {}
+  // `takes_calls`: of functions that access nothing but what is named, else only mathematics.
+  explicit Finder(Analyses& analyses, bool takes_calls = true)
+      : analyses_(analyses), takes_calls_(takes_calls) {}
 
   // The accesses of an instruction; why it is opaque, if it is.
   std::optional<Refusal> effects(llvm::Instruction& instruction, std::vector<Access>& accesses);
@@ -132,10 +148,16 @@ class Finder {
                                     const Access& load);
   bool is_in_each(const llvm::Loop* loop, const llvm::Instruction* at) const;
   std::optional<Site> intrinsic_site(llvm::Instruction& instruction);
+  // Of ipv_effects.cpp and ipv_calls.cpp.
+  std::optional<Refusal> call_effects(llvm::CallBase& call, std::vector<Access>& accesses);
+  void touch(llvm::CallBase& call, llvm::Value* pointer, bool writes,
+             std::vector<Access>& accesses);
   const llvm::SCEV* word(uint64_t value);
   bool is_safe(const llvm::SCEV* expression, const llvm::Instruction* at);
 
   Analyses& analyses_;
+  bool takes_calls_;
+  llvm::DenseMap<const llvm::Function*, CallSummary> summaries_;
   llvm::DenseMap<llvm::Loop*, std::unique_ptr<LoopFacts>> facts_;
   std::vector<std::pair<llvm::Loop*, Refusal>> refused_;
 };
@@ -152,6 +174,10 @@ std::optional<int64_t> constant_step(const llvm::SCEVAddRecExpr* of, const LoopF
 // reached in all?
 bool precedes(const llvm::DominatorTree& dominators, const llvm::Instruction* first,
               const llvm::Instruction* second);
+
+// Functions of the C library that touch no memory but errno, and return.
+bool is_mathematics(const llvm::CallBase& call, const llvm::TargetLibraryInfo& library);
+std::string name_of(const llvm::CallBase& call);
 
 constexpr uint64_t rows_bytes_min = 256;  // a call costs more than to copy them
 constexpr int64_t element_bytes_max = 512;

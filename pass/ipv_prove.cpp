@@ -109,6 +109,11 @@ std::optional<Refusal> Prover::prove_access(Slot& slot, const Access& access) {
     if (row_of(member).owns(access)) return std::nullopt;
   }
   if (is_disjoint(slot.base, access.pointer())) return std::nullopt;
+  if (access.bytes == nullptr) {
+    return Refusal{"S4", access.at,
+                   "calls " + name_of(*llvm::cast<llvm::CallBase>(access.at)) +
+                       " with a pointer that may lead to it"};
+  }
   Loop* loop = analyses_.loops.getLoopFor(access.at->getParent());
   Guard guard;
   guard.direct = access;

@@ -7,8 +7,9 @@
 // Both run only for rows of an object: other rows have a difference of 0, and nobody wants them
 // past the cache. A row of which bytes are copied runs the second version whenever it is announced,
 // as all of it is to be stored to (R1 of perdure_ipv_abi.h); where the difference is 0 they are
-// stored to as they are. So what is tested in front of a row loop holds in them: no access but the row's
-// touches the object. That is what they tell the vectoriser, where it is all that it needs to know.
+// stored to as they are. So what is tested in front of a row loop holds in them: no access but the
+// row's touches the object. That is what they tell the vectoriser, where it is all that it needs to
+// know.
 #pragma once
 
 #include "ipv_find.hpp"

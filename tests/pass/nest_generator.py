@@ -118,6 +118,8 @@ class NestGenerator:
             f"a{self.at()} = {self.value('a')};\na{self.at(1)} = s;",
             {"n1": "a[4 + i] = a[i];", "m1": "a[i] = a[i + 3];"}.get(self.row, "a[i] = a[i / 2];"),
             *(self.part() for _ in range(8)),
+            f"{update}\nbump(i % 4);",
+            f"if (i == 7) stir(i);\n{update}",
         ])
 
     def part(self) -> str:
@@ -187,6 +189,15 @@ class NestGenerator:
             f"if (j == 3) opaque(a, 5);\n{inner}",
             f"if (j == 4 && s > 2) return sum;\n{inner}",
             f"s += limits[j % 2];\n{inner}",
+            f"bump(j % 4);\n{inner}",
+            f"{inner}\nbump(1);\nsum += counts.times[1] < 0;",
+            f"{inner}\nstir(j);",
+            f"stir(j);\n{inner}",
+            f"blend({self.pick('a + 5', 'b', 'other_sum')}, j);\n{inner}",
+            f"struct timespec now;\nclock_gettime(CLOCK_MONOTONIC, &now);\n{inner}\n"
+            "sum += now.tv_sec > 0;",
+            f'char text[32];\nsnprintf(text, sizeof text, "%ld", (long)j);\n{inner}\n'
+            "sum += text[0];",
         ])
 
     def pragma(self, body: str, collapse: bool = False) -> str:
@@ -308,8 +319,10 @@ class NestGenerator:
 
 
 PROLOGUE = """#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "nests.h"
 static __attribute__((noinline)) void opaque(double* at, long offset) {
   at[offset] = at[offset] * 0.5 + 0.125;
@@ -317,6 +330,14 @@ static __attribute__((noinline)) void opaque(double* at, long offset) {
 static inline double small(double x, double y) { return 0.5 * x + 0.25 * y; }
 #define OBJECT __attribute__((annotate("perdure_ipv")))
 static double limits[2] = {0.125, -0.125};
+static double other_sum[4];
+static struct { long times[4]; double sums[4]; } counts;
+static __attribute__((noinline)) void count(long which) { counts.times[which]++; }
+static __attribute__((noinline)) void bump(long which) {
+  count(which);
+  counts.sums[which] += counts.times[which];
+}
+static __attribute__((noinline)) void blend(double* at, long by) { *at = *at * 0.5 + by; }
 """
 PARAMETERS = ("double* {r}a, double* {r}b, double* {r}c, float* f, int* index, "
               "struct point* points, const double* other, long m1, long m2, long m3, double s")
@@ -325,6 +346,9 @@ PARAMETERS = ("double* {r}a, double* {r}b, double* {r}c, float* f, int* index, "
 def program(random: Random, number: int, threads: int = 0) -> str:
     """A program: nests in functions of their own, called with arrays that may be the same."""
     text = [f"static OBJECT double g{number}_0[cells];\nstatic OBJECT double g{number}_1[cells];"]
+    text.append(f"static __attribute__((noinline)) void stir_{number}(long i) {{\n"
+                f"g{number}_1[i % 40] = g{number}_1[i % 40] * 0.5 + 0.125;\n}}\n"
+                f"#define stir stir_{number}")
     calls = []
     arrays = [*(f"v->d[{i}]" for i in range(4)), f"g{number}_0", f"g{number}_1"]
     for nest in range(random.randint(2, 4)):
@@ -376,7 +400,7 @@ def program(random: Random, number: int, threads: int = 0) -> str:
     for call in calls:
         text.append(random.choice(["", "", "", "if (epoch != 1) ",
                                    "for (int again = 0; again < 2; ++again) "]) + call)
-    text.append("return total;\n}")
+    text.append("return total;\n}\n#undef stir")
     return "\n".join(text)
 
 
