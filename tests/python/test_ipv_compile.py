@@ -10,7 +10,8 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, ROOT
+from perdure.ipv.explanation import REMEDIES
 
 BIN = BUILD / "trace/bin"
 if not (BUILD / "trace/lib/PerdurePass.so").exists() or shutil.which("clang-19") is None:
@@ -142,8 +143,29 @@ def test_explain_has_the_reason_first_that_stops_most(perdure, tmp_path):
     ]
     text = perdure("ipv", "explain", tmp_path / "why.json").out.decode()
     assert "rows or loops: 6, 5 by nothing else; in f, g0, g1, 3 more (--places)" in text
+    assert "    to win 5: take the call out of the nest" in text
+    assert "to win 0" not in text and max(map(len, text.splitlines())) <= 100
     assert "f.c:51" in text and "f.c:52" not in text
     assert "f.c:54" in perdure("ipv", "explain", tmp_path / "why.json", "--places").out.decode()
+
+
+def test_each_remedy_is_of_a_reason_that_the_pass_gives():
+    sources = " ".join(path.read_text() for path in (ROOT / "pass").glob("*.cpp"))
+    for begin, _remedy in REMEDIES:
+        assert f'"{begin}' in sources, begin
+
+
+def test_explain_says_how_much_of_an_iteration_is_copied(perdure, tmp_path):
+    entry = {"kind": "nest", "module": "f.c", "function": "f", "base": "p", "tier": "rows",
+             "nest": None, "alone": True, "tests": 0,
+             "rows": [{"file": "/none/f.c", "line": line} for line in (5, 6)],
+             "copied": [{"bytes": 16, "of_bytes": 24}, {"bytes": 0, "of_bytes": 8}]}
+    (tmp_path / "why.json").write_text(json.dumps(entry) + "\n")
+    text = perdure("ipv", "explain", tmp_path / "why.json").out.decode()
+    assert "f.c:5 (copies 16 of 24 bytes)" in text and "f.c:6 (" not in text
+    del entry["copied"]  # of an older pass
+    (tmp_path / "why.json").write_text(json.dumps(entry) + "\n")
+    assert "copies" not in perdure("ipv", "explain", tmp_path / "why.json").out.decode()
 
 
 def test_explain_joins_what_a_run_recorded(perdure, tmp_path):

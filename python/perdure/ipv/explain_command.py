@@ -127,7 +127,7 @@ def _print_nests(out: Screen, entries: list[dict]) -> None:
 
 def _row_texts(entry: dict) -> list[str]:
     """Each line that stores once; and how much of an iteration's bytes is copied there."""
-    texts = {}
+    texts: dict[str, None] = {}  # in order
     unknown = [{"bytes": 0}] * len(entry["rows"])
     for place, copied in zip(entry["rows"], entry.get("copied", unknown), strict=True):
         part = f" (copies {copied['bytes']} of {copied['of_bytes']} bytes)" if copied["bytes"] \
@@ -154,7 +154,10 @@ def _print_refusals(out: Screen, entries: list[dict], every_place: bool) -> None
         places = [f"{text_at(place)}  {source_line(place)}".rstrip()
                   for place in reason["places"]]
         out.print()
-        for text, indented in ((f"{reason['obligation']}  {reason['why']}", 0), (stops, 4)):
+        texts = [(f"{reason['obligation']}  {reason['why']}", 0), (stops, 4)]
+        if reason["alone"] and reason["remedy"]:
+            texts.append((f"to win {reason['alone']}: {reason['remedy']}", 4))
+        for text, indented in texts:
             out.print(textwrap.fill(text, _COLUMNS, initial_indent=" " * indented,
                                     subsequent_indent=" " * (indented + 4)))
         for place in _some(places, every_place):

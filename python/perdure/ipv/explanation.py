@@ -14,10 +14,41 @@ OBLIGATIONS = {
     "B2": "loads of a row of a parallel loop are of the element that the iteration stores to",
     "B3": "nothing else in the parallel region touches the object",
     "B4": "what the region does before its parallel loop may be done once more",
-    "S1": "each byte of the row is stored to, in each iteration",
+    "S1": "a row's place and length are known before it; no two iterations store to a byte",
     "S2": "loads of the row are of the same element, on one side of its stores",
     "S4": "nothing else in the nest touches the object",
 }
+
+
+# What in the source would take a reason away, by how its sentence begins.
+REMEDIES = (
+    ("has several exits", "take what leaves the loop early into a loop of its own"),
+    ("how often it runs", "keep the bound in a local variable, which no store of the loop can "
+     "change"),
+    ("its address is not a constant step", "let consecutive iterations store to consecutive "
+     "elements: scattered stores are no row"),
+    ("its step is not a constant", "keep the stride in a local variable or make it a constant"),
+    ("is conditional", "let the loop test its end last, as `for` does, without a break in between"),
+    ("stores cover", "store to more of the struct's members in this loop, or keep those that "
+     "change in an array of their own"),
+    ("stores do not cover", "let the loop test its end last, as `for` does, without a break in "
+     "between"),
+    ("where it begins is not known", "keep the array's pointer in a local variable"),
+    ("is read when a part of it", "read the member or element before the stores to it, or all of "
+     "it after"),
+    ("its addresses are not known", "take indirect accesses to arrays of the same kind out of the "
+     "loop nest, or declare the array static in this file"),
+    ("reads another element", "write into a second array, and exchange the two: an update in place "
+     "reads what it overwrites"),
+    ("stores to the same array", "take the single stores to the array out of the nest"),
+    ("stores to another row", "give each row of the array a loop of its own"),
+    ("calls ", "take the call out of the nest, or have its function in this file and let it touch "
+     "only static variables and its arguments"),
+    ("a volatile or atomic access", "take it out of the nest"),
+    ("is outside of the loop that is shared out", "store to the array in the parallel loop only"),
+    ("does not store to each byte", "let the parallel loop store to whole elements, "
+     "unconditionally"),
+)
 
 
 class Unreadable(Wrong):
@@ -92,9 +123,9 @@ def places_of(entries: list[dict]) -> dict[tuple[str, int], list[dict]]:
 def reasons_of(entries: list[dict]) -> list[dict]:
     """What stopped more, by reason, the most frequent first.
 
-    `stops`: how many loops that store but have no row, and rows that have no larger nest; `alone`:
-    how many of them by nothing else, so that they gain when it goes; `places`: where it is, each
-    once, in the order of the entries.
+    `remedy`: what in the source would take it away, or none; `stops`: how many loops that store but
+    have no row, and rows that have no larger nest; `alone`: how many of them by nothing else, so
+    that they gain when it goes; `places`: where it is, each once, in the order of the entries.
     """
     by_reason: dict[tuple[str, str], list[dict]] = {}
     reasons: dict[tuple, set[tuple[str, str]]] = {}
@@ -108,10 +139,15 @@ def reasons_of(entries: list[dict]) -> list[dict]:
         stopped = {_stopped(entry) for entry in found}
         places: dict[str, dict | None] = {text_at(entry["at"]): entry["at"] for entry in found}
         listed.append({"obligation": obligation, "why": why, "stops": len(stopped),
+                       "remedy": _remedy_of(why),
                        "alone": sum(len(reasons[one]) == 1 for one in stopped),
                        "functions": sorted({function_text(entry["function"]) for entry in found}),
                        "places": list(places.values())})
     return sorted(listed, key=lambda reason: (-reason["stops"], -reason["alone"]))
+
+
+def _remedy_of(why: str) -> str | None:
+    return next((text for begin, text in REMEDIES if why.startswith(begin)), None)
 
 
 def _stopped(entry: dict) -> tuple:
