@@ -591,6 +591,7 @@ void Levels::committed(const Catalogue& catalogue) {
 
 void Levels::end_taking(bool whole) {
   if (!taking_) return;
+  release(UINT64_MAX);  // another rank may have failed while this one's thread still copies
   const std::lock_guard<std::mutex> exchanging(exchange_mutex_);
   set_phase(Phase::idle, failure_);
   if (whole) {

@@ -6,8 +6,10 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -37,7 +39,10 @@ struct Start {
   std::int64_t late = -1;     // a rank that comes late from every agreement
   bool take_last = false;     // the last of its versions is due for every level
   bool wait = false;          // after each commit, for levels; then the process ends at once
+  std::vector<std::uint64_t> words = {100, 100, 100};  // of each rank's array
+  ArrayMode mode = ArrayMode::copy;
   std::function<void()> opened = nullptr;  // called by rank 0 when the pool has restarted
+  std::function<bool(std::uint64_t)> then = nullptr;  // by rank 0 after each version; false: wrong
 };
 
 struct Found {
@@ -115,9 +120,13 @@ class LevelsOfJobs : public testing::Test {
     options.geometry = {16384, 4096, 4096, 4};
     options.pool.taker = levels.get();
     PERDURE_TRY_ASSIGN(auto pool, levels->open(options));
-    PERDURE_TRY_ASSIGN(auto* array,
-                       pool->open_array("u", {ArrayType::int64, ArrayMode::copy, true, {100}}, {}));
-    PERDURE_TRY(pool->set_box(*array, {{100 * group.ranks()}, {100 * group.rank()}}));
+    PERDURE_TRY_ASSIGN(
+        auto* array,
+        pool->open_array("u", {ArrayType::int64, start.mode, true, {start.words[group.rank()]}},
+                         {.marks = start.mode == ArrayMode::log}));
+    if (start.words[group.rank()] == 100) {
+      PERDURE_TRY(pool->set_box(*array, {{100 * group.ranks()}, {100 * group.rank()}}));
+    }
     std::uint64_t version = start.restore;
     if (start.restore > 0) {
       PERDURE_TRY(pool->restore(start.restore));
@@ -131,10 +140,14 @@ class LevelsOfJobs : public testing::Test {
       if (start.opened) start.opened();
     }
     for (std::uint64_t i = 0; i < start.commits; ++i) {
+      if (start.mode == ArrayMode::log) PERDURE_TRY(array->mark(99 * 8, 8));
       words[99] = start.mark;
       if (start.take_last && i + 1 == start.commits) levels->take_next();
       PERDURE_TRY_ASSIGN(const auto committed, pool->commit());
       found_->committed = committed;
+      if (start.then && group.rank() == 0 && !start.then(committed)) {
+        return {Code::wrong_state, "after version " + std::to_string(committed)};
+      }
       if (!start.wait) continue;
       PERDURE_TRY_ASSIGN(const auto arrived, levels->wait());
       if (arrived != committed || levels->is_under_way()) {
@@ -374,6 +387,33 @@ TEST_F(LevelsOfJobs, waiting_for_a_level_that_fails_is_an_error_and_the_version_
   levels_ = "redundancy=off";
   EXPECT_EQ(run({}), 0);
   EXPECT_EQ(found_->version, 1U);
+}
+
+// What is still copied when it is given up is copied from a version that the pool keeps: no later
+// commit may store over it, and the file must not become one of a torn version.
+TEST_F(LevelsOfJobs, what_is_given_up_is_not_copied_any_more) {
+  constexpr std::uint64_t mebibyte_of_words = 1 << 17;
+  const auto limit = [] {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit bytes = {72 << 20, 72 << 20};  // rank 1 has no room for its image
+    ::setrlimit(RLIMIT_FSIZE, &bytes);
+  };
+  const auto copied = [this](std::uint64_t version) {
+    const auto directory = Directory::open(node(0) + "/pool");
+    for (std::uint32_t slot = 0; version == 2 && slot < level_files_max; ++slot) {
+      const auto image =
+          LevelFile::open(directory.value(), {LevelFileKind::image, 0, slot}, Trust::own);
+      if (image.ok() && image.value().header()) return image.value().verify().ok();
+    }
+    return version != 2;
+  };
+  EXPECT_EQ(run({.commits = 2,
+                 .mark = 1,
+                 .words = {64 * mebibyte_of_words, 80 * mebibyte_of_words},
+                 .mode = ArrayMode::log,  // a commit takes less time than a copy
+                 .opened = limit,
+                 .then = copied}),
+            0);
 }
 
 TEST_F(LevelsOfJobs, a_version_that_a_cut_restore_gave_up_is_not_brought_back) {
