@@ -14,6 +14,6 @@ def load_core() -> ModuleType:
         from perdure import _core
     except ImportError as missing:
         raise Failed(
-            f"the compiled module is missing ({missing}); build it: make build, or pip install ."
+            f"the compiled module is missing ({missing}); build it: make all, or pip install ."
         ) from None
     return _core
