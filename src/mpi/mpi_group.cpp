@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "mpi/at_finalize.hpp"
 #include "mpi/mpi_library.hpp"
 #include "mpi/node_map.hpp"
 
@@ -98,6 +99,60 @@ Result<std::unique_ptr<MpiGroup>> MpiGroup::create(MPI_Comm comm) {
     return mpi_status("MPI_Comm_dup", error);
   }
   return std::unique_ptr<MpiGroup>(new MpiGroup(copy));
+}
+
+namespace {
+
+using SharedGroup = std::shared_ptr<MpiGroup>;
+
+// The attribute of a communicator that holds its SharedGroup. A duplicate of it has its own.
+int group_key() {
+  static const int key = [] {
+    const auto copy = [](MPI_Comm, int, void*, void*, void*, int* flag) -> int {
+      *flag = 0;
+      return MPI_SUCCESS;
+    };
+    const auto drop = [](MPI_Comm, int, void* group, void*) -> int {
+      delete static_cast<SharedGroup*>(group);
+      return MPI_SUCCESS;
+    };
+    int made = 0;
+    const int error = PMPI_Comm_create_keyval(copy, drop, &made, nullptr);
+    return error == MPI_SUCCESS ? made : MPI_KEYVAL_INVALID;
+  }();
+  return key;
+}
+
+// Before MPI ends: what it does with the attributes of MPI_COMM_WORLD then is its own affair.
+void drop_group_of_world() {
+  SharedGroup* group = nullptr;
+  int found = 0;
+  if (PMPI_Comm_get_attr(comm_world(), group_key(), static_cast<void*>(&group), &found) !=
+      MPI_SUCCESS) {
+    return;
+  }
+  if (found != 0) PMPI_Comm_delete_attr(comm_world(), group_key());
+}
+
+}  // namespace
+
+Result<std::shared_ptr<MpiGroup>> MpiGroup::shared(MPI_Comm comm) {
+  int provided = MPI_THREAD_SINGLE;
+  PMPI_Query_thread(&provided);
+  const bool sharing = provided != MPI_THREAD_MULTIPLE && group_key() != MPI_KEYVAL_INVALID;
+  SharedGroup* known = nullptr;
+  int found = 0;
+  if (sharing &&
+      PMPI_Comm_get_attr(comm, group_key(), static_cast<void*>(&known), &found) == MPI_SUCCESS &&
+      found != 0) {
+    return *known;
+  }
+  PERDURE_TRY_ASSIGN(SharedGroup group, create(comm));
+  if (!sharing) return group;
+  at_finalize<drop_group_of_world>();
+  auto kept = std::make_unique<SharedGroup>(group);
+  if (PMPI_Comm_set_attr(comm, group_key(), kept.get()) == MPI_SUCCESS) (void)kept.release();
+  return group;
 }
 
 int max_over_ranks(MPI_Comm comm, std::span<std::uint64_t> values) {

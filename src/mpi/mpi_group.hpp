@@ -28,6 +28,10 @@ class MpiGroup final : public Group {
  public:
   // Collective over `comm`. MPI must be initialised.
   static Result<std::unique_ptr<MpiGroup>> create(MPI_Comm comm);
+  // The same, but one for all who ask with this communicator while it lives: a duplicate costs as
+  // much as opening a small file. Where threads may make collective calls at the same time
+  // (MPI_THREAD_MULTIPLE) each has its own, as they may come in another order on another rank.
+  static Result<std::shared_ptr<MpiGroup>> shared(MPI_Comm comm);
   ~MpiGroup() override;  // collective unless MPI is already finalized
   MpiGroup(const MpiGroup&) = delete;
   MpiGroup& operator=(const MpiGroup&) = delete;
