@@ -2,7 +2,9 @@
 #include "cache/backing_file.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,6 +54,27 @@ Status BackingFile::take_access(const BackingFile& other) {
   }
   access_ = other.access_;
   return Status::success();
+}
+
+FileMedium BackingFile::medium() const {
+  struct statfs system{};
+  if (::fstatfs(handle_.fd(), &system) != 0) return FileMedium::other;
+  constexpr std::uint64_t zfs_magic = 0x2FC12FC1;
+  switch (static_cast<std::uint32_t>(system.f_type)) {
+    case TMPFS_MAGIC:
+    case RAMFS_MAGIC:
+    case HUGETLBFS_MAGIC:
+      return FileMedium::memory;
+    case EXT4_SUPER_MAGIC:  // and its elders
+    case XFS_SUPER_MAGIC:
+    case BTRFS_SUPER_MAGIC:
+    case F2FS_SUPER_MAGIC:
+    case OVERLAYFS_SUPER_MAGIC:
+    case zfs_magic:
+      return FileMedium::local;
+    default:
+      return FileMedium::other;
+  }
 }
 
 Result<std::uint64_t> BackingFile::size_bytes() const {

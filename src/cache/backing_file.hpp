@@ -20,6 +20,13 @@
 
 namespace perdure {
 
+// What keeps the bytes that are read from a file again, or were just written.
+enum class FileMedium : std::uint8_t {
+  memory,  // the file system itself is nothing else
+  local,   // the kernel, in front of a disk
+  other,   // who knows: a server, or a process of this node
+};
+
 class BackingFile {
  public:
   enum class Access { read, write, read_write };
@@ -36,6 +43,7 @@ class BackingFile {
   std::uint64_t device() const { return device_; }
   std::uint64_t inode() const { return inode_; }
 
+  FileMedium medium() const;
   Result<std::uint64_t> size_bytes() const;
   Result<FileStamp> stamp() const;
   // What lies beyond the end of the file reads as zeros.

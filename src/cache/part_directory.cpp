@@ -135,11 +135,15 @@ std::string default_part_directory() {
   return "/dev/shm/perdure-cache-" + std::to_string(::getuid());
 }
 
-std::string part_file_path(const std::string& directory, const std::string& path) {
+std::string part_file_name(const std::string& path) {
   char name[40];
   std::snprintf(name, sizeof name, "%016" PRIx64 "%s", crc64(path.data(), path.size()),
                 part_suffix);
-  return directory + "/" + name;
+  return name;
+}
+
+std::string part_file_path(const std::string& directory, const std::string& path) {
+  return directory + "/" + part_file_name(path);
 }
 
 namespace {
@@ -148,6 +152,24 @@ namespace {
 Status check_joined(OpenPart& open, const PartRequest& request) {
   PERDURE_TRY(can_join(*open.part, request));
   return open.part->clean_up_after_dead();
+}
+
+// C6. Under the lock of the directory.
+Result<OpenPart> make_new(const Directory& locked, PartRequest request, const std::string& file,
+                          const BackingFile& backing) {
+  const PartIdentity& identity = request.identity;
+  const bool whole = identity.layout.nodes == 1 && identity.pool_job[0] == 0;
+  PERDURE_TRY_ASSIGN(auto table, AsideTable::find(locked));
+  PERDURE_TRY_ASSIGN(
+      const auto making,
+      AsideMaking::begin(std::move(table), {identity.file_device, identity.file_inode,
+                                            identity.path, !whole, request.wait_ms}));
+  if (whole) {
+    PERDURE_TRY_ASSIGN(request.file_bytes, backing.size_bytes());
+    Layout& layout = request.identity.layout;
+    layout = make_layout(layout.kind, 1, layout.block_bytes, request.file_bytes);
+  }
+  return create_part(request, file, backing);
 }
 
 // P11, of a part that nobody uses any more: what others left behind goes to the cached file. False:
@@ -167,7 +189,9 @@ Result<OpenPart> make_part(const PartRequest& request, const BackingFile& backin
   PERDURE_TRY_ASSIGN(auto directory, lock_part_directory(request.directory, true));
   const std::string file = part_file_path(request.directory, request.identity.path);
   auto there = open_part_lock(file);
-  if (there.status().code() == Code::not_found) return create_part(request, file, backing);
+  if (there.status().code() == Code::not_found) {
+    return make_new(directory, request, file, backing);
+  }
   if (!there.ok()) return there.status();
   PERDURE_TRY_ASSIGN(auto alone, try_lock_part(there.value(), PartLock::alone, file));
   if (alone) {
@@ -187,6 +211,47 @@ Result<OpenPart> join_part(const std::string& directory, const std::string& path
 
 void drop_part(OpenPart open) {
   open.part.reset();  // O1: before the lock goes
+}
+
+namespace {
+
+enum class Seen : std::uint8_t { none, leftover, used };
+
+// Under the lock of the directory. A part of another file with the same path does not count.
+Result<Seen> look_at_part(const std::string& file, const PartRequest& request) {
+  auto there = open_part_lock(file);
+  if (there.status().code() == Code::not_found) return Seen::none;
+  if (!there.ok()) return there.status();
+  PERDURE_TRY_ASSIGN(auto alone, try_lock_part(there.value(), PartLock::alone, file));
+  if (alone && is_unborn(file)) return Seen::leftover;
+  PERDURE_TRY_ASSIGN(const auto part, attach_part_file(file));
+  if (part->header().file_inode != request.identity.file_inode) return Seen::none;
+  return alone || part->owners_life(there.value()) == OwnersLife::dying ? Seen::leftover
+                                                                        : Seen::used;
+}
+
+}  // namespace
+
+Result<std::optional<OpenPart>> follow_part(const PartRequest& request, const BackingFile& backing,
+                                            AsideEntry& entry) {
+  const std::string file = part_file_path(request.directory, request.identity.path);
+  while (true) {
+    {
+      PERDURE_TRY_ASSIGN(auto directory, lock_part_directory(request.directory, true));
+      PERDURE_TRY_ASSIGN(const Seen seen, look_at_part(file, request));
+      if (seen == Seen::none) {
+        entry.stay();
+        return std::optional<OpenPart>();
+      }
+      if (seen == Seen::used) {
+        PERDURE_TRY_ASSIGN(auto open, open_locked(request.directory, file, true));
+        open.part->set_backing(&backing);
+        PERDURE_TRY(check_joined(open, request));
+        return std::optional<OpenPart>(std::move(open));
+      }
+    }
+    PERDURE_TRY(recover_leftover_part(request.directory, request.identity.path, backing, {}));
+  }
 }
 
 Status leave_part(OpenPart open, bool keep) {
@@ -218,6 +283,7 @@ bool is_file_changed(const CachePart& part) {
 
 Result<std::vector<FoundPart>> list_parts(const std::string& directory) {
   PERDURE_TRY_ASSIGN(auto locked, lock_part_directory(directory, false));
+  AsideTable::remove_unused(locked);
   std::vector<FoundPart> found;
   PERDURE_TRY_ASSIGN(auto names, locked.names());
   for (const std::string& name : names) {

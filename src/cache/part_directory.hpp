@@ -13,6 +13,8 @@
 //       abandoned. Of one that others use too, those clean up what the dead have left (P10).
 //   C5  Of the processes of a node that give a part up together, one does so when the others have,
 //       and removes it.
+//   C6  A part is made when no access of its file aside is under way, and as large as the file is
+//       then (A1 of aside_table.hpp).
 //
 // Threads: any. Failure: what can't be recovered stays, and the error says where.
 #pragma once
@@ -24,6 +26,7 @@
 
 #include "base/file_handle.hpp"
 #include "base/status.hpp"
+#include "cache/aside_table.hpp"
 #include "cache/cache_part.hpp"
 #include "parts/file_stamp.hpp"
 
@@ -42,6 +45,7 @@ struct PartRequest {
   std::string directory;  // made if it is absent
   PartIdentity identity;  // layout's part_blocks and instance count when the part is made
   std::uint64_t file_bytes = 0;
+  std::uint32_t wait_ms = 30000;        // for accesses aside to end (aside_table.hpp)
   std::optional<PoolVersion> restored;  // if the file is committed with a pool
 };
 
@@ -89,13 +93,19 @@ Status recover_leftover_part(const std::string& directory, const std::string& pa
                              const std::optional<PoolVersion>& restored);
 
 // The first process of the node: joins the part that other processes use if it is the whole file's
-// and the request is for the whole file too (one node), else makes one. Code::busy if it can't be
-// joined, Code::no_space if the device is too small for a part, or for a file of a group. The part
-// keeps a pointer to `backing`.
+// and the request is for the whole file too (one node), else makes one, which those that have the
+// file aside will join (aside_table.hpp). Code::busy if it can't be joined, Code::no_space if the
+// device is too small for a part, or for a file of a group. The part keeps a pointer to `backing`.
 Result<OpenPart> make_part(const PartRequest& request, const BackingFile& backing);
 
 // The others.
 Result<OpenPart> join_part(const std::string& directory, const std::string& path);
+
+// Of a file that this process has aside, when it has learned that there is a part: joins it.
+// Nothing: there is no part now, and the file stays aside. What a crash left behind is recovered
+// first.
+Result<std::optional<OpenPart>> follow_part(const PartRequest& request, const BackingFile& backing,
+                                            AsideEntry& entry);
 
 // Gives the part up; the last process removes its file, unless `keep`, which leaves it for
 // recovery. So does a part that a process of a group, or one that only reads, is the last to leave
@@ -153,5 +163,7 @@ Status discard_part(const std::string& directory, const std::string& file);
 // Where a node keeps its parts if the user says nothing: a directory of this user in /dev/shm.
 std::string default_part_directory();
 std::string part_file_path(const std::string& directory, const std::string& path);
+// Its name in that directory.
+std::string part_file_name(const std::string& path);
 
 }  // namespace perdure

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/aside_format.hpp"
 #include "cache/protocol_format.hpp"
 #include "levels/guard_format.hpp"
 #include "levels/level_file_format.hpp"
@@ -310,6 +311,17 @@ void add_structs_in_parts(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(StampFormat, changed_ns)}};
   all["OwnerFormat"] = {sizeof(OwnerFormat),
                         {PERDURE_FIELD(OwnerFormat, process), PERDURE_FIELD(OwnerFormat, start)}};
+  all["AsideHeaderFormat"] = {
+      sizeof(AsideHeaderFormat),
+      {PERDURE_FIELD(AsideHeaderFormat, magic), PERDURE_FIELD(AsideHeaderFormat, format_version),
+       PERDURE_FIELD(AsideHeaderFormat, reserved), PERDURE_FIELD(AsideHeaderFormat, id),
+       PERDURE_FIELD(AsideHeaderFormat, making)}};
+  all["AsideEntryFormat"] = {
+      sizeof(AsideEntryFormat),
+      {PERDURE_FIELD(AsideEntryFormat, device), PERDURE_FIELD(AsideEntryFormat, inode),
+       PERDURE_FIELD(AsideEntryFormat, used), PERDURE_FIELD(AsideEntryFormat, busy),
+       PERDURE_FIELD(AsideEntryFormat, leave), PERDURE_FIELD(AsideEntryFormat, reserved),
+       PERDURE_FIELD(AsideEntryFormat, pointer), PERDURE_FIELD(AsideEntryFormat, unused)}};
   all["JournalFormat"] = {
       sizeof(JournalFormat),
       {PERDURE_FIELD(JournalFormat, owner), PERDURE_FIELD(JournalFormat, length),
@@ -398,6 +410,10 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"journal_entries_max", journal_entries_max},
     {"shared_pointers_max", shared_pointers_max},
     {"owners_max", owners_max},
+    {"aside_magic", aside_magic},
+    {"aside_format_version", aside_format_version},
+    {"aside_page_bytes", aside_page_bytes},
+    {"aside_entries", aside_entries},
     {"owner_bits", owner_bits},
     {"journal_bytes", journal_bytes},
     {"grains_per_block", grains_per_block},
