@@ -158,7 +158,9 @@ std::string own_path(const std::string& directory, const char* name) {
 std::vector<std::unique_ptr<Way>> local_ways(const Options& options) {
   const std::uint64_t bytes = 2 * options.region_bytes;
   std::vector<std::unique_ptr<Way>> ways;
-  const Hints on = {{"perdure_cache", "on"}, {"perdure_cache_directory", options.memory + "/pool"}};
+  const Hints on = {{"perdure_cache", "on"},
+                    {"perdure_cache_directory", options.memory + "/pool"},
+                    {"perdure_cache_from", "0"}};
   const Hints off = {{"perdure_cache", "off"}};
   ways.push_back(std::make_unique<MpiFileWay>("cached", options.memory + "/cached", bytes, on));
   ways.push_back(std::make_unique<MappedWay>(own_path(options.memory, "mapped"), bytes));
@@ -255,6 +257,7 @@ void measure_rounds(const Options& options, Bench& bench, std::array<Way*, 2> wa
 std::unique_ptr<Way> two_node_way(const Options& options) {
   const Hints hints = {{"perdure_cache", "on"},
                        {"perdure_cache_directory", options.memory + "/pool"},
+                       {"perdure_cache_from", "0"},
                        {"perdure_cache_layout", "parts"}};
   return std::make_unique<MpiFileWay>("cached", options.memory + "/cached",
                                       2 * options.region_bytes, hints);

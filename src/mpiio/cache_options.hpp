@@ -19,6 +19,10 @@
 
 namespace perdure {
 
+// What a part costs, in small accesses that go to the file instead (file_aside.hpp).
+constexpr std::uint64_t cache_from_default = 1000;
+constexpr std::uint64_t cache_from_never = ~std::uint64_t{0};
+
 enum class FetchTime : std::uint8_t { lazy, open };
 
 // What MPI_File_sync waits for.
@@ -35,6 +39,7 @@ struct CacheOptions {
   FetchTime fetch = FetchTime::lazy;
   Acknowledge acknowledge = Acknowledge::sync;
   SyncTarget sync = SyncTarget::file;
+  std::uint64_t from = cache_from_default;  // accesses of a process before its file is cached
   std::string pool;  // the directory of the pool with which the file is committed; empty: none
   KeyValues given;   // for MPI_File_get_info
 };

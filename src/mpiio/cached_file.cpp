@@ -173,9 +173,11 @@ Result<std::shared_ptr<CachedFile>> CachedFile::open(MpiGroup& group, const std:
                                                      const CacheOptions& options,
                                                      BackingFile::Access access) {
   auto backing = BackingFile::open(path, access);
-  PERDURE_TRY(agree(group, backing.status()));
-  const FileKey key(backing.value().device(), backing.value().inode());
-  auto known = find_known(key);
+  Status ready = backing.status();
+  std::shared_ptr<CachedFile> known;
+  if (ready.ok()) known = find_known({backing.value().device(), backing.value().inode()});
+  if (known != nullptr) ready = known->become_cached();  // two handles of a file share its part
+  PERDURE_TRY(agree(group, ready));
   const std::uint64_t instance = known ? known->part().header().instance[0] : 0;
   std::array<std::uint64_t, 4> seen = {known ? 1U : 0U, known ? 0U : 1U, instance, ~instance};
   PERDURE_TRY(agree_max(group, Status::success(), seen));
@@ -191,11 +193,32 @@ Result<std::shared_ptr<CachedFile>> CachedFile::open(MpiGroup& group, const std:
     if (seen[0] == 0) PERDURE_TRY(release_served(group, path));
     PERDURE_TRY_ASSIGN(file, make(group, backing.take(), known, options));
   }
+  keep_open(file);
+  return file;
+}
+
+void CachedFile::keep_open(const std::shared_ptr<CachedFile>& file) {
+  const FileKey key(file->backing_.device(), file->backing_.inode());
   OpenFiles& files = open_files();
   const std::lock_guard<std::mutex> lock(files.mutex);
   ++file->handles_;
   files.by_key[key] = file;
   files.keys[file.get()] = key;
+}
+
+std::shared_ptr<CachedFile> CachedFile::open_aside(BackingFile backing, FileAside::Claim claim,
+                                                   std::uint32_t rank, std::uint32_t ranks) {
+  std::shared_ptr<CachedFile> file(new CachedFile(std::move(backing)));
+  file->layout_ = claim.request.identity.layout;
+  file->local_rank_ = rank;
+  file->ranks_ = ranks;
+  file->local_ranks_ = ranks;
+  file->lock_owner_ = 1;  // the process's number tells it from others of the node
+  file->remotes_.resize(1);
+  file->connected_ = std::vector<std::atomic<PartClient*>>(1);
+  file->aside_.emplace(std::move(claim));
+  file->is_aside_.store(true, std::memory_order_release);
+  keep_open(file);
   return file;
 }
 
@@ -365,10 +388,8 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   return ready;
 }
 
-bool CachedFile::is_known(const std::string& path) {
-  struct stat status{};
-  if (::stat(path.c_str(), &status) != 0) return false;
-  return find_known({status.st_dev, status.st_ino}) != nullptr;
+bool CachedFile::is_known(std::uint64_t device, std::uint64_t inode) {
+  return find_known({device, inode}) != nullptr;
 }
 
 CachedFile::~CachedFile() {
@@ -453,6 +474,7 @@ Status CachedFile::tear_down(bool keep) {
 
 // C5: no process has to find out whether those that still hold the part are dying (C4).
 Status CachedFile::tear_down_together(MpiGroup& group, bool gives_up, bool keep) {
+  gives_up = gives_up && part_.part != nullptr;  // else it still stands aside here
   const std::array<std::uint64_t, 2> own = {node_, gives_up ? 1U : 0U};
   std::vector<char> all;
   Status status = gather_all(group.comm(), own.data(), sizeof own, all);
@@ -463,7 +485,7 @@ Status CachedFile::tear_down_together(MpiGroup& group, bool gives_up, bool keep)
   if (gives_up && !first) {
     remotes_.clear();
     server_.reset();
-    if (part_.part != nullptr) drop_part(std::move(part_));
+    drop_part(std::move(part_));
   }
   status = agree(group, status);
   const Status left = gives_up && first ? tear_down(keep) : Status::success();
@@ -482,6 +504,7 @@ Status CachedFile::write_back_own(bool sync) {
 // take it from the file any more. The loss of this node could, and of a file that levels keep the
 // next version's image says nothing.
 Status CachedFile::hand_over_own() {
+  if (is_aside()) return Status::success();  // what a server could not keep the MPI's close reports
   if (kept_ || part().device().describe().persistence == PersistenceClass::power_failure) {
     return write_back_own(true);
   }
@@ -505,11 +528,15 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
   if (file->nodes() > 1) status = agree(group, status);
   // Ranks that are not in the group do not write back now what this one sent to their nodes.
   const bool whole = file->nodes() == 1 || group.ranks() == file->ranks_;
+  const bool has_part = !file->is_aside();
   if (status.ok() && !discard) {
     status = whole ? file->hand_over_own() : file->sync(SyncTarget::file);
   }
-  file->tally_.filled_bytes = file->part().filled_bytes();
-  file->tally_.passed_bytes = file->part().passed_bytes();
+  file->tally_.aside = !has_part;
+  if (has_part) {
+    file->tally_.filled_bytes = file->part().filled_bytes();
+    file->tally_.passed_bytes = file->part().passed_bytes();
+  }
   OpenFiles& files = open_files();
   bool last = false;
   {
@@ -522,8 +549,9 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
       files.keys.erase(file.get());
     }
   }
-  std::array<std::uint64_t, 1> others = {last ? 0U : 1U};
+  std::array<std::uint64_t, 2> others = {last ? 0U : 1U, has_part ? 1U : 0U};
   status = agree_max(group, status, others);
+  if (others[1] == 0) return status;  // it stood aside to its end
   if (status.ok() && file->nodes() > 1) status = agree(group, file->record_last_change());
   if (status.ok() && file->kept_ && group.ranks() == file->ranks_ && others[0] == 0) {
     status = file->release_part(group);
@@ -544,6 +572,7 @@ void CachedFile::close_forgotten() {
   const std::lock_guard<std::mutex> lock(files.mutex);
   for (const auto& file : files.still_served) (void)file->tear_down(false);  // all was written back
   files.still_served.clear();
+  AsideTable::leave_all();
 }
 
 Result<PartAccess*> CachedFile::at(std::uint32_t node) {
@@ -563,6 +592,10 @@ Result<PartAccess*> CachedFile::at(std::uint32_t node) {
 }
 
 Status CachedFile::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
+  if (is_aside()) {
+    PERDURE_TRY_ASSIGN(const bool done, read_aside(offset, to, bytes));
+    if (done) return Status::success();
+  }
   if (layout_.nodes == 1) return part().read(offset, to, bytes);
   auto* place = static_cast<char*>(to);
   while (bytes != 0) {
@@ -581,6 +614,10 @@ Status CachedFile::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
 Status CachedFile::write(std::uint64_t offset, const void* from, std::uint64_t bytes,
                          Acknowledge when) {
   PERDURE_TRY(base_failure_);  // what it would change could not be undone
+  if (is_aside()) {
+    PERDURE_TRY_ASSIGN(const bool done, write_aside(offset, from, bytes));
+    if (done) return Status::success();
+  }
   if (layout_.nodes == 1) return part().write(offset, from, bytes, when);
   const std::uint64_t end = offset + bytes;
   const auto* place = static_cast<const char*>(from);
@@ -598,6 +635,12 @@ Status CachedFile::write(std::uint64_t offset, const void* from, std::uint64_t b
 }
 
 Result<std::uint64_t> CachedFile::size_bytes(std::uint64_t enough) {
+  std::uint64_t aside = 0;
+  PERDURE_TRY_ASSIGN(const bool done, do_aside([&](const BackingFile& file) -> Status {
+                       PERDURE_TRY_ASSIGN(aside, file.size_bytes());
+                       return Status::success();
+                     }));
+  if (done) return aside;
   if (layout_.nodes == 1) return part().size_bytes();
   const std::uint64_t known = known_size_.load(std::memory_order_relaxed);
   if (known >= enough && enough != 0) return known;
@@ -617,50 +660,6 @@ Status CachedFile::grow_size(std::uint64_t bytes) {
   return Status::success();
 }
 
-Status CachedFile::set_size(MpiGroup& group, std::uint64_t bytes) {
-  PERDURE_TRY(agree(group, drain()));  // and all have ended what came before
-  Status status = part().changes().begin();
-  for (std::uint32_t node = 0; group.rank() == 0 && node < nodes() && status.ok(); ++node) {
-    auto part_there = at(node);
-    status = part_there.ok() ? part_there.value()->set_size(bytes) : part_there.status();
-  }
-  known_size_.store(0, std::memory_order_relaxed);
-  status = agree(group, status);
-  if (!status.ok()) (void)part().changes().end();  // report the first failure
-  (void)part().changes().note();
-  return status;
-}
-
-// Some rank has set the size when all have come back from doing so.
-Status CachedFile::end_set_size(MpiGroup& group) {
-  PERDURE_TRY(agree(group, Status::success()));
-  return part().changes().end();
-}
-
-// P14 of cache_part.hpp.
-Status CachedFile::allocate(std::uint64_t bytes) {
-  (void)part().changes().note();
-  const Status allocated = backing_.allocate(bytes);
-  const Status ended = part().changes().end();
-  return allocated.ok() ? ended : allocated;
-}
-
-Status CachedFile::preallocate(MpiGroup& group, std::uint64_t bytes) {
-  std::array<std::uint64_t, 2> seen = {bytes, ~bytes};
-  PERDURE_TRY(agree_max(group, Status::success(), seen));
-  if (seen[0] != bytes || seen[1] != ~bytes) {
-    return {Code::invalid_argument,
-            path() + ": the ranks ask for different sizes; give all of them the same"};
-  }
-  Status status;
-  if (group.rank() == 0) {
-    status = part().changes().begin();
-    if (status.ok()) status = allocate(bytes);
-    if (status.ok()) status = grow_size(bytes);
-  }
-  return agree(group, status);
-}
-
 Status CachedFile::drain() {
   Status status;
   for (std::atomic<PartClient*>& client : connected_) {
@@ -673,6 +672,10 @@ Status CachedFile::drain() {
 }
 
 Status CachedFile::sync(SyncTarget request) {
+  if (is_aside()) {
+    PERDURE_TRY(backing_.sync());
+    return aside_->entry().table().check();
+  }
   known_size_.store(0, std::memory_order_relaxed);
   Status status = drain();
   if (status.ok()) {
@@ -697,27 +700,37 @@ Result<int> CachedFile::take_pointer() {
 }
 
 Status CachedFile::give_pointer(int slot) {
+  if (FileAside::is_pointer_slot(slot)) return Status::success();
   PERDURE_TRY_ASSIGN(auto first, at(0));
   return first->give_pointer(slot);
 }
 
 Result<std::uint64_t> CachedFile::add_to_pointer(int slot, std::int64_t bytes) {
+  if (FileAside::is_pointer_slot(slot)) {
+    return aside_->pointer(slot).fetch_add(static_cast<std::uint64_t>(bytes));
+  }
   PERDURE_TRY_ASSIGN(auto first, at(0));
   return first->add_to_pointer(slot, bytes);
 }
 
 Status CachedFile::store_pointer(int slot, std::uint64_t bytes) {
+  if (FileAside::is_pointer_slot(slot)) {
+    aside_->pointer(slot).store(bytes);
+    return Status::success();
+  }
   PERDURE_TRY_ASSIGN(auto first, at(0));
   return first->store_pointer(slot, bytes);
 }
 
 Result<std::uint64_t> CachedFile::load_pointer(int slot) {
+  if (FileAside::is_pointer_slot(slot)) return aside_->pointer(slot).load();
   PERDURE_TRY_ASSIGN(auto first, at(0));
   return first->load_pointer(slot);
 }
 
 // Between the threads of a process first, then between processes. Whoever waits gives way.
 Status CachedFile::lock() {
+  PERDURE_TRY(become_cached());
   std::unique_lock<std::mutex> mine(lock_mutex_);
   PERDURE_TRY_ASSIGN(auto first, at(0));
   while (true) {

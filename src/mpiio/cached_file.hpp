@@ -3,6 +3,9 @@
 // Cached file: how a process reaches every byte of a file that is cached: its own node's part by
 // load and store, those of other nodes by their servers.
 //
+// A file of one node may stand aside (file_aside.hpp): then there is no part yet, and the bytes are
+// those of the file itself.
+//
 // One object for each file in a process, shared by all handles of it. On one node any set of
 // processes may have the file open; on several nodes those that opened it together.
 //
@@ -12,6 +15,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,6 +31,7 @@
 #include "mpi/mpi_group.hpp"
 #include "mpi/node_map.hpp"
 #include "mpiio/cache_options.hpp"
+#include "mpiio/file_aside.hpp"
 #include "pool/companion.hpp"
 #include "pool/pool.hpp"
 
@@ -42,6 +47,10 @@ struct CacheTally {
   std::uint64_t filled_bytes = 0;  // read from the cached file, at its close
   std::uint64_t passed_bytes = 0;  // read and written without room in a part, at its close
   std::uint64_t written_back_bytes = 0;
+  // Read and written while it stood aside, by how many accesses; and whether it still does.
+  std::atomic<std::uint64_t> aside_accesses{0};
+  std::atomic<std::uint64_t> aside_bytes{0};
+  bool aside = false;
 };
 
 class CachedFile final : public Companion {
@@ -51,8 +60,12 @@ class CachedFile final : public Companion {
   static Result<std::shared_ptr<CachedFile>> open(MpiGroup& group, const std::string& path,
                                                   const CacheOptions& options,
                                                   BackingFile::Access access);
-  // Whether this process has the file at `path` cached.
-  static bool is_known(const std::string& path);
+  // The same of a file that all ranks have entered in one table, so that they share a node; not
+  // collective, and without failure.
+  static std::shared_ptr<CachedFile> open_aside(BackingFile backing, FileAside::Claim claim,
+                                                std::uint32_t rank, std::uint32_t ranks);
+  // Whether this process has the file cached, or aside.
+  static bool is_known(std::uint64_t device, std::uint64_t inode);
   // Collective over the group of a handle that is closed: writes back, and gives the parts up with
   // the last handle. `discard`: what is dirty is of no use to anybody.
   static Status close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool discard);
@@ -67,9 +80,9 @@ class CachedFile final : public Companion {
   // At least `enough` bytes, or how many the file has now.
   Result<std::uint64_t> size_bytes(std::uint64_t enough);
   Status grow_size(std::uint64_t bytes);
-  // Collective: nobody reads or writes meanwhile. If it succeeds the caller sets the size of the
-  // file itself, and then says that it has.
-  Status set_size(MpiGroup& group, std::uint64_t bytes);
+  // Collective: nobody reads or writes meanwhile. False: the caller is to set the size of the file
+  // itself, and then to say that it has.
+  Result<bool> set_size(MpiGroup& group, std::uint64_t bytes);
   Status end_set_size(MpiGroup& group);  // of this rank alone, if it fails
   // Collective: room for so many bytes of the file itself, which has at least as many then.
   Status preallocate(MpiGroup& group, std::uint64_t bytes);
@@ -84,7 +97,12 @@ class CachedFile final : public Companion {
   Status read_share(std::uint64_t version, std::uint64_t offset, std::span<std::byte> out) override;
   void pool_closed() override { pool_ = nullptr; }
 
-  // Shared file pointers and the lock of atomic mode.
+  // Of one that stands aside: it does so no more, or that is the failure.
+  Status become_cached();
+  bool is_aside() const { return is_aside_.load(std::memory_order_acquire); }
+
+  // Shared file pointers and the lock of atomic mode. A handle of a file that was opened aside has
+  // the pointer of an entry of the table, for good, as FileAside::pointer_slot() says.
   Result<int> take_pointer();
   Status give_pointer(int slot);
   Result<std::uint64_t> add_to_pointer(int slot, std::int64_t bytes);
@@ -130,6 +148,17 @@ class CachedFile final : public Companion {
   // Collective over the group of a handle that is closed.
   Status tear_down_together(MpiGroup& group, bool gives_up, bool keep);
 
+  // file_aside.cpp. False: nothing was done, as the file is cached now.
+  Result<bool> read_aside(std::uint64_t offset, void* to, std::uint64_t bytes);
+  Result<bool> write_aside(std::uint64_t offset, const void* from, std::uint64_t bytes);
+  Result<bool> do_aside(const std::function<Status(const BackingFile&)>& access);
+  void spend(std::uint64_t bytes);
+  void count_aside(std::uint64_t bytes);
+  Status follow();
+  Status make_cached(std::uint32_t wait_ms);
+  void use_part(OpenPart open);
+  static void keep_open(const std::shared_ptr<CachedFile>& file);
+
   CachePart& part() { return *part_.part; }
   // The part of a node: this one's, or another's, to which this connects when it is first needed.
   Result<PartAccess*> at(std::uint32_t node);
@@ -159,6 +188,8 @@ class CachedFile final : public Companion {
   bool kept_ = false;               // levels keep it with the pool's versions
   Status base_failure_;
   int handles_ = 0;
+  std::optional<FileAside> aside_;     // of one that was opened aside, for good
+  std::atomic<bool> is_aside_{false};  // part_ and own_ are set when it is not
   CacheTally tally_;
 };
 

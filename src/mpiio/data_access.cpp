@@ -131,19 +131,21 @@ void* writable(Buffer* buffer) {
 // nothing was done.
 bool take_short_cut(OpenFile& open, const Access& access, MPI_Offset offset, void* buffer,
                     std::int64_t count, MPI_Datatype type, std::int64_t& bytes) {
-  if (access.pointer != Pointer::given || !open.short_cut.possible) return false;
+  if (access.pointer != Pointer::given) return false;
+  if (!open.short_cut.possible.load(std::memory_order_acquire)) return false;
   const DatatypeMap* map = known_map(type);
   if (map == nullptr || !map->contiguous || count <= 0 || offset < 0) return false;
   bytes = count * map->size_bytes;
   if (open.view.etype_bytes != 1 && bytes % open.view.etype_bytes != 0) return false;
   const auto at =
       static_cast<std::uint64_t>(open.view.displacement + offset * open.view.etype_bytes);
-  CachePart& part = *open.short_cut.part;
+  CachePart& part = *open.short_cut.part.load(std::memory_order_relaxed);
   const auto length = static_cast<std::uint64_t>(bytes);
-  const bool is_taken =
-      access.direction == Direction::read
-          ? open.readable && part.try_read(at, buffer, length)
-          : open.writable && open.short_cut.writes && part.try_write(at, buffer, length);
+  const bool is_taken = access.direction == Direction::read
+                            ? open.readable && part.try_read(at, buffer, length)
+                            : open.writable &&
+                                  open.short_cut.writes.load(std::memory_order_relaxed) &&
+                                  part.try_write(at, buffer, length);
   if (is_taken) count_access(open.file->tally(), access.direction, bytes);
   return is_taken;
 }

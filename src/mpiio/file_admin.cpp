@@ -62,10 +62,11 @@ int pass_through(OpenFile& open) {
 // Atomic mode takes a lock, and a durable write flushes; a view with holes is walked. On several
 // nodes only node 0 knows the size that a write changes.
 void find_short_cut(OpenFile& open) {
+  if (open.file->is_aside()) return;
   open.short_cut.part = &open.file->own_part();
-  open.short_cut.possible = !open.atomic_mode && open.view.contiguous;
   open.short_cut.writes =
       open.options.acknowledge != Acknowledge::durable && open.file->nodes() == 1;
+  open.short_cut.possible = !open.atomic_mode && open.view.contiguous;
 }
 
 int file_set_size(MPI_File file, MPI_Offset size) {
@@ -73,8 +74,9 @@ int file_set_size(MPI_File file, MPI_Offset size) {
   if (open == nullptr || size < 0 || !open->writable) {
     return FileCalls::set_size::real(file, size);
   }
-  const Status cut = open->file->set_size(*open->group, static_cast<std::uint64_t>(size));
-  if (!cut.ok()) return raise_on_file(file, cut);
+  const auto cut = open->file->set_size(*open->group, static_cast<std::uint64_t>(size));
+  if (!cut.ok()) return raise_on_file(file, cut.status());
+  if (cut.value()) return MPI_SUCCESS;
   const int error = FileCalls::set_size::real(file, size);
   const Status ended = open->file->end_set_size(*open->group);
   return error != MPI_SUCCESS ? error : finish(*open, ended);
@@ -106,6 +108,11 @@ int file_set_info(MPI_File file, MPI_Info info) {
   CacheOptions changed = open->options;
   const Status good = agree(*open->group, change_cache_options(read_info(info), changed));
   if (!good.ok()) return raise_on_file(file, good);
+  if (changed.acknowledge == Acknowledge::durable) {
+    if (const int error = finish(*open, open->file->become_cached()); error != MPI_SUCCESS) {
+      return error;
+    }
+  }
   open->options = changed;
   find_short_cut(*open);
   return FileCalls::set_info::real(file, info);
@@ -200,9 +207,12 @@ int file_set_atomicity(MPI_File file, int flag) {
   OpenFile* open = find_file(file);
   const int error = FileCalls::set_atomicity::real(file, flag);
   if (open == nullptr || error != MPI_SUCCESS) return error;
+  // The lock of atomic mode is in the part.
+  const Status cached = flag != 0 ? open->file->become_cached() : Status::success();
+  if (const int raised = finish(*open, cached); raised != MPI_SUCCESS) return raised;
   open->atomic_mode = flag != 0;
   find_short_cut(*open);
-  return finish(*open, Status::success());
+  return MPI_SUCCESS;
 }
 
 int file_get_atomicity(MPI_File file, int* flag) {

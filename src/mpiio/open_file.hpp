@@ -29,17 +29,18 @@ struct SplitAccess {
   std::int64_t bytes = 0;
 };
 
-// Whether accesses may go straight to this node's part, and whether writes may.
+// Whether accesses may go straight to this node's part, and whether writes may. Any thread may be
+// the one that finds it, when a file that stood aside is cached: `possible` is set last.
 struct ShortCut {
-  CachePart* part = nullptr;
-  bool possible = false;
-  bool writes = false;
+  std::atomic<CachePart*> part{nullptr};
+  std::atomic<bool> possible{false};
+  std::atomic<bool> writes{false};
 };
 
 struct OpenFile {
   MPI_File handle{};
   std::shared_ptr<CachedFile> file;
-  std::unique_ptr<MpiGroup> group;
+  std::shared_ptr<MpiGroup> group;  // perhaps of several files
   CacheOptions options;
   int amode = 0;
   bool readable = false;
@@ -62,7 +63,8 @@ inline OpenFile* find_file(MPI_File handle) {
   return file_table.find(handle);
 }
 
-// After the file was opened, and whenever its view, mode or acknowledgement has changed.
+// After the file was opened or has got a part, and whenever its view, mode or acknowledgement has
+// changed.
 void find_short_cut(OpenFile& open);
 
 // Calls the error handler of the file, or of no file, with a code of the class that fits `status`

@@ -5,11 +5,14 @@
 // A cached file is opened by the MPI library too, which checks the arguments, makes the file, keeps
 // the error handler, the group and the hints, and deletes the file at its close if that was asked
 // for. What it does not do any more is to transfer bytes.
+#include <sys/stat.h>
+
 #include <array>
 #include <atomic>
 #include <climits>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -51,11 +54,19 @@ std::optional<std::string> absolute_path(const char* name) {
   return std::string(resolved);
 }
 
+// A program may set it before it opens a file, so it is asked for each time, and seldom parsed.
 Result<std::optional<CacheEnvironment>> read_environment() {
+  static std::mutex mutex;
+  static std::string known_text;
+  static std::optional<CacheEnvironment> known;
   const char* text = std::getenv("PERDURE_CACHE");
   if (text == nullptr || *text == '\0') return std::optional<CacheEnvironment>();
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (known && known_text == text) return known;
   PERDURE_TRY_ASSIGN(auto parsed, parse_cache_environment(text));
-  return std::optional<CacheEnvironment>(std::move(parsed));
+  known_text = text;
+  known = std::move(parsed);
+  return known;
 }
 
 Result<CacheOptions> read_options(const std::string& path, MPI_Info info) {
@@ -63,17 +74,19 @@ Result<CacheOptions> read_options(const std::string& path, MPI_Info info) {
   return choose_cache_options(read_info(info), environment, path);
 }
 
-// How the file is reached for fetching and writing back; nothing if it can't be.
-std::optional<BackingFile::Access> backing_access(const std::string& path, int amode) {
-  if ((amode & MPI_MODE_RDONLY) != 0) return BackingFile::Access::read;
-  if (BackingFile::open(path, BackingFile::Access::read_write).ok()) {
-    return BackingFile::Access::read_write;
-  }
-  auto file = BackingFile::open(path, BackingFile::Access::write);
-  if (!file.ok()) return std::nullopt;
-  auto bytes = file.value().size_bytes();
+// The file as it is reached for fetching and writing back; nothing if it can't be.
+std::optional<BackingFile> open_backing(const std::string& path, int amode) {
+  const auto opened = [&](BackingFile::Access access) -> std::optional<BackingFile> {
+    auto file = BackingFile::open(path, access);
+    return file.ok() ? std::optional<BackingFile>(file.take()) : std::nullopt;
+  };
+  if ((amode & MPI_MODE_RDONLY) != 0) return opened(BackingFile::Access::read);
+  if (auto file = opened(BackingFile::Access::read_write)) return file;
+  auto file = opened(BackingFile::Access::write);
+  if (!file) return std::nullopt;
+  auto bytes = file->size_bytes();
   if (!bytes.ok() || bytes.value() != 0) return std::nullopt;
-  return BackingFile::Access::write;
+  return file;
 }
 
 // What a rank wants of a file, and what it can.
@@ -84,8 +97,53 @@ struct OpenRequest {
   bool known = false;  // this process has the file cached already
   CacheOptions options;
   std::string path;
-  BackingFile::Access access = BackingFile::Access::read;
+  std::optional<BackingFile> backing;     // if it is possible
+  std::optional<FileAside::Claim> aside;  // if it may begin aside, as far as this rank knows
 };
+
+// See file_aside.hpp.
+bool may_stand_aside(const OpenRequest& request) {
+  const CacheOptions& options = request.options;
+  return request.wanted && request.possible && !request.known && options.from != 0 &&
+         options.pool.empty() && options.acknowledge != Acknowledge::durable &&
+         options.sync == SyncTarget::file && options.fetch == FetchTime::lazy &&
+         options.directory.find("%n") == std::string::npos &&
+         request.backing->access() != BackingFile::Access::write;
+}
+
+// Where a table can't be had, files are cached from the first byte; what is wrong with the
+// directory is reported then.
+std::optional<FileAside::Claim> claim_aside(const OpenRequest& request) {
+  if (!may_stand_aside(request)) return std::nullopt;
+  const CacheOptions& options = request.options;
+  const BackingFile& backing = *request.backing;
+  PartRequest part;
+  part.directory = options.directory.empty() ? default_part_directory() : options.directory;
+  const char* const pretended = std::getenv("PERDURE_NODE_ID");
+  const std::string node = pretended == nullptr ? "" : pretended;
+  // What is wrong with another text is reported by map_nodes().
+  if (node.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+  if (!node.empty()) part.directory += "/node-" + node;
+  part.identity.path = request.path;
+  part.identity.file_device = backing.device();
+  part.identity.file_inode = backing.inode();
+  part.identity.layout = make_layout(options.layout, 1, options.block_bytes, 0);
+  auto table = AsideTable::of(part.directory);
+  if (!table.ok()) return std::nullopt;
+  auto entry =
+      table.value()->enter(backing.device(), backing.inode(), part_file_name(request.path));
+  if (!entry.ok() || !entry.value()) return std::nullopt;
+  return FileAside::Claim{std::move(*entry.value()), std::move(part), options.from};
+}
+
+bool is_known(const OpenRequest& request) {
+  if (request.backing) {
+    return CachedFile::is_known(request.backing->device(), request.backing->inode());
+  }
+  struct stat status{};
+  return ::stat(request.path.c_str(), &status) == 0 &&
+         CachedFile::is_known(status.st_dev, status.st_ino);
+}
 
 OpenRequest make_request(const char* name, int amode, MPI_Info info) {
   OpenRequest request;
@@ -97,9 +155,14 @@ OpenRequest make_request(const char* name, int amode, MPI_Info info) {
   request.wanted = request.options.cached;
   if (!path) return request;
   request.path = *path;
-  request.known = CachedFile::is_known(*path);
-  if (!request.options.pool.empty() &&
-      ((amode & MPI_MODE_SEQUENTIAL) != 0 || !backing_access(*path, amode))) {
+  const bool with_pool = !request.options.pool.empty();
+  const bool sequential = (amode & MPI_MODE_SEQUENTIAL) != 0;
+  if (!sequential && (with_pool || request.wanted)) request.backing = open_backing(*path, amode);
+  request.known = is_known(request);
+  if (!sequential && request.known && !request.backing) {
+    request.backing = open_backing(*path, amode);
+  }
+  if (with_pool && !request.backing) {
     request.status = {Code::unsupported,
                       *path +
                           " can't be cached in this mode of access, and so not be "
@@ -107,10 +170,8 @@ OpenRequest make_request(const char* name, int amode, MPI_Info info) {
                           "or without perdure_cache_pool"};
     return request;
   }
-  if ((!request.wanted && !request.known) || (amode & MPI_MODE_SEQUENTIAL) != 0) return request;
-  const auto access = backing_access(*path, amode);
-  request.possible = access.has_value();
-  if (access) request.access = *access;
+  request.possible = request.backing.has_value() && (request.wanted || request.known);
+  if (request.possible) request.aside = claim_aside(request);
   return request;
 }
 
@@ -132,16 +193,39 @@ std::uint64_t digest(const OpenRequest& request) {
 
 enum class Verdict { pass, cache, refuse };
 
+// What the ranks' claims come to: they count if all ranks have one in the same table.
+struct Claims {
+  std::uint64_t table = 0;
+  std::uint64_t other_table = ~std::uint64_t{0};
+  std::uint64_t pointer = 0;  // the entry of rank 0, whose pointer the handle has, and 1
+
+  bool count() const { return table != 0 && table == ~other_table; }
+};
+
+Claims own_claim(const OpenRequest& request, MPI_Comm comm) {
+  Claims own;
+  int rank = 0;
+  PMPI_Comm_rank(comm, &rank);
+  if (!request.aside) return own;
+  own.table = request.aside->entry.table().id();
+  own.other_table = ~own.table;
+  if (rank == 0) own.pointer = request.aside->entry.number() + 1;
+  return own;
+}
+
 // Collective over the program's communicator, once for every file that is opened. A file is cached
 // if all ranks want it and can, or if it is cached already by one of them: two ways to one file
 // would not see each other's bytes.
-Verdict judge(const OpenRequest& request, bool failed, MPI_Comm comm, Status& refusal) {
+Verdict judge(const OpenRequest& request, bool failed, MPI_Comm comm, Claims& claims,
+              Status& refusal) {
   const std::uint64_t own = digest(request);
-  std::array<std::uint64_t, 8> seen = {failed,        request.wanted,      !request.wanted,
-                                       request.known, !request.possible,   own,
-                                       ~own,          !request.status.ok()};
+  claims = own_claim(request, comm);
+  std::array<std::uint64_t, 11> seen = {
+      failed, request.wanted,       !request.wanted, request.known,      !request.possible, own,
+      ~own,   !request.status.ok(), claims.table,    claims.other_table, claims.pointer};
   const int error = max_over_ranks(comm, seen);
   if (error != MPI_SUCCESS || seen[0] != 0) return Verdict::pass;
+  claims = {seen[8], seen[9], seen[10]};
   if (seen[7] != 0) {
     refusal = !request.status.ok()
                   ? request.status
@@ -199,14 +283,22 @@ Status append(OpenFile& open) {
   return agree(*open.group, stored);
 }
 
+// Collective.
+Result<std::shared_ptr<CachedFile>> open_file(MpiGroup& group, OpenRequest& request,
+                                              const Claims& claims) {
+  if (!claims.count()) {
+    request.aside.reset();
+    return CachedFile::open(group, request.path, request.options, request.backing->access());
+  }
+  return CachedFile::open_aside(std::move(*request.backing), std::move(*request.aside),
+                                group.rank(), group.ranks());
+}
+
 // Collective; everything but the table.
-Result<std::unique_ptr<OpenFile>> open_cached(std::unique_ptr<MpiGroup> group,
-                                              const OpenRequest& request, int amode,
-                                              MPI_File handle) {
+Result<std::unique_ptr<OpenFile>> open_cached(std::shared_ptr<MpiGroup> group, OpenRequest& request,
+                                              const Claims& claims, int amode, MPI_File handle) {
   auto open = std::make_unique<OpenFile>();
-  PERDURE_TRY_ASSIGN(auto file,
-                     CachedFile::open(*group, request.path, request.options, request.access));
-  open->file = std::move(file);
+  PERDURE_TRY_ASSIGN(open->file, open_file(*group, request, claims));
   open->group = std::move(group);
   open->handle = handle;
   open->options = request.options;
@@ -214,9 +306,14 @@ Result<std::unique_ptr<OpenFile>> open_cached(std::unique_ptr<MpiGroup> group,
   open->readable = (amode & (MPI_MODE_RDONLY | MPI_MODE_RDWR)) != 0;
   open->writable = (amode & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0;
   open->opened_ns = monotonic_ns();
-  auto slot = take_shared_pointer(*open->group, *open->file);
-  Status ready = slot.status();
-  if (slot.ok()) open->shared_pointer = slot.value();
+  Status ready;
+  if (claims.count()) {
+    open->shared_pointer = FileAside::pointer_slot(static_cast<std::uint32_t>(claims.pointer - 1));
+  } else {
+    auto slot = take_shared_pointer(*open->group, *open->file);
+    ready = slot.status();
+    if (slot.ok()) open->shared_pointer = slot.value();
+  }
   if (ready.ok() && (amode & MPI_MODE_APPEND) != 0) ready = append(*open);
   find_short_cut(*open);
   if (ready.ok()) return open;
@@ -251,16 +348,16 @@ int file_open(MPI_Comm comm, const char* name, int amode, MPI_Info info, MPI_Fil
   int kind = MPI_SUCCESS;
   PMPI_Error_class(error, &kind);
   if (kind == MPI_ERR_COMM || kind == MPI_ERR_ARG) return error;
-  const OpenRequest request =
-      error == MPI_SUCCESS ? make_request(name, amode, info) : OpenRequest();
+  OpenRequest request = error == MPI_SUCCESS ? make_request(name, amode, info) : OpenRequest();
   Status refusal;
-  const Verdict verdict = judge(request, error != MPI_SUCCESS, comm, refusal);
+  Claims claims;
+  const Verdict verdict = judge(request, error != MPI_SUCCESS, comm, claims, refusal);
   if (verdict == Verdict::pass) return error;
   if (verdict == Verdict::refuse) return fail_open(file, refusal);
-  auto group = MpiGroup::create(comm);
+  auto group = MpiGroup::shared(comm);
   if (!group.ok()) return fail_open(file, group.status());
   at_finalize<CachedFile::close_forgotten>();
-  auto open = open_cached(group.take(), request, amode, *file);
+  auto open = open_cached(group.take(), request, claims, amode, *file);
   if (!open.ok()) return fail_open(file, open.status());
   const Status added = file_table.add(*file, open.value().get());
   if (!added.ok()) return fail_open(file, added);

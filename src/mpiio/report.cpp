@@ -32,6 +32,8 @@ void append_line(const char* variable, const nlohmann::ordered_json& line) {
 }
 
 void report_file(const OpenFile& open, const Status& closed) {
+  const char* prefix = std::getenv("PERDURE_CACHE_REPORT");
+  if (open.record == nullptr && (prefix == nullptr || *prefix == '\0')) return;
   CachedFile& file = *open.file;
   const CacheTally& tally = file.tally();
   nlohmann::ordered_json line;
@@ -47,6 +49,9 @@ void report_file(const OpenFile& open, const Status& closed) {
   line["remote_bytes"] = tally.remote_bytes.load();
   line["filled_bytes"] = tally.filled_bytes;
   line["passed_bytes"] = tally.passed_bytes;
+  line["aside"] = tally.aside;
+  line["aside_accesses"] = tally.aside_accesses.load();
+  line["aside_bytes"] = tally.aside_bytes.load();
   line["written_back_bytes"] = tally.written_back_bytes;
   line["error"] = closed.ok() ? nlohmann::ordered_json() : nlohmann::ordered_json(closed.message());
   append_line("PERDURE_CACHE_REPORT", line);

@@ -32,6 +32,7 @@ static MPI_File open_file(int amode) {
   MPI_File file;
   MPI_Info_create(&hints);
   MPI_Info_set(hints, "perdure_cache", "on");
+  MPI_Info_set(hints, "perdure_cache_from", "0");
   MPI_Info_set(hints, "perdure_cache_directory", getenv("PERDURE_SMALL_POOL"));
   if (MPI_File_open(MPI_COMM_WORLD, path, amode, hints, &file) != MPI_SUCCESS) {
     fail("the file can't be opened", 0);

@@ -54,7 +54,9 @@ TEST_F(Forks, a_childs_calls_on_a_window_are_refused) {
 
 TEST_F(Forks, a_childs_calls_on_a_cached_file_are_refused) {
   const std::string path = pool("file");
-  MPI_Info info = make_info({{"perdure_cache", "on"}, {"perdure_cache_directory", pool("parts")}});
+  MPI_Info info = make_info({{"perdure_cache", "on"},
+                             {"perdure_cache_from", "0"},
+                             {"perdure_cache_directory", pool("parts")}});
   MPI_File file = MPI_FILE_NULL;
   ASSERT_EQ(
       MPI_File_open(MPI_COMM_WORLD, path.c_str(), MPI_MODE_CREATE | MPI_MODE_RDWR, info, &file),
@@ -82,7 +84,9 @@ TEST_F(Forks, a_childs_calls_on_a_cached_file_are_refused) {
 
 TEST_F(Forks, a_cached_file_whose_part_vanished_says_so_when_it_is_synchronised) {
   const std::string path = pool("file");
-  MPI_Info info = make_info({{"perdure_cache", "on"}, {"perdure_cache_directory", pool("parts")}});
+  MPI_Info info = make_info({{"perdure_cache", "on"},
+                             {"perdure_cache_from", "0"},
+                             {"perdure_cache_directory", pool("parts")}});
   MPI_File file = MPI_FILE_NULL;
   ASSERT_EQ(
       MPI_File_open(MPI_COMM_WORLD, path.c_str(), MPI_MODE_CREATE | MPI_MODE_RDWR, info, &file),

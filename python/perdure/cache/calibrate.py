@@ -86,7 +86,8 @@ def recorded(program: Program, ranks: int, words: list, folder: Path, cache: str
     command = program.command(ranks, *words)
     surroundings = preloading(find_library())
     if cache is not None:
-        surroundings = cache_environment(["*.bin"], cache)
+        # From the first byte: what is measured is the cache, not how long a file stands aside.
+        surroundings = cache_environment(["*.bin"], ";".join(filter(None, ("from=0", cache))))
     surroundings["PERDURE_RECORD"] = str(folder / "record")
     environment = {key: value for key, value in os.environ.items() if key != "PERDURE_CACHE"}
     done = subprocess.run(

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpiio/file_aside.hpp"
+
+#include <cstdio>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/random.hpp"
+#include "mpiio/cached_file.hpp"
+
+namespace perdure {
+
+// The medium is asked for only by those that have read or written much: it is a call of the system.
+bool FileAside::count(const BackingFile& file, std::uint64_t bytes) {
+  const std::uint64_t accesses = accesses_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const std::uint64_t paid = bytes / bytes_of_access;
+  const std::uint64_t more = bytes_.fetch_add(paid, std::memory_order_relaxed) + paid;
+  const std::uint64_t from = from_.load(std::memory_order_relaxed);
+  if (accesses >= from) return true;
+  return accesses + more >= from && medium(file) == FileMedium::other;
+}
+
+void FileAside::put_off() {
+  const std::uint64_t spent =
+      accesses_.load(std::memory_order_relaxed) + bytes_.load(std::memory_order_relaxed);
+  from_.store(2 * spent, std::memory_order_relaxed);
+}
+
+FileMedium FileAside::medium(const BackingFile& file) {
+  int known = medium_.load(std::memory_order_relaxed);
+  if (known < 0) {
+    known = static_cast<int>(file.medium());
+    medium_.store(known, std::memory_order_relaxed);
+  }
+  return static_cast<FileMedium>(known);
+}
+
+std::atomic_ref<std::uint64_t> FileAside::pointer(int slot) const {
+  std::uint64_t* const place =
+      claim_.entry.table().pointer(static_cast<std::uint32_t>(slot - pointer_slots_begin));
+  PERDURE_ASSERT(place != nullptr);  // the opening has looked
+  return std::atomic_ref<std::uint64_t>(*place);
+}
+
+// False: the file has a part now, which this process uses.
+Result<bool> CachedFile::do_aside(const std::function<Status(const BackingFile&)>& access) {
+  while (is_aside()) {
+    AsideEntry& entry = aside_->entry();
+    if (!entry.begin()) {
+      PERDURE_TRY(follow());
+      continue;
+    }
+    const Status done = access(backing_);
+    entry.end();
+    PERDURE_TRY(done);
+    return true;
+  }
+  return false;
+}
+
+void CachedFile::spend(std::uint64_t bytes) {
+  constexpr std::uint32_t patience_ms = 20;
+  if (aside_->count(backing_, bytes) && !make_cached(patience_ms).ok()) aside_->put_off();
+}
+
+Result<bool> CachedFile::read_aside(std::uint64_t offset, void* to, std::uint64_t bytes) {
+  spend(bytes);
+  auto done = do_aside([&](const BackingFile& file) { return file.read(offset, to, bytes); });
+  if (done.ok() && done.value()) count_aside(bytes);
+  return done;
+}
+
+Result<bool> CachedFile::write_aside(std::uint64_t offset, const void* from, std::uint64_t bytes) {
+  spend(bytes);
+  auto done = do_aside([&](const BackingFile& file) { return file.write(offset, from, bytes); });
+  if (done.ok() && done.value()) count_aside(bytes);
+  return done;
+}
+
+void CachedFile::count_aside(std::uint64_t bytes) {
+  tally_.aside_accesses.fetch_add(1, std::memory_order_relaxed);
+  tally_.aside_bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+Status CachedFile::become_cached() {
+  constexpr std::uint32_t patience_ms = 30000;
+  return is_aside() ? make_cached(patience_ms) : Status::success();
+}
+
+Status CachedFile::make_cached(std::uint32_t wait_ms) {
+  const std::lock_guard<std::mutex> lock(aside_->mutex());
+  if (!is_aside()) return Status::success();
+  PartRequest request = aside_->request();
+  request.wait_ms = wait_ms;
+  PERDURE_TRY(recover_leftover_part(request.directory, request.identity.path, backing_, {}));
+  PERDURE_TRY(fill_random(request.identity.instance, sizeof request.identity.instance));
+  for (std::uint64_t& word : request.identity.instance) word |= 1;
+  PERDURE_TRY_ASSIGN(auto made, make_part(request, backing_));
+  use_part(std::move(made));
+  return Status::success();
+}
+
+// Another process has made a part. If it is gone again, what it had is in the file.
+Status CachedFile::follow() {
+  const std::lock_guard<std::mutex> lock(aside_->mutex());
+  if (!is_aside()) return Status::success();
+  PERDURE_TRY_ASSIGN(auto joined, follow_part(aside_->request(), backing_, aside_->entry()));
+  if (joined) use_part(std::move(*joined));
+  return Status::success();
+}
+
+// Whoever sees that the file is no longer aside sees all of this.
+void CachedFile::use_part(OpenPart open) {
+  part_ = std::move(open);
+  own_.emplace(*part_.part);
+  layout_ = part().layout();
+  part().set_teller(
+      [](const std::string& what) { std::fprintf(stderr, "perdure: %s\n", what.c_str()); });
+  is_aside_.store(false, std::memory_order_release);
+}
+
+}  // namespace perdure
