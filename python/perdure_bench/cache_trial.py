@@ -39,17 +39,19 @@ class CacheJob:
     sync: str
     block_bytes: int
     seed: int
+    aside: int = 0  # accesses of a rank before the file is cached
 
     def __str__(self) -> str:
         where = f"{self.program.flavour}, {self.ranks} ranks, {self.nodes} nodes"
         how = f"ack={self.acknowledge}, sync={self.sync}, block={self.block_bytes}"
+        how += f", from={self.aside}"
         return f"{where}, {how}, --seed {self.seed}"
 
     def words(self) -> list:
         """The words of it on the program's command line."""
         shape = ["--ranks", self.ranks, "--nodes", self.nodes, "--block", self.block_bytes]
         shape += ["--seed", self.seed, "--writes", _WRITES]
-        return [*shape, "--ack", self.acknowledge, "--sync", self.sync]
+        return [*shape, "--ack", self.acknowledge, "--sync", self.sync, "--from", self.aside]
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,7 @@ class CacheCampaign:
             sync=draw.choice(("file", "nvm")),
             block_bytes=draw.choice((16384, 65536, 1 << 20)),
             seed=draw.getrandbits(40),
+            aside=draw.choice((0, 0, 30, 150)),
         )
 
     def _draw_kill(self, job: CacheJob, kind: str) -> CacheKill:

@@ -39,6 +39,7 @@ struct Options {
   std::string pool;
   std::string log;
   std::string acknowledge = "sync";
+  std::string from = "0";
   std::string sync = "file";
   int kill_rank = -1;
   bool kill_all = false;
@@ -93,6 +94,7 @@ class Job {
     MPI_Info_set(hints_, "perdure_cache_directory", options.pool.c_str());
     MPI_Info_set(hints_, "perdure_cache_ack", options.acknowledge.c_str());
     MPI_Info_set(hints_, "perdure_cache_sync", options.sync.c_str());
+    MPI_Info_set(hints_, "perdure_cache_from", options.from.c_str());
     const std::string block = std::to_string(options.shape.block_bytes);
     MPI_Info_set(hints_, "perdure_cache_block", block.c_str());
   }
@@ -258,6 +260,7 @@ Options parse(int argc, char** argv) {
   app.add_option("--nodes", options.shape.nodes)->check(CLI::Range(1, 15));
   app.add_option("--block", options.shape.block_bytes);
   app.add_option("--writes", options.shape.writes);
+  app.add_option("--from", options.from, "Accesses of a rank before the file is cached.");
   app.add_option("--ack", options.acknowledge)->check(CLI::IsMember({"async", "sync", "durable"}));
   app.add_option("--sync", options.sync)->check(CLI::IsMember({"file", "nvm"}));
   app.add_option("--kill-rank", options.kill_rank);

@@ -5,7 +5,9 @@
 # nothing of Perdure
 #   plain       by itself
 #   preloaded   with LIBRARY loaded, and no file to cache
-#   cached      with every file cached
+#   cached      with every file cached, from the first byte on
+#   aside       where each file stands aside until it pays to cache it
+#   later       the same, after three accesses
 #   parts       the same, in equal parts that are fetched whole at open
 #   sync_nvm    the same, where MPI_File_sync waits for the nodes' parts only
 #   nodes       the same, with each rank on a node of its own, as far as two
@@ -26,16 +28,20 @@ export PERDURE_CACHE_REPORT="$place/report"
 unset PERDURE_CACHE PERDURE_NODE_ID || true
 
 preload="LD_PRELOAD=${PERDURE_PRELOAD_FIRST:+$PERDURE_PRELOAD_FIRST:}$library"
-request="files=*;directory=$place/pool"
+aside="files=*;directory=$place/pool"
+request="$aside;from=0"
 case $variant in
   plain) preload= ;;
   preloaded) ;;
   cached) export PERDURE_CACHE="$request" ;;
+  aside) export PERDURE_CACHE="$aside" ;;
+  later) export PERDURE_CACHE="$aside;from=3" ;;
   parts) export PERDURE_CACHE="$request;layout=parts;fetch=open" ;;
   sync_nvm) export PERDURE_CACHE="$request;sync=nvm" ;;
   nodes) export PERDURE_CACHE="$request" ;;
   *)
-    echo "variant.sh: '$variant' is none of plain, preloaded, cached, parts, sync_nvm, nodes" >&2
+    echo "variant.sh: '$variant' is none of plain, preloaded, cached, aside, later, parts," \
+      "sync_nvm, nodes" >&2
     exit 2 ;;
 esac
 

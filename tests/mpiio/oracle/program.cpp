@@ -68,9 +68,10 @@ Hints draw_hints(Draw& draw) {
   // A part has room for a table of as many blocks as its device could hold: small ones are slow to
   // begin with.
   hints["perdure_cache_block"] = draw.once_in(10) ? "4k" : one_of(draw, {"16k", "64k", "1m"});
-  hints["perdure_cache_fetch"] = one_of(draw, {"lazy", "open"});
-  hints["perdure_cache_ack"] = one_of(draw, {"sync", "async", "durable"});
-  hints["perdure_cache_sync"] = one_of(draw, {"file", "nvm"});
+  hints["perdure_cache_fetch"] = one_of(draw, {"lazy", "lazy", "open"});
+  hints["perdure_cache_ack"] = one_of(draw, {"sync", "async", "sync", "durable"});
+  hints["perdure_cache_sync"] = one_of(draw, {"file", "file", "nvm"});
+  hints["perdure_cache_from"] = one_of(draw, {"0", "0", hint_of_rank, hint_of_rank, "never"});
   return hints;
 }
 

@@ -44,6 +44,9 @@ struct Step {
 
 using Hints = std::map<std::string, std::string>;
 
+// The value of perdure_cache_from where each rank has one of its own: few accesses, or never.
+constexpr const char* hint_of_rank = "of-rank";
+
 struct Program {
   std::uint64_t seed = 0;
   bool exists = false;            // the file, before the first open

@@ -75,10 +75,18 @@ bool Session::shares_pointer() {
   return !handle().view.own && handle().has_shared_pointer;
 }
 
+// A file that stands aside is cached by the rank that has made so many accesses.
+std::string Session::own_from() const {
+  const int drawn = draw_own({Kind::open, program_.seed}).between(1, 45);
+  return drawn > 40 ? "never" : std::to_string(drawn);
+}
+
 MPI_Info Session::make_hints() const {
   MPI_Info hints = MPI_INFO_NULL;
   MPI_Info_create(&hints);
-  for (const auto& [key, value] : hints_) MPI_Info_set(hints, key.c_str(), value.c_str());
+  for (const auto& [key, value] : hints_) {
+    MPI_Info_set(hints, key.c_str(), value == hint_of_rank ? own_from().c_str() : value.c_str());
+  }
   // ROMIO writes gaps of a view along with what lies around them, and so undoes what others write
   // there without its lock; past the end of the file it fills them with what is in its buffer.
   MPI_Info_set(hints, "romio_ds_write", "disable");

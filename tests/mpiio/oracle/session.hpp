@@ -89,6 +89,7 @@ class Session {
   // Whether the shared pointer is used: MPI requires all ranks to have the same view then.
   bool shares_pointer();
   MPI_Comm comm_of(const Handle& handle) const;
+  std::string own_from() const;
   MPI_Info make_hints() const;
   void free_view(Handle& handle);
 
