@@ -157,7 +157,7 @@ def _measure_flavour(program: Program, places: Places, quick: bool) -> Iterator[
     idle = json.loads(_run(program, places, ["idle"])[-1])
     more = {"threads": idle["threads"], "nodes": 2, "seconds": 2}
     values = [idle["idle"]]
-    yield judge.fact("idle", "cache_threads_cpu_fraction", "", values, at_most=IDLE_TARGET, **more)
+    yield judge.fact("idle", "cache_threads_cpu_fraction", "", values, more, IDLE_TARGET)
 
 
 def _run(program: Program, places: Places, words: list, more: dict | None = None) -> list[str]:
