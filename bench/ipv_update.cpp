@@ -174,7 +174,7 @@ class Runtime {
       u_[tier].reset(static_cast<double*>(perdure_ipv_alloc(bytes)));
       if (u_[tier] == nullptr) return {Code::no_space, "there is no memory for an object"};
       std::fill_n(u_[tier].get(), count, 1.0);
-      const perdure_ipv_object_options object{tier};
+      const perdure_ipv_object_options object{tier, 0};
       PERDURE_TRY(checked(perdure_ipv_object(name_of(tier), u_[tier].get(), bytes, &object)));
     }
     return checked(perdure_ipv_restart(nullptr));

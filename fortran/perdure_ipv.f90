@@ -45,6 +45,11 @@ module perdure_ipv
     type(c_ptr) :: report = c_null_ptr
   end type
 
+  type, bind(c) :: object_options
+    integer(c_int) :: tier = 0
+    integer(c_int) :: own_pages = 0
+  end type
+
   type, bind(c), public :: perdure_ipv_object_status
     integer(c_int) :: tier = 0
     integer(c_int64_t) :: versions = 0, rows = 0, fresh_row_bytes = 0, copied_bytes = 0, &
@@ -71,13 +76,13 @@ module perdure_ipv
       type(c_ptr), value :: pool
       type(c_ptr), value :: options
     end function
-    integer(c_int) function object_of_c(name, address, bytes, tier) &
+    integer(c_int) function object_of_c(name, address, bytes, options) &
         bind(c, name="perdure_ipv_object")
-      import :: c_int, c_char, c_ptr, c_size_t
+      import :: c_int, c_char, c_ptr, c_size_t, object_options
       character(kind=c_char), intent(in) :: name(*)
       type(c_ptr), value :: address
       integer(c_size_t), value :: bytes
-      integer(c_int), intent(in) :: tier
+      type(object_options), intent(in) :: options
     end function
     type(c_ptr) function perdure_ipv_alloc(bytes) bind(c)
       import :: c_ptr, c_size_t
@@ -163,14 +168,16 @@ contains
     perdure_ipv_open = ipv_open_of_c(pool, given)
   end function
 
-  integer(c_int) function perdure_ipv_object(name, address, bytes, tier)
+  integer(c_int) function perdure_ipv_object(name, address, bytes, tier, own_pages)
     character(len=*), intent(in) :: name
     type(c_ptr), intent(in) :: address
     integer(c_size_t), intent(in) :: bytes
     integer(c_int), intent(in), optional :: tier
-    integer(c_int) :: given
-    given = perdure_ipv_auto
-    if (present(tier)) given = tier
+    logical, intent(in), optional :: own_pages
+    type(object_options) :: given
+    given%tier = perdure_ipv_auto
+    if (present(tier)) given%tier = tier
+    if (present(own_pages)) given%own_pages = merge(1, 0, own_pages)
     perdure_ipv_object = object_of_c(trim(name) // c_null_char, address, bytes, given)
   end function
 

@@ -85,7 +85,7 @@ std::uint64_t State::restore() {
     open.report = options_.report.empty() ? nullptr : options_.report.c_str();
     check(perdure_ipv_open(pool_, &open), "perdure_ipv_open");
     versioned_ = true;
-    const perdure_ipv_object_options with{options_.tier};
+    const perdure_ipv_object_options with{options_.tier, 1};  // array.hpp: in whole pages
     for (const Member& member : objects_) {
       check(perdure_ipv_object(member.name.c_str(), member.first, member.bytes, &with),
             "perdure_ipv_object");

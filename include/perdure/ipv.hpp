@@ -178,13 +178,15 @@ class Objects {
   // object; SHAPE if the pool has it with another size.
   template <std::ranges::contiguous_range Range>
     requires std::ranges::borrowed_range<Range>  // the memory outlives the call
-  void add(const std::string& name, Range&& memory, Tier tier = PERDURE_IPV_AUTO) {
+  void add(const std::string& name, Range&& memory, Tier tier = PERDURE_IPV_AUTO,
+           bool own_pages = false) {
     const std::span elements(memory);
     using T = typename decltype(elements)::element_type;
     static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
                   "an object is saved byte by byte: no pointers, strings or containers in it");
     perdure_ipv_object_options options{};
     options.tier = tier;
+    options.own_pages = own_pages ? 1 : 0;
     check(perdure_ipv_object(name.c_str(), elements.data(), elements.size_bytes(), &options));
     detail::Named::of_process().add(name, elements.data(), elements.size_bytes());
   }

@@ -85,7 +85,10 @@ typedef struct perdure_ipv_options {
 } perdure_ipv_options;
 
 typedef struct perdure_ipv_object_options {
-  int tier; /* enum perdure_ipv_tier */
+  int tier;      /* enum perdure_ipv_tier */
+  int own_pages; /* 1: nobody else's bytes are in the object's last page, as where it was allocated
+                    in whole pages. Otherwise they may be: memory that is neither of
+                    perdure_ipv_alloc() nor static is in tier COPY then */
 } perdure_ipv_object_options;
 
 /* Since perdure_ipv_open(). */
@@ -112,8 +115,9 @@ PERDURE_API int perdure_ipv_open(perdure_pool* pool, const perdure_ipv_options* 
  * pool for each version that the pool keeps and one more; with lag, and unless its tier is COPY,
  * two more. Its contents are its own until a restart finds a version. Collective. Tier STREAM needs
  * whole pages: `address` a multiple of the page size, and the rest of the last page nobody else's
- * (perdure_ipv_alloc(), or a static array of a program compiled with perdure-clang --ipv); others
- * fall back to COPY. Memory of the program's must not be freed before perdure_ipv_restart().
+ * (own_pages; perdure_ipv_alloc(), or a static array of a program compiled with perdure-clang
+ * --ipv); others fall back to COPY. Memory of the program's must not be freed before
+ * perdure_ipv_restart().
  * INVALID: overlaps another object. SHAPE: the pool has it with another size. */
 PERDURE_API int perdure_ipv_object(const char* name, void* address, size_t bytes,
                                    const perdure_ipv_object_options* options);

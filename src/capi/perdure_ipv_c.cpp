@@ -154,9 +154,13 @@ int perdure_ipv_object(const char* name, void* address, size_t bytes,
                        const perdure_ipv_object_options* options) {
   return guarded([&]() -> Status {
     PERDURE_TRY(need_set());
-    const int tier = options == nullptr ? PERDURE_IPV_AUTO : options->tier;
-    return set->add(name == nullptr ? "" : name, address, bytes, static_cast<Tier>(tier),
-                    has_whole_pages(address, bytes));
+    const perdure_ipv_object_options given =
+        options == nullptr ? perdure_ipv_object_options{} : *options;
+    if (given.own_pages != 0 && given.own_pages != 1) {
+      return {Code::invalid_argument, "own_pages is 0 or 1"};
+    }
+    return set->add(name == nullptr ? "" : name, address, bytes, static_cast<Tier>(given.tier),
+                    given.own_pages == 1 || has_whole_pages(address, bytes));
   });
 }
 

@@ -128,7 +128,10 @@ Status InPlaceObject::make_views() {
   if (first() % view_page_bytes != 0) {
     return {Code::unsupported, "its address is no multiple of the page size"};
   }
-  if (!whole_pages_) return {Code::unsupported, "it is smaller than a page"};
+  if (!whole_pages_)
+    return {Code::unsupported,
+            "its last page may hold other memory; allocate it by perdure_ipv_alloc(), or say "
+            "own_pages if it has whole pages"};
   views_ =
       std::make_unique<AddressViews>(address_, whole_pages_of(bytes_), surroundings_.move_views);
   return Status::success();

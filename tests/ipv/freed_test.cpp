@@ -52,7 +52,7 @@ class IpvFreed : public testing::TestWithParam<Case> {
     perdure_ipv_options options{};
     options.helper = GetParam().helper;
     ASSERT_EQ(perdure_ipv_open(pool_, &options), PERDURE_OK) << perdure_last_error();
-    const perdure_ipv_object_options given{GetParam().tier};
+    const perdure_ipv_object_options given{GetParam().tier, 0};
     ASSERT_EQ(perdure_ipv_object("u", memory_, bytes(), &given), PERDURE_OK);
     ASSERT_EQ(perdure_ipv_object("v", other_.data(), other_.size(), nullptr), PERDURE_OK);
     ASSERT_EQ(perdure_ipv_restart(&version_), PERDURE_OK) << perdure_last_error();

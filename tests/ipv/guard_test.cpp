@@ -61,7 +61,7 @@ class IpvGuard : public testing::TestWithParam<int> {
     const std::string remap = GetParam() / 100 % 10 == 1 ? "off" : "on";
     ::setenv("PERDURE_IPV", ("remap=" + remap + ",lag=" + (lags() ? "1" : "0")).c_str(), 1);
     ASSERT_EQ(perdure_ipv_open(pool_, &options), PERDURE_OK) << perdure_last_error();
-    const perdure_ipv_object_options given{GetParam() % 10};
+    const perdure_ipv_object_options given{GetParam() % 10, 0};
     ASSERT_EQ(perdure_ipv_object("u", memory_, object_bytes, &given), PERDURE_OK)
         << perdure_last_error();
     ASSERT_EQ(perdure_ipv_restart(&version_), PERDURE_OK) << perdure_last_error();

@@ -33,7 +33,7 @@ class IpvMisuse : public testing::Test {
   }
   void start(int tier = PERDURE_IPV_AUTO) {
     ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK) << perdure_last_error();
-    const perdure_ipv_object_options options{tier};
+    const perdure_ipv_object_options options{tier, 0};
     ASSERT_EQ(perdure_ipv_object("u", memory_, object_bytes, &options), PERDURE_OK);
     ASSERT_EQ(perdure_ipv_restart(&version_), PERDURE_OK) << perdure_last_error();
   }
@@ -68,8 +68,10 @@ TEST_F(IpvMisuse, objects_that_cant_be_are_refused) {
   refused(perdure_ipv_object(nullptr, memory_, 8, nullptr), PERDURE_E_INVALID, "name");
   refused(perdure_ipv_object("u", nullptr, 8, nullptr), PERDURE_E_INVALID, "address");
   refused(perdure_ipv_object("u", memory_, 0, nullptr), PERDURE_E_INVALID, "at least one byte");
-  const perdure_ipv_object_options odd{17};
+  const perdure_ipv_object_options odd{17, 0};
   refused(perdure_ipv_object("u", memory_, 8, &odd), PERDURE_E_INVALID, "tier 17");
+  const perdure_ipv_object_options neither{PERDURE_IPV_AUTO, 2};
+  refused(perdure_ipv_object("u", memory_, 8, &neither), PERDURE_E_INVALID, "own_pages");
   ASSERT_EQ(perdure_ipv_object("u", memory_, 4096, nullptr), PERDURE_OK);
   refused(perdure_ipv_object("v", memory_ + 4095, 10, nullptr), PERDURE_E_INVALID, "overlaps");
   refused(perdure_ipv_object("u", memory_ + 8192, 8, nullptr), PERDURE_E_INVALID, "open");
@@ -121,6 +123,26 @@ TEST_F(IpvMisuse, an_object_that_the_version_lacks_keeps_its_contents) {
   ASSERT_EQ(perdure_ipv_close(), PERDURE_OK);
   EXPECT_EQ(other[8191], 'o');
   perdure_ipv_free(other);
+}
+
+// Copies that change places take whole pages with them, and with those whatever else is there.
+TEST_F(IpvMisuse, an_object_of_the_heap_is_streamed_only_if_its_pages_are_its_own) {
+  char* heap = static_cast<char*>(std::aligned_alloc(4096, 4 * 4096));
+  ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK);
+  for (const int own : {0, 1}) {
+    const perdure_ipv_object_options options{PERDURE_IPV_STREAM, own};
+    const std::string name = own == 1 ? "own" : "shared";
+    ASSERT_EQ(perdure_ipv_object(name.c_str(), heap + 2 * own * 4096, 5000, &options), PERDURE_OK);
+  }
+  ASSERT_EQ(perdure_ipv_restart(&version_), PERDURE_OK);
+  perdure_ipv_object_status shared{};
+  perdure_ipv_object_status own{};
+  EXPECT_EQ(perdure_ipv_status("shared", &shared), PERDURE_OK);
+  EXPECT_EQ(perdure_ipv_status("own", &own), PERDURE_OK);
+  EXPECT_EQ(shared.tier, PERDURE_IPV_COPY);
+  EXPECT_EQ(own.tier, PERDURE_IPV_STREAM);
+  EXPECT_EQ(perdure_ipv_close(), PERDURE_OK);
+  std::free(heap);
 }
 
 TEST_F(IpvMisuse, the_pool_can_only_be_committed_and_closed_through_its_objects) {
