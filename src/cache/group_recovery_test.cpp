@@ -102,7 +102,7 @@ class GroupRecoveryTest : public testing::Test {
   }
 
   std::string pool() const { return scratch_ / "pool"; }
-  std::string note() const { return part_file_path(pool(), file()) + part_note_suffix; }
+  std::string note() const { return part_note_path(pool(), file()); }
 
   std::string pool_of_parts_;
   std::optional<std::uint64_t> prepared_;  // what leave() makes the part ready for

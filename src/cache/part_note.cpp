@@ -15,11 +15,7 @@ namespace {
 constexpr std::uint64_t note_bytes_max = 8192;
 
 std::string note_path(const std::string& pool, const std::string& part_file) {
-  return pool + "/" + split_path(part_file).name + part_note_suffix;
-}
-
-std::string note_of(const std::string& pool, const std::string& path) {
-  return note_path(pool, part_file_path(".", path));
+  return pool + "/" + split_path(part_file).name + "-note";  // part_note_ending
 }
 
 // Of a header that may be anything.
@@ -35,6 +31,11 @@ std::string pool_in(const std::string& part_file) {
 
 }  // namespace
 
+std::string part_note_path(const std::string& pool, const std::string& path) {
+  return note_path(pool, part_file_path(".", path));
+}
+
+// Nodes may share the pool's directory, and all write the note at once.
 Status write_part_note(const std::string& part_file, const PartIdentity& identity) {
   const std::string& pool = identity.pool;
   if (pool.empty() || split_path(part_file).directory == pool) return Status::success();
@@ -42,7 +43,8 @@ Status write_part_note(const std::string& part_file, const PartIdentity& identit
   (void)::gethostname(host, sizeof host - 1);
   PERDURE_TRY_ASSIGN(const auto directory, Directory::open(pool));
   return directory.replace_file(split_path(note_path(pool, part_file)).name,
-                                part_file + " on " + host);
+                                part_file + " on " + host,
+                                std::to_string(identity.node) + "-" + std::to_string(::getpid()));
 }
 
 void remove_part_note(const std::string& part_file) {
@@ -51,16 +53,16 @@ void remove_part_note(const std::string& part_file) {
 }
 
 void remove_part_note_of(const std::string& pool, const std::string& path) {
-  (void)remove_file(note_of(pool, path));
+  (void)remove_file(part_note_path(pool, path));
 }
 
 bool has_part_note(const std::string& pool, const std::string& path) {
   const auto directory = Directory::open(pool);
-  return directory.ok() && directory.value().holds(split_path(note_of(pool, path)).name);
+  return directory.ok() && directory.value().holds(split_path(part_note_path(pool, path)).name);
 }
 
 Status part_was_lost(const std::string& pool, const std::string& path) {
-  const std::string note = note_of(pool, path);
+  const std::string note = part_note_path(pool, path);
   std::string part = "its cache part";
   const auto file = open_file(note, FileAccess::read);
   if (file.ok()) {

@@ -21,7 +21,9 @@
 
 namespace perdure {
 
-constexpr const char* part_note_suffix = ".part-note";
+constexpr const char* part_note_ending = ".part-note";
+// Of the part of that cached file.
+std::string part_note_path(const std::string& pool, const std::string& path);
 
 // Of a part that is beside its pool, or in none, there is no note.
 Status write_part_note(const std::string& part_file, const PartIdentity& identity);
