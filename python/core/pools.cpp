@@ -112,7 +112,8 @@ void bind_pools(nb::module_& core) {
       "remove_pool",
       [](const std::string& directory, bool any_owner) {
         const auto belongs = [](const std::string& name) {
-          return parse_level_file_name(name).has_value() || name.find(part_note_ending) != std::string::npos;
+          return parse_level_file_name(name).has_value() ||
+                 name.find(part_note_ending) != std::string::npos;
         };
         raise_on_failure(remove_pool(directory, trust_unless(any_owner), belongs));
       },
