@@ -136,6 +136,22 @@ TEST_P(IpvFreed, an_object_freed_in_the_first_iteration_is_in_the_first_version)
   restarted(1, 7);
 }
 
+TEST_P(IpvFreed, an_object_inside_a_freed_block_ends) {
+  std::free(memory_);
+  auto* block = static_cast<char*>(std::malloc(bytes() + 3 * page));
+  const std::size_t to_page = (page - reinterpret_cast<std::uintptr_t>(block) % page) % page;
+  memory_ = block + page + to_page;
+  std::memset(memory_, 1, bytes());
+  open();
+  iterate(2);
+  iterate(3);
+  memory_ = nullptr;
+  std::free(block);
+  reuse();
+  iterate(4);
+  restarted(3, 4);
+}
+
 TEST_P(IpvFreed, realloc_ends_an_object_and_keeps_the_programs_bytes) {
   open();
   iterate(2);

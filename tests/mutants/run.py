@@ -4,6 +4,7 @@
 A mutant is a piece of a source file that is replaced (mutants.json). The mutated file is compiled
 with the flags of the build tree, linked into the named test in front of the library that holds the
 original, and the test must fail. A test that passes with the mistake in place is no test of it.
+With "library" the file is put in that shared library instead, which the named test then loads.
 Python is planted into a copy of the package and its tests; there "filter" is an expression for -k.
 
     run.py --build build/dev [--list] [--every N] [NAME …]
@@ -57,18 +58,21 @@ def compile_mutant(mutant, build, folder):
     return folder / "mutant.o"
 
 
-def link_test(mutant, build, folder, planted):
-    """Links the named test with the mutated object before the libraries."""
+def link(target, mutant, build, folder, planted):
+    """Links a test or library with the mutated object in place of the original."""
     commands = subprocess.run(
-        ["ninja", "-C", str(build), "-t", "commands", mutant["test"]],
+        ["ninja", "-C", str(build), "-t", "commands", target],
         capture_output=True, text=True, check=True).stdout.splitlines()
-    link = shlex.split(commands[-1].replace(": && ", "").replace(" && :", ""))
-    at = link.index("-o")
-    program = folder / mutant["test"]
-    link[at + 1] = str(program)
-    link.insert(at, str(planted))
-    run(link, build)
-    return program
+    command = next(line for line in reversed(commands) if " -o " in line)
+    words = shlex.split(command.partition(": && ")[2].partition(" && :")[0])
+    original = f".dir/{Path(mutant['file']).name}.o"
+    words = [word for word in words if not word.endswith(original)]
+    at = words.index("-o")
+    made = folder / target
+    words[at + 1] = str(made)
+    words.insert(at, str(planted))  # before the libraries
+    run(words, build)
+    return made
 
 
 def run(words, directory):
@@ -78,10 +82,16 @@ def run(words, directory):
         raise NotPlanted(done.stderr.strip()[-600:])
 
 
-def survives(program, mutant):
+def survives(mutant, build, folder, planted):
     """True if the named test passes although the mistake is there."""
+    preload = {}
+    if "library" in mutant:
+        preload["LD_PRELOAD"] = str(link(mutant["library"], mutant, build, folder, planted))
+        program = next(build.glob(f"tests/**/{mutant['test']}"))
+    else:
+        program = link(mutant["test"], mutant, build, folder, planted)
     done = finished([program, f"--gtest_filter={mutant['filter']}", "--gtest_fail_fast"],
-                    GTEST_COLOR="no", PERDURE_TEST_DIR=str(program.parent))
+                    GTEST_COLOR="no", PERDURE_TEST_DIR=str(folder), **preload)
     if done is not None and "Running 0 tests" in done.stdout:
         raise NotPlanted(f"no test matches {mutant['filter']}")
     return done is not None and done.returncode == 0
@@ -130,8 +140,7 @@ def try_mutant(mutant, build, whole):
                 alive = survives_in_python(mutant, build, folder)
             else:
                 planted = compile_mutant(mutant, build, folder)
-                program = link_test(mutant, build, folder, planted)
-                alive = survives(program, mutant)
+                alive = survives(mutant, build, folder, planted)
         except NotPlanted as reason:
             return mutant, "not planted", str(reason)
     return mutant, "SURVIVED" if alive else "killed", ""
