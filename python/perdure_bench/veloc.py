@@ -2,14 +2,17 @@
 """`perdure bench veloc`: checkpoints and restarts through VELOC's client interface.
 
 One source, bench/veloc.c, is linked with libperdure_veloc and, where VELOC is installed (in
-$VELOC_DIR, /usr/local, /usr or /opt/veloc), with VELOC's own library as well. Their jobs take turns
-in one run, in a new random order each round. Both have their scratch in memory and drain to the
-same kind of directory in the background (VELOC by its veloc-backend, without erasure codes); what
-is on its way is waited for between checkpoints, which is not measured.
+$VELOC_DIR, /usr/local, /usr or /opt/veloc), with VELOC's own library as well. A second,
+bench/twin_commits.c, does the same steps with Perdure's own interface and an array in twin mode
+(cases -twin). Their jobs take turns in one run, in a new random order each round. All have their
+scratch in memory and drain each checkpoint to the same kind of directory in the background (VELOC
+by its veloc-backend, without erasure codes); what is on its way is waited for between checkpoints,
+which is not measured.
 
-    blocked, restart              milliseconds that the slowest rank waited: linked with Perdure
-    blocked_veloc, restart_veloc  the same program, linked with VELOC
-    ratio_to_veloc                of neighbours in time
+    blocked, restart   milliseconds that the slowest rank waited: linked with Perdure
+    whole              the same of a step: the stores to all of the region, and the checkpoint
+    blocked_veloc, restart_veloc, whole_veloc   VELOC's program
+    ratio_to_veloc     of neighbours in time
 """
 
 from __future__ import annotations
@@ -32,13 +35,15 @@ from perdure.progress import progress
 from perdure_bench.facts import Fact
 from perdure_bench.solver import pool_directory
 
-SUMMARY = "checkpoints through VELOC's interface, on pools and by VELOC"
+SUMMARY = "checkpoints through VELOC's interface and in twin mode, and by VELOC"
 _SEED = 4
-_TARGET = 1.0
+_TARGETS = {"": 1.0, "-twin": 0.1}  # of checkpoints, by the end of the case's name
 _RANKS = 2
 _BYTES = 64 << 20
 _CHECKPOINTS = 6
 _LIMIT_S = 120
+_METRICS = {"checkpoint": "blocked", "step": "whole", "restart": "restart"}
+_VELOC = "veloc"  # the job that is linked with its own library
 _PLACES = ("/usr/local", "/usr", "/opt/veloc")
 _SHARED = Path("/dev/shm")
 _LIBRARIES = {"mpich": "libmpich.so", "openmpi": "libmpi.so.40"}
@@ -78,22 +83,33 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     program = programs[flavours[0]]
     rounds = 3 if quick else 15
     with tempfile.TemporaryDirectory(prefix="perdure-bench-") as lasting, pool_directory() as pools:
-        jobs = {"": _job(program, pools / "perdure", Path(lasting) / "perdure")}
+        jobs = {
+            "": _job(program, pools / "perdure", Path(lasting) / "perdure"),
+            "-twin": _twin_job(program.flavour, pools / "twin", Path(lasting) / "twin"),
+        }
         with _veloc_beside(veloc, program, pools, Path(lasting)) as theirs:
-            jobs.update(theirs)
-            samples = _take_turns(jobs, rounds)
-    yield_to = {"checkpoint": "blocked", "restart": "restart"}
-    more = {"ranks": _RANKS, "mpi": program.flavour}
-    for what, metric in yield_to.items():
-        case = f"{what}-64MiB"
-        for name, of_job in samples.items():
-            scaled = [spent_ns / 1e6 for spent_ns in of_job[what]]
-            each(Fact.of("veloc", case, metric + name, scaled, "ms", more=more))
-        if len(samples) > 1:
-            pairs = zip(samples[""][what], samples["_veloc"][what])
-            ratios = [mine / other for mine, other in pairs]
-            target = _TARGET if what == "checkpoint" else None
-            each(Fact.of("veloc", case, "ratio_to_veloc", ratios, target=target, more=more))
+            samples = _take_turns({**jobs, **theirs}, rounds)
+    for fact in _facts(samples, {"ranks": _RANKS, "mpi": program.flavour}):
+        each(fact)
+
+
+def _facts(samples: dict[str, dict[str, list[int]]], more: dict) -> Iterator[Fact]:
+    theirs = samples.pop(_VELOC, {})
+    for kind, metric in _METRICS.items():
+        others = theirs.get(kind, [])
+        if others:
+            yield _milliseconds(f"{kind}-64MiB", f"{metric}_veloc", others, more)
+        for end, of_job in samples.items():
+            case = f"{kind}-64MiB{end}"
+            yield _milliseconds(case, metric, of_job[kind], more)
+            if others:
+                ratios = [mine / other for mine, other in zip(of_job[kind], others)]
+                target = _TARGETS[end] if kind == "checkpoint" else None
+                yield Fact.of("veloc", case, "ratio_to_veloc", ratios, target=target, more=more)
+
+
+def _milliseconds(case: str, metric: str, samples_ns: list[int], more: dict) -> Fact:
+    return Fact.of("veloc", case, metric, [ns / 1e6 for ns in samples_ns], "ms", more=more)
 
 
 def _job(program: Program, scratch: Path, lasting: Path) -> list[str]:
@@ -104,6 +120,16 @@ def _job(program: Program, scratch: Path, lasting: Path) -> list[str]:
     text = f"scratch = {scratch}\npersistent = {lasting}\nmode = async\n"
     write_text(config, text + "scratch_versions = 2\nmax_versions = 2\n")
     return program.command(_RANKS, config, _BYTES, _CHECKPOINTS)
+
+
+def _twin_job(flavour: str, pool: Path, lasting: Path) -> list[str]:
+    """The job with an array in twin mode, whose every version is drained."""
+    programs = find_programs("bench_twin_commits", "bench")
+    program = next((each for each in programs if each.flavour == flavour), None)
+    if program is None:
+        raise ProgramFailed(f"there is no bench_twin_commits_{flavour}; build it first")
+    levels = f"redundancy=off;every=1;drain={lasting}"
+    return program.command(_RANKS, pool, levels, _BYTES, _CHECKPOINTS)
 
 
 @contextmanager
@@ -131,7 +157,7 @@ def _veloc_beside(
     start = [*found, str(veloc.backend), str(pools / "veloc.cfg"), "--disable-ec"]
     subprocess.run(start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     try:
-        yield {"_veloc": [*found, *job]}
+        yield {_VELOC: [*found, *job]}
     finally:
         _end_daemons(veloc.backend, pools / "veloc.cfg")
         for left in set(_SHARED.glob("veloc-*")) - before:
@@ -152,7 +178,7 @@ def _take_turns(jobs: dict[str, list[str]], rounds: int) -> dict[str, dict[str, 
     """Nanoseconds by job and kind; the first round is for warming up."""
     order = random.Random(_SEED)
     samples: dict[str, dict[str, list[int]]] = {
-        name: {"checkpoint": [], "restart": []} for name in jobs
+        name: {kind: [] for kind in _METRICS} for name in jobs
     }
     with progress("bench veloc", (rounds + 1) * len(jobs)) as advance:
         for number in range(rounds + 1):
@@ -177,5 +203,5 @@ def _run(words: list[str]) -> list[tuple[str, int]]:
     if job.returncode != 0:
         raise ProgramFailed(f"{words[-4]} ended with {job.returncode}: {errors[-500:]}")
     time.sleep(0.2)  # VELOC's daemon goes on after its job
-    found = re.findall(r"^(checkpoint|restart) (\d+)$", output, re.MULTILINE)
+    found = re.findall(rf"^({'|'.join(_METRICS)}) (\d+)$", output, re.MULTILINE)
     return [(kind, int(spent_ns)) for kind, spent_ns in found]
