@@ -117,6 +117,7 @@ class GroupFile final : public Companion {
     pool_->remove_companion(*this);
     pool_ = nullptr;
     forget_first();
+    PERDURE_TRY(agree(group_, record_last_change()));
     PERDURE_TRY(agree(group_, part().set_in_use(false)));
     return agree(group_, leave_part(std::move(part_), false));
   }
@@ -191,6 +192,11 @@ class GroupFile final : public Companion {
         true, {pool.directory()}, pool.directory(), version_of(pool), pool.of_image(), {}};
     if (held.value()) recovery.image = ImageOfFile{held.value()->head, held.value()->bytes};
     return recover_group_file(group_, backing_, recovery);
+  }
+
+  Status record_last_change() {
+    PERDURE_TRY(part().changes().begin());
+    return part().changes().end();
   }
 
   Status make(const Pool& pool, const std::uint64_t (&instance)[2]) {
