@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -49,9 +53,7 @@ def bench(
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help=f"all, {', '.join(NAMES)}")],
     quick: Annotated[bool, typer.Option("--quick", help="A check within a minute each.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON lines.")] = False,
-    plot: Annotated[
-        Path | None, picture_file("--plot", help="Draw the facts")
-    ] = None,
+    plot: Annotated[Path | None, picture_file("--plot", help="Draw the facts")] = None,
     seed: Annotated[
         int | None,
         typer.Option(metavar="N", help="Of what kill draws.  [default: 1]", show_default=False),
@@ -76,12 +78,12 @@ def bench(
 ) -> None:
     """Measure, and compare with the targets.
 
-    Ends with 1 if a benchmark failed or a target of a full run was missed.
+        Ends with 1 if a benchmark failed or a target of a full run was missed.
 
-Examples: perdure bench cache --quick --plot cache.png;
-    perdure bench matpower --quick --directory /mnt/shared;
-    perdure bench kill_cache --seed 7 --json;
-    perdure bench ipv --only mg --only times
+    Examples: perdure bench cache --quick --plot cache.png;
+        perdure bench matpower --quick --directory /mnt/shared;
+        perdure bench kill_cache --seed 7 --json;
+        perdure bench ipv --only mg --only times
     """
     wanted = _check_names(names)
     parts = _check_parts(wanted, tuple(only or ()))
@@ -90,7 +92,8 @@ Examples: perdure bench cache --quick --plot cache.png;
     console = Console(width=None if sys.stdout.isatty() else _TABLE_COLUMNS, highlight=False)
     for name in wanted:
         try:
-            measured[name] = _measure(name, quick, as_json, seed, directory, parts)
+            with _stopped_by_signals():
+                measured[name] = _measure(name, quick, as_json, seed, directory, parts)
         except (ProgramFailed, NotAFact) as failure:
             typer.echo(f"perdure: {name}: {failure}", err=True)
             failed = True
@@ -101,6 +104,21 @@ Examples: perdure bench cache --quick --plot cache.png;
         failed |= not _plot(measured, quick, plot)
     missed = any(fact.holds is False for facts in measured.values() for fact in facts)
     raise typer.Exit(1 if failed or (missed and not quick) else 0)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end it as Ctrl-C does, so that pools in memory go."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {ending: signal.signal(ending, stop) for ending in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for ending, handler in before.items():
+            signal.signal(ending, handler)
 
 
 def _check_names(names: list[str]) -> list[str]:

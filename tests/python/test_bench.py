@@ -8,11 +8,12 @@ import json
 import operator
 import os
 import subprocess
+import time
 
 import pytest
 from rich.console import Console
 
-from conftest import ROOT
+from conftest import LIMIT_S, ROOT
 from perdure_bench.facts import Fact, NotAFact, facts_table, number_text, parse_fact, read_facts
 from perdure_bench.plot import draw, metrics_of
 
@@ -146,6 +147,20 @@ def test_unknown_benchmarks_are_refused(perdure):
 def test_command_draws(bench, tmp_path):
     done = bench(json.dumps(LINE) + "\n", 0, "--quick", "--plot", tmp_path / "figure.png")
     assert done.returncode == 0 and (tmp_path / "figure.png").exists()
+
+
+def test_a_benchmark_that_is_ended_leaves_nothing_in_memory(tmp_path):
+    words = [ROOT / "perdure", "bench", "veloc", "--json"]
+    environment = {**os.environ, "PERDURE_BENCH_DIR": str(tmp_path)}
+    running = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + LIMIT_S
+    while not list(tmp_path.glob("*/*.cfg")):
+        assert running.poll() is None and time.monotonic() < until
+        time.sleep(0.05)
+    running.terminate()
+    said = running.communicate(timeout=LIMIT_S)[1]
+    assert (running.returncode, list(tmp_path.iterdir())) == (130, []), said
 
 
 def test_checkpoints_through_the_interface_of_veloc_are_measured(perdure):
