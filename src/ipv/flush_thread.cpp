@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ipv/flush_thread.hpp"
 
-#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <vector>
 
 #include "pmem/flush.hpp"
@@ -64,14 +62,6 @@ void FlushThread::run() {
     if (failure_.ok()) failure_ = status;
     changed_.notify_all();
   }
-}
-
-bool processor_is_idle(std::uint32_t ranks) {
-  cpu_set_t allowed;
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
-  const char* text = std::getenv("OMP_NUM_THREADS");
-  const long threads = text == nullptr ? 1 : std::max(1L, std::strtol(text, nullptr, 10));
-  return static_cast<long>(ranks) * threads < CPU_COUNT(&allowed);
 }
 
 Status flush_memory(const void* address, std::size_t bytes, unsigned threads) {

@@ -43,11 +43,6 @@ class FlushThread {
   std::thread thread_;
 };
 
-// A processor of this process has nothing to do while `ranks` ranks compute, each with as many
-// threads as OMP_NUM_THREADS says. Ranks of other nodes count as well: rather no thread than one
-// that takes a processor from the computation.
-bool processor_is_idle(std::uint32_t ranks);
-
 // Flushes [address, address + bytes), any memory, with `threads` threads; fences.
 Status flush_memory(const void* address, std::size_t bytes, unsigned threads);
 

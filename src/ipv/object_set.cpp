@@ -8,6 +8,7 @@
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
+#include "ipv/idle_processor.hpp"
 #include "ipv/this_thread.hpp"
 #include "pool/fault_handler.hpp"
 
@@ -58,9 +59,6 @@ Result<std::unique_ptr<ObjectSet>> ObjectSet::open(Pool& pool, const IpvOptions&
   }
   std::unique_ptr<ObjectSet> set(new ObjectSet(pool, options));
   claim_faults(let_store);
-  if (options.helper.value_or(processor_is_idle(pool.group().ranks()))) {
-    PERDURE_TRY(set->start_flush_thread(options.threads));
-  }
   return set;
 }
 
@@ -150,6 +148,7 @@ Result<std::uint64_t> ObjectSet::restart() {
   }
   PERDURE_TRY_ASSIGN(auto version, pool_.restart());
   PERDURE_TRY(decide_lag());
+  PERDURE_TRY(decide_thread());
   durable_version_ = version;
   started_ = true;
   publish();  // before the first view: another thread may store at once
@@ -187,6 +186,11 @@ InPlaceObject* ObjectSet::named(const std::string& name) const {
   const auto found = std::find_if(objects_.begin(), objects_.end(),
                                   [&name](const auto& object) { return object->name() == name; });
   return found == objects_.end() ? nullptr : found->get();
+}
+
+Status ObjectSet::decide_thread() {
+  PERDURE_TRY_ASSIGN(const bool idle, processor_is_idle(pool_.group()));
+  return options_.helper.value_or(idle) ? start_flush_thread(options_.threads) : Status::success();
 }
 
 Status ObjectSet::start_flush_thread(unsigned threads) {

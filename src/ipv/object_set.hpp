@@ -83,6 +83,7 @@ class ObjectSet {
  private:
   ObjectSet(Pool& pool, const IpvOptions& options);
   Status check_new(const std::string& name, void* address, std::size_t bytes) const;
+  Status decide_thread();
   Status decide_lag();
   Status start_objects();
   std::vector<Way> ways() const;
