@@ -129,6 +129,7 @@ def test_a_fortran_loop_is_seen_with_its_assignments_of_arrays(perdure, tmp_path
     program = str(tmp_path / "program")
     library = PLUGIN.parent
     made = run(["flang-new-19", level, "-gline-tables-only", f"-fpass-plugin={PLUGIN}",
+                "-module-dir", str(tmp_path),
                 str(PROGRAMS / "record.f90"), "-o", program, f"-L{library}",
                 f"-Wl,-rpath,{library}", "-lperdure_ipv_check"], PERDURE_PASS="ipv-check")
     assert made.returncode == 0, made.stderr
