@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, Literal, Union
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -14,7 +14,7 @@ from perdure.api.errors import InvalidArgument
 from perdure.api.kinds import Kinds
 from perdure.api.library import _api
 
-Shape = Union[int, Sequence[int]]
+Shape = int | Sequence[int]
 Mode = Literal["copy", "twin", "log", "flush"]
 MODES = {"copy": 1, "twin": 2, "log": 3, "flush": 4}
 _BUFFERED = ("copy", "log")

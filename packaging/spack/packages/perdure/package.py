@@ -41,7 +41,7 @@ class Perdure(CMakePackage):
     depends_on("mpi@3:", when="+mpi")
 
     with when("+python"):
-        extends("python@3.9:")
+        extends("python@3.10:")
         depends_on("py-nanobind@2.2:", type="build")
         depends_on("py-packaging", type="build")
         depends_on("py-numpy@1.24:", type=("build", "run"))
