@@ -131,6 +131,16 @@ def test_senseless_rehearsals_are_refused_before_the_job_starts(perdure, options
     assert options[-2] in ran.err and f"'{options[-1]}'" in ran.err
 
 
+@pytest.mark.parametrize("options, sentence", [
+    (["--kill-rank", 0], "--kill-rank kills nothing without --kill-at"),
+    (["--kill-point", "slot"], "--kill-point kills nothing without --kill-at"),
+    (["--kill-at", "3s", "--kill-point", "copy"], "--kill-at 3s is a time"),
+])  # fmt: skip
+def test_an_option_of_a_rehearsal_that_would_do_nothing_is_refused(perdure, options, sentence):
+    ran = perdure("run", *options, "--", "echo", "started")
+    assert ran.code == 2 and ran.out == b"" and sentence in ran.err
+
+
 def test_timeout_ends_a_job_that_ignores_sigterm(perdure, tmp_path):
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     ran = perdure.run(["--timeout", 0.5], [sys.executable, script(tmp_path, deaf)])

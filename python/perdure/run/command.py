@@ -22,7 +22,7 @@ from perdure.run.attempt import Limits
 from perdure.run.job import JobRequest, JobResult, run_job
 from perdure.run.live import make_live
 from perdure.run.placement import NoPlace, check_launcher
-from perdure.run.rehearsal import POINTS, parse_rehearsal
+from perdure.run.rehearsal import POINTS, rehearsal_asked
 from perdure.run.report import job_json, print_report
 from perdure.run.spread import Spread, make_spread
 from perdure.run.variables import misspelt
@@ -64,7 +64,9 @@ KillRank = Annotated[
     typer.Option(metavar="RANK", min=0, help="Which rank.", show_default="1; 0 if there is one"),
 ]
 KillPoint = Annotated[
-    str, typer.Option(metavar="|".join(POINTS), help="Where in the commit of iteration N.")
+    str | None,
+    typer.Option(metavar="|".join(POINTS), help="Where in the commit of iteration N.",
+                 show_default="copy")
 ]
 Timeout = Annotated[
     str | None, typer.Option(metavar="TIME", help="End an attempt that lasts longer: 90s, 2h.")
@@ -104,7 +106,7 @@ def run(
     restarts: Restarts = None,
     kill_at: KillAt = None,
     kill_rank: KillRank = None,
-    kill_point: KillPoint = "copy",
+    kill_point: KillPoint = None,
     timeout: Timeout = None,
     hang_timeout: HangTimeout = "30s",
     stall_timeout: StallTimeout = None,
@@ -132,7 +134,7 @@ def run(
 
     Example: perdure run --spares 1 --requeue -- srun -n 12 ./solver
     """
-    rehearsal = kill_at and parse_rehearsal(kill_at, kill_rank, kill_point, command)
+    rehearsal = rehearsal_asked(kill_at, kill_rank, kill_point, command)
     spread = _spread(command, spares, requeue, run_dir)
     restarts = max(bool(rehearsal), spares or 0) if restarts is None else restarts
     request = JobRequest(

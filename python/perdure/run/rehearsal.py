@@ -36,6 +36,21 @@ class Rehearsal:
         return f"rank {self.rank} in the commit of iteration {self.iteration}, point {self.point}"
 
 
+def rehearsal_asked(
+    at: str | None, rank: int | None, point: str | None, command: list[str]
+) -> Rehearsal | None:
+    """What the options --kill-… ask for; raises Wrong where one of them would do nothing."""
+    if at is None and (rank is not None or point is not None):
+        given = "--kill-rank" if point is None else "--kill-point"
+        raise Wrong(f"{given} kills nothing without --kill-at, which says when")
+    if at is None:
+        return None
+    rehearsal = parse_rehearsal(at, rank, "copy" if point is None else point, command)
+    if point is not None and rehearsal.iteration is None:
+        raise Wrong(f"--kill-point is in the commit of an iteration, and --kill-at {at} is a time")
+    return rehearsal
+
+
 def parse_rehearsal(at: str, rank: int | None, point: str, command: list[str]) -> Rehearsal:
     """The rehearsal that `--kill-at at` asks for; raises Wrong with a sentence.
 
