@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checkpoints of PyTorch in pools: `pip install 'perdure[torch]'`, docs/torch.md.
+"""Checkpoints of PyTorch in pools: `pip install '.[torch]'` in the clone, docs/torch.md.
 
 Checkpoint keeps the state dict of one process; PoolWriter and PoolReader are the storage of
 torch.distributed.checkpoint for any number. CPU tensors are copied once, into the pool, which the
@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 if find_spec("torch") is None:
-    raise ImportError("perdure.torch needs PyTorch: pip install 'perdure[torch]', or torch")
+    raise ImportError("perdure.torch needs PyTorch: pip install torch, or '.[torch]' in the clone")
 
 from perdure.torch.checkpoint import Checkpoint as Checkpoint
 from perdure.torch.distributed import PoolReader as PoolReader
