@@ -5,12 +5,14 @@
     commands.py --build DIR
 
 Looks at indented blocks of all Markdown files: targets of make, presets of cmake and ctest,
-patterns of ctest (some test must match), verbs and options of perdure, scripts, programs.
+patterns of ctest (some test must match), scripts, programs, extras of pip's package, and verbs of
+perdure with their options, as docs/cli.md has them, which docs.pages holds against the command.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import re
 import shlex
@@ -35,6 +37,7 @@ def commands_of(page: Path) -> list[str]:
                 words.pop(0)
             if words:
                 found.append(" ".join(words))
+            found += re.findall(r"\$\(((?:\./)?perdure [^()]*)\)", command)
     return found
 
 
@@ -48,8 +51,21 @@ def presets() -> set[str]:
     return {preset["name"] for preset in listed["configurePresets"]}
 
 
-def python_of_command() -> str:
-    return "\n".join(path.read_text() for path in (ROOT / "python").rglob("*.py"))
+def options_of_command() -> dict[str, set[str]]:
+    """Each verb, such as "pool ls", with its options."""
+    page = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `perdure ([a-z ]+)` \| (`-.*`) \|$", page, re.M)
+    verbs = {verb: set(re.findall(r"--?[\w-]+", options)) for verb, options in rows}
+    for usage in re.findall(r"^\| `perdure ([a-z ]*[a-z])\b", page, re.M):
+        verbs.setdefault(usage, set())
+    return verbs
+
+
+def extras() -> set[str]:
+    """What may be asked of pip, in brackets."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = project.partition("[project.optional-dependencies]\n")[2].partition("\n\n")[0]
+    return set(re.findall(r"^(\w+) =", section, re.M))
 
 
 class Checker:
@@ -59,7 +75,8 @@ class Checker:
         self.build = build
         self.targets = make_targets()
         self.presets = presets()
-        self.python = python_of_command()
+        self.verbs = options_of_command()
+        self.extras = extras()
 
     def problem(self, command: str) -> str | None:
         words = shlex.split(command)
@@ -69,7 +86,9 @@ class Checker:
         if first in ("cmake", "ctest"):
             return self._preset_problem(words) or self._pattern_problem(words)
         if first in ("perdure", "./perdure"):
-            return self._perdure_problem(words)
+            return self._perdure_problem(words[1:])
+        if words[:2] == ["pip", "install"]:
+            return self._pip_problem(words[2:])
         if first.startswith(("tools/", "tests/", "build/dev/")):
             return self._file_problem(first)
         return None
@@ -87,14 +106,28 @@ class Checker:
         return None if re.search(r"Total Tests: [1-9]", listed) else "no test matches"
 
     def _perdure_problem(self, words: list[str]) -> str | None:
-        verbs = re.findall(r'"(\w+)": (?:cli\.)?Verb\(\s*"perdure', self.python)
-        if words[1] not in verbs:
-            return f"no verb {words[1]}"
-        own = words[2 : words.index("--")] if "--" in words else words[2:]
+        own = list(itertools.takewhile(lambda word: word not in ("--", "|"), words))
+        verb = ""
         for word in own:
-            name = word.removeprefix("--").replace("-", "_")
-            if word.startswith("--") and not re.search(rf"\b{name}\b", self.python):
-                return f"no option {word}"
+            longer = f"{verb} {word}".strip()
+            if not any(f"{name} ".startswith(f"{longer} ") for name in self.verbs):
+                break
+            verb = longer
+        if not verb:
+            return f"no verb {words[0]}"
+        # A group has those of its members: `perdure trace` is `perdure trace record`.
+        below = [name for name in self.verbs if f"{name} ".startswith(f"{verb} ")]
+        known = {"--help", "-h"}.union(*(self.verbs[name] for name in below))
+        asked = [word.partition("=")[0] for word in own if re.match(r"--?[a-z]", word)]
+        return next((f"{verb} has no {word}" for word in asked if word not in known), None)
+
+    def _pip_problem(self, words: list[str]) -> str | None:
+        for word in words:
+            named = re.fullmatch(r"(\.|perdure)(?:\[(.*)\])?", word)
+            if named and named[1] != ".":
+                return "the package is in no index: pip install ."
+            if named and not set(filter(None, (named[2] or "").split(","))) <= self.extras:
+                return f"no extra {named[2]}"
         return None
 
     def _file_problem(self, path: str) -> str | None:

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 
+import commands
 import pages
 import pytest
 from pages import ROOT
@@ -110,6 +111,32 @@ def test_the_options_are_those_of_the_command():
     cli = page("docs/cli.md")
     assert pages.wrong_options(cli) == []
     assert len(pages.wrong_options(spoilt(cli, "`--kill-rank`", "`--kill-ranks`"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "finding"),
+    [
+        ("perdure run --restarts 5 -- ./solver --quick", None),
+        ("./perdure bench ipv --quick | tools/figures.py take ipv", None),
+        ("perdure trace -o cg.ptrace --size=2M -- ./cg.B", None),
+        ("perdure energy profile /scratch --max-bytes 2GiB", None),
+        ("perdure runs -- ./solver", "no verb runs"),
+        ("perdure run --dram 1GiB -- ./solver", "run has no --dram"),
+        ("perdure pool ls --data", "pool ls has no --data"),
+        ("pip install '.[torch,darshan]'", None),
+        ("pip install '.[tensorflow]'", "no extra tensorflow"),
+        ("pip install 'perdure[darshan]'", "the package is in no index: pip install ."),
+        ("make tests", "no target tests"),
+    ],
+)
+def test_a_command_that_is_none_is_found(command, finding):
+    assert commands.Checker(pages.BUILD).problem(command) == finding
+
+
+def test_commands_within_commands_are_looked_at(tmp_path):
+    (tmp_path / "page.md").write_text("    cc -o s s.c $(perdure config --libs) && make test\n")
+    found = commands.commands_of(tmp_path / "page.md")
+    assert found == ["cc -o s s.c $(perdure config --libs)", "perdure config --libs", "make test"]
 
 
 def test_the_glossary_explains_a_word_once():
