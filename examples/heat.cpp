@@ -3,7 +3,7 @@
 // The program of README.md in C++20, where errors are exceptions: an array in twin mode and a
 // scalar, committed in each step. Killed and started again, it goes on from its last commit.
 //
-//     c++ -std=c++20 -o heat examples/heat.cpp $(pkg-config --cflags --libs perdure)
+//     c++ -std=c++20 -o heat examples/heat.cpp $(perdure config --cflags --libs)
 //     ./heat /dev/shm/heat
 #include <cinttypes>
 #include <cstdio>

@@ -3,7 +3,7 @@
 // The program of README.md with in-place versioning: the loop stores to a std::vector, and each
 // iteration becomes a version. Killed and started again, it goes on from the last one.
 //
-//     c++ -std=c++20 -o heat_ipv examples/heat_ipv.cpp $(pkg-config --cflags --libs perdure)
+//     c++ -std=c++20 -o heat_ipv examples/heat_ipv.cpp $(perdure config --cflags --libs)
 //     ./heat_ipv /dev/shm/heat
 //
 // perdure-clang++ --ipv in place of c++ makes versions without copying what a loop overwrites.

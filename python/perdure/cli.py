@@ -15,7 +15,7 @@ from perdure.verbs import Verb, Verbs, verbs_command
 ABOUT = "Persistence for HPC applications on non-volatile memory."
 # Everything from the first word of the job on belongs to the job.
 _JOB = {"context_settings": {"allow_interspersed_args": False}, "no_args_is_help": True}
-_JOBS, _DATA, _COST = "Jobs", "What jobs keep", "Time and energy"
+_JOBS, _DATA, _COST, _BUILD = "Jobs", "What jobs keep", "Time and energy", "Programs"
 VERBS = {
     "run": Verb(
         "perdure.run.command", "run", _JOBS, "Run a job, and start it again after a failure.",
@@ -41,6 +41,9 @@ VERBS = {
     "devices": Verb(
         "perdure.devices", "devices", _COST, "The memory models to emulate or to plan with.",
         "perdure devices --json"),
+    "config": Verb(
+        "perdure.config", "config", _BUILD, "With which flags programs are built.",
+        "perdure config --mpi mpich --cflags --libs"),
 }  # fmt: skip
 
 

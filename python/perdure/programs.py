@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-CLONE = Path(__file__).resolve().parents[2]  # where the sources are; LIBDIR/perdure if installed
+PACKAGE = Path(__file__).resolve().parent
+CLONE = PACKAGE.parents[1]  # where the sources are; LIBDIR/perdure in a prefix
 # Open MPI runs as root, on fewer cores than ranks, and yields only if it is asked to.
 OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -30,10 +31,25 @@ class ProgramFailed(RuntimeError):
 
 def build_trees() -> list[Path]:
     """Where programs may be: $PERDURE_BUILD, this clone's builds, the installation."""
+    return [*_builds(), CLONE / "programs"]  # of LIBDIR/perdure, where it is installed
+
+
+def _builds() -> list[Path]:
     places = [Path(os.environ["PERDURE_BUILD"])] if os.environ.get("PERDURE_BUILD") else []
     if (CLONE / "CMakePresets.json").exists():
         places += [CLONE / "build/release", CLONE / "build/dev"]
-    places.append(CLONE / "programs")  # of LIBDIR/perdure, where it is installed
+    return places
+
+
+def library_folders(in_build: str, installed: str = "") -> list[Path]:
+    """Where the libraries of this Perdure may be: those of builds, of the wheel, of the prefix.
+
+    Below a build tree that is `in_build`, below a folder of installed libraries `installed`.
+    """
+    places = [tree / in_build for tree in _builds()]
+    places.append(PACKAGE / "lib" / installed)
+    if CLONE.name == "perdure" and PACKAGE.parent.name == "python":
+        places.append(CLONE.parent / installed)  # LIBDIR
     return places
 
 

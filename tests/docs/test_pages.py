@@ -123,6 +123,7 @@ def test_the_options_are_those_of_the_command():
         ("perdure runs -- ./solver", "no verb runs"),
         ("perdure run --dram 1GiB -- ./solver", "run has no --dram"),
         ("perdure pool ls --data", "pool ls has no --data"),
+        ("perdure config --cflag", "config has no --cflag"),
         ("pip install '.[torch,darshan]'", None),
         ("pip install '.[tensorflow]'", "no extra tensorflow"),
         ("pip install 'perdure[darshan]'", "the package is in no index: pip install ."),

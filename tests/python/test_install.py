@@ -9,11 +9,14 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from conftest import BUILD, MPIS, ROOT
+from normal_user import MEMORY, NormalUser, folder_of_a_user
+from whole_programs import LANGUAGES, check_language, put_sources, skip_without
 
 SOURCE = ROOT / "tests/python/programs/counter.c"
 PROJECT = """
@@ -38,14 +41,13 @@ def run(*words, **options) -> str:
 
 
 @pytest.fixture(scope="module")
-def prefix(tmp_path_factory) -> Path:
+def prefix() -> Iterator[Path]:
     """An installation that was moved after it was made."""
-    made = tmp_path_factory.mktemp("made")
-    run("cmake", "--install", BUILD, "--prefix", made)
-    moved = made.with_name("moved to here")
-    shutil.move(made, moved)
-    yield moved
-    shutil.rmtree(moved)
+    with folder_of_a_user() as folder:
+        run("cmake", "--install", BUILD, "--prefix", folder / "made")
+        moved = folder / "moved to here"
+        shutil.move(folder / "made", moved)
+        yield moved
 
 
 def flags(prefix: Path, package: str) -> list[str]:
@@ -115,51 +117,6 @@ def test_only_headers_of_the_interface_are_installed(prefix):
     assert all(name.endswith((".h", ".hpp")) for name in names)
 
 
-FORTRAN = """
-program count
-  use perdure
-  use, intrinsic :: iso_c_binding
-  implicit none
-  type(c_ptr) :: pool
-  type(perdure_array) :: array
-  real(c_double), pointer, contiguous :: u(:)
-  integer(c_int64_t), target :: iteration = 0
-  integer(c_int64_t) :: version
-  character(len=1000) :: path
-  call get_command_argument(1, path)
-  call check(perdure_open(trim(path), pool))
-  call check(perdure_array_open(pool, "u", perdure_double, [24], perdure_copy, array))
-  call check(perdure_scalar(pool, "iteration", iteration))
-  call check(perdure_restart(pool, version))
-  call check(perdure_memory(array, u))
-  do while (iteration < 50)
-    iteration = iteration + 1
-    u = iteration
-    call check(perdure_commit(pool, version))
-  end do
-  call check(perdure_close(pool))
-  print "(a,i0)", "counted to ", iteration
-contains
-  subroutine check(code)
-    integer, intent(in) :: code
-    if (code /= perdure_ok) error stop perdure_last_error()
-  end subroutine
-end program
-"""
-PYTHON = """
-import sys, perdure
-with perdure.open(sys.argv[1]) as pool:
-    u = pool.array("u", 24)
-    state = pool.scalars(iteration=0)
-    pool.restart()
-    while state.iteration < 50:
-        state.iteration += 1
-        u.working[:] = state.iteration
-        pool.commit()
-    print("counted to", state.iteration)
-"""
-
-
 def command(prefix: Path, *words) -> list[object]:
     """The installed command, in an environment that knows nothing of this clone."""
     kept = [f"{name}={os.environ[name]}" for name in ("HOME", "PATH") if name in os.environ]
@@ -169,33 +126,29 @@ def command(prefix: Path, *words) -> list[object]:
     return ["env", "-i", *kept, prefix / "bin/perdure", *words]
 
 
-def user_in(language: str, prefix: Path, folder: Path) -> list[object]:
-    """A program of 50 iterations, made with the prefix alone."""
-    if language == "python":
-        (folder / "count.py").write_text(PYTHON)
-        return [sys.executable, folder / "count.py", folder / "pool"]
-    program = folder / "count"
-    if language == "fortran":
-        (folder / "count.f90").write_text(FORTRAN)
-        sources = prefix / "share/perdure"
-        run("gfortran", "-o", program, f"-I{sources}", sources / "perdure.f90",
-            folder / "count.f90", *flags(prefix, "perdure"), cwd=folder)  # fmt: skip
-        return [program, folder / "pool"]
-    compiler = {"c": "cc", "c++": "c++"}[language]
-    run(compiler, "-x", language, SOURCE, "-o", program, *flags(prefix, "perdure"))
-    return [program, folder / "pool", 50]
+@pytest.fixture(scope="module")
+def user(prefix) -> Iterator[NormalUser]:
+    """Somebody with the prefix, who need not be able to enter where this clone is."""
+    with folder_of_a_user(MEMORY) as pools:
+        yield user_of(prefix, pools)
 
 
-@pytest.mark.parametrize("language", ["c", "c++", "fortran", "python"])
-def test_the_installed_command_restarts_a_killed_program(prefix, tmp_path, language):
-    if language == "fortran" and shutil.which("gfortran") is None:
-        pytest.skip("needs gfortran")
-    words = user_in(language, prefix, tmp_path)
-    run(*command(prefix, "run", "--restarts", 1, "--kill-at", 20, "--json", tmp_path / "run.json",
-                 "--", *words))  # fmt: skip
-    attempts = json.loads((tmp_path / "run.json").read_text())["attempts"]
-    assert len(attempts) == 2, attempts
-    assert "iteration" in run(*command(prefix, "pool", "show", tmp_path / "pool"))
+def user_of(prefix: Path, pools: Path) -> NormalUser:
+    work = prefix.with_name("my work")
+    put_sources(work)
+    variables = {"PERDURE_PYTHON": sys.executable}
+    user = NormalUser(work, pools, [prefix / "bin"], variables)
+    user.owns(work, pools)
+    if not user.can_run(Path(sys.executable)):
+        user = NormalUser(work, pools, [prefix / "bin"], variables, as_root=True)
+    return user
+
+
+@pytest.mark.parametrize("language", [*LANGUAGES, "ipv"])
+def test_a_program_that_is_built_with_it_survives_a_kill(user, language):
+    skip_without(language)
+    python = f"env PYTHONPATH=\"$(perdure config --pythonpath)\" '{sys.executable}'"
+    check_language(user, language, python)
 
 
 def test_the_command_is_whole_where_it_was_moved(prefix):

@@ -4,7 +4,6 @@ network. Slow: only with PERDURE_SLOW_TESTS=1, as root, and with mmdebstrap."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -15,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from conftest import BUILD
-from test_install import FORTRAN, PYTHON, SOURCE
+from whole_programs import LANGUAGES, check_language, put_sources
 
 pytestmark = [
     pytest.mark.skipif(os.environ.get("PERDURE_SLOW_TESTS") != "1", reason="PERDURE_SLOW_TESTS=1"),
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a root of its own"),
     pytest.mark.skipif(shutil.which("mmdebstrap") is None, reason="needs mmdebstrap"),
 ]
-TOOLS = ("python3-numpy", "gcc", "g++", "gfortran", "libc6-dev", "pkg-config")
+TOOLS = ("python3-numpy", "gcc", "g++", "gfortran", "libc6-dev")
 FOLDER = "/srv/tester/my work"
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -65,43 +64,22 @@ def root(tmp_path_factory) -> Root:
     root = Root(place)
     root.run("dpkg -i /perdure.deb >/dev/null", "root")
     root.run("useradd -m -d /srv/tester -s /bin/sh tester", "root")
-    root.run(f"mkdir {shlex.quote(FOLDER)}")
+    put_sources(place / FOLDER.lstrip("/"))
+    root.run(f"chown -R tester {shlex.quote(FOLDER)}", "root")
     yield root
     shutil.rmtree(place)
 
 
-def user_in(root: Root, language: str) -> str:
-    """Makes a program of 50 iterations there; the words that start it."""
-    work = root.place / FOLDER.lstrip("/")
-    (work / "count.py").write_text(PYTHON)
-    (work / "count.f90").write_text(FORTRAN)
-    shutil.copy(SOURCE, work / "count.c")
-    made = {
-        "c": "gcc -o count_c count.c",
-        "c++": "g++ -x c++ -o count_cxx count.c -x none",
-        "fortran": "gfortran -I/usr/share/perdure -o count_f /usr/share/perdure/perdure.f90"
-        " count.f90",
-    }
-    if language in made:
-        flags = "$(pkg-config --cflags --libs perdure)"
-        root.run(f"cd '{FOLDER}' && {made[language]} {flags}")
-    return {
-        "c": "./count_c pool-c 50",
-        "c++": "./count_cxx pool-cxx 50",
-        "fortran": "./count_f pool-fortran",
-        "python": "env PYTHONPATH=/usr/lib/perdure/python python3.11 count.py pool-python",
-    }[language]
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_program_that_is_built_with_it_survives_a_kill(root, language):
+    python = "env PYTHONPATH=$(perdure config --pythonpath) python3.11"
+    there = f"cd '{FOLDER}'; POOLS=$PWD; "
+    check_language(lambda script: root.run(there + script), language, python)
 
 
-@pytest.mark.parametrize("language", ["c", "c++", "fortran", "python"])
-def test_a_killed_program_is_restarted(root, language):
-    words = user_in(root, language)
-    said = root.run(
-        f"cd '{FOLDER}' && perdure run --restarts 1 --kill-at 20 --json job.json -- {words}"
-    )
-    assert "counted to 50" in said
-    job = json.loads((root.place / FOLDER.lstrip("/") / "job.json").read_text())
-    assert len(job["attempts"]) == 2
+def test_what_the_system_looks_for_itself_is_no_flag(root):
+    assert root.run("perdure config --cflags --libs") == "-lperdure\n"
+    assert root.run("perdure config --includedir") == "/usr/include\n"
 
 
 def test_the_command_and_its_pages_are_there_and_go_again(root):
