@@ -22,7 +22,8 @@ extern char** environ;
 namespace perdure::energy {
 namespace {
 
-// Near the file that holds this function: libperdure.so, perdure/_core.so or a program.
+// Near the file that holds this function: libperdure.so, in a wheel perdure/lib/libperdure.so.0.1,
+// perdure/_core.so or a program.
 std::string find_keeper() {
   const char* given = std::getenv("PERDURE_KEEPER");
   if (given != nullptr && *given != '\0') return given;
@@ -31,7 +32,7 @@ std::string find_keeper() {
   std::error_code error;
   const std::filesystem::path folder =
       std::filesystem::canonical(here.dli_fname, error).parent_path();
-  for (const char* place : {".", "../libexec/perdure", "../../libexec/perdure", "../energy",
+  for (const char* place : {".", "..", "../libexec/perdure", "../../libexec/perdure", "../energy",
                             "../../src/energy", "../../../src/energy"}) {
     const std::string path = folder / place / "perdure-keeper";
     if (::access(path.c_str(), X_OK) == 0) return path;

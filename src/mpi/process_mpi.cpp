@@ -125,6 +125,11 @@ std::string library_for(MpiAbi abi) {
   return "";
 }
 
+std::string loaded_library_for(MpiAbi abi) {
+  const std::string name = library_for(abi);
+  return name.empty() ? name : name + "." PERDURE_SOVERSION;
+}
+
 std::string reason_to_stand_aside(const ProcessMpi& mpi, MpiAbi served) {
   if (mpi.abi == MpiAbi::none || mpi.abi == served) return "";
   const std::string has = "this program has " + (mpi.name.empty() ? "an unknown MPI" : mpi.name);

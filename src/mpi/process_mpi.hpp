@@ -40,6 +40,10 @@ ProcessMpi describe_mpi(std::string_view version_text, int standard_major);
 // The file that serves an MPI, "libperdure_mpi_mpich.so"; empty: there is none.
 std::string library_for(MpiAbi abi);
 
+// The same under the name by which programs load it, that of its SONAME: "….so.0.1". Without that
+// number it is a link for who builds programs, which may lead to another version or be none.
+std::string loaded_library_for(MpiAbi abi);
+
 // What a library that serves `served` says in a process that has `mpi`; empty: it serves.
 std::string reason_to_stand_aside(const ProcessMpi& mpi, MpiAbi served);
 

@@ -48,6 +48,16 @@ TEST(ProcessMpi, the_reason_names_the_mpi_what_was_loaded_and_what_to_load) {
             "this program has HPE MPT 2.30, which no library of Perdure serves");
 }
 
+TEST(ProcessMpi, a_library_is_loaded_by_the_name_of_its_version) {
+  for (const MpiAbi abi : {MpiAbi::mpich, MpiAbi::openmpi, MpiAbi::standard}) {
+    const std::string loaded = loaded_library_for(abi);
+    EXPECT_EQ(loaded.substr(0, loaded.find(".so") + 3), library_for(abi));
+    EXPECT_NE(loaded, library_for(abi));
+  }
+  EXPECT_EQ(loaded_library_for(MpiAbi::none), "");
+  EXPECT_EQ(loaded_library_for(MpiAbi::other), "");
+}
+
 TEST(ProcessMpi, a_process_without_mpi_has_none) {
   EXPECT_EQ(find_process_mpi().abi, MpiAbi::none);
   EXPECT_EQ(mpi_symbol("PMPI_Init"), nullptr);

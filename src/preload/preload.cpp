@@ -74,7 +74,7 @@ std::string own_directory() {
 
 // Its names must be visible to ctypes, by which perdure.windows calls it.
 void* load(const ProcessMpi& mpi, std::string& reason) {
-  const std::string name = library_for(mpi.abi);
+  const std::string name = loaded_library_for(mpi.abi);
   if (name.empty()) {
     reason = reason_to_stand_aside(mpi, MpiAbi::none);
     return nullptr;

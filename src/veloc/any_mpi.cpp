@@ -34,7 +34,7 @@ std::string own_directory() {
 
 void* load() {
   const perdure::ProcessMpi mpi = perdure::find_process_mpi();
-  std::string name = perdure::library_for(mpi.abi);  // libperdure_mpi_<flavour>.so
+  std::string name = perdure::loaded_library_for(mpi.abi);  // libperdure_mpi_<flavour>.so.0.1
   const std::size_t mark = name.find("_mpi_");
   if (mark == std::string::npos) {
     std::fprintf(stderr, "perdure veloc: %s is no MPI that a library of Perdure serves\n",

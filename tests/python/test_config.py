@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`perdure config`: what it says of a build tree, in a path with a space.
+"""`perdure config`: what it says of a build tree, in a path with a space, and of what a wheel has.
 
-Of a prefix: test_install.py.
+The whole of a clone and of a wheel: test_wheel.py; of a prefix: test_install.py.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, ROOT, Ran, in_this_process
+from conftest import BUILD, MPIS, ROOT, Ran, in_this_process
 from normal_user import MEMORY, NormalUser, folder_of_a_user
 from whole_programs import LANGUAGES, check_cmake, check_language, put_sources, skip_without
 
@@ -157,3 +159,34 @@ def test_a_program_that_is_built_with_the_tree_survives_a_kill(user, language):
 
 def test_cmake_finds_the_tree(user):
     check_cmake(user)
+
+
+@pytest.fixture(scope="module")
+def wheel_user(tmp_path_factory) -> Iterator[NormalUser]:
+    """Somebody with what a wheel is packed from, unpacked; pip's script is left out."""
+    folder = tmp_path_factory.mktemp("config")
+    site, work = folder / "site packages", folder / "my work"
+    shutil.copytree(ROOT / "python/perdure", site / "perdure")
+    install = ["cmake", "--install", BUILD, "--component", "python", "--prefix", site]
+    subprocess.run([str(word) for word in install], check=True, stdout=subprocess.DEVNULL)
+    put_sources(work)
+    (work / "perdure").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m perdure "$@"\n')
+    (work / "perdure").chmod(0o755)
+    with folder_of_a_user(MEMORY) as pools:
+        yield NormalUser(work, pools, [work], {"PYTHONPATH": str(site)}, as_root=True)
+    shutil.rmtree(site)
+
+
+def test_what_a_wheel_has_is_enough_for_programs(wheel_user):
+    for language in ("c", "python"):
+        check_language(wheel_user, language, f"'{sys.executable}'")
+    check_cmake(wheel_user)
+
+
+def test_a_wheel_has_no_links(wheel_user):
+    site = Path(wheel_user("perdure config --pythonpath").strip())
+    assert site.name == "site packages"
+    assert [path for path in site.rglob("*") if path.is_symlink()] == []
+    libraries = {path.name for path in (site / "perdure/lib").glob("*.so*")}
+    assert {"libperdure.so", "libperdure.so.0.1"} <= libraries
+    assert {f"libperdure_mpi_{mpi}.so.0.1" for mpi in MPIS} <= libraries

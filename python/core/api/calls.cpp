@@ -85,7 +85,7 @@ void* load_mpi_library() {
     throw Failure{PERDURE_E_STATE,
                   "this process has no MPI library; import mpi4py.MPI before the pool is opened"};
   }
-  const std::string name = library_for(mpi.abi);
+  const std::string name = loaded_library_for(mpi.abi);
   if (name.empty()) {
     throw Failure{PERDURE_E_UNSUPPORTED, reason_to_stand_aside(mpi, MpiAbi::none)};
   }

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from perdure.programs import CLONE
+from perdure.programs import library_folders
 
 _NAME = "libperdure_preload.so"
 
@@ -21,14 +21,7 @@ def find_library() -> Path:
 
     It finds out by itself which MPI a program has.
     """
-    places = []
-    if os.environ.get("PERDURE_BUILD"):
-        places.append(Path(os.environ["PERDURE_BUILD"]) / "src/capi")
-    places += [CLONE / "build/release/src/capi", CLONE / "build/dev/src/capi"]
-    package = Path(__file__).resolve().parents[1]
-    places.append(package)  # a wheel has it in the package
-    if package.parents[1].parts[-2:] == (package.parents[2].name, "perdure"):
-        places.append(package.parents[2])  # of LIBDIR/perdure/python/perdure
+    places = library_folders("src/capi")
     for prefix in (Path(sys.prefix), Path("/usr/local"), Path("/usr")):
         places += [prefix / "lib", prefix / "lib64", *sorted(prefix.glob("lib/*-linux-gnu"))]
     for place in places:
