@@ -3,8 +3,8 @@
 // The program of README.md on many ranks, with a persistent window in mode twin: each rank computes
 // the working half from the consistent one and puts its outermost cells into its neighbours'.
 //
-//     mpicxx -std=c++20 -o heat_window examples/heat_window.cpp \
-//       $(perdure config --mpi mpich --cflags --libs)
+//     flags=$(perdure config --mpi mpich --cflags --libs)
+//     mpicxx -std=c++20 -o heat_window examples/heat_window.cpp $flags
 //     mpiexec -n 4 ./heat_window /dev/shm/heat
 //
 // Killed and started again, with as many ranks, it goes on from its last commit.
