@@ -7,8 +7,11 @@ import shutil
 import subprocess
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as draw
 
 import tidy
+import tidy_english
 import tidy_licence
 
 LAYERS = "perdure ⇐\nbase ⇐\npmem ⇐ base\npool ⇐ base pmem\nsim ⇐ base\napps ⇐ perdure\n"
@@ -199,6 +202,12 @@ def test_paths_and_words_that_only_look_alike_are_left_alone(findings):
 )
 def test_english_that_is_translated_is_found(findings, path, text, word):
     one(findings({path: text}), f"{path}:", word)
+
+
+@given(draw.sampled_from(tidy_english.WORDS).flatmap(
+    lambda turn: draw.from_regex(turn[0], fullmatch=True)))
+def test_each_turn_has_a_sign_by_which_it_is_found(turn):
+    assert any(sign in turn.lower() for sign in tidy_english.SIGNS), turn
 
 
 def test_english_that_only_looks_alike_is_left_alone(findings):
