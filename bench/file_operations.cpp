@@ -10,8 +10,6 @@
 //   idle    the CPU time of all threads but the main one while a cached file is open on two nodes
 //
 // In each round all ways take their turn, and each way goes on where its last turn ended.
-// GCC 12 sees a null pointer in CLI11's use of std::vector<std::string>, where there is none.
-#pragma GCC diagnostic ignored "-Wnull-dereference"
 #include <mpi.h>
 #include <time.h>
 #include <unistd.h>

@@ -22,11 +22,7 @@ pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 QUIET)
 if(CLI11_FOUND)
-  # Link it after perdure_build_flags: GCC 12 warns of a null pointer in CLI11's string splitting
-  # that cannot be null, and being a system header does not silence it once it is inlined.
-  add_library(perdure_cli INTERFACE)
-  target_link_libraries(perdure_cli INTERFACE CLI11::CLI11)
-  target_compile_options(perdure_cli INTERFACE -Wno-null-dereference)
+  include(perdure_cli11)
 endif()
 
 # Sources that only read the command line, and report: CLI11 takes a compiler 6 s instead of 17 when

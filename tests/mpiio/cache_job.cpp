@@ -9,8 +9,6 @@
 //
 // A kill is a timer of the kernel that is set when a rank comes to a stage, and sends it SIGKILL:
 // no other process has to be quick enough to hit a sync that takes microseconds.
-// GCC 12 sees a null pointer in CLI11's use of std::vector<std::string>, where there is none.
-#pragma GCC diagnostic ignored "-Wnull-dereference"
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/mman.h>

@@ -12,8 +12,6 @@
 //   lock_all, two      half of the cells in a second window (twin) of perdure_win_commit
 //            the pool; a fence with PERDURE_MODE_COMMIT
 //   list     as dynamic, one region for each 64 cells, and more of them with every step
-// GCC 12 sees a null pointer in CLI11's use of std::vector<std::string>, where there is none.
-#pragma GCC diagnostic ignored "-Wnull-dereference"
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
