@@ -78,16 +78,36 @@ function(perdure_add_mpi name wrapper)
   string(REGEX MATCH "[0-9]+\\.[0-9]+(\\.[0-9]+)?" version "${version}")
   set(PERDURE_MPI_VERSION_${name} "${version}" CACHE INTERNAL "")
   message(STATUS "MPI flavour ${name} ${version}: ${wrapper}, ${PERDURE_MPIEXEC_${name}}")
+  perdure_mpi_test_launcher(${name})
+  set(PERDURE_MPIEXEC_${name} ${PERDURE_MPIEXEC_${name}} PARENT_SCOPE)
+endfunction()
+
+# perdure_mpi_test_launcher(NAME): from here on PERDURE_MPIEXEC_NAME, which tests start their jobs
+# with, is a script that makes ranks yield while they wait, where the MPI polls with UCX and does
+# not do so itself: tests/mpi_yield. In the cache, for commands, it is the MPI's own.
+function(perdure_mpi_test_launcher name)
+  execute_process(COMMAND ${PERDURE_MPIEXEC_${name}} --version OUTPUT_VARIABLE about ERROR_QUIET)
+  if(NOT PERDURE_TESTS OR PERDURE_SANITIZER OR NOT about MATCHES "--with-device=ch4:ucx")
+    return()
+  endif()
+  set(mpiexec ${PERDURE_MPIEXEC_${name}})
+  set(library ${CMAKE_BINARY_DIR}/tests/mpi_yield/libperdure_mpi_yield.so)
+  set(launcher ${CMAKE_BINARY_DIR}/mpi_yield/mpiexec.${name})
+  configure_file(${CMAKE_SOURCE_DIR}/tests/mpi_yield/mpiexec.in ${launcher} @ONLY
+                 FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+  set(PERDURE_MPIEXEC_${name} ${launcher} PARENT_SCOPE)
 endfunction()
 
 # perdure_mpi_processors(OUT MPI RANKS): how many of ctest's tests at once a job counts for. There
-# is one test more than processors, because many wait for disks, signals and other processes. Ranks
+# are two more than processors, because many wait for disks, signals and other processes. Ranks
 # that spin while they wait want a processor each, and nobody to take turns with; those of Open MPI
-# yield (tools/mpirun.sh).
+# yield (tools/mpirun.sh). Those that perdure_mpi_test_launcher() is for take turns, with more work.
 function(perdure_mpi_processors out mpi ranks)
   set(${out} 1 PARENT_SCOPE)
-  if(ranks GREATER 1 AND NOT mpi STREQUAL "openmpi")
-    set(${out} 3 PARENT_SCOPE)
+  if(ranks GREATER 1 AND PERDURE_MPIEXEC_${mpi} MATCHES "/mpi_yield/")
+    set(${out} 2 PARENT_SCOPE)
+  elseif(ranks GREATER 1 AND NOT mpi STREQUAL "openmpi")
+    set(${out} 4 PARENT_SCOPE)
   endif()
 endfunction()
 

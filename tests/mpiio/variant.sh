@@ -27,7 +27,8 @@ export TMPDIR="$place/files" PERDURE_SUITE_VARIANT="$variant"
 export PERDURE_CACHE_REPORT="$place/report"
 unset PERDURE_CACHE PERDURE_NODE_ID || true
 
-preload="LD_PRELOAD=${PERDURE_PRELOAD_FIRST:+$PERDURE_PRELOAD_FIRST:}$library"
+tests=$(dirname "$0")/..
+preload="$tests/add_preload.sh ${PERDURE_PRELOAD_FIRST:+$PERDURE_PRELOAD_FIRST:}$library"
 aside="files=*;directory=$place/pool"
 request="$aside;from=0"
 case $variant in
@@ -45,14 +46,14 @@ case $variant in
     exit 2 ;;
 esac
 
-# Only the ranks are to have it, not their launcher; env(1) takes an empty assignment list.
+# Only the ranks are to have it, not their launcher.
 if [ "$variant" = nodes ]; then
   # Which rank it is, a process learns from its launcher: MPICH's and Open MPI's names of it.
   node='PERDURE_NODE_ID=$((${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-0}} % 2))'
-  "$(dirname "$0")/../../tools/mpirun.sh" "$mpiexec" "$ranks" env $preload \
+  "$tests/../tools/mpirun.sh" "$mpiexec" "$ranks" $preload \
     sh -c "$node exec \"\$@\"" sh "$@"
 else
-  "$(dirname "$0")/../../tools/mpirun.sh" "$mpiexec" "$ranks" env $preload "$@"
+  "$tests/../tools/mpirun.sh" "$mpiexec" "$ranks" $preload "$@"
 fi
 
 case $variant in

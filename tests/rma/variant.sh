@@ -17,7 +17,8 @@ trap 'rm -rf "$place"' EXIT
 export PERDURE_SUITE_VARIANT="$variant"
 unset PERDURE_WINDOWS PERDURE_POOL || true
 
-preload="LD_PRELOAD=${PERDURE_PRELOAD_FIRST:+$PERDURE_PRELOAD_FIRST:}$library"
+tests=$(dirname "$0")/..
+preload="$tests/add_preload.sh ${PERDURE_PRELOAD_FIRST:+$PERDURE_PRELOAD_FIRST:}$library"
 case $variant in
   plain) preload= ;;
   preloaded) export PERDURE_POOL="$place/pool" ;;
@@ -31,8 +32,8 @@ case $variant in
     exit 2 ;;
 esac
 
-# Only the ranks are to have it, not their launcher; env(1) takes an empty assignment list.
-"$(dirname "$0")/../../tools/mpirun.sh" "$mpiexec" "$ranks" env $preload "$@"
+# Only the ranks are to have it, not their launcher.
+"$tests/../tools/mpirun.sh" "$mpiexec" "$ranks" $preload "$@"
 
 made=$(find "$place" -name job | wc -l)
 case $variant in

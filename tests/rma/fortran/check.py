@@ -24,8 +24,9 @@ ROOT = Path(__file__).resolve().parents[3]
 def run(mpiexec: str, ranks: str, library: str, words: list[str]) -> None:
     """One run of the program; raises SystemExit with its output if it went wrong."""
     preload = os.environ.get("PERDURE_PRELOAD_FIRST", "")
-    loaded = f"LD_PRELOAD={preload}:{library}" if preload else f"LD_PRELOAD={library}"
-    command = [str(ROOT / "tools/mpirun.sh"), mpiexec, ranks, "env", loaded, *words]
+    loaded = f"{preload}:{library}" if preload else library
+    command = [str(ROOT / "tools/mpirun.sh"), mpiexec, ranks, str(ROOT / "tests/add_preload.sh"),
+               loaded, *words]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode != 0 or "verdict: right" not in ran.stdout:
         said = ran.stdout + ran.stderr
