@@ -24,8 +24,8 @@ def run_tests(preset: str, extra: list[str]) -> int:
     """CTest's exit code; 1 if it ran no test at all."""
     with tempfile.TemporaryDirectory() as folder:
         junit = Path(folder) / "tests.xml"
-        # One more than processors, because many tests wait for disks, signals and other processes.
-        jobs = str(len(os.sched_getaffinity(0)) + 1)
+        # Two more than processors, because many tests wait for disks, signals and other processes.
+        jobs = str(len(os.sched_getaffinity(0)) + 2)
         command = ["ctest", "--preset", preset, "--output-junit", str(junit), "-j", jobs, *extra]
         code = subprocess.run(command, check=False).returncode
         if not junit.exists():
