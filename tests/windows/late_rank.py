@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -46,10 +47,10 @@ def run(mpiexec: str, program: str, call: str, seconds: int, ranks: int = RANKS,
 
 def wrong(mpiexec: str, program: str) -> str | None:
     before = shared_files()
-    for call in IN:
-        problem = wrong_in(mpiexec, program, call)
-        if problem:
-            return f"{call}, {problem}"
+    with ThreadPoolExecutor(len(IN)) as calls:  # all of them wait, most of the time
+        for call, problem in zip(IN, calls.map(partial(wrong_in, mpiexec, program), IN)):
+            if problem:
+                return f"{call}, {problem}"
     left = shared_files() - before
     for _ in range(20):  # other jobs have some for a moment
         if left:
