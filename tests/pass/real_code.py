@@ -4,8 +4,9 @@
 
     real_code.py --build DIR cg|mg|sp [--problem-class S]
 
-Compiled natively and with --ipv=all by the same compiler; the second is linked with the poisoning
-runtime and all_arrays.cpp: a persistence point before each iteration. All numbers that are checked
+What the build made natively by the same compiler, npb_PROGRAM_clang, against a program that is
+compiled here with --ipv=all and linked with the poisoning runtime and all_arrays.cpp: a persistence
+point before each iteration. All numbers that are checked
 must be the same in every digit, some rows must have been announced, and the nest that updates the
 program's state must have them.
 """
@@ -37,7 +38,7 @@ def run(words: list, environment: dict | None = None) -> str:
     return ran.stdout
 
 
-def compile_program(options: argparse.Namespace, folder: Path) -> tuple[Path, Path, Path]:
+def compile_program(options: argparse.Namespace, folder: Path) -> tuple[Path, Path]:
     folders = [NPB / options.program, *([NPB / "flow"] if options.program == "sp" else [])]
     sources = [path for place in folders for path in sorted(place.glob("*.cpp"))
                if "planted" not in path.name]
@@ -45,10 +46,9 @@ def compile_program(options: argparse.Namespace, folder: Path) -> tuple[Path, Pa
     build = options.build.resolve()
     libraries = [build / "apps/npb/libnpb_program.a", build / "apps/npb/libnpb_state.a",
                  f"-L{build / 'src/capi'}", f"-Wl,-rpath,{build / 'src/capi'}", "-lperdure"]
-    native, transformed = folder / "native", folder / "transformed"
+    transformed = folder / "transformed"
     own = [folder / "ranks.o"]
     run([*compiler, "-c", NPB / "ranks_serial.cpp", "-o", own[0]])
-    run([*compiler, *sources, *own, *libraries, "-o", native])
     for name in ("poison_runtime.cpp", "all_arrays.cpp"):
         own.append(folder / (name + ".o"))
         run([*compiler, "-c", HERE / name, "-o", own[-1]])
@@ -57,7 +57,7 @@ def compile_program(options: argparse.Namespace, folder: Path) -> tuple[Path, Pa
     run([*compiler, f"-fpass-plugin={plugin}", "-gline-tables-only", *sources, *own, *libraries,
          "-Wl,--wrap=malloc,--wrap=aligned_alloc,--wrap=free", "-o", transformed],
         {"PERDURE_PASS": "ipv-all", "PERDURE_IPV_EXPLAIN": str(explanation)})
-    return native, transformed, explanation
+    return transformed, explanation
 
 
 def lines_with_rows(explanation: Path) -> list[str]:
@@ -80,8 +80,9 @@ def main() -> int:
     parser.add_argument("program", choices=sorted(UPDATES))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        native, transformed, explanation = compile_program(options, Path(scratch))
+        transformed, explanation = compile_program(options, Path(scratch))
         words = ["--class", options.problem_class, "--json"]
+        native = options.build.resolve() / f"apps/npb/npb_{options.program}_clang"
         wanted = json.loads(run([native, *words]))
         said = run([transformed, *words])
         got = json.loads(said.splitlines()[-1])
