@@ -6,14 +6,16 @@
 # by perdure-clang++: NAME_clang, as they are; NAME_ipv, with --ipv=all for the sources that have
 # the property PERDURE_IPV, which store to what is carried; and NAME_misses, NAME_ipv with each of
 # its accesses simulated by bench/cache_model. Where LLVM's OpenMP is installed, also
-# NAME_clang_openmp and NAME_ipv_openmp: the first two with -fopenmp. Custom targets build_NAME_…,
-# as the rest of the build uses another compiler; their property PROGRAM is the path, OBJECTS what
-# it is linked from.
+# NAME_clang_openmp and NAME_ipv_openmp: the first two with -fopenmp for the sources that have the
+# property PERDURE_OPENMP, whose loops it makes parallel. Custom targets build_NAME_…, as the rest
+# of the build uses another compiler; their property PROGRAM is the path, OBJECTS what it is linked
+# from.
 find_library(PERDURE_LIBOMP omp PATHS /usr/lib/llvm-19/lib NO_DEFAULT_PATH)
 
 # perdure_ipv_objects(NAME VARIANT SOURCE…): sets `objects`. One that programs of a folder share is
 # made once, and so is one whose variants do not differ: a source without rows is no other with
-# --ipv. Ninja sees to that; make would make it for each program, at the same time.
+# --ipv, nor one without parallel loops with -fopenmp (npb/parallel.hpp refuses what lacks the
+# property). Ninja sees to that; make would make it for each program, at the same time.
 function(perdure_ipv_objects name variant)
   set(folder by_clang)
   if(NOT CMAKE_GENERATOR MATCHES "Ninja")
@@ -24,9 +26,13 @@ function(perdure_ipv_objects name variant)
   set(objects "")
   foreach(source IN LISTS ARGN)
     get_source_file_property(rows ${source} PERDURE_IPV)
+    get_source_file_property(parallel ${source} PERDURE_OPENMP)
     set(made ${variant})
+    if(NOT parallel)
+      string(REGEX REPLACE "_openmp$" "" made ${made})
+    endif()
     if(NOT rows)
-      string(REGEX REPLACE "^ipv" "clang" made ${variant})
+      string(REGEX REPLACE "^ipv" "clang" made ${made})
     endif()
     get_filename_component(path ${source} ABSOLUTE)
     file(RELATIVE_PATH stem ${CMAKE_SOURCE_DIR} ${path})
@@ -41,6 +47,8 @@ function(perdure_ipv_objects name variant)
     set(flags -std=c++20 -O3 -DNDEBUG -I${CMAKE_SOURCE_DIR}/apps -I${CMAKE_SOURCE_DIR}/include)
     if(made MATCHES "_openmp$")
       list(APPEND flags -fopenmp)
+    elseif(NOT parallel)
+      list(APPEND flags -DNPB_NO_PARALLEL_LOOPS)
     endif()
     set(command ${compiler})
     if(made MATCHES "^ipv")

@@ -5,6 +5,10 @@
 // their own. Sums are left to one thread: their last digits would depend on which thread is first.
 #pragma once
 
+#ifdef NPB_NO_PARALLEL_LOOPS
+#error "compiled without -fopenmp: give this file the property PERDURE_OPENMP (CMakeLists.txt)"
+#endif
+
 #ifdef _OPENMP
 #define NPB_PRAGMA(words) _Pragma(#words)
 #define NPB_PARALLEL(...) NPB_PRAGMA(omp parallel for __VA_ARGS__)
