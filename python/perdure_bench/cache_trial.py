@@ -21,7 +21,7 @@ from perdure.run.live import Live
 _LIMITS = Limits(timeout_s=60, hang_s=20)
 # mpirun gives the survivors of a killed rank a second; that would be half of a campaign.
 _ENVIRONMENT = {**OPEN_MPI, "OMPI_MCA_odls_base_sigkill_timeout": "0"}
-_PART_KIB = 1072  # what a part needs besides its blocks
+_PART_KIB = 1104  # what a part needs besides its blocks
 _WRITES = 100  # of a rank, in each of four stages
 _LOG = struct.Struct("<8Q12Q12Q")  # RankLog of cache_job_plan.hpp
 _LOG_HEADER_BYTES = 256

@@ -44,6 +44,7 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
       layout_{LayoutKind{header.layout}, header.nodes, header.block_bytes, header.part_blocks},
       shift_(layout_.block_shift()),
       grain_shift_(shift_ - static_cast<unsigned>(std::countr_zero(grains_per_block))),
+      users_(*reinterpret_cast<PartStateFormat*>(device_->base() + header.state_offset)),
       journal_(*device_, {reinterpret_cast<JournalFormat*>(device_->base() + header.journal_offset),
                           header.journal_entries}),
       changes_(*device_, header.state_offset,
@@ -64,6 +65,7 @@ Status CachePart::join_owners(FileHandle file) {
   auto owners = std::make_unique<PartOwners>(std::move(file), state_->owners);
   PERDURE_TRY(owners->join());
   owners_ = std::move(owners);
+  if (!with_pool()) users_.join(owners_->number());
   journal_.set_owner(owners_->number());
   changes_.set_owner(owners_->number());
   return Status::success();
@@ -72,6 +74,7 @@ Status CachePart::join_owners(FileHandle file) {
 // O1: what is marked with the number first.
 void CachePart::leave_owners() {
   journal_.leave();
+  users_.leave();
   if (owners_ != nullptr) owners_->leave();
 }
 
@@ -115,12 +118,15 @@ Status CachePart::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
     const std::uint64_t block = place_of(layout_, offset).block;
     const std::uint64_t within = offset & (layout_.block_bytes - 1);
     const std::uint64_t run = std::min(bytes, layout_.block_bytes - within);
-    PERDURE_TRY_ASSIGN(const bool here, make_present(block));
-    if (here) {
+    bool passed = false;
+    const Status done = with_block(block, [&](bool here) {
+      passed = !here;
+      if (!here) return through_.read(file_offset(block) + within, place, run);
       std::memcpy(place, bytes_of(block) + within, run);
-    } else {
-      PERDURE_TRY(through_.read(file_offset(block) + within, place, run));
-    }
+      return Status::success();
+    });
+    PERDURE_TRY(done);
+    if (passed) pay(block, run);
     place += run;
     offset += run;
     bytes -= run;
@@ -197,31 +203,42 @@ Status CachePart::write_large(std::uint64_t block, std::uint64_t within, const s
   return write_into(block, within, from, bytes);
 }
 
-// A write of all that the cached file has to say of the block need not read it. False: the block
-// passes through, and nothing was done.
-Result<bool> CachePart::write_block(std::uint64_t block, std::uint64_t within,
-                                    const std::byte* from, std::uint64_t bytes) {
-  bool here = is_present(block);
-  if (!here) {
-    PERDURE_TRY_ASSIGN(const bool listed, touch(block));
-    if (!listed) return false;
-    auto state = word(table_[block].state);
-    auto seen = static_cast<std::uint32_t>(BlockState::absent);
-    if (undo_ == nullptr && within == 0 && bytes >= visible_in(block) &&
-        state.compare_exchange_strong(seen, filling())) {
-      PERDURE_TRY_ASSIGN(const bool room, take_room(block));
-      if (!room) return false;
-      const PartJournal::Announcement announced(journal_.entry_of_thread(), file_offset(block),
-                                                bytes);
-      std::memcpy(bytes_of(block), from, bytes);
-      state.store(static_cast<std::uint32_t>(BlockState::present), std::memory_order_release);
-      finish_write(block, 0, bytes);
-      return true;
-    }
-    PERDURE_TRY_ASSIGN(here, await_present(block));
+// A write of all that the cached file has to say of the block need not read it. False: nothing was
+// done.
+Result<bool> CachePart::write_whole(std::uint64_t block, const std::byte* from, std::uint64_t bytes,
+                                    Acknowledge when) {
+  PERDURE_TRY_ASSIGN(const bool listed, touch(block));
+  if (!listed || bytes < visible_in(block)) return false;
+  auto state = word(table_[block].state);
+  auto seen = static_cast<std::uint32_t>(BlockState::absent);
+  if (!state.compare_exchange_strong(seen, filling())) return false;
+  PERDURE_TRY_ASSIGN(const bool room, take_room(block));
+  if (!room) return false;
+  const PartUsers::Mark mark(users_, block);
+  const PartJournal::Announcement announced(journal_.entry_of_thread(), file_offset(block), bytes);
+  std::memcpy(bytes_of(block), from, bytes);
+  state.store(static_cast<std::uint32_t>(BlockState::present), std::memory_order_release);
+  finish_write(block, 0, bytes);
+  if (when == Acknowledge::durable) PERDURE_TRY(keep(block, 0, bytes));
+  return true;
+}
+
+// Of more than a small write.
+Status CachePart::write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
+                              std::uint64_t bytes, Acknowledge when) {
+  if (!is_present(block) && undo_ == nullptr && within == 0) {
+    PERDURE_TRY_ASSIGN(const bool whole, write_whole(block, from, bytes, when));
+    if (whole) return Status::success();
   }
-  if (here) PERDURE_TRY(write_large(block, within, from, bytes));
-  return here;
+  bool passed = false;
+  const Status done = with_block(block, [&](bool here) -> Status {
+    passed = !here;
+    if (!here) return write_through(block, within, from, bytes, when);
+    PERDURE_TRY(write_large(block, within, from, bytes));
+    return when == Acknowledge::durable ? keep(block, within, bytes) : Status::success();
+  });
+  if (done.ok() && passed) pay(block, bytes);
+  return done;
 }
 
 // P2, and P6 (2) and (3); or P16.
@@ -239,14 +256,18 @@ JournalFormat* CachePart::journal_entry() {
   return entry;
 }
 
+Status CachePart::declare(PartJournal::Intention& intention, Acknowledge when) {
+  if (when == Acknowledge::durable) return intention.declare_durably();
+  intention.declare();
+  return Status::success();
+}
+
 Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::uint64_t bytes,
                               Acknowledge when) {
   const std::uint64_t block = place_of(layout_, offset).block;
   const std::uint64_t within = offset & (layout_.block_bytes - 1);
   const std::uint64_t first = std::min(bytes, layout_.block_bytes - within);
-  const std::uint64_t next = first == bytes ? block : place_of(layout_, offset + first).block;
-  PERDURE_TRY_ASSIGN(const bool here, make_present(block));
-  PERDURE_TRY_ASSIGN(const bool next_here, make_present(next));
+  PERDURE_TRY(settle(block).status());  // it has its room before the entry
   JournalFormat* entry = journal_entry();
   if (entry == nullptr) {
     return {Code::no_space, std::string(header_.path) + ": more than " +
@@ -254,29 +275,49 @@ Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::
                                 std::to_string(header_.node) +
                                 " write at once, or its device has no room for another's journal"};
   }
-  PartJournal::Intention intention(journal_, *entry, offset, from, bytes);
-  if (when == Acknowledge::durable) {
-    PERDURE_TRY(intention.declare_durably());
-  } else {
-    intention.declare();
+  if (first != bytes) return write_small_to_two(offset, from, bytes, when, *entry);
+  bool passed = false;
+  const Status done = with_block(block, [&](bool here) -> Status {
+    passed = !here;
+    PartJournal::Intention intention(journal_, *entry, offset, from, bytes);
+    PERDURE_TRY(declare(intention, when));
+    PERDURE_TRY(write_run(here, block, within, from, bytes, when));
+    return when == Acknowledge::durable ? intention.retract_durably() : Status::success();
+  });
+  if (done.ok() && passed) pay(block, bytes);
+  return done;
+}
+
+// P17: neither of the two may be evicted as long as it is intended.
+Status CachePart::write_small_to_two(std::uint64_t offset, const std::byte* from,
+                                     std::uint64_t bytes, Acknowledge when, JournalFormat& entry) {
+  const std::uint64_t block = place_of(layout_, offset).block;
+  const std::uint64_t within = offset & (layout_.block_bytes - 1);
+  const std::uint64_t first = layout_.block_bytes - within;
+  const std::uint64_t next = place_of(layout_, offset + first).block;
+  while (true) {
+    PERDURE_TRY_ASSIGN(const bool listed, settle(block));
+    PERDURE_TRY_ASSIGN(const bool next_listed, settle(next));
+    const PartUsers::Mark mark(users_);
+    const std::optional<bool> here = look(block, listed);
+    const std::optional<bool> next_here = look(next, next_listed);
+    if (!here || !next_here) continue;
+    PartJournal::Intention intention(journal_, entry, offset, from, bytes);
+    PERDURE_TRY(declare(intention, when));
+    PERDURE_TRY(write_run(*here, block, within, from, first, when));
+    PERDURE_TRY(write_run(*next_here, next, 0, from + first, bytes - first, when));
+    return when == Acknowledge::durable ? intention.retract_durably() : Status::success();
   }
-  PERDURE_TRY(write_run(here, block, within, from, first, when));
-  if (first != bytes) {
-    PERDURE_TRY(write_run(next_here, next, 0, from + first, bytes - first, when));
-  }
-  return when == Acknowledge::durable ? intention.retract_durably() : Status::success();
 }
 
 namespace {
 
-// One store instruction can't be torn (D2).
-bool store_whole(std::byte* to, const void* from, std::uint64_t bytes) {
-  if (bytes != 8 || reinterpret_cast<std::uintptr_t>(to) % 8 != 0) return false;
+// One store instruction can't be torn (D2), to an aligned word.
+void store_word_at(std::byte* to, const void* from) {
   std::uint64_t value = 0;
   std::memcpy(&value, from, sizeof value);
   std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(to))
       .store(value, std::memory_order_relaxed);
-  return true;
 }
 
 }  // namespace
@@ -287,16 +328,22 @@ bool CachePart::try_write(std::uint64_t offset, const void* from, std::uint64_t 
   if (place.node != header_.node || !is_present(place.block) || undo_ != nullptr) return false;
   if (bytes - 1 >= journal_bytes || within + bytes > layout_.block_bytes) return false;
   std::byte* to = bytes_of(place.block) + within;
-  if (!store_whole(to, from, bytes)) {
-    JournalFormat* entry = journal_entry();
-    if (entry == nullptr) return false;
+  const bool word_alone = bytes == 8 && reinterpret_cast<std::uintptr_t>(to) % 8 == 0;
+  JournalFormat* entry = word_alone ? nullptr : journal_entry();
+  if (!word_alone && entry == nullptr) return false;
+  const PartUsers::ShortMark mark(users_, place.block);
+  if (!is_present(place.block)) return false;
+  if (word_alone) {
+    store_word_at(to, from);
+    finish_write(place.block, within, bytes);
+  } else {
     PartJournal::Intention intention(journal_, *entry, offset, from, bytes);
     intention.declare();
     std::memcpy(to, intention.bytes(), bytes);
     finish_write(place.block, within, bytes);
-    return true;
   }
-  finish_write(place.block, within, bytes);
+  if (users_.is_evicting()) [[unlikely]]
+    count_use(place.block, bytes);
   return true;
 }
 
@@ -313,12 +360,7 @@ Status CachePart::write(std::uint64_t offset, const void* from, std::uint64_t by
     const std::uint64_t block = place_of(layout_, offset).block;
     const std::uint64_t within = offset & (layout_.block_bytes - 1);
     const std::uint64_t run = std::min(bytes, layout_.block_bytes - within);
-    PERDURE_TRY_ASSIGN(const bool here, write_block(block, within, place, run));
-    if (!here) {
-      PERDURE_TRY(write_through(block, within, place, run, when));
-    } else if (when == Acknowledge::durable) {
-      PERDURE_TRY(keep(block, within, run));
-    }
+    PERDURE_TRY(write_block(block, within, place, run, when));
     place += run;
     offset += run;
     bytes -= run;
@@ -367,8 +409,18 @@ Status CachePart::persist() {
   if (undo_ != nullptr) {
     PERDURE_TRY_ASSIGN(version, base_version());
   }
+  PERDURE_TRY(persist_blocks(blocks, version));
+  return is_passing() ? through_.sync() : Status::success();
+}
+
+// P17: none of them is evicted meanwhile, or its grains would be kept where it is no more; what
+// somebody has begun to evict goes to the file before this is done, and is synchronised there.
+Status CachePart::persist_blocks(std::uint64_t blocks, std::uint64_t version) {
+  const Stay stay(*this);
   std::vector<std::pair<std::uint64_t, Grains>> found;
   for (std::uint64_t block = 0; block < blocks; ++block) {
+    if (!is_here(block)) continue;
+    PERDURE_TRY(await_release(block));
     if (!is_present(block)) continue;
     BlockFormat& entry = table_[block];
     Grains grains{};
@@ -389,8 +441,7 @@ Status CachePart::persist() {
     device_->flush(device_offset(&table_[block]), sizeof(BlockFormat));
   }
   device_->flush(header_.state_offset, sizeof(std::uint64_t));
-  PERDURE_TRY(device_->fence());
-  return is_passing() ? through_.sync() : Status::success();
+  return device_->fence();
 }
 
 std::uint64_t CachePart::blocks_in_use() const {
@@ -410,7 +461,7 @@ Result<std::uint64_t> CachePart::blocks_touched() {
 //   1. the size, fence: recovery writes nothing beyond it
 //   2. what is cut off is neither kept nor anything but zeros, fence: nor if the file grows again;
 //      where it passes through, the cut of the cached file makes it zeros
-//   3. its space is given back
+//   3. its space is given back, also what an eviction could not give back
 Status CachePart::set_size(std::uint64_t bytes) {
   if (undo_ != nullptr && bytes < size_bytes()) {
     return {Code::unsupported, std::string(header_.path) +
@@ -426,14 +477,14 @@ Status CachePart::set_size(std::uint64_t bytes) {
   std::vector<std::uint64_t> gone;
   for (std::uint64_t block = 0; block < before; ++block) {
     const std::uint64_t begin = file_offset(block);
-    const bool here = is_present(block);
+    const bool here = is_here(block);
     if (begin + layout_.block_bytes <= bytes) continue;
-    if (!here && !is(BlockState::through, block)) continue;
+    if (!here && !is_through(block)) continue;
     if (begin >= bytes) {
       static constexpr BlockFormat absent{};
       device_->store(device_offset(&table_[block]), &absent, sizeof absent);
       device_->flush(device_offset(&table_[block]), sizeof absent);
-      if (here) gone.push_back(block);
+      gone.push_back(block);
       continue;
     }
     if (!here) continue;

@@ -3,7 +3,7 @@
 // Cache part: what one node keeps of a cached file, in a device that all processes of the node map.
 //
 // A block is absent (the cached file has it), being filled, present, or passes through (the device
-// had no room for it). Readers and writers copy from and to present blocks; no lock is held, no
+// has no room for it). Readers and writers copy from and to present blocks; no lock is held, no
 // message sent, no system call made.
 //
 // Crash argument. What a process stored survives its death (the mapping is shared), in the order in
@@ -72,10 +72,11 @@
 // The device may have no room for a block.
 //   P16 A block passes through if its entry says so, or if it has none, lying beyond the table or
 //       beyond the steps of a full one. Only the process that fills the block marks it, in place of
-//       present; only set_size() takes the mark back, while nobody reads or writes, from blocks
-//       that it cuts off. So all processes agree at any time, and a crash on the way leaves the
-//       block absent (P1) or passing through, before anything in it was acknowledged. Its bytes are
-//       in the cached file only: nothing of it is ever dirty, leaving or kept, so that neither
+//       present, or the one that evicts it; only set_size() takes the mark back, while nobody
+//       reads or writes, from blocks that it cuts off, or the process that brings the block in
+//       (P17). So all processes agree at any time, and a crash on the way leaves the block absent
+//       (P1) or passing through, before anything in it was acknowledged. Its bytes are in the
+//       cached file only: nothing of it is ever dirty, leaving or kept, so that neither
 //       write-back nor recovery stores anything older over them. A write to it is a change of the
 //       file (P14), intended first if it is small (P3), and acknowledged when the kernel has it,
 //       or, if durable, the file. A process that dies in the middle leaves its change under way,
@@ -83,6 +84,32 @@
 //       through, which is noted before its first write, a write-back with `sync` and persist()
 //       wait for the file. A file that is committed with a pool has no such block, because P8 could
 //       not be kept: there it stays an error.
+//   P17 A block may be evicted: its room goes to one that passes through and is used more
+//       (part_evict.cpp). Only a process that has a block's state word, which its number in it
+//       says, changes what the block is; nobody begins an access meanwhile, and the process does
+//       not before all accesses that had begun have ended. Each marks its block from before it
+//       looks at the state until all is done, its journal entry and its kept bits included
+//       (part_users.hpp), so that the marks of all processes tell; so does, of all blocks,
+//       whatever uses their bytes for longer: an answer to another node, which is sent from where
+//       they stand (part_server.cpp), and persist() and the flush before an fsync, which touch
+//       pages and set bits of blocks that were looked at earlier (Stay). Write-back has the
+//       block's claim while it reads the bytes, and so has the process that evicts it. A wait for
+//       marks has a bound; then all stays as it is.
+//         Evicting: (1) what is dirty goes to the file, a change as any other (P4, P14); what the
+//       part alone has durably is flushed, fence, and the file synchronised (P6); (2) nothing is
+//       dirty, leaving or kept, and if any was kept, fence; (3) the block passes through; (4) its
+//       room is given back. Until (3) it is present to recovery, and whole; from then on its bytes
+//       are in the file. So a crash at any point leaves each acknowledged byte in one of the two,
+//       and after another boot no kept bit leads to bytes that are gone, as (2) is durable before
+//       (4). What was handed over and not synchronised is as safe as what passes through, and as
+//       such waited for (P16): if the file can't be synchronised, that is the failure of the call
+//       that asks for it.
+//         Bringing in: the block passes through to recovery until all its bytes are here. They are
+//       all the file's, also beyond `visible_bytes`: these were written through, or evicted. Its
+//       room is where nobody else's can be, as each block has a place of its own in the device:
+//       what is handed on is space, and two blocks never share bytes.
+//         A process that dies amid this leaves a block that is present, or one that passes through
+//       and whose room is discarded (P10).
 //
 // Somebody else may change the cached file.
 //   P14 A part knows the stamp that the file had after the last change that a process of the node
@@ -106,6 +133,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -115,6 +143,7 @@
 #include "cache/change_record.hpp"
 #include "cache/part_journal.hpp"
 #include "cache/part_owners.hpp"
+#include "cache/part_users.hpp"
 #include "cache/pass_through.hpp"
 #include "cache/shared_pointers.hpp"
 #include "cache/undo_log.hpp"
@@ -131,6 +160,16 @@ enum class Acknowledge : std::uint8_t {
   async,    // handed over: at once on this node; to another node perhaps still under way
   sync,     // stored in the part of its node: survives the death of processes
   durable,  // flushed as well: survives power failure, where the device does
+};
+
+// What a block that passes through has to cost before another makes room for it
+// (part_evict.cpp). An access costs 1, and more where bytes are dear.
+struct EvictingTerms {
+  static constexpr std::uint64_t never = ~std::uint64_t{0};
+  std::uint64_t price = 0;  // of one block; 0: as its size says
+  // Of what this process passed through before the first block is evicted: a wait for all of the
+  // machine's threads (part_users.hpp), some 10 ms.
+  std::uint64_t first_price = 50000;
 };
 
 struct WriteBackTally {
@@ -186,12 +225,16 @@ class CachePart {
   // The same for a range within one block that is present and kept by this node, below the size
   // that the part knows; false: nothing was done, call read() or write(). Writes small ranges that
   // are acknowledged when they are stored. The path that counts: no lock, no call, no Status.
-  bool try_read(std::uint64_t offset, void* to, std::uint64_t bytes) const {
+  bool try_read(std::uint64_t offset, void* to, std::uint64_t bytes) {
     const Place place = place_of(layout_, offset);
     const std::uint64_t within = offset & (layout_.block_bytes - 1);
-    if (place.node != header_.node || !is_present(place.block)) return false;
+    if (place.node != header_.node) return false;
     if (within + bytes > layout_.block_bytes || offset + bytes > size_bytes()) return false;
+    const PartUsers::ShortMark mark(users_, place.block);
+    if (!is_present(place.block)) return false;
     std::memcpy(to, bytes_of(place.block) + within, bytes);
+    if (users_.is_evicting()) [[unlikely]]
+      count_use(place.block, bytes);
     return true;
   }
   bool try_write(std::uint64_t offset, const void* from, std::uint64_t bytes);
@@ -200,8 +243,10 @@ class CachePart {
   // Makes the blocks of a range present, where this node keeps them. False: some pass through.
   Result<bool> fill(std::uint64_t offset, std::uint64_t bytes);
 
-  // Where `bytes` bytes of one block stand that does not pass through, made present; they move with
-  // set_size() only.
+  // P17: as long as one exists, no block is evicted. Not around calls that may have to wait.
+  class Stay;
+  // Where `bytes` bytes of one block stand that does not pass through, made present; as long as a
+  // Stay exists, they move with set_size() only.
   Result<const std::byte*> view(std::uint64_t offset, std::uint64_t bytes);
 
   // The size of the file, as far as this part knows.
@@ -266,6 +311,14 @@ class CachePart {
   // P16: read and written by this process; and how much of the file is in such blocks.
   std::uint64_t passed_bytes() const { return through_.bytes(); }
   std::uint64_t through_bytes() const;
+  // P17: blocks that this process made give their room to others; and all processes did.
+  std::uint64_t evicted_bytes() const {
+    return evicted_blocks_.load(std::memory_order_relaxed) * layout_.block_bytes;
+  }
+  std::uint64_t evicted_bytes_of_all() const {
+    return word(state_->evicted_blocks).load(std::memory_order_relaxed) * layout_.block_bytes;
+  }
+  void set_evicting(const EvictingTerms& terms) { terms_ = terms; }
 
  private:
   using HandedBlock = std::pair<std::uint64_t, std::uint64_t>;  // and its claim, afterwards
@@ -276,22 +329,38 @@ class CachePart {
   };
 
   CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& header);
-  bool is(BlockState state, std::uint64_t block) const {
-    return block < table_ready_.load(std::memory_order_acquire) &&
-           word(table_[block].state).load(std::memory_order_acquire) ==
-               static_cast<std::uint32_t>(state);
+  // With its holder.
+  std::uint32_t state_of(std::uint64_t block) const {
+    return block < table_ready_.load(std::memory_order_acquire)
+               ? word(table_[block].state).load(std::memory_order_acquire)
+               : 0;
   }
-  bool is_present(std::uint64_t block) const { return is(BlockState::present, block); }
+  bool is_present(std::uint64_t block) const {
+    return state_of(block) == static_cast<std::uint32_t>(BlockState::present);
+  }
+  // Its bytes are here, though perhaps not for long.
+  bool is_here(std::uint64_t block) const {
+    return kind_of(state_of(block)) == BlockState::present;
+  }
+  bool is_through(std::uint64_t block) const {
+    return kind_of(state_of(block)) == BlockState::through;
+  }
   std::byte* bytes_of(std::uint64_t block) const { return blocks_ + (block << shift_); }
   std::uint64_t device_offset(const void* place) const;
   std::uint64_t file_offset(std::uint64_t block) const {
     return file_block_of(layout_, {header_.node, block}) << shift_;
   }
   // P16. False: the block passes through.
-  Result<bool> make_present(std::uint64_t block) {
-    return is_present(block) ? Result<bool>(true) : await_present(block);
-  }
-  Result<bool> await_present(std::uint64_t block);
+  Result<bool> make_present(std::uint64_t block);
+  // Waits until the block is present or passes through, and nobody has it. False: it has no entry,
+  // and so passes through for good.
+  Result<bool> settle(std::uint64_t block);
+  Status fill_taken(std::uint64_t block);
+  // Calls `access(here)`, with the block present or passing through for as long as that takes.
+  template <typename Access>
+  Status with_block(std::uint64_t block, const Access& access);
+  // The block of what settle() returned. Nothing: it is neither any more.
+  std::optional<bool> look(std::uint64_t block, bool listed) const;
   Result<bool> touch(std::uint64_t block);
   Result<bool> take_room(std::uint64_t block);
   Status no_room(const Status& seen) const;
@@ -308,6 +377,29 @@ class CachePart {
   std::uint32_t filling() const {
     return static_cast<std::uint32_t>(BlockState::filling) | owner() << 2;
   }
+  // P17 (part_evict.cpp).
+  bool may_evict() const {
+    return owners_ != nullptr && may_pass() && terms_.price != EvictingTerms::never;
+  }
+  std::uint64_t weight_of(std::uint64_t bytes);
+  std::uint64_t price_of_block() const;
+  std::uint64_t uses_in_round(std::uint64_t block) const;
+  void set_uses(std::uint64_t block, std::uint64_t uses);
+  void count_use(std::uint64_t block, std::uint64_t bytes) noexcept;
+  void pay(std::uint64_t block, std::uint64_t bytes);
+  bool begin_evicting();
+  void bring_in(std::uint64_t block);
+  bool bring_in_held(std::uint64_t block);
+  bool make_room(std::uint64_t block);
+  void begin_round(std::uint64_t hand);
+  std::optional<std::uint64_t> find_victim(std::uint64_t candidate);
+  bool evict(std::uint64_t block);
+  bool evict_held(std::uint64_t block);
+  Status hand_over(std::uint64_t block);
+  Status forget_here(std::uint64_t block);
+  bool await_users(std::uint64_t block);
+  Status await_release(std::uint64_t block);
+
   Status clean_up_after(std::uint32_t number);
   Status clean_up_block(std::uint64_t block, std::uint32_t number);
   Status redo(JournalFormat& entry);
@@ -330,10 +422,16 @@ class CachePart {
   Status roll_back_block(std::uint64_t block, std::uint64_t version);
   Status write_into(std::uint64_t block, std::uint64_t within, const std::byte* from,
                     std::uint64_t bytes);
-  Result<bool> write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
-                           std::uint64_t bytes);
+  Status write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
+                     std::uint64_t bytes, Acknowledge when);
+  Result<bool> write_whole(std::uint64_t block, const std::byte* from, std::uint64_t bytes,
+                           Acknowledge when);
   Status write_through(std::uint64_t block, std::uint64_t within, const std::byte* from,
                        std::uint64_t bytes, Acknowledge when);
+  Status write_small_to_two(std::uint64_t offset, const std::byte* from, std::uint64_t bytes,
+                            Acknowledge when, JournalFormat& entry);
+  static Status declare(PartJournal::Intention& intention, Acknowledge when);
+  Status persist_blocks(std::uint64_t blocks, std::uint64_t version);
   Status write_run(bool here, std::uint64_t block, std::uint64_t within, const std::byte* from,
                    std::uint64_t bytes, Acknowledge when);
   Status write_large(std::uint64_t block, std::uint64_t within, const std::byte* from,
@@ -378,12 +476,36 @@ class CachePart {
   const BackingFile* backing_ = nullptr;
   std::unique_ptr<UndoLog> undo_;
   std::unique_ptr<PartOwners> owners_;
+  PartUsers users_;
+  EvictingTerms terms_;
   PartJournal journal_;
   ChangeRecord changes_;
   SharedPointers pointers_;
   PassThrough through_;
   std::function<void(const std::string&)> tell_;
   std::atomic<std::uint64_t> filled_bytes_{0};
+  std::atomic<std::uint64_t> paid_{0};            // for what passed through, by this process
+  std::atomic<std::uint64_t> uses_{0};            // of which some are counted
+  std::atomic<std::uint64_t> evicted_blocks_{0};  // by this process
+  std::atomic<int> medium_{-1};                   // of the cached file; -1: not asked for
 };
+
+class CachePart::Stay {
+ public:
+  explicit Stay(const CachePart& part) : mark_(part.users_) {}
+
+ private:
+  PartUsers::Mark mark_;
+};
+
+template <typename Access>
+Status CachePart::with_block(std::uint64_t block, const Access& access) {
+  while (true) {
+    PERDURE_TRY_ASSIGN(const bool listed, settle(block));
+    const PartUsers::Mark mark(users_, block);
+    const std::optional<bool> here = look(block, listed);
+    if (here) return access(*here);
+  }
+}
 
 }  // namespace perdure

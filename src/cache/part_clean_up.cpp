@@ -47,11 +47,15 @@ Status CachePart::clean_up_after(std::uint32_t number) {
 Status CachePart::clean_up_block(std::uint64_t block, std::uint32_t number) {
   BlockFormat& entry = table_[block];
   auto state = word(entry.state);
-  if (state.load(std::memory_order_acquire) ==
-      (static_cast<std::uint32_t>(BlockState::filling) | number << 2)) {
-    // What is filled later may be less, and zeros must follow it.
-    PERDURE_TRY(device_->discard(device_offset(bytes_of(block)), layout_.block_bytes));
-    state.store(static_cast<std::uint32_t>(BlockState::absent), std::memory_order_release);
+  const std::uint32_t seen = state.load(std::memory_order_acquire);
+  if (seen != 0 && holder_of(seen) == number) {
+    // What is filled later may be less, and zeros must follow it. What passes through has no room.
+    const BlockState kind = kind_of(seen);
+    if (kind != BlockState::present) {
+      PERDURE_TRY(device_->discard(device_offset(bytes_of(block)), layout_.block_bytes));
+    }
+    const BlockState then = kind == BlockState::filling ? BlockState::absent : kind;
+    state.store(static_cast<std::uint32_t>(then), std::memory_order_release);
   }
   auto claim = word(entry.claim);
   const std::uint64_t claimed = claim.load(std::memory_order_acquire);
@@ -62,7 +66,7 @@ Status CachePart::clean_up_block(std::uint64_t block, std::uint32_t number) {
     claim.store((claimed & ~std::uint64_t{owner_unknown}) + (std::uint64_t{1} << owner_bits),
                 std::memory_order_release);
   }
-  if (undo_ != nullptr && word(entry.undo).load(std::memory_order_acquire) != 0) {
+  if (undo_ != nullptr && word(entry.undo_or_uses).load(std::memory_order_acquire) != 0) {
     undo_->give_up(block, number);
   }
   return Status::success();
@@ -77,9 +81,11 @@ Status CachePart::redo(JournalFormat& entry) {
     const std::uint64_t block = place_of(layout_, offset).block;
     const std::uint64_t within = offset & (layout_.block_bytes - 1);
     const std::uint64_t run = std::min(left, layout_.block_bytes - within);
-    PERDURE_TRY_ASSIGN(const bool here, make_present(block));
-    PERDURE_TRY(write_run(here, block, within, reinterpret_cast<const std::byte*>(from), run,
-                          entry.checksum != 0 ? Acknowledge::durable : Acknowledge::sync));
+    const auto when = entry.checksum != 0 ? Acknowledge::durable : Acknowledge::sync;
+    const Status done = with_block(block, [&](bool here) {
+      return write_run(here, block, within, reinterpret_cast<const std::byte*>(from), run, when);
+    });
+    PERDURE_TRY(done);
     offset += run;
     from += run;
     left -= run;

@@ -14,14 +14,14 @@ namespace perdure {
 // short may have put it back here, or not.
 CachePart::Grains CachePart::shared_with_file(std::uint64_t block) const {
   const BlockFormat& entry = table_[block];
-  if (entry.state != static_cast<std::uint32_t>(BlockState::present)) return {};
+  if (kind_of(entry.state) != BlockState::present) return {};
   const bool handing = owner_of(entry.claim) != 0;
   Grains grains{};
   for (unsigned half = 0; half < 2; ++half) {
     grains.bits[half] = ~(entry.dirty[half] | (handing ? entry.leaving[half] : 0));
   }
   const std::uint64_t base = (state_->base_version >> owner_bits) - 1;
-  for (unsigned grain = 0; undo_ != nullptr && entry.undo != 0 && grain < grains_per_block;
+  for (unsigned grain = 0; undo_ != nullptr && entry.undo_or_uses != 0 && grain < grains_per_block;
        ++grain) {
     if (!undo_->kept(block, grain, base)) continue;
     grains.bits[grain / 64] &= ~(std::uint64_t{1} << (grain % 64));

@@ -309,6 +309,7 @@ Result<std::vector<FoundPart>> list_parts(const std::string& directory) {
       part.size_bytes = opened.value()->size_bytes();
       part.unsaved_bytes = opened.value()->unsaved_bytes(part.same_boot);
       part.through_bytes = opened.value()->through_bytes();
+      part.evicted_bytes = opened.value()->evicted_bytes_of_all();
       part.file_changed = !part.in_use && is_file_changed(*opened.value());
     }
     found.push_back(std::move(part));

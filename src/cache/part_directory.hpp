@@ -126,6 +126,7 @@ struct FoundPart {
   std::uint64_t size_bytes = 0;     // of the cached file
   std::uint64_t unsaved_bytes = 0;  // that the cached file may lack
   std::uint64_t through_bytes = 0;  // of the cached file, that pass through to it (P16)
+  std::uint64_t evicted_bytes = 0;  // of blocks that gave their room to others (P17)
   std::uint64_t created_ns = 0;
   std::uint64_t instance = 0;  // the same in all parts of the file
   bool in_use = false;

@@ -99,8 +99,17 @@ Result<bool> CachePart::take_room(std::uint64_t block) {
   return no_room(given);
 }
 
+Result<bool> CachePart::make_present(std::uint64_t block) {
+  while (true) {
+    PERDURE_TRY_ASSIGN(const bool listed, settle(block));
+    const std::optional<bool> here = look(block, listed);
+    if (here) return *here;
+  }
+}
+
 // P1. Whoever finds the block absent fills it, the others wait.
-Result<bool> CachePart::await_present(std::uint64_t block) {
+Result<bool> CachePart::settle(std::uint64_t block) {
+  if (is_present(block)) return true;
   PERDURE_TRY_ASSIGN(const bool listed, touch(block));
   if (!listed) return false;
   auto state = word(table_[block].state);
@@ -108,19 +117,29 @@ Result<bool> CachePart::await_present(std::uint64_t block) {
   while (true) {
     auto seen = static_cast<std::uint32_t>(BlockState::absent);
     if (state.compare_exchange_strong(seen, filling())) {
-      PERDURE_TRY_ASSIGN(const bool room, take_room(block));
-      if (!room) return false;
-      const Status filled = fill_claimed(block);
-      state.store(
-          static_cast<std::uint32_t>(filled.ok() ? BlockState::present : BlockState::absent),
-          std::memory_order_release);
-      PERDURE_TRY(filled);
+      PERDURE_TRY(fill_taken(block));
       return true;
     }
-    if (seen == static_cast<std::uint32_t>(BlockState::present)) return true;
-    if (seen == static_cast<std::uint32_t>(BlockState::through)) return false;
-    if (backoff.wait()) PERDURE_TRY(clean_up_if_dead(seen >> 2));
+    if (kind_of(seen) != BlockState::filling && holder_of(seen) == 0) return true;
+    if (backoff.wait()) PERDURE_TRY(clean_up_if_dead(holder_of(seen)));
   }
+}
+
+Status CachePart::fill_taken(std::uint64_t block) {
+  PERDURE_TRY_ASSIGN(const bool room, take_room(block));
+  if (!room) return Status::success();
+  const Status filled = fill_claimed(block);
+  const BlockState now = filled.ok() ? BlockState::present : BlockState::absent;
+  word(table_[block].state).store(static_cast<std::uint32_t>(now), std::memory_order_release);
+  return filled;
+}
+
+std::optional<bool> CachePart::look(std::uint64_t block, bool listed) const {
+  if (!listed) return false;
+  const std::uint32_t state = state_of(block);
+  if (state == static_cast<std::uint32_t>(BlockState::present)) return true;
+  if (state == static_cast<std::uint32_t>(BlockState::through)) return false;
+  return std::nullopt;
 }
 
 // The file is larger before the part says so: nobody reads there sooner.
@@ -145,7 +164,7 @@ std::uint64_t CachePart::through_bytes() const {
   const std::uint64_t entries = full ? entries_to(touched()) : header_.blocks;
   const std::uint64_t blocks = std::min(entries, blocks_in_use());
   for (std::uint64_t block = next_block(0); block < blocks; block = next_block(block + 1)) {
-    if (table_[block].state == static_cast<std::uint32_t>(BlockState::through)) add(block);
+    if (kind_of(table_[block].state) == BlockState::through) add(block);
   }
   const std::uint64_t all = part_blocks_for(layout_, header_.node, size);
   if (all > entries) {

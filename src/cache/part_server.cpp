@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -169,9 +170,12 @@ Status PartServer::Session::send_range(std::uint64_t offset, std::uint64_t bytes
 // Straight from the part's memory: all blocks are present before the answer says so. What passes
 // through is read before.
 Status PartServer::Session::serve_read(const RequestFormat& request) {
-  const auto here = service_.prepare_read(request);
+  auto here = service_.prepare_read(request);
+  std::optional<CachePart::Stay> stay(service_.part());
+  if (here.ok() && here.value()) here = service_.prepare_read(request);  // P17: it may have left
   Status ready = here.status();
   std::vector<std::byte> passed;
+  if (!here.ok() || !here.value()) stay.reset();
   if (ready.ok() && !here.value()) {
     passed.resize(request.bytes);
     ready = service_.part().read(request.offset, passed.data(), request.bytes);

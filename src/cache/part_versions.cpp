@@ -103,7 +103,7 @@ Status CachePart::read_at(std::uint64_t version, std::uint64_t block, std::uint6
   const std::uint64_t entries = touched();
   if (block >= entries) return is_base(version) ? Status::success() : over;
   PERDURE_TRY(prepare_table(entries));
-  const bool any = word(table_[block].undo).load(std::memory_order_acquire) != 0;
+  const bool any = word(table_[block].undo_or_uses).load(std::memory_order_acquire) != 0;
   const std::uint64_t grain_bytes = std::uint64_t{1} << grain_shift_;
   const std::uint64_t end = within + out.size();
   for (std::uint64_t grain = within >> grain_shift_; any && grain << grain_shift_ < end; ++grain) {
@@ -122,9 +122,9 @@ Status CachePart::read_at(std::uint64_t version, std::uint64_t block, std::uint6
 // P8.
 Status CachePart::before_change(std::uint64_t block, std::uint64_t within, std::uint64_t bytes) {
   BlockFormat& entry = table_[block];
-  if (word(entry.undo).load(std::memory_order_acquire) == 0) {
+  if (word(entry.undo_or_uses).load(std::memory_order_acquire) == 0) {
     PERDURE_TRY(no_room(undo_->prepare_block(block)));
-    word(entry.undo).store(1, std::memory_order_release);
+    word(entry.undo_or_uses).store(1, std::memory_order_release);
     device_->flush(device_offset(&entry), sizeof entry);
     PERDURE_TRY(device_->fence());
   }
@@ -149,7 +149,7 @@ Status CachePart::keep_grain(std::uint64_t block, unsigned grain, std::uint64_t 
 
 // What did not change since the newest version is durable already.
 void CachePart::drop_unchanged(std::uint64_t block, std::uint64_t version, Grains& grains) const {
-  const bool any = word(table_[block].undo).load(std::memory_order_acquire) != 0;
+  const bool any = word(table_[block].undo_or_uses).load(std::memory_order_acquire) != 0;
   for (unsigned grain = 0; grain < grains_per_block; ++grain) {
     if (!grains.has(grain) || (any && undo_->kept(block, grain, version))) continue;
     grains.bits[grain / 64] &= ~(std::uint64_t{1} << (grain % 64));
@@ -194,7 +194,7 @@ Status CachePart::roll_back(const PoolVersion& to) {
   const std::uint64_t version = to.version;
   journal_.forget_all();
   for (std::uint64_t block = next_block(0); block < header_.blocks; block = next_block(block + 1)) {
-    if (table_[block].undo != 0) PERDURE_TRY(roll_back_block(block, version));
+    if (table_[block].undo_or_uses != 0) PERDURE_TRY(roll_back_block(block, version));
   }
   PERDURE_TRY(device_->fence());
   for (unsigned place = 0; place < 2; ++place) {

@@ -77,6 +77,7 @@ void CachePart::clear_leaving(std::uint64_t block, std::uint64_t claim) {
 
 // P4, P6: what the cached file is about to have durably replaces what was durable here.
 Status CachePart::flush_kept(const std::vector<HandedBlock>& handed) {
+  const Stay stay(*this);
   bool any = false;
   for (const auto& [block, claim] : handed) {
     BlockFormat& entry = table_[block];
@@ -121,7 +122,7 @@ Status CachePart::write_back_unclean(std::uint64_t first, std::uint64_t blocks, 
   std::vector<HandedBlock> handed;
   for (std::uint64_t i = 0; i < blocks; ++i) {
     const std::uint64_t block = (first + i) % blocks;
-    if (is_present(block) && !is_clean(block)) {
+    if (is_here(block) && !is_clean(block)) {
       PERDURE_TRY(write_back_block(block, tally, handed));
     }
   }
@@ -136,7 +137,7 @@ Result<WriteBackTally> CachePart::write_back(std::uint64_t turn, bool sync) {
   std::uint64_t clean = 0;
   while (clean < blocks) {
     const std::uint64_t block = (first + clean) % blocks;
-    if (is_present(block) && !is_clean(block)) break;
+    if (is_here(block) && !is_clean(block)) break;
     ++clean;
   }
   // P16: what passed through is the file's, which may not have it durably.
@@ -162,7 +163,7 @@ CachePart::Grains CachePart::unsaved(std::uint64_t block, bool same_boot) const 
   const BlockFormat& entry = table_[block];
   Grains grains{{entry.kept[0], entry.kept[1]}};
   if (!same_boot) return grains;
-  const bool present = entry.state == static_cast<std::uint32_t>(BlockState::present);
+  const bool present = kind_of(entry.state) == BlockState::present;
   for (unsigned half = 0; half < 2; ++half) {
     grains.bits[half] |= present ? entry.dirty[half] | entry.leaving[half] : 0;
   }
@@ -218,7 +219,7 @@ Result<bool> CachePart::write_present() const {
     const std::uint64_t begin = file_offset(block);
     if (begin >= size) continue;
     const std::uint64_t bytes = std::min(layout_.block_bytes, size - begin);
-    const auto state = block < entries ? BlockState{table_[block].state}
+    const auto state = block < entries ? kind_of(table_[block].state)
                                        : (is_passing() ? BlockState::through : BlockState::absent);
     if (state == BlockState::present) {
       PERDURE_TRY(backing_->write(begin, bytes_of(block), bytes));

@@ -19,7 +19,7 @@ namespace perdure {
 static_assert(std::endian::native == std::endian::little, "parts are little-endian");
 
 constexpr std::uint64_t part_magic = 0x0054524150445250U;  // "PRDPART\0"
-constexpr std::uint32_t part_format_version = 6;
+constexpr std::uint32_t part_format_version = 7;
 constexpr std::size_t part_path_bytes = 4096;
 constexpr std::uint64_t journal_entries_max = 65536;
 
@@ -84,6 +84,15 @@ struct StampFormat {
   std::uint64_t changed_ns;
 };
 static_assert(sizeof(StampFormat) == 24);
+// What an owner has under way in blocks, each word a block + 1, or 0 (part_users.hpp). One line of
+// the processor's cache, as all of it changes at each access.
+struct UserFormat {
+  std::uint64_t first;      // of the thread that joined
+  std::uint64_t any;        // how many accesses may be to any block
+  std::uint64_t blocks[6];  // of other threads, and of what takes long
+};
+static_assert(sizeof(UserFormat) == 64);
+
 // Of which bit `n % 64` of word `n / 64` is that of the owner with number n, and bit 0 of word 0
 // that of processes without a number.
 constexpr std::size_t changing_words = owners_max / 64 + 1;
@@ -92,6 +101,7 @@ struct PartStateFormat {
   std::uint64_t size_bytes;     // of the file, as far as this part knows; node 0 knows
   std::uint64_t visible_bytes;  // bytes from here on are zeros, whatever the cached file holds
   std::uint64_t lock;           // of requests in atomic mode: 0, or who holds it (owner_of)
+  std::uint64_t evicting;       // EvictingState: whether blocks may make room for others
   std::uint64_t pointer_owners[shared_pointers_max];  // who took it (owner_of); 0: it is free
   std::uint64_t pointers[shared_pointers_max];        // shared file pointers, in bytes of the view
   // Of a file that is committed with a pool.
@@ -113,9 +123,23 @@ struct PartStateFormat {
   StampFormat stamps[2];     // the record is the one that the count's lowest bit names
   std::uint64_t durable;     // 1: something here may outlast a power failure
   OwnerFormat owners[owners_max];
+  // Of blocks that make room for others (part_evict.cpp).
+  std::uint64_t round;           // the low 8 bits mark what was counted in it (BlockFormat)
+  std::uint64_t hand;            // how many blocks were looked at
+  std::uint64_t round_hand;      // the same when the round began
+  std::uint64_t evicted_blocks;  // how many made room
+  std::uint64_t reserved[4];
+  UserFormat users[owners_max];
 };
-static_assert(sizeof(PartStateFormat) == 9464);
-static_assert(offsetof(PartStateFormat, owners) == 1272);
+static_assert(sizeof(PartStateFormat) == 42304);
+static_assert(offsetof(PartStateFormat, owners) == 1280);
+static_assert(offsetof(PartStateFormat, users) % sizeof(UserFormat) == 0);
+
+enum class EvictingState : std::uint64_t {
+  never = 0,     // nobody has begun with it, and accesses need no fence
+  starting = 1,  // accesses have one from now on
+  begun = 2,     // no access is under way any more that began without
+};
 
 // The highest bits of touched_blocks.
 constexpr std::uint64_t table_full_bit = std::uint64_t{1} << 63;  // there will be no more entries
@@ -142,8 +166,10 @@ constexpr unsigned grains_per_block = 128;
 
 // A block is divided into 128 grains; each bitmap has one bit for each.
 struct BlockFormat {
-  std::uint32_t state;       // BlockState
-  std::uint32_t undo;        // 1: the undo file has room for the block's slots
+  std::uint32_t state;  // BlockState
+  // Of a file that is committed with a pool: 1: the undo file has room for the block's slots. Of
+  // any other: how often the block was used lately; the highest 8 bits: in which round.
+  std::uint32_t undo_or_uses;
   std::uint64_t dirty[2];    // differs from the cached file
   std::uint64_t leaving[2];  // was handed to the cached file, which may not have it durably
   std::uint64_t kept[2];     // its bytes are durable here, and may be nowhere else
@@ -173,8 +199,22 @@ inline std::atomic_ref<std::uint32_t> word(std::uint32_t& at) {
 enum class BlockState : std::uint32_t {
   absent = 0,   // the cached file has the bytes
   filling = 1,  // a process reads them: 1 + 4 * its number
-  present = 2,
-  through = 3,  // it got no room: it is read from the cached file and written to it
+  present = 2,  // + 4 * the number of the process that evicts it; or 2: none does
+  // It has no room: it is read from the cached file and written to it. The same number: of the
+  // process that gives it room, or has taken it.
+  through = 3,
 };
+
+// Of a block's state word: what it is without, and who has it. A block that a process has is
+// `held`: nobody begins an access to it.
+constexpr BlockState kind_of(std::uint32_t state) {
+  return BlockState{state & 3};
+}
+constexpr std::uint32_t holder_of(std::uint32_t state) {
+  return state >> 2;
+}
+constexpr std::uint32_t held_by(BlockState kind, std::uint32_t owner) {
+  return static_cast<std::uint32_t>(kind) | owner << 2;
+}
 
 }  // namespace perdure

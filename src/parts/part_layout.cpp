@@ -12,7 +12,7 @@ namespace perdure {
 namespace {
 
 constexpr std::uint64_t header_room = 12288;
-constexpr std::uint64_t state_room = 12288;
+constexpr std::uint64_t state_room = 45056;
 static_assert(sizeof(PartStateFormat) <= state_room);
 constexpr std::uint64_t part_bytes_max = std::uint64_t{1} << 48;  // no sum of offsets overflows
 constexpr std::uint64_t block_alignment = std::uint64_t{1} << 20;

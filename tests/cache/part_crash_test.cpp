@@ -9,7 +9,10 @@
 //
 // The oracle knows nothing of grains or journals. It keeps, for each byte, the values that it may
 // have: that of its last durable acknowledgement, and all that were written since.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <functional>
@@ -100,7 +103,29 @@ struct Sweep {
   std::uint32_t nodes;
   // Which blocks have room (P16).
   std::function<bool(std::uint64_t block)> has_room = [](std::uint64_t) { return true; };
+  // So many have room at a time, and make it for others (P17); 0: as has_room says.
+  std::uint32_t room = 0;
 };
+
+// Called when a file is synchronised, by this program's fsync and fdatasync.
+std::function<void()> on_sync;
+
+}  // namespace
+}  // namespace perdure
+
+extern "C" int fdatasync(int fd) {
+  const int done = static_cast<int>(::syscall(SYS_fdatasync, fd));
+  if (perdure::on_sync) perdure::on_sync();
+  return done;
+}
+extern "C" int fsync(int fd) {
+  const int done = static_cast<int>(::syscall(SYS_fsync, fd));
+  if (perdure::on_sync) perdure::on_sync();
+  return done;
+}
+
+namespace perdure {
+namespace {
 
 class Sweeper {
  public:
@@ -112,7 +137,11 @@ class Sweeper {
     backing_.emplace(must(BackingFile::open(directory_ / "file", access)));
     crashed_.emplace(must(BackingFile::open(directory_ / "crashed", access)));
     make_part();
+    if (sweep_.room != 0) on_sync = [this] { note_file_synced(); };
   }
+  ~Sweeper() { on_sync = nullptr; }
+  Sweeper(const Sweeper&) = delete;
+  Sweeper& operator=(const Sweeper&) = delete;
 
   // A random script of `steps`; all of the file that is this node's.
   void run(int steps) {
@@ -137,7 +166,7 @@ class Sweeper {
     }
     note("write " + std::to_string(bytes) + " at " + std::to_string(offset) +
          (durable ? " durably" : ""));
-    if (durable) before_durable_ = read_file(directory_ / "file");
+    if (durable && sweep_.room == 0) before_durable_ = read_file(directory_ / "file");
     must(part_->write(offset, fresh.data(), bytes, when));
     before_durable_.reset();
     whole_or_absent_ = nullptr;
@@ -178,7 +207,19 @@ class Sweeper {
   std::uint64_t images() const { return images_; }
   std::uint64_t fences() const { return fences_; }
   std::uint64_t judged() const { return judged_; }
+  std::uint64_t evicted_blocks() const {
+    return part_->evicted_bytes_of_all() / sweep_.block_bytes;
+  }
   const std::string& wrong() const { return wrong_; }
+
+  // As much as makes a block worth room.
+  void use(std::uint64_t offset) {
+    note("use " + std::to_string(offset));
+    for (int times = 0; times < 12; ++times) {
+      std::byte byte{};
+      must(part_->read(offset, &byte, 1));
+    }
+  }
 
  private:
   static constexpr auto access = BackingFile::Access::read_write;
@@ -201,13 +242,27 @@ class Sweeper {
       check_images(crashing);
     };
     const PartHeaderFormat header = must(read_part_header(*device));
-    part_ = must(CachePart::attach(
-        std::make_unique<SmallDevice>(std::move(device), room_for(header, sweep_.has_room))));
+    std::unique_ptr<Device> small;
+    if (sweep_.room != 0) {
+      small = std::make_unique<RoomDevice>(std::move(device), room_);
+    } else {
+      small = std::make_unique<SmallDevice>(std::move(device), room_for(header, sweep_.has_room));
+    }
+    part_ = must(CachePart::attach(std::move(small)));
     part_->set_backing(&*backing_);
+    if (sweep_.room == 0) return;
+    write_file(directory_ / "owners", {});
+    const std::string owners = directory_ / "owners";
+    must(part_->join_owners(FileHandle(::open(owners.c_str(), O_RDWR | O_CLOEXEC))));
+    part_->set_evicting({3, 3});
   }
 
   void note(const std::string& step) { script_ += step + "; "; }
   void note_synced() { synced_ = read_file(directory_ / "file"); }
+  // Not of the other file, into which crashes are recovered.
+  void note_file_synced() {
+    if (!recovering_) note_synced();
+  }
   bool any_through(std::uint64_t offset, std::uint64_t bytes) const {
     for (std::uint64_t at = offset; at < offset + bytes; ++at) {
       if (!sweep_.has_room(place_of(part_->layout(), at).block)) return true;
@@ -229,6 +284,7 @@ class Sweeper {
   }
 
   void one_step() {
+    if (sweep_.room != 0 && random_() % 3 == 0) return use(range().first);
     const std::uint64_t choice = random_() % 20;
     if (choice < 14) {
       const auto [offset, bytes] = range();
@@ -283,7 +339,9 @@ class Sweeper {
     }
     part.value()->set_backing(&*crashed_);
     check_stamps(*part.value());
+    recovering_ = true;
     must(part.value()->recover(false));
+    recovering_ = false;
     const Bytes after = read_file(directory_ / "crashed");
     if (wrong_.empty()) wrong_ = allowed_.fault(after, 0, bytes_max);
     if (wrong_.empty() && whole_or_absent_) wrong_ = whole_or_absent_(after);
@@ -313,6 +371,8 @@ class Sweeper {
   }
 
   Sweep sweep_;
+  SharedRoom room_{sweep_.room};
+  bool recovering_ = false;
   std::mt19937_64 random_;
   ScratchDirectory directory_;
   Bytes first_;
@@ -373,6 +433,50 @@ TEST(PartCrash, every_image_at_every_fence_holds_what_passed_through_and_what_di
     std::printf("%s: %llu images\n", atomicity_name(model),
                 static_cast<unsigned long long>(images));
     EXPECT_GT(images, 1000U);
+  }
+}
+
+// P17.
+TEST(PartCrash, every_image_at_every_fence_holds_what_was_evicted) {
+  const std::uint64_t seed = test_seed();
+  for (const AtomicityModel model : models) {
+    std::uint64_t images = 0;
+    std::uint64_t evicted = 0;
+    for (std::uint64_t run = 0; run < 10; ++run) {
+      Sweep sweep{model, run % 3 == 0 ? 1024U : 4096U, run % 4 == 3 ? 2U : 1U};
+      sweep.room = static_cast<std::uint32_t>(1 + run % 3);
+      Sweeper sweeper(sweep, seed + run);
+      sweeper.run(25);
+      images += sweeper.images();
+      evicted += sweeper.evicted_blocks();
+      ASSERT_EQ(sweeper.wrong(), "") << atomicity_name(model) << ", run " << run;
+    }
+    std::printf("%s: %llu images, %llu blocks evicted\n", atomicity_name(model),
+                static_cast<unsigned long long>(images), static_cast<unsigned long long>(evicted));
+    EXPECT_GT(images, 1000U);
+    EXPECT_GT(evicted, 20U);
+  }
+}
+
+// P6: the part alone has it durably, and then nobody would.
+TEST(PartCrash, what_is_durable_here_alone_is_durable_in_the_file_before_it_is_evicted) {
+  for (const AtomicityModel model : models) {
+    Sweep sweep{model, 4096, 1};
+    sweep.room = 1;
+    Sweeper sweeper(sweep, 1);
+    sweeper.use(0);
+    sweeper.write(100, 3000, Acknowledge::durable);
+    sweeper.write(200, 300, Acknowledge::sync);
+    sweeper.use(5000);
+    sweeper.use(5000);
+    sweeper.crash();
+    sweeper.write(5000, 3000, Acknowledge::sync);
+    sweeper.persist();
+    sweeper.use(100);
+    sweeper.use(100);
+    sweeper.crash();
+    EXPECT_EQ(sweeper.evicted_blocks(), 2U);
+    EXPECT_EQ(sweeper.wrong(), "") << atomicity_name(model);
   }
 }
 

@@ -31,6 +31,7 @@ class HookDevice final : public ForwardingDevice {
 
   bool full = false;
   std::function<void()> on_allocate;
+  std::function<void()> on_discard;
   std::function<void(int)> on_fence;  // with the number of the fence, from 1
 
   Status allocate(std::uint64_t offset, std::size_t count) override {
@@ -38,6 +39,10 @@ class HookDevice final : public ForwardingDevice {
         full ? Status(Code::no_space, "full") : ForwardingDevice::allocate(offset, count);
     if (on_allocate) on_allocate();
     return allocated;
+  }
+  Status discard(std::uint64_t offset, std::size_t count) override {
+    if (on_discard) on_discard();
+    return ForwardingDevice::discard(offset, count);
   }
   Status fence() override {
     const Status fenced = ForwardingDevice::fence();
@@ -235,6 +240,93 @@ TEST(PartDead, a_small_write_that_passed_through_halfway_is_finished_by_another)
             Bytes(shared.expected.begin() + 2 * block_bytes - 100,
                   shared.expected.begin() + 2 * block_bytes + 100));
   must(leave_part(std::move(second), false));
+  shared.close();
+}
+
+// P17. Makes block 1 worth the room of block 0, which a child has written to. `at` says where it
+// dies, from the last allocation that is refused on.
+void die_evicting(CachePart& part, HookDevice& device, Acknowledge when,
+                  const std::function<void(HookDevice&)>& at) {
+  fill_first_block(part);
+  part.set_evicting({4, 4});
+  must(part.write(100, Bytes(9000, 6).data(), 9000, when));
+  device.full = true;
+  std::byte byte{};
+  must(part.read(block_bytes, &byte, 1));
+  at(device);
+  for (int times = 0; times < 20; ++times) must(part.read(block_bytes, &byte, 1));
+}
+
+void expect_whole_after(Acknowledge when, const std::function<void(HookDevice&)>& at) {
+  Shared shared;
+  shared.die_in([&](CachePart& part, HookDevice& device) { die_evicting(part, device, when, at); });
+  shared.expect(100, Bytes(9000, 6));
+  EXPECT_EQ(shared.read(0, 3 * block_bytes),
+            Bytes(shared.expected.begin(), shared.expected.begin() + 3 * block_bytes));
+  shared.write(50, Bytes(10, 1));
+  shared.write(block_bytes + 50, Bytes(10, 2));
+  EXPECT_EQ(shared.read(0, 2 * block_bytes),
+            Bytes(shared.expected.begin(), shared.expected.begin() + 2 * block_bytes));
+  shared.close();
+}
+
+TEST(PartDead, a_block_that_a_dead_process_was_writing_back_to_evict_it_is_whole) {
+  expect_whole_after(Acknowledge::sync, [](HookDevice&) { die_beyond(100); });
+  expect_whole_after(Acknowledge::sync, [](HookDevice&) { die_beyond(5000); });
+}
+
+// The first discard is that of the block that found no room, the second the evicted one's.
+TEST(PartDead, a_block_that_a_dead_process_had_evicted_passes_through) {
+  for (const int last : {1, 2}) {
+    for (const auto when : {Acknowledge::sync, Acknowledge::durable}) {
+      expect_whole_after(when, [=](HookDevice& device) {
+        device.on_discard = [left = last]() mutable {
+          if (--left == 0) die();
+        };
+      });
+    }
+  }
+}
+
+TEST(PartDead, a_block_that_was_durable_in_the_part_of_a_dead_process_alone_is_whole) {
+  for (const int fence : {1, 2}) {
+    expect_whole_after(Acknowledge::durable, [=](HookDevice& device) {
+      device.on_fence = [fence, seen = 0](int) mutable {
+        if (++seen == fence) die();
+      };
+    });
+  }
+}
+
+TEST(PartDead, a_block_that_a_dead_process_brought_in_holds_nothing_of_it) {
+  expect_whole_after(Acknowledge::sync, [](HookDevice& device) {
+    device.on_discard = [&device] { device.full = false; };
+    device.on_allocate = [&device] {
+      if (device.full) return;
+      std::byte* block = device.base() + must(read_part_header(device)).block_offset + block_bytes;
+      std::memset(block, 9, 5000);
+      die();
+    };
+  });
+}
+
+// A mark of the dead: whoever wants to evict finds out.
+TEST(PartDead, a_block_that_a_dead_process_was_using_can_be_evicted) {
+  Shared shared;
+  shared.die_in([](CachePart& part, HookDevice&) {
+    fill_first_block(part);
+    const CachePart::Stay stay(part);
+    die();
+  });
+  shared.die_in([](CachePart& part, HookDevice& device) {
+    fill_first_block(part);
+    part.set_evicting({4, 4});
+    device.full = true;
+    device.on_discard = [&] { device.full = part.evicted_bytes() == 0; };
+    std::byte byte{};
+    for (int times = 0; times < 100; ++times) must(part.read(block_bytes, &byte, 1));
+    if (part.evicted_bytes() != 0) die();
+  });
   shared.close();
 }
 

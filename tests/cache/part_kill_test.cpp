@@ -80,11 +80,13 @@ constexpr int steps_max = 60000;
 
 class Campaign {
  public:
-  // `full`: half of the blocks that a process asks for have no room.
-  explicit Campaign(std::uint64_t seed, bool full = false) : random_(seed), full_(full) {}
+  enum class Room : std::uint8_t { all, half, evicting };
+  // `half` of the blocks that a process asks for have no room; or there is some for 3 at a time.
+  explicit Campaign(std::uint64_t seed, Room room = Room::all) : random_(seed), room_(room) {}
 
   void one_kill() {
     const ScratchDirectory directory;
+    some_ = std::make_unique<SharedRoom>(3);
     const Bytes first = random_bytes(file_bytes, random_);
     write_file(directory / "file", first);
     const auto backing = open(directory);
@@ -100,13 +102,16 @@ class Campaign {
     std::vector<std::uint64_t> done;
     for (Child& child : children) done.push_back(child.kill());
     kill_recoveries(directory);
-    (void)must(attach_part(directory / "part", backing)->recover(true));
+    const auto left = attach_part(directory / "part", backing);
+    evicted += left->evicted_bytes_of_all() / block_bytes;
+    (void)must(left->recover(true));
     check(first, seed, done, read_file(directory / "file"));
   }
 
   std::uint64_t acknowledged = 0;
   std::uint64_t redone = 0;  // small writes that were not acknowledged, and are there
   std::uint64_t absent = 0;
+  std::uint64_t evicted = 0;  // blocks
 
  private:
   static BackingFile open(const ScratchDirectory& directory) {
@@ -115,8 +120,10 @@ class Campaign {
 
   std::unique_ptr<CachePart> attach(const ScratchDirectory& directory, const BackingFile& backing,
                                     std::uint64_t seed) const {
-    return full_ ? attach_small_part(directory / "part", backing, random_room(seed))
-                 : attach_part(directory / "part", backing);
+    const std::string file = directory / "part";
+    if (room_ == Room::evicting) return join_evicting_part(file, backing, *some_, 3);
+    return room_ == Room::half ? attach_small_part(file, backing, random_room(seed))
+                               : attach_part(file, backing);
   }
 
   void write_until_killed(const ScratchDirectory& directory, std::uint64_t seed, unsigned writer,
@@ -132,9 +139,10 @@ class Campaign {
     }
   }
 
-  static void write_back_until_killed(const ScratchDirectory& directory) {
+  void write_back_until_killed(const ScratchDirectory& directory) const {
     const auto backing = open(directory);
-    const auto part = attach_part(directory / "part", backing);
+    const auto part = room_ == Room::evicting ? attach(directory, backing, 0)
+                                              : attach_part(directory / "part", backing);
     for (std::uint64_t turn = 0; turn < 100000; ++turn) {
       (void)must(part->write_back(turn, turn % 3 != 0));
       if (turn % 5 == 0) must(part->persist());
@@ -195,7 +203,8 @@ class Campaign {
   }
 
   std::mt19937_64 random_;
-  bool full_;
+  Room room_;
+  std::unique_ptr<SharedRoom> some_;
 };
 
 void run(Campaign& campaign) {
@@ -212,8 +221,15 @@ TEST(PartKill, every_acknowledged_write_is_there_and_small_ones_are_whole_or_abs
 }
 
 TEST(PartKill, the_same_where_some_of_it_passes_through) {
-  Campaign campaign(test_seed(), true);
+  Campaign campaign(test_seed(), Campaign::Room::half);
   run(campaign);
+}
+
+TEST(PartKill, the_same_where_blocks_make_room_for_others) {
+  Campaign campaign(test_seed(), Campaign::Room::evicting);
+  run(campaign);
+  std::printf("%llu blocks were evicted\n", static_cast<unsigned long long>(campaign.evicted));
+  EXPECT_GT(campaign.evicted, 150U);
 }
 
 }  // namespace

@@ -281,19 +281,33 @@ void add_structs_of_parts(std::map<std::string, Struct>& all) {
                               PERDURE_FIELD(PartHeaderFormat, pool_incarnation),
                               PERDURE_FIELD(PartHeaderFormat, next_incarnation),
                               PERDURE_FIELD(PartHeaderFormat, checksum)}};
-  all["PartStateFormat"] = {
-      sizeof(PartStateFormat),
-      {PERDURE_FIELD(PartStateFormat, size_bytes), PERDURE_FIELD(PartStateFormat, visible_bytes),
-       PERDURE_FIELD(PartStateFormat, lock), PERDURE_FIELD(PartStateFormat, pointer_owners),
-       PERDURE_FIELD(PartStateFormat, pointers), PERDURE_FIELD(PartStateFormat, base_version),
-       PERDURE_FIELD(PartStateFormat, sized_versions), PERDURE_FIELD(PartStateFormat, sizes),
-       PERDURE_FIELD(PartStateFormat, prepared), PERDURE_FIELD(PartStateFormat, touched_blocks),
-       PERDURE_FIELD(PartStateFormat, in_use), PERDURE_FIELD(PartStateFormat, changing),
-       PERDURE_FIELD(PartStateFormat, change_begun_ns),
-       PERDURE_FIELD(PartStateFormat, slowest_change_ns),
-       PERDURE_FIELD(PartStateFormat, other_clock), PERDURE_FIELD(PartStateFormat, stamp_turn),
-       PERDURE_FIELD(PartStateFormat, stamps), PERDURE_FIELD(PartStateFormat, durable),
-       PERDURE_FIELD(PartStateFormat, owners)}};
+  all["PartStateFormat"] = {sizeof(PartStateFormat),
+                            {PERDURE_FIELD(PartStateFormat, size_bytes),
+                             PERDURE_FIELD(PartStateFormat, visible_bytes),
+                             PERDURE_FIELD(PartStateFormat, lock),
+                             PERDURE_FIELD(PartStateFormat, evicting),
+                             PERDURE_FIELD(PartStateFormat, pointer_owners),
+                             PERDURE_FIELD(PartStateFormat, pointers),
+                             PERDURE_FIELD(PartStateFormat, base_version),
+                             PERDURE_FIELD(PartStateFormat, sized_versions),
+                             PERDURE_FIELD(PartStateFormat, sizes),
+                             PERDURE_FIELD(PartStateFormat, prepared),
+                             PERDURE_FIELD(PartStateFormat, touched_blocks),
+                             PERDURE_FIELD(PartStateFormat, in_use),
+                             PERDURE_FIELD(PartStateFormat, changing),
+                             PERDURE_FIELD(PartStateFormat, change_begun_ns),
+                             PERDURE_FIELD(PartStateFormat, slowest_change_ns),
+                             PERDURE_FIELD(PartStateFormat, other_clock),
+                             PERDURE_FIELD(PartStateFormat, stamp_turn),
+                             PERDURE_FIELD(PartStateFormat, stamps),
+                             PERDURE_FIELD(PartStateFormat, durable),
+                             PERDURE_FIELD(PartStateFormat, owners),
+                             PERDURE_FIELD(PartStateFormat, round),
+                             PERDURE_FIELD(PartStateFormat, hand),
+                             PERDURE_FIELD(PartStateFormat, round_hand),
+                             PERDURE_FIELD(PartStateFormat, evicted_blocks),
+                             PERDURE_FIELD(PartStateFormat, reserved),
+                             PERDURE_FIELD(PartStateFormat, users)}};
 }
 
 void add_structs_in_parts(std::map<std::string, Struct>& all) {
@@ -311,6 +325,9 @@ void add_structs_in_parts(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(StampFormat, changed_ns)}};
   all["OwnerFormat"] = {sizeof(OwnerFormat),
                         {PERDURE_FIELD(OwnerFormat, process), PERDURE_FIELD(OwnerFormat, start)}};
+  all["UserFormat"] = {sizeof(UserFormat),
+                       {PERDURE_FIELD(UserFormat, first), PERDURE_FIELD(UserFormat, any),
+                        PERDURE_FIELD(UserFormat, blocks)}};
   all["AsideHeaderFormat"] = {
       sizeof(AsideHeaderFormat),
       {PERDURE_FIELD(AsideHeaderFormat, magic), PERDURE_FIELD(AsideHeaderFormat, format_version),
@@ -328,10 +345,11 @@ void add_structs_in_parts(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(JournalFormat, offset), PERDURE_FIELD(JournalFormat, checksum),
        PERDURE_FIELD(JournalFormat, writing_offset), PERDURE_FIELD(JournalFormat, writing_bytes),
        PERDURE_FIELD(JournalFormat, reserved), PERDURE_FIELD(JournalFormat, bytes)}};
-  all["BlockFormat"] = {sizeof(BlockFormat),
-                        {PERDURE_FIELD(BlockFormat, state), PERDURE_FIELD(BlockFormat, undo),
-                         PERDURE_FIELD(BlockFormat, dirty), PERDURE_FIELD(BlockFormat, leaving),
-                         PERDURE_FIELD(BlockFormat, kept), PERDURE_FIELD(BlockFormat, claim)}};
+  all["BlockFormat"] = {
+      sizeof(BlockFormat),
+      {PERDURE_FIELD(BlockFormat, state), PERDURE_FIELD(BlockFormat, undo_or_uses),
+       PERDURE_FIELD(BlockFormat, dirty), PERDURE_FIELD(BlockFormat, leaving),
+       PERDURE_FIELD(BlockFormat, kept), PERDURE_FIELD(BlockFormat, claim)}};
   all["UndoFormat"] = {sizeof(UndoFormat),
                        {PERDURE_FIELD(UndoFormat, turn), PERDURE_FIELD(UndoFormat, version),
                         PERDURE_FIELD(UndoFormat, checksum), PERDURE_FIELD(UndoFormat, reserved)}};

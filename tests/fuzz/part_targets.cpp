@@ -39,9 +39,9 @@ void repair_offsets(PartHeaderFormat& header) {
   const std::uint64_t block = std::clamp<std::uint64_t>(header.block_bytes, 4096, 1 << 20);
   header.magic = part_magic;
   header.state_offset = 12288;
-  header.journal_offset = 24576;
+  header.journal_offset = 57344;
   header.table_offset =
-      align_to(24576 + std::min(header.journal_entries, bounded) * sizeof(JournalFormat), 4096);
+      align_to(57344 + std::min(header.journal_entries, bounded) * sizeof(JournalFormat), 4096);
   header.block_offset =
       align_to(header.table_offset + std::min(header.blocks, bounded) * sizeof(BlockFormat), block);
 }
@@ -163,10 +163,12 @@ Compact sample(bool with_pool) {
   slot.checksum = 1;
   std::memcpy(compact.journal[1], &slot, sizeof compact.journal[1]);
   for (std::size_t block = 0; block < 4; ++block) {
-    compact.table[block].state = static_cast<std::uint32_t>(BlockState::present);
+    // The last of them was being evicted, or brought in.
+    compact.table[block].state = held_by(BlockState::present, block == 2 ? 7 : 0);
+    if (block == 3) compact.table[block].state = held_by(BlockState::through, 9);
     compact.table[block].dirty[block % 2] = 0xff00ff;
     compact.table[block].kept[0] = block;
-    compact.table[block].undo = with_pool ? 1 : 0;
+    compact.table[block].undo_or_uses = with_pool ? 1 : 0;
   }
   for (std::size_t i = 0; i < places; ++i) compact.undo[i] = {2 << owner_bits, i % 2, i, {}};
   return compact;

@@ -3,11 +3,16 @@
 // For tests only: a device that has no room for some of what it is asked for, as a test decides.
 #pragma once
 
+#include <sys/mman.h>
+
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <new>
 #include <random>
 #include <utility>
 
+#include "cache/part_files.hpp"
 #include "cache/testing/forwarding_device.hpp"
 #include "cache/testing/scratch_part.hpp"
 
@@ -35,6 +40,90 @@ inline SmallDevice::Grants room_for(const PartHeaderFormat& header,
              std::uint64_t offset, std::size_t) {
     return offset < begin || has_room((offset - begin) / bytes);
   };
+}
+
+// Room for so many blocks at a time, which all processes that come of this one share.
+class SharedRoom {
+ public:
+  static constexpr std::size_t blocks_max = 1024;
+  explicit SharedRoom(std::uint32_t blocks) {
+    void* memory =
+        ::mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) std::abort();
+    table_ = new (memory) Table;
+    table_->left = static_cast<int>(blocks);
+  }
+  ~SharedRoom() { ::munmap(table_, sizeof(Table)); }
+  SharedRoom(const SharedRoom&) = delete;
+  SharedRoom& operator=(const SharedRoom&) = delete;
+
+  bool take(std::size_t block) {
+    if (table_->has[block].load()) return true;
+    if (table_->left.fetch_sub(1) <= 0) {
+      table_->left.fetch_add(1);
+      return false;
+    }
+    if (table_->has[block].exchange(true)) table_->left.fetch_add(1);
+    return true;
+  }
+  void give(std::size_t block) {
+    if (table_->has[block].exchange(false)) table_->left.fetch_add(1);
+  }
+  int left() const { return table_->left.load(); }
+
+ private:
+  struct Table {
+    std::atomic<int> left;
+    std::atomic<bool> has[blocks_max];
+  };
+  Table* table_;
+};
+
+// A part's device with a room for its blocks.
+class RoomDevice final : public ForwardingDevice {
+ public:
+  RoomDevice(std::unique_ptr<Device> device, SharedRoom& room)
+      : ForwardingDevice(std::move(device)), room_(room) {
+    const PartHeaderFormat header = must(read_part_header(*this));
+    begin_ = header.block_offset;
+    block_bytes_ = header.block_bytes;
+  }
+  std::function<void()> on_allocate;  // of a block that gets room
+  std::function<void()> on_discard;   // of a block, before
+
+  Status allocate(std::uint64_t offset, std::size_t count) override {
+    if (offset >= begin_) {
+      if (!room_.take((offset - begin_) / block_bytes_)) {
+        return {Code::no_space, "the test's device is full"};
+      }
+      if (on_allocate) on_allocate();
+    }
+    return ForwardingDevice::allocate(offset, count);
+  }
+  Status discard(std::uint64_t offset, std::size_t count) override {
+    if (offset < begin_) return ForwardingDevice::discard(offset, count);
+    if (on_discard) on_discard();
+    const Status done = ForwardingDevice::discard(offset, count);
+    room_.give((offset - begin_) / block_bytes_);
+    return done;
+  }
+
+ private:
+  SharedRoom& room_;
+  std::uint64_t begin_ = 0;
+  std::uint64_t block_bytes_ = 1;
+};
+
+// On a device that has it, as a process that joins has it; blocks are evicted soon.
+inline std::unique_ptr<CachePart> join_evicting_part(const std::string& file,
+                                                     const BackingFile& backing, SharedRoom& room,
+                                                     std::uint64_t price = 6) {
+  auto part = must(CachePart::attach(
+      std::make_unique<RoomDevice>(must(open_file_device(file, {.shared = true})), room)));
+  part->set_backing(&backing);
+  part->set_evicting({price, price});
+  must(part->join_owners(must(open_part_lock(file))));
+  return part;
 }
 
 // Half of the blocks, each time another half.

@@ -19,7 +19,7 @@ mkdir "$place/pool"
 for _ in $(seq "${PERDURE_ORACLE_RUNS:-1}"); do
   if [ -n "${PERDURE_ORACLE_ROOM:-}" ]; then
     # What a part needs besides blocks: header, journal and a page of its table.
-    size=$((nodes * 1068 + PERDURE_ORACLE_ROOM))k
+    size=$((nodes * 1100 + PERDURE_ORACLE_ROOM))k
     umount "$place/pool" 2>/dev/null || true
     mount -t tmpfs -o "size=$size,mode=0700" none "$place/pool" || exit 77
   fi

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Blocks of a full part that make room for others (P17).
+//
+// When that pays: a block that passes through costs something at each access, and giving it room
+// costs as much as some thousand of these. So it gets room when it has cost more, as with skis that
+// are rented or bought, and only from a block that was used less than a quarter as often since the
+// round began; else it has to pay anew. A round ends when all blocks were looked at and too few
+// were left that are used less. Where all blocks are used alike, as those of a file that is read
+// again and again, nothing is evicted, and what has room keeps it.
+//
+// The uses of present blocks are counted only when evicting has begun, one in 16 as 16. The counts
+// are estimates: stores that meet may lose some.
+#include <algorithm>
+
+#include "cache/backoff.hpp"
+#include "cache/cache_part.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr std::uint64_t bytes_of_access = 256;  // cost one more, where bytes are dear
+constexpr std::uint64_t bytes_of_price = 64;    // of a block: for each one access
+constexpr std::uint64_t price_min = 16;
+// Of so many uses one is counted: not every so-many-th, as those may always be of one block.
+constexpr std::uint64_t sampled = 16;
+constexpr std::uint64_t golden = 0x9E3779B97F4A7C15U;
+constexpr std::uint64_t looks_max = 4096;  // for a block that makes room
+constexpr int victims_max = 2;             // for one block: others may take what they leave
+constexpr int waits_max = 96;              // for accesses to end: some milliseconds
+
+constexpr unsigned round_shift = 24;  // of BlockFormat::undo_or_uses
+constexpr std::uint32_t uses_mask = (1U << round_shift) - 1;
+
+}  // namespace
+
+// In units of one access.
+std::uint64_t CachePart::weight_of(std::uint64_t bytes) {
+  int known = medium_.load(std::memory_order_relaxed);
+  if (known < 0) {
+    known = static_cast<int>(backing_->medium());
+    medium_.store(known, std::memory_order_relaxed);
+  }
+  return 1 + (static_cast<FileMedium>(known) == FileMedium::other ? bytes / bytes_of_access : 0);
+}
+
+// Of which a swap costs a fourth at most.
+std::uint64_t CachePart::price_of_block() const {
+  if (terms_.price != 0) return terms_.price;
+  return std::clamp<std::uint64_t>(layout_.block_bytes / bytes_of_price, price_min, uses_mask);
+}
+
+std::uint64_t CachePart::uses_in_round(std::uint64_t block) const {
+  const std::uint64_t round = word(state_->round).load(std::memory_order_relaxed);
+  const std::uint32_t seen = word(table_[block].undo_or_uses).load(std::memory_order_relaxed);
+  return seen >> round_shift == (round & 0xff) ? seen & uses_mask : 0;
+}
+
+void CachePart::set_uses(std::uint64_t block, std::uint64_t uses) {
+  const std::uint64_t round = word(state_->round).load(std::memory_order_relaxed);
+  const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(uses, uses_mask));
+  word(table_[block].undo_or_uses)
+      .store(static_cast<std::uint32_t>(round & 0xff) << round_shift | count,
+             std::memory_order_relaxed);
+}
+
+// Of a present block.
+void CachePart::count_use(std::uint64_t block, std::uint64_t bytes) noexcept {
+  const std::uint64_t uses = uses_.load(std::memory_order_relaxed) + 1;
+  uses_.store(uses, std::memory_order_relaxed);
+  if (uses * golden >> 60U != 0 || !may_evict()) return;
+  set_uses(block, uses_in_round(block) + sampled * weight_of(bytes));
+}
+
+// After an access that passed through. Evicting is of use only to speed, so nothing of it is an
+// error of that access.
+void CachePart::pay(std::uint64_t block, std::uint64_t bytes) {
+  if (!may_evict() || block >= table_ready_.load(std::memory_order_acquire)) return;
+  const std::uint64_t weight = weight_of(bytes);
+  paid_.fetch_add(weight, std::memory_order_relaxed);
+  const std::uint64_t uses = uses_in_round(block) + weight;
+  set_uses(block, uses);
+  if (uses >= price_of_block() && begin_evicting()) bring_in(block);
+}
+
+// U2 of part_users.hpp. What present blocks are used is counted only from then on.
+bool CachePart::begin_evicting() {
+  if (users_.is_evicting()) return true;
+  if (paid_.load(std::memory_order_relaxed) < terms_.first_price) return false;
+  if (users_.begin_evicting()) {
+    begin_round(word(state_->hand).load());
+  } else {
+    paid_.store(0, std::memory_order_relaxed);
+  }
+  return false;
+}
+
+void CachePart::begin_round(std::uint64_t hand) {
+  word(state_->round_hand).store(hand, std::memory_order_relaxed);
+  word(state_->round).fetch_add(1, std::memory_order_relaxed);
+}
+
+// Any that is used little; it need not be the one that is used least.
+std::optional<std::uint64_t> CachePart::find_victim(std::uint64_t candidate) {
+  const std::uint64_t blocks = touched();
+  if (blocks == 0 || !prepare_table(blocks).ok()) return std::nullopt;
+  const std::uint64_t most = price_of_block() / 4;
+  const bool reads_only = backing_->access() == BackingFile::Access::read;
+  auto hand = word(state_->hand);
+  for (std::uint64_t looks = std::min(blocks, looks_max); looks != 0; --looks) {
+    const std::uint64_t block = hand.fetch_add(1, std::memory_order_relaxed) % blocks;
+    if (block == candidate || !is_present(block)) continue;
+    if (reads_only && !is_clean(block)) continue;
+    if (owner_of(word(table_[block].claim).load(std::memory_order_relaxed)) != 0) continue;
+    if (uses_in_round(block) <= most) return block;
+  }
+  const std::uint64_t looked = hand.load(std::memory_order_relaxed);
+  if (looked - word(state_->round_hand).load(std::memory_order_relaxed) >= blocks) {
+    begin_round(looked);
+  }
+  return std::nullopt;
+}
+
+// P17, of a block that passes through.
+void CachePart::bring_in(std::uint64_t block) {
+  auto state = word(table_[block].state);
+  auto through = static_cast<std::uint32_t>(BlockState::through);
+  if (!state.compare_exchange_strong(through, held_by(BlockState::through, owner()))) return;
+  const bool in = await_users(block) && bring_in_held(block);
+  set_uses(block, in ? price_of_block() : 0);
+  state.store(static_cast<std::uint32_t>(in ? BlockState::present : BlockState::through),
+              std::memory_order_release);
+  // Now that this process has no block any more, which what the dead intended could wait for.
+  if (!in) (void)clean_up_after_dead();
+}
+
+// All of it, as the file has what was written through, and what was evicted before, also where it
+// had nothing when the part was made.
+bool CachePart::bring_in_held(std::uint64_t block) {
+  if (!make_room(block)) return false;
+  filled_bytes_.fetch_add(layout_.block_bytes, std::memory_order_relaxed);
+  if (backing_->read(file_offset(block), bytes_of(block), layout_.block_bytes).ok()) return true;
+  (void)device_->discard(device_offset(bytes_of(block)), layout_.block_bytes);
+  return false;
+}
+
+bool CachePart::make_room(std::uint64_t block) {
+  const std::uint64_t at = device_offset(bytes_of(block));
+  for (int victims = 0;; ++victims) {
+    const Status given = device_->allocate(at, layout_.block_bytes);
+    if (given.ok()) return true;
+    (void)device_->discard(at, layout_.block_bytes);
+    if (given.code() != Code::no_space || victims == victims_max) return false;
+    const auto victim = find_victim(block);
+    if (!victim) return false;
+    if (!evict(*victim)) return false;
+  }
+}
+
+// P17, of a present block. False: somebody uses it, or the file does not take what is dirty.
+bool CachePart::evict(std::uint64_t block) {
+  auto claim = word(table_[block].claim);
+  std::uint64_t free = claim.load(std::memory_order_acquire);
+  if (owner_of(free) != 0 || !claim.compare_exchange_strong(free, free | owner())) return false;
+  auto state = word(table_[block].state);
+  auto present = static_cast<std::uint32_t>(BlockState::present);
+  bool gone = false;
+  if (state.compare_exchange_strong(present, held_by(BlockState::present, owner()))) {
+    gone = await_users(block) && evict_held(block);
+    state.store(static_cast<std::uint32_t>(gone ? BlockState::through : BlockState::present),
+                std::memory_order_release);
+  }
+  claim.store(free + (std::uint64_t{1} << owner_bits), std::memory_order_release);
+  if (!gone) return false;
+  evicted_blocks_.fetch_add(1, std::memory_order_relaxed);
+  word(state_->evicted_blocks).fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+// Its room goes last. If it can't go, the block passes through all the same, and set_size() tries
+// again before the room may count as zeros.
+bool CachePart::evict_held(std::uint64_t block) {
+  if (!hand_over(block).ok() || !forget_here(block).ok()) return false;
+  word(table_[block].state).store(held_by(BlockState::through, owner()), std::memory_order_release);
+  (void)device_->discard(device_offset(bytes_of(block)), layout_.block_bytes);
+  set_uses(block, 0);
+  return true;
+}
+
+// P4; and P6, where the part has some of it durably, and would be the only one.
+Status CachePart::hand_over(std::uint64_t block) {
+  BlockFormat& entry = table_[block];
+  Grains dirty{};
+  Grains only_here{};
+  for (unsigned half = 0; half < 2; ++half) {
+    dirty.bits[half] = word(entry.dirty[half]).load();
+    if (dirty.bits[half] != 0) {
+      word(entry.leaving[half]).fetch_or(dirty.bits[half]);
+      word(entry.dirty[half]).fetch_and(~dirty.bits[half]);
+    }
+    only_here.bits[half] = word(entry.kept[half]).load() & word(entry.leaving[half]).load();
+  }
+  if (dirty.none() && only_here.none()) return Status::success();
+  const Status begun = changes_.begin();
+  WriteBackTally tally;
+  Status handed = begun;
+  if (handed.ok()) handed = write_grains(block, dirty, tally);
+  if (handed.ok() && !only_here.none()) {
+    flush_grains(block, only_here);
+    handed = device_->fence();
+    if (handed.ok()) handed = backing_->sync_data();
+  }
+  const Status ended = begun.ok() ? changes_.end() : begun;
+  if (handed.ok()) handed = ended;
+  if (handed.ok()) return handed;
+  for (unsigned half = 0; half < 2; ++half) {
+    word(entry.dirty[half]).fetch_or(word(entry.leaving[half]).load());
+  }
+  return handed;
+}
+
+// Nothing here is to be written over what the file gets from now on. Durably, before the bytes go.
+Status CachePart::forget_here(std::uint64_t block) {
+  BlockFormat& entry = table_[block];
+  Grains kept{};
+  for (unsigned half = 0; half < 2; ++half) {
+    kept.bits[half] = word(entry.kept[half]).exchange(0);
+    word(entry.dirty[half]).store(0);
+    word(entry.leaving[half]).store(0);
+  }
+  if (kept.none()) return Status::success();
+  device_->flush(device_offset(&entry), sizeof entry);
+  const Status fenced = device_->fence();
+  for (unsigned half = 0; half < 2 && !fenced.ok(); ++half) {
+    word(entry.kept[half]).store(kept.bits[half]);
+  }
+  return fenced;
+}
+
+// Of a block that this process has. False: not in time; a user may be dead.
+bool CachePart::await_users(std::uint64_t block) {
+  Backoff backoff;
+  std::uint32_t user = 1;
+  for (int waits = 0; waits < waits_max; ++waits) {
+    user = users_.find_user(block, user);
+    if (user == 0) return true;
+    (void)backoff.wait();
+  }
+  return false;
+}
+
+// Until nobody evicts the block any more.
+Status CachePart::await_release(std::uint64_t block) {
+  Backoff backoff;
+  while (true) {
+    const std::uint32_t seen = state_of(block);
+    if (kind_of(seen) != BlockState::present || holder_of(seen) == 0) return Status::success();
+    if (backoff.wait()) PERDURE_TRY(clean_up_if_dead(holder_of(seen)));
+  }
+}
+
+}  // namespace perdure
