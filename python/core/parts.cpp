@@ -22,6 +22,7 @@ void bind_parts(nb::module_& core) {
       .def_ro("size_bytes", &FoundPart::size_bytes)
       .def_ro("unsaved_bytes", &FoundPart::unsaved_bytes)
       .def_ro("through_bytes", &FoundPart::through_bytes)
+      .def_ro("evicted_bytes", &FoundPart::evicted_bytes)
       .def_ro("created_ns", &FoundPart::created_ns)
       .def_ro("instance", &FoundPart::instance)
       .def_ro("in_use", &FoundPart::in_use)

@@ -481,6 +481,9 @@ class FoundPart:
     def through_bytes(self) -> int: ...
 
     @property
+    def evicted_bytes(self) -> int: ...
+
+    @property
     def created_ns(self) -> int: ...
 
     @property

@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view prefix = "perdure_cache";
 constexpr std::uint64_t block_bytes_least = 4096;
 constexpr std::uint64_t cache_from_most = 1'000'000'000'000;
+constexpr std::uint64_t cache_evict_most = 10'000'000;
 constexpr std::uint64_t block_bytes_most = std::uint64_t{1} << 30;
 
 Status set_block(const std::string& key, const std::string& value, std::uint64_t& place) {
@@ -36,6 +37,15 @@ Status set_from(const std::string& key, const std::string& value, std::uint64_t&
     return Status::success();
   }
   PERDURE_TRY_ASSIGN(place, parse_number(key, value, 0, cache_from_most));
+  return Status::success();
+}
+
+Status set_evict(const std::string& key, const std::string& value, std::uint64_t& place) {
+  if (value == "never") {
+    place = cache_evict_never;
+    return Status::success();
+  }
+  PERDURE_TRY_ASSIGN(place, parse_number(key, value, 1, cache_evict_most));
   return Status::success();
 }
 
@@ -65,12 +75,13 @@ Status apply(const std::string& key, std::string_view word, const std::string& v
   }
   if (word == "pool") return set_text(key, value, options.pool);
   if (word == "from") return set_from(key, value, options.from);
+  if (word == "evict") return set_evict(key, value, options.evict);
   if (word == "ack") return set_acknowledge(key, value, options.acknowledge);
   if (word == "sync") return set_sync(key, value, options.sync);
   return {Code::invalid_argument,
           "unknown key '" + key +
               "'; docs/cache.md lists them: perdure_cache, and perdure_cache_ "
-              "with directory, layout, block, fetch, from, ack, sync, pool"};
+              "with directory, layout, block, fetch, from, evict, ack, sync, pool"};
 }
 
 // "perdure_cache_ack" is "ack", "perdure_cache" is "".

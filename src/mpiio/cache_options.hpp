@@ -22,6 +22,7 @@ namespace perdure {
 // What a part costs, in small accesses that go to the file instead (file_aside.hpp).
 constexpr std::uint64_t cache_from_default = 1000;
 constexpr std::uint64_t cache_from_never = ~std::uint64_t{0};
+constexpr std::uint64_t cache_evict_never = EvictingTerms::never;
 
 enum class FetchTime : std::uint8_t { lazy, open };
 
@@ -40,6 +41,8 @@ struct CacheOptions {
   Acknowledge acknowledge = Acknowledge::sync;
   SyncTarget sync = SyncTarget::file;
   std::uint64_t from = cache_from_default;  // accesses of a process before its file is cached
+  std::uint64_t evict =
+      0;             // what a block has to cost before another makes room; 0: as its size says
   std::string pool;  // the directory of the pool with which the file is committed; empty: none
   KeyValues given;   // for MPI_File_get_info
 };
@@ -58,6 +61,11 @@ bool matches(const std::vector<std::string>& patterns, const std::string& path);
 Result<CacheOptions> choose_cache_options(const KeyValues& hints,
                                           const std::optional<CacheEnvironment>& environment,
                                           const std::string& path);
+
+// What a number that was asked for means; it is that of a trial, and so stands for both.
+inline EvictingTerms terms_of(const CacheOptions& options) {
+  return options.evict == 0 ? EvictingTerms{} : EvictingTerms{options.evict, options.evict};
+}
 
 // What may change while a file is open: acknowledge and sync.
 Status change_cache_options(const KeyValues& hints, CacheOptions& options);

@@ -373,6 +373,7 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   file->local_rank_ = map.value().local_rank;
   file->local_ranks_ = map.value().local_ranks;
   file->part().set_backing(&file->backing_);
+  file->part().set_evicting(terms_of(options));
   file->part().set_teller(
       [](const std::string& what) { std::fprintf(stderr, "perdure: %s\n", what.c_str()); });
   file->ranks_ = group.ranks();
@@ -536,6 +537,7 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
   if (has_part) {
     file->tally_.filled_bytes = file->part().filled_bytes();
     file->tally_.passed_bytes = file->part().passed_bytes();
+    file->tally_.evicted_bytes = file->part().evicted_bytes();
   }
   OpenFiles& files = open_files();
   bool last = false;

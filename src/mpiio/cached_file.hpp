@@ -44,8 +44,9 @@ struct CacheTally {
   std::atomic<std::uint64_t> writes{0};
   std::atomic<std::uint64_t> written_bytes{0};
   std::atomic<std::uint64_t> remote_bytes{0};
-  std::uint64_t filled_bytes = 0;  // read from the cached file, at its close
-  std::uint64_t passed_bytes = 0;  // read and written without room in a part, at its close
+  std::uint64_t filled_bytes = 0;   // read from the cached file, at its close
+  std::uint64_t passed_bytes = 0;   // read and written without room in a part, at its close
+  std::uint64_t evicted_bytes = 0;  // of blocks that gave their room to others, at its close
   std::uint64_t written_back_bytes = 0;
   // Read and written while it stood aside, by how many accesses; and whether it still does.
   std::atomic<std::uint64_t> aside_accesses{0};

@@ -114,6 +114,7 @@ void CachedFile::use_part(OpenPart open) {
   part_ = std::move(open);
   own_.emplace(*part_.part);
   layout_ = part().layout();
+  part().set_evicting(aside_->evicting());
   part().set_teller(
       [](const std::string& what) { std::fprintf(stderr, "perdure: %s\n", what.c_str()); });
   is_aside_.store(false, std::memory_order_release);

@@ -39,6 +39,7 @@ class FileAside {
     AsideEntry entry;
     PartRequest request;  // of the part, when it is made
     std::uint64_t from;   // accesses (cache_options.hpp)
+    EvictingTerms evicting;
   };
   explicit FileAside(Claim claim) : claim_(std::move(claim)) {}
 
@@ -51,6 +52,7 @@ class FileAside {
   void put_off();
 
   AsideEntry& entry() { return claim_.entry; }
+  const EvictingTerms& evicting() const { return claim_.evicting; }
   const PartRequest& request() const { return claim_.request; }
   // Between threads of this process that end the standing aside.
   std::mutex& mutex() { return mutex_; }

@@ -133,7 +133,8 @@ std::optional<FileAside::Claim> claim_aside(const OpenRequest& request) {
   auto entry =
       table.value()->enter(backing.device(), backing.inode(), part_file_name(request.path));
   if (!entry.ok() || !entry.value()) return std::nullopt;
-  return FileAside::Claim{std::move(*entry.value()), std::move(part), options.from};
+  return FileAside::Claim{std::move(*entry.value()), std::move(part), options.from,
+                          terms_of(options)};
 }
 
 bool is_known(const OpenRequest& request) {

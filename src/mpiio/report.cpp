@@ -49,6 +49,7 @@ void report_file(const OpenFile& open, const Status& closed) {
   line["remote_bytes"] = tally.remote_bytes.load();
   line["filled_bytes"] = tally.filled_bytes;
   line["passed_bytes"] = tally.passed_bytes;
+  line["evicted_bytes"] = tally.evicted_bytes;
   line["aside"] = tally.aside;
   line["aside_accesses"] = tally.aside_accesses.load();
   line["aside_bytes"] = tally.aside_bytes.load();

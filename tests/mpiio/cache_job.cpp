@@ -93,6 +93,7 @@ class Job {
     MPI_Info_set(hints_, "perdure_cache_ack", options.acknowledge.c_str());
     MPI_Info_set(hints_, "perdure_cache_sync", options.sync.c_str());
     MPI_Info_set(hints_, "perdure_cache_from", options.from.c_str());
+    MPI_Info_set(hints_, "perdure_cache_evict", "4");  // of use where there is little room
     const std::string block = std::to_string(options.shape.block_bytes);
     MPI_Info_set(hints_, "perdure_cache_block", block.c_str());
   }

@@ -153,6 +153,8 @@ int main(int argc, char** argv) {
   expect_open("perdure_cache_nonsense", "1", MPI_ERR_ARG);
   expect_open("perdure_cache_block", "4097", MPI_ERR_ARG);
   expect_open("perdure_cache_from", "soon", MPI_ERR_ARG);
+  expect_open("perdure_cache_evict", "0", MPI_ERR_ARG);
+  expect_open("perdure_cache_evict", "always", MPI_ERR_ARG);
   expect_open("perdure_cache_block", rank == 0 ? "65536" : "131072", MPI_ERR_ARG);
   expect_open("perdure_cache_directory", "/proc/none/pool", MPI_ERR_IO);
   expect_open("perdure_cache_pool", "/none", MPI_ERR_NO_SUCH_FILE);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* A file of 64 MiB on a device of 16 MiB (PERDURE_SMALL_POOL); any ranks, with every file cached.
- * What does not fit passes through to the file: each rank reads what all have written, the file has
- * it after MPI_File_sync and MPI_File_close, each node says so once, and the report counts it.
- * Prints "verdict: right", or where it went wrong, which ends the job with 1; without the device
- * with 77. */
+ * What does not fit passes through to the file, and blocks make room for others: each rank reads
+ * what all have written, the file has it after MPI_File_sync and MPI_File_close, each node says so
+ * once, and the report counts it. Prints "verdict: right", or where it went wrong, which ends the
+ * job with 1; without the device with 77. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +33,7 @@ static MPI_File open_file(int amode) {
   MPI_Info_create(&hints);
   MPI_Info_set(hints, "perdure_cache", "on");
   MPI_Info_set(hints, "perdure_cache_from", "0");
+  MPI_Info_set(hints, "perdure_cache_evict", "8");
   MPI_Info_set(hints, "perdure_cache_directory", getenv("PERDURE_SMALL_POOL"));
   if (MPI_File_open(MPI_COMM_WORLD, path, amode, hints, &file) != MPI_SUCCESS) {
     fail("the file can't be opened", 0);
@@ -110,11 +111,13 @@ static void expect_said(void) {
   const int nodes = strcmp(variant, "nodes") == 0 ? 2 : 1;
   char report[600];
   fflush(stderr);
-  int said[2] = {count(errors, "passes through to the file"), 0};
+  int said[3] = {count(errors, "passes through to the file"), 0, 0};
   snprintf(report, sizeof report, "%s.%d", getenv("PERDURE_CACHE_REPORT"), rank);
   said[1] = count(report, "\"passed_bytes\":0,") + (count(report, "\"passed_bytes\":") != 2);
-  MPI_Allreduce(MPI_IN_PLACE, said, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  said[2] = count(report, "\"evicted_bytes\":") - count(report, "\"evicted_bytes\":0,");
+  MPI_Allreduce(MPI_IN_PLACE, said, 3, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (said[0] != 2 * nodes) fail("it was not said once for each node and opening", said[0]);
+  if (said[2] == 0) fail("nothing was evicted", 0);
   if (said[1] != 0) fail("the report does not count what passed through", said[1]);
 }
 

@@ -91,6 +91,7 @@ def part_json(part: _core.FoundPart) -> dict:
         "size_bytes": part.size_bytes,
         "unsaved_bytes": part.unsaved_bytes,
         "through_bytes": part.through_bytes,
+        "evicted_bytes": part.evicted_bytes,
         "created_ns": part.created_ns,
         "in_use": part.in_use,
         "same_boot": part.same_boot,

@@ -72,6 +72,7 @@ Hints draw_hints(Draw& draw) {
   hints["perdure_cache_ack"] = one_of(draw, {"sync", "async", "sync", "durable"});
   hints["perdure_cache_sync"] = one_of(draw, {"file", "file", "nvm"});
   hints["perdure_cache_from"] = one_of(draw, {"0", "0", hint_of_rank, hint_of_rank, "never"});
+  hints["perdure_cache_evict"] = one_of(draw, {"1", "2", "4", "16", "never"});
   return hints;
 }
 
