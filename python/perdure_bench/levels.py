@@ -6,8 +6,8 @@ pretended node of its own on one machine (PERDURE_NODE_ID), so the messages go t
 they cost on a network is not modelled, nor is a parallel file system: the drain writes to a
 directory of a disk. A case has 4 ranks, or as many as there are cores if its scheme can do with
 them; where ranks outnumber the cores nothing is claimed, as what is done beside the solver then
-delays other ranks. A round runs every case once, in a new random order; a ratio compares runs of
-one round with equally many ranks.
+delays other ranks. A round runs every case once, in a new random order, and the cases of which
+nothing is claimed only every third one; a ratio compares runs of one round with equally many ranks.
 
     blocking_ratio  time that all commits kept the solver waiting, over that with the pool alone
     floor_ratio     the same, over a memcpy of the committed bytes at the same places of the loop
@@ -90,7 +90,7 @@ class Size:
 
 
 QUICK = Size(4, 32, 20, 5, 1, 20, False)
-FULL = Size(4, 140, 120, 10, 5, 1000, True)
+FULL = Size(4, 140, 120, 10, 10, 1000, True)
 
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
@@ -101,12 +101,12 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     solver = next((s for s in solvers if s.flavour.startswith("openmpi")), solvers[0])
     with pool_directory() as pools:
         bench = Bench(solver, size, pools)
-        total = size.rounds * len(bench.runs) + len(PATTERNS)
+        total = sum(len(bench.runs_of(number)) for number in range(size.rounds)) + len(PATTERNS)
         with progress("bench levels", total) as advance:
             for fact in _facts(bench.run_rounds(advance), bench):
                 each(fact)
             for scheme, nodes in PATTERNS:
-                for fact in _patterns(scheme, nodes, size.trials):
+                for fact in _patterns(scheme, nodes, size.trials, pools):
                     each(fact)
                 advance()
 
@@ -126,13 +126,18 @@ class Bench:
         """Of a run of the case."""
         return min(self.size.ranks, max(case.ranks_min, self.cores))
 
+    def runs_of(self, number: int) -> list[tuple[Case, int]]:
+        """Those of a round."""
+        return [run for run in self.runs if number % 3 == 0 or run[1] <= self.cores]
+
     def run_rounds(self, advance: Callable[[], None]) -> list[dict[tuple[str, int], dict]]:
         """For each round, the report of each case with each number of ranks."""
         order = random.Random(_SEED)
         rounds = []
-        for _ in range(self.size.rounds):
+        for number in range(self.size.rounds):
             reports = {}
-            for case, ranks in order.sample(self.runs, len(self.runs)):
+            runs = self.runs_of(number)
+            for case, ranks in order.sample(runs, len(runs)):
                 reports[case.name, ranks] = self._run(case, ranks)
                 advance()
             rounds.append(reports)
@@ -161,7 +166,11 @@ def _facts(rounds: list[dict[tuple[str, int], dict]], bench: Bench) -> Iterator[
         if case is FLOOR:
             continue
         names = (case.name, L1.name, FLOOR.name)
-        ran = [tuple(around[name, ranks] for name in names) for around in rounds]
+        ran = [
+            tuple(around[name, ranks] for name in names)
+            for around in rounds
+            if (case.name, ranks) in around
+        ]
         claims = bench.size.claims and ranks <= bench.cores
         more = {
             "mpi": bench.solver.flavour,
@@ -192,13 +201,13 @@ def _facts(rounds: list[dict[tuple[str, int], dict]], bench: Bench) -> Iterator[
         yield fact("blocking_ms", [1e3 * a[total] / a["commits"] for a, _, _ in ran], "ms")
 
 
-def _patterns(scheme: str, nodes: int, trials: int) -> Iterator[Fact]:
+def _patterns(scheme: str, nodes: int, trials: int, pools: Path) -> Iterator[Fact]:
     words = [find_program("node_losses", "tests/levels"), "--scheme", scheme, "--nodes", nodes]
     done = subprocess.run(
         [str(word) for word in (*words, "--trials", trials)],
         capture_output=True,
         text=True,
-        env={**os.environ, "PERDURE_TEST_SEED": str(_SEED)},
+        env={**os.environ, "PERDURE_TEST_SEED": str(_SEED), "PERDURE_TEST_DIR": str(pools)},
         check=False,
     )
     try:

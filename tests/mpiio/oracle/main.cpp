@@ -6,8 +6,8 @@
 //   run.sh MPIEXEC RANKS NODES mpiio_oracle_FLAVOUR [--programs N] [--seed S] [--first K]
 //                                                   [--hint KEY=VALUE]… [--plant] [--verbose]
 //
-// A program that differs is run some times more without the cache, each time twice. If MPI by itself
-// then does not do the same twice, it is only counted; more than one in fifty is an error.
+// A program that differs is run some times more without the cache, each time twice. If MPI by
+// itself then does not do the same twice, it is only counted; more than one in fifty is an error.
 //
 // --hint overrides a hint of the cached run: perdure_cache=off compares MPI with itself. --plant
 // makes every program go wrong, in a byte of the cached file or of what a rank read from it, and
