@@ -3,8 +3,8 @@
 
 Both store into every element of an array, and then commit; only the commit is timed. They take
 turns in one run, in a new random order each round, so that a ratio compares neighbours in time.
-Where memory lies makes some per cent of difference, for as long as a pool is open: there are seven
-pairs of pools, one after the other.
+There are seven pairs of pools, one after the other, as where memory lies stays the same for as long
+as a pool is open.
 
     ratio_to_c   of a commit, from Python over from C
     commit       of each, in milliseconds or microseconds
