@@ -6,25 +6,9 @@
 #ifndef PERDURE_BENCH_CHECKPOINTS_H
 #define PERDURE_BENCH_CHECKPOINTS_H
 
-#include <mpi.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <time.h>
 
-static int rank;
-
-static void need(int good, const char* what) {
-  if (good) return;
-  fprintf(stderr, "rank %d: %s failed\n", rank, what);
-  MPI_Abort(MPI_COMM_WORLD, 3);
-}
-
-static int64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
+#include "this_rank.h"
 
 static int64_t begin_together(void) {
   MPI_Barrier(MPI_COMM_WORLD);

@@ -8,29 +8,13 @@
 // Opens STEM.0, STEM.1, … after each other, writes and closes them, and removes them afterwards.
 // Rank 0 prints a line for each part of the slowest rank: "open", "write" and "close" with the sum
 // in nanoseconds, and "whole" for all of it.
-#include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "this_rank.h"
 
 enum { OPEN, WRITE, CLOSE, WHOLE, PARTS };
 static const char* const names[PARTS] = {"open", "write", "close", "whole"};
-
-static int rank;
-
-static void need(int good, const char* what) {
-  if (good) return;
-  fprintf(stderr, "rank %d: %s failed\n", rank, what);
-  MPI_Abort(MPI_COMM_WORLD, 3);
-}
-
-static int64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static void path_of(char (*path)[4096], const char* stem, int own, int number) {
   if (own) {
