@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -18,6 +19,9 @@ from rich.console import Console
 
 from perdure.option_groups import picture_file
 from perdure.programs import ProgramFailed
+from perdure.run.bell import ENDING
+from perdure.run.leftovers import remove_leftovers
+from perdure.run.processes import adopt_orphans, end_descendants
 from perdure_bench.facts import Fact, NotAFact, print_facts
 
 NAMES = (
@@ -108,12 +112,16 @@ def bench(
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end it as Ctrl-C does, so that pools in memory go."""
+    """SIGTERM and SIGHUP end it as Ctrl-C does: its jobs first, then what they had in memory."""
+    adopt_orphans()  # the ranks of a launcher that ended before them
+    since = time.time()
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
+        end_descendants()
+        remove_leftovers(since)
         raise KeyboardInterrupt
 
-    before = {ending: signal.signal(ending, stop) for ending in (signal.SIGTERM, signal.SIGHUP)}
+    before = {ending: signal.signal(ending, stop) for ending in ENDING}
     try:
         yield
     finally:

@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from conftest import LIMIT_S, ROOT
+from perdure.run.process_table import read_process
 from perdure_bench.facts import Fact, NotAFact, facts_table, number_text, parse_fact, read_facts
 from perdure_bench.plot import draw, metrics_of
 
@@ -161,6 +162,23 @@ def test_a_benchmark_that_is_ended_leaves_nothing_in_memory(tmp_path):
     running.terminate()
     said = running.communicate(timeout=LIMIT_S)[1]
     assert (running.returncode, list(tmp_path.iterdir())) == (130, []), said
+
+
+def test_a_benchmark_that_is_ended_ends_what_its_program_started(tmp_path):
+    program = tmp_path / "bench/bench_persist"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\ntrap "" TERM\nsleep 600 &\necho $! >"{tmp_path}/pid"\nwait\n')
+    program.chmod(0o755)
+    environment = {**os.environ, "PERDURE_BUILD": str(tmp_path)}
+    running = subprocess.Popen([ROOT / "perdure", "bench", "persist"], env=environment)
+    until = time.monotonic() + LIMIT_S
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().endswith("\n"):
+        assert running.poll() is None and time.monotonic() < until
+        time.sleep(0.05)
+    running.terminate()
+    assert running.wait(LIMIT_S) == 130
+    sleeping = read_process(int((tmp_path / "pid").read_text()))
+    assert sleeping is None or not sleeping.is_live
 
 
 def test_checkpoints_through_the_interface_of_veloc_are_measured(perdure):

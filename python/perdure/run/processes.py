@@ -47,6 +47,27 @@ def adopt_orphans() -> None:
         raise OSError(code, "prctl(PR_SET_CHILD_SUBREAPER): " + os.strerror(code))
 
 
+def end_descendants() -> None:
+    """Ends every process below this one: by SIGTERM, GRACE_S later by SIGKILL.
+
+    Reaps none of them: whoever started one waits for it.
+    """
+    table = ProcessTable()
+    begun = time.monotonic()
+    asked: set[Identity] = set()
+    while time.monotonic() < begun + GRACE_S + _KILL_LIMIT_S:
+        below = table.descendants(thorough=True).values()
+        found = [process for process in below if process.is_live]
+        if not found:
+            return
+        too_late = time.monotonic() >= begun + GRACE_S
+        for process in found:
+            if too_late or process.identity not in asked:
+                asked.add(process.identity)
+                send(signal.SIGKILL if too_late else signal.SIGTERM, process)
+        time.sleep(0.02)
+
+
 class ProcessTree:
     """All processes of one attempt that run on this machine."""
 
