@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <bitset>
 #include <functional>
-#include <set>
 
 #include "cache/testing/small_device.hpp"
 #include "pmem/testing/crash_device.hpp"
@@ -56,15 +56,15 @@ class Allowed {
   explicit Allowed(const Bytes& bytes) {
     for (std::size_t i = 0; i < bytes_max; ++i) {
       now_.push_back(i < bytes.size() ? bytes[i] : 0);
-      values_.push_back({now_.back()});
+      values_.push_back(only(now_.back()));
     }
     ever_ = values_;
   }
   void write(std::uint64_t offset, const Bytes& bytes) {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       now_[offset + i] = bytes[i];
-      values_[offset + i].insert(bytes[i]);
-      ever_[offset + i].insert(bytes[i]);
+      values_[offset + i].set(bytes[i]);
+      ever_[offset + i].set(bytes[i]);
     }
   }
   // A cut that is under way may leave any older byte where it cuts.
@@ -73,13 +73,13 @@ class Allowed {
     for (std::size_t i = offset; i < offset + bytes; ++i) values_[i] = ever_[i];
   }
   void acknowledge(std::uint64_t offset, std::uint64_t bytes) {
-    for (std::size_t i = offset; i < offset + bytes; ++i) values_[i] = {now_[i]};
+    for (std::size_t i = offset; i < offset + bytes; ++i) values_[i] = only(now_[i]);
   }
   // The first byte of a range that is wrong, or nothing.
   std::string fault(const Bytes& file, std::uint64_t offset, std::uint64_t bytes) const {
     for (std::size_t i = offset; i < offset + bytes; ++i) {
       const unsigned char got = i < file.size() ? file[i] : 0;
-      if (!values_[i].contains(got)) {
+      if (!values_[i].test(got)) {
         return "byte " + std::to_string(i) + " is " + std::to_string(got) + ", last written " +
                std::to_string(now_[i]);
       }
@@ -92,9 +92,12 @@ class Allowed {
   }
 
  private:
+  using Values = std::bitset<256>;  // of one byte
+  static Values only(unsigned char value) { return Values().set(value); }
+
   Bytes now_;
-  std::vector<std::set<unsigned char>> values_;
-  std::vector<std::set<unsigned char>> ever_;
+  std::vector<Values> values_;
+  std::vector<Values> ever_;
 };
 
 struct Sweep {
