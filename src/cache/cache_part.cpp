@@ -122,7 +122,7 @@ Status CachePart::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
     const Status done = with_block(block, [&](bool here) {
       passed = !here;
       if (!here) return through_.read(file_offset(block) + within, place, run);
-      std::memcpy(place, bytes_of(block) + within, run);
+      copy_from_shared(place, bytes_of(block) + within, run);
       return Status::success();
     });
     PERDURE_TRY(done);
@@ -190,7 +190,7 @@ void CachePart::finish_write(std::uint64_t block, std::uint64_t within, std::uin
 Status CachePart::write_into(std::uint64_t block, std::uint64_t within, const std::byte* from,
                              std::uint64_t bytes) {
   if (undo_ != nullptr) PERDURE_TRY(before_change(block, within, bytes));
-  std::memcpy(bytes_of(block) + within, from, bytes);
+  copy_to_shared(bytes_of(block) + within, from, bytes);
   finish_write(block, within, bytes);
   return Status::success();
 }
@@ -339,7 +339,7 @@ bool CachePart::try_write(std::uint64_t offset, const void* from, std::uint64_t 
   } else {
     PartJournal::Intention intention(journal_, *entry, offset, from, bytes);
     intention.declare();
-    std::memcpy(to, intention.bytes(), bytes);
+    copy_to_shared(to, intention.bytes(), bytes);
     finish_write(place.block, within, bytes);
   }
   if (users_.is_evicting()) [[unlikely]]

@@ -145,6 +145,7 @@
 #include "cache/part_owners.hpp"
 #include "cache/part_users.hpp"
 #include "cache/pass_through.hpp"
+#include "cache/shared_bytes.hpp"
 #include "cache/shared_pointers.hpp"
 #include "cache/undo_log.hpp"
 #include "parts/ownership.hpp"
@@ -232,7 +233,7 @@ class CachePart {
     if (within + bytes > layout_.block_bytes || offset + bytes > size_bytes()) return false;
     const PartUsers::ShortMark mark(users_, place.block);
     if (!is_present(place.block)) return false;
-    std::memcpy(to, bytes_of(place.block) + within, bytes);
+    copy_from_shared(to, bytes_of(place.block) + within, bytes);
     if (users_.is_evicting()) [[unlikely]]
       count_use(place.block, bytes);
     return true;

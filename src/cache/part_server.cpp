@@ -152,11 +152,12 @@ Status PartServer::Session::send_range(std::uint64_t offset, std::uint64_t bytes
   std::array<iovec, pieces_max + 1> pieces{};
   pieces[0] = {answers_.data(), answers_.size()};
   std::size_t count = 1;
+  SharedForCalls shared;
   const std::uint64_t block_bytes = service_.part().layout().block_bytes;
   while (bytes != 0) {
     const std::uint64_t run = std::min(bytes, block_bytes - (offset & (block_bytes - 1)));
     PERDURE_TRY_ASSIGN(auto view, service_.part().view(offset, run));
-    pieces[count++] = {const_cast<std::byte*>(view), run};  // sendmsg only reads it
+    pieces[count++] = {const_cast<std::byte*>(shared.add(view, run)), run};  // it is only read
     offset += run;
     bytes -= run;
     if (bytes != 0 && count < pieces.size()) continue;

@@ -81,7 +81,7 @@ Status CachePart::set_in_use(bool in_use) {
 Status CachePart::read_now(std::uint64_t block, std::uint64_t within, std::span<std::byte> out) {
   PERDURE_TRY(prepare_table(touched()));
   if (is_present(block)) {
-    std::memcpy(out.data(), bytes_of(block) + within, out.size());
+    copy_from_shared(out.data(), bytes_of(block) + within, out.size());
     return Status::success();
   }
   const std::uint64_t visible = visible_in(block);
@@ -99,7 +99,7 @@ Status CachePart::read_at(std::uint64_t version, std::uint64_t block, std::uint6
                                            std::to_string(version) + " of its pool");
   if (!is_base(version) || undo_ == nullptr) return over;
   PERDURE_TRY(read_now(block, within, out));
-  std::atomic_thread_fence(std::memory_order_acquire);
+  load_later_than_shared();
   const std::uint64_t entries = touched();
   if (block >= entries) return is_base(version) ? Status::success() : over;
   PERDURE_TRY(prepare_table(entries));
@@ -133,6 +133,7 @@ Status CachePart::before_change(std::uint64_t block, std::uint64_t within, std::
   for (std::uint64_t grain = within >> grain_shift_; grain <= last; ++grain) {
     PERDURE_TRY(keep_grain(block, static_cast<unsigned>(grain), version));
   }
+  store_later_to_shared();  // P13
   return Status::success();
 }
 

@@ -28,7 +28,9 @@ Status CachePart::write_grains(std::uint64_t block, const Grains& grains, WriteB
     const std::uint64_t to =
         std::min((std::uint64_t{last} + 1) << grain_shift_, size <= begin ? 0 : size - begin);
     if (from < to) {
-      PERDURE_TRY(backing_->write(begin + from, bytes_of(block) + from, to - from));
+      SharedForCalls shared;
+      const std::byte* bytes = shared.add(bytes_of(block) + from, to - from);
+      PERDURE_TRY(backing_->write(begin + from, bytes, to - from));
       tally.bytes += to - from;
       ++tally.writes;
     }
