@@ -135,7 +135,8 @@ class Campaign:
     def _draw_kill(self, job: Job, number: int) -> Rehearsal:
         """The `number`-th kill of a trial, of the kind of which there were fewer so far."""
         rank, counted = self._draw.randrange(job.ranks), self.counts["all"]
-        if (counted["at_random"] > counted["in_commit"]) != bool(number):
+        chosen = counted["in_commit"] + counted["in_call"]
+        if (counted["at_random"] > chosen) != bool(number):
             point, iteration = self._draw.choice(POINTS), self._draw.randint(1, ITERATIONS)
             return Rehearsal(rank, point, iteration=iteration)
         if job not in self._loop_s:
@@ -158,7 +159,8 @@ def _kinds(job: Job, killed: list[Rehearsal]) -> Counter:
     counted = Counter(kills=len(killed), restarts_killed=max(0, len(killed) - 1))
     counted["trials"] += 1
     for rehearsal in killed:
-        counted["in_commit" if rehearsal.iteration is not None else "at_random"] += 1
+        chosen = "in_commit" if rehearsal.in_commit else "in_call"
+        counted["at_random" if rehearsal.iteration is None else chosen] += 1
         counted[job.solver.flavour] += 1
         counted[f"ranks_{job.ranks}"] += 1
     return counted

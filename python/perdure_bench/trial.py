@@ -44,6 +44,11 @@ class Job:
         """Jobs of one problem have one answer."""
         return (self.ranks,)
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What its ranks need of MPI."""
+        return _ENVIRONMENT
+
     def command(self, pool: Path) -> list[str]:
         """The job with its state in `pool`."""
         options = ("--protect", self.protect, "--pool", pool)
@@ -93,7 +98,7 @@ def run_attempt(
             restarts=int(restart),
             rehearsal=rehearsal,
             limits=_LIMITS,
-            environment=_ENVIRONMENT,
+            environment=job.environment,
             output=output,
         )
         result = run_job(request, Live())

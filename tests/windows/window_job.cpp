@@ -12,6 +12,9 @@
 //   lock_all, two      half of the cells in a second window (twin) of perdure_win_commit
 //            the pool; a fence with PERDURE_MODE_COMMIT
 //   list     as dynamic, one region for each 64 cells, and more of them with every step
+//   accumulate  lock_all; each of MPI's atomic calls in place of the put (accumulates.hpp). In mode
+//            flush, which has no versions, they go to a window that each step fills anew, and whose
+//            contents it then mixes into cells in mode copy
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -24,10 +27,11 @@
 #include <vector>
 
 #include "perdure/perdure_mpi.h"
+#include "windows/accumulates.hpp"
 
 namespace {
 
-constexpr std::size_t landing = 16;     // cells that the left neighbour puts
+constexpr std::size_t put_cells = 16;   // that the left neighbour puts
 constexpr std::size_t node_cells = 64;  // of pattern list
 
 struct Options {
@@ -59,7 +63,9 @@ class Cells {
  public:
   Cells(const Options& options, const std::string& name, const std::string& mode,
         const std::string& commit)
-      : twin_(mode == "twin"), count_(options.cells) {
+      : twin_(mode == "twin"),
+        count_(options.cells),
+        landing_(options.pattern == "accumulate" ? Accumulates::landing : put_cells) {
     MPI_Info info = MPI_INFO_NULL;
     MPI_Info_create(&info);
     MPI_Info_set(info, "perdure_name", name.c_str());
@@ -88,6 +94,9 @@ class Cells {
   MPI_Win window() const { return window_; }
   std::size_t count() const { return count_; }
 
+  // Cells that the left neighbour changes.
+  std::size_t landing() const { return landing_; }
+
   std::uint64_t* written() const {
     if (!memory_.empty()) return const_cast<std::uint64_t*>(memory_.data());
     return base_of(half(true));
@@ -105,8 +114,8 @@ class Cells {
   void put() const {
     const int right = (rank + 1) % ranks;
     const auto to = addresses_.empty() ? 0 : addresses_[static_cast<std::size_t>(right)];
-    MPI_Put(written() + landing, static_cast<int>(landing), MPI_UINT64_T, right, to,
-            static_cast<int>(landing), MPI_UINT64_T, window_);
+    MPI_Put(written() + landing_, static_cast<int>(landing_), MPI_UINT64_T, right, to,
+            static_cast<int>(landing_), MPI_UINT64_T, window_);
   }
 
  private:
@@ -138,6 +147,7 @@ class Cells {
 
   bool twin_;
   std::size_t count_;
+  std::size_t landing_;
   MPI_Win window_ = MPI_WIN_NULL;
   std::vector<std::uint64_t> memory_;  // of regions
   bool list_ = false;
@@ -151,13 +161,16 @@ void start(const Cells& cells) {
   }
 }
 
-// In mode twin the landing cells of the new half come from the neighbour alone.
-void compute(const Cells& cells, std::uint64_t step, bool first) {
+// In mode twin the landing cells of the new half come from the neighbour alone, or, where it
+// accumulates, from those of the old half first.
+void compute(const Cells& cells, std::uint64_t step, bool first, bool lands_on_old) {
   const std::uint64_t* from = first ? cells.written() : cells.read();
   std::uint64_t* to = cells.written();
+  const std::size_t landing = cells.landing();
   for (std::size_t i = landing; i < cells.count(); ++i) {
     to[i] = mix(from[i] ^ from[i % landing], step);
   }
+  for (std::size_t i = 0; lands_on_old && i < landing; ++i) to[i] = mix(from[i], step);
 }
 
 std::string commit_rule(const Options& options) {
@@ -169,7 +182,13 @@ std::string commit_rule(const Options& options) {
 class Job {
  public:
   explicit Job(const Options& options)
-      : options_(options), cells_(options, "cells", options.mode, commit_rule(options)) {
+      : options_(options),
+        accumulates_(rank, (rank + 1) % ranks),
+        cells_(options, "cells", options.mode == "flush" ? "copy" : options.mode,
+               commit_rule(options)) {
+    if (options.mode == "flush") {
+      scratch_ = std::make_unique<Cells>(options, "scratch", options.mode, "none");
+    }
     if (options.pattern == "two") {
       more_ = std::make_unique<Cells>(options, "more cells", "twin", "none");
     }
@@ -181,9 +200,11 @@ class Job {
     if (version_ == 0) start(cells_);
     if (version_ == 0 && more_) start(*more_);
     if (passive()) MPI_Win_lock_all(0, cells_.window());
+    if (scratch_) MPI_Win_lock_all(0, scratch_->window());
     make_groups();
   }
   ~Job() {
+    if (scratch_) MPI_Win_unlock_all(scratch_->window());
     if (passive()) MPI_Win_unlock_all(cells_.window());
     MPI_Group_free(&right_);
     MPI_Group_free(&left_);
@@ -195,8 +216,8 @@ class Job {
     bool first = version_ == 0;
     while (iteration_ < options_.iterations) {
       cells_.grow(iteration_);
-      compute(cells_, iteration_, first);
-      if (more_) compute(*more_, iteration_, first);
+      compute(cells_, iteration_, first, accumulating());
+      if (more_) compute(*more_, iteration_, first, false);
       ++iteration_;  // part of the version that the step ends with
       exchange_and_commit();
       first = false;
@@ -216,8 +237,9 @@ class Job {
  private:
   bool passive() const {
     return options_.pattern == "passive" || options_.pattern == "dynamic" ||
-           options_.pattern == "list";
+           options_.pattern == "list" || accumulating();
   }
+  bool accumulating() const { return options_.pattern == "accumulate"; }
 
   void make_groups() {
     MPI_Group all{};
@@ -229,9 +251,30 @@ class Job {
     MPI_Group_free(&all);
   }
 
+  // What the calls returned goes to a cell that nobody accumulates in.
+  void accumulate_and_commit() {
+    const Cells& target = scratch_ ? *scratch_ : cells_;
+    std::uint64_t* cells = cells_.written();
+    for (std::size_t i = 0; scratch_ && i < Accumulates::landing; ++i) {
+      scratch_->written()[i] = mix(i, iteration_);
+    }
+    MPI_Win_sync(target.window());
+    MPI_Barrier(MPI_COMM_WORLD);
+    cells[cells_.count() - 1] ^=
+        accumulates_.run(target.window(), cells + Accumulates::landing, iteration_);
+    if (scratch_) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      MPI_Win_sync(target.window());
+      for (std::size_t i = 0; i < Accumulates::landing; ++i) cells[i] ^= scratch_->written()[i];
+    }
+    check(perdure_win_commit(cells_.window(), nullptr), "perdure_win_commit");
+  }
+
   void exchange_and_commit() {
     MPI_Win window = cells_.window();
-    if (options_.pattern == "fence") {
+    if (accumulating()) {
+      accumulate_and_commit();
+    } else if (options_.pattern == "fence") {
       MPI_Win_fence(0, window);
       cells_.put();
       MPI_Win_fence(0, window);
@@ -266,8 +309,10 @@ class Job {
   }
 
   const Options& options_;
+  Accumulates accumulates_;
   Cells cells_;
   std::unique_ptr<Cells> more_;
+  std::unique_ptr<Cells> scratch_;  // pattern accumulate in mode flush
   MPI_Group left_{};
   MPI_Group right_{};
   std::uint64_t version_ = 0;
@@ -278,8 +323,8 @@ Options parse(int argc, char** argv) {
   Options options;
   CLI::App app("A job of persistent windows, to be killed and restarted");
   app.add_option("--pattern", options.pattern)
-      ->check(CLI::IsMember({"fence", "pscw", "passive", "dynamic", "list", "two"}));
-  app.add_option("--mode", options.mode)->check(CLI::IsMember({"copy", "log", "twin"}));
+      ->check(CLI::IsMember({"fence", "pscw", "passive", "dynamic", "list", "two", "accumulate"}));
+  app.add_option("--mode", options.mode)->check(CLI::IsMember({"copy", "log", "twin", "flush"}));
   app.add_option("--pool", options.pool);
   app.add_option("--iterations", options.iterations);
   app.add_option("--cells", options.cells)->check(CLI::Range(64, 1 << 24));
@@ -288,6 +333,13 @@ Options parse(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     std::exit(app.exit(error));
+  }
+  const bool accumulates = options.pattern == "accumulate";
+  if (options.mode == "flush" && !accumulates) {
+    throw std::runtime_error("mode flush is for pattern accumulate");
+  }
+  if (accumulates && options.cells <= Accumulates::landing + Accumulates::many) {
+    throw std::runtime_error("too few cells to accumulate in");
   }
   return options;
 }

@@ -188,10 +188,11 @@ def _requeue(result: JobResult, bell: Bell, live: Live) -> None:
 
 
 def _has_happened(rehearsal: Rehearsal, attempt: Attempt) -> bool:
-    """Whether the rank was killed: by the launcher, or by itself inside a commit."""
+    """Whether the rank was killed: by the launcher, or by itself, as a rule inside a commit."""
     if rehearsal.iteration is None:
         return attempt.killed_by_rehearsal
-    inside = [page.rank for page in attempt.pages if page.phase == Phase.committing]
+    phase = Phase.committing if rehearsal.in_commit else Phase.computing
+    inside = [page.rank for page in attempt.pages if page.phase == phase]
     return not attempt.succeeded and rehearsal.rank in inside
 
 

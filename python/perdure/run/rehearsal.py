@@ -15,12 +15,20 @@ _COUNT_OPTIONS = ("-n", "-np", "--n", "--np", "-c", "--ntasks")
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """Kill `rank` at `iteration`, in its commit at `point`, or after `seconds` of computing."""
+    """Kill `rank` at `iteration`, in its commit at `point`, or after `seconds` of computing.
+
+    A point that is none of a commit is the program's own (tests/windows/accumulates.hpp).
+    """
 
     rank: int
     point: str
     iteration: int | None = None
     seconds: float | None = None
+
+    @property
+    def in_commit(self) -> bool:
+        """Whether the library kills it, at a point of a commit."""
+        return self.iteration is not None and self.point in POINTS
 
     @property
     def environment(self) -> dict[str, str]:
@@ -33,7 +41,8 @@ class Rehearsal:
     def __str__(self) -> str:
         if self.iteration is None:
             return f"rank {self.rank} after {self.seconds:g} s of computing"
-        return f"rank {self.rank} in the commit of iteration {self.iteration}, point {self.point}"
+        place = "the commit of iteration" if self.in_commit else "iteration"
+        return f"rank {self.rank} in {place} {self.iteration}, point {self.point}"
 
 
 def rehearsal_asked(
