@@ -9,6 +9,8 @@ where the cache puts them by default, in /dev/shm. Two ranks.
     many-files         10,000 files of 4 KiB (quick: 1,000), each of one rank, from end to end
     new-128MiB         one file, of which each rank writes half, from end to end
 
+Files that are larger than the cache's room: files_room.py.
+
 On tmpfs and, with -disk, in $PERDURE_BENCH_DISK or the home directory. ratio_to_stock is of the
 time with the cache over that without, of neighbours in time; stock and cached are in milliseconds
 a file. Neither waits for the disk: a close does not, with the cache in memory or without any.
@@ -27,6 +29,7 @@ from perdure.cache.preload import NoLibrary, cache_environment
 from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs, output_of
 from perdure.progress import progress
 from perdure_bench.facts import Fact
+from perdure_bench.files_room import measure_room
 from perdure_bench.hpccg import disk_directory
 from perdure_bench.solver import pool_directory
 
@@ -78,6 +81,7 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
                     stem = place / "file-ends"
                     samples = _take_turns(program, case, stem, cached, rounds, advance)
                     _hand_over(case, suffix, samples, program, each)
+    measure_room(quick, disk_directory(), each)
 
 
 def _take_turns(
