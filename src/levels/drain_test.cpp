@@ -79,9 +79,9 @@ void flip(const std::string& path, std::uint64_t offset) {
 using Numbers = std::vector<std::uint64_t>;
 
 TEST(Drain, a_version_of_several_nodes_comes_back_as_it_was) {
-  DrainedJob job({0, 1, 0, 1}, 700'000);  // images of more than 5 MiB
+  DrainedJob job({0, 1, 0, 1}, 1'200'000);  // images of more than one write
   job.run(2);
-  job.make_images(2, 0, {{{"u", 0}, {{4 * 700'006}, {7}}}});
+  job.make_images(2, 0, {{{"u", 0}, {{4 * 1'200'006}, {7}}}});
   drain(job, job.id_of(2), 2);
   const auto found = versions_on(job);
   ASSERT_EQ(found.size(), 1U);
@@ -95,7 +95,7 @@ TEST(Drain, a_version_of_several_nodes_comes_back_as_it_was) {
     ASSERT_EQ(image.arrays.size(), 1U);
     EXPECT_EQ(image.arrays[0].name, "u");
     EXPECT_EQ(image.arrays[0].shape.extents, Numbers{job.elements_of(image.rank)});
-    EXPECT_EQ(image.arrays[0].box, (GlobalBox{{4 * 700'006}, {7}}));
+    EXPECT_EQ(image.arrays[0].box, (GlobalBox{{4 * 1'200'006}, {7}}));
     ASSERT_EQ(image.scalars.size(), 1U);
     EXPECT_EQ(image.scalars[0].name, "iteration");
     EXPECT_EQ(image.scalars[0].bytes.size(), 8U);
@@ -303,16 +303,19 @@ TEST(Drain, an_index_with_wrong_numbers_is_refused_or_harmless) {
 }
 
 TEST(Drain, a_damaged_image_is_not_drained) {
-  DrainedJob job({0});
-  job.run(1);
-  job.make_images(1, 0);
-  flip(job.pool(0) + "/image-00000.0", level_payload_offset + 20'000);
-  NodeDrain drain(request_of(job, 0));
-  ASSERT_TRUE(drain.start(job.id_of(1)));
-  EXPECT_TRUE(drain.stop(enough).ok());
-  EXPECT_EQ(drain.state().failure.code(), Code::damaged) << drain.state().failure.message();
-  EXPECT_EQ(drain.state().finished, std::nullopt);
-  EXPECT_EQ(numbers_on(job), Numbers{});
+  // In its beginning, in a chunk that is written from where it lies, and in the rest.
+  for (const std::uint64_t chunk : {0U, 9U, 10U}) {
+    DrainedJob job({0}, 1'330'000);  // an image of more than 10 chunks
+    job.run(1);
+    job.make_images(1, 0);
+    flip(job.pool(0) + "/image-00000.0", level_payload_offset + chunk * level_chunk_bytes + 20'000);
+    NodeDrain drain(request_of(job, 0));
+    ASSERT_TRUE(drain.start(job.id_of(1)));
+    EXPECT_TRUE(drain.stop(enough).ok());
+    EXPECT_EQ(drain.state().failure.code(), Code::damaged) << drain.state().failure.message();
+    EXPECT_EQ(drain.state().finished, std::nullopt);
+    EXPECT_EQ(numbers_on(job), Numbers{});
+  }
 }
 
 TEST(Drain, a_damaged_node_file_is_made_anew_and_a_whole_one_is_left) {

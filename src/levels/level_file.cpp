@@ -327,6 +327,13 @@ Status LevelFile::verify(std::uint64_t offset, std::uint64_t count) const {
   return Status::success();
 }
 
+Result<std::uint64_t> LevelFile::check_chunk(std::uint64_t offset) const {
+  PERDURE_ASSERT(header_ && offset % level_chunk_bytes == 0 && offset < payload_bytes_);
+  const std::size_t chunk = offset / level_chunk_bytes;
+  PERDURE_TRY(verify_chunk(chunk, nullptr));
+  return checksums_[chunk];
+}
+
 Result<std::uint64_t> LevelFile::read_chunk(std::uint64_t offset, std::span<std::byte> out) const {
   PERDURE_ASSERT(header_ && offset % level_chunk_bytes == 0 && offset < payload_bytes_ &&
                  out.size() == std::min(level_chunk_bytes, payload_bytes_ - offset));

@@ -111,7 +111,9 @@ class LevelFile {
   // [offset, offset + count) touches.
   Status verify() const;
   Status verify(std::uint64_t offset, std::uint64_t count) const;
-  // The same of one chunk, with a copy of it that is what was compared. Returns its CRC-64.
+  // The same of the chunk that begins there. Returns its CRC-64.
+  Result<std::uint64_t> check_chunk(std::uint64_t offset) const;
+  // The same with a copy of it, which is what was compared.
   Result<std::uint64_t> read_chunk(std::uint64_t offset, std::span<std::byte> out) const;
 
  private:

@@ -270,6 +270,8 @@ TEST(LevelFile, damage_is_named_by_its_bytes) {
   Bytes chunk(level_chunk_bytes);
   EXPECT_TRUE(file.read_chunk(0, chunk).ok());
   EXPECT_EQ(file.read_chunk(level_chunk_bytes, chunk).status().code(), Code::damaged);
+  EXPECT_EQ(file.check_chunk(0).value(), crc64(payload.data(), level_chunk_bytes));
+  EXPECT_EQ(file.check_chunk(level_chunk_bytes).status().code(), Code::damaged);
 }
 
 // What a crash may leave: version 1, version 2, or nothing.

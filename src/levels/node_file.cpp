@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Node file: written front to back in pieces of write_bytes through one buffer, the header last, so
-// that each write is large and aligned. They go past the page cache where the file system can do
-// that: copies of what nobody reads soon would take processor time and memory from the program.
+// Node file: written front to back in pieces of up to write_bytes, the header last, so that each
+// write is large and aligned. They go past the page cache where the file system can do that, and
+// whole chunks of image files from where they lie: copies of what nobody reads soon would take
+// processor time and memory from the program. What is not whole goes through one buffer.
 #include "levels/node_file.hpp"
 
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "base/checksum.hpp"
@@ -50,8 +52,8 @@ class PieceWriter {
       : file_(file),
         path_(std::move(path)),
         watch_(watch),
-        memory_(write_bytes + direct_align_bytes),
-        buffer_(aligned(memory_)),
+        memory_(std::make_unique_for_overwrite<std::byte[]>(memory_bytes)),
+        buffer_(aligned({memory_.get(), memory_bytes})),
         direct_(set_direct(true)) {}
 
   std::uint64_t offset() const { return written_ + filled_; }
@@ -71,9 +73,24 @@ class PieceWriter {
     }
     return Status::success();
   }
-  Status flush() {
-    const std::string_view text(reinterpret_cast<const char*>(buffer_.data()), filled_);
-    if (filled_ % direct_align_bytes != 0) end_direct();
+  // Bytes that stay where they are until it returns; not copied.
+  Status append_in_place(std::span<const std::byte> bytes) {
+    PERDURE_TRY(flush());
+    return write(bytes);
+  }
+  Status flush() { return write(buffer_.first(std::exchange(filled_, 0))); }
+  // What follows may be of any length.
+  void end_direct() {
+    if (std::exchange(direct_, false)) (void)set_direct(false);
+  }
+
+ private:
+  static constexpr std::uint64_t memory_bytes = write_bytes + direct_align_bytes;
+
+  Status write(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return Status::success();
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (bytes.size() % direct_align_bytes != 0) end_direct();
     Status status = write_all(file_, path_, text);
     if (!status.ok() && direct_) {  // on some file systems only the first write says so
       end_direct();
@@ -81,16 +98,9 @@ class PieceWriter {
       status = write_all(file_, path_, text);
     }
     PERDURE_TRY(status);
-    const std::uint64_t bytes = std::exchange(filled_, 0);
-    written_ += bytes;
-    return watch_ ? watch_(bytes) : Status::success();
+    written_ += bytes.size();
+    return watch_ ? watch_(bytes.size()) : Status::success();
   }
-  // What follows may be of any length.
-  void end_direct() {
-    if (std::exchange(direct_, false)) (void)set_direct(false);
-  }
-
- private:
   static std::span<std::byte> aligned(std::span<std::byte> memory) {
     const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
     return memory.subspan((direct_align_bytes - address % direct_align_bytes) % direct_align_bytes,
@@ -104,16 +114,33 @@ class PieceWriter {
   const FileHandle& file_;
   std::string path_;
   const Watch& watch_;
-  std::vector<std::byte> memory_;
+  std::unique_ptr<std::byte[]> memory_;  // only what is used of it becomes pages
   std::span<std::byte> buffer_;
   bool direct_;
   std::uint64_t filled_ = 0;
   std::uint64_t written_ = 0;
 };
 
+// The whole chunks of an image that lies in one place: in order, each checked before it is written.
+Status append_in_place(PieceWriter& writer, const DrainedImage& image,
+                       std::vector<std::uint64_t>& checksums) {
+  const std::uint64_t whole = image.in_place.size() / level_chunk_bytes * level_chunk_bytes;
+  for (std::uint64_t at = 0; at < whole; at += write_bytes) {
+    const auto piece = image.in_place.subspan(at, std::min(write_bytes, whole - at));
+    for (std::uint64_t in = 0; in < piece.size(); in += level_chunk_bytes) {
+      PERDURE_TRY_ASSIGN(const std::uint64_t checksum, image.check(at + in));
+      checksums.push_back(checksum);
+    }
+    PERDURE_TRY(writer.append_in_place(piece));
+  }
+  return Status::success();
+}
+
 Result<NodeImage> append_image(PieceWriter& writer, const DrainedImage& image) {
   NodeImage entry{image.rank, writer.offset(), image.bytes, {}, image.arrays, image.scalars};
-  for (std::uint64_t at = 0; at < image.bytes; at += level_chunk_bytes) {
+  PERDURE_TRY(append_in_place(writer, image, entry.checksums));
+  for (std::uint64_t at = entry.checksums.size() * level_chunk_bytes; at < image.bytes;
+       at += level_chunk_bytes) {
     PERDURE_TRY_ASSIGN(const auto place, writer.room(level_chunk_bytes));
     const auto part = place.first(std::min(level_chunk_bytes, image.bytes - at));
     PERDURE_TRY_ASSIGN(const std::uint64_t checksum, image.read(at, part));
@@ -162,6 +189,7 @@ Status fill_file(const FileHandle& file, const std::string& path, NodeFileFormat
   header.index_bytes = index.size();
   header.index_checksum = crc64(index.data(), index.size());
   header.checksum = checksum_of(header);
+  PERDURE_TRY(writer.flush());  // of whole chunks, while it goes past the page cache
   PERDURE_TRY(writer.append(index));
   PERDURE_TRY(writer.flush());
   writer.end_direct();
@@ -243,6 +271,8 @@ Result<DrainedImage> image_of_file(const LevelFile& file) {
   image.read = [&file](std::uint64_t offset, std::span<std::byte> out) {
     return file.read_chunk(offset, out);
   };
+  image.in_place = file.payload();
+  image.check = [&file](std::uint64_t offset) { return file.check_chunk(offset); };
   return image;
 }
 

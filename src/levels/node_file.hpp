@@ -66,6 +66,10 @@ struct DrainedImage {
   std::vector<ScalarEntry> scalars;
   // Copies the chunk that begins there, checked as far as it can be, and returns the copy's CRC-64.
   std::function<Result<std::uint64_t>(std::uint64_t offset, std::span<std::byte> out)> read;
+  // All its bytes where they lie, and what checks the chunk that begins there as `read` does, so
+  // that it can be written without a copy. Empty: they do not lie in one place.
+  std::span<const std::byte> in_place = {};
+  std::function<Result<std::uint64_t>(std::uint64_t offset)> check = nullptr;
 };
 // Code::damaged if its contents are not what an image is. The file is whole and outlives it.
 Result<DrainedImage> image_of_file(const LevelFile& file);
