@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <csignal>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -41,23 +42,39 @@ void leave_signals_to_others() {
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-// Absent: this rank has no whole image of that version yet.
-Result<std::optional<LevelFile>> find_image(const Directory& pool,
-                                            const std::vector<std::string>& names,
-                                            std::uint32_t rank, VersionId id,
-                                            const DrainRequest& request) {
-  for (const std::string& name : names) {
-    const auto parsed = parse_level_file_name(name);
-    if (!parsed || parsed->kind != LevelFileKind::image || parsed->rank != rank) continue;
-    auto file = LevelFile::open(pool, *parsed, request.trust);
-    if (file.status().code() == Code::not_found) continue;  // removed since
-    if (!file.ok()) return file.status();
-    const auto& header = file.value().header();
-    if (!header || !(header->job.job_id == request.job.job_id) || header->id != id) continue;
-    return std::optional<LevelFile>(file.take());
+// Image files that were opened for reading. They stay open and mapped for the next version: to map
+// one anew costs as much as to read half of it.
+class OpenImages {
+ public:
+  // Null: this rank has no whole image of that version yet. It stays as long as this, or until it
+  // is asked for again.
+  Result<const LevelFile*> find(const Directory& pool, const std::vector<std::string>& names,
+                                std::uint32_t rank, VersionId id, const DrainRequest& request) {
+    for (const std::string& name : names) {
+      const auto parsed = parse_level_file_name(name);
+      if (!parsed || parsed->kind != LevelFileKind::image || parsed->rank != rank) continue;
+      const auto is_it = [&](const LevelFile& file) {
+        return file.header() && file.header()->job.job_id == request.job.job_id &&
+               file.header()->id == id;
+      };
+      const auto known = files_.find(name);
+      const bool whole = known != files_.end() && known->second.read_again(*parsed).ok() &&
+                         known->second.header().has_value();
+      if (whole && is_it(known->second)) return &known->second;
+      if (whole) continue;  // of another version
+      files_.erase(name);
+      auto file = LevelFile::open(pool, *parsed, request.trust);
+      if (file.status().code() == Code::not_found) continue;  // removed since
+      if (!file.ok()) return file.status();
+      const LevelFile& opened = files_.emplace(name, file.take()).first->second;
+      if (is_it(opened)) return &opened;
+    }
+    return nullptr;
   }
-  return std::optional<LevelFile>();
-}
+
+ private:
+  std::map<std::string, LevelFile> files_;  // by name
+};
 
 }  // namespace
 
@@ -66,7 +83,7 @@ struct NodeDrain::Shared {
     std::sort(request.ranks.begin(), request.ranks.end());
   }
 
-  Result<std::vector<LevelFile>> wait_for_images(VersionId id);
+  Result<std::vector<const LevelFile*>> wait_for_images(VersionId id);
   Status drain_version(VersionId id);
   void try_manifests();
   void note_failure(const Status& status);
@@ -78,7 +95,8 @@ struct NodeDrain::Shared {
   }
   std::vector<VersionId> unfinished() const;
 
-  DrainRequest request;  // not changed once the thread runs
+  DrainRequest request;    // not changed once the thread runs
+  OpenImages open_images;  // the thread's
 
   struct WaitingManifest {
     ManifestWriter writer;
@@ -97,17 +115,18 @@ struct NodeDrain::Shared {
 };
 
 // Polls, because the images are made by other processes.
-Result<std::vector<LevelFile>> NodeDrain::Shared::wait_for_images(VersionId id) {
+Result<std::vector<const LevelFile*>> NodeDrain::Shared::wait_for_images(VersionId id) {
   const auto until = Clock::now() + request.image_patience;
   PERDURE_TRY_ASSIGN(const auto pool, Directory::open(request.pool, request.trust));
-  std::vector<LevelFile> images;
+  std::vector<const LevelFile*> images;
   for (;;) {
     PERDURE_TRY_ASSIGN(const auto names, pool.names());
     while (images.size() < request.ranks.size()) {
       const std::uint32_t rank = request.ranks[images.size()];
-      PERDURE_TRY_ASSIGN(auto image, find_image(pool, names, rank, id, request));
-      if (!image) break;
-      images.push_back(std::move(*image));
+      PERDURE_TRY_ASSIGN(const LevelFile* const image,
+                         open_images.find(pool, names, rank, id, request));
+      if (image == nullptr) break;
+      images.push_back(image);
     }
     if (images.size() == request.ranks.size()) return images;
     if (Clock::now() >= until) {
@@ -124,8 +143,8 @@ Result<std::vector<LevelFile>> NodeDrain::Shared::wait_for_images(VersionId id) 
 Status NodeDrain::Shared::drain_version(VersionId id) {
   PERDURE_TRY_ASSIGN(const auto files, wait_for_images(id));
   std::vector<DrainedImage> images;
-  for (const LevelFile& file : files) {
-    PERDURE_TRY_ASSIGN(auto image, image_of_file(file));
+  for (const LevelFile* const file : files) {
+    PERDURE_TRY_ASSIGN(auto image, image_of_file(*file));
     images.push_back(std::move(image));
   }
   const TokenScope scope(request.token.get(), IoKind::write);

@@ -302,6 +302,24 @@ TEST(Drain, an_index_with_wrong_numbers_is_refused_or_harmless) {
   EXPECT_GT(refused, 2000);
 }
 
+TEST(Drain, image_files_that_changed_or_were_made_anew_since_are_read_again) {
+  DrainedJob job({0, 0});
+  job.run(4);
+  NodeDrain drain(request_of(job, 0));
+  const auto drained = [&](std::uint64_t version, std::uint32_t slot) {
+    job.make_images(version, slot);
+    return drain.start(job.id_of(version)) && drain.wait(enough).ok() &&
+           drain.state().finished == job.id_of(version);
+  };
+  EXPECT_TRUE(drained(2, 0));
+  EXPECT_TRUE(drained(3, 0));  // in the same files
+  for (const char* image : {"/image-00000.0", "/image-00001.0"}) fs::remove(job.pool(0) + image);
+  EXPECT_TRUE(drained(4, 0));  // in others of the same names
+  EXPECT_TRUE(drain.state().failure.ok()) << drain.state().failure.message();
+  EXPECT_EQ(numbers_on(job), (Numbers{4, 3}));
+  for (const Manifest& manifest : versions_on(job)) EXPECT_EQ(job.wrong_in(manifest), "");
+}
+
 TEST(Drain, a_damaged_image_is_not_drained) {
   // In its beginning, in a chunk that is written from where it lies, and in the rest.
   for (const std::uint64_t chunk : {0U, 9U, 10U}) {

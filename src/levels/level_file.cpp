@@ -210,6 +210,14 @@ Status LevelFile::read_header(const LevelFileName& name) {
   return Status::success();
 }
 
+Status LevelFile::read_again(const LevelFileName& name) {
+  header_.reset();
+  payload_bytes_ = 0;
+  checksums_.clear();
+  PERDURE_TRY(device_->check());
+  return read_header(name);
+}
+
 Status LevelFile::declare(std::uint64_t state_word) {
   device_->store_word(0, state_word);
   device_->flush(0, sizeof state_word);

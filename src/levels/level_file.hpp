@@ -90,6 +90,9 @@ class LevelFile {
   // Absent: it is not whole.
   const std::optional<LevelFileHeader>& header() const { return header_; }
   const std::string& path() const { return path_; }
+  // Of a file that was opened for reading: its contents, which another process may have changed
+  // since. An error, or no contents, may also mean that it has to be opened again.
+  Status read_again(const LevelFileName& name);
   // Durable when it returns: the file has no contents.
   Status clear();
 
