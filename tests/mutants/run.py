@@ -6,6 +6,8 @@ with the flags of the build tree, linked into the named test in front of the lib
 original, and the test must fail. A test that passes with the mistake in place is no test of it.
 With "library" the file is put in that shared library instead, which the named test then loads.
 Python is planted into a copy of the package and its tests; there "filter" is an expression for -k.
+A mutant of pass/ is a plug-in of its own, with which "test", a program of tests/pass, compiles;
+there "filter" is the rest of its command line.
 
     run.py --build build/dev [--list] [--every N] [NAME …]
 
@@ -97,11 +99,25 @@ def survives(mutant, build, folder, planted):
     return done is not None and done.returncode == 0
 
 
-def finished(words, **environment):
+def survives_in_pass(mutant, build, folder, planted):
+    """True if the named program of tests/pass is content with a compiler that has the mistake."""
+    place = ROOT / "tests/pass"
+    words = [sys.executable, place / mutant["test"], "--build", build, *mutant["filter"].split()]
+    plugin = link("PerdurePass", mutant, build, folder, planted)
+    done = finished([*words, "--plugin", plugin], cwd=place)
+    if done is not None and done.returncode == 0:
+        return True
+    control = finished(words, cwd=place)  # a program that is never content kills everything
+    if control is None or control.returncode != 0:
+        raise NotPlanted(f"{mutant['test']} fails without the mistake, too")
+    return False
+
+
+def finished(words, cwd=None, **environment):
     """The test's end; None if it was hung."""
     try:
         return subprocess.run(words, capture_output=True, text=True, timeout=SECONDS_MAX,
-                              env=dict(os.environ, **environment))
+                              cwd=cwd, env=dict(os.environ, **environment))
     except subprocess.TimeoutExpired:
         return None
 
@@ -140,7 +156,8 @@ def try_mutant(mutant, build, whole):
                 alive = survives_in_python(mutant, build, folder)
             else:
                 planted = compile_mutant(mutant, build, folder)
-                alive = survives(mutant, build, folder, planted)
+                how = survives_in_pass if mutant["file"].startswith("pass/") else survives
+                alive = how(mutant, build, folder, planted)
         except NotPlanted as reason:
             return mutant, "not planted", str(reason)
     return mutant, "SURVIVED" if alive else "killed", ""

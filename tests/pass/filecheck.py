@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the RUN: lines of one file of tests/pass/filecheck.
 
-    filecheck.py --build DIR FILE
+    filecheck.py --build DIR [--plugin FILE] FILE
 
 As LLVM's lit does, with these substitutions: %s the file; %clang, %clangxx, %flang and %opt with
 the plug-in, %objclang with it and no other options, %plain-clang without it; %FileCheck; %t a
@@ -24,8 +24,7 @@ from pathlib import Path
 INCLUDE = Path(__file__).resolve().parents[2] / "include"
 
 
-def substitutions(file: Path, build: Path, scratch: Path) -> dict[str, str]:
-    plugin = build / "trace/lib/PerdurePass.so"
+def substitutions(file: Path, plugin: Path, scratch: Path) -> dict[str, str]:
     with_plugin = f"-fpass-plugin={plugin} -w -S -emit-llvm -o -"
     return {
         "%objclang": f"clang-19 -fpass-plugin={plugin}",
@@ -44,6 +43,7 @@ def substitutions(file: Path, build: Path, scratch: Path) -> dict[str, str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--plugin", type=Path, help="instead of the build's")
     parser.add_argument("file", type=Path)
     options = parser.parse_args()
     runs = "\n".join(re.findall(r"^\W*RUN: (.*)$", options.file.read_text(), re.M))
@@ -52,8 +52,9 @@ def main() -> int:
         print(f"{options.file} has no RUN: line")
         return 1
     environment = {**os.environ, "PERDURE_PASS": "ipv-all"}
+    plugin = (options.plugin or options.build / "trace/lib/PerdurePass.so").resolve()
     with tempfile.TemporaryDirectory() as scratch:
-        words = substitutions(options.file.resolve(), options.build.resolve(), Path(scratch))
+        words = substitutions(options.file.resolve(), plugin, Path(scratch))
         for line in lines:
             for name, value in words.items():
                 line = line.replace(name, value)

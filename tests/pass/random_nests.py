@@ -3,12 +3,14 @@
 """Random loop nests do the same with the pass as without it.
 
     random_nests.py --build DIR [--seed N] [--count 300] [--runtime poison|perdure]
-                    [--threads 0] [--lto thin|full] [--keep DIR]
+                    [--threads 0] [--lto thin|full] [--plugin FILE] [--keep DIR]
+                    [--unit FILE]
 
 Programs of nest_generator.py are compiled natively and by the pass with the same flags, and run
 side by side by nest_driver.c: linked with poison_runtime.cpp; or with libperdure, in all tiers,
 where each program is killed in an epoch and restarted. Prints the seed; --seed takes it back.
 With --threads, nests are parallel loops of OpenMP where they may be; with 1, of the same arrays.
+With --unit, the programs of FILE are run instead of generated ones, at some levels and seeds.
 With --lto, lld optimises both sides once more; then nothing is stored past the cache.
 """
 
@@ -30,9 +32,11 @@ import nest_generator
 HERE = Path(__file__).resolve().parent
 INCLUDE = HERE.parents[1] / "include"
 PER_UNIT = 50
+SEEDS = 40
 KINDS = ("rows", "fresh", "past_cache", "boxes", "redirected", "boxes_past_cache")
 LEVELS = ["-O1", "-O2", "-O2", "-O3", "-O3 -march=native", "-O2 -fno-vectorize", "-Os",
           "-O2 -fno-strict-aliasing", "-O2 -ffp-contract=off", "-O0"]
+LEVELS_OF_FILE = ["-O1", "-O2", "-O3 -march=native"]
 
 
 class Failure(Exception):
@@ -46,6 +50,10 @@ def run(words: list, **how) -> str:
         said = (ran.stdout[-1500:] + ran.stderr[-3000:]).strip()
         raise Failure(f"{' '.join(str(word) for word in words)}: {ran.returncode}\n{said}")
     return ran.stdout
+
+
+def plugin_of(options: argparse.Namespace) -> Path:
+    return options.plugin or options.build / "trace/lib/PerdurePass.so"
 
 
 def flags_of(options: argparse.Namespace) -> list[str]:
@@ -64,7 +72,7 @@ def compile_unit(text: str, level: str, folder: Path, options: argparse.Namespac
                  "-o", out]
         environment = dict(os.environ)
         if side == "ipv":
-            words.insert(1, f"-fpass-plugin={options.build / 'trace/lib/PerdurePass.so'}")
+            words.insert(1, f"-fpass-plugin={plugin_of(options)}")
             environment["PERDURE_PASS"] = "ipv-all"
         run(words, env=environment)
         objects.append(out)
@@ -84,6 +92,21 @@ def build_runtime(folder: Path, options: argparse.Namespace) -> list:
     return [poison, *linked]  # in front: its functions are taken
 
 
+def link(objects: list[Path], level: str, folder: Path, options: argparse.Namespace,
+         common: list) -> Path:
+    program = folder / "nests"
+    linked = [*flags_of(options), *(["-fuse-ld=lld", level.split()[0]] if options.lto else [])]
+    run(["clang++-19", *objects, *common, *linked, "-o", program, "-lm"])
+    return program
+
+
+def run_programs(program: Path, seed: int, folder: Path, options: argparse.Namespace) -> str:
+    pool = [folder / "pool"] if options.runtime == "perdure" else []
+    return run([program, seed, *pool], env={**os.environ, "POISON_SEED": str(seed),
+                                            "OMP_NUM_THREADS": str(max(1, options.threads)),
+                                            "OMP_WAIT_POLICY": "passive"})
+
+
 def check_unit(number: int, options: argparse.Namespace, folder: Path, common: list) -> dict:
     seed = options.seed + number
     source = random.Random(seed)
@@ -91,20 +114,26 @@ def check_unit(number: int, options: argparse.Namespace, folder: Path, common: l
     level = source.choice(LEVELS if number else LEVELS[:-1])  # something is to be transformed
     text = nest_generator.unit(source, number * PER_UNIT, count, options.threads)
     objects = compile_unit(text, level, folder, options)
-    program = folder / "nests"
-    linked = [*flags_of(options), *(["-fuse-ld=lld", level.split()[0]] if options.lto else [])]
-    run(["clang++-19", *objects, *common, *linked, "-o", program, "-lm"])
+    program = link(objects, level, folder, options, common)
     try:
-        pool = [folder / "pool"] if options.runtime == "perdure" else []
-        said = run([program, seed, *pool], env={**os.environ, "POISON_SEED": str(seed),
-                                                "OMP_NUM_THREADS": str(max(1, options.threads)),
-                                                "OMP_WAIT_POLICY": "passive"})
+        said = run_programs(program, seed, folder, options)
     except Failure as failure:
         raise Failure(f"{level}, unit {number}: {failure}") from None
     told = re.findall(r"(\d+) rows, (\d+) fresh, (\d+) past the cache, "
                       r"(\d+) boxes, (\d+) redirected, (\d+) past the cache", said)
     found = {kind: sum(int(one[place]) for one in told) for place, kind in enumerate(KINDS)}
     return {**found, "optimised": 0 if level == "-O0" else count}
+
+
+def check_file(options: argparse.Namespace, folder: Path, common: list) -> None:
+    for level in LEVELS_OF_FILE:
+        objects = compile_unit(options.unit.read_text(), level, folder, options)
+        program = link(objects, level, folder, options, common)
+        for seed in range(options.seed, options.seed + SEEDS):
+            try:
+                run_programs(program, seed, folder, options)
+            except Failure as failure:
+                raise Failure(f"{level}, seed {seed}: {failure}") from None
 
 
 def main() -> int:
@@ -115,6 +144,8 @@ def main() -> int:
     parser.add_argument("--runtime", choices=["poison", "perdure"], default="poison")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--lto", choices=["thin", "full"])
+    parser.add_argument("--plugin", type=Path, help="instead of the build's")
+    parser.add_argument("--unit", type=Path, help="programs of a file, instead of random ones")
     parser.add_argument("--keep", type=Path, help="keep sources and programs there")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
@@ -123,6 +154,13 @@ def main() -> int:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         common = build_runtime(folder, options)
+        if options.unit is not None:
+            try:
+                check_file(options, folder, common)
+            except Failure as failure:
+                print(failure)
+                return 1
+            return 0
         for number in range((options.count + PER_UNIT - 1) // PER_UNIT):
             try:
                 told = check_unit(number, options, folder, common)
