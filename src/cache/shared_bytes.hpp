@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Shared bytes: those of a part's blocks, which are stored while somebody else reads them.
+// Shared bytes: those of a part's blocks, which may be stored to while somebody else reads them.
 //
-// Two kinds of readers do not mind what a store under way leaves of them, as they find out: write-
-// back, which clears a grain's dirty bits before it reads and hands the grain over again if they
-// are set afterwards (P4), and who reads a version's bytes, and looks afterwards whether these were
-// kept before they were changed (P13). All that takes is that bytes are neither read early, which
-// the words around them see to, nor read twice or invented, which no memcpy does whose source or
-// destination other threads have. In the language of C++ it takes atomics, one for each byte, which
-// no compiler makes a memcpy of. So atomics are what ThreadSanitizer gets to see, in builds for it:
-// it then finds a wrong order of words and bytes, and no race where there is none.
+// Two kinds of readers may meet a store half done, because they notice it: write-back, which clears
+// a grain's dirty bits before it reads, and hands the grain over again if they are set afterwards
+// (P4); and readers of a version's bytes, which look afterwards whether these were kept before they
+// were changed (P13). Bytes must then not be read early, which the words around them see to, nor
+// read twice or invented, which no memcpy does with memory that other threads have. C++ asks for
+// more, an atomic for each byte, which no compiler turns into a memcpy. So builds for
+// ThreadSanitizer have these atomics, and others a memcpy: it reports a wrong order of words and
+// bytes, and no race where there is none.
 //
 // Threads: any. Failure: none.
 #pragma once

@@ -3,7 +3,9 @@
 // Node file: written front to back in pieces of up to write_bytes, the header last, so that each
 // write is large and aligned. They go past the page cache where the file system can do that, and
 // whole chunks of image files from where they lie: copies of what nobody reads soon would take
-// processor time and memory from the program. What is not whole goes through one buffer.
+// processor time and memory from the program. What is not whole goes through one buffer. An image
+// does not change meanwhile (drain.hpp, A2); a bit that flips between the check of a chunk and its
+// write is found when the node file is read.
 #include "levels/node_file.hpp"
 
 #include <fcntl.h>
