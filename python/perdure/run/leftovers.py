@@ -3,12 +3,13 @@
 
 A file is removed only if all of this holds: its name is one that an MPI or its transports give, or
 Perdure to what the ranks of a job share while a memory is emulated; this user owns it; it was
-made since the attempt began; and no live process has it open or mapped.
+made since the attempt began; and no live process has it open or mapped, or is named in it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -30,6 +31,8 @@ _NAMES = (
     "perdure-tokens-*",
     "perdure-" + 32 * "[0-9a-f]",  # a job's id: the token bucket of an emulated memory
 )
+# LLVM's OpenMP closes it once it is written: the process that uses it is the one in its name.
+_OF_PROCESS = re.compile(r"__KMP_REGISTERED_LIB_(\d+)_\d+")
 
 
 def remove_leftovers(since: float, directory: Path = SHARED_MEMORY) -> list[str]:
@@ -54,7 +57,7 @@ def _candidates(since: float, directory: Path) -> dict[tuple[int, int], Path]:
     except OSError:
         return found
     for entry in entries:
-        if not any(fnmatchcase(entry.name, pattern) for pattern in _NAMES):
+        if not _may_be_left(entry.name):
             continue
         try:
             status = entry.stat(follow_symlinks=False)
@@ -64,6 +67,13 @@ def _candidates(since: float, directory: Path) -> dict[tuple[int, int], Path]:
         if ours and status.st_ctime >= since:
             found[status.st_dev, status.st_ino] = Path(entry.path)
     return found
+
+
+def _may_be_left(name: str) -> bool:
+    process = _OF_PROCESS.fullmatch(name)
+    if process:
+        return not Path("/proc", process[1]).exists()
+    return any(fnmatchcase(name, pattern) for pattern in _NAMES)
 
 
 def held_files() -> set[tuple[int, int]]:
