@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perdure.programs import OPEN_MPI, Program, ProgramFailed, output_of
+from perdure.programs import OPEN_MPI, Program, output_of
 from perdure.run.attempt import OUR_ENDINGS, Limits
 from perdure.run.job import JobRequest, JobResult, run_job
 from perdure.run.live import Live
@@ -185,7 +185,7 @@ class Trial:
             output.seek(0)
             said = output.read()
         if result.attempts and result.attempts[-1].stopped_by is not None:
-            raise ProgramFailed("interrupted")
+            raise KeyboardInterrupt
         return result, said
 
     def _judge_job(self, ran: JobResult, said: str, outcome: Outcome) -> None:

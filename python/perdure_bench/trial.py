@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.programs import OPEN_MPI, Program, ProgramFailed
+from perdure.programs import OPEN_MPI, Program
 from perdure.run.attempt import Attempt, Limits
 from perdure.run.job import JobRequest, run_job
 from perdure.run.live import Live
@@ -105,7 +105,7 @@ def run_attempt(
         output.seek(0)
         ran = Ran(result.attempts, [], result.exit_code, output.read())
     if result.attempts and result.attempts[-1].stopped_by is not None:
-        raise ProgramFailed("interrupted")
+        raise KeyboardInterrupt
     # A rank that was sent the signal when its job had done all but ending was not killed.
     if rehearsal and result.rehearsal_happened and not result.attempts[0].succeeded:
         ran.killed.append(rehearsal)

@@ -164,6 +164,21 @@ def test_a_benchmark_that_is_ended_leaves_nothing_in_memory(tmp_path):
     assert (running.returncode, list(tmp_path.iterdir())) == (130, []), said
 
 
+def test_a_campaign_that_is_ended_is_followed_by_no_other_benchmark(tmp_path):
+    words = [ROOT / "perdure", "bench", "kill", "kill_windows", "--quick"]
+    environment = {**os.environ, "PERDURE_BENCH_DIR": str(tmp_path)}
+    running = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + LIMIT_S
+    while not list(tmp_path.glob("*/*")):
+        assert running.poll() is None and time.monotonic() < until
+        time.sleep(0.05)
+    running.terminate()
+    said = running.communicate(timeout=LIMIT_S)[1]
+    assert running.returncode == 130, said
+    assert "kill_windows" not in said
+
+
 def test_a_benchmark_that_is_ended_ends_what_its_program_started(tmp_path):
     program = tmp_path / "bench/bench_persist"
     program.parent.mkdir()
