@@ -34,6 +34,7 @@ struct DatatypeMap {
   std::int64_t first = 0;            // all of its bytes are from here
   std::int64_t end = 0;              // to before here
   std::int64_t run_bytes = 0;        // of each run, if all have as many; else 0
+  std::int64_t stride_bytes = 0;     // from each run to the next, if that is always as much; else 0
   Element element = Element::none;   // what they all mean; runs are of whole ones then
 };
 
@@ -61,6 +62,11 @@ inline void measure_runs(DatatypeMap& map) {
     map.first = std::min(map.first, run.offset);
     map.end = std::max(map.end, run.offset + run.bytes);
     if (run.bytes != map.run_bytes) map.run_bytes = 0;
+  }
+  if (map.runs.size() < 2) return;
+  map.stride_bytes = map.runs[1].offset - map.runs[0].offset;
+  for (std::size_t i = 2; i < map.runs.size(); ++i) {
+    if (map.runs[i].offset - map.runs[i - 1].offset != map.stride_bytes) map.stride_bytes = 0;
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace perdure {
 namespace {
@@ -48,6 +49,42 @@ class EqualRuns {
   std::int64_t extent_bytes_;
 };
 
+// The same where all of an item are equally far from each other, or each item is one: without a
+// look at the list, which may be as long as what is copied.
+class StridedRuns {
+ public:
+  static bool fit(const DatatypeMap& map) { return map.runs.size() == 1 || map.stride_bytes != 0; }
+
+  explicit StridedRuns(const Runs& of)
+      : first_(place_at(of.memory, of.map->runs.front().offset)),
+        at_(first_),
+        extent_bytes_(of.map->extent_bytes),
+        stride_bytes_(of.map->runs.size() == 1 ? extent_bytes_ : of.map->stride_bytes),
+        runs_(static_cast<std::int64_t>(of.map->runs.size())) {
+    if (extent_bytes_ == runs_ * stride_bytes_) runs_ = std::numeric_limits<std::int64_t>::max();
+    left_ = runs_;
+  }
+
+  std::byte* next() {
+    std::byte* at = at_;
+    if (--left_ > 0) {
+      at_ = place_at(at_, stride_bytes_);
+    } else {
+      at_ = first_ = place_at(first_, extent_bytes_);
+      left_ = runs_;
+    }
+    return at;
+  }
+
+ private:
+  std::byte* first_;  // run of the item
+  std::byte* at_;
+  std::int64_t extent_bytes_;
+  std::int64_t stride_bytes_;
+  std::int64_t runs_;
+  std::int64_t left_;
+};
+
 // The same where they follow each other.
 class Straight {
  public:
@@ -91,18 +128,28 @@ void copy_equal_runs(To to, From from, std::int64_t runs, std::int64_t run_bytes
   }
 }
 
+// With a straight side, or two of a kind.
+template <typename Side>
+void copy_equal_sides(const Runs& to, const Runs& from, std::int64_t runs, std::int64_t run_bytes) {
+  if (to.map->contiguous) {
+    copy_equal_runs(Straight(to, run_bytes), Side(from), runs, run_bytes);
+  } else if (from.map->contiguous) {
+    copy_equal_runs(Side(to), Straight(from, run_bytes), runs, run_bytes);
+  } else {
+    copy_equal_runs(Side(to), Side(from), runs, run_bytes);
+  }
+}
+
 // False: the runs are not all alike, or the last one is not whole.
 bool copied_as_equal_runs(const Runs& to, const Runs& from, std::int64_t bytes) {
   const std::int64_t run = to.map->contiguous ? from.map->run_bytes : to.map->run_bytes;
   if (run == 0 || bytes % run != 0) return false;
-  if (to.map->contiguous) {
-    copy_equal_runs(Straight(to, run), EqualRuns(from), bytes / run, run);
-  } else if (from.map->contiguous) {
-    copy_equal_runs(EqualRuns(to), Straight(from, run), bytes / run, run);
-  } else if (from.map->run_bytes == run) {
-    copy_equal_runs(EqualRuns(to), EqualRuns(from), bytes / run, run);
+  const bool straight = to.map->contiguous || from.map->contiguous;
+  if (!straight && from.map->run_bytes != run) return false;
+  if (StridedRuns::fit(*to.map) && StridedRuns::fit(*from.map)) {
+    copy_equal_sides<StridedRuns>(to, from, bytes / run, run);
   } else {
-    return false;
+    copy_equal_sides<EqualRuns>(to, from, bytes / run, run);
   }
   return true;
 }

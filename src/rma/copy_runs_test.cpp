@@ -20,10 +20,11 @@ namespace {
 
 constexpr std::int64_t room = 12000;  // on either side of an item
 
-// One of three: all bytes side by side, equal runs, or runs of any length, some before the item.
+// One of four: all bytes side by side, equal runs, the same equally far from each other, or runs of
+// any length, some before the item.
 DatatypeMap draw_map(Generator& draw) {
   RunList list;
-  const std::int64_t kind = between(draw, 0, 2);
+  const std::int64_t kind = between(draw, 0, 3);
   if (kind == 0) {
     const std::int64_t bytes = between(draw, 1, 40);
     list.add(0, bytes);
@@ -31,12 +32,16 @@ DatatypeMap draw_map(Generator& draw) {
   }
   constexpr std::int64_t words[] = {4, 8, 16, 12, 32, 64};
   const std::int64_t word = words[between(draw, 0, 5)];
+  const std::int64_t gap = between(draw, 1, 20);
   std::int64_t at = kind == 1 ? 0 : between(draw, -30, 30);
+  const std::int64_t first = at;
   for (std::int64_t i = between(draw, 1, 8); i > 0; --i) {
-    const std::int64_t bytes = kind == 1 ? word : between(draw, 1, 20);
+    const std::int64_t bytes = kind == 3 ? between(draw, 1, 20) : word;
     list.add(at, bytes);
-    at += bytes + between(draw, 1, 20);
+    at += bytes + (kind == 2 ? gap : between(draw, 1, 20));
   }
+  // Often as far from the last run to the next item as from run to run.
+  if (kind == 2 && between(draw, 0, 1) == 0) return map_of_runs(list, at - first);
   return map_of_runs(list, between(draw, 0, 1) == 0 ? at + 30 : -at - 30);
 }
 
