@@ -14,21 +14,10 @@
 #include "mpi/mpi_library.hpp"
 
 namespace perdure {
+
+constinit std::array<std::atomic<std::uintptr_t>, map_slots> known_runs;
+
 namespace {
-
-// Handles of MPICH are ints, Open MPI's pointers. No datatype's is 0.
-std::uintptr_t number_of(MPI_Datatype type) {
-  std::uintptr_t number = 0;
-  std::memcpy(&number, &type, sizeof(MPI_Datatype));
-  return number;
-}
-
-constexpr int slot_bits = 8;
-constexpr std::size_t slots = std::size_t{1} << slot_bits;
-
-std::size_t slot_of(std::uintptr_t number) {
-  return static_cast<std::size_t>((number * 0x9E3779B97F4A7C15U) >> (64 - slot_bits));
-}
 
 // --- predefined types ----------------------------------------------------------------------------
 
@@ -37,12 +26,12 @@ struct PredefinedSlot {
   std::atomic<std::uintptr_t> number = 0;
   const DatatypeMap* map = nullptr;
 };
-constinit std::array<PredefinedSlot, slots> predefined_maps;
+constinit std::array<PredefinedSlot, map_slots> predefined_maps;
 constexpr std::size_t tries = 16;  // slots that a number may be in
 
 const DatatypeMap* find_predefined(std::uintptr_t number) {
   for (std::size_t i = 0; i < tries; ++i) {
-    const PredefinedSlot& slot = predefined_maps[(slot_of(number) + i) % slots];
+    const PredefinedSlot& slot = predefined_maps[(map_slot(number) + i) % map_slots];
     const std::uintptr_t there = slot.number.load(std::memory_order_acquire);
     if (there == number) return slot.map;
     if (there == 0) return nullptr;
@@ -52,10 +41,11 @@ const DatatypeMap* find_predefined(std::uintptr_t number) {
 
 bool add_predefined(std::uintptr_t number, const DatatypeMap* map) {
   for (std::size_t i = 0; i < tries; ++i) {
-    PredefinedSlot& slot = predefined_maps[(slot_of(number) + i) % slots];
+    PredefinedSlot& slot = predefined_maps[(map_slot(number) + i) % map_slots];
     if (slot.number.load(std::memory_order_relaxed) != 0) continue;
     slot.map = map;
     slot.number.store(number, std::memory_order_release);
+    if (map->contiguous) known_runs[map_slot(number)].store(number, std::memory_order_relaxed);
     return true;
   }
   return false;  // an attribute keeps it then
@@ -73,7 +63,7 @@ struct Remembered {
   const DatatypeMap* map = nullptr;  // null: only met, so many times
   std::uint32_t times = 0;
 };
-using RememberedSlots = std::array<Remembered, slots>;
+using RememberedSlots = std::array<Remembered, map_slots>;
 
 // Not in the thread's own storage: a library that is loaded while the program runs
 // (libperdure_preload.so) finds little room there.
@@ -144,7 +134,7 @@ const DatatypeMap* known_map(MPI_Datatype type) {
   const std::uintptr_t number = number_of(type);
   if (const DatatypeMap* map = find_predefined(number)) return map;
   if (remembered == nullptr) return nullptr;
-  const Remembered& known = (*remembered)[slot_of(number)];
+  const Remembered& known = (*remembered)[map_slot(number)];
   const bool current = known.at_maps_gone == maps_gone.load(std::memory_order_acquire);
   return known.number == number && current ? known.map : nullptr;
 }
@@ -155,14 +145,14 @@ Result<const DatatypeMap*> map_of(MPI_Datatype type) {
   // Read before the search: if a map goes meanwhile, this is forgotten at once.
   const std::uint64_t gone = maps_gone.load(std::memory_order_acquire);
   auto found = find_or_make(type);
-  if (found.ok()) slots_of_thread()[slot_of(number)] = {number, gone, found.value()};
+  if (found.ok()) slots_of_thread()[map_slot(number)] = {number, gone, found.value()};
   return found;
 }
 
 std::uint32_t times_met(MPI_Datatype type) {
   const std::uintptr_t number = number_of(type);
   const std::uint64_t gone = maps_gone.load(std::memory_order_acquire);
-  Remembered& known = slots_of_thread()[slot_of(number)];
+  Remembered& known = slots_of_thread()[map_slot(number)];
   const bool current = known.at_maps_gone == gone;
   if (current && known.map != nullptr) return ~std::uint32_t{0};  // another type's, which stays
   if (!current || known.number != number) known = {number, gone, nullptr, 0};

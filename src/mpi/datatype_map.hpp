@@ -12,7 +12,11 @@
 
 #include <mpi.h>
 
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "base/status.hpp"
 #include "mpi/byte_runs.hpp"
@@ -25,6 +29,30 @@ Result<const DatatypeMap*> map_of(MPI_Datatype type);
 
 // The map of `type` if it was used before by this thread, or is predefined; else null. Makes none.
 const DatatypeMap* known_map(MPI_Datatype type);
+
+// The number of a handle: MPICH's are ints, Open MPI's pointers. No datatype's is 0.
+inline std::uintptr_t number_of(MPI_Datatype type) {
+  std::uintptr_t number = 0;
+  std::memcpy(&number, &type, sizeof(MPI_Datatype));
+  return number;
+}
+
+constexpr int map_slot_bits = 8;
+constexpr std::size_t map_slots = std::size_t{1} << map_slot_bits;
+
+inline std::size_t map_slot(std::uintptr_t number) {
+  return static_cast<std::size_t>((number * 0x9E3779B97F4A7C15U) >> (64 - map_slot_bits));
+}
+
+// Numbers of predefined types whose map is known, and contiguous. One may be missing.
+extern constinit std::array<std::atomic<std::uintptr_t>, map_slots> known_runs;
+
+// Whether `type` surely is predefined and one run of bytes, however many the items. For callers
+// that have no time for a call.
+inline bool is_known_run(MPI_Datatype type) {
+  const std::uintptr_t number = number_of(type);
+  return known_runs[map_slot(number)].load(std::memory_order_relaxed) == number;
+}
 
 // How often this thread asked here for a type whose map is not known, from 1; more if it can't say.
 std::uint32_t times_met(MPI_Datatype type);

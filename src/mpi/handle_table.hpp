@@ -31,6 +31,15 @@ class HandleTable {
     }
   }
 
+  // The same if it is where it would be alone, else null, which says nothing: for callers that have
+  // no register to spare.
+  Object* glance(Handle handle) const {
+    const std::uint64_t key = key_of(handle);
+    const Entry& entry = entries_[place_of(key)];
+    if (entry.key.load(std::memory_order_acquire) != key) return nullptr;
+    return entry.object.load(std::memory_order_acquire);
+  }
+
   // Code::no_space when the table is full.
   Status add(Handle handle, Object* object) {
     const std::lock_guard<std::mutex> lock(mutex_);

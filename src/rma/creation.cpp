@@ -189,7 +189,7 @@ ExposedPart part_of(const VersionedArray& array, const Memory& memory) {
 // What direct copies must know of the window's epochs. Collective.
 void watch_epochs(Window& window, MPI_Comm comm) {
   window.lock_uses = std::vector<std::atomic<std::uint32_t>>(window.exposure.targets.size());
-  if (mpi_copies || !window.exposure.shared) return;
+  if (mpi_copies_one_run || !window.exposure.shared) return;
   window.posts = PostBoard::create(comm);
   if (window.posts != nullptr) window.target_locks = TargetLocks::create(comm);
 }

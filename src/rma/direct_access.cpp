@@ -54,7 +54,9 @@ bool has_lock(Window& window, int target, std::int64_t bytes, int& error) {
 void note_lock(Window& window, std::size_t first, std::size_t count) {
   if (!locks_at_once()) return;
   const std::size_t end = std::min(first + count, window.lock_uses.size());
-  for (std::size_t target = first; target < end; ++target) window.lock_uses[target] = held;
+  for (std::size_t target = first; target < end; ++target) {
+    window.lock_uses[target].store(held, std::memory_order_release);
+  }
 }
 
 std::byte* reachable(const Window& window, int target, MPI_Aint at, const ByteSpan& span) {

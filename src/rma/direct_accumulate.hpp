@@ -48,11 +48,11 @@ struct Swap {
 bool accumulated_directly(Window& window, const Accumulation& call, int& error);
 bool accumulated_directly(Window& window, const Swap& call, int& error);
 
-// The same of any window, or of none; what every accumulating call is asked first.
+// The same of any persistent window; what every accumulating call is asked first.
 template <typename Accumulating>
-bool is_accumulated_here(Window* window, const Accumulating& call, int& error) {
-  return !mpi_copies && window != nullptr && window->target_locks != nullptr &&
-         accumulated_directly(*window, call, error);
+bool is_accumulated_here(Window& window, const Accumulating& call, int& error) {
+  return !mpi_copies_one_run && window.target_locks != nullptr &&
+         accumulated_directly(window, call, error);
 }
 
 }  // namespace perdure

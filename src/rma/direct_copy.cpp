@@ -51,6 +51,7 @@ bool copied_directly(Window& window, const Operation& operation, int& error) {
   const DatatypeMap* here =
       there == nullptr ? nullptr : map_if_useful(window, operation, operation.origin, error);
   if (here == nullptr) return error != MPI_SUCCESS;
+  if (is_left_to_mpi(operation)) return false;  // its types were not known before
   const std::int64_t bytes = bytes_of(*there, operation.at_target.count);
   if (bytes <= 0 || bytes != bytes_of(*here, operation.origin.count)) return false;
   std::byte* target =

@@ -11,72 +11,108 @@
 namespace perdure {
 namespace {
 
-// Where in the real window `at` of `target` is; unchanged where the window is not persistent.
-// Inlined by force: as a call it would make each operation save all its arguments.
-[[gnu::always_inline]] inline MPI_Aint place(Window* window, int target, MPI_Aint at) {
-  return window == nullptr ? at : window->operation(target, at);
+// Whether a call surely is the MPI library's as it is, on a window whose memory is not the pool's.
+// Then all that is left is a jump, with every argument where it is: so this is asked first, inlined
+// by force, and the rest of a call is a function of its own.
+[[gnu::always_inline]] inline bool passes(MPI_Win win) {
+  Window* window = window_table.glance(win);
+  if (window == nullptr || window->in_pool()) return false;
+  window->pending.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+template <typename Call, typename Count>
+[[gnu::noinline]] int put_or_copy(const void* origin, Count origin_count, MPI_Datatype origin_type,
+                                  int target, MPI_Aint at, Count target_count,
+                                  MPI_Datatype target_type, MPI_Win win) {
+  if (Window* window = find_window(win)) {
+    int error = MPI_SUCCESS;
+    if (is_made_here(*window,
+                     {Towards::target,
+                      const_cast<void*>(origin),
+                      {origin_count, origin_type},
+                      target,
+                      at,
+                      {target_count, target_type}},
+                     error)) {
+      return error;
+    }
+    at = window->operation(target, at);
+  }
+  return Call::real(origin, origin_count, origin_type, target, at, target_count, target_type, win);
 }
 
 template <typename Call, typename Count>
 int put_by(const void* origin, Count origin_count, MPI_Datatype origin_type, int target,
            MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Win win) {
-  Window* window = find_window(win);
-  int error = MPI_SUCCESS;
-  if (is_made_here(window,
-                   {Towards::target,
-                    const_cast<void*>(origin),
-                    {origin_count, origin_type},
-                    target,
-                    at,
-                    {target_count, target_type}},
-                   error)) {
-    return error;
+  return (passes(win) ? Call::real : put_or_copy<Call, Count>)(origin, origin_count, origin_type,
+                                                               target, at, target_count,
+                                                               target_type, win);
+}
+
+template <typename Call, typename Count>
+[[gnu::noinline]] int get_or_copy(void* origin, Count origin_count, MPI_Datatype origin_type,
+                                  int target, MPI_Aint at, Count target_count,
+                                  MPI_Datatype target_type, MPI_Win win) {
+  if (Window* window = find_window(win)) {
+    int error = MPI_SUCCESS;
+    if (is_made_here(*window,
+                     {Towards::origin,
+                      origin,
+                      {origin_count, origin_type},
+                      target,
+                      at,
+                      {target_count, target_type}},
+                     error)) {
+      return error;
+    }
+    at = window->operation(target, at);
   }
-  return Call::real(origin, origin_count, origin_type, target, place(window, target, at),
-                    target_count, target_type, win);
+  return Call::real(origin, origin_count, origin_type, target, at, target_count, target_type, win);
 }
 
 template <typename Call, typename Count>
 int get_by(void* origin, Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
            Count target_count, MPI_Datatype target_type, MPI_Win win) {
-  Window* window = find_window(win);
-  int error = MPI_SUCCESS;
-  if (is_made_here(window,
-                   {Towards::origin,
-                    origin,
-                    {origin_count, origin_type},
-                    target,
-                    at,
-                    {target_count, target_type}},
-                   error)) {
-    return error;
-  }
-  return Call::real(origin, origin_count, origin_type, target, place(window, target, at),
-                    target_count, target_type, win);
+  return (passes(win) ? Call::real : get_or_copy<Call, Count>)(origin, origin_count, origin_type,
+                                                               target, at, target_count,
+                                                               target_type, win);
 }
 
 // Calls with a request exist in passive-target epochs only. What was made here is done, and MPI's
 // request of nothing is too.
-template <typename Call, typename Memory, typename Count>
-int with_request(Towards towards, Memory origin, Count origin_count, MPI_Datatype origin_type,
-                 int target, MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Win win,
-                 MPI_Request* request) {
-  Window* window = find_window(win);
-  int error = MPI_SUCCESS;
-  if (window != nullptr && window->locks != 0 &&
-      is_made_here(window,
-                   {towards,
-                    const_cast<void*>(static_cast<const void*>(origin)),
-                    {origin_count, origin_type},
-                    target,
-                    at,
-                    {target_count, target_type}},
-                   error)) {
-    if (error != MPI_SUCCESS) return error;
-    origin_count = target_count = 0;
+template <typename Call, Towards towards, typename Memory, typename Count>
+[[gnu::noinline]] int request_or_copy(Memory origin, Count origin_count, MPI_Datatype origin_type,
+                                      int target, MPI_Aint at, Count target_count,
+                                      MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
+  if (Window* window = find_window(win)) {
+    int error = MPI_SUCCESS;
+    if (window->locks != 0 && is_made_here(*window,
+                                           {towards,
+                                            const_cast<void*>(static_cast<const void*>(origin)),
+                                            {origin_count, origin_type},
+                                            target,
+                                            at,
+                                            {target_count, target_type}},
+                                           error)) {
+      if (error != MPI_SUCCESS) return error;
+      origin_count = target_count = 0;
+    }
+    at = window->operation(target, at);
   }
-  return Call::real(origin, origin_count, origin_type, target, place(window, target, at),
-                    target_count, target_type, win, request);
+  return Call::real(origin, origin_count, origin_type, target, at, target_count, target_type, win,
+                    request);
+}
+
+template <typename Call, Towards towards, typename Memory, typename Count>
+int with_request(Memory origin, Count origin_count, MPI_Datatype origin_type, int target,
+                 MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Win win,
+                 MPI_Request* request) {
+  return (passes(win) ? Call::real
+                      : request_or_copy<Call, towards, Memory, Count>)(origin, origin_count,
+                                                                       origin_type, target, at,
+                                                                       target_count, target_type,
+                                                                       win, request);
 }
 
 Accumulation accumulation(const void* memory, Side origin, int target, MPI_Aint at, Side at_target,
@@ -94,15 +130,18 @@ int accumulate_by(const void* origin, Count origin_count, MPI_Datatype origin_ty
                   MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Op op,
                   MPI_Win win) {
   Window* window = find_window(win);
-  int error = MPI_SUCCESS;
-  if (is_accumulated_here(window,
-                          accumulation(origin, {origin_count, origin_type}, target, at,
-                                       {target_count, target_type}, op),
-                          error)) {
-    return error;
+  if (window != nullptr) {
+    int error = MPI_SUCCESS;
+    if (is_accumulated_here(*window,
+                            accumulation(origin, {origin_count, origin_type}, target, at,
+                                         {target_count, target_type}, op),
+                            error)) {
+      return error;
+    }
+    at = window->operation(target, at);
   }
-  return Call::real(origin, origin_count, origin_type, target, place(window, target, at),
-                    target_count, target_type, op, win);
+  return Call::real(origin, origin_count, origin_type, target, at, target_count, target_type, op,
+                    win);
 }
 
 template <typename Call, typename Count>
@@ -111,16 +150,19 @@ int get_accumulate_by(const void* origin, Count origin_count, MPI_Datatype origi
                       MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Op op,
                       MPI_Win win) {
   Window* window = find_window(win);
-  int error = MPI_SUCCESS;
-  if (is_accumulated_here(
-          window,
-          fetching(origin, {origin_count, origin_type}, result, {result_count, result_type}, target,
-                   at, {target_count, target_type}, op),
-          error)) {
-    return error;
+  if (window != nullptr) {
+    int error = MPI_SUCCESS;
+    if (is_accumulated_here(
+            *window,
+            fetching(origin, {origin_count, origin_type}, result, {result_count, result_type},
+                     target, at, {target_count, target_type}, op),
+            error)) {
+      return error;
+    }
+    at = window->operation(target, at);
   }
   return Call::real(origin, origin_count, origin_type, result, result_count, result_type, target,
-                    place(window, target, at), target_count, target_type, op, win);
+                    at, target_count, target_type, op, win);
 }
 
 // As with_request() of puts and gets.
@@ -129,17 +171,20 @@ int raccumulate_by(const void* origin, Count origin_count, MPI_Datatype origin_t
                    MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Op op,
                    MPI_Win win, MPI_Request* request) {
   Window* window = find_window(win);
-  int error = MPI_SUCCESS;
-  if (window != nullptr && window->locks != 0 &&
-      is_accumulated_here(window,
-                          accumulation(origin, {origin_count, origin_type}, target, at,
-                                       {target_count, target_type}, op),
-                          error)) {
-    if (error != MPI_SUCCESS) return error;
-    origin_count = target_count = 0;
+  if (window != nullptr) {
+    int error = MPI_SUCCESS;
+    if (window->locks != 0 &&
+        is_accumulated_here(*window,
+                            accumulation(origin, {origin_count, origin_type}, target, at,
+                                         {target_count, target_type}, op),
+                            error)) {
+      if (error != MPI_SUCCESS) return error;
+      origin_count = target_count = 0;
+    }
+    at = window->operation(target, at);
   }
-  return Call::real(origin, origin_count, origin_type, target, place(window, target, at),
-                    target_count, target_type, op, win, request);
+  return Call::real(origin, origin_count, origin_type, target, at, target_count, target_type, op,
+                    win, request);
 }
 
 template <typename Call, typename Count>
@@ -148,18 +193,21 @@ int rget_accumulate_by(const void* origin, Count origin_count, MPI_Datatype orig
                        MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Op op,
                        MPI_Win win, MPI_Request* request) {
   Window* window = find_window(win);
-  int error = MPI_SUCCESS;
-  if (window != nullptr && window->locks != 0 &&
-      is_accumulated_here(
-          window,
-          fetching(origin, {origin_count, origin_type}, result, {result_count, result_type}, target,
-                   at, {target_count, target_type}, op),
-          error)) {
-    if (error != MPI_SUCCESS) return error;
-    origin_count = result_count = target_count = 0;
+  if (window != nullptr) {
+    int error = MPI_SUCCESS;
+    if (window->locks != 0 &&
+        is_accumulated_here(
+            *window,
+            fetching(origin, {origin_count, origin_type}, result, {result_count, result_type},
+                     target, at, {target_count, target_type}, op),
+            error)) {
+      if (error != MPI_SUCCESS) return error;
+      origin_count = result_count = target_count = 0;
+    }
+    at = window->operation(target, at);
   }
   return Call::real(origin, origin_count, origin_type, result, result_count, result_type, target,
-                    place(window, target, at), target_count, target_type, op, win, request);
+                    at, target_count, target_type, op, win, request);
 }
 
 }  // namespace
@@ -193,38 +241,43 @@ int get_accumulate(const void* origin, int origin_count, MPI_Datatype origin_typ
 int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int target, MPI_Aint at,
                  MPI_Op op, MPI_Win win) {
   Window* window = find_window(win);
-  int error = MPI_SUCCESS;
-  const Side one = {1, type};
-  // Derived types are MPI's to refuse.
-  if (element_of(type) != Element::other &&
-      is_accumulated_here(window, fetching(origin, one, result, one, target, at, one, op), error)) {
-    return error;
+  if (window != nullptr) {
+    int error = MPI_SUCCESS;
+    const Side one = {1, type};
+    // Derived types are MPI's to refuse.
+    if (element_of(type) != Element::other &&
+        is_accumulated_here(*window, fetching(origin, one, result, one, target, at, one, op),
+                            error)) {
+      return error;
+    }
+    at = window->operation(target, at);
   }
-  return WindowCalls::Fetch_and_op::real(origin, result, type, target, place(window, target, at),
-                                         op, win);
+  return WindowCalls::Fetch_and_op::real(origin, result, type, target, at, op, win);
 }
 
 int compare_and_swap(const void* origin, const void* compare, void* result, MPI_Datatype type,
                      int target, MPI_Aint at, MPI_Win win) {
   Window* window = find_window(win);
-  int error = MPI_SUCCESS;
-  if (is_accumulated_here(window, Swap{origin, compare, result, type, target, at}, error)) {
-    return error;
+  if (window != nullptr) {
+    int error = MPI_SUCCESS;
+    if (is_accumulated_here(*window, Swap{origin, compare, result, type, target, at}, error)) {
+      return error;
+    }
+    at = window->operation(target, at);
   }
-  return WindowCalls::Compare_and_swap::real(origin, compare, result, type, target,
-                                             place(window, target, at), win);
+  return WindowCalls::Compare_and_swap::real(origin, compare, result, type, target, at, win);
 }
 
 int rput(const void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
          int target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  return with_request<WindowCalls::Rput>(Towards::target, origin, origin_count, origin_type, target,
-                                         at, target_count, target_type, win, request);
+  return with_request<WindowCalls::Rput, Towards::target>(
+      origin, origin_count, origin_type, target, at, target_count, target_type, win, request);
 }
 
 int rget(void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
          int target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  return with_request<WindowCalls::Rget>(Towards::origin, origin, origin_count, origin_type, target,
-                                         at, target_count, target_type, win, request);
+  return with_request<WindowCalls::Rget, Towards::origin>(
+      origin, origin_count, origin_type, target, at, target_count, target_type, win, request);
 }
 
 int raccumulate(const void* origin, int origin_count, MPI_Datatype origin_type, int target,
@@ -275,14 +328,14 @@ int get_accumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype or
 int rput_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
            MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Win win,
            MPI_Request* request) {
-  return with_request<WindowCalls::Rput_c>(Towards::target, origin, origin_count, origin_type,
-                                           target, at, target_count, target_type, win, request);
+  return with_request<WindowCalls::Rput_c, Towards::target>(
+      origin, origin_count, origin_type, target, at, target_count, target_type, win, request);
 }
 
 int rget_c(void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
            MPI_Count target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  return with_request<WindowCalls::Rget_c>(Towards::origin, origin, origin_count, origin_type,
-                                           target, at, target_count, target_type, win, request);
+  return with_request<WindowCalls::Rget_c, Towards::origin>(
+      origin, origin_count, origin_type, target, at, target_count, target_type, win, request);
 }
 
 int raccumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Synchronisation calls: MPI's own first, then, where the window's rule says so, a commit.
+#include <atomic>
+
 #include "perdure/perdure_mpi.h"
 #include "rma/direct_access.hpp"
 #include "rma/window_calls.hpp"
@@ -8,6 +10,13 @@
 
 namespace perdure {
 namespace {
+
+// Of what the threads of a program that may look at it are ordered by their own calls of MPI: a
+// store that waits for those before it would cost as much as the rest of a call here.
+template <typename Value>
+void set(std::atomic<Value>& of, Value to) {
+  of.store(to, std::memory_order_release);
+}
 
 // The end of an epoch says nothing about the operations of other ranks.
 bool is_passive(Trigger trigger) {
@@ -45,13 +54,13 @@ int reached(Window& window, Trigger trigger) {
 }
 
 void lock_taken(Window& window, std::size_t first, std::size_t count) {
-  window.fenced = false;
+  set(window.fenced, false);
   note_lock(window, first, count);
   ++window.locks;
 }
 
 void epoch_ended(Window& window) {
-  if (window.locks.fetch_sub(1) == 1) window.pending = false;
+  if (window.locks.fetch_sub(1) == 1) set(window.pending, false);
 }
 
 }  // namespace
@@ -66,12 +75,11 @@ int win_fence(int assertion, MPI_Win win) {
                                  "MPI_Info the key perdure_name"});
   }
   assertion &= ~PERDURE_MODE_COMMIT;
-  if (!mpi_copies && window->exposure.shared)
-    assertion &= ~MPI_MODE_NOPRECEDE;  // direct_access.hpp
+  if (window->exposure.shared) assertion &= ~MPI_MODE_NOPRECEDE;  // direct_access.hpp
   const int error = WindowCalls::Win_fence::real(assertion, win);
   if (error != MPI_SUCCESS) return error;
-  window->pending = false;
-  window->fenced = (assertion & MPI_MODE_NOSUCCEED) == 0;
+  set(window->pending, false);
+  set(window->fenced, (assertion & MPI_MODE_NOSUCCEED) == 0);
   return asked ? commit(*window, Trigger::fence) : reached(*window, Trigger::fence);
 }
 
@@ -86,7 +94,7 @@ int win_start(MPI_Group group, int assertion, MPI_Win win) {
   const int error = WindowCalls::Win_start::real(group, assertion, win);
   Window* window = find_window(win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
-  window->fenced = false;
+  set(window->fenced, false);
   if (window->posts != nullptr) window->posts->start(group);
   return error;
 }
@@ -95,7 +103,7 @@ int win_complete(MPI_Win win) {
   const int error = WindowCalls::Win_complete::real(win);
   Window* window = find_window(win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
-  window->pending = false;
+  set(window->pending, false);
   if (window->posts != nullptr) window->posts->complete();
   return error;
 }
@@ -132,7 +140,7 @@ int win_lock_all(int assertion, MPI_Win win) {
 int win_unlock(int rank, MPI_Win win) {
   Window* window = find_window(win);
   if (window != nullptr && static_cast<std::size_t>(rank) < window->lock_uses.size()) {
-    window->lock_uses[static_cast<std::size_t>(rank)] = 0;
+    set(window->lock_uses[static_cast<std::size_t>(rank)], 0U);
   }
   const int error = WindowCalls::Win_unlock::real(rank, win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
@@ -143,7 +151,7 @@ int win_unlock(int rank, MPI_Win win) {
 int win_unlock_all(MPI_Win win) {
   Window* window = find_window(win);
   if (window != nullptr) {
-    for (std::atomic<std::uint32_t>& uses : window->lock_uses) uses = 0;
+    for (std::atomic<std::uint32_t>& uses : window->lock_uses) set(uses, 0U);
   }
   const int error = WindowCalls::Win_unlock_all::real(win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
@@ -155,7 +163,7 @@ int win_flush_all(MPI_Win win) {
   const int error = WindowCalls::Win_flush_all::real(win);
   Window* window = find_window(win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
-  window->pending = false;
+  set(window->pending, false);
   return reached(*window, Trigger::flush_all);
 }
 

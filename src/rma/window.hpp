@@ -45,22 +45,23 @@ struct Window {
   bool plain_regions = false;  // one stays plain (plain_window.hpp), and so will all after it
 
   // Modes twin and flush. A half's exposure spans one copy, the window's own all of them.
-  Exposure exposure;
+  alignas(64) Exposure exposure;  // what every operation looks at is in one cache line
+  Window* whole = nullptr;        // of a half: the window that it belongs to
+  // Operations of this rank since the calls that complete them.
+  std::atomic<bool> pending{false};
+  std::atomic<bool> fenced{false};  // a fence has begun the newest epoch
+  std::atomic<int> locks{0};        // open passive-target epochs; lock_all is one
+
   std::vector<std::unique_ptr<Window>> halves;  // twin: one for each copy of the array
-  Window* whole = nullptr;                      // of a half: the window that it belongs to
 
   // What MPI_Win_get_attr points at.
   MPI_Aint size_bytes = 0;
   int disp_unit = 1;
   int create_flavor = 0;
 
-  // Operations of this rank since the calls that complete them.
-  std::atomic<bool> pending{false};
-  std::atomic<int> locks{0};  // open passive-target epochs; lock_all is one
   // Of each target in its passive-target epoch: see direct_access.cpp. 0 from before its end on.
   std::vector<std::atomic<std::uint32_t>> lock_uses;
-  std::atomic<bool> fenced{false};                     // a fence has begun the newest epoch
-  std::unique_ptr<PostBoard> posts;                    // null: Perdure copies nothing to neighbours
+  std::unique_ptr<PostBoard> posts;                    // null: no copies after MPI_Win_start
   std::unique_ptr<TargetLocks> target_locks;           // null: accumulates are MPI's
   std::array<std::uint64_t, trigger_count> reached{};  // how often each call was made
 
