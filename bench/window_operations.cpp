@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// bench_window_operations MILLISECONDS BYTES: nanoseconds of one-sided operations between two
-// ranks, as one JSON object, in sizes up to BYTES, with so much time for each. Plain MPI: it is run
-// as it is, with Perdure preloaded, and with its window made persistent by the environment
+// bench_window_operations MILLISECONDS BYTES [whole]: nanoseconds of one-sided operations between
+// two ranks, as one JSON object, in sizes up to BYTES, with so much time for each; or of epochs in
+// which a window of twice BYTES is written or read whole. Plain MPI: it is run as it is, with
+// Perdure preloaded, and with its window made persistent by the environment
 // (python/perdure_bench/windows_micro.py).
 //
 // Of each operation the fastest of many short batches counts: what a batch takes longer was spent
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,7 @@ struct Size {
   int bytes;
   int times;  // in a batch
 };
+constexpr MPI_Aint rest_bytes = 4 << 10;  // of the window, beside twice the largest size
 constexpr Size sizes[] = {{"8 B", 8, 200},
                           {"4 KiB", 4 << 10, 50},
                           {"64 KiB", 64 << 10, 8},
@@ -44,7 +47,7 @@ class Bench {
       : window_(window),
         budget_s_(budget_s),
         rank_(rank),
-        memory_(static_cast<std::size_t>(bytes_max) / 4),
+        memory_((2 * static_cast<std::size_t>(bytes_max) + rest_bytes) / 8),
         result_(memory_.size()) {}
 
   // Prints how long an action of rank 0 takes; `other` is rank 1's part of it.
@@ -86,6 +89,27 @@ class Bench {
     strided(size);
     accumulates(size);
     MPI_Win_unlock_all(window_);
+  }
+
+  // Rank 0 writes, or reads, all of rank 1's window in one epoch; `base` is this rank's. `floor`:
+  // what it takes if each rank copies its window then, and waits for the other.
+  void whole(const void* base) {
+    const std::string size = std::to_string((memory_.size() * 8) >> 20) + " MiB, ";
+    const auto fence = [&] { MPI_Win_fence(0, window_); };
+    const auto copy = [&] {
+      std::memcpy(result_.data(), base, result_.size() * 8);
+      int come = 1;
+      MPI_Allreduce(MPI_IN_PLACE, &come, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    };
+    fence();
+    time_pair(
+        "put-whole " + size + "fence", 1, [&](int) { put_all(), fence(); }, [&](int) { fence(); });
+    time_pair(
+        "get-whole " + size + "fence", 1, [&](int) { get_all(), fence(); }, [&](int) { fence(); });
+    time_pair(
+        "put-whole " + size + "floor", 1, [&](int) { put_all(), fence(), copy(); },
+        [&](int) { fence(), copy(); });
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, window_);
   }
 
   void active(const Size& size) {
@@ -149,6 +173,29 @@ class Bench {
     MPI_Get(memory_.data(), of.origin_count, of.origin, 1, at, of.target_count, of.target, window_);
   }
   void flush() { MPI_Win_flush(1, window_); }
+
+  static constexpr std::size_t piece_words = 8 << 10;
+
+  // Every piece is the same, and no line of it what it was before.
+  void put_all() {
+    ++stamp_;
+    for (std::size_t word = 0; word < piece_words; word += 8) memory_[word] = stamp_;
+    for (std::size_t at = 0; at < memory_.size(); at += piece_words) {
+      const int words = words_at(at);
+      MPI_Put(memory_.data(), words, MPI_INT64_T, 1, static_cast<MPI_Aint>(at), words, MPI_INT64_T,
+              window_);
+    }
+  }
+  void get_all() {
+    for (std::size_t at = 0; at < memory_.size(); at += piece_words) {
+      const int words = words_at(at);
+      MPI_Get(memory_.data() + at, words, MPI_INT64_T, 1, static_cast<MPI_Aint>(at), words,
+              MPI_INT64_T, window_);
+    }
+  }
+  int words_at(std::size_t at) const {
+    return static_cast<int>(std::min(piece_words, memory_.size() - at));
+  }
 
   void transfers(const Size& size) {
     const Layout all = straight(size);
@@ -219,6 +266,7 @@ class Bench {
   double budget_s_;
   int rank_;
   bool first_ = true;
+  std::int64_t stamp_ = 0;
   std::vector<std::int64_t> memory_;  // twice what is transferred: rows have gaps
   std::vector<std::int64_t> result_;
 };
@@ -231,21 +279,26 @@ int main(int argc, char** argv) {
   int ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const int budget_ms = argc == 3 ? std::atoi(argv[1]) : 0;
-  const int bytes_max = argc == 3 ? std::atoi(argv[2]) : 0;
-  if (budget_ms < 1 || bytes_max < 8 || bytes_max > 16 << 20 || ranks != 2) {
-    std::fprintf(stderr, "usage: mpiexec -n 2 bench_window_operations MILLISECONDS BYTES\n");
+  const bool whole = argc == 4 && std::strcmp(argv[3], "whole") == 0;
+  const bool understood = argc == 3 || whole;
+  const int budget_ms = understood ? std::atoi(argv[1]) : 0;
+  const int bytes_max = understood ? std::atoi(argv[2]) : 0;
+  if (budget_ms < 1 || bytes_max < 64 << 10 || bytes_max > 16 << 20 || ranks != 2) {
+    std::fprintf(stderr,
+                 "usage: mpiexec -n 2 bench_window_operations MILLISECONDS BYTES [whole]\n"
+                 "BYTES: from 65536 to 16777216\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   void* base = nullptr;
   MPI_Win window = MPI_WIN_NULL;
-  const MPI_Aint window_bytes = 2 * static_cast<MPI_Aint>(bytes_max) + (4 << 10);
+  const MPI_Aint window_bytes = 2 * static_cast<MPI_Aint>(bytes_max) + rest_bytes;
   MPI_Win_allocate(window_bytes, 8, MPI_INFO_NULL, MPI_COMM_WORLD, static_cast<void*>(&base),
                    &window);
   {
     Bench bench(window, budget_ms * 1e-3, bytes_max, rank);
+    if (whole) bench.whole(base);
     for (const Size& size : sizes) {
-      if (size.bytes > bytes_max) break;
+      if (whole || size.bytes > bytes_max) break;
       bench.passive(size);
       MPI_Barrier(MPI_COMM_WORLD);
       bench.active(size);

@@ -2,10 +2,14 @@
 """Part of `perdure bench windows`: single one-sided operations, with the library and without.
 
 The program bench_window_operations knows nothing of Perdure. Short runs alternate: as it is
-(plain), with the library preloaded and nothing persistent (interposed), and with its window made
-persistent by the environment, in each mode. A ratio compares two runs of one round.
+(plain), the same once more (again), with the library preloaded and nothing persistent (interposed),
+and with its window made persistent by the environment, in each mode. A ratio compares two runs of
+one round.
 
     ratio_to_plain   of each operation, and, without one in the line, of the median operation
+    floor_ratio      what a ratio can be at the least: that of the plain program to itself; for a
+                     commit in modes copy and log, which must write the bytes once more, that of the
+                     plain program with a memcpy of each window after the epoch
 
 Case persistent-put is an 8-byte put and flush; cases such as get-1MiB-twin are one operation of
 rank 0 and a flush, of 8 B to 16 MiB (quick: 1 MiB), while rank 1 waits in MPI:
@@ -17,6 +21,9 @@ rank 0 and a flush, of 8 B to 16 MiB (quick: 1 MiB), while rank 1 waits in MPI:
     accumulate, get_accumulate, fetch_and_op     MPI_SUM of 64-bit integers
     put-fence, get-fence    in a fence epoch, with its fence
     put-complete            between MPI_Win_start and _complete
+    put-whole, get-whole    not in the quick form: a window of 32 MiB is written or read whole, in
+                            pieces of 64 KiB, in one fence epoch
+    put-whole-commit        the same written, and the fence commits it
 
 Flavours are those that were built, and
 an MPICH 5 whose launcher is named by $PERDURE_BENCH_MPICH5: the library that was built with MPICH 4
@@ -41,6 +48,9 @@ from perdure_bench.solver import pool_directory
 
 _PUT = "put 8 B, flush"
 _MODES = ("copy", "log", "twin", "flush")
+_WRITE_AGAIN = ("copy", "log")  # a commit in these modes writes what was put once more
+_COMMITS = ";commit=fence;halves=asked"  # put-whole writes all of what the version before held
+_WHOLE = "whole"
 _LIMIT_S = 120
 _SEED = 40
 INTERPOSED_TARGET = 1.02
@@ -53,8 +63,13 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     for program in _programs():
         with pool_directory() as pools:
             runner = _Runner(program, _library(program.flavour), (budget_ms, bytes_max), pools)
-            ran = runner.run_rounds(rounds)
+            ran = runner.run_rounds(rounds, ("plain", "again", "interposed", *_MODES))
+            committing = tuple(mode + _COMMITS for mode in _MODES)
+            windows = ("plain", "again", *_MODES, *committing)
+            whole = [] if quick else runner.run_rounds(rounds, windows, _WHOLE)
         for fact in _facts(program.flavour, ran, not quick):
+            each(fact)
+        for fact in _facts_of_whole(program.flavour, whole):
             each(fact)
 
 
@@ -74,6 +89,9 @@ def _library(flavour: str) -> Path:
     raise ProgramFailed(f"there is no {name}; build it first")
 
 
+_Round = dict[str, dict[str, float]]  # by variant and operation, nanoseconds
+
+
 class _Runner:
     """Runs the program in each variant; a result is nanoseconds by operation."""
 
@@ -81,21 +99,20 @@ class _Runner:
         self._program, self._library, self._extent = program, library, extent
         self._pools = pools
 
-    def run_rounds(self, rounds: int) -> list[dict[str, dict[str, float]]]:
+    def run_rounds(self, rounds: int, variants: tuple[str, ...], *part: str) -> list[_Round]:
         """For each round, the result of each variant."""
         order = random.Random(_SEED)
-        variants = ("plain", "interposed", *_MODES)
         return [
-            {variant: self._run(variant) for variant in order.sample(variants, len(variants))}
+            {v: self._run(v, part) for v in order.sample(variants, len(variants))}
             for _ in range(rounds)
         ]
 
-    def _run(self, variant: str) -> dict[str, float]:
-        words = self._program.command(2, *self._extent)
+    def _run(self, variant: str, part: tuple[str, ...]) -> dict[str, float]:
+        words = self._program.command(2, *self._extent, *part)
         assigned = []
-        if variant != "plain":
+        if variant not in ("plain", "again"):
             assigned.append(f"LD_PRELOAD={self._library}")
-        if variant in _MODES:
+        if variant.startswith(_MODES):
             assigned.append(f"PERDURE_WINDOWS=pool={self._pools}/pool;mode={variant}")
         if self._program.flavour == "mpich5":
             place = Path(self._program.launcher).resolve().parent.parent / "lib"
@@ -120,30 +137,78 @@ def _alias_directory(pools: Path, libraries: Path) -> Path:
     return aliases
 
 
-def _facts(flavour: str, ran: list[dict], claims: bool) -> Iterator[Fact]:
-    def fact(case: str, ratios: list[float], target: float | None, **more: Any) -> Fact:
-        claimed = target if claims else None
-        about = {"mpi": flavour, **more}
-        return Fact.of("windows", case, "ratio_to_plain", ratios, target=claimed, more=about)
-
-    def ratios(variant: str, operation: str) -> list[float]:
-        return [around[variant][operation] / around["plain"][operation] for around in ran]
-
+def _facts(flavour: str, ran: list[_Round], claims: bool) -> Iterator[Fact]:
+    said = _Facts(flavour, ran, claims)
     operations = list(ran[0]["plain"])
-    of_each = {name: ratios("interposed", name) for name in operations}
+    of_each = {name: said.ratios("interposed", name) for name in operations}
     middles = [statistics.median(values) for values in zip(*of_each.values(), strict=True)]
-    yield fact("interposed", middles, INTERPOSED_TARGET)
+    yield said.fact("interposed", middles, INTERPOSED_TARGET)
     for name, values in of_each.items():
-        plain_ns = statistics.median(around["plain"][name] for around in ran)
-        yield fact("interposed", values, None, operation=name, plain_ns=plain_ns)
+        plain_ns = said.median_ns("plain", name)
+        yield said.fact("interposed", values, None, operation=name, plain_ns=plain_ns)
     for name in operations:
         case = _case_of(name)
         for mode in _MODES if case else ():
-            spent_ns = statistics.median(around[mode][name] for around in ran)
-            more = {"mode": mode, "operation": name, "operation_ns": spent_ns}
-            yield fact(f"{case}-{mode}", ratios(mode, name), PERSISTENT_TARGET, **more)
+            yield said.in_mode(f"{case}-{mode}", mode, name)
             if name == _PUT:
-                yield fact("persistent-put", ratios(mode, name), PERSISTENT_TARGET, **more)
+                yield said.in_mode("persistent-put", mode, name)
+        if case:
+            yield said.floor(case, name)
+
+
+def _facts_of_whole(flavour: str, ran: list[_Round]) -> Iterator[Fact]:
+    said = _Facts(flavour, ran, True)
+    for name in ran[0]["plain"] if ran else ():
+        case = _case_of(name)
+        if not case or name.endswith("floor"):
+            continue
+        yield said.floor(case, name)
+        for mode in _MODES:
+            yield said.in_mode(f"{case}-{mode}", mode, name)
+        if not name.startswith("put-whole"):
+            continue
+        for mode in _MODES:
+            committed = f"{case.replace('fence', 'commit')}-{mode}"
+            yield said.in_mode(committed, mode, name, _COMMITS)
+            bare = name.replace("fence", "floor") if mode in _WRITE_AGAIN else name
+            yield said.floor(committed, name, bare)
+
+
+class _Facts:
+    """Makes facts of rounds."""
+
+    def __init__(self, flavour: str, ran: list[_Round], claims: bool):
+        self._flavour, self._ran, self._claims = flavour, ran, claims
+
+    def fact(
+        self,
+        case: str,
+        ratios: list[float],
+        target: float | None,
+        metric: str = "ratio_to_plain",
+        **more: Any,
+    ) -> Fact:
+        claimed = target if self._claims else None
+        about = {"mpi": self._flavour, **more}
+        return Fact.of("windows", case, metric, ratios, target=claimed, more=about)
+
+    def in_mode(self, case: str, mode: str, operation: str, also: str = "") -> Fact:
+        ratios = self.ratios(mode + also, operation)
+        spent_ns = self.median_ns(mode + also, operation)
+        more: dict[str, Any] = {"mode": mode, "operation": operation, "operation_ns": spent_ns}
+        return self.fact(case, ratios, PERSISTENT_TARGET, **more)
+
+    def floor(self, case: str, operation: str, bare: str | None = None) -> Fact:
+        """`bare`: the operation of the plain program that does the least that is needed."""
+        ratios = self.ratios("again", operation, bare or operation)
+        return self.fact(case, ratios, None, metric="floor_ratio", operation=operation)
+
+    def ratios(self, variant: str, operation: str, measured: str | None = None) -> list[float]:
+        name = measured or operation
+        return [around[variant][name] / around["plain"][operation] for around in self._ran]
+
+    def median_ns(self, variant: str, operation: str) -> float:
+        return statistics.median(around[variant][operation] for around in self._ran)
 
 
 def _case_of(operation: str) -> str | None:

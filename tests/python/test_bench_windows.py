@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`perdure bench windows` makes the facts of single operations of what its program says."""
+
+from __future__ import annotations
+
+import pytest
+
+from perdure_bench import windows_micro
+
+PUT, WHOLE = "put 8 B, flush", "put-whole 32 MiB, fence"
+FLOOR = "put-whole 32 MiB, floor"
+
+
+def facts_of(made) -> dict:
+    """By case and metric; those without an operation under an operation of their own."""
+    return {(fact.case, fact.metric): fact for fact in made if "operation" in fact.more}
+
+
+@pytest.mark.parametrize(
+    "operation, case",
+    [
+        (PUT, "put-8B"),
+        ("get 64 KiB, fence", "get-fence-64KiB"),
+        ("put 1 MiB, complete", "put-complete-1MiB"),
+        ("get-whole 32 MiB, fence", "get-whole-fence-32MiB"),
+        ("fence", None),
+    ],
+)
+def test_a_case_is_a_transfer_with_its_size(operation, case):
+    assert windows_micro._case_of(operation) == case
+
+
+def test_what_the_plain_program_differs_from_itself_by_stands_beside_each_ratio():
+    times = {"plain": 10, "again": 12, "interposed": 10, "copy": 11, "log": 11}
+    times |= {"twin": 5, "flush": 20}
+    facts = facts_of(windows_micro._facts("mpich", [{v: {PUT: t} for v, t in times.items()}], True))
+    assert facts["put-8B", "floor_ratio"].value == pytest.approx(1.2)
+    assert facts["put-8B", "floor_ratio"].target is None
+    flush = facts["put-8B-flush", "ratio_to_plain"]
+    assert (flush.value, flush.target, flush.holds) == (2, 1.1, False)
+    assert facts["put-8B-twin", "ratio_to_plain"].holds
+
+
+def test_a_commit_of_a_copy_is_compared_with_a_memcpy_and_one_of_a_twin_is_not():
+    variants = ["plain", "again", *windows_micro._MODES]
+    variants += [mode + windows_micro._COMMITS for mode in windows_micro._MODES]
+    around = {variant: {WHOLE: 10, FLOOR: 16} for variant in variants}
+    for mode in windows_micro._MODES:
+        around[mode + windows_micro._COMMITS] = {WHOLE: 20, FLOOR: 30}
+    facts = facts_of(windows_micro._facts_of_whole("openmpi", [around]))
+    assert facts["put-whole-fence-32MiB-log", "ratio_to_plain"].value == 1
+    for mode, floor in (("copy", 1.6), ("log", 1.6), ("twin", 1), ("flush", 1)):
+        assert facts[f"put-whole-commit-32MiB-{mode}", "ratio_to_plain"].value == 2
+        assert facts[f"put-whole-commit-32MiB-{mode}", "floor_ratio"].value == floor
