@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "past_cache.hpp"
 
+#include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
@@ -14,6 +15,8 @@
 
 #include <map>
 #include <set>
+
+#include "fetch_ahead.hpp"
 
 namespace perdure {
 
@@ -215,8 +218,8 @@ class StoresPastCache {
 class FunctionPasser {
  public:
   FunctionPasser(llvm::Function& function, const llvm::NamedMDNode& ours,
-                 llvm::ScalarEvolution& evolution)
-      : function_(function), ours_(ours), evolution_(evolution) {}
+                 const llvm::LoopInfo& loops, llvm::ScalarEvolution& evolution)
+      : function_(function), ours_(ours), loops_(loops), evolution_(evolution) {}
 
   void run() {
     for (Instruction& instruction : llvm::instructions(function_)) {
@@ -264,7 +267,17 @@ class FunctionPasser {
         stores.emplace_back(store, only_here && is_aligned(*store, aligned, evolution_));
       }
     }
+    for (const auto& [store, at_sixteen] : stores) fetch_ahead_around(*store, *begin);
     for (const auto& [store, at_sixteen] : stores) StoresPastCache(*store).emit(at_sixteen);
+  }
+
+  // What is left of a row when vectors were stored is short.
+  void fetch_ahead_around(const StoreInst& store, const Instruction& begin) {
+    llvm::Loop* loop = loops_.getLoopFor(store.getParent());
+    if (loop == nullptr || !loop->isInnermost() || loop->contains(begin.getParent())) return;
+    const bool vectorised = llvm::findOptionMDForLoop(loop, "llvm.loop.isvectorized") != nullptr;
+    if (vectorised && !store.getValueOperand()->getType()->isVectorTy()) return;
+    if (fetching_.insert(loop).second) fetch_ahead(*loop, evolution_);
   }
 
   void forget_scopes() {
@@ -277,12 +290,14 @@ class FunctionPasser {
 
   llvm::Function& function_;
   const llvm::NamedMDNode& ours_;
+  const llvm::LoopInfo& loops_;
   llvm::ScalarEvolution& evolution_;
   std::vector<Instruction*> begins_, trusts_, gone_;
   std::map<Instruction*, Marked> marked_;
   std::map<StoreInst*, unsigned> begins_of_;
   std::set<PastCacheSite> distrusted_;
   std::set<StoreInst*> done_;
+  std::set<llvm::Loop*> fetching_;
 };
 
 bool has_marks(const llvm::Function& function) {
@@ -370,7 +385,8 @@ llvm::PreservedAnalyses PastCachePass::run(Module& module, llvm::ModuleAnalysisM
   for (llvm::Function& function : module) {
     if (function.isDeclaration() || !has_marks(function)) continue;
     auto& evolution = of_functions.getResult<llvm::ScalarEvolutionAnalysis>(function);
-    FunctionPasser(function, *scopes, evolution).run();
+    const auto& loops = of_functions.getResult<llvm::LoopAnalysis>(function);
+    FunctionPasser(function, *scopes, loops, evolution).run();
     of_functions.invalidate(function, llvm::PreservedAnalyses::none());
     simplify.run(function, of_functions);
     of_functions.invalidate(function, llvm::PreservedAnalyses::none());
