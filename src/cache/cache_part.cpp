@@ -44,11 +44,12 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
       layout_{LayoutKind{header.layout}, header.nodes, header.block_bytes, header.part_blocks},
       shift_(layout_.block_shift()),
       grain_shift_(shift_ - static_cast<unsigned>(std::countr_zero(grains_per_block))),
+      peers_(reinterpret_cast<PartStateFormat*>(device_->base() + header.state_offset)->owners,
+             [this](std::uint32_t number) { return clean_up_after(number); }),
       users_(*reinterpret_cast<PartStateFormat*>(device_->base() + header.state_offset)),
       journal_(*device_, {reinterpret_cast<JournalFormat*>(device_->base() + header.journal_offset),
                           header.journal_entries}),
-      changes_(*device_, header.state_offset,
-               [this](std::uint32_t number) { return clean_up_if_dead(number); }),
+      changes_(*device_, header.state_offset, peers_),
       pointers_(*reinterpret_cast<PartStateFormat*>(device_->base() + header.state_offset)),
       through_(changes_) {
   std::byte* base = device_->base();
@@ -62,12 +63,9 @@ CachePart::~CachePart() {
 }
 
 Status CachePart::join_owners(FileHandle file) {
-  auto owners = std::make_unique<PartOwners>(std::move(file), state_->owners);
-  PERDURE_TRY(owners->join());
-  owners_ = std::move(owners);
-  if (!with_pool()) users_.join(owners_->number());
-  journal_.set_owner(owners_->number());
-  changes_.set_owner(owners_->number());
+  PERDURE_TRY(peers_.join(std::move(file)));
+  if (!with_pool()) users_.join(peers_.number());
+  journal_.set_owner(peers_.number());
   return Status::success();
 }
 
@@ -75,7 +73,7 @@ Status CachePart::join_owners(FileHandle file) {
 void CachePart::leave_owners() {
   journal_.leave();
   users_.leave();
-  if (owners_ != nullptr) owners_->leave();
+  peers_.leave();
 }
 
 std::uint64_t CachePart::device_offset(const void* place) const {
@@ -252,7 +250,7 @@ Status CachePart::write_run(bool here, std::uint64_t block, std::uint64_t within
 // Null: too many threads write.
 JournalFormat* CachePart::journal_entry() {
   JournalFormat* entry = journal_.entry_of_thread();
-  if (entry == nullptr && clean_up_after_dead().ok()) entry = journal_.entry_of_thread();
+  if (entry == nullptr && peers_.clean_up_after_dead().ok()) entry = journal_.entry_of_thread();
   return entry;
 }
 
@@ -501,22 +499,22 @@ Status CachePart::set_size(std::uint64_t bytes) {
 
 bool CachePart::try_lock(std::uint64_t owner) {
   std::uint64_t nobody = 0;
-  const std::uint64_t mark = owner << owner_bits | this->owner();
+  const std::uint64_t mark = owner << owner_bits | peers_.number();
   if (word(state_->lock).compare_exchange_strong(nobody, mark)) return true;
   // Whoever asks, asks again; an error of cleaning up comes to light where the part is used.
-  if (owner_of(nobody) != this->owner()) (void)clean_up_if_dead(owner_of(nobody));
+  if (owner_of(nobody) != peers_.number()) (void)peers_.clean_up_if_dead(owner_of(nobody));
   return false;
 }
 
 bool CachePart::unlock(std::uint64_t owner) {
-  std::uint64_t mark = owner << owner_bits | this->owner();
+  std::uint64_t mark = owner << owner_bits | peers_.number();
   return word(state_->lock).compare_exchange_strong(mark, 0);
 }
 
 int CachePart::take_pointer() {
-  const int slot = pointers_.take(owner());
-  if (slot >= 0 || !clean_up_after_dead().ok()) return slot;
-  return pointers_.take(owner());
+  const int slot = pointers_.take(peers_.number());
+  if (slot >= 0 || !peers_.clean_up_after_dead().ok()) return slot;
+  return pointers_.take(peers_.number());
 }
 
 }  // namespace perdure

@@ -50,19 +50,6 @@
 //       grain is kept before it is changed (P8), and so finds the one or the other right. A block
 //       that was never present was never changed.
 //
-// A process may die while others go on using the part.
-//   P10 What one process has alone (a block that it fills, a claim, a journal entry, a grain that
-//       it keeps, the base version, the lock, a shared pointer) is marked with its number
-//       (part_owners.hpp), in the store that takes it. A process that is in the way of a mark,
-//       joins, or leaves last asks the kernel whether the marked one can still store. If it cannot,
-//       clean_up_after(), which holds its number, first gives up or undoes what was half done: the
-//       block is absent and zeros, what the claim handed on is dirty again, the grain is kept anew,
-//       because it has not changed. Then it does the intended writes, which were under way until
-//       now, and so concurrent with all that others wrote. Each step may be done twice, so all of
-//       it may be cut short and begun anew.
-//   P11 The last process that leaves cleans up what others left before the part is removed, and
-//       hands over what they made dirty; or leaves all to recovery.
-//
 //   P12 The table has space up to `touched_blocks`, rounded up to steps, and holes after that. A
 //       process gives an entry its space before it counts the block as touched, and looks at no
 //       entry beyond what is touched. Recovery passes over holes. A process that gets no space for
@@ -143,6 +130,7 @@
 #include "cache/change_record.hpp"
 #include "cache/part_journal.hpp"
 #include "cache/part_owners.hpp"
+#include "cache/part_peers.hpp"
 #include "cache/part_users.hpp"
 #include "cache/pass_through.hpp"
 #include "cache/shared_bytes.hpp"
@@ -205,17 +193,13 @@ class CachePart {
   // access.
   void set_teller(std::function<void(const std::string&)> tell) { tell_ = std::move(tell); }
 
-  // P10. Takes a number, before anything else that changes the part, with an open file description
-  // of its file that is of no other use. Without, this process is never taken for dead, nor takes
-  // others for it: for parts that one process has alone.
+  // P10. Takes a number, before anything else that changes the part (PartPeers::join()). Not for
+  // parts that one process has alone.
   Status join_owners(FileHandle file);
   // After the last access; the destructor does it too.
   void leave_owners();
-  // Cleans up what all that have died left behind. Needs the backing.
-  Status clean_up_after_dead();
-  // The same, of one process if it has died.
-  Status clean_up_if_dead(std::uint32_t number);
-  bool any_left_behind() { return owners_ != nullptr && owners_->any_left_behind(); }
+  // Whom to ask about the dead. What they left behind is cleaned up with the backing.
+  PartPeers& peers() { return peers_; }
   OwnersLife owners_life(const FileHandle& file) const {
     return PartOwners::life_of(file, state_->owners);
   }
@@ -374,13 +358,12 @@ class CachePart {
   bool is_passing() const { return (touched_word() & passing_bit) != 0; }
   std::uint64_t touched() const { return std::min(header_.blocks, touched_word() & touched_mask); }
   std::uint64_t entries_to(std::uint64_t count) const;
-  std::uint32_t owner() const { return owners_ == nullptr ? owner_unknown : owners_->number(); }
   std::uint32_t filling() const {
-    return static_cast<std::uint32_t>(BlockState::filling) | owner() << 2;
+    return static_cast<std::uint32_t>(BlockState::filling) | peers_.number() << 2;
   }
   // P17 (part_evict.cpp).
   bool may_evict() const {
-    return owners_ != nullptr && may_pass() && terms_.price != EvictingTerms::never;
+    return peers_.has_joined() && may_pass() && terms_.price != EvictingTerms::never;
   }
   std::uint64_t weight_of(std::uint64_t bytes);
   std::uint64_t price_of_block() const;
@@ -476,7 +459,7 @@ class CachePart {
   std::atomic<std::uint64_t> table_ready_{0};  // entries that this process may look at (P12)
   const BackingFile* backing_ = nullptr;
   std::unique_ptr<UndoLog> undo_;
-  std::unique_ptr<PartOwners> owners_;
+  PartPeers peers_;
   PartUsers users_;
   EvictingTerms terms_;
   PartJournal journal_;

@@ -28,12 +28,11 @@ std::pair<std::size_t, std::uint64_t> changing_bit(std::uint32_t owner) {
 
 }  // namespace
 
-ChangeRecord::ChangeRecord(Device& device, std::uint64_t state_offset,
-                           std::function<Status(std::uint32_t)> clean_up)
+ChangeRecord::ChangeRecord(Device& device, std::uint64_t state_offset, PartPeers& peers)
     : device_(device),
       state_offset_(state_offset),
       state_(*reinterpret_cast<PartStateFormat*>(device.base() + state_offset)),
-      clean_up_(std::move(clean_up)) {}
+      peers_(peers) {}
 
 void ChangeRecord::flush() const {
   constexpr std::size_t begin = offsetof(PartStateFormat, changing);
@@ -50,7 +49,7 @@ Status ChangeRecord::begin() {
     ++under_way_;
     return Status::success();
   }
-  const auto [at, bit] = changing_bit(owner_);
+  const auto [at, bit] = changing_bit(peers_.number());
   word(state_.changing[at]).fetch_or(bit);
   if (word(state_.durable).load() != 0) {
     flush();
@@ -70,8 +69,8 @@ Status ChangeRecord::lock(std::uint64_t& turn) {
   auto shared = word(state_.stamp_turn);
   Backoff backoff;
   turn = shared.load(std::memory_order_acquire);
-  while (owner_of(turn) != 0 || !shared.compare_exchange_strong(turn, turn | owner_)) {
-    if (owner_of(turn) != 0 && backoff.wait()) PERDURE_TRY(clean_up_(owner_of(turn)));
+  while (owner_of(turn) != 0 || !shared.compare_exchange_strong(turn, turn | peers_.number())) {
+    if (owner_of(turn) != 0 && backoff.wait()) PERDURE_TRY(peers_.clean_up_if_dead(owner_of(turn)));
     turn = shared.load(std::memory_order_acquire);
   }
   return Status::success();
@@ -114,7 +113,7 @@ Status ChangeRecord::end(std::uint64_t begun_ns) {
     flush();
     PERDURE_TRY(device_.fence());
   }
-  const auto [at, bit] = changing_bit(owner_);
+  const auto [at, bit] = changing_bit(peers_.number());
   word(state_.changing[at]).fetch_and(~bit);
   if (durable) flush();
   return Status::success();

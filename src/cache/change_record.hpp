@@ -19,11 +19,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <mutex>
 
 #include "base/status.hpp"
 #include "cache/backing_file.hpp"
+#include "cache/part_peers.hpp"
 #include "parts/file_stamp.hpp"
 #include "parts/part_format.hpp"
 #include "pmem/device.hpp"
@@ -32,13 +32,10 @@ namespace perdure {
 
 class ChangeRecord {
  public:
-  // `state` is at `state_offset` of the device. `clean_up` is called with the number of a process
-  // that is in the way, and does something only if it is dead.
-  ChangeRecord(Device& device, std::uint64_t state_offset,
-               std::function<Status(std::uint32_t owner)> clean_up);
+  // `state` is at `state_offset` of the device.
+  ChangeRecord(Device& device, std::uint64_t state_offset, PartPeers& peers);
 
   void set_file(const BackingFile* file) { file_ = file; }
-  void set_owner(std::uint32_t number) { owner_ = number; }
   // The file is another one than the cached one: what happens to it is not recorded.
   void leave() { recording_ = false; }
 
@@ -73,9 +70,8 @@ class ChangeRecord {
   Device& device_;
   std::uint64_t state_offset_;
   PartStateFormat& state_;
-  std::function<Status(std::uint32_t)> clean_up_;
+  PartPeers& peers_;
   const BackingFile* file_ = nullptr;
-  std::uint32_t owner_ = owner_unknown;
   bool recording_ = true;
   std::mutex mutex_;
   std::uint64_t under_way_ = 0;  // changes of this process

@@ -7,20 +7,6 @@
 
 namespace perdure {
 
-Status CachePart::clean_up_if_dead(std::uint32_t number) {
-  if (owners_ == nullptr || !owners_->take_over(number)) return Status::success();
-  const Status clean = clean_up_after(number);
-  owners_->give_back(number, clean.ok());
-  return clean;
-}
-
-Status CachePart::clean_up_after_dead() {
-  for (std::uint32_t number = 1; number <= owners_max; ++number) {
-    PERDURE_TRY(clean_up_if_dead(number));
-  }
-  return Status::success();
-}
-
 // What others may wait for comes first; a redone write may have to wait for others itself.
 Status CachePart::clean_up_after(std::uint32_t number) {
   auto base = word(state_->base_version);

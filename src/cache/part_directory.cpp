@@ -151,7 +151,7 @@ namespace {
 // P10.
 Status check_joined(OpenPart& open, const PartRequest& request) {
   PERDURE_TRY(can_join(*open.part, request));
-  return open.part->clean_up_after_dead();
+  return open.part->peers().clean_up_after_dead();
 }
 
 // C6. Under the lock of the directory.
@@ -175,7 +175,7 @@ Result<OpenPart> make_new(const Directory& locked, PartRequest request, const st
 // P11, of a part that nobody uses any more: what others left behind goes to the cached file. False:
 // it is left to recovery.
 Result<bool> finish_for_dead(CachePart& part) {
-  if (!part.any_left_behind()) return true;
+  if (!part.peers().any_left_behind()) return true;
   const BackingFile* backing = part.backing();
   if (part.with_pool() || backing == nullptr) return false;
   if (backing->access() == BackingFile::Access::read) return false;

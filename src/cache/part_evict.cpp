@@ -125,13 +125,14 @@ std::optional<std::uint64_t> CachePart::find_victim(std::uint64_t candidate) {
 void CachePart::bring_in(std::uint64_t block) {
   auto state = word(table_[block].state);
   auto through = static_cast<std::uint32_t>(BlockState::through);
-  if (!state.compare_exchange_strong(through, held_by(BlockState::through, owner()))) return;
+  if (!state.compare_exchange_strong(through, held_by(BlockState::through, peers_.number())))
+    return;
   const bool in = await_users(block) && bring_in_held(block);
   set_uses(block, in ? price_of_block() : 0);
   state.store(static_cast<std::uint32_t>(in ? BlockState::present : BlockState::through),
               std::memory_order_release);
   // Now that this process has no block any more, which what the dead intended could wait for.
-  if (!in) (void)clean_up_after_dead();
+  if (!in) (void)peers_.clean_up_after_dead();
 }
 
 // All of it, as the file has what was written through, and what was evicted before, also where it
@@ -161,11 +162,12 @@ bool CachePart::make_room(std::uint64_t block) {
 bool CachePart::evict(std::uint64_t block) {
   auto claim = word(table_[block].claim);
   std::uint64_t free = claim.load(std::memory_order_acquire);
-  if (owner_of(free) != 0 || !claim.compare_exchange_strong(free, free | owner())) return false;
+  if (owner_of(free) != 0 || !claim.compare_exchange_strong(free, free | peers_.number()))
+    return false;
   auto state = word(table_[block].state);
   auto present = static_cast<std::uint32_t>(BlockState::present);
   bool gone = false;
-  if (state.compare_exchange_strong(present, held_by(BlockState::present, owner()))) {
+  if (state.compare_exchange_strong(present, held_by(BlockState::present, peers_.number()))) {
     gone = await_users(block) && evict_held(block);
     state.store(static_cast<std::uint32_t>(gone ? BlockState::through : BlockState::present),
                 std::memory_order_release);
@@ -181,7 +183,8 @@ bool CachePart::evict(std::uint64_t block) {
 // again before the room may count as zeros.
 bool CachePart::evict_held(std::uint64_t block) {
   if (!hand_over(block).ok() || !forget_here(block).ok()) return false;
-  word(table_[block].state).store(held_by(BlockState::through, owner()), std::memory_order_release);
+  word(table_[block].state)
+      .store(held_by(BlockState::through, peers_.number()), std::memory_order_release);
   (void)device_->discard(device_offset(bytes_of(block)), layout_.block_bytes);
   set_uses(block, 0);
   return true;
@@ -255,7 +258,7 @@ Status CachePart::await_release(std::uint64_t block) {
   while (true) {
     const std::uint32_t seen = state_of(block);
     if (kind_of(seen) != BlockState::present || holder_of(seen) == 0) return Status::success();
-    if (backoff.wait()) PERDURE_TRY(clean_up_if_dead(holder_of(seen)));
+    if (backoff.wait()) PERDURE_TRY(peers_.clean_up_if_dead(holder_of(seen)));
   }
 }
 

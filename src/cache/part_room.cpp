@@ -121,7 +121,7 @@ Result<bool> CachePart::settle(std::uint64_t block) {
       return true;
     }
     if (kind_of(seen) != BlockState::filling && holder_of(seen) == 0) return true;
-    if (backoff.wait()) PERDURE_TRY(clean_up_if_dead(holder_of(seen)));
+    if (backoff.wait()) PERDURE_TRY(peers_.clean_up_if_dead(holder_of(seen)));
   }
 }
 

@@ -15,7 +15,7 @@ Result<std::uint64_t> CachePart::base_version() {
   while (true) {
     const std::uint64_t seen = word(state_->base_version).load(std::memory_order_acquire);
     if (owner_of(seen) == 0) return (seen >> owner_bits) - 1;
-    if (backoff.wait()) PERDURE_TRY(clean_up_if_dead(owner_of(seen)));
+    if (backoff.wait()) PERDURE_TRY(peers_.clean_up_if_dead(owner_of(seen)));
   }
 }
 
@@ -28,8 +28,8 @@ Result<std::uint64_t> CachePart::set_base_version(std::uint64_t version, std::ui
   std::uint64_t seen = base.load(std::memory_order_acquire);
   while (true) {
     if (owner_of(seen) == 0 && seen >= wanted) return noted_size(version);
-    if (owner_of(seen) == 0 && base.compare_exchange_strong(seen, seen | owner())) break;
-    if (owner_of(seen) != 0 && backoff.wait()) PERDURE_TRY(clean_up_if_dead(owner_of(seen)));
+    if (owner_of(seen) == 0 && base.compare_exchange_strong(seen, seen | peers_.number())) break;
+    if (owner_of(seen) != 0 && backoff.wait()) PERDURE_TRY(peers_.clean_up_if_dead(owner_of(seen)));
     seen = base.load(std::memory_order_acquire);
   }
   grow_size(file_bytes);
@@ -141,10 +141,10 @@ Status CachePart::keep_grain(std::uint64_t block, unsigned grain, std::uint64_t 
   const std::byte* bytes = bytes_of(block) + (std::uint64_t{grain} << grain_shift_);
   Backoff backoff;
   while (true) {
-    const auto keeper = undo_->keep(block, grain, version, bytes, owner());
+    const auto keeper = undo_->keep(block, grain, version, bytes, peers_.number());
     PERDURE_TRY(no_room(keeper.status()));
     if (keeper.value() == 0) return Status::success();
-    if (backoff.wait()) PERDURE_TRY(clean_up_if_dead(keeper.value()));
+    if (backoff.wait()) PERDURE_TRY(peers_.clean_up_if_dead(keeper.value()));
   }
 }
 

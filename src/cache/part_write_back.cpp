@@ -46,8 +46,8 @@ Status CachePart::write_back_block(std::uint64_t block, WriteBackTally& tally,
   auto claim = word(entry.claim);
   Backoff backoff;
   std::uint64_t free = claim.load(std::memory_order_acquire);
-  while (owner_of(free) != 0 || !claim.compare_exchange_strong(free, free | owner())) {
-    if (owner_of(free) != 0 && backoff.wait()) PERDURE_TRY(clean_up_if_dead(owner_of(free)));
+  while (owner_of(free) != 0 || !claim.compare_exchange_strong(free, free | peers_.number())) {
+    if (owner_of(free) != 0 && backoff.wait()) PERDURE_TRY(peers_.clean_up_if_dead(owner_of(free)));
     free = claim.load(std::memory_order_acquire);
   }
   const std::uint64_t next = free + (std::uint64_t{1} << owner_bits);
@@ -72,7 +72,7 @@ Status CachePart::write_back_block(std::uint64_t block, WriteBackTally& tally,
 // P4 after fsync, which covered what anyone handed over before.
 void CachePart::clear_leaving(std::uint64_t block, std::uint64_t claim) {
   BlockFormat& entry = table_[block];
-  if (!word(entry.claim).compare_exchange_strong(claim, claim | owner())) return;
+  if (!word(entry.claim).compare_exchange_strong(claim, claim | peers_.number())) return;
   for (std::uint64_t& bits : entry.leaving) word(bits).store(0);
   word(entry.claim).store(claim + (std::uint64_t{1} << owner_bits), std::memory_order_release);
 }

@@ -2,7 +2,7 @@
 //
 // Shared pointers: the shared file pointers of a cached file, one for each of its handles; of use
 // on node 0. One that is taken is marked with the number of the process that took it (P10 of
-// cache_part.hpp), and is free again when that process has died: MPI ends the handle's other
+// part_peers.hpp), and is free again when that process has died: MPI ends the handle's other
 // processes, too.
 //
 // Threads: any, in any process of the node. Failure: take(), when none is free.
