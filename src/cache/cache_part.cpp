@@ -2,7 +2,6 @@
 #include "cache/cache_part.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "cache/backoff.hpp"
@@ -40,23 +39,16 @@ Result<std::unique_ptr<CachePart>> CachePart::attach(std::unique_ptr<Device> dev
 
 CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& header)
     : device_(std::move(device)),
-      header_(header),
-      layout_{LayoutKind{header.layout}, header.nodes, header.block_bytes, header.part_blocks},
-      shift_(layout_.block_shift()),
-      grain_shift_(shift_ - static_cast<unsigned>(std::countr_zero(grains_per_block))),
-      peers_(reinterpret_cast<PartStateFormat*>(device_->base() + header.state_offset)->owners,
-             [this](std::uint32_t number) { return clean_up_after(number); }),
-      users_(*reinterpret_cast<PartStateFormat*>(device_->base() + header.state_offset)),
+      bytes_(*device_, header),
+      state_(&bytes_.state()),
+      peers_(state_->owners, [this](std::uint32_t number) { return clean_up_after(number); }),
+      table_(*device_, bytes_.header(), peers_),
+      users_(*state_),
       journal_(*device_, {reinterpret_cast<JournalFormat*>(device_->base() + header.journal_offset),
                           header.journal_entries}),
       changes_(*device_, header.state_offset, peers_),
-      pointers_(*reinterpret_cast<PartStateFormat*>(device_->base() + header.state_offset)),
-      through_(changes_) {
-  std::byte* base = device_->base();
-  state_ = reinterpret_cast<PartStateFormat*>(base + header_.state_offset);
-  table_ = reinterpret_cast<BlockFormat*>(base + header_.table_offset);
-  blocks_ = base + header_.block_offset;
-}
+      pointers_(*state_),
+      through_(changes_) {}
 
 CachePart::~CachePart() {
   leave_owners();
@@ -76,34 +68,24 @@ void CachePart::leave_owners() {
   peers_.leave();
 }
 
-std::uint64_t CachePart::device_offset(const void* place) const {
-  return static_cast<std::uint64_t>(static_cast<const std::byte*>(place) - device_->base());
-}
-
-// How many bytes of the block the cached file still has to say.
-std::uint64_t CachePart::visible_in(std::uint64_t block) const {
-  const std::uint64_t begin = file_offset(block);
-  const std::uint64_t visible = word(state_->visible_bytes).load(std::memory_order_acquire);
-  return visible <= begin ? 0 : std::min(layout_.block_bytes, visible - begin);
-}
-
 Status CachePart::fill_claimed(std::uint64_t block) {
-  const std::uint64_t visible = visible_in(block);
+  const std::uint64_t visible = bytes_.visible_in(block);
   if (visible == 0) return Status::success();
-  const std::uint64_t begin = file_offset(block);
+  const std::uint64_t begin = bytes_.file_offset(block);
   filled_bytes_.fetch_add(visible, std::memory_order_relaxed);
-  const Status read = backing_->read(begin, bytes_of(block), visible);
+  const Status read = backing_->read(begin, bytes_.of(block), visible);
   // What is filled later may be less, and zeros must follow it.
-  if (!read.ok()) std::memset(bytes_of(block), 0, visible);
+  if (!read.ok()) std::memset(bytes_.of(block), 0, visible);
   return read;
 }
 
 Result<bool> CachePart::fill(std::uint64_t offset, std::uint64_t bytes) {
   bool all = true;
   const std::uint64_t end = offset + bytes;
-  for (std::uint64_t at = offset >> shift_; (at << shift_) < end; ++at) {
-    const Place place = place_of(layout_, at << shift_);
-    if (place.node != header_.node) continue;
+  for (std::uint64_t at = offset >> bytes_.block_shift(); (at << bytes_.block_shift()) < end;
+       ++at) {
+    const Place place = place_of(layout(), at << bytes_.block_shift());
+    if (place.node != node()) continue;
     PERDURE_TRY_ASSIGN(const bool here, make_present(place.block));
     all = all && here;
   }
@@ -113,14 +95,14 @@ Result<bool> CachePart::fill(std::uint64_t offset, std::uint64_t bytes) {
 Status CachePart::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
   auto* place = static_cast<std::byte*>(to);
   while (bytes != 0) {
-    const std::uint64_t block = place_of(layout_, offset).block;
-    const std::uint64_t within = offset & (layout_.block_bytes - 1);
-    const std::uint64_t run = std::min(bytes, layout_.block_bytes - within);
+    const std::uint64_t block = place_of(layout(), offset).block;
+    const std::uint64_t within = offset & (layout().block_bytes - 1);
+    const std::uint64_t run = std::min(bytes, layout().block_bytes - within);
     bool passed = false;
     const Status done = with_block(block, [&](bool here) {
       passed = !here;
-      if (!here) return through_.read(file_offset(block) + within, place, run);
-      copy_from_shared(place, bytes_of(block) + within, run);
+      if (!here) return through_.read(bytes_.file_offset(block) + within, place, run);
+      copy_from_shared(place, bytes_.of(block) + within, run);
       return Status::success();
     });
     PERDURE_TRY(done);
@@ -133,54 +115,22 @@ Status CachePart::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
 }
 
 Result<const std::byte*> CachePart::view(std::uint64_t offset, std::uint64_t bytes) {
-  const std::uint64_t within = offset & (layout_.block_bytes - 1);
-  PERDURE_ASSERT(within + bytes <= layout_.block_bytes);
-  const std::uint64_t block = place_of(layout_, offset).block;
+  const std::uint64_t within = offset & (layout().block_bytes - 1);
+  PERDURE_ASSERT(within + bytes <= layout().block_bytes);
+  const std::uint64_t block = place_of(layout(), offset).block;
   PERDURE_TRY_ASSIGN(const bool here, make_present(block));
-  if (here) return static_cast<const std::byte*>(bytes_of(block) + within);
-  return Status(Code::wrong_state, std::string(header_.path) + ": a block of it passes through");
-}
-
-CachePart::Grains CachePart::grains_of(std::uint64_t within, std::uint64_t bytes) const {
-  const auto first = static_cast<unsigned>(within >> grain_shift_);
-  const auto last = static_cast<unsigned>((within + bytes - 1) >> grain_shift_);
-  Grains grains{};
-  for (unsigned half = 0; half < 2; ++half) {
-    const unsigned low = half * 64;
-    if (last < low || first >= low + 64) continue;
-    const unsigned from = first <= low ? 0 : first - low;
-    const unsigned to = last >= low + 63 ? 63 : last - low;
-    grains.bits[half] = (~std::uint64_t{0} >> (63 - to)) & (~std::uint64_t{0} << from);
-  }
-  return grains;
-}
-
-void CachePart::grow_size(std::uint64_t bytes) {
-  auto size = word(state_->size_bytes);
-  std::uint64_t seen = size.load(std::memory_order_relaxed);
-  while (seen < bytes && !size.compare_exchange_weak(seen, bytes)) {
-  }
-}
-
-// P4: whoever clears a bit before it reads the bytes either sees these or leaves the bit set. A
-// look at the bit without the exchange's fence would not do, and costs as much.
-void CachePart::mark_dirty(std::uint64_t& dirty, std::uint64_t grains) {
-  word(dirty).fetch_or(grains);
+  if (here) return static_cast<const std::byte*>(bytes_.of(block) + within);
+  return Status(Code::wrong_state, std::string(header().path) + ": a block of it passes through");
 }
 
 // P2 (b) and (c).
 void CachePart::finish_write(std::uint64_t block, std::uint64_t within, std::uint64_t bytes) {
-  const std::uint64_t file_block =
-      layout_.nodes == 1 ? block : file_block_of(layout_, {header_.node, block});
-  grow_size((file_block << shift_) + within + bytes);
-  if ((within ^ (within + bytes - 1)) >> grain_shift_ == 0) {
-    const auto grain = static_cast<unsigned>(within >> grain_shift_);
-    mark_dirty(table_[block].dirty[grain / 64], std::uint64_t{1} << (grain % 64));
-    return;
-  }
-  const Grains grains = grains_of(within, bytes);
-  for (unsigned half = 0; half < 2; ++half) {
-    if (grains.bits[half] != 0) mark_dirty(table_[block].dirty[half], grains.bits[half]);
+  bytes_.grow_size(bytes_.file_offset(block) + within + bytes);
+  const unsigned shift = bytes_.grain_shift();
+  if ((within ^ (within + bytes - 1)) >> shift == 0) {
+    table_.mark_dirty(block, static_cast<unsigned>(within >> shift));
+  } else {
+    table_.mark_dirty(block, bytes_.grains_of(within, bytes));
   }
 }
 
@@ -188,7 +138,7 @@ void CachePart::finish_write(std::uint64_t block, std::uint64_t within, std::uin
 Status CachePart::write_into(std::uint64_t block, std::uint64_t within, const std::byte* from,
                              std::uint64_t bytes) {
   if (undo_ != nullptr) PERDURE_TRY(before_change(block, within, bytes));
-  copy_to_shared(bytes_of(block) + within, from, bytes);
+  copy_to_shared(bytes_.of(block) + within, from, bytes);
   finish_write(block, within, bytes);
   return Status::success();
 }
@@ -196,7 +146,7 @@ Status CachePart::write_into(std::uint64_t block, std::uint64_t within, const st
 // P15: a present block's bytes differ from the file's before its grains are marked.
 Status CachePart::write_large(std::uint64_t block, std::uint64_t within, const std::byte* from,
                               std::uint64_t bytes) {
-  const std::uint64_t begin = file_offset(block);
+  const std::uint64_t begin = bytes_.file_offset(block);
   const PartJournal::Announcement announced(journal_.entry_of_thread(), begin + within, bytes);
   return write_into(block, within, from, bytes);
 }
@@ -206,16 +156,15 @@ Status CachePart::write_large(std::uint64_t block, std::uint64_t within, const s
 Result<bool> CachePart::write_whole(std::uint64_t block, const std::byte* from, std::uint64_t bytes,
                                     Acknowledge when) {
   PERDURE_TRY_ASSIGN(const bool listed, touch(block));
-  if (!listed || bytes < visible_in(block)) return false;
-  auto state = word(table_[block].state);
-  auto seen = static_cast<std::uint32_t>(BlockState::absent);
-  if (!state.compare_exchange_strong(seen, filling())) return false;
+  if (!listed || bytes < bytes_.visible_in(block)) return false;
+  if (!table_.take(block, BlockState::absent, BlockState::filling)) return false;
   PERDURE_TRY_ASSIGN(const bool room, take_room(block));
   if (!room) return false;
   const PartUsers::Mark mark(users_, block);
-  const PartJournal::Announcement announced(journal_.entry_of_thread(), file_offset(block), bytes);
-  std::memcpy(bytes_of(block), from, bytes);
-  state.store(static_cast<std::uint32_t>(BlockState::present), std::memory_order_release);
+  const PartJournal::Announcement announced(journal_.entry_of_thread(), bytes_.file_offset(block),
+                                            bytes);
+  std::memcpy(bytes_.of(block), from, bytes);
+  table_.give(block, BlockState::present);
   finish_write(block, 0, bytes);
   if (when == Acknowledge::durable) PERDURE_TRY(keep(block, 0, bytes));
   return true;
@@ -224,7 +173,7 @@ Result<bool> CachePart::write_whole(std::uint64_t block, const std::byte* from, 
 // Of more than a small write.
 Status CachePart::write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
                               std::uint64_t bytes, Acknowledge when) {
-  if (!is_present(block) && undo_ == nullptr && within == 0) {
+  if (!table_.is_present(block) && undo_ == nullptr && within == 0) {
     PERDURE_TRY_ASSIGN(const bool whole, write_whole(block, from, bytes, when));
     if (whole) return Status::success();
   }
@@ -262,15 +211,15 @@ Status CachePart::declare(PartJournal::Intention& intention, Acknowledge when) {
 
 Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::uint64_t bytes,
                               Acknowledge when) {
-  const std::uint64_t block = place_of(layout_, offset).block;
-  const std::uint64_t within = offset & (layout_.block_bytes - 1);
-  const std::uint64_t first = std::min(bytes, layout_.block_bytes - within);
+  const std::uint64_t block = place_of(layout(), offset).block;
+  const std::uint64_t within = offset & (layout().block_bytes - 1);
+  const std::uint64_t first = std::min(bytes, layout().block_bytes - within);
   PERDURE_TRY(settle(block).status());  // it has its room before the entry
   JournalFormat* entry = journal_entry();
   if (entry == nullptr) {
-    return {Code::no_space, std::string(header_.path) + ": more than " +
-                                std::to_string(header_.journal_entries) + " threads of node " +
-                                std::to_string(header_.node) +
+    return {Code::no_space, std::string(header().path) + ": more than " +
+                                std::to_string(header().journal_entries) + " threads of node " +
+                                std::to_string(header().node) +
                                 " write at once, or its device has no room for another's journal"};
   }
   if (first != bytes) return write_small_to_two(offset, from, bytes, when, *entry);
@@ -289,16 +238,16 @@ Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::
 // P17: neither of the two may be evicted as long as it is intended.
 Status CachePart::write_small_to_two(std::uint64_t offset, const std::byte* from,
                                      std::uint64_t bytes, Acknowledge when, JournalFormat& entry) {
-  const std::uint64_t block = place_of(layout_, offset).block;
-  const std::uint64_t within = offset & (layout_.block_bytes - 1);
-  const std::uint64_t first = layout_.block_bytes - within;
-  const std::uint64_t next = place_of(layout_, offset + first).block;
+  const std::uint64_t block = place_of(layout(), offset).block;
+  const std::uint64_t within = offset & (layout().block_bytes - 1);
+  const std::uint64_t first = layout().block_bytes - within;
+  const std::uint64_t next = place_of(layout(), offset + first).block;
   while (true) {
     PERDURE_TRY_ASSIGN(const bool listed, settle(block));
     PERDURE_TRY_ASSIGN(const bool next_listed, settle(next));
     const PartUsers::Mark mark(users_);
-    const std::optional<bool> here = look(block, listed);
-    const std::optional<bool> next_here = look(next, next_listed);
+    const std::optional<bool> here = listed ? table_.look(block) : false;
+    const std::optional<bool> next_here = next_listed ? table_.look(next) : false;
     if (!here || !next_here) continue;
     PartJournal::Intention intention(journal_, entry, offset, from, bytes);
     PERDURE_TRY(declare(intention, when));
@@ -321,16 +270,16 @@ void store_word_at(std::byte* to, const void* from) {
 }  // namespace
 
 bool CachePart::try_write(std::uint64_t offset, const void* from, std::uint64_t bytes) {
-  const Place place = place_of(layout_, offset);
-  const std::uint64_t within = offset & (layout_.block_bytes - 1);
-  if (place.node != header_.node || !is_present(place.block) || undo_ != nullptr) return false;
-  if (bytes - 1 >= journal_bytes || within + bytes > layout_.block_bytes) return false;
-  std::byte* to = bytes_of(place.block) + within;
+  const Place place = place_of(layout(), offset);
+  const std::uint64_t within = offset & (layout().block_bytes - 1);
+  if (place.node != node() || !table_.is_present(place.block) || undo_ != nullptr) return false;
+  if (bytes - 1 >= journal_bytes || within + bytes > layout().block_bytes) return false;
+  std::byte* to = bytes_.of(place.block) + within;
   const bool word_alone = bytes == 8 && reinterpret_cast<std::uintptr_t>(to) % 8 == 0;
   JournalFormat* entry = word_alone ? nullptr : journal_entry();
   if (!word_alone && entry == nullptr) return false;
   const PartUsers::ShortMark mark(users_, place.block);
-  if (!is_present(place.block)) return false;
+  if (!table_.is_present(place.block)) return false;
   if (word_alone) {
     store_word_at(to, from);
     finish_write(place.block, within, bytes);
@@ -351,13 +300,13 @@ Status CachePart::write(std::uint64_t offset, const void* from, std::uint64_t by
   if (bytes == 0) return Status::success();
   if (when == Acknowledge::durable) PERDURE_TRY(changes_.expect_power_failure());
   if (when != Acknowledge::durable && try_write(offset, from, bytes)) return Status::success();
-  if (bytes <= journal_bytes && bytes <= layout_.block_bytes) {
+  if (bytes <= journal_bytes && bytes <= layout().block_bytes) {
     return write_small(offset, place, bytes, when);
   }
   while (bytes != 0) {
-    const std::uint64_t block = place_of(layout_, offset).block;
-    const std::uint64_t within = offset & (layout_.block_bytes - 1);
-    const std::uint64_t run = std::min(bytes, layout_.block_bytes - within);
+    const std::uint64_t block = place_of(layout(), offset).block;
+    const std::uint64_t within = offset & (layout().block_bytes - 1);
+    const std::uint64_t run = std::min(bytes, layout().block_bytes - within);
     PERDURE_TRY(write_block(block, within, place, run, when));
     place += run;
     offset += run;
@@ -368,47 +317,31 @@ Status CachePart::write(std::uint64_t offset, const void* from, std::uint64_t by
 
 // P6 (2) and (3).
 Status CachePart::keep(std::uint64_t block, std::uint64_t within, std::uint64_t bytes) {
-  BlockFormat& entry = table_[block];
-  const Grains grains = grains_of(within, bytes);
-  bool flushed_whole = false;
-  for (unsigned half = 0; half < 2; ++half) {
-    const std::uint64_t kept = word(entry.kept[half]).load(std::memory_order_acquire);
-    if ((grains.bits[half] & ~kept) != 0) flushed_whole = true;
-  }
-  if (flushed_whole) {
-    const std::uint64_t grain = std::uint64_t{1} << grain_shift_;
+  const Grains grains = bytes_.grains_of(within, bytes);
+  if ((grains & ~table_.kept(block)).none()) {
+    bytes_.flush(block, within, bytes);
+  } else {
+    const std::uint64_t grain = bytes_.grain_bytes();
     const std::uint64_t begin = within / grain * grain;
     const std::uint64_t end = (within + bytes + grain - 1) / grain * grain;
-    device_->flush(device_offset(bytes_of(block)) + begin, end - begin);
-  } else {
-    device_->flush(device_offset(bytes_of(block)) + within, bytes);
+    bytes_.flush(block, begin, end - begin);
   }
   PERDURE_TRY(device_->fence());
-  for (unsigned half = 0; half < 2; ++half) {
-    if (grains.bits[half] != 0) word(entry.kept[half]).fetch_or(grains.bits[half]);
-  }
-  device_->flush(device_offset(&entry), sizeof entry);
-  device_->flush(header_.state_offset, sizeof(std::uint64_t));
+  table_.mark_kept(block, grains);
+  table_.flush(block);
+  bytes_.flush_size();
   return device_->fence();
-}
-
-void CachePart::flush_grains(std::uint64_t block, const Grains& grains) {
-  for (unsigned grain = 0; grain < grains_per_block; ++grain) {
-    if (!grains.has(grain)) continue;
-    device_->flush(device_offset(bytes_of(block)) + (std::uint64_t{grain} << grain_shift_),
-                   std::size_t{1} << grain_shift_);
-  }
 }
 
 Status CachePart::persist() {
   PERDURE_TRY(changes_.expect_power_failure());
-  PERDURE_TRY_ASSIGN(const std::uint64_t blocks, blocks_touched());
+  PERDURE_TRY_ASSIGN(const std::uint64_t blocks, table_.touched_of(bytes_.blocks_in_use()));
   std::uint64_t version = 0;
   if (undo_ != nullptr) {
     PERDURE_TRY_ASSIGN(version, base_version());
   }
   PERDURE_TRY(persist_blocks(blocks, version));
-  return is_passing() ? through_.sync() : Status::success();
+  return table_.is_passing() ? through_.sync() : Status::success();
 }
 
 // P17: none of them is evicted meanwhile, or its grains would be kept where it is no more; what
@@ -417,40 +350,22 @@ Status CachePart::persist_blocks(std::uint64_t blocks, std::uint64_t version) {
   const Stay stay(*this);
   std::vector<std::pair<std::uint64_t, Grains>> found;
   for (std::uint64_t block = 0; block < blocks; ++block) {
-    if (!is_here(block)) continue;
-    PERDURE_TRY(await_release(block));
-    if (!is_present(block)) continue;
-    BlockFormat& entry = table_[block];
-    Grains grains{};
-    for (unsigned half = 0; half < 2; ++half) {
-      grains.bits[half] = word(entry.dirty[half]).load(std::memory_order_acquire) |
-                          word(entry.leaving[half]).load(std::memory_order_acquire);
-    }
+    if (!table_.is_here(block)) continue;
+    PERDURE_TRY(table_.await_release(block));
+    if (!table_.is_present(block)) continue;
+    Grains grains = table_.dirty(block) | table_.leaving(block);
     if (undo_ != nullptr) drop_unchanged(block, version, grains);
     if (grains.none()) continue;
-    flush_grains(block, grains);
+    bytes_.flush_grains(block, grains);
     found.emplace_back(block, grains);
   }
   PERDURE_TRY(device_->fence());
   for (const auto& [block, grains] : found) {
-    for (unsigned half = 0; half < 2; ++half) {
-      if (grains.bits[half] != 0) word(table_[block].kept[half]).fetch_or(grains.bits[half]);
-    }
-    device_->flush(device_offset(&table_[block]), sizeof(BlockFormat));
+    table_.mark_kept(block, grains);
+    table_.flush(block);
   }
-  device_->flush(header_.state_offset, sizeof(std::uint64_t));
+  bytes_.flush_size();
   return device_->fence();
-}
-
-std::uint64_t CachePart::blocks_in_use() const {
-  return std::min(header_.blocks, part_blocks_for(layout_, header_.node, size_bytes()));
-}
-
-// Those of them whose entries may be looked at.
-Result<std::uint64_t> CachePart::blocks_touched() {
-  const std::uint64_t blocks = std::min(blocks_in_use(), touched());
-  PERDURE_TRY(prepare_table(blocks));
-  return blocks;
 }
 
 // Nobody reads or writes meanwhile. The part is cut first, then the cached file, by the caller: a
@@ -461,38 +376,36 @@ Result<std::uint64_t> CachePart::blocks_touched() {
 //      where it passes through, the cut of the cached file makes it zeros
 //   3. its space is given back, also what an eviction could not give back
 Status CachePart::set_size(std::uint64_t bytes) {
-  if (undo_ != nullptr && bytes < size_bytes()) {
-    return {Code::unsupported, std::string(header_.path) +
+  if (undo_ != nullptr && bytes < bytes_.size_bytes()) {
+    return {Code::unsupported, std::string(header().path) +
                                    " is committed with a pool and can't be made smaller; close it "
                                    "and open it without perdure_cache_pool"};
   }
-  PERDURE_TRY_ASSIGN(const std::uint64_t before, blocks_touched());
+  PERDURE_TRY_ASSIGN(const std::uint64_t before, table_.touched_of(bytes_.blocks_in_use()));
   auto visible = word(state_->visible_bytes);
   if (visible.load() > bytes) visible.store(bytes);
   word(state_->size_bytes).store(bytes);
-  device_->flush(header_.state_offset, sizeof(std::uint64_t));
+  bytes_.flush_size();
   PERDURE_TRY(device_->fence());
   std::vector<std::uint64_t> gone;
   for (std::uint64_t block = 0; block < before; ++block) {
-    const std::uint64_t begin = file_offset(block);
-    const bool here = is_here(block);
-    if (begin + layout_.block_bytes <= bytes) continue;
-    if (!here && !is_through(block)) continue;
+    const std::uint64_t begin = bytes_.file_offset(block);
+    const bool here = table_.is_here(block);
+    if (begin + layout().block_bytes <= bytes) continue;
+    if (!here && !table_.is_through(block)) continue;
     if (begin >= bytes) {
-      static constexpr BlockFormat absent{};
-      device_->store(device_offset(&table_[block]), &absent, sizeof absent);
-      device_->flush(device_offset(&table_[block]), sizeof absent);
+      table_.clear(block);
       gone.push_back(block);
       continue;
     }
     if (!here) continue;
     const std::uint64_t within = bytes - begin;
-    std::memset(bytes_of(block) + within, 0, layout_.block_bytes - within);
-    device_->flush(device_offset(bytes_of(block)) + within, layout_.block_bytes - within);
+    std::memset(bytes_.of(block) + within, 0, layout().block_bytes - within);
+    bytes_.flush(block, within, layout().block_bytes - within);
   }
   PERDURE_TRY(device_->fence());
   for (const std::uint64_t block : gone) {
-    PERDURE_TRY(device_->discard(device_offset(bytes_of(block)), layout_.block_bytes));
+    PERDURE_TRY(bytes_.discard(block));
   }
   return Status::success();
 }

@@ -2,14 +2,14 @@
 //
 // Cache part: what one node keeps of a cached file, in a device that all processes of the node map.
 //
-// A block is absent (the cached file has it), being filled, present, or passes through (the device
-// has no room for it). Readers and writers copy from and to present blocks; no lock is held, no
-// message sent, no system call made.
+// What a block is (absent, being filled, present, or passing through) the block table says. Readers
+// and writers copy from and to present blocks; no lock is held, no message sent, no system call
+// made.
 //
 // Crash argument. What a process stored survives its death (the mapping is shared), in the order in
-// which it stored (x86: in program order; otherwise by the releases below).
-//   P1  A block becomes present only when all its bytes are there. A block that is being filled is
-//       absent to recovery; nobody but its filler stores to it.
+// which it stored (x86: in program order; otherwise by the releases below). Each step is where it
+// is done: P1 and P12 in block_table.hpp, P10 and P11 in part_peers.hpp, P14 in change_record.hpp,
+// P16 in block_table.hpp and pass_through.hpp; the others follow.
 //   P2  A write stores (a) the bytes, (b) the size, (c) the grains' dirty bits, and is then
 //       acknowledged. So every grain of an acknowledged write is dirty, or was handed on by P4.
 //   P3  A small write is intended first, in the journal (part_journal.hpp): it is whole or absent.
@@ -50,27 +50,6 @@
 //       grain is kept before it is changed (P8), and so finds the one or the other right. A block
 //       that was never present was never changed.
 //
-//   P12 The table has space up to `touched_blocks`, rounded up to steps, and holes after that. A
-//       process gives an entry its space before it counts the block as touched, and looks at no
-//       entry beyond what is touched. Recovery passes over holes. A process that gets no space for
-//       an entry says in the same word that the table is full: from then on nobody counts a block
-//       beyond the steps that were counted before.
-//
-// The device may have no room for a block.
-//   P16 A block passes through if its entry says so, or if it has none, lying beyond the table or
-//       beyond the steps of a full one. Only the process that fills the block marks it, in place of
-//       present, or the one that evicts it; only set_size() takes the mark back, while nobody
-//       reads or writes, from blocks that it cuts off, or the process that brings the block in
-//       (P17). So all processes agree at any time, and a crash on the way leaves the block absent
-//       (P1) or passing through, before anything in it was acknowledged. Its bytes are in the
-//       cached file only: nothing of it is ever dirty, leaving or kept, so that neither
-//       write-back nor recovery stores anything older over them. A write to it is a change of the
-//       file (P14), intended first if it is small (P3), and acknowledged when the kernel has it,
-//       or, if durable, the file. A process that dies in the middle leaves its change under way,
-//       and P15 compares present blocks only: it is not taken for another's. Where any block passes
-//       through, which is noted before its first write, a write-back with `sync` and persist()
-//       wait for the file. A file that is committed with a pool has no such block, because P8 could
-//       not be kept: there it stays an error.
 //   P17 A block may be evicted: its room goes to one that passes through and is used more
 //       (part_evict.cpp). Only a process that has a block's state word, which its number in it
 //       says, changes what the block is; nobody begins an access meanwhile, and the process does
@@ -99,8 +78,6 @@
 //       and whose room is discarded (P10).
 //
 // Somebody else may change the cached file.
-//   P14 A part knows the stamp that the file had after the last change that a process of the node
-//       made to it, and whether one was under way (change_record.hpp).
 //   P15 Recovery changes neither the part nor the file if somebody else changed the file, unless a
 //       user says which of the two counts. What the times leave open the bytes decide: where the
 //       file must have what a present block has, it has it. Excepted are writes that were under way
@@ -127,7 +104,9 @@
 
 #include "base/status.hpp"
 #include "cache/backing_file.hpp"
+#include "cache/block_table.hpp"
 #include "cache/change_record.hpp"
+#include "cache/part_bytes.hpp"
 #include "cache/part_journal.hpp"
 #include "cache/part_owners.hpp"
 #include "cache/part_peers.hpp"
@@ -177,9 +156,9 @@ class CachePart {
   CachePart(const CachePart&) = delete;
   CachePart& operator=(const CachePart&) = delete;
 
-  const PartHeaderFormat& header() const { return header_; }
-  const Layout& layout() const { return layout_; }
-  std::uint32_t node() const { return header_.node; }
+  const PartHeaderFormat& header() const { return bytes_.header(); }
+  const Layout& layout() const { return bytes_.layout(); }
+  std::uint32_t node() const { return header().node; }
   Device& device() const { return *device_; }
 
   // Where absent blocks come from and dirty ones go; before the first read or write.
@@ -211,13 +190,13 @@ class CachePart {
   // that the part knows; false: nothing was done, call read() or write(). Writes small ranges that
   // are acknowledged when they are stored. The path that counts: no lock, no call, no Status.
   bool try_read(std::uint64_t offset, void* to, std::uint64_t bytes) {
-    const Place place = place_of(layout_, offset);
-    const std::uint64_t within = offset & (layout_.block_bytes - 1);
-    if (place.node != header_.node) return false;
-    if (within + bytes > layout_.block_bytes || offset + bytes > size_bytes()) return false;
+    const Place place = place_of(layout(), offset);
+    const std::uint64_t within = offset & (layout().block_bytes - 1);
+    if (place.node != node()) return false;
+    if (within + bytes > layout().block_bytes || offset + bytes > size_bytes()) return false;
     const PartUsers::ShortMark mark(users_, place.block);
-    if (!is_present(place.block)) return false;
-    copy_from_shared(to, bytes_of(place.block) + within, bytes);
+    if (!table_.is_present(place.block)) return false;
+    copy_from_shared(to, bytes_.of(place.block) + within, bytes);
     if (users_.is_evicting()) [[unlikely]]
       count_use(place.block, bytes);
     return true;
@@ -235,8 +214,8 @@ class CachePart {
   Result<const std::byte*> view(std::uint64_t offset, std::uint64_t bytes);
 
   // The size of the file, as far as this part knows.
-  std::uint64_t size_bytes() const { return word(state_->size_bytes).load(); }
-  void grow_size(std::uint64_t bytes);
+  std::uint64_t size_bytes() const { return bytes_.size_bytes(); }
+  void grow_size(std::uint64_t bytes) { bytes_.grow_size(bytes); }
   // By one process of the node, while none reads or writes.
   Status set_size(std::uint64_t bytes);
 
@@ -267,8 +246,8 @@ class CachePart {
 
   // Of a file that is committed with a pool. `log` keeps what its grains hold at its versions.
   void set_undo_log(std::unique_ptr<UndoLog> log) { undo_ = std::move(log); }
-  bool with_pool() const { return header_.pool_job[0] != 0; }
-  UndoGeometry undo_geometry() const { return {header_.blocks, header_.block_bytes}; }
+  bool with_pool() const { return bytes_.with_pool(); }
+  UndoGeometry undo_geometry() const { return {header().blocks, header().block_bytes}; }
   // After persist(), by each process before `version` is decided: all of it is durable here.
   Status set_prepared(std::uint64_t version);
   // From now on what changes comes after `version`, with which the file had at least `file_bytes`
@@ -278,7 +257,7 @@ class CachePart {
   Status check_goes_back(const PoolVersion& version) const;
   // P9: before recover(), if the file is in a group.
   Status roll_back(const PoolVersion& version);
-  PartFact fact() const { return fact_of(header_, *state_); }
+  PartFact fact() const { return fact_of(header(), *state_); }
   // Durable when it returns: from now on the file can't do without this part, or it can again.
   Status set_in_use(bool in_use);
   // P13: bytes of one block as they were at `version`, which is the base version. Any thread.
@@ -298,43 +277,17 @@ class CachePart {
   std::uint64_t through_bytes() const;
   // P17: blocks that this process made give their room to others; and all processes did.
   std::uint64_t evicted_bytes() const {
-    return evicted_blocks_.load(std::memory_order_relaxed) * layout_.block_bytes;
+    return evicted_blocks_.load(std::memory_order_relaxed) * layout().block_bytes;
   }
   std::uint64_t evicted_bytes_of_all() const {
-    return word(state_->evicted_blocks).load(std::memory_order_relaxed) * layout_.block_bytes;
+    return word(state_->evicted_blocks).load(std::memory_order_relaxed) * layout().block_bytes;
   }
   void set_evicting(const EvictingTerms& terms) { terms_ = terms; }
 
  private:
   using HandedBlock = std::pair<std::uint64_t, std::uint64_t>;  // and its claim, afterwards
-  struct Grains {
-    std::uint64_t bits[2];
-    bool none() const { return (bits[0] | bits[1]) == 0; }
-    bool has(unsigned grain) const { return ((bits[grain / 64] >> (grain % 64)) & 1) != 0; }
-  };
 
   CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& header);
-  // With its holder.
-  std::uint32_t state_of(std::uint64_t block) const {
-    return block < table_ready_.load(std::memory_order_acquire)
-               ? word(table_[block].state).load(std::memory_order_acquire)
-               : 0;
-  }
-  bool is_present(std::uint64_t block) const {
-    return state_of(block) == static_cast<std::uint32_t>(BlockState::present);
-  }
-  // Its bytes are here, though perhaps not for long.
-  bool is_here(std::uint64_t block) const {
-    return kind_of(state_of(block)) == BlockState::present;
-  }
-  bool is_through(std::uint64_t block) const {
-    return kind_of(state_of(block)) == BlockState::through;
-  }
-  std::byte* bytes_of(std::uint64_t block) const { return blocks_ + (block << shift_); }
-  std::uint64_t device_offset(const void* place) const;
-  std::uint64_t file_offset(std::uint64_t block) const {
-    return file_block_of(layout_, {header_.node, block}) << shift_;
-  }
   // P16. False: the block passes through.
   Result<bool> make_present(std::uint64_t block);
   // Waits until the block is present or passes through, and nobody has it. False: it has no entry,
@@ -344,23 +297,12 @@ class CachePart {
   // Calls `access(here)`, with the block present or passing through for as long as that takes.
   template <typename Access>
   Status with_block(std::uint64_t block, const Access& access);
-  // The block of what settle() returned. Nothing: it is neither any more.
-  std::optional<bool> look(std::uint64_t block, bool listed) const;
   Result<bool> touch(std::uint64_t block);
   Result<bool> take_room(std::uint64_t block);
   Status no_room(const Status& seen) const;
   void note_passing();
-  std::uint64_t touched_word() const {
-    return word(state_->touched_blocks).load(std::memory_order_acquire);
-  }
   // P16.
   bool may_pass() const { return !with_pool() && undo_ == nullptr; }
-  bool is_passing() const { return (touched_word() & passing_bit) != 0; }
-  std::uint64_t touched() const { return std::min(header_.blocks, touched_word() & touched_mask); }
-  std::uint64_t entries_to(std::uint64_t count) const;
-  std::uint32_t filling() const {
-    return static_cast<std::uint32_t>(BlockState::filling) | peers_.number() << 2;
-  }
   // P17 (part_evict.cpp).
   bool may_evict() const {
     return peers_.has_joined() && may_pass() && terms_.price != EvictingTerms::never;
@@ -382,13 +324,11 @@ class CachePart {
   Status hand_over(std::uint64_t block);
   Status forget_here(std::uint64_t block);
   bool await_users(std::uint64_t block);
-  Status await_release(std::uint64_t block);
 
   Status clean_up_after(std::uint32_t number);
   Status clean_up_block(std::uint64_t block, std::uint32_t number);
   Status redo(JournalFormat& entry);
   Status fill_claimed(std::uint64_t block);
-  std::uint64_t visible_in(std::uint64_t block) const;
 
   Status write_small(std::uint64_t offset, const std::byte* from, std::uint64_t bytes,
                      Acknowledge when);
@@ -421,45 +361,31 @@ class CachePart {
   Status write_large(std::uint64_t block, std::uint64_t within, const std::byte* from,
                      std::uint64_t bytes);
   void finish_write(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
-  static void mark_dirty(std::uint64_t& dirty, std::uint64_t grains);
   Status keep(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
-  Grains grains_of(std::uint64_t within, std::uint64_t bytes) const;
 
   Status write_unsaved(bool same_boot, WriteBackTally& tally);
   Grains shared_with_file(std::uint64_t block) const;
   std::uint64_t differing_words(std::uint64_t offset, const std::byte* here, const std::byte* there,
                                 std::uint64_t bytes) const;
-  bool is_clean(std::uint64_t block) const;
   Status write_back_unclean(std::uint64_t first, std::uint64_t blocks, bool sync,
                             WriteBackTally& tally);
 
   Status write_grains(std::uint64_t block, const Grains& grains, WriteBackTally& tally);
   Status write_back_block(std::uint64_t block, WriteBackTally& tally,
                           std::vector<HandedBlock>& handed);
-  void flush_grains(std::uint64_t block, const Grains& grains);
   Status flush_kept(const std::vector<HandedBlock>& handed);
   Status sync_handed(const std::vector<HandedBlock>& handed);
   void clear_leaving(std::uint64_t block, std::uint64_t claim);
-  std::uint64_t blocks_in_use() const;
-  Result<std::uint64_t> blocks_touched();
-  Status prepare_table(std::uint64_t blocks);
-  // From `block` on, the first one that recovery must look at.
-  std::uint64_t next_block(std::uint64_t block) const;
   Grains unsaved(std::uint64_t block, bool same_boot) const;
   JournalFormat* journal_entry();
 
   std::unique_ptr<Device> device_;
-  PartHeaderFormat header_;
-  Layout layout_;
-  unsigned shift_ = 0;        // of a block
-  unsigned grain_shift_ = 0;  // of a grain
-  PartStateFormat* state_ = nullptr;
-  BlockFormat* table_ = nullptr;
-  std::byte* blocks_ = nullptr;
-  std::atomic<std::uint64_t> table_ready_{0};  // entries that this process may look at (P12)
+  PartBytes bytes_;
+  PartStateFormat* state_;
+  PartPeers peers_;
+  BlockTable table_;
   const BackingFile* backing_ = nullptr;
   std::unique_ptr<UndoLog> undo_;
-  PartPeers peers_;
   PartUsers users_;
   EvictingTerms terms_;
   PartJournal journal_;
@@ -487,7 +413,7 @@ Status CachePart::with_block(std::uint64_t block, const Access& access) {
   while (true) {
     PERDURE_TRY_ASSIGN(const bool listed, settle(block));
     const PartUsers::Mark mark(users_, block);
-    const std::optional<bool> here = look(block, listed);
+    const std::optional<bool> here = listed ? table_.look(block) : false;
     if (here) return access(*here);
   }
 }

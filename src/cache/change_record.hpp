@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Change record: what a part knows of the changes that its node's processes make to the cached
-// file, by which recovery tells whether somebody else changed it (P14 of cache_part.hpp).
+// file, by which recovery tells whether somebody else changed it (P15 of cache_part.hpp).
 //
+//   P14 A part knows the stamp that the file had after the last change that a process of the node
+//       made to it, and whether one was under way:
 //   C1  Whoever changes the file says so first: begin() sets its bit of `changing`, and note() says
 //       when a change begins. Then it changes the file, then record() or end() records the stamp
 //       (file_stamp.hpp) that the file has, and end() takes the bit back after the last record. So

@@ -16,8 +16,7 @@ Status CachePart::clean_up_after(std::uint32_t number) {
   if (owner_of(lock) == number) word(state_->lock).compare_exchange_strong(lock, 0);
   pointers_.give_those_of(number);
   changes_.unlock_if_of(number);
-  const std::uint64_t entries = touched();
-  PERDURE_TRY(prepare_table(entries));
+  PERDURE_TRY_ASSIGN(const std::uint64_t entries, table_.touched_of(header().blocks));
   for (std::uint64_t block = 0; block < entries; ++block) {
     PERDURE_TRY(clean_up_block(block, number));
   }
@@ -31,28 +30,15 @@ Status CachePart::clean_up_after(std::uint32_t number) {
 }
 
 Status CachePart::clean_up_block(std::uint64_t block, std::uint32_t number) {
-  BlockFormat& entry = table_[block];
-  auto state = word(entry.state);
-  const std::uint32_t seen = state.load(std::memory_order_acquire);
-  if (seen != 0 && holder_of(seen) == number) {
+  const std::uint32_t seen = table_.state_of(block);
+  if (holder_of(seen) == number) {
     // What is filled later may be less, and zeros must follow it. What passes through has no room.
     const BlockState kind = kind_of(seen);
-    if (kind != BlockState::present) {
-      PERDURE_TRY(device_->discard(device_offset(bytes_of(block)), layout_.block_bytes));
-    }
-    const BlockState then = kind == BlockState::filling ? BlockState::absent : kind;
-    state.store(static_cast<std::uint32_t>(then), std::memory_order_release);
+    if (kind != BlockState::present) PERDURE_TRY(bytes_.discard(block));
+    table_.give(block, kind == BlockState::filling ? BlockState::absent : kind);
   }
-  auto claim = word(entry.claim);
-  const std::uint64_t claimed = claim.load(std::memory_order_acquire);
-  if (owner_of(claimed) == number) {
-    for (unsigned half = 0; half < 2; ++half) {
-      word(entry.dirty[half]).fetch_or(word(entry.leaving[half]).load());
-    }
-    claim.store((claimed & ~std::uint64_t{owner_unknown}) + (std::uint64_t{1} << owner_bits),
-                std::memory_order_release);
-  }
-  if (undo_ != nullptr && word(entry.undo_or_uses).load(std::memory_order_acquire) != 0) {
+  table_.give_claim_of(block, number);
+  if (undo_ != nullptr && table_.undo_or_uses(block).load(std::memory_order_acquire) != 0) {
     undo_->give_up(block, number);
   }
   return Status::success();
@@ -64,9 +50,9 @@ Status CachePart::redo(JournalFormat& entry) {
   std::uint64_t offset = entry.offset;
   const unsigned char* from = entry.bytes;
   for (std::uint64_t left = entry.length; left != 0;) {
-    const std::uint64_t block = place_of(layout_, offset).block;
-    const std::uint64_t within = offset & (layout_.block_bytes - 1);
-    const std::uint64_t run = std::min(left, layout_.block_bytes - within);
+    const std::uint64_t block = place_of(layout(), offset).block;
+    const std::uint64_t within = offset & (layout().block_bytes - 1);
+    const std::uint64_t run = std::min(left, layout().block_bytes - within);
     const auto when = entry.checksum != 0 ? Acknowledge::durable : Acknowledge::sync;
     const Status done = with_block(block, [&](bool here) {
       return write_run(here, block, within, reinterpret_cast<const std::byte*>(from), run, when);

@@ -12,19 +12,14 @@ namespace perdure {
 // Grains of which the cached file has the same bytes: read from it and not written since, or
 // handed to it. In a group a grain that changes is kept first (P8), and a recovery that was cut
 // short may have put it back here, or not.
-CachePart::Grains CachePart::shared_with_file(std::uint64_t block) const {
-  const BlockFormat& entry = table_[block];
-  if (kind_of(entry.state) != BlockState::present) return {};
-  const bool handing = owner_of(entry.claim) != 0;
-  Grains grains{};
-  for (unsigned half = 0; half < 2; ++half) {
-    grains.bits[half] = ~(entry.dirty[half] | (handing ? entry.leaving[half] : 0));
-  }
+Grains CachePart::shared_with_file(std::uint64_t block) const {
+  if (table_.kind_alone(block) != BlockState::present) return {};
+  const bool handing = table_.claimed_by(block) != 0;
+  Grains grains = ~(handing ? table_.dirty(block) | table_.leaving(block) : table_.dirty(block));
   const std::uint64_t base = (state_->base_version >> owner_bits) - 1;
-  for (unsigned grain = 0; undo_ != nullptr && entry.undo_or_uses != 0 && grain < grains_per_block;
-       ++grain) {
-    if (!undo_->kept(block, grain, base)) continue;
-    grains.bits[grain / 64] &= ~(std::uint64_t{1} << (grain % 64));
+  const bool any = undo_ != nullptr && table_.undo_or_uses(block).load() != 0;
+  for (unsigned grain = 0; any && grain < grains_per_block; ++grain) {
+    if (undo_->kept(block, grain, base)) grains.remove(grain);
   }
   return grains;
 }
@@ -48,20 +43,20 @@ Result<bool> CachePart::contradicts_file() const {
   std::uint64_t owners = 0;
   for (const OwnerFormat& owner : state_->owners) owners += owner.process != 0 ? 1 : 0;
   const std::uint64_t excused = std::max<std::uint64_t>(owners, 1);
-  const std::uint64_t grain_bytes = std::uint64_t{1} << grain_shift_;
+  const std::uint64_t grain_bytes = bytes_.grain_bytes();
   std::vector<std::byte> there(grain_bytes);
   std::uint64_t differing = 0;
-  const std::uint64_t blocks = blocks_in_use();
-  const std::uint64_t size = size_bytes();
-  for (std::uint64_t block = next_block(0); block < blocks; block = next_block(block + 1)) {
+  const std::uint64_t blocks = bytes_.blocks_in_use();
+  const std::uint64_t size = bytes_.size_bytes();
+  for (std::uint64_t block = table_.next(0); block < blocks; block = table_.next(block + 1)) {
     const Grains grains = shared_with_file(block);
-    const std::uint64_t begin = file_offset(block);
+    const std::uint64_t begin = bytes_.file_offset(block);
     for (unsigned grain = 0; grain < grains_per_block && begin < size; ++grain) {
-      const std::uint64_t at = begin + (std::uint64_t{grain} << grain_shift_);
+      const std::uint64_t at = begin + (std::uint64_t{grain} << bytes_.grain_shift());
       if (!grains.has(grain) || at >= size) continue;
       const std::uint64_t bytes = std::min(grain_bytes, size - at);
       PERDURE_TRY(backing_->read(at, there.data(), bytes));
-      differing += differing_words(at, bytes_of(block) + (at - begin), there.data(), bytes);
+      differing += differing_words(at, bytes_.of(block) + (at - begin), there.data(), bytes);
       if (differing > excused) return true;
     }
   }

@@ -47,21 +47,20 @@ std::uint64_t CachePart::weight_of(std::uint64_t bytes) {
 // Of which a swap costs a fourth at most.
 std::uint64_t CachePart::price_of_block() const {
   if (terms_.price != 0) return terms_.price;
-  return std::clamp<std::uint64_t>(layout_.block_bytes / bytes_of_price, price_min, uses_mask);
+  return std::clamp<std::uint64_t>(layout().block_bytes / bytes_of_price, price_min, uses_mask);
 }
 
 std::uint64_t CachePart::uses_in_round(std::uint64_t block) const {
   const std::uint64_t round = word(state_->round).load(std::memory_order_relaxed);
-  const std::uint32_t seen = word(table_[block].undo_or_uses).load(std::memory_order_relaxed);
+  const std::uint32_t seen = table_.undo_or_uses(block).load(std::memory_order_relaxed);
   return seen >> round_shift == (round & 0xff) ? seen & uses_mask : 0;
 }
 
 void CachePart::set_uses(std::uint64_t block, std::uint64_t uses) {
   const std::uint64_t round = word(state_->round).load(std::memory_order_relaxed);
   const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(uses, uses_mask));
-  word(table_[block].undo_or_uses)
-      .store(static_cast<std::uint32_t>(round & 0xff) << round_shift | count,
-             std::memory_order_relaxed);
+  table_.undo_or_uses(block).store(static_cast<std::uint32_t>(round & 0xff) << round_shift | count,
+                                   std::memory_order_relaxed);
 }
 
 // Of a present block.
@@ -75,7 +74,7 @@ void CachePart::count_use(std::uint64_t block, std::uint64_t bytes) noexcept {
 // After an access that passed through. Evicting is of use only to speed, so nothing of it is an
 // error of that access.
 void CachePart::pay(std::uint64_t block, std::uint64_t bytes) {
-  if (!may_evict() || block >= table_ready_.load(std::memory_order_acquire)) return;
+  if (!may_evict() || !table_.is_ready(block)) return;
   const std::uint64_t weight = weight_of(bytes);
   paid_.fetch_add(weight, std::memory_order_relaxed);
   const std::uint64_t uses = uses_in_round(block) + weight;
@@ -102,16 +101,17 @@ void CachePart::begin_round(std::uint64_t hand) {
 
 // Any that is used little; it need not be the one that is used least.
 std::optional<std::uint64_t> CachePart::find_victim(std::uint64_t candidate) {
-  const std::uint64_t blocks = touched();
-  if (blocks == 0 || !prepare_table(blocks).ok()) return std::nullopt;
+  const auto touched = table_.touched_of(bytes_.header().blocks);
+  if (!touched.ok() || touched.value() == 0) return std::nullopt;
+  const std::uint64_t blocks = touched.value();
   const std::uint64_t most = price_of_block() / 4;
   const bool reads_only = backing_->access() == BackingFile::Access::read;
   auto hand = word(state_->hand);
   for (std::uint64_t looks = std::min(blocks, looks_max); looks != 0; --looks) {
     const std::uint64_t block = hand.fetch_add(1, std::memory_order_relaxed) % blocks;
-    if (block == candidate || !is_present(block)) continue;
-    if (reads_only && !is_clean(block)) continue;
-    if (owner_of(word(table_[block].claim).load(std::memory_order_relaxed)) != 0) continue;
+    if (block == candidate || !table_.is_present(block)) continue;
+    if (reads_only && !table_.is_clean(block)) continue;
+    if (table_.claimed_by(block) != 0) continue;
     if (uses_in_round(block) <= most) return block;
   }
   const std::uint64_t looked = hand.load(std::memory_order_relaxed);
@@ -123,14 +123,10 @@ std::optional<std::uint64_t> CachePart::find_victim(std::uint64_t candidate) {
 
 // P17, of a block that passes through.
 void CachePart::bring_in(std::uint64_t block) {
-  auto state = word(table_[block].state);
-  auto through = static_cast<std::uint32_t>(BlockState::through);
-  if (!state.compare_exchange_strong(through, held_by(BlockState::through, peers_.number())))
-    return;
+  if (!table_.take(block, BlockState::through, BlockState::through)) return;
   const bool in = await_users(block) && bring_in_held(block);
   set_uses(block, in ? price_of_block() : 0);
-  state.store(static_cast<std::uint32_t>(in ? BlockState::present : BlockState::through),
-              std::memory_order_release);
+  table_.give(block, in ? BlockState::present : BlockState::through);
   // Now that this process has no block any more, which what the dead intended could wait for.
   if (!in) (void)peers_.clean_up_after_dead();
 }
@@ -139,18 +135,18 @@ void CachePart::bring_in(std::uint64_t block) {
 // had nothing when the part was made.
 bool CachePart::bring_in_held(std::uint64_t block) {
   if (!make_room(block)) return false;
-  filled_bytes_.fetch_add(layout_.block_bytes, std::memory_order_relaxed);
-  if (backing_->read(file_offset(block), bytes_of(block), layout_.block_bytes).ok()) return true;
-  (void)device_->discard(device_offset(bytes_of(block)), layout_.block_bytes);
+  filled_bytes_.fetch_add(layout().block_bytes, std::memory_order_relaxed);
+  if (backing_->read(bytes_.file_offset(block), bytes_.of(block), layout().block_bytes).ok())
+    return true;
+  (void)bytes_.discard(block);
   return false;
 }
 
 bool CachePart::make_room(std::uint64_t block) {
-  const std::uint64_t at = device_offset(bytes_of(block));
   for (int victims = 0;; ++victims) {
-    const Status given = device_->allocate(at, layout_.block_bytes);
+    const Status given = bytes_.allocate(block);
     if (given.ok()) return true;
-    (void)device_->discard(at, layout_.block_bytes);
+    (void)bytes_.discard(block);
     if (given.code() != Code::no_space || victims == victims_max) return false;
     const auto victim = find_victim(block);
     if (!victim) return false;
@@ -160,19 +156,14 @@ bool CachePart::make_room(std::uint64_t block) {
 
 // P17, of a present block. False: somebody uses it, or the file does not take what is dirty.
 bool CachePart::evict(std::uint64_t block) {
-  auto claim = word(table_[block].claim);
-  std::uint64_t free = claim.load(std::memory_order_acquire);
-  if (owner_of(free) != 0 || !claim.compare_exchange_strong(free, free | peers_.number()))
-    return false;
-  auto state = word(table_[block].state);
-  auto present = static_cast<std::uint32_t>(BlockState::present);
+  const auto claim = table_.try_claim(block);
+  if (!claim) return false;
   bool gone = false;
-  if (state.compare_exchange_strong(present, held_by(BlockState::present, peers_.number()))) {
+  if (table_.take(block, BlockState::present, BlockState::present)) {
     gone = await_users(block) && evict_held(block);
-    state.store(static_cast<std::uint32_t>(gone ? BlockState::through : BlockState::present),
-                std::memory_order_release);
+    table_.give(block, gone ? BlockState::through : BlockState::present);
   }
-  claim.store(free + (std::uint64_t{1} << owner_bits), std::memory_order_release);
+  (void)table_.give_claim(block, *claim);
   if (!gone) return false;
   evicted_blocks_.fetch_add(1, std::memory_order_relaxed);
   word(state_->evicted_blocks).fetch_add(1, std::memory_order_relaxed);
@@ -183,60 +174,39 @@ bool CachePart::evict(std::uint64_t block) {
 // again before the room may count as zeros.
 bool CachePart::evict_held(std::uint64_t block) {
   if (!hand_over(block).ok() || !forget_here(block).ok()) return false;
-  word(table_[block].state)
-      .store(held_by(BlockState::through, peers_.number()), std::memory_order_release);
-  (void)device_->discard(device_offset(bytes_of(block)), layout_.block_bytes);
+  table_.turn(block, BlockState::through);
+  (void)bytes_.discard(block);
   set_uses(block, 0);
   return true;
 }
 
 // P4; and P6, where the part has some of it durably, and would be the only one.
 Status CachePart::hand_over(std::uint64_t block) {
-  BlockFormat& entry = table_[block];
-  Grains dirty{};
-  Grains only_here{};
-  for (unsigned half = 0; half < 2; ++half) {
-    dirty.bits[half] = word(entry.dirty[half]).load();
-    if (dirty.bits[half] != 0) {
-      word(entry.leaving[half]).fetch_or(dirty.bits[half]);
-      word(entry.dirty[half]).fetch_and(~dirty.bits[half]);
-    }
-    only_here.bits[half] = word(entry.kept[half]).load() & word(entry.leaving[half]).load();
-  }
+  const Grains dirty = table_.move_dirty_to_leaving(block);
+  const Grains only_here = table_.kept(block) & table_.leaving(block);
   if (dirty.none() && only_here.none()) return Status::success();
   const Status begun = changes_.begin();
   WriteBackTally tally;
   Status handed = begun;
   if (handed.ok()) handed = write_grains(block, dirty, tally);
   if (handed.ok() && !only_here.none()) {
-    flush_grains(block, only_here);
+    bytes_.flush_grains(block, only_here);
     handed = device_->fence();
     if (handed.ok()) handed = backing_->sync_data();
   }
   const Status ended = begun.ok() ? changes_.end() : begun;
   if (handed.ok()) handed = ended;
-  if (handed.ok()) return handed;
-  for (unsigned half = 0; half < 2; ++half) {
-    word(entry.dirty[half]).fetch_or(word(entry.leaving[half]).load());
-  }
+  if (!handed.ok()) table_.make_leaving_dirty(block);
   return handed;
 }
 
 // Nothing here is to be written over what the file gets from now on. Durably, before the bytes go.
 Status CachePart::forget_here(std::uint64_t block) {
-  BlockFormat& entry = table_[block];
-  Grains kept{};
-  for (unsigned half = 0; half < 2; ++half) {
-    kept.bits[half] = word(entry.kept[half]).exchange(0);
-    word(entry.dirty[half]).store(0);
-    word(entry.leaving[half]).store(0);
-  }
+  const Grains kept = table_.clear_grains(block);
   if (kept.none()) return Status::success();
-  device_->flush(device_offset(&entry), sizeof entry);
+  table_.flush(block);
   const Status fenced = device_->fence();
-  for (unsigned half = 0; half < 2 && !fenced.ok(); ++half) {
-    word(entry.kept[half]).store(kept.bits[half]);
-  }
+  if (!fenced.ok()) table_.mark_kept(block, kept);
   return fenced;
 }
 
@@ -250,16 +220,6 @@ bool CachePart::await_users(std::uint64_t block) {
     (void)backoff.wait();
   }
   return false;
-}
-
-// Until nobody evicts the block any more.
-Status CachePart::await_release(std::uint64_t block) {
-  Backoff backoff;
-  while (true) {
-    const std::uint32_t seen = state_of(block);
-    if (kind_of(seen) != BlockState::present || holder_of(seen) == 0) return Status::success();
-    if (backoff.wait()) PERDURE_TRY(peers_.clean_up_if_dead(holder_of(seen)));
-  }
 }
 
 }  // namespace perdure

@@ -516,7 +516,7 @@ Status CachedFile::hand_over_own() {
   return handed.ok() ? ended : handed;
 }
 
-// P14 of cache_part.hpp: all nodes have handed over, and none has removed its part. One that
+// P14 of change_record.hpp: all nodes have handed over, and none has removed its part. One that
 // outlives the others by a crash must know what they did to the file last.
 Status CachedFile::record_last_change() {
   PERDURE_TRY(part().changes().begin());
