@@ -47,6 +47,7 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
       journal_(*device_, {reinterpret_cast<JournalFormat*>(device_->base() + header.journal_offset),
                           header.journal_entries}),
       changes_(*device_, header.state_offset, peers_),
+      write_back_(bytes_, table_, users_, journal_, changes_),
       pointers_(*state_),
       through_(changes_) {}
 

@@ -9,17 +9,10 @@
 // Crash argument. What a process stored survives its death (the mapping is shared), in the order in
 // which it stored (x86: in program order; otherwise by the releases below). Each step is where it
 // is done: P1 and P12 in block_table.hpp, P10 and P11 in part_peers.hpp, P14 in change_record.hpp,
-// P16 in block_table.hpp and pass_through.hpp; the others follow.
+// P16 in block_table.hpp and pass_through.hpp, P4, P5 and P7 in write_back.hpp; the others follow.
 //   P2  A write stores (a) the bytes, (b) the size, (c) the grains' dirty bits, and is then
 //       acknowledged. So every grain of an acknowledged write is dirty, or was handed on by P4.
 //   P3  A small write is intended first, in the journal (part_journal.hpp): it is whole or absent.
-//   P4  Whoever writes a block back claims it, moves its dirty bits to `leaving` (set there before
-//       they are cleared here), hands the grains to the cached file, and clears `leaving` after
-//       fsync, unless another claimed the block since, who does it then. The dirty bits are cleared
-//       before the bytes are read, and set by an exchange after the bytes are stored, so a write
-//       that comes later is dirty again. If fsync fails, what is leaving is dirty again: a second
-//       fsync would not try it.
-//   P5  Recovery within one boot writes back dirty | leaving | kept.
 // What was only stored does not survive a power failure. For that:
 //   P6  A durable write flushes (1) its intention, fence, (2) bytes, and the whole of each grain
 //       that is not kept yet, fence, (3) the size and the grains' `kept` bits, fence, (4) that
@@ -27,9 +20,6 @@
 //       once. Kept bits are cleared only with what set_size() cuts off. So a kept grain must never
 //       be durably older than the cached file: what is kept and leaving is flushed, with a fence,
 //       before fsync.
-//   P7  Recovery after another boot writes back the kept grains, then the intentions whose checksum
-//       holds. A kept grain that was written later and not flushed holds words of both: as a page
-//       cache would have left it.
 //
 // A file may be committed with a pool, and go back to its newest version.
 //   P8  A grain is changed only when its contents at that version are in the undo log (U1). Which
@@ -115,6 +105,7 @@
 #include "cache/shared_bytes.hpp"
 #include "cache/shared_pointers.hpp"
 #include "cache/undo_log.hpp"
+#include "cache/write_back.hpp"
 #include "parts/ownership.hpp"
 #include "parts/part_facts.hpp"
 #include "parts/part_format.hpp"
@@ -140,11 +131,6 @@ struct EvictingTerms {
   std::uint64_t first_price = 50000;
 };
 
-struct WriteBackTally {
-  std::uint64_t bytes = 0;
-  std::uint64_t writes = 0;
-};
-
 class CachePart {
  public:
   // Makes an empty part on a device of part_file_bytes(); durable when it returns.
@@ -166,6 +152,7 @@ class CachePart {
     backing_ = backing;
     changes_.set_file(backing);
     through_.set_file(backing);
+    write_back_.set_file(backing);
   }
   const BackingFile* backing() const { return backing_; }
   // Is called with a sentence by the process that first finds no room (P16); before the first
@@ -222,7 +209,9 @@ class CachePart {
   // Hands what is dirty to the cached file and, with `sync`, waits until it has it durably. Any
   // number of processes may do it at once, and share the work; each returns when all that was
   // dirty when it came is handed over. Those that begin at different `turn`s meet later.
-  Result<WriteBackTally> write_back(std::uint64_t turn, bool sync);
+  Result<WriteBackTally> write_back(std::uint64_t turn, bool sync) {
+    return write_back_.run(turn, sync);
+  }
   // Makes durable in the part all that is dirty.
   Status persist();
 
@@ -233,7 +222,7 @@ class CachePart {
   // P15: the bytes of the cached file can't be what the job left there. Within one boot.
   Result<bool> contradicts_file() const;
   // Gives the backing all that is present here; false: the cached file has bytes that are not.
-  Result<bool> write_present() const;
+  Result<bool> write_present() const { return write_back_.write_present(); }
 
   SharedPointers& pointers() { return pointers_; }
   // Of those; -1: none is free.
@@ -267,9 +256,9 @@ class CachePart {
 
   // Recovery, by one process alone: does intended writes again and writes back all that the
   // cached file may lack (P5, P7). `same_boot`: nothing that was stored can have been lost.
-  Result<WriteBackTally> recover(bool same_boot);
+  Result<WriteBackTally> recover(bool same_boot) { return write_back_.recover(same_boot); }
   // What recover() would write.
-  std::uint64_t unsaved_bytes(bool same_boot) const;
+  std::uint64_t unsaved_bytes(bool same_boot) const { return write_back_.unsaved_bytes(same_boot); }
 
   std::uint64_t filled_bytes() const { return filled_bytes_.load(std::memory_order_relaxed); }
   // P16: read and written by this process; and how much of the file is in such blocks.
@@ -285,8 +274,6 @@ class CachePart {
   void set_evicting(const EvictingTerms& terms) { terms_ = terms; }
 
  private:
-  using HandedBlock = std::pair<std::uint64_t, std::uint64_t>;  // and its claim, afterwards
-
   CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& header);
   // P16. False: the block passes through.
   Result<bool> make_present(std::uint64_t block);
@@ -321,7 +308,6 @@ class CachePart {
   std::optional<std::uint64_t> find_victim(std::uint64_t candidate);
   bool evict(std::uint64_t block);
   bool evict_held(std::uint64_t block);
-  Status hand_over(std::uint64_t block);
   Status forget_here(std::uint64_t block);
   bool await_users(std::uint64_t block);
 
@@ -363,20 +349,9 @@ class CachePart {
   void finish_write(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
   Status keep(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
 
-  Status write_unsaved(bool same_boot, WriteBackTally& tally);
   Grains shared_with_file(std::uint64_t block) const;
   std::uint64_t differing_words(std::uint64_t offset, const std::byte* here, const std::byte* there,
                                 std::uint64_t bytes) const;
-  Status write_back_unclean(std::uint64_t first, std::uint64_t blocks, bool sync,
-                            WriteBackTally& tally);
-
-  Status write_grains(std::uint64_t block, const Grains& grains, WriteBackTally& tally);
-  Status write_back_block(std::uint64_t block, WriteBackTally& tally,
-                          std::vector<HandedBlock>& handed);
-  Status flush_kept(const std::vector<HandedBlock>& handed);
-  Status sync_handed(const std::vector<HandedBlock>& handed);
-  void clear_leaving(std::uint64_t block, std::uint64_t claim);
-  Grains unsaved(std::uint64_t block, bool same_boot) const;
   JournalFormat* journal_entry();
 
   std::unique_ptr<Device> device_;
@@ -390,6 +365,7 @@ class CachePart {
   EvictingTerms terms_;
   PartJournal journal_;
   ChangeRecord changes_;
+  WriteBack write_back_;
   SharedPointers pointers_;
   PassThrough through_;
   std::function<void(const std::string&)> tell_;

@@ -173,31 +173,11 @@ bool CachePart::evict(std::uint64_t block) {
 // Its room goes last. If it can't go, the block passes through all the same, and set_size() tries
 // again before the room may count as zeros.
 bool CachePart::evict_held(std::uint64_t block) {
-  if (!hand_over(block).ok() || !forget_here(block).ok()) return false;
+  if (!write_back_.hand_over(block).ok() || !forget_here(block).ok()) return false;
   table_.turn(block, BlockState::through);
   (void)bytes_.discard(block);
   set_uses(block, 0);
   return true;
-}
-
-// P4; and P6, where the part has some of it durably, and would be the only one.
-Status CachePart::hand_over(std::uint64_t block) {
-  const Grains dirty = table_.move_dirty_to_leaving(block);
-  const Grains only_here = table_.kept(block) & table_.leaving(block);
-  if (dirty.none() && only_here.none()) return Status::success();
-  const Status begun = changes_.begin();
-  WriteBackTally tally;
-  Status handed = begun;
-  if (handed.ok()) handed = write_grains(block, dirty, tally);
-  if (handed.ok() && !only_here.none()) {
-    bytes_.flush_grains(block, only_here);
-    handed = device_->fence();
-    if (handed.ok()) handed = backing_->sync_data();
-  }
-  const Status ended = begun.ok() ? changes_.end() : begun;
-  if (handed.ok()) handed = ended;
-  if (!handed.ok()) table_.make_leaving_dirty(block);
-  return handed;
 }
 
 // Nothing here is to be written over what the file gets from now on. Durably, before the bytes go.

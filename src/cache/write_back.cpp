@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// What leaves a part: to the cached file (P4), and in recovery (P5, P7, P9).
-#include <bit>
-#include <string>
+#include "cache/write_back.hpp"
 
-#include "cache/cache_part.hpp"
+#include <algorithm>
+#include <bit>
+
+#include "cache/shared_bytes.hpp"
 
 namespace perdure {
 
 // Runs of grains, cut at the end of the file.
-Status CachePart::write_grains(std::uint64_t block, const Grains& grains, WriteBackTally& tally) {
+Status WriteBack::write_grains(std::uint64_t block, const Grains& grains, WriteBackTally& tally) {
   const std::uint64_t begun = changes_.note();
   const std::uint64_t writes_before = tally.writes;
   const std::uint64_t begin = bytes_.file_offset(block);
@@ -27,7 +27,7 @@ Status CachePart::write_grains(std::uint64_t block, const Grains& grains, WriteB
     if (from < to) {
       SharedForCalls shared;
       const std::byte* bytes = shared.add(bytes_.of(block) + from, to - from);
-      PERDURE_TRY(backing_->write(begin + from, bytes, to - from));
+      PERDURE_TRY(file_->write(begin + from, bytes, to - from));
       tally.bytes += to - from;
       ++tally.writes;
     }
@@ -37,7 +37,7 @@ Status CachePart::write_grains(std::uint64_t block, const Grains& grains, WriteB
 }
 
 // P4 up to fsync.
-Status CachePart::write_back_block(std::uint64_t block, WriteBackTally& tally,
+Status WriteBack::write_back_block(std::uint64_t block, WriteBackTally& tally,
                                    std::vector<HandedBlock>& handed) {
   PERDURE_TRY_ASSIGN(const std::uint64_t claim, table_.claim(block));
   const Grains grains = table_.move_dirty_to_leaving(block);
@@ -48,15 +48,15 @@ Status CachePart::write_back_block(std::uint64_t block, WriteBackTally& tally,
 }
 
 // P4 after fsync, which covered what anyone handed over before.
-void CachePart::clear_leaving(std::uint64_t block, std::uint64_t claim) {
+void WriteBack::clear_leaving(std::uint64_t block, std::uint64_t claim) {
   if (!table_.try_claim(block, claim)) return;
   table_.clear_leaving(block);
   (void)table_.give_claim(block, claim);
 }
 
 // P4, P6: what the cached file is about to have durably replaces what was durable here.
-Status CachePart::flush_kept(const std::vector<HandedBlock>& handed) {
-  const Stay stay(*this);
+Status WriteBack::flush_kept(const std::vector<HandedBlock>& handed) {
+  const PartUsers::Mark stay(users_);
   bool any = false;
   for (const auto& [block, claim] : handed) {
     const Grains grains = table_.kept(block) & table_.leaving(block);
@@ -64,14 +64,14 @@ Status CachePart::flush_kept(const std::vector<HandedBlock>& handed) {
     bytes_.flush_grains(block, grains);
     any = true;
   }
-  return any ? device_->fence() : Status::success();
+  return any ? bytes_.device().fence() : Status::success();
 }
 
 // An fsync that failed forgets what it could not write: the next one would succeed without it. So
 // all is handed over anew.
-Status CachePart::sync_handed(const std::vector<HandedBlock>& handed) {
+Status WriteBack::sync_handed(const std::vector<HandedBlock>& handed) {
   PERDURE_TRY(flush_kept(handed));
-  const Status synced = backing_->sync();
+  const Status synced = file_->sync();
   for (const auto& [block, claim] : handed) {
     if (synced.ok()) {
       clear_leaving(block, claim);
@@ -83,7 +83,7 @@ Status CachePart::sync_handed(const std::vector<HandedBlock>& handed) {
 }
 
 // From the `first` block on, all of them.
-Status CachePart::write_back_unclean(std::uint64_t first, std::uint64_t blocks, bool sync,
+Status WriteBack::write_back_unclean(std::uint64_t first, std::uint64_t blocks, bool sync,
                                      WriteBackTally& tally) {
   std::vector<HandedBlock> handed;
   for (std::uint64_t i = 0; i < blocks; ++i) {
@@ -96,7 +96,7 @@ Status CachePart::write_back_unclean(std::uint64_t first, std::uint64_t blocks, 
   return sync && any ? sync_handed(handed) : Status::success();
 }
 
-Result<WriteBackTally> CachePart::write_back(std::uint64_t turn, bool sync) {
+Result<WriteBackTally> WriteBack::run(std::uint64_t turn, bool sync) {
   WriteBackTally tally;
   PERDURE_TRY_ASSIGN(const std::uint64_t blocks, table_.touched_of(bytes_.blocks_in_use()));
   const std::uint64_t first = blocks == 0 ? 0 : turn % blocks;
@@ -117,13 +117,33 @@ Result<WriteBackTally> CachePart::write_back(std::uint64_t turn, bool sync) {
   return tally;
 }
 
-Grains CachePart::unsaved(std::uint64_t block, bool same_boot) const {
+// P4; and P6, where the part has some of it durably, and would be the only one.
+Status WriteBack::hand_over(std::uint64_t block) {
+  const Grains dirty = table_.move_dirty_to_leaving(block);
+  const Grains only_here = table_.kept(block) & table_.leaving(block);
+  if (dirty.none() && only_here.none()) return Status::success();
+  const Status begun = changes_.begin();
+  WriteBackTally tally;
+  Status handed = begun;
+  if (handed.ok()) handed = write_grains(block, dirty, tally);
+  if (handed.ok() && !only_here.none()) {
+    bytes_.flush_grains(block, only_here);
+    handed = bytes_.device().fence();
+    if (handed.ok()) handed = file_->sync_data();
+  }
+  const Status ended = begun.ok() ? changes_.end() : begun;
+  if (handed.ok()) handed = ended;
+  if (!handed.ok()) table_.make_leaving_dirty(block);
+  return handed;
+}
+
+Grains WriteBack::unsaved(std::uint64_t block, bool same_boot) const {
   const Grains kept = table_.kept(block);
   if (!same_boot || table_.kind_alone(block) != BlockState::present) return kept;
   return kept | table_.dirty(block) | table_.leaving(block);
 }
 
-std::uint64_t CachePart::unsaved_bytes(bool same_boot) const {
+std::uint64_t WriteBack::unsaved_bytes(bool same_boot) const {
   std::uint64_t bytes = 0;
   const std::uint64_t blocks = bytes_.blocks_in_use();
   for (std::uint64_t block = table_.next(0); block < blocks; block = table_.next(block + 1)) {
@@ -136,7 +156,7 @@ std::uint64_t CachePart::unsaved_bytes(bool same_boot) const {
   return bytes;
 }
 
-Status CachePart::write_unsaved(bool same_boot, WriteBackTally& tally) {
+Status WriteBack::write_unsaved(bool same_boot, WriteBackTally& tally) {
   const std::uint64_t blocks = bytes_.blocks_in_use();
   for (std::uint64_t block = table_.next(0); block < blocks; block = table_.next(block + 1)) {
     const Grains grains = unsaved(block, same_boot);
@@ -144,16 +164,16 @@ Status CachePart::write_unsaved(bool same_boot, WriteBackTally& tally) {
   }
   for (const JournalFormat* entry : journal_.intended(same_boot)) {  // P3: after the blocks
     const std::uint64_t begun = changes_.note();
-    PERDURE_TRY(backing_->write(entry->offset, entry->bytes, entry->length));
+    PERDURE_TRY(file_->write(entry->offset, entry->bytes, entry->length));
     PERDURE_TRY(changes_.record(begun));
     tally.bytes += entry->length;
     ++tally.writes;
   }
-  return backing_->sync();
+  return file_->sync();
 }
 
 // Changes nothing in the part but what P14 says, so that it may be cut short and begun anew.
-Result<WriteBackTally> CachePart::recover(bool same_boot) {
+Result<WriteBackTally> WriteBack::recover(bool same_boot) {
   WriteBackTally tally;
   changes_.unlock();
   PERDURE_TRY(changes_.begin());
@@ -163,20 +183,20 @@ Result<WriteBackTally> CachePart::recover(bool same_boot) {
   return tally;
 }
 
-Result<bool> CachePart::write_present() const {
+Result<bool> WriteBack::write_present() const {
   bool all = true;
   const std::uint64_t size = bytes_.size_bytes();
-  const std::uint64_t count = part_blocks_for(layout(), header().node, size);
+  const std::uint64_t count = part_blocks_for(bytes_.layout(), bytes_.header().node, size);
   const std::uint64_t entries = table_.touched();
   for (std::uint64_t block = 0; block < count; ++block) {
     const std::uint64_t begin = bytes_.file_offset(block);
     if (begin >= size) continue;
-    const std::uint64_t bytes = std::min(layout().block_bytes, size - begin);
+    const std::uint64_t bytes = std::min(bytes_.layout().block_bytes, size - begin);
     const BlockState state = block < entries
                                  ? table_.kind_alone(block)
                                  : (table_.is_passing() ? BlockState::through : BlockState::absent);
     if (state == BlockState::present) {
-      PERDURE_TRY(backing_->write(begin, bytes_.of(block), bytes));
+      PERDURE_TRY(file_->write(begin, bytes_.of(block), bytes));
     } else {
       all = all && bytes_.visible_in(block) == 0 && state != BlockState::through;
     }
