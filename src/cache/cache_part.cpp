@@ -48,6 +48,7 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
                           header.journal_entries}),
       changes_(*device_, header.state_offset, peers_),
       write_back_(bytes_, table_, users_, journal_, changes_),
+      evictor_(bytes_, table_, peers_, users_, write_back_),
       pointers_(*state_),
       through_(changes_) {}
 
@@ -107,7 +108,7 @@ Status CachePart::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
       return Status::success();
     });
     PERDURE_TRY(done);
-    if (passed) pay(block, run);
+    if (passed) evictor_.pay(block, run);
     place += run;
     offset += run;
     bytes -= run;
@@ -185,7 +186,7 @@ Status CachePart::write_block(std::uint64_t block, std::uint64_t within, const s
     PERDURE_TRY(write_large(block, within, from, bytes));
     return when == Acknowledge::durable ? keep(block, within, bytes) : Status::success();
   });
-  if (done.ok() && passed) pay(block, bytes);
+  if (done.ok() && passed) evictor_.pay(block, bytes);
   return done;
 }
 
@@ -232,7 +233,7 @@ Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::
     PERDURE_TRY(write_run(here, block, within, from, bytes, when));
     return when == Acknowledge::durable ? intention.retract_durably() : Status::success();
   });
-  if (done.ok() && passed) pay(block, bytes);
+  if (done.ok() && passed) evictor_.pay(block, bytes);
   return done;
 }
 
@@ -291,7 +292,7 @@ bool CachePart::try_write(std::uint64_t offset, const void* from, std::uint64_t 
     finish_write(place.block, within, bytes);
   }
   if (users_.is_evicting()) [[unlikely]]
-    count_use(place.block, bytes);
+    evictor_.count_use(place.block, bytes);
   return true;
 }
 

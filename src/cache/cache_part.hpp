@@ -9,7 +9,8 @@
 // Crash argument. What a process stored survives its death (the mapping is shared), in the order in
 // which it stored (x86: in program order; otherwise by the releases below). Each step is where it
 // is done: P1 and P12 in block_table.hpp, P10 and P11 in part_peers.hpp, P14 in change_record.hpp,
-// P16 in block_table.hpp and pass_through.hpp, P4, P5 and P7 in write_back.hpp; the others follow.
+// P16 in block_table.hpp and pass_through.hpp, P4, P5 and P7 in write_back.hpp,
+// P17 in evictor.hpp; the others follow.
 //   P2  A write stores (a) the bytes, (b) the size, (c) the grains' dirty bits, and is then
 //       acknowledged. So every grain of an acknowledged write is dirty, or was handed on by P4.
 //   P3  A small write is intended first, in the journal (part_journal.hpp): it is whole or absent.
@@ -40,33 +41,6 @@
 //       grain is kept before it is changed (P8), and so finds the one or the other right. A block
 //       that was never present was never changed.
 //
-//   P17 A block may be evicted: its room goes to one that passes through and is used more
-//       (part_evict.cpp). Only a process that has a block's state word, which its number in it
-//       says, changes what the block is; nobody begins an access meanwhile, and the process does
-//       not before all accesses that had begun have ended. Each marks its block from before it
-//       looks at the state until all is done, its journal entry and its kept bits included
-//       (part_users.hpp), so that the marks of all processes tell; so does, of all blocks,
-//       whatever uses their bytes for longer: an answer to another node, which is sent from where
-//       they stand (part_server.cpp), and persist() and the flush before an fsync, which touch
-//       pages and set bits of blocks that were looked at earlier (Stay). Write-back has the
-//       block's claim while it reads the bytes, and so has the process that evicts it. A wait for
-//       marks has a bound; then all stays as it is.
-//         Evicting: (1) what is dirty goes to the file, a change as any other (P4, P14); what the
-//       part alone has durably is flushed, fence, and the file synchronised (P6); (2) nothing is
-//       dirty, leaving or kept, and if any was kept, fence; (3) the block passes through; (4) its
-//       room is given back. Until (3) it is present to recovery, and whole; from then on its bytes
-//       are in the file. So a crash at any point leaves each acknowledged byte in one of the two,
-//       and after another boot no kept bit leads to bytes that are gone, as (2) is durable before
-//       (4). What was handed over and not synchronised is as safe as what passes through, and as
-//       such waited for (P16): if the file can't be synchronised, that is the failure of the call
-//       that asks for it.
-//         Bringing in: the block passes through to recovery until all its bytes are here. They are
-//       all the file's, also beyond `visible_bytes`: these were written through, or evicted. Its
-//       room is where nobody else's can be, as each block has a place of its own in the device:
-//       what is handed on is space, and two blocks never share bytes.
-//         A process that dies amid this leaves a block that is present, or one that passes through
-//       and whose room is discarded (P10).
-//
 // Somebody else may change the cached file.
 //   P15 Recovery changes neither the part nor the file if somebody else changed the file, unless a
 //       user says which of the two counts. What the times leave open the bytes decide: where the
@@ -96,6 +70,7 @@
 #include "cache/backing_file.hpp"
 #include "cache/block_table.hpp"
 #include "cache/change_record.hpp"
+#include "cache/evictor.hpp"
 #include "cache/part_bytes.hpp"
 #include "cache/part_journal.hpp"
 #include "cache/part_owners.hpp"
@@ -121,16 +96,6 @@ enum class Acknowledge : std::uint8_t {
   durable,  // flushed as well: survives power failure, where the device does
 };
 
-// What a block that passes through has to cost before another makes room for it
-// (part_evict.cpp). An access costs 1, and more where bytes are dear.
-struct EvictingTerms {
-  static constexpr std::uint64_t never = ~std::uint64_t{0};
-  std::uint64_t price = 0;  // of one block; 0: as its size says
-  // Of what this process passed through before the first block is evicted: a wait for all of the
-  // machine's threads (part_users.hpp), some 10 ms.
-  std::uint64_t first_price = 50000;
-};
-
 class CachePart {
  public:
   // Makes an empty part on a device of part_file_bytes(); durable when it returns.
@@ -153,6 +118,7 @@ class CachePart {
     changes_.set_file(backing);
     through_.set_file(backing);
     write_back_.set_file(backing);
+    evictor_.set_file(backing);
   }
   const BackingFile* backing() const { return backing_; }
   // Is called with a sentence by the process that first finds no room (P16); before the first
@@ -185,7 +151,7 @@ class CachePart {
     if (!table_.is_present(place.block)) return false;
     copy_from_shared(to, bytes_.of(place.block) + within, bytes);
     if (users_.is_evicting()) [[unlikely]]
-      count_use(place.block, bytes);
+      evictor_.count_use(place.block, bytes);
     return true;
   }
   bool try_write(std::uint64_t offset, const void* from, std::uint64_t bytes);
@@ -260,18 +226,20 @@ class CachePart {
   // What recover() would write.
   std::uint64_t unsaved_bytes(bool same_boot) const { return write_back_.unsaved_bytes(same_boot); }
 
-  std::uint64_t filled_bytes() const { return filled_bytes_.load(std::memory_order_relaxed); }
+  // What this process read into blocks.
+  std::uint64_t filled_bytes() const {
+    return filled_bytes_.load(std::memory_order_relaxed) +
+           evictor_.brought_in_blocks() * layout().block_bytes;
+  }
   // P16: read and written by this process; and how much of the file is in such blocks.
   std::uint64_t passed_bytes() const { return through_.bytes(); }
   std::uint64_t through_bytes() const;
   // P17: blocks that this process made give their room to others; and all processes did.
-  std::uint64_t evicted_bytes() const {
-    return evicted_blocks_.load(std::memory_order_relaxed) * layout().block_bytes;
-  }
+  std::uint64_t evicted_bytes() const { return evictor_.evicted_blocks() * layout().block_bytes; }
   std::uint64_t evicted_bytes_of_all() const {
     return word(state_->evicted_blocks).load(std::memory_order_relaxed) * layout().block_bytes;
   }
-  void set_evicting(const EvictingTerms& terms) { terms_ = terms; }
+  void set_evicting(const EvictingTerms& terms) { evictor_.set_terms(terms); }
 
  private:
   CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& header);
@@ -290,27 +258,6 @@ class CachePart {
   void note_passing();
   // P16.
   bool may_pass() const { return !with_pool() && undo_ == nullptr; }
-  // P17 (part_evict.cpp).
-  bool may_evict() const {
-    return peers_.has_joined() && may_pass() && terms_.price != EvictingTerms::never;
-  }
-  std::uint64_t weight_of(std::uint64_t bytes);
-  std::uint64_t price_of_block() const;
-  std::uint64_t uses_in_round(std::uint64_t block) const;
-  void set_uses(std::uint64_t block, std::uint64_t uses);
-  void count_use(std::uint64_t block, std::uint64_t bytes) noexcept;
-  void pay(std::uint64_t block, std::uint64_t bytes);
-  bool begin_evicting();
-  void bring_in(std::uint64_t block);
-  bool bring_in_held(std::uint64_t block);
-  bool make_room(std::uint64_t block);
-  void begin_round(std::uint64_t hand);
-  std::optional<std::uint64_t> find_victim(std::uint64_t candidate);
-  bool evict(std::uint64_t block);
-  bool evict_held(std::uint64_t block);
-  Status forget_here(std::uint64_t block);
-  bool await_users(std::uint64_t block);
-
   Status clean_up_after(std::uint32_t number);
   Status clean_up_block(std::uint64_t block, std::uint32_t number);
   Status redo(JournalFormat& entry);
@@ -362,18 +309,14 @@ class CachePart {
   const BackingFile* backing_ = nullptr;
   std::unique_ptr<UndoLog> undo_;
   PartUsers users_;
-  EvictingTerms terms_;
   PartJournal journal_;
   ChangeRecord changes_;
   WriteBack write_back_;
+  Evictor evictor_;
   SharedPointers pointers_;
   PassThrough through_;
   std::function<void(const std::string&)> tell_;
   std::atomic<std::uint64_t> filled_bytes_{0};
-  std::atomic<std::uint64_t> paid_{0};            // for what passed through, by this process
-  std::atomic<std::uint64_t> uses_{0};            // of which some are counted
-  std::atomic<std::uint64_t> evicted_blocks_{0};  // by this process
-  std::atomic<int> medium_{-1};                   // of the cached file; -1: not asked for
 };
 
 class CachePart::Stay {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Part users: which blocks of a part the processes of the node are reading and writing at this
-// moment, so that a block's bytes can be taken away (P17 of cache_part.hpp).
+// moment, so that a block's bytes can be taken away (P17 of evictor.hpp).
 //
 // An access marks its block in words of its process (UserFormat), then looks at the block's state,
 // and takes the mark back when it is done. Whoever takes a block away changes the state first, and

@@ -123,7 +123,7 @@ struct PartStateFormat {
   StampFormat stamps[2];     // the record is the one that the count's lowest bit names
   std::uint64_t durable;     // 1: something here may outlast a power failure
   OwnerFormat owners[owners_max];
-  // Of blocks that make room for others (part_evict.cpp).
+  // Of blocks that make room for others (evictor.hpp).
   std::uint64_t round;           // the low 8 bits mark what was counted in it (BlockFormat)
   std::uint64_t hand;            // how many blocks were looked at
   std::uint64_t round_hand;      // the same when the round began

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * evict.pml: a cache block whose room is taken away, and given back, while processes read and write
- * it (P17 of src/cache/cache_part.hpp, U1 to U3 of part_users.hpp), for the model checker Spin.
+ * it (P17 of src/cache/evictor.hpp, U1 to U3 of part_users.hpp), for the model checker Spin.
  * run.py names the variants.
  *
  * N users make OPS accesses each, to a word of their own in one block: a mark, a look at `evicting`,

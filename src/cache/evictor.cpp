@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// Blocks of a full part that make room for others (P17).
-//
-// When that pays: a block that passes through costs something at each access, and giving it room
-// costs as much as some thousand of these. So it gets room when it has cost more, as with skis that
-// are rented or bought, and only from a block that was used less than a quarter as often since the
-// round began; else it has to pay anew. A round ends when all blocks were looked at and too few
-// were left that are used less. Where all blocks are used alike, as those of a file that is read
-// again and again, nothing is evicted, and what has room keeps it.
-//
-// The uses of present blocks are counted only when evicting has begun, one in 16 as 16. The counts
-// are estimates: stores that meet may lose some.
+#include "cache/evictor.hpp"
+
 #include <algorithm>
 
 #include "cache/backoff.hpp"
-#include "cache/cache_part.hpp"
 
 namespace perdure {
 namespace {
@@ -35,78 +24,76 @@ constexpr std::uint32_t uses_mask = (1U << round_shift) - 1;
 }  // namespace
 
 // In units of one access.
-std::uint64_t CachePart::weight_of(std::uint64_t bytes) {
+std::uint64_t Evictor::weight_of(std::uint64_t bytes) {
   int known = medium_.load(std::memory_order_relaxed);
   if (known < 0) {
-    known = static_cast<int>(backing_->medium());
+    known = static_cast<int>(file_->medium());
     medium_.store(known, std::memory_order_relaxed);
   }
   return 1 + (static_cast<FileMedium>(known) == FileMedium::other ? bytes / bytes_of_access : 0);
 }
 
 // Of which a swap costs a fourth at most.
-std::uint64_t CachePart::price_of_block() const {
+std::uint64_t Evictor::price_of_block() const {
   if (terms_.price != 0) return terms_.price;
-  return std::clamp<std::uint64_t>(layout().block_bytes / bytes_of_price, price_min, uses_mask);
+  return std::clamp<std::uint64_t>(bytes_.layout().block_bytes / bytes_of_price, price_min,
+                                   uses_mask);
 }
 
-std::uint64_t CachePart::uses_in_round(std::uint64_t block) const {
-  const std::uint64_t round = word(state_->round).load(std::memory_order_relaxed);
+std::uint64_t Evictor::uses_in_round(std::uint64_t block) const {
+  const std::uint64_t round = word(bytes_.state().round).load(std::memory_order_relaxed);
   const std::uint32_t seen = table_.undo_or_uses(block).load(std::memory_order_relaxed);
   return seen >> round_shift == (round & 0xff) ? seen & uses_mask : 0;
 }
 
-void CachePart::set_uses(std::uint64_t block, std::uint64_t uses) {
-  const std::uint64_t round = word(state_->round).load(std::memory_order_relaxed);
+void Evictor::set_uses(std::uint64_t block, std::uint64_t uses) {
+  const std::uint64_t round = word(bytes_.state().round).load(std::memory_order_relaxed);
   const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(uses, uses_mask));
   table_.undo_or_uses(block).store(static_cast<std::uint32_t>(round & 0xff) << round_shift | count,
                                    std::memory_order_relaxed);
 }
 
-// Of a present block.
-void CachePart::count_use(std::uint64_t block, std::uint64_t bytes) noexcept {
+void Evictor::count_use(std::uint64_t block, std::uint64_t bytes) noexcept {
   const std::uint64_t uses = uses_.load(std::memory_order_relaxed) + 1;
   uses_.store(uses, std::memory_order_relaxed);
   if (uses * golden >> 60U != 0 || !may_evict()) return;
   set_uses(block, uses_in_round(block) + sampled * weight_of(bytes));
 }
 
-// After an access that passed through. Evicting is of use only to speed, so nothing of it is an
-// error of that access.
-void CachePart::pay(std::uint64_t block, std::uint64_t bytes) {
+void Evictor::pay(std::uint64_t block, std::uint64_t bytes) {
   if (!may_evict() || !table_.is_ready(block)) return;
   const std::uint64_t weight = weight_of(bytes);
   paid_.fetch_add(weight, std::memory_order_relaxed);
   const std::uint64_t uses = uses_in_round(block) + weight;
   set_uses(block, uses);
-  if (uses >= price_of_block() && begin_evicting()) bring_in(block);
+  if (uses >= price_of_block() && begin()) bring_in(block);
 }
 
 // U2 of part_users.hpp. What present blocks are used is counted only from then on.
-bool CachePart::begin_evicting() {
+bool Evictor::begin() {
   if (users_.is_evicting()) return true;
   if (paid_.load(std::memory_order_relaxed) < terms_.first_price) return false;
   if (users_.begin_evicting()) {
-    begin_round(word(state_->hand).load());
+    begin_round(word(bytes_.state().hand).load());
   } else {
     paid_.store(0, std::memory_order_relaxed);
   }
   return false;
 }
 
-void CachePart::begin_round(std::uint64_t hand) {
-  word(state_->round_hand).store(hand, std::memory_order_relaxed);
-  word(state_->round).fetch_add(1, std::memory_order_relaxed);
+void Evictor::begin_round(std::uint64_t hand) {
+  word(bytes_.state().round_hand).store(hand, std::memory_order_relaxed);
+  word(bytes_.state().round).fetch_add(1, std::memory_order_relaxed);
 }
 
 // Any that is used little; it need not be the one that is used least.
-std::optional<std::uint64_t> CachePart::find_victim(std::uint64_t candidate) {
+std::optional<std::uint64_t> Evictor::find_victim(std::uint64_t candidate) {
   const auto touched = table_.touched_of(bytes_.header().blocks);
   if (!touched.ok() || touched.value() == 0) return std::nullopt;
   const std::uint64_t blocks = touched.value();
   const std::uint64_t most = price_of_block() / 4;
-  const bool reads_only = backing_->access() == BackingFile::Access::read;
-  auto hand = word(state_->hand);
+  const bool reads_only = file_->access() == BackingFile::Access::read;
+  auto hand = word(bytes_.state().hand);
   for (std::uint64_t looks = std::min(blocks, looks_max); looks != 0; --looks) {
     const std::uint64_t block = hand.fetch_add(1, std::memory_order_relaxed) % blocks;
     if (block == candidate || !table_.is_present(block)) continue;
@@ -115,14 +102,14 @@ std::optional<std::uint64_t> CachePart::find_victim(std::uint64_t candidate) {
     if (uses_in_round(block) <= most) return block;
   }
   const std::uint64_t looked = hand.load(std::memory_order_relaxed);
-  if (looked - word(state_->round_hand).load(std::memory_order_relaxed) >= blocks) {
+  if (looked - word(bytes_.state().round_hand).load(std::memory_order_relaxed) >= blocks) {
     begin_round(looked);
   }
   return std::nullopt;
 }
 
 // P17, of a block that passes through.
-void CachePart::bring_in(std::uint64_t block) {
+void Evictor::bring_in(std::uint64_t block) {
   if (!table_.take(block, BlockState::through, BlockState::through)) return;
   const bool in = await_users(block) && bring_in_held(block);
   set_uses(block, in ? price_of_block() : 0);
@@ -133,16 +120,16 @@ void CachePart::bring_in(std::uint64_t block) {
 
 // All of it, as the file has what was written through, and what was evicted before, also where it
 // had nothing when the part was made.
-bool CachePart::bring_in_held(std::uint64_t block) {
+bool Evictor::bring_in_held(std::uint64_t block) {
   if (!make_room(block)) return false;
-  filled_bytes_.fetch_add(layout().block_bytes, std::memory_order_relaxed);
-  if (backing_->read(bytes_.file_offset(block), bytes_.of(block), layout().block_bytes).ok())
+  brought_in_blocks_.fetch_add(1, std::memory_order_relaxed);
+  if (file_->read(bytes_.file_offset(block), bytes_.of(block), bytes_.layout().block_bytes).ok())
     return true;
   (void)bytes_.discard(block);
   return false;
 }
 
-bool CachePart::make_room(std::uint64_t block) {
+bool Evictor::make_room(std::uint64_t block) {
   for (int victims = 0;; ++victims) {
     const Status given = bytes_.allocate(block);
     if (given.ok()) return true;
@@ -155,7 +142,7 @@ bool CachePart::make_room(std::uint64_t block) {
 }
 
 // P17, of a present block. False: somebody uses it, or the file does not take what is dirty.
-bool CachePart::evict(std::uint64_t block) {
+bool Evictor::evict(std::uint64_t block) {
   const auto claim = table_.try_claim(block);
   if (!claim) return false;
   bool gone = false;
@@ -166,13 +153,13 @@ bool CachePart::evict(std::uint64_t block) {
   (void)table_.give_claim(block, *claim);
   if (!gone) return false;
   evicted_blocks_.fetch_add(1, std::memory_order_relaxed);
-  word(state_->evicted_blocks).fetch_add(1, std::memory_order_relaxed);
+  word(bytes_.state().evicted_blocks).fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
 // Its room goes last. If it can't go, the block passes through all the same, and set_size() tries
 // again before the room may count as zeros.
-bool CachePart::evict_held(std::uint64_t block) {
+bool Evictor::evict_held(std::uint64_t block) {
   if (!write_back_.hand_over(block).ok() || !forget_here(block).ok()) return false;
   table_.turn(block, BlockState::through);
   (void)bytes_.discard(block);
@@ -181,17 +168,17 @@ bool CachePart::evict_held(std::uint64_t block) {
 }
 
 // Nothing here is to be written over what the file gets from now on. Durably, before the bytes go.
-Status CachePart::forget_here(std::uint64_t block) {
+Status Evictor::forget_here(std::uint64_t block) {
   const Grains kept = table_.clear_grains(block);
   if (kept.none()) return Status::success();
   table_.flush(block);
-  const Status fenced = device_->fence();
+  const Status fenced = bytes_.device().fence();
   if (!fenced.ok()) table_.mark_kept(block, kept);
   return fenced;
 }
 
 // Of a block that this process has. False: not in time; a user may be dead.
-bool CachePart::await_users(std::uint64_t block) {
+bool Evictor::await_users(std::uint64_t block) {
   Backoff backoff;
   std::uint32_t user = 1;
   for (int waits = 0; waits < waits_max; ++waits) {
