@@ -48,6 +48,7 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
                           header.journal_entries}),
       changes_(*device_, header.state_offset, peers_),
       write_back_(bytes_, table_, users_, journal_, changes_),
+      versions_(bytes_, table_, peers_),
       evictor_(bytes_, table_, peers_, users_, write_back_),
       pointers_(*state_),
       through_(changes_) {}
@@ -139,7 +140,7 @@ void CachePart::finish_write(std::uint64_t block, std::uint64_t within, std::uin
 // P2 (a) to (c) in a block that is present.
 Status CachePart::write_into(std::uint64_t block, std::uint64_t within, const std::byte* from,
                              std::uint64_t bytes) {
-  if (undo_ != nullptr) PERDURE_TRY(before_change(block, within, bytes));
+  if (versions_.has_log()) PERDURE_TRY(versions_.before_change(block, within, bytes));
   copy_to_shared(bytes_.of(block) + within, from, bytes);
   finish_write(block, within, bytes);
   return Status::success();
@@ -175,7 +176,7 @@ Result<bool> CachePart::write_whole(std::uint64_t block, const std::byte* from, 
 // Of more than a small write.
 Status CachePart::write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
                               std::uint64_t bytes, Acknowledge when) {
-  if (!table_.is_present(block) && undo_ == nullptr && within == 0) {
+  if (!table_.is_present(block) && !versions_.has_log() && within == 0) {
     PERDURE_TRY_ASSIGN(const bool whole, write_whole(block, from, bytes, when));
     if (whole) return Status::success();
   }
@@ -274,7 +275,7 @@ void store_word_at(std::byte* to, const void* from) {
 bool CachePart::try_write(std::uint64_t offset, const void* from, std::uint64_t bytes) {
   const Place place = place_of(layout(), offset);
   const std::uint64_t within = offset & (layout().block_bytes - 1);
-  if (place.node != node() || !table_.is_present(place.block) || undo_ != nullptr) return false;
+  if (place.node != node() || !table_.is_present(place.block) || versions_.has_log()) return false;
   if (bytes - 1 >= journal_bytes || within + bytes > layout().block_bytes) return false;
   std::byte* to = bytes_.of(place.block) + within;
   const bool word_alone = bytes == 8 && reinterpret_cast<std::uintptr_t>(to) % 8 == 0;
@@ -339,8 +340,8 @@ Status CachePart::persist() {
   PERDURE_TRY(changes_.expect_power_failure());
   PERDURE_TRY_ASSIGN(const std::uint64_t blocks, table_.touched_of(bytes_.blocks_in_use()));
   std::uint64_t version = 0;
-  if (undo_ != nullptr) {
-    PERDURE_TRY_ASSIGN(version, base_version());
+  if (versions_.has_log()) {
+    PERDURE_TRY_ASSIGN(version, versions_.base());
   }
   PERDURE_TRY(persist_blocks(blocks, version));
   return table_.is_passing() ? through_.sync() : Status::success();
@@ -356,7 +357,8 @@ Status CachePart::persist_blocks(std::uint64_t blocks, std::uint64_t version) {
     PERDURE_TRY(table_.await_release(block));
     if (!table_.is_present(block)) continue;
     Grains grains = table_.dirty(block) | table_.leaving(block);
-    if (undo_ != nullptr) drop_unchanged(block, version, grains);
+    // What did not change since the newest version is durable already.
+    if (versions_.has_log()) grains = versions_.kept(block, version, grains);
     if (grains.none()) continue;
     bytes_.flush_grains(block, grains);
     found.emplace_back(block, grains);
@@ -378,7 +380,7 @@ Status CachePart::persist_blocks(std::uint64_t blocks, std::uint64_t version) {
 //      where it passes through, the cut of the cached file makes it zeros
 //   3. its space is given back, also what an eviction could not give back
 Status CachePart::set_size(std::uint64_t bytes) {
-  if (undo_ != nullptr && bytes < bytes_.size_bytes()) {
+  if (versions_.has_log() && bytes < bytes_.size_bytes()) {
     return {Code::unsupported, std::string(header().path) +
                                    " is committed with a pool and can't be made smaller; close it "
                                    "and open it without perdure_cache_pool"};
@@ -410,6 +412,12 @@ Status CachePart::set_size(std::uint64_t bytes) {
     PERDURE_TRY(bytes_.discard(block));
   }
   return Status::success();
+}
+
+Status CachePart::roll_back(const PoolVersion& version) {
+  PERDURE_TRY(versions_.check_goes_back(version));
+  journal_.forget_all();
+  return versions_.roll_back(version.version);
 }
 
 bool CachePart::try_lock(std::uint64_t owner) {

@@ -7,10 +7,10 @@
 // made.
 //
 // Crash argument. What a process stored survives its death (the mapping is shared), in the order in
-// which it stored (x86: in program order; otherwise by the releases below). Each step is where it
-// is done: P1 and P12 in block_table.hpp, P10 and P11 in part_peers.hpp, P14 in change_record.hpp,
-// P16 in block_table.hpp and pass_through.hpp, P4, P5 and P7 in write_back.hpp,
-// P17 in evictor.hpp; the others follow.
+// which it stored (x86: in program order; otherwise by the releases below). Each step is argued
+// where it is taken: P1 and P12 in block_table.hpp, P16 there and in pass_through.hpp, P4, P5 and
+// P7 in write_back.hpp, P8, P9 and P13 in part_versions.hpp, P10 and P11 in part_peers.hpp, P14 in
+// change_record.hpp, P17 in evictor.hpp; the others here.
 //   P2  A write stores (a) the bytes, (b) the size, (c) the grains' dirty bits, and is then
 //       acknowledged. So every grain of an acknowledged write is dirty, or was handed on by P4.
 //   P3  A small write is intended first, in the journal (part_journal.hpp): it is whole or absent.
@@ -18,28 +18,9 @@
 //   P6  A durable write flushes (1) its intention, fence, (2) bytes, and the whole of each grain
 //       that is not kept yet, fence, (3) the size and the grains' `kept` bits, fence, (4) that
 //       nothing is intended any more, fence. persist() does (2) and (3) for all dirty grains at
-//       once. Kept bits are cleared only with what set_size() cuts off. So a kept grain must never
-//       be durably older than the cached file: what is kept and leaving is flushed, with a fence,
-//       before fsync.
-//
-// A file may be committed with a pool, and go back to its newest version.
-//   P8  A grain is changed only when its contents at that version are in the undo log (U1). Which
-//       version that is, the base version says. Every process sets it, on all nodes that it writes
-//       to, between the commit and its next write; because the version is durable on all ranks by
-//       then, and no rank writes before it has left the commit, none is lost.
-//       Whoever sets it brings along how large the file was then: node 0 knows, a part by itself
-//       only where its own bytes end.
-//   P9  Recovery puts back what changed after the version that the pool has recovered to, size
-//       included, and forgets intentions; then it writes back as in P5 and P7. No part writes
-//       beyond the size at that version, or leaves out what it put back before it, and node 0 cuts
-//       the file there; so the parts of a file may be recovered in any order.
-//
-// Levels copy the file as it was at the pool's newest version while the job goes on.
-//   P13 Until the base version changes, a grain's contents at it are in the undo log if the grain
-//       is kept there at that version, else where the grain itself is: here, or in the cached file
-//       while its block is absent. Whoever reads looks at the undo log after it has read, as a
-//       grain is kept before it is changed (P8), and so finds the one or the other right. A block
-//       that was never present was never changed.
+//       once. Kept bits are cleared only with what set_size() cuts off or an eviction hands over
+//       (P17). So a kept grain must never be durably older than the cached file: what is kept and
+//       leaving is flushed, with a fence, before fsync.
 //
 // Somebody else may change the cached file.
 //   P15 Recovery changes neither the part nor the file if somebody else changed the file, unless a
@@ -76,6 +57,7 @@
 #include "cache/part_owners.hpp"
 #include "cache/part_peers.hpp"
 #include "cache/part_users.hpp"
+#include "cache/part_versions.hpp"
 #include "cache/pass_through.hpp"
 #include "cache/shared_bytes.hpp"
 #include "cache/shared_pointers.hpp"
@@ -118,6 +100,7 @@ class CachePart {
     changes_.set_file(backing);
     through_.set_file(backing);
     write_back_.set_file(backing);
+    versions_.set_file(backing);
     evictor_.set_file(backing);
   }
   const BackingFile* backing() const { return backing_; }
@@ -200,25 +183,31 @@ class CachePart {
   bool unlock(std::uint64_t owner);
 
   // Of a file that is committed with a pool. `log` keeps what its grains hold at its versions.
-  void set_undo_log(std::unique_ptr<UndoLog> log) { undo_ = std::move(log); }
+  void set_undo_log(std::unique_ptr<UndoLog> log) { versions_.set_log(std::move(log)); }
   bool with_pool() const { return bytes_.with_pool(); }
   UndoGeometry undo_geometry() const { return {header().blocks, header().block_bytes}; }
   // After persist(), by each process before `version` is decided: all of it is durable here.
-  Status set_prepared(std::uint64_t version);
+  Status set_prepared(std::uint64_t version) { return versions_.set_prepared(version); }
   // From now on what changes comes after `version`, with which the file had at least `file_bytes`
   // bytes. Returns how many it had, as is noted here.
-  Result<std::uint64_t> set_base_version(std::uint64_t version, std::uint64_t file_bytes);
+  Result<std::uint64_t> set_base_version(std::uint64_t version, std::uint64_t file_bytes) {
+    return versions_.set_base(version, file_bytes);
+  }
   // Whether it can go back to the version, and why not.
-  Status check_goes_back(const PoolVersion& version) const;
+  Status check_goes_back(const PoolVersion& version) const {
+    return versions_.check_goes_back(version);
+  }
   // P9: before recover(), if the file is in a group.
   Status roll_back(const PoolVersion& version);
   PartFact fact() const { return fact_of(header(), *state_); }
   // Durable when it returns: from now on the file can't do without this part, or it can again.
-  Status set_in_use(bool in_use);
+  Status set_in_use(bool in_use) { return versions_.set_in_use(in_use); }
   // P13: bytes of one block as they were at `version`, which is the base version. Any thread.
   // Code::wrong_state if it is not, or no longer.
   Status read_at(std::uint64_t version, std::uint64_t block, std::uint64_t within,
-                 std::span<std::byte> out);
+                 std::span<std::byte> out) {
+    return versions_.read_at(version, block, within, out);
+  }
 
   // Recovery, by one process alone: does intended writes again and writes back all that the
   // cached file may lack (P5, P7). `same_boot`: nothing that was stored can have been lost.
@@ -257,7 +246,7 @@ class CachePart {
   Status no_room(const Status& seen) const;
   void note_passing();
   // P16.
-  bool may_pass() const { return !with_pool() && undo_ == nullptr; }
+  bool may_pass() const { return !with_pool() && !versions_.has_log(); }
   Status clean_up_after(std::uint32_t number);
   Status clean_up_block(std::uint64_t block, std::uint32_t number);
   Status redo(JournalFormat& entry);
@@ -265,18 +254,6 @@ class CachePart {
 
   Status write_small(std::uint64_t offset, const std::byte* from, std::uint64_t bytes,
                      Acknowledge when);
-  Result<std::uint64_t> base_version();
-  Status before_change(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
-  void drop_unchanged(std::uint64_t block, std::uint64_t version, Grains& grains) const;
-  bool is_base(std::uint64_t version) const {
-    return word(state_->base_version).load(std::memory_order_acquire) == (version + 1)
-                                                                             << owner_bits;
-  }
-  Status read_now(std::uint64_t block, std::uint64_t within, std::span<std::byte> out);
-  Status keep_grain(std::uint64_t block, unsigned grain, std::uint64_t version);
-  Status note_size(std::uint64_t version);
-  std::uint64_t noted_size(std::uint64_t version) const;
-  Status roll_back_block(std::uint64_t block, std::uint64_t version);
   Status write_into(std::uint64_t block, std::uint64_t within, const std::byte* from,
                     std::uint64_t bytes);
   Status write_block(std::uint64_t block, std::uint64_t within, const std::byte* from,
@@ -307,11 +284,11 @@ class CachePart {
   PartPeers peers_;
   BlockTable table_;
   const BackingFile* backing_ = nullptr;
-  std::unique_ptr<UndoLog> undo_;
   PartUsers users_;
   PartJournal journal_;
   ChangeRecord changes_;
   WriteBack write_back_;
+  PartVersions versions_;
   Evictor evictor_;
   SharedPointers pointers_;
   PassThrough through_;

@@ -9,9 +9,7 @@ namespace perdure {
 
 // What others may wait for comes first; a redone write may have to wait for others itself.
 Status CachePart::clean_up_after(std::uint32_t number) {
-  auto base = word(state_->base_version);
-  const std::uint64_t set = base.load(std::memory_order_acquire);
-  if (owner_of(set) == number) base.store(set & ~std::uint64_t{owner_unknown});
+  versions_.give_up_base(number);
   std::uint64_t lock = word(state_->lock).load(std::memory_order_acquire);
   if (owner_of(lock) == number) word(state_->lock).compare_exchange_strong(lock, 0);
   pointers_.give_those_of(number);
@@ -38,9 +36,7 @@ Status CachePart::clean_up_block(std::uint64_t block, std::uint32_t number) {
     table_.give(block, kind == BlockState::filling ? BlockState::absent : kind);
   }
   table_.give_claim_of(block, number);
-  if (undo_ != nullptr && table_.undo_or_uses(block).load(std::memory_order_acquire) != 0) {
-    undo_->give_up(block, number);
-  }
+  versions_.give_up(block, number);
   return Status::success();
 }
 

@@ -15,13 +15,9 @@ namespace perdure {
 Grains CachePart::shared_with_file(std::uint64_t block) const {
   if (table_.kind_alone(block) != BlockState::present) return {};
   const bool handing = table_.claimed_by(block) != 0;
-  Grains grains = ~(handing ? table_.dirty(block) | table_.leaving(block) : table_.dirty(block));
-  const std::uint64_t base = (state_->base_version >> owner_bits) - 1;
-  const bool any = undo_ != nullptr && table_.undo_or_uses(block).load() != 0;
-  for (unsigned grain = 0; any && grain < grains_per_block; ++grain) {
-    if (undo_->kept(block, grain, base)) grains.remove(grain);
-  }
-  return grains;
+  const Grains grains =
+      ~(handing ? table_.dirty(block) | table_.leaving(block) : table_.dirty(block));
+  return grains & ~versions_.kept(block, versions_.base_alone(), grains);
 }
 
 // Words of a range of the file that differ from those here, without those that a write which was

@@ -8,15 +8,8 @@
 
 namespace perdure {
 
-// What was seen, or why it counts in a group.
 Status CachePart::no_room(const Status& seen) const {
-  if (seen.code() != Code::no_space || may_pass()) return seen;
-  return {Code::no_space,
-          std::string(header().path) + ": no room for more of it on node " +
-              std::to_string(header().node) + "; it is committed with the pool " + header().pool +
-              ", so nothing may pass through to the file, where it could not be undone. Free "
-              "space, choose a larger device, or open it without perdure_cache_pool (" +
-              seen.message() + ")"};
+  return may_pass() ? seen : versions_.no_room(seen);
 }
 
 // Whoever is first tells the user.

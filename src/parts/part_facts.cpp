@@ -26,7 +26,7 @@ PartFact fact_of(const PartHeaderFormat& header, const PartStateFormat& state) {
 }
 
 // The pool is at the version after which the part began to change, or at the next one, for which
-// all was durable here when it was committed (cache_part.hpp, P8).
+// all was durable here when it was committed (part_versions.hpp, P8).
 bool holds_version(const PartFact& part, const PoolVersion& version) {
   if (part.noted == 0) return true;  // its making was cut short: nobody has used it
   const std::uint64_t newest = part.noted - 1;
