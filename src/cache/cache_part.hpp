@@ -10,7 +10,7 @@
 // which it stored (x86: in program order; otherwise by the releases below). Each step is argued
 // where it is taken: P1 and P12 in block_table.hpp, P16 there and in pass_through.hpp, P4, P5 and
 // P7 in write_back.hpp, P8, P9 and P13 in part_versions.hpp, P10 and P11 in part_peers.hpp, P14 in
-// change_record.hpp, P17 in evictor.hpp; the others here.
+// change_record.hpp, P15 in part_contradiction.hpp, P17 in evictor.hpp; the others here.
 //   P2  A write stores (a) the bytes, (b) the size, (c) the grains' dirty bits, and is then
 //       acknowledged. So every grain of an acknowledged write is dirty, or was handed on by P4.
 //   P3  A small write is intended first, in the journal (part_journal.hpp): it is whole or absent.
@@ -21,14 +21,6 @@
 //       once. Kept bits are cleared only with what set_size() cuts off or an eviction hands over
 //       (P17). So a kept grain must never be durably older than the cached file: what is kept and
 //       leaving is flushed, with a fence, before fsync.
-//
-// Somebody else may change the cached file.
-//   P15 Recovery changes neither the part nor the file if somebody else changed the file, unless a
-//       user says which of the two counts. What the times leave open the bytes decide: where the
-//       file must have what a present block has, it has it. Excepted are writes that were under way
-//       and so may not be marked dirty yet (P2): small ones are in the journal, large ones are
-//       announced there, and of those of one word there is one for each process. Recovery is a
-//       change of the file as any other, so one that was cut short is known as that.
 //
 // Threads: read, write, fill, write_back and the words: any number, in any number of processes;
 // what MPI calls conflicting accesses may tear each other, not the part. Failure: nothing is
@@ -53,6 +45,7 @@
 #include "cache/change_record.hpp"
 #include "cache/evictor.hpp"
 #include "cache/part_bytes.hpp"
+#include "cache/part_contradiction.hpp"
 #include "cache/part_journal.hpp"
 #include "cache/part_owners.hpp"
 #include "cache/part_peers.hpp"
@@ -169,7 +162,9 @@ class CachePart {
   ChangeRecord& changes() { return changes_; }
   const ChangeRecord& changes() const { return changes_; }
   // P15: the bytes of the cached file can't be what the job left there. Within one boot.
-  Result<bool> contradicts_file() const;
+  Result<bool> contradicts_file() const {
+    return contradicts_part(*backing_, bytes_, table_, versions_, journal_);
+  }
   // Gives the backing all that is present here; false: the cached file has bytes that are not.
   Result<bool> write_present() const { return write_back_.write_present(); }
 
@@ -273,9 +268,6 @@ class CachePart {
   void finish_write(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
   Status keep(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
 
-  Grains shared_with_file(std::uint64_t block) const;
-  std::uint64_t differing_words(std::uint64_t offset, const std::byte* here, const std::byte* there,
-                                std::uint64_t bytes) const;
   JournalFormat* journal_entry();
 
   std::unique_ptr<Device> device_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Change record: what a part knows of the changes that its node's processes make to the cached
-// file, by which recovery tells whether somebody else changed it (P15 of cache_part.hpp).
+// file, by which recovery tells whether somebody else changed it (P15 of part_contradiction.hpp).
 //
 //   P14 A part knows the stamp that the file had after the last change that a process of the node
 //       made to it, and whether one was under way:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Parts that were left behind: recovered at the next open of their file or by a user's command, or
-// discarded (C2, C3; P15 of cache_part.hpp).
+// discarded (C2, C3; P15 of part_contradiction.hpp).
 #include <sys/stat.h>
 
 #include <algorithm>
