@@ -49,6 +49,7 @@ CachePart::CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& hea
       changes_(*device_, header.state_offset, peers_),
       write_back_(bytes_, table_, users_, journal_, changes_),
       versions_(bytes_, table_, peers_),
+      room_(bytes_, table_, users_, journal_, versions_),
       evictor_(bytes_, table_, peers_, users_, write_back_),
       pointers_(*state_),
       through_(changes_) {}
@@ -71,17 +72,6 @@ void CachePart::leave_owners() {
   peers_.leave();
 }
 
-Status CachePart::fill_claimed(std::uint64_t block) {
-  const std::uint64_t visible = bytes_.visible_in(block);
-  if (visible == 0) return Status::success();
-  const std::uint64_t begin = bytes_.file_offset(block);
-  filled_bytes_.fetch_add(visible, std::memory_order_relaxed);
-  const Status read = backing_->read(begin, bytes_.of(block), visible);
-  // What is filled later may be less, and zeros must follow it.
-  if (!read.ok()) std::memset(bytes_.of(block), 0, visible);
-  return read;
-}
-
 Result<bool> CachePart::fill(std::uint64_t offset, std::uint64_t bytes) {
   bool all = true;
   const std::uint64_t end = offset + bytes;
@@ -89,7 +79,7 @@ Result<bool> CachePart::fill(std::uint64_t offset, std::uint64_t bytes) {
        ++at) {
     const Place place = place_of(layout(), at << bytes_.block_shift());
     if (place.node != node()) continue;
-    PERDURE_TRY_ASSIGN(const bool here, make_present(place.block));
+    PERDURE_TRY_ASSIGN(const bool here, room_.make_present(place.block));
     all = all && here;
   }
   return all;
@@ -102,7 +92,7 @@ Status CachePart::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
     const std::uint64_t within = offset & (layout().block_bytes - 1);
     const std::uint64_t run = std::min(bytes, layout().block_bytes - within);
     bool passed = false;
-    const Status done = with_block(block, [&](bool here) {
+    const Status done = room_.with_block(block, [&](bool here) {
       passed = !here;
       if (!here) return through_.read(bytes_.file_offset(block) + within, place, run);
       copy_from_shared(place, bytes_.of(block) + within, run);
@@ -121,7 +111,7 @@ Result<const std::byte*> CachePart::view(std::uint64_t offset, std::uint64_t byt
   const std::uint64_t within = offset & (layout().block_bytes - 1);
   PERDURE_ASSERT(within + bytes <= layout().block_bytes);
   const std::uint64_t block = place_of(layout(), offset).block;
-  PERDURE_TRY_ASSIGN(const bool here, make_present(block));
+  PERDURE_TRY_ASSIGN(const bool here, room_.make_present(block));
   if (here) return static_cast<const std::byte*>(bytes_.of(block) + within);
   return Status(Code::wrong_state, std::string(header().path) + ": a block of it passes through");
 }
@@ -158,11 +148,8 @@ Status CachePart::write_large(std::uint64_t block, std::uint64_t within, const s
 // done.
 Result<bool> CachePart::write_whole(std::uint64_t block, const std::byte* from, std::uint64_t bytes,
                                     Acknowledge when) {
-  PERDURE_TRY_ASSIGN(const bool listed, touch(block));
-  if (!listed || bytes < bytes_.visible_in(block)) return false;
-  if (!table_.take(block, BlockState::absent, BlockState::filling)) return false;
-  PERDURE_TRY_ASSIGN(const bool room, take_room(block));
-  if (!room) return false;
+  PERDURE_TRY_ASSIGN(const bool taken, room_.take_unread(block, bytes));
+  if (!taken) return false;
   const PartUsers::Mark mark(users_, block);
   const PartJournal::Announcement announced(journal_.entry_of_thread(), bytes_.file_offset(block),
                                             bytes);
@@ -181,7 +168,7 @@ Status CachePart::write_block(std::uint64_t block, std::uint64_t within, const s
     if (whole) return Status::success();
   }
   bool passed = false;
-  const Status done = with_block(block, [&](bool here) -> Status {
+  const Status done = room_.with_block(block, [&](bool here) -> Status {
     passed = !here;
     if (!here) return write_through(block, within, from, bytes, when);
     PERDURE_TRY(write_large(block, within, from, bytes));
@@ -189,6 +176,15 @@ Status CachePart::write_block(std::uint64_t block, std::uint64_t within, const s
   });
   if (done.ok() && passed) evictor_.pay(block, bytes);
   return done;
+}
+
+// The file is larger before the part says so: nobody reads there sooner.
+Status CachePart::write_through(std::uint64_t block, std::uint64_t within, const std::byte* from,
+                                std::uint64_t bytes, Acknowledge when) {
+  const std::uint64_t at = bytes_.file_offset(block) + within;
+  PERDURE_TRY(through_.write(at, from, bytes, when == Acknowledge::durable));
+  bytes_.grow_size(at + bytes);
+  return Status::success();
 }
 
 // P2, and P6 (2) and (3); or P16.
@@ -217,7 +213,7 @@ Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::
   const std::uint64_t block = place_of(layout(), offset).block;
   const std::uint64_t within = offset & (layout().block_bytes - 1);
   const std::uint64_t first = std::min(bytes, layout().block_bytes - within);
-  PERDURE_TRY(settle(block).status());  // it has its room before the entry
+  PERDURE_TRY(room_.settle(block).status());  // it has its room before the entry
   JournalFormat* entry = journal_entry();
   if (entry == nullptr) {
     return {Code::no_space, std::string(header().path) + ": more than " +
@@ -227,7 +223,7 @@ Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::
   }
   if (first != bytes) return write_small_to_two(offset, from, bytes, when, *entry);
   bool passed = false;
-  const Status done = with_block(block, [&](bool here) -> Status {
+  const Status done = room_.with_block(block, [&](bool here) -> Status {
     passed = !here;
     PartJournal::Intention intention(journal_, *entry, offset, from, bytes);
     PERDURE_TRY(declare(intention, when));
@@ -246,11 +242,11 @@ Status CachePart::write_small_to_two(std::uint64_t offset, const std::byte* from
   const std::uint64_t first = layout().block_bytes - within;
   const std::uint64_t next = place_of(layout(), offset + first).block;
   while (true) {
-    PERDURE_TRY_ASSIGN(const bool listed, settle(block));
-    PERDURE_TRY_ASSIGN(const bool next_listed, settle(next));
+    PERDURE_TRY_ASSIGN(const bool listed, room_.settle(block));
+    PERDURE_TRY_ASSIGN(const bool next_listed, room_.settle(next));
     const PartUsers::Mark mark(users_);
-    const std::optional<bool> here = listed ? table_.look(block) : false;
-    const std::optional<bool> next_here = next_listed ? table_.look(next) : false;
+    const std::optional<bool> here = room_.look(block, listed);
+    const std::optional<bool> next_here = room_.look(next, next_listed);
     if (!here || !next_here) continue;
     PartJournal::Intention intention(journal_, entry, offset, from, bytes);
     PERDURE_TRY(declare(intention, when));

@@ -49,6 +49,7 @@
 #include "cache/part_journal.hpp"
 #include "cache/part_owners.hpp"
 #include "cache/part_peers.hpp"
+#include "cache/part_room.hpp"
 #include "cache/part_users.hpp"
 #include "cache/part_versions.hpp"
 #include "cache/pass_through.hpp"
@@ -94,12 +95,15 @@ class CachePart {
     through_.set_file(backing);
     write_back_.set_file(backing);
     versions_.set_file(backing);
+    room_.set_file(backing);
     evictor_.set_file(backing);
   }
   const BackingFile* backing() const { return backing_; }
   // Is called with a sentence by the process that first finds no room (P16); before the first
   // access.
-  void set_teller(std::function<void(const std::string&)> tell) { tell_ = std::move(tell); }
+  void set_teller(std::function<void(const std::string&)> tell) {
+    room_.set_teller(std::move(tell));
+  }
 
   // P10. Takes a number, before anything else that changes the part (PartPeers::join()). Not for
   // parts that one process has alone.
@@ -212,12 +216,11 @@ class CachePart {
 
   // What this process read into blocks.
   std::uint64_t filled_bytes() const {
-    return filled_bytes_.load(std::memory_order_relaxed) +
-           evictor_.brought_in_blocks() * layout().block_bytes;
+    return room_.filled_bytes() + evictor_.brought_in_blocks() * layout().block_bytes;
   }
   // P16: read and written by this process; and how much of the file is in such blocks.
   std::uint64_t passed_bytes() const { return through_.bytes(); }
-  std::uint64_t through_bytes() const;
+  std::uint64_t through_bytes() const { return room_.through_bytes(); }
   // P17: blocks that this process made give their room to others; and all processes did.
   std::uint64_t evicted_bytes() const { return evictor_.evicted_blocks() * layout().block_bytes; }
   std::uint64_t evicted_bytes_of_all() const {
@@ -227,25 +230,9 @@ class CachePart {
 
  private:
   CachePart(std::unique_ptr<Device> device, const PartHeaderFormat& header);
-  // P16. False: the block passes through.
-  Result<bool> make_present(std::uint64_t block);
-  // Waits until the block is present or passes through, and nobody has it. False: it has no entry,
-  // and so passes through for good.
-  Result<bool> settle(std::uint64_t block);
-  Status fill_taken(std::uint64_t block);
-  // Calls `access(here)`, with the block present or passing through for as long as that takes.
-  template <typename Access>
-  Status with_block(std::uint64_t block, const Access& access);
-  Result<bool> touch(std::uint64_t block);
-  Result<bool> take_room(std::uint64_t block);
-  Status no_room(const Status& seen) const;
-  void note_passing();
-  // P16.
-  bool may_pass() const { return !with_pool() && !versions_.has_log(); }
   Status clean_up_after(std::uint32_t number);
   Status clean_up_block(std::uint64_t block, std::uint32_t number);
   Status redo(JournalFormat& entry);
-  Status fill_claimed(std::uint64_t block);
 
   Status write_small(std::uint64_t offset, const std::byte* from, std::uint64_t bytes,
                      Acknowledge when);
@@ -281,11 +268,10 @@ class CachePart {
   ChangeRecord changes_;
   WriteBack write_back_;
   PartVersions versions_;
+  PartRoom room_;
   Evictor evictor_;
   SharedPointers pointers_;
   PassThrough through_;
-  std::function<void(const std::string&)> tell_;
-  std::atomic<std::uint64_t> filled_bytes_{0};
 };
 
 class CachePart::Stay {
@@ -295,15 +281,5 @@ class CachePart::Stay {
  private:
   PartUsers::Mark mark_;
 };
-
-template <typename Access>
-Status CachePart::with_block(std::uint64_t block, const Access& access) {
-  while (true) {
-    PERDURE_TRY_ASSIGN(const bool listed, settle(block));
-    const PartUsers::Mark mark(users_, block);
-    const std::optional<bool> here = listed ? table_.look(block) : false;
-    if (here) return access(*here);
-  }
-}
 
 }  // namespace perdure

@@ -50,7 +50,7 @@ Status CachePart::redo(JournalFormat& entry) {
     const std::uint64_t within = offset & (layout().block_bytes - 1);
     const std::uint64_t run = std::min(left, layout().block_bytes - within);
     const auto when = entry.checksum != 0 ? Acknowledge::durable : Acknowledge::sync;
-    const Status done = with_block(block, [&](bool here) {
+    const Status done = room_.with_block(block, [&](bool here) {
       return write_run(here, block, within, reinterpret_cast<const std::byte*>(from), run, when);
     });
     PERDURE_TRY(done);

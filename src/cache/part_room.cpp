@@ -1,39 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// Which blocks of a part get room, and what passes through (P1, P12, P16).
-#include <algorithm>
-#include <string>
+#include "cache/part_room.hpp"
 
-#include "cache/cache_part.hpp"
+#include <algorithm>
+#include <cstring>
 
 namespace perdure {
 
-Status CachePart::no_room(const Status& seen) const {
-  return may_pass() ? seen : versions_.no_room(seen);
-}
-
 // Whoever is first tells the user.
-void CachePart::note_passing() {
+void PartRoom::note_passing() {
   if (!table_.note_passing() || !tell_) return;
-  tell_(std::string(header().path) + ": node " + std::to_string(header().node) +
+  tell_(std::string(bytes_.header().path) + ": node " + std::to_string(bytes_.header().node) +
         " has no room for more of it in its cache, which has " +
-        std::to_string(device_->allocated_bytes()) + " bytes (" + device_->describe().name +
+        std::to_string(bytes_.device().allocated_bytes()) + " bytes (" +
+        bytes_.device().describe().name +
         "); what does not fit passes through to the file, at the file's speed. Choose a larger "
         "device (perdure_cache_directory), or do not cache the file");
 }
 
 // False: it has no entry, and passes through for good.
-Result<bool> CachePart::touch(std::uint64_t block) {
+Result<bool> PartRoom::touch(std::uint64_t block) {
   const Result<bool> listed = table_.touch(block, may_pass());
   if (!listed.ok()) return no_room(listed.status());
   if (!listed.value()) note_passing();
   return listed;
 }
 
-// Of a block that this process fills. False: it passes through from now on. The second block is not
-// to take the space without which threads can't write: from there on the journal comes first, and
-// where it does not fit either, its entries get what is left, one by one.
-Result<bool> CachePart::take_room(std::uint64_t block) {
+// Of a block that this process fills. False: it passes through from now on.
+Result<bool> PartRoom::take_room(std::uint64_t block) {
   Status given = block == 0 || !may_pass() ? Status::success() : journal_.take_room();
   if (given.ok()) given = bytes_.allocate(block);
   if (given.ok()) return true;
@@ -46,59 +39,68 @@ Result<bool> CachePart::take_room(std::uint64_t block) {
   return no_room(given);
 }
 
-Result<bool> CachePart::make_present(std::uint64_t block) {
+Result<bool> PartRoom::make_present(std::uint64_t block) {
   while (true) {
     PERDURE_TRY_ASSIGN(const bool listed, settle(block));
-    const std::optional<bool> here = listed ? table_.look(block) : false;
+    const std::optional<bool> here = look(block, listed);
     if (here) return *here;
   }
 }
 
 // P1. Whoever finds the block absent fills it, the others wait.
-Result<bool> CachePart::settle(std::uint64_t block) {
+Result<bool> PartRoom::settle(std::uint64_t block) {
   if (table_.is_present(block)) return true;
   PERDURE_TRY_ASSIGN(const bool listed, touch(block));
   if (!listed) return false;
   PERDURE_TRY_ASSIGN(const bool taken, table_.take_absent(block));
-  if (taken) PERDURE_TRY(fill_taken(block));
+  if (taken) PERDURE_TRY(fill(block));
   return true;
 }
 
-Status CachePart::fill_taken(std::uint64_t block) {
+Status PartRoom::read(std::uint64_t block) {
+  const std::uint64_t visible = bytes_.visible_in(block);
+  if (visible == 0) return Status::success();
+  const std::uint64_t begin = bytes_.file_offset(block);
+  filled_bytes_.fetch_add(visible, std::memory_order_relaxed);
+  const Status read = file_->read(begin, bytes_.of(block), visible);
+  // What is filled later may be less, and zeros must follow it.
+  if (!read.ok()) std::memset(bytes_.of(block), 0, visible);
+  return read;
+}
+
+Status PartRoom::fill(std::uint64_t block) {
   PERDURE_TRY_ASSIGN(const bool room, take_room(block));
   if (!room) return Status::success();
-  const Status filled = fill_claimed(block);
+  const Status filled = read(block);
   table_.give(block, filled.ok() ? BlockState::present : BlockState::absent);
   return filled;
 }
 
-// The file is larger before the part says so: nobody reads there sooner.
-Status CachePart::write_through(std::uint64_t block, std::uint64_t within, const std::byte* from,
-                                std::uint64_t bytes, Acknowledge when) {
-  const std::uint64_t at = bytes_.file_offset(block) + within;
-  PERDURE_TRY(through_.write(at, from, bytes, when == Acknowledge::durable));
-  bytes_.grow_size(at + bytes);
-  return Status::success();
+Result<bool> PartRoom::take_unread(std::uint64_t block, std::uint64_t bytes) {
+  PERDURE_TRY_ASSIGN(const bool listed, touch(block));
+  if (!listed || bytes < bytes_.visible_in(block)) return false;
+  if (!table_.take(block, BlockState::absent, BlockState::filling)) return false;
+  return take_room(block);
 }
 
 // Blocks with an entry that says so, and those without one.
-std::uint64_t CachePart::through_bytes() const {
+std::uint64_t PartRoom::through_bytes() const {
   if (!table_.is_passing()) return 0;
   const std::uint64_t size = bytes_.size_bytes();
   std::uint64_t bytes = 0;
   const auto add = [&](std::uint64_t block) {
     const std::uint64_t begin = bytes_.file_offset(block);
-    if (begin < size) bytes += std::min(layout().block_bytes, size - begin);
+    if (begin < size) bytes += std::min(bytes_.layout().block_bytes, size - begin);
   };
   const std::uint64_t entries = table_.listed_max();
   const std::uint64_t blocks = std::min(entries, bytes_.blocks_in_use());
   for (std::uint64_t block = table_.next(0); block < blocks; block = table_.next(block + 1)) {
     if (table_.kind_alone(block) == BlockState::through) add(block);
   }
-  const std::uint64_t all = part_blocks_for(layout(), header().node, size);
+  const std::uint64_t all = part_blocks_for(bytes_.layout(), bytes_.header().node, size);
   if (all > entries) {
     add(all - 1);
-    bytes += (all - 1 - entries) * layout().block_bytes;
+    bytes += (all - 1 - entries) * bytes_.layout().block_bytes;
   }
   return bytes;
 }
