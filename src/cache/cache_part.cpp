@@ -2,9 +2,11 @@
 #include "cache/cache_part.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
-
-#include "cache/backoff.hpp"
+#include <optional>
+#include <utility>
+#include <vector>
 
 namespace perdure {
 

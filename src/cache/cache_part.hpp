@@ -27,17 +27,12 @@
 // acknowledged that is not done; a write that failed may have stored some of its blocks.
 #pragma once
 
-#include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/status.hpp"
 #include "cache/backing_file.hpp"
@@ -90,15 +85,11 @@ class CachePart {
 
   // Where absent blocks come from and dirty ones go; before the first read or write.
   void set_backing(const BackingFile* backing) {
-    backing_ = backing;
+    bytes_.set_file(backing);
     changes_.set_file(backing);
     through_.set_file(backing);
-    write_back_.set_file(backing);
-    versions_.set_file(backing);
-    room_.set_file(backing);
-    evictor_.set_file(backing);
   }
-  const BackingFile* backing() const { return backing_; }
+  const BackingFile* backing() const { return bytes_.file(); }
   // Is called with a sentence by the process that first finds no room (P16); before the first
   // access.
   void set_teller(std::function<void(const std::string&)> tell) {
@@ -167,7 +158,7 @@ class CachePart {
   const ChangeRecord& changes() const { return changes_; }
   // P15: the bytes of the cached file can't be what the job left there. Within one boot.
   Result<bool> contradicts_file() const {
-    return contradicts_part(*backing_, bytes_, table_, versions_, journal_);
+    return contradicts_part(bytes_, table_, versions_, journal_);
   }
   // Gives the backing all that is present here; false: the cached file has bytes that are not.
   Result<bool> write_present() const { return write_back_.write_present(); }
@@ -262,7 +253,6 @@ class CachePart {
   PartStateFormat* state_;
   PartPeers peers_;
   BlockTable table_;
-  const BackingFile* backing_ = nullptr;
   PartUsers users_;
   PartJournal journal_;
   ChangeRecord changes_;

@@ -106,7 +106,7 @@ Status ChangeRecord::end(std::uint64_t begun_ns) {
   if (!recording_) return Status::success();
   const std::lock_guard<std::mutex> held(mutex_);
   if (under_way_ == 0) return Status::success();  // it could not be begun
-  const Status recorded = store_stamp(begun_ns);
+  Status recorded = store_stamp(begun_ns);
   if (--under_way_ != 0 || !recorded.ok()) return recorded;
   const bool durable = word(state_.durable).load() != 0;
   if (durable) {

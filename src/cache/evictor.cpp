@@ -27,7 +27,7 @@ constexpr std::uint32_t uses_mask = (1U << round_shift) - 1;
 std::uint64_t Evictor::weight_of(std::uint64_t bytes) {
   int known = medium_.load(std::memory_order_relaxed);
   if (known < 0) {
-    known = static_cast<int>(file_->medium());
+    known = static_cast<int>(bytes_.file()->medium());
     medium_.store(known, std::memory_order_relaxed);
   }
   return 1 + (static_cast<FileMedium>(known) == FileMedium::other ? bytes / bytes_of_access : 0);
@@ -36,8 +36,7 @@ std::uint64_t Evictor::weight_of(std::uint64_t bytes) {
 // Of which a swap costs a fourth at most.
 std::uint64_t Evictor::price_of_block() const {
   if (terms_.price != 0) return terms_.price;
-  return std::clamp<std::uint64_t>(bytes_.layout().block_bytes / bytes_of_price, price_min,
-                                   uses_mask);
+  return std::clamp<std::uint64_t>(bytes_.block_bytes() / bytes_of_price, price_min, uses_mask);
 }
 
 std::uint64_t Evictor::uses_in_round(std::uint64_t block) const {
@@ -92,7 +91,7 @@ std::optional<std::uint64_t> Evictor::find_victim(std::uint64_t candidate) {
   if (!touched.ok() || touched.value() == 0) return std::nullopt;
   const std::uint64_t blocks = touched.value();
   const std::uint64_t most = price_of_block() / 4;
-  const bool reads_only = file_->access() == BackingFile::Access::read;
+  const bool reads_only = bytes_.file()->access() == BackingFile::Access::read;
   auto hand = word(bytes_.state().hand);
   for (std::uint64_t looks = std::min(blocks, looks_max); looks != 0; --looks) {
     const std::uint64_t block = hand.fetch_add(1, std::memory_order_relaxed) % blocks;
@@ -123,8 +122,9 @@ void Evictor::bring_in(std::uint64_t block) {
 bool Evictor::bring_in_held(std::uint64_t block) {
   if (!make_room(block)) return false;
   brought_in_blocks_.fetch_add(1, std::memory_order_relaxed);
-  if (file_->read(bytes_.file_offset(block), bytes_.of(block), bytes_.layout().block_bytes).ok())
-    return true;
+  const Status read =
+      bytes_.file()->read(bytes_.file_offset(block), bytes_.of(block), bytes_.block_bytes());
+  if (read.ok()) return true;
   (void)bytes_.discard(block);
   return false;
 }

@@ -46,7 +46,6 @@
 #include <optional>
 
 #include "base/status.hpp"
-#include "cache/backing_file.hpp"
 #include "cache/block_table.hpp"
 #include "cache/part_bytes.hpp"
 #include "cache/part_peers.hpp"
@@ -72,7 +71,6 @@ class Evictor {
           WriteBack& write_back)
       : bytes_(bytes), table_(table), peers_(peers), users_(users), write_back_(write_back) {}
 
-  void set_file(const BackingFile* file) { file_ = file; }
   void set_terms(const EvictingTerms& terms) { terms_ = terms; }
 
   // Of a present block, when evicting has begun.
@@ -111,7 +109,6 @@ class Evictor {
   PartPeers& peers_;
   PartUsers& users_;
   WriteBack& write_back_;
-  const BackingFile* file_ = nullptr;
   EvictingTerms terms_;
   std::atomic<std::uint64_t> paid_{0};  // for what passed through, by this process
   std::atomic<std::uint64_t> uses_{0};  // of which some are counted

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "base/status.hpp"
+#include "cache/backing_file.hpp"
 #include "cache/grains.hpp"
 #include "parts/ownership.hpp"
 #include "parts/part_format.hpp"
@@ -25,7 +26,11 @@ class PartBytes {
   PartBytes(const PartBytes&) = delete;
   PartBytes& operator=(const PartBytes&) = delete;
 
+  // Before the first access.
+  void set_file(const BackingFile* file) { file_ = file; }
+
   Device& device() const { return device_; }
+  const BackingFile* file() const { return file_; }
   const PartHeaderFormat& header() const { return header_; }
   const Layout& layout() const { return layout_; }
   PartStateFormat& state() const { return state_; }
@@ -42,6 +47,7 @@ class PartBytes {
     return static_cast<std::uint64_t>(static_cast<const std::byte*>(place) - device_.base());
   }
 
+  std::uint64_t block_bytes() const { return layout_.block_bytes; }
   unsigned block_shift() const { return shift_; }
   unsigned grain_shift() const { return grain_shift_; }
   std::uint64_t grain_bytes() const { return std::uint64_t{1} << grain_shift_; }
@@ -86,6 +92,7 @@ class PartBytes {
   unsigned grain_shift_;  // of a grain
   PartStateFormat& state_;
   std::byte* blocks_;
+  const BackingFile* file_ = nullptr;
 };
 
 }  // namespace perdure

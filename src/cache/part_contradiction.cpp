@@ -35,9 +35,8 @@ std::uint64_t differing_words(std::uint64_t offset, const std::byte* here, const
 
 }  // namespace
 
-Result<bool> contradicts_part(const BackingFile& file, const PartBytes& bytes,
-                              const BlockTable& table, const PartVersions& versions,
-                              const PartJournal& journal) {
+Result<bool> contradicts_part(const PartBytes& bytes, const BlockTable& table,
+                              const PartVersions& versions, const PartJournal& journal) {
   std::uint64_t owners = 0;
   for (const OwnerFormat& owner : bytes.state().owners) owners += owner.process != 0 ? 1 : 0;
   const std::uint64_t excused = std::max<std::uint64_t>(owners, 1);
@@ -53,7 +52,7 @@ Result<bool> contradicts_part(const BackingFile& file, const PartBytes& bytes,
       const std::uint64_t at = begin + (std::uint64_t{grain} << bytes.grain_shift());
       if (!grains.has(grain) || at >= size) continue;
       const std::uint64_t run = std::min(grain_bytes, size - at);
-      PERDURE_TRY(file.read(at, there.data(), run));
+      PERDURE_TRY(bytes.file()->read(at, there.data(), run));
       differing += differing_words(at, bytes.of(block) + (at - begin), there.data(), run, journal);
       if (differing > excused) return true;
     }

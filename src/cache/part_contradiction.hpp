@@ -14,7 +14,6 @@
 #pragma once
 
 #include "base/status.hpp"
-#include "cache/backing_file.hpp"
 #include "cache/block_table.hpp"
 #include "cache/part_bytes.hpp"
 #include "cache/part_journal.hpp"
@@ -23,8 +22,7 @@
 namespace perdure {
 
 // It can't. Within one boot.
-Result<bool> contradicts_part(const BackingFile& file, const PartBytes& bytes,
-                              const BlockTable& table, const PartVersions& versions,
-                              const PartJournal& journal);
+Result<bool> contradicts_part(const PartBytes& bytes, const BlockTable& table,
+                              const PartVersions& versions, const PartJournal& journal);
 
 }  // namespace perdure

@@ -19,7 +19,7 @@ void PartRoom::note_passing() {
 
 // False: it has no entry, and passes through for good.
 Result<bool> PartRoom::touch(std::uint64_t block) {
-  const Result<bool> listed = table_.touch(block, may_pass());
+  Result<bool> listed = table_.touch(block, may_pass());
   if (!listed.ok()) return no_room(listed.status());
   if (!listed.value()) note_passing();
   return listed;
@@ -62,7 +62,7 @@ Status PartRoom::read(std::uint64_t block) {
   if (visible == 0) return Status::success();
   const std::uint64_t begin = bytes_.file_offset(block);
   filled_bytes_.fetch_add(visible, std::memory_order_relaxed);
-  const Status read = file_->read(begin, bytes_.of(block), visible);
+  const Status read = bytes_.file()->read(begin, bytes_.of(block), visible);
   // What is filled later may be less, and zeros must follow it.
   if (!read.ok()) std::memset(bytes_.of(block), 0, visible);
   return read;
@@ -90,7 +90,7 @@ std::uint64_t PartRoom::through_bytes() const {
   std::uint64_t bytes = 0;
   const auto add = [&](std::uint64_t block) {
     const std::uint64_t begin = bytes_.file_offset(block);
-    if (begin < size) bytes += std::min(bytes_.layout().block_bytes, size - begin);
+    if (begin < size) bytes += std::min(bytes_.block_bytes(), size - begin);
   };
   const std::uint64_t entries = table_.listed_max();
   const std::uint64_t blocks = std::min(entries, bytes_.blocks_in_use());
@@ -100,7 +100,7 @@ std::uint64_t PartRoom::through_bytes() const {
   const std::uint64_t all = part_blocks_for(bytes_.layout(), bytes_.header().node, size);
   if (all > entries) {
     add(all - 1);
-    bytes += (all - 1 - entries) * bytes_.layout().block_bytes;
+    bytes += (all - 1 - entries) * bytes_.block_bytes();
   }
   return bytes;
 }

@@ -20,7 +20,6 @@
 #include <utility>
 
 #include "base/status.hpp"
-#include "cache/backing_file.hpp"
 #include "cache/block_table.hpp"
 #include "cache/part_bytes.hpp"
 #include "cache/part_journal.hpp"
@@ -36,7 +35,6 @@ class PartRoom {
            PartVersions& versions)
       : bytes_(bytes), table_(table), users_(users), journal_(journal), versions_(versions) {}
 
-  void set_file(const BackingFile* file) { file_ = file; }
   // As CachePart says.
   void set_teller(std::function<void(const std::string&)> tell) { tell_ = std::move(tell); }
 
@@ -83,7 +81,6 @@ class PartRoom {
   PartUsers& users_;
   PartJournal& journal_;
   PartVersions& versions_;
-  const BackingFile* file_ = nullptr;
   std::function<void(const std::string&)> tell_;
   std::atomic<std::uint64_t> filled_bytes_{0};
 };

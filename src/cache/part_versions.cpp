@@ -91,15 +91,14 @@ Status PartVersions::read_now(std::uint64_t block, std::uint64_t within, std::sp
   std::fill(out.begin() + static_cast<std::ptrdiff_t>(count), out.end(), std::byte{0});
   if (count == 0) return Status::success();
   const std::uint64_t begin = bytes_.file_offset(block);
-  return file_->read(begin + within, out.data(), count);
+  return bytes_.file()->read(begin + within, out.data(), count);
 }
 
 // P13.
 Status PartVersions::read_at(std::uint64_t version, std::uint64_t block, std::uint64_t within,
                              std::span<std::byte> out) {
-  const Status over(Code::wrong_state, std::string(bytes_.header().path) +
-                                           " is no longer at version " + std::to_string(version) +
-                                           " of its pool");
+  Status over(Code::wrong_state, std::string(bytes_.header().path) + " is no longer at version " +
+                                     std::to_string(version) + " of its pool");
   if (!is_base(version) || log_ == nullptr) return over;
   PERDURE_TRY(read_now(block, within, out));
   load_later_than_shared();
@@ -220,9 +219,9 @@ Status PartVersions::roll_back(std::uint64_t version) {
     PERDURE_TRY(bytes_.device().fence());
     // Node 0 knows how large the file was.
     if (bytes_.header().node != 0) continue;
-    PERDURE_TRY_ASSIGN(auto size, file_->size_bytes());
+    PERDURE_TRY_ASSIGN(auto size, bytes_.file()->size_bytes());
     if (size > bytes_.state().sizes[place]) {
-      PERDURE_TRY(file_->set_size(bytes_.state().sizes[place]));
+      PERDURE_TRY(bytes_.file()->set_size(bytes_.state().sizes[place]));
     }
   }
   return Status::success();

@@ -31,7 +31,6 @@
 #include <span>
 
 #include "base/status.hpp"
-#include "cache/backing_file.hpp"
 #include "cache/block_table.hpp"
 #include "cache/part_bytes.hpp"
 #include "cache/part_peers.hpp"
@@ -46,7 +45,6 @@ class PartVersions {
   PartVersions(PartBytes& bytes, BlockTable& table, PartPeers& peers)
       : bytes_(bytes), table_(table), peers_(peers) {}
 
-  void set_file(const BackingFile* file) { file_ = file; }
   void set_log(std::unique_ptr<UndoLog> log) { log_ = std::move(log); }
   // Without one nothing is kept.
   bool has_log() const { return log_ != nullptr; }
@@ -93,7 +91,6 @@ class PartVersions {
   PartBytes& bytes_;
   BlockTable& table_;
   PartPeers& peers_;
-  const BackingFile* file_ = nullptr;
   std::unique_ptr<UndoLog> log_;
 };
 

@@ -27,7 +27,7 @@ Status WriteBack::write_grains(std::uint64_t block, const Grains& grains, WriteB
     if (from < to) {
       SharedForCalls shared;
       const std::byte* bytes = shared.add(bytes_.of(block) + from, to - from);
-      PERDURE_TRY(file_->write(begin + from, bytes, to - from));
+      PERDURE_TRY(bytes_.file()->write(begin + from, bytes, to - from));
       tally.bytes += to - from;
       ++tally.writes;
     }
@@ -71,7 +71,7 @@ Status WriteBack::flush_kept(const std::vector<HandedBlock>& handed) {
 // all is handed over anew.
 Status WriteBack::sync_handed(const std::vector<HandedBlock>& handed) {
   PERDURE_TRY(flush_kept(handed));
-  const Status synced = file_->sync();
+  const Status synced = bytes_.file()->sync();
   for (const auto& [block, claim] : handed) {
     if (synced.ok()) {
       clear_leaving(block, claim);
@@ -129,7 +129,7 @@ Status WriteBack::hand_over(std::uint64_t block) {
   if (handed.ok() && !only_here.none()) {
     bytes_.flush_grains(block, only_here);
     handed = bytes_.device().fence();
-    if (handed.ok()) handed = file_->sync_data();
+    if (handed.ok()) handed = bytes_.file()->sync_data();
   }
   const Status ended = begun.ok() ? changes_.end() : begun;
   if (handed.ok()) handed = ended;
@@ -164,12 +164,12 @@ Status WriteBack::write_unsaved(bool same_boot, WriteBackTally& tally) {
   }
   for (const JournalFormat* entry : journal_.intended(same_boot)) {  // P3: after the blocks
     const std::uint64_t begun = changes_.note();
-    PERDURE_TRY(file_->write(entry->offset, entry->bytes, entry->length));
+    PERDURE_TRY(bytes_.file()->write(entry->offset, entry->bytes, entry->length));
     PERDURE_TRY(changes_.record(begun));
     tally.bytes += entry->length;
     ++tally.writes;
   }
-  return file_->sync();
+  return bytes_.file()->sync();
 }
 
 // Changes nothing in the part but what P14 says, so that it may be cut short and begun anew.
@@ -191,12 +191,12 @@ Result<bool> WriteBack::write_present() const {
   for (std::uint64_t block = 0; block < count; ++block) {
     const std::uint64_t begin = bytes_.file_offset(block);
     if (begin >= size) continue;
-    const std::uint64_t bytes = std::min(bytes_.layout().block_bytes, size - begin);
+    const std::uint64_t bytes = std::min(bytes_.block_bytes(), size - begin);
     const BlockState state = block < entries
                                  ? table_.kind_alone(block)
                                  : (table_.is_passing() ? BlockState::through : BlockState::absent);
     if (state == BlockState::present) {
-      PERDURE_TRY(file_->write(begin, bytes_.of(block), bytes));
+      PERDURE_TRY(bytes_.file()->write(begin, bytes_.of(block), bytes));
     } else {
       all = all && bytes_.visible_in(block) == 0 && state != BlockState::through;
     }

@@ -26,7 +26,6 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "cache/backing_file.hpp"
 #include "cache/block_table.hpp"
 #include "cache/change_record.hpp"
 #include "cache/part_bytes.hpp"
@@ -46,8 +45,6 @@ class WriteBack {
   WriteBack(PartBytes& bytes, BlockTable& table, PartUsers& users, PartJournal& journal,
             ChangeRecord& changes)
       : bytes_(bytes), table_(table), users_(users), journal_(journal), changes_(changes) {}
-
-  void set_file(const BackingFile* file) { file_ = file; }
 
   // As CachePart::write_back().
   Result<WriteBackTally> run(std::uint64_t turn, bool sync);
@@ -79,7 +76,6 @@ class WriteBack {
   PartUsers& users_;
   PartJournal& journal_;
   ChangeRecord& changes_;
-  const BackingFile* file_ = nullptr;
 };
 
 }  // namespace perdure
