@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +24,7 @@
 #include <iterator>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cache_job_plan.hpp"
@@ -148,6 +150,8 @@ class Job {
     int length = 0;
     MPI_Error_string(error, text, &length);
     std::fprintf(stderr, "cache_job: rank %d: %s: %s\n", static_cast<int>(rank_), what, text);
+    // The launcher ends the others at once, and one of them may have more to say.
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
     std::_Exit(3);
   }
 
