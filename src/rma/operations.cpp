@@ -21,15 +21,15 @@ namespace {
   return true;
 }
 
-template <typename Call, typename Count>
-[[gnu::noinline]] int put_or_copy(const void* origin, Count origin_count, MPI_Datatype origin_type,
-                                  int target, MPI_Aint at, Count target_count,
-                                  MPI_Datatype target_type, MPI_Win win) {
+template <typename Call, Towards towards, typename Memory, typename Count>
+[[gnu::noinline]] int call_or_copy(Memory origin, Count origin_count, MPI_Datatype origin_type,
+                                   int target, MPI_Aint at, Count target_count,
+                                   MPI_Datatype target_type, MPI_Win win) {
   if (Window* window = find_window(win)) {
     int error = MPI_SUCCESS;
     if (is_made_here(*window,
-                     {Towards::target,
-                      const_cast<void*>(origin),
+                     {towards,
+                      const_cast<void*>(static_cast<const void*>(origin)),
                       {origin_count, origin_type},
                       target,
                       at,
@@ -42,41 +42,13 @@ template <typename Call, typename Count>
   return Call::real(origin, origin_count, origin_type, target, at, target_count, target_type, win);
 }
 
-template <typename Call, typename Count>
-int put_by(const void* origin, Count origin_count, MPI_Datatype origin_type, int target,
-           MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Win win) {
-  return (passes(win) ? Call::real : put_or_copy<Call, Count>)(origin, origin_count, origin_type,
-                                                               target, at, target_count,
-                                                               target_type, win);
-}
-
-template <typename Call, typename Count>
-[[gnu::noinline]] int get_or_copy(void* origin, Count origin_count, MPI_Datatype origin_type,
-                                  int target, MPI_Aint at, Count target_count,
-                                  MPI_Datatype target_type, MPI_Win win) {
-  if (Window* window = find_window(win)) {
-    int error = MPI_SUCCESS;
-    if (is_made_here(*window,
-                     {Towards::origin,
-                      origin,
-                      {origin_count, origin_type},
-                      target,
-                      at,
-                      {target_count, target_type}},
-                     error)) {
-      return error;
-    }
-    at = window->operation(target, at);
-  }
-  return Call::real(origin, origin_count, origin_type, target, at, target_count, target_type, win);
-}
-
-template <typename Call, typename Count>
-int get_by(void* origin, Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
-           Count target_count, MPI_Datatype target_type, MPI_Win win) {
-  return (passes(win) ? Call::real : get_or_copy<Call, Count>)(origin, origin_count, origin_type,
-                                                               target, at, target_count,
-                                                               target_type, win);
+template <typename Call, Towards towards, typename Memory, typename Count>
+int without_request(Memory origin, Count origin_count, MPI_Datatype origin_type, int target,
+                    MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Win win) {
+  return (passes(win) ? Call::real
+                      : call_or_copy<Call, towards, Memory, Count>)(origin, origin_count,
+                                                                    origin_type, target, at,
+                                                                    target_count, target_type, win);
 }
 
 // Calls with a request exist in passive-target epochs only. What was made here is done, and MPI's
@@ -214,14 +186,14 @@ int rget_accumulate_by(const void* origin, Count origin_count, MPI_Datatype orig
 
 int put(const void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
         int target_count, MPI_Datatype target_type, MPI_Win win) {
-  return put_by<WindowCalls::Put>(origin, origin_count, origin_type, target, at, target_count,
-                                  target_type, win);
+  return without_request<WindowCalls::Put, Towards::target>(
+      origin, origin_count, origin_type, target, at, target_count, target_type, win);
 }
 
 int get(void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
         int target_count, MPI_Datatype target_type, MPI_Win win) {
-  return get_by<WindowCalls::Get>(origin, origin_count, origin_type, target, at, target_count,
-                                  target_type, win);
+  return without_request<WindowCalls::Get, Towards::origin>(
+      origin, origin_count, origin_type, target, at, target_count, target_type, win);
 }
 
 int accumulate(const void* origin, int origin_count, MPI_Datatype origin_type, int target,
@@ -299,14 +271,14 @@ int rget_accumulate(const void* origin, int origin_count, MPI_Datatype origin_ty
 #if MPI_VERSION >= 4
 int put_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
           MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Win win) {
-  return put_by<WindowCalls::Put_c>(origin, origin_count, origin_type, target, at, target_count,
-                                    target_type, win);
+  return without_request<WindowCalls::Put_c, Towards::target>(
+      origin, origin_count, origin_type, target, at, target_count, target_type, win);
 }
 
 int get_c(void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
           MPI_Count target_count, MPI_Datatype target_type, MPI_Win win) {
-  return get_by<WindowCalls::Get_c>(origin, origin_count, origin_type, target, at, target_count,
-                                    target_type, win);
+  return without_request<WindowCalls::Get_c, Towards::origin>(
+      origin, origin_count, origin_type, target, at, target_count, target_type, win);
 }
 
 int accumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,

@@ -150,33 +150,29 @@ def test_command_draws(bench, tmp_path):
     assert done.returncode == 0 and (tmp_path / "figure.png").exists()
 
 
-def test_a_benchmark_that_is_ended_leaves_nothing_in_memory(tmp_path):
-    words = [ROOT / "perdure", "bench", "veloc", "--json"]
-    environment = {**os.environ, "PERDURE_BENCH_DIR": str(tmp_path)}
+def ended_when(pattern: str, folder, *names: str) -> tuple[int, str]:
+    """Exit code and messages of benchmarks that are ended when the folder has such a file."""
+    words = [ROOT / "perdure", "bench", *names]
+    environment = {**os.environ, "PERDURE_BENCH_DIR": str(folder)}
     running = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + LIMIT_S
-    while not list(tmp_path.glob("*/*.cfg")):
+    while not list(folder.glob(pattern)):
         assert running.poll() is None and time.monotonic() < until
         time.sleep(0.05)
     running.terminate()
     said = running.communicate(timeout=LIMIT_S)[1]
-    assert (running.returncode, list(tmp_path.iterdir())) == (130, []), said
+    return running.returncode, said
+
+
+def test_a_benchmark_that_is_ended_leaves_nothing_in_memory(tmp_path):
+    code, said = ended_when("*/*.cfg", tmp_path, "veloc", "--json")
+    assert (code, list(tmp_path.iterdir())) == (130, []), said
 
 
 def test_a_campaign_that_is_ended_is_followed_by_no_other_benchmark(tmp_path):
-    words = [ROOT / "perdure", "bench", "kill", "kill_windows", "--quick"]
-    environment = {**os.environ, "PERDURE_BENCH_DIR": str(tmp_path)}
-    running = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + LIMIT_S
-    while not list(tmp_path.glob("*/*")):
-        assert running.poll() is None and time.monotonic() < until
-        time.sleep(0.05)
-    running.terminate()
-    said = running.communicate(timeout=LIMIT_S)[1]
-    assert running.returncode == 130, said
-    assert "kill_windows" not in said
+    code, said = ended_when("*/*", tmp_path, "kill", "kill_windows", "--quick")
+    assert code == 130 and "kill_windows" not in said, said
 
 
 def test_a_benchmark_that_is_ended_ends_what_its_program_started(tmp_path):
