@@ -57,12 +57,13 @@ class Size:
     edge: int  # hpccg: points along an edge of each rank
     hpccg_iterations: int
     pagerank_iterations: int
-    rounds: int
+    hpccg_rounds: int
+    pagerank_rounds: int  # more, as a run takes half a second
     claims: bool
 
 
-QUICK = Size(48, 10, 30, 3, False)
-FULL = Size(144, 12, 150, 5, True)
+QUICK = Size(48, 10, 30, 3, 3, False)
+FULL = Size(144, 12, 150, 7, 15, True)
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class Hpccg:
 
     def __init__(self, program: Program, size: Size):
         self._program, self.iterations = program, size.hpccg_iterations
+        self.rounds = size.hpccg_rounds
         self._edge = str(size.edge)
         self.about = {"mpi": program.flavour, "ranks": _RANKS, "edge": size.edge}
 
@@ -114,6 +116,7 @@ class Pagerank:
 
     def __init__(self, program: Program, size: Size):
         self._program, self.iterations = program, size.pagerank_iterations
+        self.rounds = size.pagerank_rounds
         graph = find_web_graph()
         self._graph = [str(graph)] if graph else ["--rmat", "22", "--edge-factor", "16"]
         self.about = {
@@ -166,7 +169,8 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
         Pagerank(find_programs("pagerank")[0], size),
     ]
     models = MODELS[::5] if quick else MODELS
-    runs = len(applications) * (size.rounds * len(PROTECTIONS) + len(models) * len(EMULATED))
+    runs = sum(application.rounds for application in applications) * len(PROTECTIONS)
+    runs += len(applications) * len(models) * len(EMULATED)
     with (
         pool_directory() as pools,
         huge_page_directory(pools) as huge,
@@ -175,7 +179,7 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
         for application in applications:
             bench = Bench(application, pools, advance)
             bench.about["pool_pages"] = "2 MiB" if huge else "4 KiB"
-            rounds = bench.run_rounds(size.rounds)
+            rounds = bench.run_rounds(application.rounds)
             for fact in _measured(bench, rounds, size.claims):
                 each(fact)
             for protection in EMULATED:

@@ -11,7 +11,8 @@ one round.
                      commit in modes copy and log, which must write the bytes once more, that of the
                      plain program with a memcpy of each window after the epoch
 
-Case persistent-put is an 8-byte put and flush; cases such as get-1MiB-twin are one operation of
+Case persistent-put is an 8-byte put and flush; all-1MiB-twin is the median operation of that size
+there, with the least and the largest; cases such as get-1MiB-twin are one operation of
 rank 0 and a flush, of 8 B to 16 MiB (quick: 1 MiB), while rank 1 waits in MPI:
 
     put, get, rput, rget    one run of bytes; rput and rget are waited for
@@ -154,6 +155,9 @@ def _facts(flavour: str, ran: list[_Round], claims: bool) -> Iterator[Fact]:
                 yield said.in_mode("persistent-put", mode, name)
         if case:
             yield said.floor(case, name)
+    for size in dict.fromkeys(filter(None, map(_size_of, operations))):
+        for mode in _MODES:
+            yield said.of_size(size, mode, [name for name in operations if _size_of(name) == size])
 
 
 def _facts_of_whole(flavour: str, ran: list[_Round]) -> Iterator[Fact]:
@@ -198,6 +202,12 @@ class _Facts:
         more: dict[str, Any] = {"mode": mode, "operation": operation, "operation_ns": spent_ns}
         return self.fact(case, ratios, PERSISTENT_TARGET, **more)
 
+    def of_size(self, size: str, mode: str, operations: list[str]) -> Fact:
+        ratios = [statistics.median(self.ratios(mode, name)) for name in operations]
+        about = {"mpi": self._flavour, "mode": mode}
+        return Fact("windows", f"all-{size}-{mode}", "ratio_to_plain", statistics.median(ratios),
+                    "", min(ratios), max(ratios), len(ratios), more=about)
+
     def floor(self, case: str, operation: str, bare: str | None = None) -> Fact:
         """`bare`: the operation of the plain program that does the least that is needed."""
         ratios = self.ratios("again", operation, bare or operation)
@@ -209,6 +219,11 @@ class _Facts:
 
     def median_ns(self, variant: str, operation: str) -> float:
         return statistics.median(around[variant][operation] for around in self._ran)
+
+
+def _size_of(operation: str) -> str | None:
+    case = _case_of(operation)
+    return case.rpartition("-")[2] if case else None
 
 
 def _case_of(operation: str) -> str | None:

@@ -41,6 +41,15 @@ def test_what_the_plain_program_differs_from_itself_by_stands_beside_each_ratio(
     assert facts["put-8B-twin", "ratio_to_plain"].holds
 
 
+def test_the_operations_of_a_size_have_a_median_and_their_ends():
+    get, fence = "get 8 B, flush", "put 8 B, fence"
+    around = {v: {PUT: 10, get: 10, fence: 10} for v in ("plain", "again", "interposed", "copy")}
+    around |= {v: {PUT: 5, get: 30, fence: 8} for v in ("log", "twin", "flush")}
+    facts = windows_micro._facts("mpich", [around], True)
+    of_size = next(fact for fact in facts if fact.case == "all-8B-twin")
+    assert (of_size.value, of_size.low, of_size.high, of_size.n) == (0.8, 0.5, 3, 3)
+
+
 def test_a_commit_of_a_copy_is_compared_with_a_memcpy_and_one_of_a_twin_is_not():
     variants = ["plain", "again", *windows_micro._MODES]
     variants += [mode + windows_micro._COMMITS for mode in windows_micro._MODES]
