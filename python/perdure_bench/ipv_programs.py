@@ -9,6 +9,8 @@ the three; a ratio compares runs of one round, by iteration.
                        same compiler; case PROGRAM is in-place versioning as it comes, with an idle
                        core, on NVM of 1/8 of DRAM's bandwidth; the other cases name the way
     settled_ratio      the same without the trials of ways and tiers: in the way that was kept
+    floor_ratio        the least that bytes over bandwidth allow: a version's time in the memory
+                       passes while the next iteration computes, so 1 unless it is longer than that
     persist_ms         an iteration is kept waiting so long for its version, seen inside the program
     iteration_ms       of the unprotected program
     breakdown_ms, bytes, overlapped_percent    see ipv_breakdown.py
@@ -242,6 +244,10 @@ def facts_of(program: Program, rounds: list[dict], quick: bool) -> Iterator[Fact
                 for a, b in ran if "kept_iteration_s" in a]
         if way.name in _CHOOSING and kept:
             yield Fact.of("ipv", case, "settled_ratio", kept, more=more)
+        if way.name in _CHOOSING:
+            floors = [max(1.0, 1e-9 * per_iteration(a, "model_ns") / per_iteration(b, "loop_s"))
+                      for a, b in ran]
+            yield Fact.of("ipv", case, "floor_ratio", floors, more=more)
         times = [1e3 * per_iteration(a, "persist_s") for a, _ in ran]
         yield Fact.of("ipv", case, "persist_ms", times, "ms", more=more)
         if emulation == EIGHTH and way.name in BROKEN_DOWN:
@@ -259,5 +265,5 @@ def _case(program: Program, way: Way, emulation: str, quick: bool) -> tuple[str,
     if emulation == EIGHTH and way.name == "ipv":
         return program.name, None if quick else 1.05
     if emulation == EIGHTH and way.name == "ipv-alone":
-        return f"{program.name}-alone", None
+        return f"{program.name}-alone", None if quick else 1.10
     return f"{program.name}-{way.name}-{emulation}", None

@@ -168,9 +168,10 @@ constexpr Way copy{PERDURE_IPV_COPY, false}, copy_beside{PERDURE_IPV_COPY, true}
 constexpr Way stream{PERDURE_IPV_STREAM, false}, stream_beside{PERDURE_IPV_STREAM, true};
 
 // Iterations of a choice until it is decided, as places in `possible`. The first of each turn of
-// the first round is long, and so is the `disturbed` one, counted from 1.
+// the first round is long, and so is the `disturbed` one, counted from 1. Of each the program waits
+// for one part in `part`.
 std::vector<std::size_t> tried(WayChoice& choice, const std::vector<std::uint64_t>& cost,
-                               std::size_t disturbed) {
+                               std::size_t disturbed, std::uint64_t part = 10) {
   std::vector<std::size_t> all;
   while (!choice.decided()) {
     const Way way = choice.next();
@@ -178,7 +179,8 @@ std::vector<std::size_t> tried(WayChoice& choice, const std::vector<std::uint64_
     const auto place = std::find(possible.begin(), possible.end(), way) - possible.begin();
     const bool first = all.empty() || all.back() != static_cast<std::size_t>(place);
     all.push_back(static_cast<std::size_t>(place));
-    choice.record(first || all.size() == disturbed ? 10 * cost[all.back()] : cost[all.back()]);
+    const std::uint64_t ns = cost[all.back()] * (first || all.size() == disturbed ? 10 : 1);
+    choice.record(ns, ns / part);
   }
   return all;
 }
@@ -186,7 +188,7 @@ std::vector<std::size_t> tried(WayChoice& choice, const std::vector<std::uint64_
 constexpr std::uint64_t ms = 1'000'000;
 
 TEST(WayChoice, gives_a_second_turn_to_what_takes_little_longer) {
-  WayChoice choice({copy_beside, stream, copy});
+  WayChoice choice({copy, stream, copy_beside});
   EXPECT_EQ(tried(choice, {109 * ms, 112 * ms, 100 * ms}, 0),
             (std::vector<std::size_t>{0, 0, 1, 1, 2, 2, 0, 0, 2, 2}));
   EXPECT_EQ(choice.trials().iterations, 10U);
@@ -194,7 +196,7 @@ TEST(WayChoice, gives_a_second_turn_to_what_takes_little_longer) {
 }
 
 TEST(WayChoice, keeps_the_way_of_the_shortest_median) {
-  WayChoice choice({copy_beside, stream, copy});
+  WayChoice choice({copy, stream, copy_beside});
   const std::uint64_t us = ms / 1000;
   const auto all = tried(choice, {400 * us, 390 * us, 430 * us}, 9);  // one of STREAM's, by chance
   EXPECT_EQ(all.size(), 5 * WayChoice::turn_iterations);
@@ -202,10 +204,10 @@ TEST(WayChoice, keeps_the_way_of_the_shortest_median) {
   EXPECT_EQ(choice.median_ns(1), 390 * us);
   for (unsigned i = 0; i < WayChoice::kept_iterations; ++i) {
     EXPECT_EQ(choice.next(), stream);
-    choice.record(7);
+    choice.record(7, 0);
   }
   EXPECT_EQ(choice.kept().ns, 7 * WayChoice::kept_iterations);
-  EXPECT_EQ(choice.next(), copy_beside);  // the machine may have changed
+  EXPECT_EQ(choice.next(), copy);  // the machine may have changed
   EXPECT_FALSE(choice.decided());
 }
 
@@ -213,7 +215,7 @@ TEST(WayChoice, ends_a_turn_in_which_no_iteration_is_near_the_fastest) {
   WayChoice choice({copy, stream});
   const auto all = tried(choice, {ms, 2 * ms}, 0);
   EXPECT_EQ(std::count(all.begin(), all.end(), 1), 3);
-  EXPECT_EQ(std::count(all.begin(), all.end(), 0), 2 * WayChoice::turn_iterations);
+  EXPECT_EQ(std::count(all.begin(), all.end(), 0), WayChoice::turn_iterations);  // no second one
 }
 
 TEST(WayChoice, tries_a_tier_once_that_is_far_behind) {
@@ -224,10 +226,33 @@ TEST(WayChoice, tries_a_tier_once_that_is_far_behind) {
   EXPECT_EQ(choice.next(), copy_beside);
 }
 
+TEST(WayChoice, tries_nothing_else_where_the_program_hardly_waits) {
+  WayChoice waits({copy, stream, copy_beside, stream_beside});
+  EXPECT_EQ(tried(waits, {100 * ms, 130 * ms, 95 * ms, ms}, 0, WayChoice::waited_part),
+            (std::vector<std::size_t>{0, 0, 1, 1, 2, 2, 0, 0, 2, 2}));
+  WayChoice computes({copy, stream, copy_beside, stream_beside});
+  EXPECT_EQ(tried(computes, {100 * ms, ms, ms, ms}, 0, WayChoice::waited_part + 1),
+            (std::vector<std::size_t>{0, 0}));
+  EXPECT_EQ(computes.next(), copy);
+}
+
+TEST(WayChoice, tries_no_thread_where_a_tier_hardly_waits) {
+  WayChoice choice({copy, stream, stream_beside});
+  const auto record = [&](const Way& way, std::uint64_t waited_ns) {
+    for (int iteration = 0; iteration < 2; ++iteration) {
+      EXPECT_EQ(choice.next(), way);
+      choice.record(100 * ms, waited_ns);
+    }
+  };
+  record(copy, 10 * ms);
+  record(stream, ms);
+  record(copy, 10 * ms);  // the second round
+}
+
 TEST(WayChoice, of_one_way_tries_nothing) {
   WayChoice choice({stream});
   EXPECT_EQ(choice.next(), stream);
-  choice.record(1);
+  choice.record(1, 0);
   EXPECT_TRUE(choice.decided());
   EXPECT_EQ(choice.trials().iterations, 0U);
   EXPECT_EQ(choice.kept().iterations, 1U);

@@ -242,6 +242,14 @@ Result<std::uint64_t> ObjectSet::persist() {
     return early;
   }
   ++calls_;
+  const std::uint64_t entered_ns = monotonic_ns();
+  computed_ns_ += entered_ns - std::exchange(left_ns_, entered_ns);
+  Result<std::uint64_t> version = persist_now();
+  left_ns_ = monotonic_ns();
+  return version;
+}
+
+Result<std::uint64_t> ObjectSet::persist_now() {
   // On all ranks: if it failed, none goes on to another agreement.
   PERDURE_TRY(finish().status());
   if (calls_ % options_.every != 0) return durable_version_.load();
@@ -254,7 +262,8 @@ Result<std::uint64_t> ObjectSet::persist() {
 void ObjectSet::begin_version() {
   report_ended();
   const std::uint64_t now_ns = monotonic_ns();
-  choice_->record(now_ns - std::exchange(persisted_ns_, now_ns));
+  const std::uint64_t iteration_ns = now_ns - std::exchange(persisted_ns_, now_ns);
+  choice_->record(iteration_ns, iteration_ns - std::exchange(computed_ns_, 0));
   const Way way = choice_->next();
   surroundings_.committing = this_thread();
   surroundings_.set_hold(Hold::all);

@@ -88,6 +88,7 @@ class ObjectSet {
   Status start_objects();
   std::vector<Way> ways() const;
   Status hand_over(const Way& way);
+  Result<std::uint64_t> persist_now();
   CommitOutcome outcome_of(const Result<std::uint64_t>& committed) const;
   void begin_version();
   void finish_version();
@@ -108,6 +109,8 @@ class ObjectSet {
   Status flush_failure_;    // of an early flush: this rank's
   std::uint64_t calls_ = 0;
   std::uint64_t persisted_ns_ = 0;  // when the version before was begun
+  std::uint64_t left_ns_ = 0;       // when persist() returned last
+  std::uint64_t computed_ns_ = 0;   // outside of it, since the version before was begun
   std::uint64_t saved_beside_ = 0;
   std::vector<const InPlaceObject*> reported_ended_;
   std::uintptr_t low_ = 0;

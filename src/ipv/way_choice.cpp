@@ -7,6 +7,18 @@
 #include "base/assert.hpp"
 
 namespace perdure {
+namespace {
+
+void insert_sorted(std::vector<std::uint64_t>& sorted, std::uint64_t value) {
+  sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), value), value);
+}
+
+// Of an even number the lower one.
+std::uint64_t median_of(const std::vector<std::uint64_t>& sorted) {
+  return sorted[(sorted.size() - 1) / 2];
+}
+
+}  // namespace
 
 const char* tier_name(Tier tier) {
   switch (tier) {
@@ -26,8 +38,8 @@ WayChoice::WayChoice(std::vector<Way> possible)
 }
 
 std::uint64_t WayChoice::median_ns(std::size_t way) const {
-  const std::vector<std::uint64_t>& sorted = counted_[way];
-  return sorted.empty() ? unknown : sorted[(sorted.size() - 1) / 2];
+  const std::vector<std::uint64_t>& sorted = counted_[way].iteration_ns;
+  return sorted.empty() ? unknown : median_of(sorted);
 }
 
 Way WayChoice::next() {
@@ -38,22 +50,23 @@ Way WayChoice::next() {
 }
 
 void WayChoice::begin_trials() {
-  for (std::vector<std::uint64_t>& sorted : counted_) sorted.clear();
+  for (Counted& counted : counted_) counted = {};
   turn_ = 0;
   recorded_ = 0;
   turn_spent_ns_ = 0;
   since_decided_ = 0;
 }
 
-void WayChoice::record(std::uint64_t iteration_ns) {
+void WayChoice::record(std::uint64_t iteration_ns, std::uint64_t waited_ns) {
   if (!std::exchange(asked_, false)) return;
   Spent& spent = decided() ? kept_ : trials_;
   ++spent.iterations;
   spent.ns += iteration_ns;
   if (decided()) return;
   if (recorded_++ > 0) {
-    std::vector<std::uint64_t>& sorted = counted_[turn_ % possible_.size()];
-    sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), iteration_ns), iteration_ns);
+    Counted& counted = counted_[turn_ % possible_.size()];
+    insert_sorted(counted.iteration_ns, iteration_ns);
+    insert_sorted(counted.waited_ns, waited_ns);
     turn_spent_ns_ += iteration_ns;
   }
   if (turn_is_over()) end_turn();
@@ -70,18 +83,32 @@ bool WayChoice::is_far_behind(std::uint64_t iteration_ns) const {
 
 // Each of its iterations took a quarter longer than the fastest way's.
 bool WayChoice::is_hopeless(std::size_t way) const {
-  const std::vector<std::uint64_t>& sorted = counted_[way];
+  const std::vector<std::uint64_t>& sorted = counted_[way].iteration_ns;
   return way != best_ && sorted.size() > 1 && is_far_behind(sorted.front());
 }
 
-// In the first round all, unless their tier was far behind; in the second what took up to a tenth
-// longer than the fastest.
+// As far as its first turn shows.
+bool WayChoice::waits(std::size_t way) const {
+  return median_of(counted_[way].waited_ns) >= median_ns(way) / waited_part;
+}
+
+// It took up to a tenth longer than the fastest.
+bool WayChoice::is_near(std::size_t way) const {
+  return median_ns(way) != unknown && median_ns(way) <= median_ns(best_) / 10 * 11;
+}
+
+// In the first round all that may gain; in the second those near the fastest, if there are others.
 bool WayChoice::has_turn(std::size_t turn) const {
   const std::size_t way = turn % possible_.size();
-  if (turn >= possible_.size()) return median_ns(way) <= median_ns(best_) / 10 * 11;
+  if (turn >= possible_.size()) {
+    std::size_t near = 0;
+    for (std::size_t other = 0; other < possible_.size(); ++other) near += is_near(other) ? 1U : 0U;
+    return near > 1 && is_near(way);
+  }
+  if (possible_.front() == Way{PERDURE_IPV_COPY, false} && !waits(0)) return false;
   for (std::size_t other = 0; other < way; ++other) {
-    if (possible_[other].tier == possible_[way].tier && is_far_behind(median_ns(other)))
-      return false;
+    if (possible_[other].tier != possible_[way].tier) continue;
+    if (is_far_behind(median_ns(other)) || !waits(other)) return false;
   }
   return true;
 }

@@ -35,14 +35,18 @@ class WayChoice {
   static constexpr unsigned turn_iterations = 6;        // of which the first does not count
   static constexpr std::uint64_t turn_ns = 20'000'000;  // counted, end a turn before
   static constexpr unsigned kept_iterations = 2000;     // until all are tried again
+  // The program hardly waits if it does so for less than this part of an iteration: 1 / this.
+  static constexpr std::uint64_t waited_part = 32;
   static constexpr std::uint64_t unknown = ~std::uint64_t{0};
 
+  // COPY before STREAM, ways without a thread before those with one.
   explicit WayChoice(std::vector<Way> possible);
 
   // For the next iteration; called once for each.
   Way next();
-  // How long the iteration took whose way next() said last; before the next call of it.
-  void record(std::uint64_t iteration_ns);
+  // How long the iteration took whose way next() said last, and how long of it the program was kept
+  // at its persistence point; before the next call of it.
+  void record(std::uint64_t iteration_ns, std::uint64_t waited_ns);
 
   const std::vector<Way>& possible() const { return possible_; }
   // The median iteration of a way, by its place in `possible`; unknown: none counted.
@@ -63,10 +67,16 @@ class WayChoice {
   bool turn_is_over() const;
   bool is_far_behind(std::uint64_t iteration_ns) const;
   bool is_hopeless(std::size_t way) const;
+  bool waits(std::size_t way) const;
+  bool is_near(std::size_t way) const;
   bool has_turn(std::size_t turn) const;
 
+  // The iterations of a way that count, sorted each.
+  struct Counted {
+    std::vector<std::uint64_t> iteration_ns, waited_ns;
+  };
   std::vector<Way> possible_;
-  std::vector<std::vector<std::uint64_t>> counted_;  // by way, sorted
+  std::vector<Counted> counted_;  // by way
   std::size_t turn_ = 0;
   unsigned recorded_ = 0;            // iterations of this turn
   std::uint64_t turn_spent_ns_ = 0;  // of those that count
