@@ -48,6 +48,23 @@ const char* code_text(Code code) {
   return "unknown error code";
 }
 
+Status::Status(Code code, std::string message) : failure_(new Failure{code, std::move(message)}) {
+  PERDURE_ASSERT(code != Code::ok);
+}
+
+const std::string& Status::message() const {
+  static const std::string none;
+  return ok() ? none : failure_->message;
+}
+
+void Status::Forget::operator()(const Failure* failure) const {
+  delete failure;
+}
+
+const Status::Failure* Status::copy_of(const Failure& failure) {
+  return new Failure(failure);
+}
+
 Status errno_status(const std::string& what, int error_number) {
   const bool full = error_number == ENOSPC || error_number == EDQUOT;
   return {full ? Code::no_space : Code::io_error, what + ": " + std::strerror(error_number)};

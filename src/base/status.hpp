@@ -5,8 +5,12 @@
 // A Status is a code and a sentence. The sentence is built once, where the failure is decided,
 // and says what was observed and what to do about it. Bugs are assertions (assert.hpp), never a
 // Status. Threads: values; no shared state.
+//
+// Success is a null pointer, and all that failures need is out of line and cold: every caller of
+// every function has a Status, and compilers spend no time on code that isn't there.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,25 +40,36 @@ enum class Code : int {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message) : code_(code), message_(std::move(message)) {
-    PERDURE_ASSERT(code != Code::ok);
-  }
+  [[gnu::cold]] Status(Code code, std::string message);
+  Status(Status&&) noexcept = default;  // leaves a success
+  Status& operator=(Status&&) noexcept = default;
+  Status(const Status& other) : failure_(other.ok() ? nullptr : copy_of(*other.failure_)) {}
+  Status& operator=(const Status& other) { return *this = Status(other); }
+  ~Status() = default;
   static Status success() { return {}; }
 
-  bool ok() const { return code_ == Code::ok; }
-  Code code() const { return code_; }
-  const std::string& message() const { return message_; }
+  bool ok() const { return failure_ == nullptr; }
+  Code code() const { return ok() ? Code::ok : failure_->code; }
+  const std::string& message() const;
 
  private:
-  Code code_ = Code::ok;
-  std::string message_;
+  struct Failure {
+    Code code;
+    std::string message;
+  };
+  struct Forget {
+    [[gnu::cold]] void operator()(const Failure* failure) const;
+  };
+  [[gnu::cold]] static const Failure* copy_of(const Failure& failure);
+
+  std::unique_ptr<const Failure, Forget> failure_;
 };
 
 // The short, fixed text of a code, for perdure_strerror.
 const char* code_text(Code code);
 
 // A Status whose message ends with strerror(error_number); ENOSPC, EDQUOT give no_space.
-Status errno_status(const std::string& what, int error_number);
+[[gnu::cold]] Status errno_status(const std::string& what, int error_number);
 
 template <typename T>
 class [[nodiscard]] Result {
