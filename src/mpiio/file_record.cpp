@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <nlohmann/json.hpp>
 
 namespace perdure {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr const char* other_names[] = {"open",     "close",       "sync",
                                        "set_size", "preallocate", "set_view"};
@@ -14,7 +17,41 @@ double seconds(std::uint64_t ns) {
   return static_cast<double>(ns) * 1e-9;
 }
 
+Json json_of(const CacheCounts& counts) {
+  return {{"file", counts.file},
+          {"cached", true},
+          {"rank", counts.rank},
+          {"nodes", counts.nodes},
+          {"open_s", counts.open_s},
+          {"reads", counts.reads},
+          {"read_bytes", counts.read_bytes},
+          {"writes", counts.writes},
+          {"written_bytes", counts.written_bytes},
+          {"remote_bytes", counts.remote_bytes},
+          {"filled_bytes", counts.filled_bytes},
+          {"passed_bytes", counts.passed_bytes},
+          {"evicted_bytes", counts.evicted_bytes},
+          {"aside", counts.aside},
+          {"aside_accesses", counts.aside_accesses},
+          {"aside_bytes", counts.aside_bytes},
+          {"written_back_bytes", counts.written_back_bytes},
+          {"error", counts.error.has_value() ? Json(*counts.error) : Json()}};
+}
+
 }  // namespace
+
+std::string line_of(const CacheCounts& counts) {
+  return json_of(counts).dump();
+}
+
+std::string line_of(const RecordedRun& run) {
+  return Json{{"run_s", run.run_s},
+              {"rank", run.rank},
+              {"ranks", run.ranks},
+              {"node", run.node},
+              {"counting_ns", run.counting_ns}}
+      .dump();
+}
 
 bool BlockSet::add(std::uint64_t block) {
   if (block >= has_.size()) has_.resize(std::max<std::size_t>(block + 1, has_.size() * 2));
@@ -22,13 +59,13 @@ bool BlockSet::add(std::uint64_t block) {
   return has_[block] = true;
 }
 
-nlohmann::ordered_json BlockSet::runs() const {
-  auto runs = nlohmann::ordered_json::array();
+std::vector<std::pair<std::size_t, std::size_t>> BlockSet::runs() const {
+  std::vector<std::pair<std::size_t, std::size_t>> runs;
   for (std::size_t first = 0; first < has_.size(); ++first) {
     if (!has_[first]) continue;
     std::size_t last = first;
     while (last < has_.size() && has_[last]) ++last;
-    runs.push_back({first, last - first});
+    runs.emplace_back(first, last - first);
     first = last;
   }
   return runs;
@@ -74,9 +111,9 @@ void FileRecord::set_view(FileView view) {
   last_end_ = {};
 }
 
-void FileRecord::add_cache_fields(const nlohmann::ordered_json& fields) {
+void FileRecord::add_cache_counts(CacheCounts counts) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  cache_fields_ = fields;
+  cache_counts_ = std::move(counts);
 }
 
 void FileRecord::touch(const Access& access, std::int64_t at, std::int64_t bytes) {
@@ -102,9 +139,9 @@ void FileRecord::touch_block(bool write, std::uint64_t block, std::uint64_t begi
   if (first < opened_.size_bytes && !covered) fetched_.add(block);
 }
 
-nlohmann::ordered_json FileRecord::line(std::uint64_t size_bytes, double open_s) const {
+std::string FileRecord::line(std::uint64_t size_bytes, double open_s) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  nlohmann::ordered_json line;
+  Json line;
   line["file"] = opened_.path;
   line["cached"] = false;
   line["rank"] = opened_.rank;
@@ -119,7 +156,7 @@ nlohmann::ordered_json FileRecord::line(std::uint64_t size_bytes, double open_s)
     line["calls"][other_names[call]] = {{"calls", others_[call].calls},
                                         {"seconds", seconds(others_[call].ns)}};
   }
-  line["accesses"] = nlohmann::ordered_json::array();
+  line["accesses"] = Json::array();
   for (const auto& [key, tally] : classes_) {
     line["accesses"].push_back({{"direction", key[0] != 0 ? "write" : "read"},
                                 {"collective", key[1] != 0},
@@ -136,8 +173,8 @@ nlohmann::ordered_json FileRecord::line(std::uint64_t size_bytes, double open_s)
   line["written_blocks"] = written_.runs();
   line["fetched_blocks"] = fetched_.runs();
   line["unplaced_bytes"] = unplaced_bytes_;
-  if (cache_fields_.is_object()) line.update(cache_fields_);
-  return line;
+  if (cache_counts_.has_value()) line.update(json_of(*cache_counts_));
+  return line.dump();
 }
 
 }  // namespace perdure

@@ -8,15 +8,17 @@
 //   Which blocks were touched is known of accesses that have a place; what went through a shared
 //   pointer is counted as bytes only.
 //
-// Python reads the lines: python/perdure/cache/record.py. Threads: any. No MPI.
+// The lines are JSON, which Python reads: python/perdure/cache/record.py. Only file_record.cpp
+// includes what makes it, as that takes a compiler seconds for each MPI. Threads: any. No MPI.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mpiio/access_name.hpp"
@@ -29,8 +31,8 @@ class BlockSet {
  public:
   // Whether it was not in the set.
   bool add(std::uint64_t block);
-  // [[first, count], …], in order.
-  nlohmann::ordered_json runs() const;
+  // Pairs of first and count, in order.
+  std::vector<std::pair<std::size_t, std::size_t>> runs() const;
 
  private:
   std::vector<bool> has_;
@@ -44,6 +46,39 @@ struct CallTally {
   std::uint64_t bytes = 0;
   std::uint64_t ns = 0;
 };
+
+// What a process did with a cached file that is closed, as the cache counted it.
+struct CacheCounts {
+  std::string file;
+  int rank = 0;
+  std::uint32_t nodes = 1;
+  double open_s = 0;
+  std::uint64_t reads = 0;
+  std::uint64_t read_bytes = 0;
+  std::uint64_t writes = 0;
+  std::uint64_t written_bytes = 0;
+  std::uint64_t remote_bytes = 0;
+  std::uint64_t filled_bytes = 0;
+  std::uint64_t passed_bytes = 0;
+  std::uint64_t evicted_bytes = 0;
+  bool aside = false;
+  std::uint64_t aside_accesses = 0;
+  std::uint64_t aside_bytes = 0;
+  std::uint64_t written_back_bytes = 0;
+  std::optional<std::string> error;  // of the close
+};
+
+// The run of a rank whose files are recorded.
+struct RecordedRun {
+  double run_s = 0;
+  int rank = 0;
+  int ranks = 1;
+  std::string node;
+  std::uint64_t counting_ns = 0;  // in the time of every call
+};
+
+std::string line_of(const CacheCounts& counts);
+std::string line_of(const RecordedRun& run);
 
 class FileRecord {
  public:
@@ -71,9 +106,9 @@ class FileRecord {
   void set_view(FileView view);
   std::int64_t etype_bytes() const { return view_.etype_bytes; }
 
-  // What the cache counted; its fields are added to the record's.
-  void add_cache_fields(const nlohmann::ordered_json& fields);
-  nlohmann::ordered_json line(std::uint64_t size_bytes, double open_s) const;
+  // What the cache counted is added to the record's line.
+  void add_cache_counts(CacheCounts counts);
+  std::string line(std::uint64_t size_bytes, double open_s) const;
   const Opened& opened() const { return opened_; }
 
  private:
@@ -93,7 +128,7 @@ class FileRecord {
   BlockSet written_;
   BlockSet fetched_;  // that a cache would have to read before their first access
   std::uint64_t unplaced_bytes_ = 0;
-  nlohmann::ordered_json cache_fields_;
+  std::optional<CacheCounts> cache_counts_;
 };
 
 }  // namespace perdure

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 namespace perdure {
 namespace {
 
@@ -29,7 +31,7 @@ TEST(FileRecord, AccessesOfOneKindAndSizeAreOneClass) {
   FileRecord record = record_of(0);
   for (int i = 0; i < 3; ++i) record.count_access(access_of("write_at"), true, 100 * i, 100, 5);
   record.count_access(access_of("write_at"), true, 0, 64, 7);
-  const auto line = record.line(300, 1.0);
+  const auto line = nlohmann::json::parse(record.line(300, 1.0));
   ASSERT_EQ(line["accesses"].size(), 2U);
   const auto& seeking = line["accesses"][0];
   EXPECT_EQ(seeking["calls"], 1);
@@ -47,7 +49,7 @@ TEST(FileRecord, OnlyBlocksThatTheFileHasAndAWriteDoesNotCoverAreFetched) {
   record.count_access(access_of("read_at"), true, mib, 8, 1);           // reads block 1
   record.count_access(access_of("write_at"), true, 3 * mib, 10, 1);     // all that block 3 has
   record.count_access(access_of("write_at"), true, 5 * mib + 1, 1, 1);  // the file grows
-  const auto line = record.line(0, 1.0);
+  const auto line = nlohmann::json::parse(record.line(0, 1.0));
   EXPECT_EQ(line["touched_blocks"].dump(), "[[0,2],[3,1],[5,1]]");
   EXPECT_EQ(line["written_blocks"].dump(), "[[0,1],[3,1],[5,1]]");
   EXPECT_EQ(line["fetched_blocks"].dump(), "[[1,1]]");
@@ -62,7 +64,7 @@ TEST(FileRecord, AViewPlacesTheBlocksOfAnAccess) {
   every_other.starts = {0};
   record.set_view(make_view(mib, 1, every_other));
   record.count_access(access_of("read_at"), true, 0, 2 * mib, 1);
-  const auto line = record.line(0, 1.0);
+  const auto line = nlohmann::json::parse(record.line(0, 1.0));
   EXPECT_EQ(line["touched_blocks"].dump(), "[[1,1],[3,1]]");
   EXPECT_EQ(line["accesses"][0]["scattered"], true);
 }
@@ -70,15 +72,18 @@ TEST(FileRecord, AViewPlacesTheBlocksOfAnAccess) {
 TEST(FileRecord, AnAccessWithoutAPlaceIsCountedAsBytes) {
   FileRecord record = record_of(0);
   record.count_access(access_of("write_shared"), true, -1, 77, 1);
-  const auto line = record.line(0, 1.0);
+  const auto line = nlohmann::json::parse(record.line(0, 1.0));
   EXPECT_EQ(line["unplaced_bytes"], 77);
   EXPECT_EQ(line["touched_blocks"].size(), 0U);
 }
 
 TEST(FileRecord, FieldsOfTheCacheStandBesideTheRecords) {
   FileRecord record = record_of(0);
-  record.add_cache_fields({{"cached", true}, {"filled_bytes", 9}});
-  const auto line = record.line(0, 1.0);
+  CacheCounts counts;
+  counts.file = "/scratch/a";
+  counts.filled_bytes = 9;
+  record.add_cache_counts(counts);
+  const auto line = nlohmann::json::parse(record.line(0, 1.0));
   EXPECT_EQ(line["cached"], true);
   EXPECT_EQ(line["filled_bytes"], 9);
   EXPECT_EQ(line["file"], "/scratch/a");

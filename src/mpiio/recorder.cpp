@@ -141,17 +141,13 @@ double seconds_since(std::uint64_t began_ns) {
 }
 
 void end_run() {
-  nlohmann::ordered_json line;
-  int rank = 0;
-  int ranks = 1;
-  PMPI_Comm_rank(comm_world(), &rank);
-  PMPI_Comm_size(comm_world(), &ranks);
-  line["run_s"] = seconds_since(run_began_ns);
-  line["rank"] = rank;
-  line["ranks"] = ranks;
-  line["node"] = node_name();
-  line["counting_ns"] = counting_ns;
-  append_line(variable, line);
+  RecordedRun run;
+  PMPI_Comm_rank(comm_world(), &run.rank);
+  PMPI_Comm_size(comm_world(), &run.ranks);
+  run.run_s = seconds_since(run_began_ns);
+  run.node = node_name();
+  run.counting_ns = counting_ns;
+  append_line(variable, line_of(run));
 }
 
 FileRecord::Opened opened_now(MPI_Comm comm, const char* name, int amode, std::uint64_t size) {

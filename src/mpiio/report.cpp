@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/files.hpp"
@@ -22,11 +23,11 @@ int world_rank() {
 
 }  // namespace
 
-void append_line(const char* variable, const nlohmann::ordered_json& line) {
+void append_line(const char* variable, const std::string& line) {
   const char* prefix = std::getenv(variable);
   if (prefix == nullptr || *prefix == '\0') return;
   const std::string path = std::string(prefix) + "." + std::to_string(world_rank());
-  const Status written = write_output(path, line.dump() + "\n", true);
+  const Status written = write_output(path, line + "\n", true);
   if (written.ok()) return;
   std::fprintf(stderr, "perdure: %s: %s\n", variable, written.message().c_str());
 }
@@ -36,27 +37,26 @@ void report_file(const OpenFile& open, const Status& closed) {
   if (open.record == nullptr && (prefix == nullptr || *prefix == '\0')) return;
   CachedFile& file = *open.file;
   const CacheTally& tally = file.tally();
-  nlohmann::ordered_json line;
-  line["file"] = file.path();
-  line["cached"] = true;
-  line["rank"] = world_rank();
-  line["nodes"] = file.nodes();
-  line["open_s"] = static_cast<double>(monotonic_ns() - open.opened_ns) * 1e-9;
-  line["reads"] = tally.reads.load();
-  line["read_bytes"] = tally.read_bytes.load();
-  line["writes"] = tally.writes.load();
-  line["written_bytes"] = tally.written_bytes.load();
-  line["remote_bytes"] = tally.remote_bytes.load();
-  line["filled_bytes"] = tally.filled_bytes;
-  line["passed_bytes"] = tally.passed_bytes;
-  line["evicted_bytes"] = tally.evicted_bytes;
-  line["aside"] = tally.aside;
-  line["aside_accesses"] = tally.aside_accesses.load();
-  line["aside_bytes"] = tally.aside_bytes.load();
-  line["written_back_bytes"] = tally.written_back_bytes;
-  line["error"] = closed.ok() ? nlohmann::ordered_json() : nlohmann::ordered_json(closed.message());
-  append_line("PERDURE_CACHE_REPORT", line);
-  if (open.record != nullptr) open.record->add_cache_fields(line);
+  CacheCounts counts;
+  counts.file = file.path();
+  counts.rank = world_rank();
+  counts.nodes = file.nodes();
+  counts.open_s = static_cast<double>(monotonic_ns() - open.opened_ns) * 1e-9;
+  counts.reads = tally.reads.load();
+  counts.read_bytes = tally.read_bytes.load();
+  counts.writes = tally.writes.load();
+  counts.written_bytes = tally.written_bytes.load();
+  counts.remote_bytes = tally.remote_bytes.load();
+  counts.filled_bytes = tally.filled_bytes;
+  counts.passed_bytes = tally.passed_bytes;
+  counts.evicted_bytes = tally.evicted_bytes;
+  counts.aside = tally.aside;
+  counts.aside_accesses = tally.aside_accesses.load();
+  counts.aside_bytes = tally.aside_bytes.load();
+  counts.written_back_bytes = tally.written_back_bytes;
+  if (!closed.ok()) counts.error = closed.message();
+  append_line("PERDURE_CACHE_REPORT", line_of(counts));
+  if (open.record != nullptr) open.record->add_cache_counts(std::move(counts));
 }
 
 }  // namespace perdure
