@@ -3,8 +3,8 @@
 
 Both store into every element of an array, and then commit; only the commit is timed. They take
 turns in one run, in a new random order each round, so that a ratio compares neighbours in time.
-There are seven pairs of pools, one after the other, as where memory lies stays the same for as long
-as a pool is open.
+There are seven pairs of pools, three in the short form, one after the other, as where memory lies
+stays the same for as long as a pool is open.
 
     ratio_to_c   of a commit, from Python over from C
     commit       of each, in milliseconds or microseconds
@@ -36,7 +36,7 @@ SUMMARY = "commits and calls of pools from Python, over the same from C"
 _SEED = 18
 _TARGET = 1.02
 _LARGE, _SMALL = 64 << 20, 4 << 10
-_PAIRS = 7  # of pools
+_PAIRS, _QUICK_PAIRS = 7, 3  # of pools
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ CASES = (
 
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed."""
-    rounds = (9 if quick else 43) * _PAIRS
+    pairs, rounds = (_QUICK_PAIRS, 5) if quick else (_PAIRS, 43)
     order = random.Random(_SEED)
     program = find_program("bench_python_commits")
     try:
@@ -70,13 +70,13 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
         raise ProgramFailed(str(missing)) from None
     with (
         pool_directory() as pools,
-        progress("bench python", rounds * len(CASES)) as advance,
+        progress("bench python", pairs * rounds * len(CASES)) as advance,
     ):
         for case in CASES:
             in_python, in_c = [], []
-            for _ in range(_PAIRS):
+            for _ in range(pairs):
                 folder = pools / case.name
-                pair = _take_turns(case, program, folder, rounds // _PAIRS, order, advance)
+                pair = _take_turns(case, program, folder, rounds, order, advance)
                 in_python += pair[0]
                 in_c += pair[1]
                 rmtree(folder)

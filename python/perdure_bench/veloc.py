@@ -81,7 +81,7 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     if not flavours:
         raise ProgramFailed("there is no bench_veloc; build it first")
     program = programs[flavours[0]]
-    rounds = 3 if quick else 15
+    rounds = 2 if quick else 15
     with tempfile.TemporaryDirectory(prefix="perdure-bench-") as lasting, pool_directory() as pools:
         jobs = {
             "": _job(program, pools / "perdure", Path(lasting) / "perdure"),
