@@ -25,12 +25,6 @@ if(CLI11_FOUND)
   include(perdure_cli11)
 endif()
 
-# Sources that only read the command line, and report: CLI11 takes a compiler 6 s instead of 17 when
-# it does not optimise.
-function(perdure_command_line_sources)
-  set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS -O0)
-endfunction()
-
 pkg_check_modules(LIBPMEM QUIET IMPORTED_TARGET libpmem)
 if(PERDURE_TESTS)
   find_package(GTest REQUIRED)

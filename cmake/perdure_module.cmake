@@ -27,75 +27,93 @@ function(perdure_without_false_overflows target)
     $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds> $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
 endfunction()
 
-# What nearly all sources include of the standard library takes a compiler a quarter of its time, so
-# it is compiled once. Where a target has other flags, it is read as ever.
-set(PERDURE_STANDARD_HEADERS <algorithm> <array> <atomic> <cstdint> <cstring> <functional> <map>
-    <memory> <mutex> <optional> <span> <string> <string_view> <utility> <vector>)
-function(perdure_standard_headers target)
-  if(NOT TARGET perdure_standard_headers)
-    file(WRITE ${CMAKE_BINARY_DIR}/standard_headers.cpp "")
-    add_library(perdure_standard_headers OBJECT ${CMAKE_BINARY_DIR}/standard_headers.cpp)
-    target_link_libraries(perdure_standard_headers PRIVATE perdure_build_flags)
-    target_precompile_headers(perdure_standard_headers PRIVATE ${PERDURE_STANDARD_HEADERS})
-  endif()
-  target_precompile_headers(${target} REUSE_FROM perdure_standard_headers)
-  perdure_without_false_overflows(${target})
-  set_target_properties(${target} PROPERTIES PCH_WARN_INVALID OFF)
-endfunction()
-
-# perdure_always_optimised(TARGET): -O3 whatever the build type, and the standard headers compiled
-# once with it: for libraries and for programs, whose code is placed in another way.
-function(perdure_always_optimised target)
-  set(owner perdure_optimised_library_headers)
+# perdure_share_headers(TARGET NAME OPTIONS … LIBS … HEADERS …): TARGET takes HEADERS as they were
+# compiled once with OPTIONS: for libraries, and for programs, whose code is placed in another way.
+# Where a target has other flags, they are read as ever.
+function(perdure_share_headers target name)
+  cmake_parse_arguments(arg "" "" "OPTIONS;LIBS;HEADERS" ${ARGN})
+  set(owner perdure_${name}_library_headers)
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "EXECUTABLE")
-    set(owner perdure_optimised_program_headers)
+    set(owner perdure_${name}_program_headers)
   endif()
   if(NOT TARGET ${owner})
-    file(WRITE ${CMAKE_BINARY_DIR}/${owner}.cpp "int main() {}\n")
+    set(source ${CMAKE_BINARY_DIR}/${owner}.cpp)
+    file(WRITE ${source} "int main() {}\n")
     if(type STREQUAL "EXECUTABLE")
-      add_executable(${owner} EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/${owner}.cpp)
+      add_executable(${owner} EXCLUDE_FROM_ALL ${source})
     else()
-      add_library(${owner} OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/${owner}.cpp)
+      add_library(${owner} OBJECT EXCLUDE_FROM_ALL ${source})
     endif()
-    target_link_libraries(${owner} PRIVATE perdure_build_flags)
-    target_compile_options(${owner} PRIVATE -O3)
-    target_precompile_headers(${owner} PRIVATE ${PERDURE_STANDARD_HEADERS})
+    target_link_libraries(${owner} PRIVATE ${arg_LIBS} perdure_build_flags)
+    target_compile_options(${owner} PRIVATE ${arg_OPTIONS})
+    perdure_without_false_overflows(${owner})
+    target_precompile_headers(${owner} PRIVATE ${arg_HEADERS})
   endif()
-  target_compile_options(${target} PRIVATE -O3)
   target_precompile_headers(${target} REUSE_FROM ${owner})
   perdure_without_false_overflows(${target})
   set_target_properties(${target} PROPERTIES PCH_WARN_INVALID OFF)
 endfunction()
 
-# Assertions of GoogleTest take a compiler less time with -O1. With -O0 it would be half of it, but
-# what is instantiated for the libraries under test, too, is then taken from the test, and is slow.
+# What nearly all sources include of the standard library takes a compiler a quarter of its time, so
+# it is compiled once.
+set(PERDURE_STANDARD_HEADERS <algorithm> <array> <atomic> <cstdint> <cstring> <functional> <map>
+    <memory> <mutex> <optional> <span> <string> <string_view> <utility> <vector>)
+function(perdure_standard_headers target)
+  perdure_share_headers(${target} standard HEADERS ${PERDURE_STANDARD_HEADERS})
+endfunction()
+
+# perdure_always_optimised(TARGET): -O3 whatever the build type.
+function(perdure_always_optimised target)
+  target_compile_options(${target} PRIVATE -O3)
+  perdure_share_headers(${target} optimised OPTIONS -O3 HEADERS ${PERDURE_STANDARD_HEADERS})
+endfunction()
+
+# perdure_command_line(TARGET): its sources only read the command line, or report. CLI11 and JSON
+# take a compiler half of the time where it does not optimise, and half of that in reading them,
+# which it does once. What is in them takes longer in a source that uses neither, which has the
+# property SKIP_PRECOMPILE_HEADERS.
+function(perdure_command_line target)
+  target_compile_options(${target} PRIVATE -O0)
+  target_link_libraries(${target} PRIVATE perdure_cli nlohmann_json::nlohmann_json)
+  perdure_share_headers(${target} command_line OPTIONS -O0
+                        LIBS perdure_cli nlohmann_json::nlohmann_json
+                        HEADERS ${PERDURE_STANDARD_HEADERS} <CLI/CLI.hpp> <nlohmann/json.hpp>)
+endfunction()
+
+# perdure_test_program(TARGET [OUTSIDE]): assertions of GoogleTest take a compiler less time with
+# -O1. With -O0 it is half of that, but what is instantiated for the libraries under test, too, is
+# then taken from the test, and is slow: that is for tests OUTSIDE of them, which know them as
+# shared libraries, unless they compute much or run in many variants, as tests/rma/suite does.
+# LLVM's linker, where it is there, takes a third of the time of GNU's.
+find_program(PERDURE_TEST_LINKER ld.lld HINTS /usr/lib/llvm-19/bin)
 function(perdure_test_program target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+  set(level -O1)
+  if("OUTSIDE" IN_LIST ARGN)
+    set(level -O0)
+  endif()
+  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:${level}>)
+  set_target_properties(${target} PROPERTIES PERDURE_TEST_LEVEL ${level})
   perdure_without_false_overflows(${target})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/seed)
+  if(PERDURE_TEST_LINKER AND NOT PERDURE_SANITIZER)
+    get_filename_component(folder ${PERDURE_TEST_LINKER} DIRECTORY)
+    target_link_options(${target} PRIVATE -B${folder} -fuse-ld=lld)
+  endif()
 endfunction()
 
 # What tests include of GoogleTest and the standard library takes a compiler longer than what they
-# say themselves, so it is compiled once, for an executable because tests are some.
+# say themselves.
 function(perdure_test_headers target)
-  if(NOT TARGET perdure_test_headers)
-    file(WRITE ${CMAKE_BINARY_DIR}/test_headers.cpp "int main() {}\n")
-    add_executable(perdure_test_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/test_headers.cpp)
-    target_link_libraries(perdure_test_headers PRIVATE GTest::gtest_main perdure_build_flags)
-    perdure_test_program(perdure_test_headers)
-    target_precompile_headers(perdure_test_headers PRIVATE
-      <gtest/gtest.h> <algorithm> <array> <cstdint> <cstring> <filesystem> <fstream> <functional>
-      <map> <memory> <optional> <random> <string> <thread> <vector>)
-  endif()
-  target_precompile_headers(${target} REUSE_FROM perdure_test_headers)
-  # Where a target has other flags, the headers are read as ever.
-  set_target_properties(${target} PROPERTIES PCH_WARN_INVALID OFF)
+  get_target_property(level ${target} PERDURE_TEST_LEVEL)
+  perdure_share_headers(${target} test${level} LIBS GTest::gtest_main
+    OPTIONS $<$<CONFIG:RelWithDebInfo>:${level}>
+    HEADERS <gtest/gtest.h> <algorithm> <array> <cstdint> <cstring> <filesystem> <fstream>
+            <functional> <map> <memory> <optional> <random> <string> <thread> <vector>)
 endfunction()
 
 # perdure_test(NAME SOURCES … DEPS … [LIBS …] [LABELS …] [TIMEOUT s]): a GoogleTest program, ctest
-# name NAME. LLVM's linker, where it is there, takes a third of the time of GNU's.
-find_program(PERDURE_TEST_LINKER ld.lld HINTS /usr/lib/llvm-19/bin)
+# name NAME.
 function(perdure_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
   if(NOT PERDURE_TESTS)
@@ -108,11 +126,11 @@ function(perdure_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPS} ${arg_LIBS} GTest::gtest_main
                                         perdure_build_flags)
-  if(PERDURE_TEST_LINKER AND NOT PERDURE_SANITIZER)
-    get_filename_component(folder ${PERDURE_TEST_LINKER} DIRECTORY)
-    target_link_options(${name} PRIVATE -B${folder} -fuse-ld=lld)
+  set(outside "")
+  if("${arg_DEPS};${arg_LIBS}" MATCHES "^;*perdure_shared;*$")
+    set(outside OUTSIDE)
   endif()
-  perdure_test_program(${name})
+  perdure_test_program(${name} ${outside})
   perdure_test_headers(${name})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
@@ -139,7 +157,11 @@ function(perdure_mpi_test name)
     target_link_libraries(${program} PRIVATE ${libs} perdure_mpi_shared_${mpi}
                           perdure_mpi_${mpi} GTest::gtest perdure_build_flags)
     target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-    perdure_test_program(${program})
+    set(outside OUTSIDE)
+    if(libs MATCHES "_layer")
+      set(outside "")
+    endif()
+    perdure_test_program(${program} ${outside})
     perdure_test_headers(${program})
     foreach(ranks IN LISTS arg_RANKS)
       foreach(variant IN LISTS arg_VARIANTS ITEMS "")
