@@ -135,8 +135,11 @@ std::optional<Range> Finder::range(const Access& access, Loop* loop) {
     if (!evolution.isLoopInvariant(step, loop)) return std::nullopt;
     const SCEV* last = evolution.getAddExpr(first, evolution.getMulExpr(steps, step));
     if (const auto* constant = llvm::dyn_cast<llvm::SCEVConstant>(step)) {
+      if (constant->getAPInt().getSignificantBits() > 32) return std::nullopt;
       if (constant->getAPInt().isNegative()) std::swap(first, last);
       found = {first, behind(last)};
+    } else if (facts.exiting == nullptr) {
+      return std::nullopt;  // of the steps that are not taken nothing is known
     } else {
       found = {evolution.getUMinExpr(first, last), behind(evolution.getUMaxExpr(first, last))};
     }

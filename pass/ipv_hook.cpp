@@ -18,6 +18,9 @@ using llvm::Value;
 
 namespace {
 
+// A step has 32 bits at most: Finder::range().
+constexpr uint64_t left_early_times_max = uint64_t{1} << 31;
+
 // A row as values in front of its site.
 struct RowValues {
   size_t slot = 0;
@@ -98,6 +101,20 @@ class Emitter {
     return value;
   }
 
+  // Whether a range in front of `loop` may be wrong; null: never.
+  Value* unsure(Loop* loop, const RangeValues& range) {
+    Value* bad = failed(loop);
+    const LoopFacts& facts = finder_.facts(loop);
+    if (facts.exiting != nullptr || facts.taken == nullptr) return bad;
+    // It ends where a loop that is left early would have ended. That may be so far that it wraps.
+    Instruction* where = loop->getLoopPreheader()->getTerminator();
+    Value* times = expand(facts.taken, where);
+    IRBuilder<> builder(where);
+    Value* far = builder.CreateICmpUGT(times, builder.getInt64(left_early_times_max));
+    far = builder.CreateFreeze(builder.CreateOr(far, builder.CreateICmpUGT(range.low, range.high)));
+    return bad == nullptr ? far : builder.CreateOr(bad, far);
+  }
+
   Value* expand(const llvm::SCEV* expression, Instruction* where) {
     return expander_.expandCodeFor(expression, expression->getType(), where);
   }
@@ -146,7 +163,7 @@ class Emitter {
         IRBuilder<> builder(where);
         values.low = builder.CreatePtrToInt(low, word_);
         values.high = builder.CreatePtrToInt(high, word_);
-        if (Value* bad = failed(guard.loop)) {
+        if (Value* bad = unsure(guard.loop, values)) {
           values.low = builder.CreateSelect(bad, builder.getInt64(0), values.low);
           values.high = builder.CreateSelect(bad, builder.getInt64(-1), values.high);
         }

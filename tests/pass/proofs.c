@@ -134,6 +134,32 @@ NEST void pairs(struct point* p, const double* b, long n) {
   }
 }
 
+// A loop that is left early may be said to run so often that what it reads would wrap.
+NEST void reads_until(double* a, const double* b, long most, long rows, long n) {
+  for (long j = 0; j < rows; ++j) {
+    double sum = 0;
+    for (long i = 0; i < most; ++i) {
+      if (b[i] > 1e30) break;
+      sum += b[i];
+    }
+    for (long i = 0; i < n; ++i) a[j * n + i] = sum + i;
+  }
+}
+
+// Nobody knows how often the loop runs, but it stays where it is.
+NEST void until_it_is_large(double* a, double* total, const double* b, long rows, long n) {
+  for (long j = 0; j < rows; ++j) {
+    double x = 1;
+    for (;;) {
+      *total += *b * *b + 1;
+      if (*total > 1e3) break;
+      x += polynomial(x) * polynomial(x);
+      if (x > 3) break;
+    }
+    for (long i = 0; i < n; ++i) a[j * n + i] = x + i;
+  }
+}
+
 // The thread that announces the box must not do it, too.
 NEST void effect_in_front(double* a, double* b, long n) {
 #pragma omp parallel
@@ -160,6 +186,7 @@ NEST void boxes_downwards(double* restrict a, const double* c, long rows, long n
 }
 
 static double* volatile other_name = known;
+static volatile long endless = 1L << 61;
 static volatile long hundred = 100, thousand = 1000, one = 1, three = 3;
 
 #define PROGRAM(name, body)                               \
@@ -187,6 +214,10 @@ PROGRAM(two_rows, two_rows(a, 15, hundred); return 0;)
 PROGRAM(by_two_names, by_two_names(other_name, 10, hundred); return 0;)
 PROGRAM(leaves_twice, return leaves_twice(a, c, s, 9, hundred);)
 PROGRAM(pairs, pairs(v->points, b, n); return 0;)
+PROGRAM(reads_until, a[cells - 1] = 1e31; reads_until(a, a, endless, 9, hundred); return 0;)
+PROGRAM(until_it_is_large, until_it_is_large(a, c + 5, b + 7, 9, hundred); return 0;)
+PROGRAM(until_it_is_large_itself, until_it_is_large(a, a + 950, a + 951, 9, hundred); return 0;)
+PROGRAM(reads_to_the_end, reads_until(a, b, hundred, 9, hundred); return 0;)
 PROGRAM(effect_in_front, effect_in_front(a, b, n); return 0;)
 PROGRAM(boxes_on_a_condition, boxes_on_a_condition(a, s, 9, hundred); return 0;)
 PROGRAM(boxes_downwards, boxes_downwards(a, c, 9, hundred); return 0;)
@@ -217,6 +248,10 @@ struct program NAME(SIDE, _programs)[] = {
     ENTRY(by_two_names)
     ENTRY(leaves_twice)
     ENTRY(pairs)
+    ENTRY(reads_until)
+    ENTRY(until_it_is_large)
+    ENTRY(until_it_is_large_itself)
+    ENTRY(reads_to_the_end)
     ENTRY(effect_in_front)
     ENTRY(boxes_on_a_condition)
     ENTRY(boxes_downwards)
