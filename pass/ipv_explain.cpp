@@ -105,7 +105,8 @@ void Explanation::function(const llvm::Function& function, Finder& finder,
   for (const Slot& slot : prover.slots) {
     json::Object told = entry("nest", function);
     told["base"] = name_of(slot.base);
-    told["tier"] = "rows";
+    told["tier"] = slot.box ? "box" : "rows";
+    if (slot.no_box) told["no_box"] = refusal_of(*slot.no_box);
     told["nest"] = place_of(slot.nest);
     told["alone"] = slot.alone;
     told["tests"] = static_cast<int64_t>(slot.guards.size());

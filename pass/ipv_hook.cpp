@@ -41,11 +41,6 @@ class HookBuilder : public IRBuilder<> {
   }
 };
 
-struct RangeValues {
-  Value* low = nullptr;
-  Value* high = nullptr;
-};
-
 class Emitter {
  public:
   Emitter(Analyses& analyses, Finder& finder, const std::vector<Site>& sites,
@@ -61,7 +56,9 @@ class Emitter {
     make_slots();
     for (size_t site = 0; site < sites_.size(); ++site) expand_site(site);
     for (size_t slot = 0; slot < slots_.size(); ++slot) expand_guards(slot);
+    for (size_t slot = 0; slot < slots_.size(); ++slot) expand_box_of(slot);
     for (size_t slot = 0; slot < slots_.size(); ++slot) emit_guards(slot);
+    for (size_t slot = 0; slot < slots_.size(); ++slot) emit_box(slot);
     for (size_t slot = 0; slot < slots_.size(); ++slot) emit_leaves(slot);
     for (auto& [site, rows] : rows_) emit_site(site, rows);
     for (Loop* loop : analyses_.loops) {
@@ -79,11 +76,51 @@ class Emitter {
 
   void make_slots() {
     IRBuilder<> builder(&*analyses_.function.getEntryBlock().getFirstInsertionPt());
-    llvm::Type* type = llvm::ArrayType::get(word_, 2);
-    for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    for (const Slot& slot : slots_) {
+      llvm::Type* type = llvm::ArrayType::get(word_, slot.box ? 6 : 2);
       stack_.push_back(builder.CreateAlloca(type, nullptr, "ipv.slot"));
+      llvm::Type* box = llvm::ArrayType::get(word_, box_bytes / 8);
+      boxes_.push_back(slot.box ? builder.CreateAlloca(box, nullptr, "ipv.box") : nullptr);
     }
-    for (Value* slot : stack_) builder.CreateStore(llvm::Constant::getNullValue(type), slot);
+    for (llvm::AllocaInst* slot : stack_) {
+      builder.CreateStore(llvm::Constant::getNullValue(slot->getAllocatedType()), slot);
+    }
+  }
+
+  static Instruction* in_front_of(const Slot& slot) {
+    return slot.nest->getLoopPreheader()->getTerminator();
+  }
+
+  void expand_box_of(size_t slot) {
+    const Slot& of = slots_[slot];
+    box_values_.emplace_back();
+    if (of.box) box_values_.back() = expand_box(expander_, *of.box, in_front_of(of));
+  }
+
+  // Announces all rows of the nest, if nothing else is going to touch their object.
+  void emit_box(size_t slot) {
+    const Slot& of = slots_[slot];
+    if (!of.box) return;
+    const BoxValues& values = box_values_[slot];
+    describe_box(in_front_of(of), values, boxes_[slot]);
+    HookBuilder builder(in_front_of(of));
+    Value* extent = builder.CreateCall(hook("find_box"), {boxes_[slot], values.wanted});
+    Value* low = builder.CreateExtractValue(extent, 0);
+    Value* high = builder.CreateExtractValue(extent, 1);
+    Value* touched = builder.getFalse();
+    for (const BoxValues::Ends& other : values.others) {
+      Value* both = builder.CreateAnd(builder.CreateICmpULT(other.low, high),
+                                      builder.CreateICmpUGT(other.high, low));
+      touched = builder.CreateOr(touched, both);
+    }
+    for (size_t around = 0; around < slots_.size(); ++around) {
+      const Loop* nest = slots_[around].nest;
+      if (around == slot || nest == nullptr || nest == of.nest || !nest->contains(of.nest))
+        continue;
+      Value* open = builder.CreateLoad(word_, stack_[around]);
+      touched = builder.CreateOr(touched, builder.CreateICmpEQ(open, low));
+    }
+    builder.CreateCall(hook("enter_box"), {stack_[slot], boxes_[slot], low, high, touched});
   }
 
   // Whether what was assumed of the loop's addresses does not hold; null: nothing was assumed.
@@ -102,7 +139,7 @@ class Emitter {
   }
 
   // Whether a range in front of `loop` may be wrong; null: never.
-  Value* unsure(Loop* loop, const RangeValues& range) {
+  Value* unsure(Loop* loop, const BoxValues::Ends& range) {
     Value* bad = failed(loop);
     const LoopFacts& facts = finder_.facts(loop);
     if (facts.exiting != nullptr || facts.taken == nullptr) return bad;
@@ -147,7 +184,7 @@ class Emitter {
 
   void expand_guards(size_t slot) {
     for (const Guard& guard : slots_[slot].guards) {
-      RangeValues values;
+      BoxValues::Ends values{};
       if (guard.loop == nullptr) {
         IRBuilder<> builder(guard.direct.at);
         values.low = builder.CreatePtrToInt(guard.direct.pointer(), word_);
@@ -181,7 +218,7 @@ class Emitter {
         builder.CreateLoad(word_, builder.CreateConstGEP1_64(builder.getInt8Ty(), stack_[slot], 8));
     Value* touched = builder.getFalse();
     for (const Guard* guard : guards) {
-      const RangeValues& range = ranges_[guard];
+      const BoxValues::Ends& range = ranges_[guard];
       Value* both = builder.CreateAnd(builder.CreateICmpULT(range.low, high),
                                       builder.CreateICmpUGT(range.high, low));
       touched = builder.CreateOr(touched, both);
@@ -216,7 +253,11 @@ class Emitter {
     of.nest->getUniqueExitBlocks(exits);
     for (llvm::BasicBlock* exit : exits) {
       HookBuilder builder(&*exit->getFirstInsertionPt());
-      builder.CreateCall(hook("leave"), {stack_[slot]});
+      if (of.box) {
+        builder.CreateCall(hook("leave_box"), {stack_[slot], boxes_[slot]});
+      } else {
+        builder.CreateCall(hook("leave"), {stack_[slot]});
+      }
     }
   }
 
@@ -239,12 +280,15 @@ class Emitter {
                                                : site.intrinsic->getNextNode();
     for (RowValues& row : rows) {
       HookBuilder builder(where);
-      Value* answer = builder.CreateCall(hook("begin"), {stack_[row.slot], row.first, row.bytes});
+      const bool boxed = slots_[row.slot].box.has_value();
+      Value* answer = builder.CreateCall(hook(boxed ? "begin_in_box" : "begin"),
+                                         {stack_[row.slot], row.first, row.bytes});
       row.load_difference = builder.CreateExtractValue(answer, 0);
       row.past_cache = builder.CreateExtractValue(answer, 1);
       if (!row.row->copied.empty()) row.announced = is_announced(builder, row);
       row.end_hook = HookBuilder(behind).CreateCall(
-          hook("end"), {stack_[row.slot], row.first, row.bytes, builder.getFalse()});
+          hook(boxed ? "end_in_box" : "end"),
+          {stack_[row.slot], row.first, row.bytes, builder.getFalse()});
     }
   }
 
@@ -273,9 +317,11 @@ class Emitter {
   const std::vector<Slot>& slots_;
   llvm::Type* word_;
   llvm::SCEVExpander expander_;
-  std::vector<Value*> stack_;
+  std::vector<llvm::AllocaInst*> stack_;           // by slot
+  std::vector<llvm::AllocaInst*> boxes_;           // by slot; null: it has none
+  std::vector<BoxValues> box_values_;              // by slot
   std::map<size_t, std::vector<RowValues>> rows_;  // by site
-  std::map<const Guard*, RangeValues> ranges_;
+  std::map<const Guard*, BoxValues::Ends> ranges_;
   std::map<Loop*, Value*> failed_;
 };
 

@@ -282,6 +282,234 @@ out:
 }
 )";
 
+// A slot of a nest whose rows may be announced as one box is 6 words: low and high, and, while the
+// box is open, 1, the runtime's answer, and whether a row was stored through the cache although it
+// wanted it past. Nothing is tested then in the nest: the slot has the object of all rows.
+const char* const nest_box_functions = R"(
+; The object of the box, if the box lies in it and its rows do not overlap; or nothing.
+define internal { i64, i64 } @perdure_ipv_out_of_line.box_find(ptr %box, i1 %wanted)
+    noinline nounwind disable_sanitizer_instrumentation {
+  %first_at = getelementptr i8, ptr %box, i64 32
+  %first = load ptr, ptr %first_at
+  %begin = ptrtoint ptr %first to i64
+  br i1 %wanted, label %look, label %none
+look:
+  %lowest = load i64, ptr @perdure_ipv_low
+  %highest = load i64, ptr @perdure_ipv_high
+  %upper = icmp uge i64 %begin, %lowest
+  %lower = icmp ult i64 %begin, %highest
+  %near = and i1 %upper, %lower
+  br i1 %near, label %measure, label %none
+measure:
+  %dimensions_at = getelementptr i8, ptr %box, i64 40
+  %dimensions = load i64, ptr %dimensions_at
+  br label %dimension
+dimension:
+  %d = phi i64 [ 0, %measure ], [ %after, %wider ]
+  %bytes = phi i64 [ 1, %measure ], [ %wide, %wider ]
+  %place = shl i64 %d, 3
+  %count_place = add i64 %place, 48
+  %count_at = getelementptr i8, ptr %box, i64 %count_place
+  %count = load i64, ptr %count_at
+  %stride_place = add i64 %place, 80
+  %stride_at = getelementptr i8, ptr %box, i64 %stride_place
+  %stride = load i64, ptr %stride_at
+  %times = sub i64 %count, 1
+  %reach = mul i64 %times, %stride
+  %once = icmp eq i64 %times, 0
+  %apart = icmp uge i64 %stride, %bytes
+  %good = or i1 %once, %apart
+  %some = icmp ne i64 %count, 0
+  %shaped = and i1 %good, %some
+  br i1 %shaped, label %wider, label %none
+wider:
+  %wide = add i64 %bytes, %reach
+  %after = add i64 %d, 1
+  %more = icmp ult i64 %after, %dimensions
+  br i1 %more, label %dimension, label %ask
+ask:
+  %extent = call { i64, i64 } @perdure_ipv_extent(ptr %first)
+  %object = extractvalue { i64, i64 } %extent, 0
+  %behind = extractvalue { i64, i64 } %extent, 1
+  %rest = sub i64 %behind, %begin
+  %holds = icmp ule i64 %wide, %rest
+  %is_one = icmp ne i64 %behind, 0
+  %inside = and i1 %holds, %is_one
+  br i1 %inside, label %found, label %none
+found:
+  ret { i64, i64 } %extent
+none:
+  ret { i64, i64 } zeroinitializer
+}
+
+define internal { i64, i64 } @perdure_ipv_out_of_line.box_begin(ptr %box)
+    noinline nounwind disable_sanitizer_instrumentation {
+  %first_at = getelementptr i8, ptr %box, i64 32
+  %first = load ptr, ptr %first_at
+  %dimensions_at = getelementptr i8, ptr %box, i64 40
+  %dimensions = load i32, ptr %dimensions_at
+  %counts = getelementptr i8, ptr %box, i64 48
+  %strides = getelementptr i8, ptr %box, i64 80
+  %answer = call { i64, i64 } @perdure_ipv_box_begin(ptr %first, i32 %dimensions, ptr %counts,
+                                                     ptr %strides)
+  ret { i64, i64 } %answer
+}
+
+define internal void @perdure_ipv_out_of_line.box_end(ptr %box, i64 %object, i64 %past,
+    i64 %through) noinline nounwind disable_sanitizer_instrumentation {
+  %first_at = getelementptr i8, ptr %box, i64 32
+  %first = load ptr, ptr %first_at
+  %dimensions_at = getelementptr i8, ptr %box, i64 40
+  %dimensions = load i32, ptr %dimensions_at
+  %counts = getelementptr i8, ptr %box, i64 48
+  %strides = getelementptr i8, ptr %box, i64 80
+  %wanted = icmp ne i64 %past, 0
+  %all = icmp eq i64 %through, 0
+  br i1 %wanted, label %fence, label %cached
+fence:
+  call void @perdure_ipv_box_fence()
+  br i1 %all, label %past_cache, label %cached
+past_cache:
+  call void @perdure_ipv_box_end_past_cache(ptr %first, i32 %dimensions, ptr %counts, ptr %strides)
+  br label %nest
+cached:
+  call void @perdure_ipv_box_end(ptr %first, i32 %dimensions, ptr %counts, ptr %strides)
+  br label %nest
+nest:
+  %at = inttoptr i64 %object to ptr
+  call void @perdure_ipv_nest_end(ptr %at)
+  ret void
+}
+
+define { i64, i64 } @perdure_ipv.find_box(ptr %box, i1 %wanted) nounwind {
+  %extent = call { i64, i64 } @perdure_ipv_out_of_line.box_find(ptr %box, i1 %wanted)
+  ret { i64, i64 } %extent
+}
+
+; In front of the nest. `touched`: by something else in it, or the object is open in another slot.
+define void @perdure_ipv.enter_box(ptr %slot, ptr %box, i64 %low, i64 %high,
+                                   i1 %touched) nounwind {
+  %some = icmp ne i64 %high, 0
+  %apart = xor i1 %touched, true
+  %wanted = and i1 %some, %apart
+  br i1 %wanted, label %open, label %out
+open:
+  %answer = call { i64, i64 } @perdure_ipv_out_of_line.box_begin(ptr %box)
+  %load = extractvalue { i64, i64 } %answer, 0
+  %past = extractvalue { i64, i64 } %answer, 1
+  store i64 %low, ptr %slot
+  %top = getelementptr i8, ptr %slot, i64 8
+  store i64 %high, ptr %top
+  %boxed_at = getelementptr i8, ptr %slot, i64 16
+  store i64 1, ptr %boxed_at
+  %load_at = getelementptr i8, ptr %slot, i64 24
+  store i64 %load, ptr %load_at
+  %past_at = getelementptr i8, ptr %slot, i64 32
+  store i64 %past, ptr %past_at
+  %through_at = getelementptr i8, ptr %slot, i64 40
+  store i64 0, ptr %through_at
+  br label %out
+out:
+  ret void
+}
+
+define { i64, i64 } @perdure_ipv.begin_in_box(ptr %slot, ptr %first, i64 %bytes) nounwind {
+  %boxed_at = getelementptr i8, ptr %slot, i64 16
+  %boxed = load i64, ptr %boxed_at
+  %in_box = icmp ne i64 %boxed, 0
+  br i1 %in_box, label %known, label %single
+known:
+  %load_at = getelementptr i8, ptr %slot, i64 24
+  %load = load i64, ptr %load_at
+  %past_at = getelementptr i8, ptr %slot, i64 32
+  %past = load i64, ptr %past_at
+  %of_load = insertvalue { i64, i64 } zeroinitializer, i64 %load, 0
+  %of_box = insertvalue { i64, i64 } %of_load, i64 %past, 1
+  br label %out
+single:
+  %of_row = call { i64, i64 } @perdure_ipv.begin(ptr %slot, ptr %first, i64 %bytes)
+  br label %out
+out:
+  %result = phi { i64, i64 } [ %of_box, %known ], [ %of_row, %single ]
+  ret { i64, i64 } %result
+}
+
+; Whether a row of a box was stored through the cache although the box wanted it past.
+define internal i64 @perdure_ipv_out_of_line.row_end(ptr %first, i64 %bytes, i1 %past_cache,
+    i64 %boxed, i64 %past) noinline nounwind disable_sanitizer_instrumentation {
+  %in_box = icmp ne i64 %boxed, 0
+  br i1 %in_box, label %box, label %single
+box:
+  %asked = icmp ne i64 %past, 0
+  br i1 %asked, label %tell, label %out
+tell:
+  br i1 %past_cache, label %part, label %through
+part:
+  call void @perdure_ipv_box_part(ptr %first, i64 %bytes)
+  br label %out
+through:
+  ret i64 1
+single:
+  br i1 %past_cache, label %single_past, label %single_through
+single_past:
+  call void @perdure_ipv_row_end_past_cache(ptr %first, i64 %bytes)
+  br label %out
+single_through:
+  call void @perdure_ipv_row_end(ptr %first, i64 %bytes)
+  br label %out
+out:
+  ret i64 0
+}
+
+define void @perdure_ipv.end_in_box(ptr %slot, ptr %first, i64 %bytes,
+                                    i1 %past_cache) nounwind {
+  %top = getelementptr i8, ptr %slot, i64 8
+  %high = load i64, ptr %top
+  %open = icmp ne i64 %high, 0
+  %some = icmp ne i64 %bytes, 0
+  %row = and i1 %open, %some
+  br i1 %row, label %end, label %out
+end:
+  %boxed_at = getelementptr i8, ptr %slot, i64 16
+  %boxed = load i64, ptr %boxed_at
+  %past_at = getelementptr i8, ptr %slot, i64 32
+  %past = load i64, ptr %past_at
+  %told = call i64 @perdure_ipv_out_of_line.row_end(ptr %first, i64 %bytes, i1 %past_cache,
+                                                    i64 %boxed, i64 %past)
+  %through_at = getelementptr i8, ptr %slot, i64 40
+  %before = load i64, ptr %through_at
+  %through = or i64 %before, %told
+  store i64 %through, ptr %through_at
+  br label %out
+out:
+  ret void
+}
+
+define void @perdure_ipv.leave_box(ptr %slot, ptr %box) nounwind {
+  %boxed_at = getelementptr i8, ptr %slot, i64 16
+  %boxed = load i64, ptr %boxed_at
+  %in_box = icmp ne i64 %boxed, 0
+  br i1 %in_box, label %end, label %single
+end:
+  %low = load i64, ptr %slot
+  %past_at = getelementptr i8, ptr %slot, i64 32
+  %past = load i64, ptr %past_at
+  %through_at = getelementptr i8, ptr %slot, i64 40
+  %through = load i64, ptr %through_at
+  call void @perdure_ipv_out_of_line.box_end(ptr %box, i64 %low, i64 %past, i64 %through)
+  %top = getelementptr i8, ptr %slot, i64 8
+  store i64 0, ptr %slot
+  store i64 0, ptr %top
+  store i64 0, ptr %boxed_at
+  br label %out
+single:
+  call void @perdure_ipv.leave(ptr %slot)
+  br label %out
+out:
+  ret void
+}
+)";
+
 bool is_hook_function(const llvm::Function& function) {
   return function.getName().starts_with("perdure_ipv.");
 }
@@ -301,7 +529,7 @@ void link_hook_functions(llvm::Module& module) {
   // The parser needs names, which clang does without.
   const bool discards_names = context.shouldDiscardValueNames();
   context.setDiscardValueNames(false);
-  const std::string text = std::string(hook_functions) + box_functions;
+  const std::string text = std::string(hook_functions) + box_functions + nest_box_functions;
   auto functions = llvm::parseAssemblyString(text, error, context);
   context.setDiscardValueNames(discards_names);
   if (functions == nullptr) llvm::report_fatal_error("perdure: " + error.getMessage());
@@ -320,7 +548,7 @@ void inline_hook_functions(llvm::Module& module) {
   for (llvm::Function& function : module) {
     if (is_hook_function(function)) functions.push_back(&function);
   }
-  // A function that another one calls goes into it, too: `leave` is the only one.
+  // A function that another one calls goes into it, too: `leave`, `begin` and `end`.
   for (llvm::Function* function : functions) {
     while (llvm::CallBase* call = first_call(*function)) {
       llvm::InlineFunctionInfo unused;

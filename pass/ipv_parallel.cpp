@@ -2,12 +2,9 @@
 #include "ipv_parallel.hpp"
 
 #include <llvm/Analysis/CFG.h>
-#include <llvm/Analysis/PostDominators.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
-#include <llvm/IR/PatternMatch.h>
-#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
 #include <algorithm>
 
@@ -17,7 +14,6 @@ using llvm::BasicBlock;
 using llvm::Instruction;
 using llvm::Loop;
 using llvm::SCEV;
-using llvm::SCEVAddRecExpr;
 using llvm::Value;
 
 namespace {
@@ -26,9 +22,6 @@ namespace {
 constexpr unsigned fork_body = 2;
 constexpr unsigned fork_fixed = 3;
 constexpr unsigned body_fixed = 2;  // parameters by which the library tells threads their numbers
-
-constexpr size_t others_max = 64;
-constexpr int64_t merged_gap = 1024;  // ranges that are nearer are tested as one
 
 bool calls_as_declared(const llvm::CallInst& fork, const llvm::Function& body) {
   const auto* count = llvm::dyn_cast<llvm::ConstantInt>(fork.getArgOperand(1));
@@ -102,6 +95,7 @@ BoxProver::BoxProver(Analyses& analyses, Finder& finder, std::vector<Site>& site
       finder_(finder),
       sites_(sites),
       form_(form),
+      shaper_(analyses, finder, sites),
       of_body_(*form.share->getFunction()) {
   for (const auto& entry : form.map) {
     const Value* now = entry.second;
@@ -165,25 +159,27 @@ std::vector<Member> BoxProver::candidates() {
 
 // The first of the loops, in front of all others.
 std::optional<Refusal> BoxProver::choose_place(const std::vector<Member>& members) {
+  Instruction* first = nullptr;
   for (const Member& member : members) {
     Instruction* place = place_of(sites_[member.site], analyses_.loops);
     if (place == nullptr) return Refusal{"B1", store_of(member), "the shape of the loop"};
-    if (place_ == nullptr || analyses_.dominators.dominates(place, place_)) place_ = place;
+    if (first == nullptr || analyses_.dominators.dominates(place, first)) first = place;
   }
+  shaper_.announce_before(first);
   return std::nullopt;
 }
 
 // B4.
 std::optional<Refusal> BoxProver::check_prefix() {
-  llvm::SmallPtrSet<BasicBlock*, 16> seen{place_->getParent()};
-  llvm::SmallVector<BasicBlock*, 16> open{place_->getParent()};
+  llvm::SmallPtrSet<BasicBlock*, 16> seen{place()->getParent()};
+  llvm::SmallVector<BasicBlock*, 16> open{place()->getParent()};
   while (!open.empty()) {
     BasicBlock* block = open.pop_back_val();
     if (analyses_.loops.getLoopFor(block) != nullptr) {
       return Refusal{"B4", block->getTerminator(), "a loop is in front of the shared one"};
     }
     for (Instruction& instruction : *block) {
-      if (&instruction == place_) break;
+      if (&instruction == place()) break;
       if (!is_repeatable(instruction)) {
         return Refusal{"B4", &instruction, "has an effect in front of the shared loop"};
       }
@@ -205,216 +201,8 @@ std::optional<Refusal> BoxProver::collect_accesses() {
   return std::nullopt;
 }
 
-bool BoxProver::is_known(const SCEV* expression) {
-  const llvm::SCEVExpander expander(analyses_.evolution,
-                                    analyses_.function.getParent()->getDataLayout(), "perdure");
-  return !llvm::isa<llvm::SCEVCouldNotCompute>(expression) &&
-         expander.isSafeToExpandAt(expression, place_);
-}
-
-std::optional<Condition> BoxProver::condition(const llvm::BranchInst& branch, bool wanted) {
-  Value* value = branch.getCondition();
-  const auto* computed = llvm::dyn_cast<Instruction>(value);
-  Condition found;
-  found.wanted = wanted;
-  if (computed == nullptr || analyses_.dominators.dominates(computed, place_)) {
-    found.value = value;
-    return found;
-  }
-  const auto* compared = llvm::dyn_cast<llvm::ICmpInst>(value);
-  if (compared == nullptr || !analyses_.evolution.isSCEVable(compared->getOperand(0)->getType())) {
-    return std::nullopt;
-  }
-  found.predicate = compared->getPredicate();
-  found.left = analyses_.evolution.getSCEV(compared->getOperand(0));
-  found.right = analyses_.evolution.getSCEV(compared->getOperand(1));
-  if (!is_known(found.left) || !is_known(found.right)) return std::nullopt;
-  return found;
-}
-
-// Under which `block` is run once each time that `from` is: in an iteration of `loop` that does not
-// leave it, or, without one, at all.
-std::optional<Refusal> BoxProver::conditions(Box& box, const BasicBlock* block,
-                                             const BasicBlock* from, const Loop* loop) {
-  const llvm::PostDominatorTree after(analyses_.function);
-  while (block != from) {
-    const auto* node = analyses_.dominators.getNode(block);
-    if (node == nullptr || node->getIDom() == nullptr) break;
-    const BasicBlock* above = node->getIDom()->getBlock();
-    const bool leaves = loop != nullptr && above == loop->getExitingBlock();
-    if (!leaves && !after.dominates(block, above)) {
-      const auto* branch = llvm::dyn_cast<llvm::BranchInst>(above->getTerminator());
-      if (branch == nullptr || !branch->isConditional() || block->getSinglePredecessor() != above ||
-          branch->getSuccessor(0) == branch->getSuccessor(1)) {
-        return Refusal{"B1", store_of(box.member), "is run in some iterations only"};
-      }
-      auto found = condition(*branch, branch->getSuccessor(0) == block);
-      if (!found) return Refusal{"B1", branch, "is a condition of its row"};
-      box.conditions.push_back(*found);
-    }
-    block = above;
-  }
-  if (block == from) return std::nullopt;
-  return Refusal{"B1", store_of(box.member), "the shape of the loops around"};
-}
-
-// One of the loops around the row. `inside` is the block that runs it.
-std::optional<Refusal> BoxProver::around(Box& box, Loop* loop, const BasicBlock* inside,
-                                         const SCEV*& first) {
-  llvm::ScalarEvolution& evolution = analyses_.evolution;
-  const Instruction* at = loop->getHeader()->getTerminator();
-  const BasicBlock* exiting = loop->getExitingBlock();
-  if (!loop->isLoopSimplifyForm() || exiting == nullptr) {
-    return Refusal{"B1", at, "the loop around has several exits"};
-  }
-  if (box.dimensions.size() == dimensions_max) {
-    return Refusal{"B1", at, "more than three loops are around the row"};
-  }
-  llvm::Type* word = llvm::Type::getInt64Ty(at->getContext());
-  const SCEV* times = evolution.getBackedgeTakenCount(loop);
-  if (!is_known(times) || evolution.getTypeSizeInBits(times->getType()) > 64) {
-    return Refusal{"B1", at, "how often the loop around runs is not known in front of all"};
-  }
-  times = evolution.getTruncateOrZeroExtend(times, word);
-  if (exiting == inside || !analyses_.dominators.dominates(exiting, inside)) {
-    times = evolution.getAddExpr(times, evolution.getOne(word));
-  }
-  if (auto refusal = conditions(box, inside, loop->getHeader(), loop)) return refusal;
-  const auto* moving = llvm::dyn_cast<SCEVAddRecExpr>(first);
-  if (moving == nullptr || moving->getLoop() != loop || !moving->isAffine()) {
-    return Refusal{"B1", at, "its rows are not a constant distance apart in the loop around"};
-  }
-  const SCEV* stride =
-      evolution.getTruncateOrSignExtend(moving->getStepRecurrence(evolution), word);
-  if (!is_known(stride)) {
-    return Refusal{"B1", at, "its rows are not a constant distance apart in the loop around"};
-  }
-  first = moving->getStart();
-  if (!evolution.isKnownNonNegative(stride)) {  // the lowest row is the last one, or may be
-    const SCEV* steps = evolution.getMinusSCEV(times, evolution.getOne(word));
-    const SCEV* reach = evolution.getMulExpr(steps, stride);
-    first = evolution.getAddExpr(first, evolution.getSMinExpr(evolution.getZero(word), reach));
-    stride = evolution.getAbsExpr(stride, false);
-  }
-  box.dimensions.push_back({times, stride});
-  return std::nullopt;
-}
-
-// Of a loop from `first` until `first + length`, which moves in the loops around: the sum does not
-// overflow, as that is undefined there.
-const SCEV* BoxProver::length(Box& box, const Row& row, Loop* loop) {
-  using namespace llvm::PatternMatch;
-  if (loop == nullptr || row.step <= 0) return nullptr;
-  const BasicBlock* exiting = loop->getExitingBlock();
-  const BasicBlock* of_store = row.stores.front().at->getParent();
-  if (exiting != of_store && analyses_.dominators.dominates(exiting, of_store)) return nullptr;
-  const auto* branch = llvm::dyn_cast<llvm::BranchInst>(exiting->getTerminator());
-  const auto* compared = branch == nullptr || !branch->isConditional()
-                             ? nullptr
-                             : llvm::dyn_cast<llvm::ICmpInst>(branch->getCondition());
-  if (compared == nullptr || !loop->contains(branch->getSuccessor(0))) return nullptr;
-  Value* next = compared->getOperand(0);
-  Value* bound = compared->getOperand(1);
-  auto predicate = compared->getPredicate();
-  if (!loop->isLoopInvariant(bound)) {
-    std::swap(next, bound);
-    predicate = compared->getSwappedPredicate();
-  }
-  Value* counter = nullptr;
-  if (predicate != llvm::CmpInst::ICMP_SLT || !next->getType()->isIntegerTy(64) ||
-      !match(next, m_NSWAdd(m_Value(counter), m_One()))) {
-    return nullptr;
-  }
-  auto* phi = llvm::dyn_cast<llvm::PHINode>(counter);
-  if (phi == nullptr || phi->getParent() != loop->getHeader() ||
-      phi->getIncomingValueForBlock(loop->getLoopLatch()) != next) {
-    return nullptr;
-  }
-  llvm::ScalarEvolution& evolution = analyses_.evolution;
-  const SCEV* start = evolution.getSCEV(phi->getIncomingValueForBlock(loop->getLoopPreheader()));
-  Value* one = nullptr;
-  Value* other = nullptr;
-  if (!match(bound, m_NSWAdd(m_Value(one), m_Value(other)))) return nullptr;
-  if (evolution.getSCEV(other) == start) std::swap(one, other);
-  const SCEV* length = evolution.getSCEV(other);
-  if (evolution.getSCEV(one) != start || !is_known(length)) return nullptr;
-  lengths_[loop] = length;
-  box.conditions.push_back(
-      {nullptr, llvm::CmpInst::ICMP_SGT, length, evolution.getZero(length->getType()), true});
-  return evolution.getMulExpr(
-      length, evolution.getConstant(length->getType(), static_cast<uint64_t>(row.step)));
-}
-
-// B1.
-std::optional<Refusal> BoxProver::shape(Box& box) {
-  const Site& site = sites_[box.member.site];
-  const Row& row = site.rows[box.member.row];
-  const Instruction* store = store_of(box.member);
-  if (site.loop != nullptr && !finder_.facts(site.loop).evolution->getPredicate().isAlwaysTrue()) {
-    return Refusal{"B1", store, "its addresses hold only where an index does not wrap"};
-  }
-  const SCEV* bytes = is_known(row.bytes) ? row.bytes : length(box, row, site.loop);
-  if (bytes == nullptr) {
-    return Refusal{"B1", store, "its length is not the same in all iterations"};
-  }
-  llvm::ScalarEvolution& evolution = analyses_.evolution;
-  box.dimensions.push_back({bytes, evolution.getOne(bytes->getType())});
-  box.first = row.first;
-  const BasicBlock* inside = site.where()->getParent();
-  Loop* loop = site.loop != nullptr ? site.loop->getParentLoop()
-                                    : analyses_.loops.getLoopFor(site.intrinsic->getParent());
-  for (; loop != nullptr; loop = loop->getParentLoop()) {
-    if (auto refusal = around(box, loop, inside, box.first)) return refusal;
-    inside = loop->getLoopPreheader();
-  }
-  if (auto refusal = conditions(box, inside, place_->getParent(), nullptr)) return refusal;
-  if (!is_known(box.first)) {
-    return Refusal{"B1", store, "where it begins is not known in front of the loop"};
-  }
-  return std::nullopt;
-}
-
-// How often a loop goes back to its header, at most.
-const SCEV* BoxProver::times_max(const Loop* loop) {
-  llvm::ScalarEvolution& evolution = analyses_.evolution;
-  const auto known = lengths_.find(loop);
-  if (known == lengths_.end()) return evolution.getSymbolicMaxBackedgeTakenCount(loop);
-  return evolution.getMinusSCEV(known->second, evolution.getOne(known->second->getType()));
-}
-
-// Over all iterations of `loop`.
-bool BoxProver::widen(Range& range, const Loop* loop) {
-  llvm::ScalarEvolution& evolution = analyses_.evolution;
-  llvm::Type* word = llvm::Type::getInt64Ty(analyses_.function.getContext());
-  const auto end_of = [&](const SCEV* pointer, bool upper) -> const SCEV* {
-    if (evolution.isLoopInvariant(pointer, loop)) return pointer;
-    const auto* moving = llvm::dyn_cast<SCEVAddRecExpr>(pointer);
-    const SCEV* times = times_max(loop);
-    if (moving == nullptr || moving->getLoop() != loop || !moving->isAffine() ||
-        llvm::isa<llvm::SCEVCouldNotCompute>(times) ||
-        evolution.getTypeSizeInBits(times->getType()) > 64) {
-      return nullptr;
-    }
-    const SCEV* step =
-        evolution.getTruncateOrSignExtend(moving->getStepRecurrence(evolution), word);
-    const SCEV* reach = evolution.getMulExpr(evolution.getTruncateOrZeroExtend(times, word), step);
-    if (evolution.isKnownNonNegative(step)) {
-      if (!upper) return moving->getStart();
-    } else if (evolution.isKnownNonPositive(step)) {
-      if (upper) return moving->getStart();
-    } else {
-      const SCEV* none = evolution.getZero(word);
-      reach = upper ? evolution.getSMaxExpr(none, reach) : evolution.getSMinExpr(none, reach);
-    }
-    return evolution.getAddExpr(moving->getStart(), reach);
-  };
-  range.low = end_of(range.low, false);
-  range.high = end_of(range.high, true);
-  return range.low != nullptr && range.high != nullptr;
-}
-
 // Of all iterations; code beside the loop, only if it is the same for each thread.
-std::optional<Range> BoxProver::range(const Access& access) {
+std::optional<Range> BoxProver::range(Box& box, const Access& access) {
   const Loop* loop = analyses_.loops.getLoopFor(access.at->getParent());
   if (loop == nullptr) {
     const Instruction* before = origin(access.at);
@@ -424,10 +212,7 @@ std::optional<Range> BoxProver::range(const Access& access) {
   }
   const SCEV* pointer = analyses_.evolution.getSCEV(access.pointer());
   Range found{pointer, analyses_.evolution.getAddExpr(pointer, access.bytes)};
-  for (; loop != nullptr; loop = loop->getParentLoop()) {
-    if (!widen(found, loop)) return std::nullopt;
-  }
-  if (!is_known(found.low) || !is_known(found.high)) return std::nullopt;
+  if (!shaper_.widen(box, found, loop, access.at->getParent())) return std::nullopt;
   return found;
 }
 
@@ -455,28 +240,13 @@ std::vector<Range> BoxProver::captured() const {
   return all;
 }
 
-// Takes the range in, perhaps as one with another that is near.
-bool BoxProver::take(std::vector<Range>& ranges, const Range& range) {
-  for (Range& other : ranges) {
-    const auto low = distance(analyses_.evolution, other.low, range.low);
-    const auto high = distance(analyses_.evolution, other.high, range.high);
-    if (!low || !high || std::abs(*low) > merged_gap || std::abs(*high) > merged_gap) continue;
-    if (*low < 0) other.low = range.low;
-    if (*high > 0) other.high = range.high;
-    return true;
-  }
-  if (ranges.size() == others_max) return false;
-  ranges.push_back(range);
-  return true;
-}
-
 // The row's own stores lie in the object, which is compared with what is captured, as that is read.
 std::optional<Refusal> BoxProver::prove_write(Box& box, const Access& access) {
   if (!access.writes || form_.captured.empty() || is_on_stack(access.pointer())) {
     return std::nullopt;
   }
-  const auto touched = range(access);
-  if (!touched || !take(box.writes, *touched)) {
+  const auto touched = range(box, access);
+  if (!touched || !shaper_.take(box.writes, *touched)) {
     return Refusal{"B3", access.at, "may change what the loop computes its addresses of"};
   }
   return std::nullopt;
@@ -496,17 +266,17 @@ std::optional<Refusal> BoxProver::prove_access(Box& box, const Access& access) {
   if (is_beside(row, access)) {
     return Refusal{"B3", access.at, "is a part of the parallel loop that stands apart"};
   }
-  const auto touched = range(access);
+  const auto touched = range(box, access);
   if (!touched) {
     return Refusal{"B3", access.at, "its addresses are not known in front of the parallel loop"};
   }
-  if (take(box.others, *touched)) return std::nullopt;
+  if (shaper_.take(box.others, *touched)) return std::nullopt;
   return Refusal{"B3", access.at, "too many other arrays in the region"};
 }
 
 std::optional<Refusal> BoxProver::prove(Box& box) {
   const Row& row = sites_[box.member.site].rows[box.member.row];
-  if (auto refusal = shape(box)) return refusal;
+  if (auto refusal = shaper_.shape(box)) return refusal;
   for (const auto* accesses : {&row.stores, &row.loads_before, &row.loads_behind}) {
     for (const Access& access : *accesses) {
       if (origin(access.at) == nullptr) return Refusal{"B2", access.at, "the shape of the loop"};

@@ -6,10 +6,7 @@
 // anything then, so the rules of perdure_ipv_abi.h hold as for one thread.
 //
 // Proven (in the serial form, ipv_serial_form.hpp), for each row loop of the body
-//   B1  All its executions together store to each byte of a box once: the row's first byte moves
-//       by a constant distance in each of the loops around, its length does not change, and it is
-//       run once in each iteration of them. Conditions around it are tested before the team is
-//       called, where they do not depend on the iteration.
+//   B1  All its executions together store to each byte of a box once (ipv_box.hpp).
 //   B2  Loads of a row are of the element that the same iteration stores to (S2).
 //   B3  Nothing else in the region touches the object (S4): other arrays are different ones, or
 //       lie, over all iterations, in ranges that are compared with the object before the team is
@@ -27,6 +24,7 @@
 // A body that is called in another way, as where a region is serialised, is called as it was.
 #pragma once
 
+#include "ipv_box.hpp"
 #include "ipv_prove.hpp"
 #include "ipv_serial_form.hpp"
 
@@ -40,37 +38,14 @@ struct ParallelBody {
 
 std::vector<ParallelBody> parallel_bodies(llvm::Module& module);
 
-// Holds in front of the loop, or there is no box.
-struct Condition {
-  llvm::Value* value = nullptr;  // it holds there; or, null,
-  llvm::CmpInst::Predicate predicate = llvm::CmpInst::BAD_ICMP_PREDICATE;
-  const llvm::SCEV* left = nullptr;
-  const llvm::SCEV* right = nullptr;
-  bool wanted = true;
-};
-
-struct Box {
-  Member member;
-  const llvm::SCEV* first = nullptr;  // pointer
-  struct Dimension {
-    const llvm::SCEV* count;   // 64 bits
-    const llvm::SCEV* stride;  // 64 bits
-  };
-  std::vector<Dimension> dimensions;  // of bytes, and of each loop around the row; innermost first
-  std::vector<Condition> conditions;
-  std::vector<Range> others;  // touch no byte of the object, or there is no box
-  std::vector<Range> writes;  // nor, these, of what is captured
-};
-
 class BoxProver {
  public:
-  static constexpr size_t dimensions_max = 4;
   static constexpr size_t boxes_max = 16;
 
   BoxProver(Analyses& analyses, Finder& finder, std::vector<Site>& sites, SerialForm& form);
   void run();
   // In front of which the boxes are announced.
-  llvm::Instruction* place() const { return place_; }
+  llvm::Instruction* place() const { return shaper_.place(); }
   std::vector<Range> captured() const;
   // What became this instruction of the serial form; null: not known.
   const llvm::Instruction* origin(const llvm::Value* now) const;
@@ -84,21 +59,10 @@ class BoxProver {
   std::optional<Refusal> check_prefix();
   std::optional<Refusal> collect_accesses();
   std::optional<Refusal> prove(Box& box);
-  std::optional<Refusal> shape(Box& box);
-  std::optional<Refusal> around(Box& box, llvm::Loop* loop, const llvm::BasicBlock* inside,
-                                const llvm::SCEV*& first);
-  std::optional<Refusal> conditions(Box& box, const llvm::BasicBlock* block,
-                                    const llvm::BasicBlock* from, const llvm::Loop* loop);
   std::optional<Refusal> prove_access(Box& box, const Access& access);
   std::optional<Refusal> prove_write(Box& box, const Access& access);
-  const llvm::SCEV* length(Box& box, const Row& row, llvm::Loop* loop);
   bool is_beside(const Row& row, const Access& access);
-  std::optional<Condition> condition(const llvm::BranchInst& branch, bool wanted);
-  std::optional<Range> range(const Access& access);
-  const llvm::SCEV* times_max(const llvm::Loop* loop);
-  bool widen(Range& range, const llvm::Loop* loop);
-  bool take(std::vector<Range>& ranges, const Range& range);
-  bool is_known(const llvm::SCEV* expression);  // at the place
+  std::optional<Range> range(Box& box, const Access& access);
   const llvm::Instruction* store_of(const Member& member) const;
   void refuse(const Member& member, Refusal refusal);
 
@@ -106,10 +70,9 @@ class BoxProver {
   Finder& finder_;
   std::vector<Site>& sites_;
   SerialForm& form_;
+  BoxShaper shaper_;
   llvm::DominatorTree of_body_;
   llvm::DenseMap<const llvm::Value*, const llvm::Value*> origin_;  // in the body
-  llvm::DenseMap<const llvm::Loop*, const llvm::SCEV*> lengths_;   // iterations, found by length()
-  llvm::Instruction* place_ = nullptr;
   std::vector<Access> accesses_;
   std::vector<Box> boxes_;
   std::vector<NestRefusal> refused_;

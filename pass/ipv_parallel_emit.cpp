@@ -24,25 +24,12 @@ using llvm::Value;
 
 namespace {
 
-// Of a box in memory, as ipv_hook_functions.cpp has it.
-enum BoxField : uint64_t {
-  object_field = 0,
-  load_field = 8,
-  past_cache_field = 16,
-  through_field = 24,
-  first_field = 32,
-  dimensions_field = 40,
-  counts_field = 48,
-  strides_field = 80,
-  box_bytes = 112,
-};
-
 llvm::Function* hook(llvm::Module& module, const char* name) {
   return module.getFunction(std::string("perdure_ipv.") + name);
 }
 
 Value* field(IRBuilder<>& builder, Value* boxes, size_t box, uint64_t offset) {
-  return builder.CreateConstGEP1_64(builder.getInt8Ty(), boxes, box * box_bytes + offset);
+  return box_field(builder, boxes, box * box_bytes + offset);
 }
 
 Value* last_argument(llvm::Function& function) {
@@ -67,88 +54,38 @@ class Probe {
   }
 
  private:
-  Value* expand(const SCEV* expression) {
-    return expander_.expandCodeFor(expression, expression->getType(), where_);
-  }
-
-  struct RangeValues {
-    Value* low;  // 64 bits
-    Value* high;
-  };
-
-  std::vector<RangeValues> expand(const std::vector<Range>& ranges) {
-    std::vector<RangeValues> values;
-    for (const Range& range : ranges) {
-      Value* low = expand(range.low);
-      Value* high = expand(range.high);
-      IRBuilder<> builder(where_);
-      llvm::Type* word = builder.getInt64Ty();
-      low = builder.CreateFreeze(builder.CreatePtrToInt(low, word));
-      high = builder.CreateFreeze(builder.CreatePtrToInt(high, word));
-      values.push_back({low, high});
-    }
-    return values;
-  }
-
-  static Value* apart(IRBuilder<>& builder, const RangeValues& one, const RangeValues& other) {
+  static Value* apart(IRBuilder<>& builder, const BoxValues::Ends& one,
+                      const BoxValues::Ends& other) {
     return builder.CreateOr(builder.CreateICmpUGE(one.low, other.high),
                             builder.CreateICmpULE(one.high, other.low));
   }
 
   void announce(size_t number) {
     const Box& box = prover_.boxes()[number];
-    Value* first = expand(box.first);
-    std::vector<std::pair<Value*, Value*>> dimensions;
-    for (const Box::Dimension& one : box.dimensions) {
-      Value* count = expand(one.count);
-      dimensions.emplace_back(count, expand(one.stride));
-    }
-    Value* wanted = conditions(box);
-    const auto others = expand(box.others);
-    const auto writes = expand(box.writes);
-    const auto captured = expand(writes.empty() ? std::vector<Range>() : prover_.captured());
+    const BoxValues values = expand_box(expander_, box, where_);
+    const auto writes = expand_ranges(expander_, box.writes, where_);
+    const auto captured = expand_ranges(
+        expander_, writes.empty() ? std::vector<Range>() : prover_.captured(), where_);
     IRBuilder<> builder(where_);
-    builder.CreateStore(first, field(builder, boxes_, number, first_field));
-    builder.CreateStore(builder.getInt64(dimensions.size()),
-                        field(builder, boxes_, number, dimensions_field));
+    Value* memory = field(builder, boxes_, number, object_field);
+    describe_box(where_, values, memory);
     Value* total = builder.getInt64(1);
-    for (size_t d = 0; d < dimensions.size(); ++d) {
-      builder.CreateStore(dimensions[d].first,
-                          field(builder, boxes_, number, counts_field + 8 * d));
-      builder.CreateStore(dimensions[d].second,
-                          field(builder, boxes_, number, strides_field + 8 * d));
-      total = builder.CreateMul(total, dimensions[d].first);
+    for (const auto& dimension : values.dimensions) {
+      total = builder.CreateMul(total, dimension.count);
     }
-    Value* extent = builder.CreateCall(hook(module_, "box_extent"), {first, total});
+    Value* extent = builder.CreateCall(hook(module_, "box_extent"), {values.first, total});
     Value* low = builder.CreateExtractValue(extent, 0);
     Value* high = builder.CreateExtractValue(extent, 1);
-    wanted = builder.CreateAnd(wanted, builder.CreateIsNotNull(high));
-    for (const RangeValues& other : others) {
+    Value* wanted = builder.CreateAnd(values.wanted, builder.CreateIsNotNull(high));
+    for (const BoxValues::Ends& other : values.others) {
       wanted = builder.CreateAnd(wanted, apart(builder, other, {low, high}));
     }
-    for (const RangeValues& written : writes) {
-      for (const RangeValues& variable : captured) {
+    for (const BoxValues::Ends& written : writes) {
+      for (const BoxValues::Ends& variable : captured) {
         wanted = builder.CreateAnd(wanted, apart(builder, written, variable));
       }
     }
-    builder.CreateCall(hook(module_, "box_open"),
-                       {field(builder, boxes_, number, object_field), low, wanted});
-  }
-
-  Value* conditions(const Box& box) {
-    Value* all = llvm::ConstantInt::getTrue(where_->getContext());
-    for (const Condition& condition : box.conditions) {
-      Value* value = condition.value;
-      if (value == nullptr) {
-        Value* left = expand(condition.left);
-        Value* right = expand(condition.right);
-        value = IRBuilder<>(where_).CreateICmp(condition.predicate, left, right);
-      }
-      IRBuilder<> builder(where_);
-      value = builder.CreateFreeze(value);
-      all = builder.CreateAnd(all, condition.wanted ? value : builder.CreateNot(value));
-    }
-    return all;
+    builder.CreateCall(hook(module_, "box_open"), {memory, low, wanted});
   }
 
   // It returns there, and where the way to there is left.

@@ -163,6 +163,42 @@ std::optional<Refusal> Prover::prove(Slot& slot) {
   return std::nullopt;
 }
 
+// Takes in what an access touches in all of the nest.
+bool Prover::take_into_box(Box& box, const Access& access, const Loop* nest) {
+  const llvm::SCEV* pointer = analyses_.evolution.getSCEV(access.pointer());
+  Range range{pointer, analyses_.evolution.getAddExpr(pointer, access.bytes)};
+  const llvm::BasicBlock* inside = access.at->getParent();
+  return shaper_.widen(box, range, analyses_.loops.getLoopFor(inside), inside, nest) &&
+         shaper_.take(box.others, range);
+}
+
+// B1 and B3 of ipv_box.hpp.
+std::optional<Refusal> Prover::prove_box(const Slot& slot, Box& box) {
+  box.member = slot.members.front();
+  const Row& row = row_of(box.member);
+  if (slot.members.size() != 1) {
+    return Refusal{"B1", row.stores.front().at, "is one of several rows of the array in the nest"};
+  }
+  shaper_.announce_before(slot.nest->getLoopPreheader()->getTerminator());
+  if (auto refusal = shaper_.shape(box, slot.nest)) return refusal;
+  llvm::SmallPtrSet<const Loop*, 8> seen;
+  for (const Guard& guard : slot.guards) {
+    std::vector<Access> accesses{guard.direct};
+    if (guard.loop != nullptr) {
+      if (!seen.insert(guard.loop).second) continue;
+      accesses = finder_.facts(guard.loop).accesses;
+      llvm::erase_if(accesses, [&](const Access& access) {
+        return row.owns(access) || is_disjoint(slot.base, access.pointer());
+      });
+    }
+    for (const Access& access : accesses) {
+      if (take_into_box(box, access, slot.nest)) continue;
+      return Refusal{"B3", access.at, "its addresses are not known in front of the nest"};
+    }
+  }
+  return std::nullopt;
+}
+
 void Prover::place(Value* base, const std::vector<Member>& members, Loop* nest) {
   Slot slot;
   slot.base = base;
@@ -171,6 +207,11 @@ void Prover::place(Value* base, const std::vector<Member>& members, Loop* nest) 
   slot.alone = nest == nullptr || sites_[members.front().site].loop == nest;
   auto refusal = prove(slot);
   if (!refusal) {
+    if (!slot.alone) {
+      Box box;
+      slot.no_box = prove_box(slot, box);
+      if (!slot.no_box) slot.box = std::move(box);
+    }
     slots.push_back(std::move(slot));
     return;
   }

@@ -5,7 +5,7 @@
 // the program runs. ipv_hook.hpp emits the tests.
 #pragma once
 
-#include "ipv_find.hpp"
+#include "ipv_box.hpp"
 
 namespace perdure::ipv {
 
@@ -17,11 +17,6 @@ struct Guard {
   int site = -1;               // after the `enter` of this site of the slot, whose place it is
 };
 
-struct Member {
-  size_t site;
-  size_t row;
-};
-
 // Rows with one base in one nest. When the program runs, at most one object is open in a slot.
 struct Slot {
   llvm::Value* base = nullptr;
@@ -29,6 +24,9 @@ struct Slot {
   bool alone = false;          // the row is the nest
   std::vector<Member> members;
   std::vector<Guard> guards;
+  // All rows may be announced at once, in front of the nest; or why not, if it has several rows.
+  std::optional<Box> box;
+  std::optional<Refusal> no_box;
 };
 
 // Why rows of `base` have no nest as large as `nest`.
@@ -42,7 +40,7 @@ struct NestRefusal {
 class Prover {
  public:
   Prover(Analyses& analyses, Finder& finder, std::vector<Site>& sites)
-      : analyses_(analyses), finder_(finder), sites_(sites) {}
+      : analyses_(analyses), finder_(finder), sites_(sites), shaper_(analyses, finder, sites) {}
   void run();
   std::vector<Slot> slots;
   std::vector<NestRefusal> refused;
@@ -53,11 +51,14 @@ class Prover {
   std::optional<Refusal> prove(Slot& slot);
   std::optional<Refusal> prove_access(Slot& slot, const Access& access);
   std::optional<Refusal> guard_loop(Slot& slot, const Access& access, llvm::Loop* loop);
+  std::optional<Refusal> prove_box(const Slot& slot, Box& box);
+  bool take_into_box(Box& box, const Access& access, const llvm::Loop* nest);
   const Row& row_of(const Member& member) const { return sites_[member.site].rows[member.row]; }
 
   Analyses& analyses_;
   Finder& finder_;
   std::vector<Site>& sites_;
+  BoxShaper shaper_;
 };
 
 // Whatever the program does, no object holds `base` and a byte that `pointer` leads to.

@@ -24,8 +24,8 @@
  *   R5  row_end_past_cache, instead of row_end, says that all stores to cache lines (64 bytes) that
  *       lie in the row whole were non-temporal ones, so that a fence makes them durable. It may be
  *       called only where row_begin set past_cache, and need not be.
- *   R6  A box is announced and ended by the thread that makes the calls; between the two, other
- *       threads may store to parts of its rows, each byte by one thread, which also loads it. Whose
+ *   R6  A box is announced and ended by the thread that makes the calls; between the two, it and
+ *       others may store to parts of its rows, each byte by one thread, which also loads it. Whose
  *       stores passed the cache call box_part for each run of bytes that they stored, and box_fence
  *       after the last one. box_end_past_cache, instead of box_end, says that all stores to the box
  *       were of that kind; as R5, it may be called only where box_begin set past_cache.

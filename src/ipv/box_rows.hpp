@@ -33,9 +33,7 @@ class BoxRows {
     return bytes;
   }
 
-  // Of each; rows with nothing in between are one.
-  std::uint64_t row_bytes() const { return row_bytes_; }
-
+  // Rows with nothing in between are one.
   template <typename Each>
   void for_each(const Each& each) const {
     if (empty()) return;

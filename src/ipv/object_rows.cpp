@@ -131,7 +131,7 @@ perdure_ipv_row InPlaceObject::box_begin(const Box& box) {
       enter_nest();
       counts_.boxes.add(1);
       answer.load = place_row(rows.hull(), rows.total_bytes());
-      answer.past_cache = worth_past_cache(rows.row_bytes()) ? 1 : 0;
+      answer.past_cache = worth_past_cache(box.counts[0]) ? 1 : 0;
       const bool fresh = answer.load != 0;
       std::uint64_t before = rows.hull().begin;
       rows.for_each([&](ByteRange row) {

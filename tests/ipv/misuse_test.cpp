@@ -274,6 +274,27 @@ TEST_F(IpvMisuse, hooks_for_other_memory_do_nothing) {
   perdure_ipv_nest_end(memory_);
 }
 
+// Two ends of each would be flushed for the few lines in between.
+TEST_F(IpvMisuse, short_rows_stay_in_the_cache_by_themselves_and_in_a_box) {
+  start(PERDURE_IPV_STREAM);
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    for (const std::size_t bytes : {std::size_t{256}, std::size_t{1024}}) {
+      const std::size_t counts[] = {bytes, 8};
+      const std::size_t strides[] = {1, bytes};
+      const perdure_ipv_row row = perdure_ipv_row_begin(memory_, bytes);
+      std::memset(memory_, iteration, bytes);
+      perdure_ipv_row_end(memory_, bytes);
+      const perdure_ipv_row box = perdure_ipv_box_begin(memory_ + 2048, 2, counts, strides);
+      std::memset(memory_ + 2048, iteration, 8 * bytes);
+      perdure_ipv_box_end(memory_ + 2048, 2, counts, strides);
+      EXPECT_EQ(box.past_cache, row.past_cache);
+      EXPECT_EQ(row.past_cache, bytes > 512 ? 1 : 0) << bytes << ", iteration " << iteration;
+    }
+    perdure_ipv_nest_end(memory_);
+    ASSERT_EQ(perdure_ipv_persist(nullptr), PERDURE_OK);
+  }
+}
+
 TEST_F(IpvMisuse, an_object_is_not_freed_while_it_is_one) {
   start();
   perdure_ipv_free(memory_);

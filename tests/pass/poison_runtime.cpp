@@ -15,6 +15,7 @@
 //
 // A violation is said on stderr, and the process aborts. POISON_SEED=N chooses. One thread, except
 // for parts of boxes.
+#include <algorithm>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
@@ -215,6 +216,14 @@ void end_box(const Box& box) {
   object->box = nullptr;
 }
 
+// Of an earlier box.
+void forget_parts(const Object& object) {
+  const std::lock_guard<std::mutex> lock(parts_mutex);
+  parts.erase(std::remove_if(parts.begin(), parts.end(),
+                             [&](const Part& part) { return object.holds(part.first, 0); }),
+              parts.end());
+}
+
 // R6.
 void check_parts(const Box& box) {
   const std::lock_guard<std::mutex> lock(parts_mutex);
@@ -298,7 +307,9 @@ perdure_ipv_row perdure_ipv_row_begin(void* first, size_t bytes) {
   Object* object = find(first);
   if (object == nullptr || !object->holds(row, bytes))
     violated("a row of %zu bytes leaves it", bytes);
-  if (object->row != nullptr) violated("a row begins in a row of '%s'", object->name.c_str());
+  if (object->row != nullptr || object->box != nullptr) {
+    violated("a row begins in a row or box of '%s'", object->name.c_str());
+  }
   open_nest(*object);
   ++rows_seen;
   object->row = row;
@@ -348,7 +359,7 @@ perdure_ipv_row perdure_ipv_box_begin(void* first, unsigned dimensions, const si
     violated("a box begins in a row or box of '%s'", object->name.c_str());
   }
   ++boxes_seen;
-  parts.clear();
+  forget_parts(*object);
   if (box.empty()) return {0, 0};
   if (object->open) violated("a box of '%s' begins in a nest of it", object->name.c_str());
   if (!box.plain() || !object->holds(box.first, box.span())) {

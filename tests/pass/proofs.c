@@ -160,6 +160,77 @@ NEST void until_it_is_large(double* a, double* total, const double* b, long rows
   }
 }
 
+// All rows are one box, unless something else in the nest touches the object.
+NEST void box_and_reads(double* a, const double* b, long rows, long n) {
+  for (long j = 0; j < rows; ++j) {
+    for (long i = 0; i < n; ++i) a[j * n + i] = a[j * n + i] * 0.5 + b[j * n + i];
+  }
+}
+// Only where j is `which` is b read: what the other iterations would read wraps.
+NEST double box_and_a_read(double* a, const double* b, long pitch, long which, long rows, long n) {
+  double sum = 0;
+  for (long j = 0; j < rows; ++j) {
+    if (j == which) sum += b[j * pitch];
+    for (long i = 0; i < n; ++i) a[j * n + i] = sum + i;
+  }
+  return sum;
+}
+NEST void box_on_a_condition(double* a, double s, long rows, long n) {
+  for (long j = 0; j < rows; ++j) {
+    if (s > 0) {
+      for (long i = 0; i < n; ++i) a[j * n + i] = a[j * n + i] * 0.5 + s;
+    }
+  }
+}
+NEST void box_downwards(double* a, const double* c, long rows, long n) {
+  for (long j = rows - 1; j >= 0; --j) {
+    for (long i = 0; i < n; ++i) a[j * n + i] = a[j * n + i] * 0.5 + c[j * n + i];
+  }
+}
+NEST void two_boxes(double* a, long rows, long n) {
+  for (long j = 0; j < rows; ++j) {
+    for (long i = 0; i < n; ++i) a[j * n + i] = a[j * n + i] * 0.5 + 1;
+    for (long i = 0; i < n; ++i) a[(j + rows) * n + i] = a[(j + rows) * n + i] * 0.25 + 2;
+  }
+}
+// Rows that begin at any element: some pass the cache, others do not.
+NEST void box_of_floats(float* f, long rows, long n) {
+  for (long j = 0; j < rows; ++j) {
+    for (long i = 0; i < n; ++i) f[j * n + i] = f[j * n + i] * 0.5f + 1;
+  }
+}
+// A box within the nest of another array, which may be in the same object.
+NEST double box_in_a_nest(double* a, double* b, long rows, long n) {
+  double sum = 0;
+  for (long k = 0; k < rows; ++k) {
+    for (long i = 0; i < n; ++i) a[k * n + i] = a[k * n + i] * 0.5 + k;
+    for (long j = 0; j < 2; ++j) {
+      for (long i = 0; i < n; ++i) b[(2 * k + j) * n + i] = b[(2 * k + j) * n + i] * 0.5 + 1;
+    }
+    sum += b[2 * k * n + 3];
+  }
+  return sum;
+}
+// Rows of one array in an order in which they lie within each other.
+NEST void box_of_columns(double* a, long rows, long n) {
+  for (long i = 0; i < 3; ++i) {
+    for (long j = 0; j < rows; ++j) {
+      for (long m = 0; m < n / 3; ++m) {
+        a[j * n + i * (n / 3) + m] = a[j * n + i * (n / 3) + m] * 0.5 + i;
+      }
+    }
+  }
+}
+// Of each struct a part is stored to.
+NEST void box_of_parts(struct point* p, const double* b, long rows, long n) {
+  for (long j = 0; j < rows; ++j) {
+    for (long i = 0; i < n; ++i) {
+      p[j * n + i].y = p[j * n + i].x * 0.5;
+      if (b[i] > 0) p[j * n + i].tag = i;
+    }
+  }
+}
+
 // The thread that announces the box must not do it, too.
 NEST void effect_in_front(double* a, double* b, long n) {
 #pragma omp parallel
@@ -186,8 +257,8 @@ NEST void boxes_downwards(double* restrict a, const double* c, long rows, long n
 }
 
 static double* volatile other_name = known;
-static volatile long endless = 1L << 61;
-static volatile long hundred = 100, thousand = 1000, one = 1, three = 3;
+static volatile long hundred = 100, thousand = 1000, one = 1, three = 3, none = 0;
+static volatile long endless = 1L << 61, beyond = -(1L << 56);
 
 #define PROGRAM(name, body)                               \
   static double run_##name(struct arrays* v, int epoch) { \
@@ -218,6 +289,19 @@ PROGRAM(reads_until, a[cells - 1] = 1e31; reads_until(a, a, endless, 9, hundred)
 PROGRAM(until_it_is_large, until_it_is_large(a, c + 5, b + 7, 9, hundred); return 0;)
 PROGRAM(until_it_is_large_itself, until_it_is_large(a, a + 950, a + 951, 9, hundred); return 0;)
 PROGRAM(reads_to_the_end, reads_until(a, b, hundred, 9, hundred); return 0;)
+PROGRAM(box_and_reads, box_and_reads(a, b, 9, hundred); return 0;)
+PROGRAM(box_and_own_reads, box_and_reads(a, a + 1000, 9, hundred); return 0;)
+PROGRAM(box_and_overlapping_reads, box_and_reads(a, a + 300, 9, hundred); return 0;)
+PROGRAM(box_and_a_read, return box_and_a_read(a, b, hundred, three, 9, hundred);)
+PROGRAM(box_and_a_wrapped_read, return box_and_a_read(a, a + 50, beyond, none, 9, hundred);)
+PROGRAM(box_on_a_condition, box_on_a_condition(a, s, 9, hundred); return 0;)
+PROGRAM(box_downwards, box_downwards(a, c, 9, hundred); return 0;)
+PROGRAM(two_boxes, two_boxes(a, 9, hundred); return 0;)
+PROGRAM(box_of_floats, box_of_floats(v->f, 9, hundred + one); return 0;)
+PROGRAM(box_in_a_nest, return box_in_a_nest(a, b, 5, hundred);)
+PROGRAM(box_in_its_nest, return box_in_a_nest(a, a + 1000, 5, hundred);)
+PROGRAM(box_of_columns, box_of_columns(a, 9, hundred* three); return 0;)
+PROGRAM(box_of_parts, box_of_parts(v->points, b, 9, hundred); return 0;)
 PROGRAM(effect_in_front, effect_in_front(a, b, n); return 0;)
 PROGRAM(boxes_on_a_condition, boxes_on_a_condition(a, s, 9, hundred); return 0;)
 PROGRAM(boxes_downwards, boxes_downwards(a, c, 9, hundred); return 0;)
@@ -252,6 +336,19 @@ struct program NAME(SIDE, _programs)[] = {
     ENTRY(until_it_is_large)
     ENTRY(until_it_is_large_itself)
     ENTRY(reads_to_the_end)
+    ENTRY(box_and_reads)
+    ENTRY(box_and_own_reads)
+    ENTRY(box_and_overlapping_reads)
+    ENTRY(box_and_a_read)
+    ENTRY(box_and_a_wrapped_read)
+    ENTRY(box_on_a_condition)
+    ENTRY(box_downwards)
+    ENTRY(two_boxes)
+    ENTRY(box_of_floats)
+    ENTRY(box_in_a_nest)
+    ENTRY(box_in_its_nest)
+    ENTRY(box_of_columns)
+    ENTRY(box_of_parts)
     ENTRY(effect_in_front)
     ENTRY(boxes_on_a_condition)
     ENTRY(boxes_downwards)

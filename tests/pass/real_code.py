@@ -6,9 +6,9 @@
 
 What the build made natively by the same compiler, npb_PROGRAM_clang, against a program that is
 compiled here with --ipv=all and linked with the poisoning runtime and all_arrays.cpp: a persistence
-point before each iteration. All numbers that are checked
-must be the same in every digit, some rows must have been announced, and the nest that updates the
-program's state must have them.
+point before each iteration. All numbers that are checked must be the same in every digit, some
+rows or boxes must have been announced, and the nest that updates the program's state must have
+them.
 """
 
 from __future__ import annotations
@@ -86,13 +86,15 @@ def main() -> int:
         wanted = json.loads(run([native, *words]))
         said = run([transformed, *words])
         got = json.loads(said.splitlines()[-1])
-        rows, fresh = map(int, re.search(r"(\d+) rows, (\d+) fresh", said).groups())
+        kinds = ("rows", "fresh", "boxes", "redirected")
+        counts = [int(re.search(rf"(\d+) {kind}", said).group(1)) for kind in kinds]
         file, text = UPDATES[options.program]
         update = [line for line in lines_with_rows(explanation)
                   if line.startswith(file) and text in line]
-    print(f"{got['verification']}; {rows} rows, {fresh} of them fresh; {update}")
+    print("{}; {} rows, {} of them fresh; {} boxes, {} of them redirected; {}".format(
+        got["verification"], *counts, update))
     same = got["checks"] == wanted["checks"] and got["verification"] == "verified"
-    return 0 if same and fresh > 0 and update else 1
+    return 0 if same and counts[1] + counts[3] > 0 and update else 1
 
 
 if __name__ == "__main__":

@@ -55,9 +55,9 @@ def explain(
 ) -> None:
     """Tell which loops of a program announce rows, and what stopped the others.
 
-    Compile with perdure-clang --ipv --ipv-explain=ipv.json. In a nest of the tier `rows` nothing is
-    copied of what its rows overwrite; all else is copied when it is first stored to. What stopped
-    more is listed by reason: how much it stops, and where it is.
+    Compile with perdure-clang --ipv --ipv-explain=ipv.json. In a nest of the tiers `rows` and `box`
+    nothing is copied of what its rows overwrite; all else is copied when it is first stored to.
+    What stopped more is listed by reason: how much it stops, and where it is.
 
     Examples: perdure ipv explain; perdure ipv explain ipv.json --record record.json
     """

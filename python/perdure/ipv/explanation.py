@@ -10,9 +10,9 @@ from perdure.failures import Wrong
 from perdure.files import read_bytes, read_text
 
 OBLIGATIONS = {
-    "B1": "the rows of a parallel loop make up a box, known in front of the loop",
+    "B1": "the rows of a nest or parallel loop make up a box, known in front of it",
     "B2": "loads of a row of a parallel loop are of the element that the iteration stores to",
-    "B3": "nothing else in the parallel region touches the object",
+    "B3": "nothing else in the nest or parallel region touches the object",
     "B4": "what the region does before its parallel loop may be done once more",
     "S1": "a row's place and length are known before it; no two iterations store to a byte",
     "S2": "loads of the row are of the same element, on one side of its stores",

@@ -9,7 +9,7 @@
 // The nest is all three loops; the end comes after them.
 // CHECK-LABEL: define {{.*}}@box(
 // CHECK: call {{.*}}@perdure_ipv_row_begin(
-// CHECK: call {{.*}}@perdure_ipv_row_end(
+// CHECK: call {{.*}}@perdure_ipv_{{(out_of_line\.)?}}row_end(
 void box(double* u, const double* rhs, long nk, long nj, long ni) {
   for (long k = 1; k < nk; ++k)
     for (long j = 1; j < nj; ++j)
@@ -19,7 +19,7 @@ void box(double* u, const double* rhs, long nk, long nj, long ni) {
 // CHECK-LABEL: define {{.*}}@clear(
 // CHECK: call {{.*}}@perdure_ipv_row_begin(
 // CHECK: call void @llvm.memset
-// CHECK: call {{.*}}@perdure_ipv_row_end(
+// CHECK: call {{.*}}@perdure_ipv_{{(out_of_line\.)?}}row_end(
 void clear(double* u, long rows, long pitch, long n) {
   for (long j = 0; j < rows; ++j) memset(u + j * pitch, 0, n * sizeof *u);
 }
@@ -147,7 +147,7 @@ void calls_unknown(double* u, long n) {
 // Between the rows: each row is a nest by itself.
 // CHECK-LABEL: define {{.*}}@calls_between(
 // CHECK: call {{.*}}@perdure_ipv_row_begin(
-// CHECK: call {{.*}}@perdure_ipv_row_end(
+// CHECK: call {{.*}}@perdure_ipv_{{(out_of_line\.)?}}row_end(
 // CHECK: call {{.*}}@perdure_ipv_nest_end(
 // CHECK: call void @unknown(
 void calls_between(double* u, long rows, long n) {

@@ -8,14 +8,13 @@
 
 // CHECK-NOT: perdure_ipv_past_cache
 // LTO-NOT: nontemporal
-// LTO-NOT: call {{.*}}row_end_past_cache
+// LTO-NOT: call {{.*}}row_end({{.*}}, i1 {{[^f]}}
 
 // CHECK-LABEL: define {{.*}}@update(
 // CHECK: call { i64, i64 } @perdure_ipv_row_begin
 // CHECK: store <2 x i64> {{.*}}, align 16, {{.*}}!nontemporal
 // CHECK: call void asm sideeffect "movntiq $1, ($0)"
-// CHECK: call void @perdure_ipv_row_end_past_cache
-// CHECK: call void @perdure_ipv_row_end(
+// CHECK: call {{.*}}@perdure_ipv_out_of_line.row_end(
 // CODE-LABEL: update:
 // CODE-DAG: movntpd
 // CODE-DAG: movntiq
@@ -28,7 +27,7 @@ void update(double* u, const double* r, long rows, long columns) {
 // Two stores in an iteration, which become one vector: no peeling.
 // CHECK-LABEL: define {{.*}}@pairs(
 // CHECK: store <2 x i64> {{.*}}, align 16, {{.*}}!nontemporal
-// CHECK: call void @perdure_ipv_row_end_past_cache
+// CHECK: call {{.*}}@perdure_ipv_out_of_line.row_end(
 // CODE-LABEL: pairs:
 // CODE: movnt
 struct pair {
@@ -47,7 +46,7 @@ void pairs(struct pair* u, const double* r, long rows, long columns) {
 // CHECK-LABEL: define {{.*}}@down(
 // CHECK-NOT: !nontemporal
 // CHECK: movntiq
-// CHECK: call void @perdure_ipv_row_end_past_cache
+// CHECK: call {{.*}}@perdure_ipv_out_of_line.row_end(
 void down(double* u, const double* r, long rows, long columns) {
   for (long j = 0; j < rows; j++) {
     for (long i = columns - 1; i >= 0; i--) u[j * columns + i] = r[i] + 1;
