@@ -173,18 +173,41 @@ Status BackingFile::hand_over() const {
   return ::close(copy) == 0 ? Status::success() : errno_status("close " + path_, errno);
 }
 
-Status BackingFile::sync() const {
-  while (::fsync(handle_.fd()) != 0) {
-    if (errno != EINTR) return errno_status("fsync " + path_, errno);
+Status BackingFile::sync_by(int (*call)(int), const char* name) const {
+  while (call(handle_.fd()) != 0) {
+    if (errno == EINTR) continue;
+    const int error = errno;
+    ++failures_->count;
+    return errno_status(std::string(name) + ' ' + path_, error);
   }
   return Status::success();
 }
 
+Status BackingFile::sync() const {
+  const std::lock_guard<std::mutex> lock(failures_->mutex);
+  return sync_by(::fsync, "fsync");
+}
+
 Status BackingFile::sync_data() const {
-  while (::fdatasync(handle_.fd()) != 0) {
-    if (errno != EINTR) return errno_status("fdatasync " + path_, errno);
+  const std::lock_guard<std::mutex> lock(failures_->mutex);
+  return sync_by(::fdatasync, "fdatasync");
+}
+
+std::uint64_t BackingFile::failures_reported() const {
+  return failures_->reported.load();
+}
+
+Status BackingFile::sync_after(std::uint64_t reported) const {
+  const std::lock_guard<std::mutex> lock(failures_->mutex);
+  Status synced = sync_by(::fsync, "fsync");
+  if (synced.ok() && failures_->count != reported) {
+    synced = {Code::io_error,
+              path_ +
+                  ": an fsync before this one failed, so bytes of both may be lost; they are "
+                  "written again by the next one"};
   }
-  return Status::success();
+  failures_->reported.store(failures_->count);
+  return synced;
 }
 
 }  // namespace perdure

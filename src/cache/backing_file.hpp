@@ -10,8 +10,11 @@
 // Threads: any. Failure: a Status that names the path; what was written before it stays written.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/file_handle.hpp"
@@ -60,18 +63,33 @@ class BackingFile {
   Status sync() const;
   // The same of bytes and size only, without the times.
   Status sync_data() const;
+  // How many of these two had failed when sync_after() said so last.
+  std::uint64_t failures_reported() const;
+  // As sync(), and fails if any of them failed since failures_reported() was `reported`: the kernel
+  // says once by a descriptor what it could not write, to whichever call comes first.
+  Status sync_after(std::uint64_t reported) const;
   // What the close of a file does that was written to: network file systems send what they hold,
   // and report what they could not write. Nothing need be durable.
   Status hand_over() const;
 
  private:
+  // One call at a time: a failure is counted before the next one begins, which hears nothing of it.
+  struct Failures {
+    std::mutex mutex;
+    std::uint64_t count = 0;
+    std::atomic<std::uint64_t> reported{0};
+  };
+
   BackingFile(FileHandle handle, std::string path) : handle_(std::move(handle)), path_(path) {}
+  // By whoever has the mutex of the failures.
+  Status sync_by(int (*call)(int), const char* name) const;
 
   FileHandle handle_;
   std::string path_;
   std::uint64_t device_ = 0;
   std::uint64_t inode_ = 0;
   Access access_ = Access::read;
+  std::unique_ptr<Failures> failures_ = std::make_unique<Failures>();
 };
 
 }  // namespace perdure

@@ -317,6 +317,23 @@ TEST(CachePart, what_an_fsync_failed_to_write_is_written_anew) {
   EXPECT_EQ(must(cached.part->write_back(0, true)).bytes, 0U);
 }
 
+// P4: the kernel tells only one of them.
+TEST(CachePart, what_somebody_elses_fsync_failed_to_write_is_written_anew) {
+  Cached cached(Bytes(20000, 7));
+  cached.write(5000, Bytes(3000, 1));
+  (void)must(cached.part->write_back(0, false));
+  const int fd = descriptor_of(cached.directory / "file");
+  ASSERT_GE(fd, 0);
+  const FileHandle file(::dup(fd));
+  const FileHandle null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  ASSERT_GE(::dup2(null.fd(), fd), 0);
+  EXPECT_EQ(cached.backing->sync_data().code(), Code::io_error);
+  ASSERT_GE(::dup2(file.fd(), fd), 0);
+  EXPECT_EQ(cached.part->write_back(0, true).status().code(), Code::io_error);
+  EXPECT_GT(must(cached.part->write_back(0, true)).bytes, 0U);
+  EXPECT_EQ(must(cached.part->write_back(0, true)).bytes, 0U);
+}
+
 TEST(CachePart, what_could_not_be_written_back_stays_dirty) {
   Cached cached(Bytes(20000, 7));
   cached.write(5000, Bytes(3000, 1));

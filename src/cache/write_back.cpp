@@ -69,9 +69,9 @@ Status WriteBack::flush_kept(const std::vector<HandedBlock>& handed) {
 
 // An fsync that failed forgets what it could not write: the next one would succeed without it. So
 // all is handed over anew.
-Status WriteBack::sync_handed(const std::vector<HandedBlock>& handed) {
+Status WriteBack::sync_handed(const std::vector<HandedBlock>& handed, std::uint64_t reported) {
   PERDURE_TRY(flush_kept(handed));
-  const Status synced = bytes_.file()->sync();
+  const Status synced = bytes_.file()->sync_after(reported);
   for (const auto& [block, claim] : handed) {
     if (synced.ok()) {
       clear_leaving(block, claim);
@@ -86,6 +86,7 @@ Status WriteBack::sync_handed(const std::vector<HandedBlock>& handed) {
 Status WriteBack::write_back_unclean(std::uint64_t first, std::uint64_t blocks, bool sync,
                                      WriteBackTally& tally) {
   std::vector<HandedBlock> handed;
+  const std::uint64_t reported = bytes_.file()->failures_reported();
   for (std::uint64_t i = 0; i < blocks; ++i) {
     const std::uint64_t block = (first + i) % blocks;
     if (table_.is_here(block) && !table_.is_clean(block)) {
@@ -93,7 +94,7 @@ Status WriteBack::write_back_unclean(std::uint64_t first, std::uint64_t blocks, 
     }
   }
   const bool any = !handed.empty() || table_.is_passing();
-  return sync && any ? sync_handed(handed) : Status::success();
+  return sync && any ? sync_handed(handed, reported) : Status::success();
 }
 
 Result<WriteBackTally> WriteBack::run(std::uint64_t turn, bool sync) {

@@ -8,7 +8,8 @@
 //       fsync, unless another claimed the block since, who does it then. The dirty bits are cleared
 //       before the bytes are read, and set by an exchange after the bytes are stored, so a write
 //       that comes later is dirty again. If fsync fails, what is leaving is dirty again: a second
-//       fsync would not try it.
+//       fsync would not try it. One that somebody else made in this process meanwhile, or for a
+//       block that was evicted, may have heard of the failure instead, and counts as this one's.
 //   P5  Recovery within one boot writes back dirty | leaving | kept.
 //   P7  Recovery after another boot writes back the kept grains, then the intentions whose checksum
 //       holds. A kept grain that was written later and not flushed holds words of both: as a page
@@ -67,7 +68,7 @@ class WriteBack {
                             WriteBackTally& tally);
   void clear_leaving(std::uint64_t block, std::uint64_t claim);
   Status flush_kept(const std::vector<HandedBlock>& handed);
-  Status sync_handed(const std::vector<HandedBlock>& handed);
+  Status sync_handed(const std::vector<HandedBlock>& handed, std::uint64_t reported);
   Grains unsaved(std::uint64_t block, bool same_boot) const;
   Status write_unsaved(bool same_boot, WriteBackTally& tally);
 
