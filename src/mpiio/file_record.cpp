@@ -38,19 +38,23 @@ Json json_of(const CacheCounts& counts) {
           {"error", counts.error.has_value() ? Json(*counts.error) : Json()}};
 }
 
+// A file may have any bytes in its name.
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace
 
 std::string line_of(const CacheCounts& counts) {
-  return json_of(counts).dump();
+  return text_of(json_of(counts));
 }
 
 std::string line_of(const RecordedRun& run) {
-  return Json{{"run_s", run.run_s},
-              {"rank", run.rank},
-              {"ranks", run.ranks},
-              {"node", run.node},
-              {"counting_ns", run.counting_ns}}
-      .dump();
+  return text_of({{"run_s", run.run_s},
+                  {"rank", run.rank},
+                  {"ranks", run.ranks},
+                  {"node", run.node},
+                  {"counting_ns", run.counting_ns}});
 }
 
 bool BlockSet::add(std::uint64_t block) {
@@ -174,7 +178,7 @@ std::string FileRecord::line(std::uint64_t size_bytes, double open_s) const {
   line["fetched_blocks"] = fetched_.runs();
   line["unplaced_bytes"] = unplaced_bytes_;
   if (cache_counts_.has_value()) line.update(json_of(*cache_counts_));
-  return line.dump();
+  return text_of(line);
 }
 
 }  // namespace perdure

@@ -27,6 +27,15 @@ TEST(FileRecord, NamesSayWhatAnAccessIs) {
   EXPECT_FALSE(access_of("write").nonblocking);
 }
 
+TEST(FileRecord, ANameMayHaveAnyBytes) {
+  FileRecord::Opened opened;
+  opened.path = "/scratch/\xff\xfe";
+  EXPECT_NE(FileRecord(opened).line(0, 1.0).find("/scratch/"), std::string::npos);
+  CacheCounts counts;
+  counts.file = opened.path;
+  EXPECT_NE(line_of(counts).find("/scratch/"), std::string::npos);
+}
+
 TEST(FileRecord, AccessesOfOneKindAndSizeAreOneClass) {
   FileRecord record = record_of(0);
   for (int i = 0; i < 3; ++i) record.count_access(access_of("write_at"), true, 100 * i, 100, 5);
