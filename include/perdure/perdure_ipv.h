@@ -124,6 +124,8 @@ PERDURE_API int perdure_ipv_object(const char* name, void* address, size_t bytes
 
 /* Memory for objects: page-aligned, zeroed, whole pages. NULL if there is none. */
 PERDURE_API void* perdure_ipv_alloc(size_t bytes);
+/* Of an object it ends the object, as free() of other memory does; between perdure_ipv_object() and
+ * perdure_ipv_restart() it is refused, and the memory stays. */
 PERDURE_API void perdure_ipv_free(void* address);
 
 /* As perdure_restart(), in its place: objects and scalars take the newest version. */

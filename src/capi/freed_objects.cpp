@@ -20,6 +20,7 @@ namespace {
 // commits, which frees memory of its own.
 std::shared_mutex mutex;
 ObjectSet* watched = nullptr;
+bool led = false;    // calls lead here
 pid_t watching = 0;  // the process; a forked child has no objects to end
 std::atomic<std::uintptr_t> low{0};
 std::atomic<std::uintptr_t> high{0};
@@ -37,21 +38,10 @@ bool is_above_all(std::uintptr_t begin) {
   return begin >= high.load(std::memory_order_relaxed);
 }
 
-// Whether [begin, end) may go. If not it stays for good, which harms nothing.
-bool end_objects(std::uintptr_t begin, std::uintptr_t end) {
-  if (end <= low.load(std::memory_order_relaxed)) return true;
-  const std::shared_lock<std::shared_mutex> lock(mutex);
-  if (watched == nullptr) return true;
-  if (watching != ::getpid()) return !watched->reaches_into(begin, end);
-  const Status ended = watched->end_within(begin, end);
-  if (!ended.ok()) std::fprintf(stderr, "perdure: not freed: %s\n", ended.message().c_str());
-  return ended.ok();
-}
-
 bool may_free(void* block) {
   const auto begin = reinterpret_cast<std::uintptr_t>(block);
   if (block == nullptr || is_above_all(begin)) return true;
-  return end_objects(begin, begin + original.usable(block));
+  return FreedObjects::may_go(begin, begin + original.usable(block));
 }
 
 void free_block(void* block) {
@@ -68,8 +58,10 @@ void* reallocarray_block(void* block, std::size_t count, std::size_t bytes) {
 
 int munmap_range(void* address, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  if (!is_above_all(begin) && begin + bytes >= begin && !end_objects(begin, begin + bytes))
+  if (!is_above_all(begin) && begin + bytes >= begin &&
+      !FreedObjects::may_go(begin, begin + bytes)) {
     return 0;
+  }
   return original.munmap(address, bytes);
 }
 
@@ -91,17 +83,29 @@ const Lead leads[] = {
 
 }  // namespace
 
-void FreedObjects::watch(ObjectSet& set) {
+bool FreedObjects::may_go(std::uintptr_t begin, std::uintptr_t end) {
+  if (end <= low.load(std::memory_order_relaxed)) return true;
+  const std::shared_lock<std::shared_mutex> lock(mutex);
+  if (watched == nullptr) return true;
+  if (watching != ::getpid()) return !watched->reaches_into(begin, end);
+  const Status ended = watched->end_within(begin, end);
+  if (!ended.ok()) std::fprintf(stderr, "perdure: not freed: %s\n", ended.message().c_str());
+  return ended.ok();
+}
+
+void FreedObjects::watch(ObjectSet& set, bool lead) {
   const std::lock_guard<std::shared_mutex> lock(mutex);
-  original.usable = reinterpret_cast<std::size_t (*)(void*)>(function_named("malloc_usable_size"));
-  if (original.usable == nullptr || set.low() == set.high()) return;
+  if (set.low() == set.high()) return;
   watched = &set;
   watching = ::getpid();
   low.store(set.low(), std::memory_order_relaxed);
   high.store(set.high(), std::memory_order_relaxed);
-  for (const Lead& lead : leads) {
-    *lead.original = function_named(lead.name);
-    (void)lead_calls(lead.name, *lead.original, lead.ours);
+  original.usable = reinterpret_cast<std::size_t (*)(void*)>(function_named("malloc_usable_size"));
+  led = lead && original.usable != nullptr;
+  if (!led) return;
+  for (const Lead& call : leads) {
+    *call.original = function_named(call.name);
+    (void)lead_calls(call.name, *call.original, call.ours);
   }
 }
 
@@ -109,7 +113,9 @@ void FreedObjects::stop() {
   const std::lock_guard<std::shared_mutex> lock(mutex);
   if (watched == nullptr) return;
   low = high = 0;
-  for (const Lead& lead : leads) (void)lead_calls(lead.name, lead.ours, *lead.original);
+  if (led) {
+    for (const Lead& call : leads) (void)lead_calls(call.name, call.ours, *call.original);
+  }
   watched = nullptr;
 }
 

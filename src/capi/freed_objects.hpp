@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Freed objects: while it is watched, the program's own free(), realloc(), reallocarray() and
-// munmap() of memory that holds an object end that object first (InPlaceObject::end()).
+// Freed objects: while it is watched, memory that holds an object and goes ends that object first
+// (InPlaceObject::end()): perdure_ipv_free() asks here, and the program's own free(), realloc(),
+// reallocarray() and munmap() are led here.
 //
-// The calls are led here in the linkage tables (base/loaded_code.hpp), so that programs without
-// objects pay nothing. Two comparisons tell that a block ends below all objects or begins above
-// them. Threads: free() and the like from any; watch() and stop() from one at a time.
+// The latter in the linkage tables (base/loaded_code.hpp), and only if some object may go that way,
+// so that other programs pay nothing. Two comparisons tell that a block ends below all objects or
+// begins above them. Threads: whoever frees, any; watch() and stop() from one at a time.
 #pragma once
+
+#include <cstdint>
 
 #include "ipv/object_set.hpp"
 
@@ -15,8 +18,12 @@ namespace perdure {
 class FreedObjects {
  public:
   // Until stop(), which waits for calls that are under way. `set` is started and outlives that.
-  static void watch(ObjectSet& set);
+  // `lead`: some object's memory is the program's to free.
+  static void watch(ObjectSet& set, bool lead);
   static void stop();
+  // Whether [begin, end) may go; its objects have ended then. If not it stays for good, which harms
+  // nothing, and stderr says why.
+  static bool may_go(std::uintptr_t begin, std::uintptr_t end);
 };
 
 }  // namespace perdure

@@ -79,13 +79,13 @@ bool has_whole_pages(const void* address, std::size_t bytes) {
   return bytes >= view_page_bytes && perdure::is_in_loaded_code(number(address));
 }
 
-// The program can free what is neither static nor of perdure_ipv_alloc().
+// The program itself can free what is neither static nor of perdure_ipv_alloc().
 void watch_memory() {
   const auto& objects = set->objects();
   const bool some = std::any_of(objects.begin(), objects.end(), [](const auto& object) {
     return !is_given(object->first()) && !perdure::is_in_loaded_code(object->first());
   });
-  if (some) perdure::FreedObjects::watch(*set);
+  perdure::FreedObjects::watch(*set, some);
 }
 
 // Of OpenMP; its library is there if the program uses it.
@@ -185,15 +185,18 @@ void* perdure_ipv_alloc(size_t bytes) {
 
 void perdure_ipv_free(void* address) {
   if (address == nullptr) return;
-  if (object_of(address) != nullptr) {
-    (void)perdure::report(
-        {Code::wrong_state, "perdure_ipv_free() of an object; call perdure_ipv_close() before"});
-    return;
-  }
   Allocations& all = allocations();
   const std::lock_guard<std::mutex> lock(all.mutex);
   const auto known = all.mapped.find(number(address));
   if (known == all.mapped.end()) return;
+  const std::uintptr_t end = number(address) + known->second;
+  if (set != nullptr && !set->started() && set->reaches_into(number(address), end)) {
+    (void)perdure::report({Code::wrong_state,
+                           "perdure_ipv_free() of an object that perdure_ipv_restart() has not "
+                           "started; call that, or perdure_ipv_close(), before"});
+    return;
+  }
+  if (!perdure::FreedObjects::may_go(number(address), end)) return;
   ::munmap(address, known->second);
   all.mapped.erase(known);
 }

@@ -295,11 +295,31 @@ TEST_F(IpvMisuse, short_rows_stay_in_the_cache_by_themselves_and_in_a_box) {
   }
 }
 
-TEST_F(IpvMisuse, an_object_is_not_freed_while_it_is_one) {
-  start();
+TEST_F(IpvMisuse, an_object_is_not_freed_before_the_restart) {
+  ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_object("u", memory_, object_bytes, nullptr), PERDURE_OK);
   perdure_ipv_free(memory_);
   EXPECT_NE(std::string(perdure_last_error()).find("perdure_ipv_close()"), std::string::npos);
   memory_[0] = 1;  // still there
+}
+
+// P8: it ends, and versions hold what it held.
+TEST_F(IpvMisuse, an_object_that_is_freed_ends) {
+  for (const int tier : {PERDURE_IPV_STREAM, PERDURE_IPV_COPY}) {
+    start(tier);
+    memory_[5] = static_cast<char>('a' + tier);
+    perdure_ipv_free(memory_);
+    ASSERT_EQ(perdure_ipv_persist(nullptr), PERDURE_OK) << perdure_last_error();
+    ASSERT_EQ(perdure_ipv_close(), PERDURE_OK) << perdure_last_error();
+    ASSERT_EQ(perdure_close(pool_), PERDURE_OK);
+    memory_ = static_cast<char*>(perdure_ipv_alloc(object_bytes));
+    ASSERT_EQ(perdure_open(directory_.path("pool").c_str(), nullptr, &pool_), PERDURE_OK);
+    start(tier);
+    EXPECT_EQ(memory_[5], static_cast<char>('a' + tier));
+    ASSERT_EQ(perdure_ipv_close(), PERDURE_OK);
+    ASSERT_EQ(perdure_close(pool_), PERDURE_OK);
+    ASSERT_EQ(perdure_open(directory_.path("pool").c_str(), nullptr, &pool_), PERDURE_OK);
+  }
 }
 
 TEST_F(IpvMisuse, flushes_without_objects_flush_any_memory) {
