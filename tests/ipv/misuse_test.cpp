@@ -3,6 +3,7 @@
 // What a program can do wrong with perdure_ipv.h: each gives its code and a sentence, and harms
 // nothing. And what works that looks odd.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -309,6 +310,7 @@ TEST_F(IpvMisuse, an_object_that_is_freed_ends) {
     start(tier);
     memory_[5] = static_cast<char>('a' + tier);
     perdure_ipv_free(memory_);
+    EXPECT_NE(::msync(memory_, object_bytes, MS_ASYNC), 0) << "it is still mapped";
     ASSERT_EQ(perdure_ipv_persist(nullptr), PERDURE_OK) << perdure_last_error();
     ASSERT_EQ(perdure_ipv_close(), PERDURE_OK) << perdure_last_error();
     ASSERT_EQ(perdure_close(pool_), PERDURE_OK);
