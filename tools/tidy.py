@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import json
 import re
 import shutil
 import subprocess
@@ -451,11 +452,26 @@ def check_licences(root: Path, names: list[str]) -> Iterator[Finding]:
         yield Finding(name, 1, f"lacks '{tidy_licence.LINE}' (tools/tidy_licence.py writes it)")
 
 
+def check_mutants(root: Path) -> Iterator[Finding]:
+    """Each mistake that tests/mutants plants finds the text that it replaces, exactly once."""
+    name = "tests/mutants/mutants.json"
+    listed = root / name
+    mutants = json.loads(listed.read_text()) if listed.exists() else []
+    for mutant in mutants:
+        text = (root / mutant["file"]).read_text()
+        for find, replace in [[mutant["find"], mutant["replace"]], *mutant.get("also", [])]:
+            times = text.count(find)
+            if times != 1:
+                message = f"{mutant['name']}: {find!r} occurs {times} times in {mutant['file']}"
+                yield Finding(name, 0, message)
+            text = text.replace(find, replace)
+
+
 def check_all(root: Path, names: list[str]) -> list[Finding]:
     """Every rule on every file, in the order of paths and lines."""
     layers = read_layers(root)
     files = [SourceFile(root, name) for name in names]
-    findings = set(check_format(files, root))
+    findings = {*check_format(files, root), *check_mutants(root)}
     for file in files:
         findings.update(check_includes(file, layers))
         findings.update(check_cmake_deps(file, layers))

@@ -231,6 +231,14 @@ def test_markdown_rules(findings):
     assert not findings({"d.md": "# D\n\n[x](https://example.org/gone.md) [y](../)\n"})
 
 
+def test_a_mutant_whose_text_is_gone_or_there_twice_is_found(findings):
+    mutants = '[{"name": "m", "file": "src/base/a.cpp", "find": "int a;", "replace": ""}]\n'
+    listed = {"tests/mutants/mutants.json": mutants}
+    assert not findings(listed | {"src/base/a.cpp": "int a;\n"})
+    one(findings(listed | {"src/base/a.cpp": "int b;\n"}), "tests/mutants/", "occurs 0 times")
+    one(findings(listed | {"src/base/a.cpp": "int a;\nint a;\n"}), "tests/mutants/", "2 times")
+
+
 def test_unformatted_code_is_found(tmp_path):
     if shutil.which("clang-format-19") is None:
         pytest.skip("clang-format-19 is not installed")
