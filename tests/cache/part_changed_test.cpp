@@ -179,7 +179,7 @@ TEST(PartChanged, what_killed_processes_leave_is_never_taken_for_a_change_by_oth
   std::mt19937_64 random(test_seed());
   int under_way = 0;
   int differ = 0;
-  for (int kill = 0; kill < 500 && !HasFailure(); ++kill) {
+  for (int kill = 0; kill < 200 && !HasFailure(); ++kill) {
     Job job(random);
     kill_at_random(job, random, kill % 3 == 0);
     const FileEvidence left = job.evidence();
@@ -189,7 +189,7 @@ TEST(PartChanged, what_killed_processes_leave_is_never_taken_for_a_change_by_oth
     const Status recovered = job.recover().status();
     EXPECT_TRUE(recovered.ok()) << "kill " << kill << ": " << recovered.message();
   }
-  std::printf("500 kills: %d with a change under way, %d with one that was not recorded\n",
+  std::printf("200 kills: %d with a change under way, %d with one that was not recorded\n",
               under_way, differ);
   EXPECT_GT(under_way, 5);
 }

@@ -220,7 +220,8 @@ def test_what_was_planted_as_state_is_refused_at_once(node, name, plant):
     assert f"{state / name} is a" in restored.stderr
     ran = node("run", "--freq", "1GHz", "--", "echo", "done")
     assert ran.returncode == 0 and ran.stdout == "done\n" and "not applied" in ran.stderr
-    assert "who caps the clock is not known" in node("probe").stderr or name == "lock"
+    if name == "frequency.json" and plant is os.mkfifo:  # once, as it keeps processors busy
+        assert "who caps the clock is not known" in node("probe").stderr
 
 
 def test_a_journal_prints_no_file_that_it_names(node):
@@ -288,7 +289,7 @@ def test_without_a_meter_energy_is_null_and_never_0(tmp_path):
 def test_a_profile_goes_on_after_ctrl_c(node, tmp_path):
     file = tmp_path / "profile.json"
     part = tmp_path / "profile.json.part"
-    words = profile_words(tmp_path, file)
+    words = profile_words(tmp_path, file, "--op", "write")
     running = node.start(*words)
     wait_until(lambda: part.exists() and len(part.read_text().splitlines()) >= 3)
     os.killpg(running.pid, signal.SIGINT)
