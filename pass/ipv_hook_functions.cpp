@@ -342,42 +342,25 @@ none:
   ret { i64, i64 } zeroinitializer
 }
 
-define internal { i64, i64 } @perdure_ipv_out_of_line.box_begin(ptr %box)
+; The runtime's answer.
+define internal { i64, i64 } @perdure_ipv_out_of_line.box_begin(ptr %box, i64 %object)
     noinline nounwind disable_sanitizer_instrumentation {
-  %first_at = getelementptr i8, ptr %box, i64 32
-  %first = load ptr, ptr %first_at
-  %dimensions_at = getelementptr i8, ptr %box, i64 40
-  %dimensions = load i32, ptr %dimensions_at
-  %counts = getelementptr i8, ptr %box, i64 48
-  %strides = getelementptr i8, ptr %box, i64 80
-  %answer = call { i64, i64 } @perdure_ipv_box_begin(ptr %first, i32 %dimensions, ptr %counts,
-                                                     ptr %strides)
+  call void @perdure_ipv.box_open(ptr %box, i64 %object, i1 true)
+  %load_at = getelementptr i8, ptr %box, i64 8
+  %load = load i64, ptr %load_at
+  %past_at = getelementptr i8, ptr %box, i64 16
+  %past = load i64, ptr %past_at
+  %of_load = insertvalue { i64, i64 } zeroinitializer, i64 %load, 0
+  %answer = insertvalue { i64, i64 } %of_load, i64 %past, 1
   ret { i64, i64 } %answer
 }
 
-define internal void @perdure_ipv_out_of_line.box_end(ptr %box, i64 %object, i64 %past,
-    i64 %through) noinline nounwind disable_sanitizer_instrumentation {
-  %first_at = getelementptr i8, ptr %box, i64 32
-  %first = load ptr, ptr %first_at
-  %dimensions_at = getelementptr i8, ptr %box, i64 40
-  %dimensions = load i32, ptr %dimensions_at
-  %counts = getelementptr i8, ptr %box, i64 48
-  %strides = getelementptr i8, ptr %box, i64 80
-  %wanted = icmp ne i64 %past, 0
-  %all = icmp eq i64 %through, 0
-  br i1 %wanted, label %fence, label %cached
-fence:
-  call void @perdure_ipv_box_fence()
-  br i1 %all, label %past_cache, label %cached
-past_cache:
-  call void @perdure_ipv_box_end_past_cache(ptr %first, i32 %dimensions, ptr %counts, ptr %strides)
-  br label %nest
-cached:
-  call void @perdure_ipv_box_end(ptr %first, i32 %dimensions, ptr %counts, ptr %strides)
-  br label %nest
-nest:
-  %at = inttoptr i64 %object to ptr
-  call void @perdure_ipv_nest_end(ptr %at)
+define internal void @perdure_ipv_out_of_line.box_end(ptr %box, i64 %past, i64 %through)
+    noinline nounwind disable_sanitizer_instrumentation {
+  %through_at = getelementptr i8, ptr %box, i64 24
+  store i64 %through, ptr %through_at
+  call void @perdure_ipv.box_leave(i64 %past)
+  call void @perdure_ipv.box_close(ptr %box)
   ret void
 }
 
@@ -394,7 +377,7 @@ define void @perdure_ipv.enter_box(ptr %slot, ptr %box, i64 %low, i64 %high,
   %wanted = and i1 %some, %apart
   br i1 %wanted, label %open, label %out
 open:
-  %answer = call { i64, i64 } @perdure_ipv_out_of_line.box_begin(ptr %box)
+  %answer = call { i64, i64 } @perdure_ipv_out_of_line.box_begin(ptr %box, i64 %low)
   %load = extractvalue { i64, i64 } %answer, 0
   %past = extractvalue { i64, i64 } %answer, 1
   store i64 %low, ptr %slot
@@ -491,12 +474,11 @@ define void @perdure_ipv.leave_box(ptr %slot, ptr %box) nounwind {
   %in_box = icmp ne i64 %boxed, 0
   br i1 %in_box, label %end, label %single
 end:
-  %low = load i64, ptr %slot
   %past_at = getelementptr i8, ptr %slot, i64 32
   %past = load i64, ptr %past_at
   %through_at = getelementptr i8, ptr %slot, i64 40
   %through = load i64, ptr %through_at
-  call void @perdure_ipv_out_of_line.box_end(ptr %box, i64 %low, i64 %past, i64 %through)
+  call void @perdure_ipv_out_of_line.box_end(ptr %box, i64 %past, i64 %through)
   %top = getelementptr i8, ptr %slot, i64 8
   store i64 0, ptr %slot
   store i64 0, ptr %top
@@ -548,7 +530,7 @@ void inline_hook_functions(llvm::Module& module) {
   for (llvm::Function& function : module) {
     if (is_hook_function(function)) functions.push_back(&function);
   }
-  // A function that another one calls goes into it, too: `leave`, `begin` and `end`.
+  // A function that another one calls goes into it, too: `leave`, `begin`, `box_close` and so on.
   for (llvm::Function* function : functions) {
     while (llvm::CallBase* call = first_call(*function)) {
       llvm::InlineFunctionInfo unused;
