@@ -67,6 +67,10 @@ std::uint64_t crc64_by_table(const void* bytes, std::size_t size_bytes, std::uin
 }
 
 std::uint64_t crc64(const void* bytes, std::size_t size_bytes, std::uint64_t seed) {
+  constexpr std::size_t worth_loading_bytes = 1024;
+  if (size_bytes < worth_loading_bytes && !isal_is_loaded()) {
+    return crc64_by_table(bytes, size_bytes, seed);
+  }
   const Isal* const library = isal();
   if (library == nullptr) return crc64_by_table(bytes, size_bytes, seed);
   const std::uint64_t checksum =

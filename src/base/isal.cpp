@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -29,11 +30,18 @@ const Isal* load() {
   return all ? &found : nullptr;
 }
 
+std::atomic<bool> loaded{false};
+
 }  // namespace
 
 const Isal* isal() {
   static const Isal* const found = load();
+  loaded.store(true, std::memory_order_relaxed);
   return found;
+}
+
+bool isal_is_loaded() {
+  return loaded.load(std::memory_order_relaxed);
 }
 
 }  // namespace perdure

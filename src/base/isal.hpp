@@ -20,5 +20,8 @@ struct Isal {
 };
 
 const Isal* isal();
+// Whether it was needed before: loading it takes longer than a checksum of some hundred bytes from
+// the table.
+bool isal_is_loaded();
 
 }  // namespace perdure
