@@ -513,7 +513,7 @@ std::vector<std::string> kernel_names(const std::string& path) {
 Result<std::string> read_rest(const FileHandle& file, const std::string& path,
                               std::uint64_t bytes_max) {
   std::string text;
-  std::array<char, 65536> chunk{};
+  std::array<char, 8192> chunk{};
   for (;;) {
     const ssize_t count = ::read(file.fd(), chunk.data(), chunk.size());
     if (count < 0 && errno == EINTR) continue;

@@ -65,12 +65,13 @@ bool read_stat(const std::string& directory, ProcessStat& stat) {
   const std::string line = read_kernel_text(directory + "/stat");
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return false;
-  std::istringstream words(line.substr(name_end + 1));
-  std::string word;
-  for (int field = 3; field <= 22 && words >> word; ++field) {
-    if (field == 3) stat.state = word[0];
-    if (field == 9) stat.flags = std::strtoull(word.c_str(), nullptr, 10);
-    if (field == 22) stat.start = std::strtoull(word.c_str(), nullptr, 10);
+  std::size_t blank = name_end + 1;  // before the field
+  for (int field = 3; field <= 22 && blank < line.size(); ++field) {
+    const char* const word = line.c_str() + blank + 1;
+    if (field == 3) stat.state = *word;
+    if (field == 9) stat.flags = std::strtoull(word, nullptr, 10);
+    if (field == 22) stat.start = std::strtoull(word, nullptr, 10);
+    blank = line.find(' ', blank + 1);
   }
   return true;
 }
