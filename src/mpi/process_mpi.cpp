@@ -6,10 +6,17 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
 #include "base/process_place.hpp"
+
+// Where this library or program begins and ends, as its linker says.
+extern "C" {
+[[gnu::visibility("hidden")]] extern const char __ehdr_start[];
+[[gnu::visibility("hidden")]] extern const char _end[];
+}
 
 namespace perdure {
 namespace {
@@ -66,18 +73,13 @@ void* in_private_libraries(const char* name) {
 // The preloaded one, which comes before it, finds what is next.
 void* next_of_preload(const char* name) {
   using Next = void*(const char*);
-  auto* next = reinterpret_cast<Next*>(::dlsym(RTLD_DEFAULT, "perdure_preload_next"));
+  static auto* const next = reinterpret_cast<Next*>(::dlsym(RTLD_DEFAULT, "perdure_preload_next"));
   return next == nullptr ? nullptr : next(name);
 }
 
 template <typename Function>
 Function* mpi_function(const char* name) {
   return reinterpret_cast<Function*>(mpi_symbol(name));
-}
-
-const void* start_of_object(const void* address) {
-  Dl_info object{};
-  return ::dladdr(address, &object) == 0 ? nullptr : object.dli_fbase;
 }
 
 // The first line up to a comma, of what is printable, without runs of blanks.
@@ -187,7 +189,9 @@ bool in_mpi_library(const void* address) {
 }
 
 bool in_perdure(const void* address) {
-  return start_of_object(address) == start_of_object(reinterpret_cast<const void*>(&in_perdure));
+  const auto place = reinterpret_cast<std::uintptr_t>(address);
+  return place >= reinterpret_cast<std::uintptr_t>(__ehdr_start) &&
+         place < reinterpret_cast<std::uintptr_t>(_end);
 }
 
 void pass_on(TakenCall& taken) {

@@ -52,8 +52,8 @@ namespace {
 #define PERDURE_ADDRESS(x, ...) &perdure_taken_##x,
 #define PERDURE_FILE_ADDRESS(x) &perdure_taken_File_##x,
 #define PERDURE_WIDE_FILE_ADDRESS(x) &perdure_taken_File_##x##_c,
-TakenCall* const init_calls[] = {PERDURE_INIT_CALLS(PERDURE_ADDRESS)};
-TakenCall* const other_calls[] = {
+TakenCall* const taken_calls[] = {
+    PERDURE_INIT_CALLS(PERDURE_ADDRESS)               //
     PERDURE_WINDOW_CALLS(PERDURE_ADDRESS)             // clang-format keeps a list a line
     PERDURE_WIDE_WINDOW_CALLS(PERDURE_ADDRESS)        //
     PERDURE_FILE_CALLS(PERDURE_FILE_ADDRESS)          //
@@ -71,6 +71,9 @@ std::string own_directory() {
   const std::string path = real.data();
   return path.substr(0, path.rfind('/') + 1);
 }
+
+// Of the MPI that the library was loaded for which the names lead to.
+MpiAbi loaded_for = MpiAbi::none;
 
 // Its names must be visible to ctypes, by which perdure.windows calls it.
 void* load(const ProcessMpi& mpi, std::string& reason) {
@@ -100,6 +103,7 @@ void* find_library() {
   std::string reason;
   void* library = load(mpi, reason);
   if (library == nullptr) say_standing_aside(reason);
+  if (library != nullptr) loaded_for = mpi.abi;
   return library;
 }
 
@@ -114,8 +118,7 @@ void bind_all() {
   static std::once_flag once;
   std::call_once(once, [] {
     void* library = find_library();
-    for (TakenCall* taken : init_calls) pass_on(*taken);
-    for (TakenCall* taken : other_calls) {
+    for (TakenCall* taken : taken_calls) {
       if (library != nullptr) lead_to(library, *taken);
       if (taken->to.load() == nullptr) pass_on(*taken);
     }
@@ -133,6 +136,11 @@ extern "C" {
 // For a library that this one has loaded, which is searched after the MPI library.
 PERDURE_EXPORTED void* perdure_preload_next(const char* name) {
   return ::dlsym(RTLD_NEXT, name);
+}
+
+// So that it need not find out again which MPI the process has: a MpiAbi.
+PERDURE_EXPORTED int perdure_preload_serves() {
+  return static_cast<int>(perdure::loaded_for);
 }
 
 [[gnu::used, gnu::visibility("hidden")]] void* perdure_first_call(const std::atomic<void*>* to,
