@@ -4,8 +4,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/openat2.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,6 +44,17 @@ int open_at(int directory, const std::string& path, int flags, mode_t mode = 0) 
     fd = ::openat(directory, path.c_str(), flags, mode);
   } while (fd < 0 && errno == EINTR);
   return fd;
+}
+
+int open_without_links(const std::string& path, std::uint64_t flags) {
+  open_how how{};
+  how.flags = flags;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  long fd = -1;
+  do {
+    fd = ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how);
+  } while (fd < 0 && errno == EINTR);
+  return static_cast<int>(fd);
 }
 
 std::string user_name(uid_t uid) {
@@ -469,8 +482,10 @@ Result<FileHandle> open_output_stream(const std::string& path) {
   return stream.fd() >= 0 ? Result<FileHandle>(std::move(stream)) : open_output(path);
 }
 
-Result<FileHandle> open_application_file(const std::string& path, int flags) {
-  const int fd = open_at(AT_FDCWD, path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+Result<FileHandle> open_application_file(const std::string& path, int flags, Links links) {
+  const int all = flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  const int fd = links == Links::refused ? open_without_links(path, static_cast<std::uint64_t>(all))
+                                         : open_at(AT_FDCWD, path, all, 0666);
   if (fd < 0) return errno_status("open " + path, errno);
   FileHandle handle(fd);
   struct stat found{};

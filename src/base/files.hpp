@@ -128,8 +128,12 @@ Status write_output(const std::string& path, std::string_view text, bool append 
 Result<FileHandle> open_input_stream(const std::string& path);
 Result<FileHandle> open_output_stream(const std::string& path);
 // The application's own file, with the flags of open(2): whatever the application may open,
-// except for what N4 says.
-Result<FileHandle> open_application_file(const std::string& path, int flags);
+// except for what N4 says. Links::refused: no name in the path may be a link, which is an error
+// where the kernel can't tell, too (before Linux 5.6). Then a path that was opened is what
+// realpath(3) would make of it, if it is absolute and no name in it is empty, "." or "..".
+enum class Links : std::uint8_t { followed, refused };
+Result<FileHandle> open_application_file(const std::string& path, int flags,
+                                         Links links = Links::followed);
 
 // A regular file or a block device that the user named to be measured.
 Result<FileHandle> open_measured(const std::string& path, FileAccess access);

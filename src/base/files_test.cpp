@@ -192,6 +192,21 @@ TEST_F(Files, whatever_is_no_regular_file_is_an_error_at_once) {
   }
 }
 
+TEST_F(Files, a_path_without_links_is_opened_where_links_are_refused) {
+  write("file", "bytes");
+  ASSERT_EQ(::mkdir(at("place").c_str(), 0700), 0);
+  write("place/file", "bytes");
+  ASSERT_EQ(::symlink("file", at("link").c_str()), 0);
+  ASSERT_EQ(::symlink("place", at("way").c_str()), 0);
+  for (const char* name : {"file", "place/file"}) {
+    EXPECT_TRUE(open_application_file(at(name), O_RDWR, Links::refused).ok()) << name;
+  }
+  for (const char* name : {"link", "way/file"}) {
+    EXPECT_TRUE(open_application_file(at(name), O_RDWR).ok()) << name;
+    EXPECT_FALSE(open_application_file(at(name), O_RDWR, Links::refused).ok()) << name;
+  }
+}
+
 TEST_F(Files, what_another_user_planted_is_refused_and_named) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to act as a second user";
   ASSERT_EQ(::chmod(root_.c_str(), 01777), 0);

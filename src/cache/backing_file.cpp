@@ -12,8 +12,6 @@
 #include <cstring>
 #include <vector>
 
-#include "base/files.hpp"
-
 namespace perdure {
 namespace {
 
@@ -31,8 +29,8 @@ int open_flags(BackingFile::Access access) {
 
 }  // namespace
 
-Result<BackingFile> BackingFile::open(const std::string& path, Access access) {
-  PERDURE_TRY_ASSIGN(auto handle, open_application_file(path, open_flags(access)));
+Result<BackingFile> BackingFile::open(const std::string& path, Access access, Links links) {
+  PERDURE_TRY_ASSIGN(auto handle, open_application_file(path, open_flags(access), links));
   BackingFile file(std::move(handle), path);
   struct stat status{};
   if (::fstat(file.handle_.fd(), &status) != 0) return errno_status("fstat " + path, errno);

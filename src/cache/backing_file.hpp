@@ -18,6 +18,7 @@
 #include <string>
 
 #include "base/file_handle.hpp"
+#include "base/files.hpp"
 #include "base/status.hpp"
 #include "parts/file_stamp.hpp"
 
@@ -33,7 +34,8 @@ enum class FileMedium : std::uint8_t {
 class BackingFile {
  public:
   enum class Access { read, write, read_write };
-  static Result<BackingFile> open(const std::string& path, Access access);
+  static Result<BackingFile> open(const std::string& path, Access access,
+                                  Links links = Links::followed);
 
   // A new file, for reading and writing. Code::wrong_state if there is one of that name.
   static Result<BackingFile> make(const std::string& path);

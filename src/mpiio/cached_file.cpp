@@ -389,6 +389,12 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   return ready;
 }
 
+bool CachedFile::is_any_known() {
+  OpenFiles& files = open_files();
+  const std::lock_guard<std::mutex> lock(files.mutex);
+  return !files.by_key.empty();
+}
+
 bool CachedFile::is_known(std::uint64_t device, std::uint64_t inode) {
   return find_known({device, inode}) != nullptr;
 }

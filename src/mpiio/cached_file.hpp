@@ -65,7 +65,8 @@ class CachedFile final : public Companion {
   // collective, and without failure.
   static std::shared_ptr<CachedFile> open_aside(BackingFile backing, FileAside::Claim claim,
                                                 std::uint32_t rank, std::uint32_t ranks);
-  // Whether this process has the file cached, or aside.
+  // Whether this process has any file cached, or aside; whether it has this one.
+  static bool is_any_known();
   static bool is_known(std::uint64_t device, std::uint64_t inode);
   // Collective over the group of a handle that is closed: writes back, and gives the parts up with
   // the last handle. `discard`: what is dirty is of no use to anybody.

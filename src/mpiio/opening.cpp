@@ -6,6 +6,7 @@
 // the error handler, the group and the hints, and deletes the file at its close if that was asked
 // for. What it does not do any more is to transfer bytes.
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -15,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/agreement.hpp"
 #include "base/checksum.hpp"
@@ -46,6 +48,24 @@ std::optional<std::string> kernel_path(const std::string& name) {
   return std::nullopt;
 }
 
+// As it is written, if realpath(3) would leave it as it is where no name in it is a link.
+std::optional<std::string> written_path(const char* name) {
+  auto path = kernel_path(name);
+  if (!path || path->empty()) return std::nullopt;
+  if (path->front() != '/') {
+    char directory[PATH_MAX];
+    if (::getcwd(directory, sizeof directory) == nullptr) return std::nullopt;
+    path = std::string(directory) + '/' + *path;
+  }
+  for (std::size_t slash = 0; slash != std::string::npos;) {
+    const std::size_t next = path->find('/', slash + 1);
+    const auto part = std::string_view(*path).substr(slash + 1, next - slash - 1);
+    if (part.empty() || part == "." || part == "..") return std::nullopt;
+    slash = next;
+  }
+  return path;
+}
+
 std::optional<std::string> absolute_path(const char* name) {
   const auto path = kernel_path(name);
   if (!path) return std::nullopt;
@@ -75,9 +95,9 @@ Result<CacheOptions> read_options(const std::string& path, MPI_Info info) {
 }
 
 // The file as it is reached for fetching and writing back; nothing if it can't be.
-std::optional<BackingFile> open_backing(const std::string& path, int amode) {
+std::optional<BackingFile> open_backing(const std::string& path, int amode, Links links) {
   const auto opened = [&](BackingFile::Access access) -> std::optional<BackingFile> {
-    auto file = BackingFile::open(path, access);
+    auto file = BackingFile::open(path, access, links);
     return file.ok() ? std::optional<BackingFile>(file.take()) : std::nullopt;
   };
   if ((amode & MPI_MODE_RDONLY) != 0) return opened(BackingFile::Access::read);
@@ -142,13 +162,13 @@ bool is_known(const OpenRequest& request) {
     return CachedFile::is_known(request.backing->device(), request.backing->inode());
   }
   struct stat status{};
-  return ::stat(request.path.c_str(), &status) == 0 &&
+  return CachedFile::is_any_known() && ::stat(request.path.c_str(), &status) == 0 &&
          CachedFile::is_known(status.st_dev, status.st_ino);
 }
 
-OpenRequest make_request(const char* name, int amode, MPI_Info info) {
+OpenRequest request_of(const std::optional<std::string>& path, Links links, const char* name,
+                       int amode, MPI_Info info) {
   OpenRequest request;
-  const auto path = absolute_path(name);
   auto options = read_options(path.value_or(name), info);
   request.status = options.status();
   if (!options.ok()) return request;
@@ -158,10 +178,11 @@ OpenRequest make_request(const char* name, int amode, MPI_Info info) {
   request.path = *path;
   const bool with_pool = !request.options.pool.empty();
   const bool sequential = (amode & MPI_MODE_SEQUENTIAL) != 0;
-  if (!sequential && (with_pool || request.wanted)) request.backing = open_backing(*path, amode);
+  if (!sequential && (with_pool || request.wanted))
+    request.backing = open_backing(*path, amode, links);
   request.known = is_known(request);
   if (!sequential && request.known && !request.backing) {
-    request.backing = open_backing(*path, amode);
+    request.backing = open_backing(*path, amode, links);
   }
   if (with_pool && !request.backing) {
     request.status = {Code::unsupported,
@@ -174,6 +195,15 @@ OpenRequest make_request(const char* name, int amode, MPI_Info info) {
   request.possible = request.backing.has_value() && (request.wanted || request.known);
   if (request.possible) request.aside = claim_aside(request);
   return request;
+}
+
+// To find links one asks for each name of a path, which takes longer than to open the file.
+OpenRequest make_request(const char* name, int amode, MPI_Info info) {
+  if (const auto path = written_path(name)) {
+    OpenRequest request = request_of(path, Links::refused, name, amode, info);
+    if (request.backing) return request;
+  }
+  return request_of(absolute_path(name), Links::followed, name, amode, info);
 }
 
 // The pool itself, as each pretended node has a directory of its own.
