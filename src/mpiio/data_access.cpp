@@ -300,29 +300,29 @@ PERDURE_CALLS_COUNTED(PERDURE_NAME)
 #define PERDURE_ENDING_read_ordered_begin FileCalls::read_ordered_end
 #define PERDURE_ENDING_write_ordered_begin FileCalls::write_ordered_end
 
-#define PERDURE_TAKE_AT(x) direct<FileCalls::x>(take, Shape<FileCalls::x, name_##x>::at);
-#define PERDURE_TAKE_HERE(x) direct<FileCalls::x>(take, Shape<FileCalls::x, name_##x>::here);
-#define PERDURE_TAKE_IAT(x) direct<FileCalls::x>(take, Shape<FileCalls::x, name_##x>::iat);
-#define PERDURE_TAKE_IHERE(x) direct<FileCalls::x>(take, Shape<FileCalls::x, name_##x>::ihere);
+#define PERDURE_TAKE_AT(x) direct<FileCalls::x>(true, Shape<FileCalls::x, name_##x>::at);
+#define PERDURE_TAKE_HERE(x) direct<FileCalls::x>(true, Shape<FileCalls::x, name_##x>::here);
+#define PERDURE_TAKE_IAT(x) direct<FileCalls::x>(true, Shape<FileCalls::x, name_##x>::iat);
+#define PERDURE_TAKE_IHERE(x) direct<FileCalls::x>(true, Shape<FileCalls::x, name_##x>::ihere);
 #define PERDURE_TAKE_AT_BEGIN(x) \
-  direct<FileCalls::x>(take, SplitShape<FileCalls::x, name_##x, PERDURE_ENDING_##x>::at);
+  direct<FileCalls::x>(true, SplitShape<FileCalls::x, name_##x, PERDURE_ENDING_##x>::at);
 #define PERDURE_TAKE_HERE_BEGIN(x) \
-  direct<FileCalls::x>(take, SplitShape<FileCalls::x, name_##x, PERDURE_ENDING_##x>::here);
-#define PERDURE_TAKE_END(x) direct<FileCalls::x>(take, end_split<FileCalls::x>);
+  direct<FileCalls::x>(true, SplitShape<FileCalls::x, name_##x, PERDURE_ENDING_##x>::here);
+#define PERDURE_TAKE_END(x) direct<FileCalls::x>(true, end_split<FileCalls::x>);
 
-#define PERDURE_TAKE_AT_C(x) direct<FileCalls::x##_c>(take, Shape<FileCalls::x##_c, name_##x>::at);
+#define PERDURE_TAKE_AT_C(x) direct<FileCalls::x##_c>(true, Shape<FileCalls::x##_c, name_##x>::at);
 #define PERDURE_TAKE_HERE_C(x) \
-  direct<FileCalls::x##_c>(take, Shape<FileCalls::x##_c, name_##x>::here);
+  direct<FileCalls::x##_c>(true, Shape<FileCalls::x##_c, name_##x>::here);
 #define PERDURE_TAKE_IAT_C(x) \
-  direct<FileCalls::x##_c>(take, Shape<FileCalls::x##_c, name_##x>::iat);
+  direct<FileCalls::x##_c>(true, Shape<FileCalls::x##_c, name_##x>::iat);
 #define PERDURE_TAKE_IHERE_C(x) \
-  direct<FileCalls::x##_c>(take, Shape<FileCalls::x##_c, name_##x>::ihere);
+  direct<FileCalls::x##_c>(true, Shape<FileCalls::x##_c, name_##x>::ihere);
 #define PERDURE_TAKE_AT_BEGIN_C(x) \
-  direct<FileCalls::x##_c>(take, SplitShape<FileCalls::x##_c, name_##x, PERDURE_ENDING_##x>::at);
+  direct<FileCalls::x##_c>(true, SplitShape<FileCalls::x##_c, name_##x, PERDURE_ENDING_##x>::at);
 #define PERDURE_TAKE_HERE_BEGIN_C(x) \
-  direct<FileCalls::x##_c>(take, SplitShape<FileCalls::x##_c, name_##x, PERDURE_ENDING_##x>::here);
+  direct<FileCalls::x##_c>(true, SplitShape<FileCalls::x##_c, name_##x, PERDURE_ENDING_##x>::here);
 
-void take_data_access(bool take) {
+void take_data_access() {
   PERDURE_CALLS_AT(PERDURE_TAKE_AT)
   PERDURE_CALLS_HERE(PERDURE_TAKE_HERE)
   PERDURE_CALLS_IAT(PERDURE_TAKE_IAT)

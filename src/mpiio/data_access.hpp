@@ -13,7 +13,7 @@
 
 namespace perdure {
 
-// Directs all of them to here (true), or to the MPI library.
-void take_data_access(bool take);
+// Directs all of them to here.
+void take_data_access();
 
 }  // namespace perdure

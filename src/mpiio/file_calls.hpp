@@ -27,8 +27,8 @@ namespace perdure {
 // taking.cpp, which knows where the calls go:
 // Finds the MPI library's functions on files and directs them. Idempotent.
 void bind_file_calls();
-// Directs the calls on open files to here (true), or to the MPI library.
-void take_file_calls(bool take);
+// Directs the calls on open files to here, for good. Idempotent.
+void take_file_calls();
 
 // FileCalls::read_at and so on.
 struct FileCalls {

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <climits>
 #include <cstdlib>
 #include <memory>
@@ -34,8 +33,6 @@ namespace perdure {
 FileTable file_table;
 
 namespace {
-
-std::atomic<int> open_count{0};
 
 // "ufs:/scratch/a" names a driver of ROMIO. Those that are the kernel's file systems are ours too.
 std::optional<std::string> kernel_path(const std::string& name) {
@@ -367,7 +364,6 @@ Status close_cached(OpenFile& open, bool discard) {
   const Status closed = CachedFile::close(open.file, *open.group, discard);
   report_file(open, closed);
   file_table.remove(open.handle);
-  if (--open_count == 0) take_file_calls(false);
   return closed.ok() ? given : closed;
 }
 
@@ -392,7 +388,7 @@ int file_open(MPI_Comm comm, const char* name, int amode, MPI_Info info, MPI_Fil
   if (!open.ok()) return fail_open(file, open.status());
   const Status added = file_table.add(*file, open.value().get());
   if (!added.ok()) return fail_open(file, added);
-  if (open_count++ == 0) take_file_calls(true);
+  take_file_calls();
   (void)open.take().release();  // until file_close
   return MPI_SUCCESS;
 }

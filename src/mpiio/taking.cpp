@@ -91,12 +91,17 @@ void bind_file_calls() {
   });
 }
 
-void take_file_calls(bool take) {
-  if (take) in_forked_children(refuse_all_in_child);
-  take_data_access(take);
-#define PERDURE_TAKE(x) direct<FileCalls::x>(take, file_##x);
-  PERDURE_CALLS_OPEN_FILE(PERDURE_TAKE)
+// Not taken back with the last cached file: to direct a hundred calls costs more than a program
+// saves that opens its files after each other.
+void take_file_calls() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    in_forked_children(refuse_all_in_child);
+    take_data_access();
+#define PERDURE_TAKE(x) direct<FileCalls::x>(true, file_##x);
+    PERDURE_CALLS_OPEN_FILE(PERDURE_TAKE)
 #undef PERDURE_TAKE
+  });
 }
 
 }  // namespace perdure
