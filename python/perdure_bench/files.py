@@ -13,7 +13,8 @@ Files that are larger than the cache's room: files_room.py.
 
 On tmpfs and, with -disk, in $PERDURE_BENCH_DISK or the home directory. ratio_to_stock is of the
 time with the cache over that without, of neighbours in time; stock and cached are in milliseconds
-a file. Neither waits for the disk: a close does not, with the cache in memory or without any.
+a file. MPI_Init is in none of them. Neither waits for the disk: a close does not, with the cache
+in memory or without any.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
+#include <mutex>
 #include <string_view>
 
 namespace perdure {
@@ -123,6 +125,26 @@ Result<CacheEnvironment> parse_cache_environment(const std::string& text) {
   return environment;
 }
 
+Result<std::shared_ptr<const CacheEnvironment>> read_cache_environment() {
+  static std::mutex mutex;
+  static std::string known_text;
+  static std::shared_ptr<const CacheEnvironment> known;
+  const char* text = std::getenv("PERDURE_CACHE");
+  if (text == nullptr || *text == '\0') return std::shared_ptr<const CacheEnvironment>();
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (known != nullptr && known_text == text) return known;
+  PERDURE_TRY_ASSIGN(auto parsed, parse_cache_environment(text));
+  known_text = text;
+  known = std::make_shared<const CacheEnvironment>(std::move(parsed));
+  return known;
+}
+
+bool may_stand_aside(const CacheOptions& options) {
+  return options.from != 0 && options.pool.empty() && options.acknowledge != Acknowledge::durable &&
+         options.sync == SyncTarget::file && options.fetch == FetchTime::lazy &&
+         options.directory.find("%n") == std::string::npos;
+}
+
 bool matches(const std::vector<std::string>& patterns, const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
@@ -132,10 +154,11 @@ bool matches(const std::vector<std::string>& patterns, const std::string& path) 
 }
 
 Result<CacheOptions> choose_cache_options(const KeyValues& hints,
-                                          const std::optional<CacheEnvironment>& environment,
+                                          const CacheEnvironment* environment,
                                           const std::string& path) {
   CacheOptions options;
-  if (environment && matches(environment->patterns, path)) options = environment->options;
+  if (environment != nullptr && matches(environment->patterns, path))
+    options = environment->options;
   for (const auto& [key, value] : hints) {
     if (!key.starts_with(prefix)) continue;
     PERDURE_TRY(apply(key, word_of(key), value, options));

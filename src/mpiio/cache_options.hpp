@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,13 +54,19 @@ struct CacheEnvironment {
   CacheOptions options;
 };
 Result<CacheEnvironment> parse_cache_environment(const std::string& text);
+// What it is now; null if it is not set. A program may set it before it opens a file, so it is
+// asked for each time, and seldom parsed.
+Result<std::shared_ptr<const CacheEnvironment>> read_cache_environment();
+
+// Whether these options let a file begin aside (file_aside.hpp).
+bool may_stand_aside(const CacheOptions& options);
 
 // Whether one of the patterns (fnmatch) matches the path, or, if it has no slash, the name.
 bool matches(const std::vector<std::string>& patterns, const std::string& path);
 
 // What the hints and, where they say nothing, the environment want of the file at `path`.
 Result<CacheOptions> choose_cache_options(const KeyValues& hints,
-                                          const std::optional<CacheEnvironment>& environment,
+                                          const CacheEnvironment* environment,
                                           const std::string& path);
 
 // What a number that was asked for means; it is that of a trial, and so stands for both.

@@ -2,8 +2,12 @@
 //
 // The names of MPI on files that this library defines: each a jump to where file_calls.hpp directs
 // it. Both MPI_X and PMPI_X are taken, as Fortran bindings call either.
+#include "mpi/at_begin.hpp"
 #include "mpi/exported_calls.hpp"
+#include "mpiio/beginning.hpp"
 #include "mpiio/file_calls.hpp"
+
+static const perdure::AtBegin prepare_at_begin(perdure::prepare_files);
 
 extern "C" [[gnu::used, gnu::visibility("hidden")]] void* perdure_first_file_call(
     const std::atomic<void*>* to, const char* name) {

@@ -2,6 +2,7 @@
 #include "mpiio/file_aside.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -9,6 +10,14 @@
 #include "mpiio/cached_file.hpp"
 
 namespace perdure {
+
+std::optional<std::string> aside_directory(const CacheOptions& options) {
+  const char* const pretended = std::getenv("PERDURE_NODE_ID");
+  const std::string node = pretended == nullptr ? "" : pretended;
+  if (node.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+  std::string directory = options.directory.empty() ? default_part_directory() : options.directory;
+  return node.empty() ? directory : directory + "/node-" + node;
+}
 
 // The medium is asked for only by those that have read or written much: it is a call of the system.
 bool FileAside::count(const BackingFile& file, std::uint64_t bytes) {

@@ -26,11 +26,18 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
+#include <string>
 
 #include "cache/aside_table.hpp"
 #include "cache/part_directory.hpp"
+#include "mpiio/cache_options.hpp"
 
 namespace perdure {
+
+// Where the table of files aside is that these options lead to; nothing if PERDURE_NODE_ID is not a
+// number, which map_nodes() reports.
+std::optional<std::string> aside_directory(const CacheOptions& options);
 
 class FileAside {
  public:

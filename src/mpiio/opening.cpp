@@ -12,7 +12,6 @@
 #include <climits>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -71,24 +70,9 @@ std::optional<std::string> absolute_path(const char* name) {
   return std::string(resolved);
 }
 
-// A program may set it before it opens a file, so it is asked for each time, and seldom parsed.
-Result<std::optional<CacheEnvironment>> read_environment() {
-  static std::mutex mutex;
-  static std::string known_text;
-  static std::optional<CacheEnvironment> known;
-  const char* text = std::getenv("PERDURE_CACHE");
-  if (text == nullptr || *text == '\0') return std::optional<CacheEnvironment>();
-  const std::lock_guard<std::mutex> lock(mutex);
-  if (known && known_text == text) return known;
-  PERDURE_TRY_ASSIGN(auto parsed, parse_cache_environment(text));
-  known_text = text;
-  known = std::move(parsed);
-  return known;
-}
-
 Result<CacheOptions> read_options(const std::string& path, MPI_Info info) {
-  PERDURE_TRY_ASSIGN(auto environment, read_environment());
-  return choose_cache_options(read_info(info), environment, path);
+  PERDURE_TRY_ASSIGN(auto environment, read_cache_environment());
+  return choose_cache_options(read_info(info), environment.get(), path);
 }
 
 // The file as it is reached for fetching and writing back; nothing if it can't be.
@@ -119,28 +103,21 @@ struct OpenRequest {
 };
 
 // See file_aside.hpp.
-bool may_stand_aside(const OpenRequest& request) {
-  const CacheOptions& options = request.options;
-  return request.wanted && request.possible && !request.known && options.from != 0 &&
-         options.pool.empty() && options.acknowledge != Acknowledge::durable &&
-         options.sync == SyncTarget::file && options.fetch == FetchTime::lazy &&
-         options.directory.find("%n") == std::string::npos &&
+bool may_begin_aside(const OpenRequest& request) {
+  return request.wanted && request.possible && !request.known && may_stand_aside(request.options) &&
          request.backing->access() != BackingFile::Access::write;
 }
 
 // Where a table can't be had, files are cached from the first byte; what is wrong with the
 // directory is reported then.
 std::optional<FileAside::Claim> claim_aside(const OpenRequest& request) {
-  if (!may_stand_aside(request)) return std::nullopt;
+  if (!may_begin_aside(request)) return std::nullopt;
   const CacheOptions& options = request.options;
   const BackingFile& backing = *request.backing;
   PartRequest part;
-  part.directory = options.directory.empty() ? default_part_directory() : options.directory;
-  const char* const pretended = std::getenv("PERDURE_NODE_ID");
-  const std::string node = pretended == nullptr ? "" : pretended;
-  // What is wrong with another text is reported by map_nodes().
-  if (node.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
-  if (!node.empty()) part.directory += "/node-" + node;
+  auto directory = aside_directory(options);
+  if (!directory) return std::nullopt;
+  part.directory = std::move(*directory);
   part.identity.path = request.path;
   part.identity.file_device = backing.device();
   part.identity.file_inode = backing.inode();
@@ -329,7 +306,7 @@ Result<std::unique_ptr<OpenFile>> open_cached(std::shared_ptr<MpiGroup> group, O
   PERDURE_TRY_ASSIGN(open->file, open_file(*group, request, claims));
   open->group = std::move(group);
   open->handle = handle;
-  open->options = request.options;
+  open->options = std::move(request.options);
   open->amode = amode;
   open->readable = (amode & (MPI_MODE_RDONLY | MPI_MODE_RDWR)) != 0;
   open->writable = (amode & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0;

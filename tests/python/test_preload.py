@@ -154,6 +154,15 @@ def test_one_library_needs_nothing_that_a_program_could_have_otherwise():
     assert needed and all("libc.so" in line or "ld-linux" in line for line in needed), needed
 
 
+@pytest.mark.parametrize("mpi", KNOWN)
+def test_a_program_that_opens_no_file_leaves_nothing_in_the_cache(folder, mpi):
+    cache = folder / "cache"
+    program = PROGRAMS / f"preload_many_windows.{mpi}"
+    asked = {"PERDURE_CACHE": f"directory={cache}"}
+    run_job(launcher(mpi), [program, "windows"], folder, [PRELOAD], **asked).was_right()
+    assert cache.is_dir() and not list(cache.iterdir())
+
+
 def run_alone(library, *command, **environment: str) -> subprocess.CompletedProcess:
     """Runs a program that no launcher started."""
     return subprocess.run(
