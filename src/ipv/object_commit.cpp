@@ -2,8 +2,10 @@
 //
 // Object: becoming a version, changing its tier, pins. The invariants are at the top of
 // object.cpp.
+#include <array>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "ipv/object.hpp"
@@ -15,6 +17,10 @@ namespace {
 // the next ones; but once in so many it is, to see whether it still changes.
 constexpr unsigned unprotected_from = 3;
 constexpr unsigned protected_every = 64;
+
+// Shorter runs of lines, as the ends of rows are, are flushed together, so many at a time.
+constexpr std::uint64_t flushed_alone_bytes_min = 4096;
+constexpr std::size_t flushed_together = 64;
 
 }  // namespace
 
@@ -123,12 +129,22 @@ Result<InPlaceObject::Written> InPlaceObject::write_out(std::uint64_t offset, co
                                                         bool pending) const {
   Written written;
   Status status;
+  std::array<ByteRange, flushed_together> few;
+  std::size_t count = 0;
+  const auto flush_few = [&] { device_.flush_each({few.data(), std::exchange(count, 0)}); };
   const auto flush = [&](ByteRange run) {
     if (!status.ok()) return;
-    status = surroundings_.writer.flush(offset + run.begin, run.end - run.begin);
-    written.flushed_bytes += run.end - run.begin;
+    const std::uint64_t bytes = run.end - run.begin;
+    written.flushed_bytes += bytes;
+    if (bytes >= flushed_alone_bytes_min) {
+      status = surroundings_.writer.flush(offset + run.begin, bytes);
+      return;
+    }
+    few[count++] = {offset + run.begin, offset + run.end};
+    if (count == few.size()) flush_few();
   };
   if (dirty != nullptr) dirty->for_each_run(all(), flush);
+  if (count != 0) flush_few();
   PERDURE_TRY(status);
   if (!pending) return written;
   PERDURE_TRY(surroundings_.writer.copy(offset, memory(), bytes_));

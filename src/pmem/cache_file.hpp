@@ -35,6 +35,17 @@ class CacheFile final : public MappedDevice {
     counter_set().add_flush(lines.end - lines.begin);
   }
 
+  void flush_each(std::span<const ByteRange> ranges) override {
+    std::uint64_t bytes = 0;
+    for (const ByteRange& range : ranges) {
+      const std::uint64_t count = range.end - range.begin;
+      primitives_.flush(writable(range.begin, count), count);
+      const ByteRange lines = granules_of(range.begin, count, cache_line_bytes);
+      bytes += lines.end - lines.begin;
+    }
+    counter_set().add_flush(bytes, ranges.size());
+  }
+
   Status fence() override {
     primitives_.fence();
     counter_set().add_fence();

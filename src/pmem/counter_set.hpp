@@ -14,9 +14,9 @@ class CounterSet {
  public:
   void add_store(std::uint64_t bytes) { add(stored_bytes_, bytes); }
   void add_copy(std::uint64_t bytes) { add(copied_bytes_, bytes); }
-  void add_flush(std::uint64_t bytes) {
+  void add_flush(std::uint64_t bytes, std::uint64_t calls = 1) {
     add(flushed_bytes_, bytes);
-    add(flush_calls_, 1);
+    add(flush_calls_, calls);
   }
   void add_fence() { add(fence_calls_, 1); }
 

@@ -120,6 +120,17 @@ class DelayDevice final : public Device {
     charge_write(offset, count, begun_ns);
   }
 
+  void flush_each(std::span<const ByteRange> ranges) override {
+    const std::uint64_t begun_ns = begin_write();
+    wrapped_->flush_each(ranges);
+    std::uint64_t bytes = 0;
+    for (const ByteRange& range : ranges) {
+      if (range.begin == range.end) continue;
+      bytes += prices_.granule_bytes(range.begin, range.end - range.begin);
+    }
+    charge_bytes(bytes, begun_ns);
+  }
+
   // 1. The wrapped device makes the bytes durable.
   // 2. Only then the time of the model passes, so that a crash during the delay loses nothing that
   //    the memory itself would have kept.
@@ -152,8 +163,10 @@ class DelayDevice final : public Device {
   std::uint64_t begin_write() const { return mode_ == DelayMode::drain ? monotonic_ns() : 0; }
 
   void charge_write(std::uint64_t offset, std::size_t count, std::uint64_t begun_ns) {
-    if (count == 0) return;
-    const std::uint64_t bytes = prices_.granule_bytes(offset, count);
+    if (count != 0) charge_bytes(prices_.granule_bytes(offset, count), begun_ns);
+  }
+  void charge_bytes(std::uint64_t bytes, std::uint64_t begun_ns) {
+    if (bytes == 0) return;
     switch (mode_) {
       case DelayMode::virtual_clock:
         owe(prices_.transfer_ps(bytes, bucket_->sharers()));

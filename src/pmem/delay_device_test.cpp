@@ -108,6 +108,16 @@ TEST(VirtualDelay, costs_the_same_however_the_bytes_are_split) {
   EXPECT_EQ(whole->counters().model_ns, split->counters().model_ns);
 }
 
+TEST(VirtualDelay, flushes_of_several_ranges_cost_what_each_costs) {
+  const ByteRange ranges[] = {{0, 64}, {100, 100}, {255, 257}, {4096, 5000}};
+  const auto each = virtual_device(simple_model());
+  for (const ByteRange& range : ranges) each->flush(range.begin, range.end - range.begin);
+  const auto together = virtual_device(simple_model());
+  together->flush_each(ranges);
+  EXPECT_GT(together->counters().model_ns, 0U);
+  EXPECT_EQ(together->counters().model_ns, each->counters().model_ns);
+}
+
 TEST(VirtualDelay, charges_whole_granules_of_the_part) {
   MemoryModel model = simple_model();
   model.granule_bytes = 256;

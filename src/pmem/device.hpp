@@ -24,9 +24,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "base/status.hpp"
+#include "pmem/page_ranges.hpp"
 
 namespace perdure {
 
@@ -101,6 +103,10 @@ class Device {
 
   // Starts writing back every granule that [offset, offset + count) touches.
   virtual void flush(std::uint64_t offset, std::size_t count) = 0;
+  // Of each range, for many small ones: what a device counts would wait for each flush before.
+  virtual void flush_each(std::span<const ByteRange> ranges) {
+    for (const ByteRange& range : ranges) flush(range.begin, range.end - range.begin);
+  }
 
   // Returns when all flushes and copies of this thread before it are durable.
   virtual Status fence() = 0;

@@ -159,12 +159,16 @@ TEST_P(FileDeviceTest, counts_what_it_did_with_flushes_rounded_to_granules) {
   EXPECT_EQ(device->counters().flushed_bytes, 3 * granule);
   device->flush(granule, granule);
   EXPECT_EQ(device->counters().flushed_bytes, 4 * granule);
+  const ByteRange ranges[] = {{1, 2}, {granule, granule}, {granule - 1, granule + 1}};
+  device->flush_each(ranges);
+  EXPECT_EQ(device->counters().flushed_bytes, 7 * granule);
+  EXPECT_EQ(device->counters().flush_calls, 7U);
   device->store(3, "abc", 3);
   device->store_word(8, 1);
   device->copy(7, "abcde", 5);
   ASSERT_TRUE(device->fence().ok());
   const DeviceCounters counters = device->counters();
-  EXPECT_EQ(counters.flush_calls, 4U);
+  EXPECT_EQ(counters.flush_calls, 7U);
   EXPECT_EQ(counters.stored_bytes, 11U);
   EXPECT_EQ(counters.copied_bytes, 5U);
   EXPECT_EQ(counters.fence_calls, 1U);
