@@ -329,7 +329,10 @@ void perdure_ipv_box_end_past_cache(void* first, unsigned dimensions, const size
 }
 
 void perdure_ipv_box_part(const void* first, size_t bytes) {
-  if (bytes != 0) perdure::flush_ends(first, bytes);
+  if (bytes == 0) return;
+  InPlaceObject* object = object_of(first);
+  if (object != nullptr && object->note_part(range_of(*object, first, bytes))) return;
+  perdure::flush_ends(first, bytes);
 }
 
 void perdure_ipv_box_fence(void) {

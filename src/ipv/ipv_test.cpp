@@ -52,6 +52,15 @@ TEST(LineSet, is_a_set_of_lines) {
     for (std::uint64_t b = 0; b < bytes; ++b) {
       ASSERT_EQ(found.contains(b), b >= from && model.contains(b / 64)) << "byte " << b;
     }
+    set.for_each_run(
+        {from, bytes},
+        [&](ByteRange run) {
+          for (std::uint64_t b = run.begin; b < run.end; ++b) {
+            EXPECT_TRUE(found.insert(b).second) << "byte " << b;
+          }
+        },
+        false);
+    EXPECT_EQ(found.size(), bytes - from) << "what is in no line of it is the rest";
     EXPECT_EQ(set.empty(), model.empty());
   }
 }

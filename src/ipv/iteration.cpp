@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ipv/iteration.hpp"
 
+#include <cstring>
+
+#include "pmem/region.hpp"
+
 namespace perdure {
 namespace {
 
 // A nest's end makes the address read-only, and the next nest of the iteration writable again. With
 // more nests than this, that costs more than it saves.
 constexpr unsigned sealed_nests_max = 4;
+
+// Less is not worth a call of the device: what it counts waits for all stores past the cache.
+constexpr std::uint64_t past_cache_bytes_min = 512;
 
 }  // namespace
 
@@ -28,30 +35,53 @@ void Iteration::end(bool plain) {
   usually_plain_ = plain;
 }
 
-std::uint64_t Iteration::copy_old(ByteRange range) {
-  std::uint64_t bytes = 0;
-  lacking_->for_each_run(range, [&](ByteRange run) {
-    device_.copy(new_offset_ + run.begin, device_.base() + old_offset_ + run.begin,
-                 run.end - run.begin);
-    bytes += run.end - run.begin;
-  });
-  return bytes;
+void Iteration::copy_through_cache(ByteRange run) const {
+  if (run.begin >= run.end) return;
+  std::memcpy(device_.base() + new_offset_ + run.begin, old_contents() + run.begin,
+              run.end - run.begin);
 }
 
-Iteration::Placed Iteration::place(ByteRange row) {
+Iteration::Copied Iteration::copy_old(ByteRange range, LineSet& dirty) {
+  Copied copied;
+  lacking_->for_each_run(range, [&](ByteRange run) {
+    copied.bytes += run.end - run.begin;
+    ByteRange lines{align_up(run.begin, cache_line_bytes),
+                    run.end / cache_line_bytes * cache_line_bytes};
+    if (lines.end < lines.begin + past_cache_bytes_min) lines = {run.end, run.end};
+    for (const ByteRange& end :
+         {ByteRange{run.begin, lines.begin}, ByteRange{lines.end, run.end}}) {
+      copy_through_cache(end);
+      dirty.add(end);
+    }
+    if (lines.begin == lines.end) return;
+    device_.copy(new_offset_ + lines.begin, old_contents() + lines.begin, lines.end - lines.begin);
+    copied.past_cache_bytes += lines.end - lines.begin;
+  });
+  return copied;
+}
+
+Iteration::Placed Iteration::place(ByteRange row, LineSet& dirty) {
   const RowPlan plan = interval_.row(row);
-  Placed placed{plan.loads_from_old, plan.loads_from_old, 0};
-  for (const ByteRange& range : plan.copies) placed.copied_bytes += copy_old(range);
+  Placed placed{plan.loads_from_old, plan.loads_from_old, {}};
+  for (const ByteRange& range : plan.copies) {
+    const Copied copied = copy_old(range, dirty);
+    placed.copied.bytes += copied.bytes;
+    placed.copied.past_cache_bytes += copied.past_cache_bytes;
+  }
   const bool inside =
       plan.copies[0].begin >= plan.copies[0].end && plan.copies[1].begin >= plan.copies[1].end;
   placed.fresh = plan.loads_from_old || inside;
   return placed;
 }
 
-std::uint64_t Iteration::complete_past_cache() {
-  std::uint64_t bytes = 0;
-  for (const ByteRange& range : interval_.complete(bytes_)) bytes += copy_old(range);
-  return bytes;
+Iteration::Copied Iteration::complete_in_nest(LineSet& dirty) {
+  Copied all;
+  for (const ByteRange& range : interval_.complete(bytes_)) {
+    const Copied copied = copy_old(range, dirty);
+    all.bytes += copied.bytes;
+    all.past_cache_bytes += copied.past_cache_bytes;
+  }
+  return all;
 }
 
 std::uint64_t Iteration::complete_in_cache() {

@@ -33,19 +33,27 @@ class Iteration {
   const std::byte* old_contents() const { return device_.base() + old_offset_; }
   const std::byte* new_contents() const { return device_.base() + new_offset_; }
 
+  // From old to new in a nest. Whole lines go past the cache where there are many. The rest goes
+  // through it, and its lines are added to `dirty`: rows begin and end there, and a line that was
+  // flushed at once would be fetched again for the next of them.
+  struct Copied {
+    std::uint64_t bytes = 0;
+    std::uint64_t past_cache_bytes = 0;
+  };
+  Copied copy_old(ByteRange range, LineSet& dirty);
+
   // A row is about to be overwritten whole.
   struct Placed {
     bool loads_from_old;
     bool fresh;  // nothing of the row itself was copied
-    std::uint64_t copied_bytes;
+    Copied copied;
   };
-  Placed place(ByteRange row);
-  // Past the cache: in a nest nothing but rows is stored, and rows are counted as dirty themselves.
-  std::uint64_t copy_old(ByteRange range);
+  Placed place(ByteRange row, LineSet& dirty);
 
-  // From here on all of the object is current in new. In a nest, past the cache; before stores that
-  // no row announces, through it: the program is about to store there, and all will be flushed.
-  std::uint64_t complete_past_cache();
+  // From here on all of the object is current in new. In a nest, as copy_old(); before stores that
+  // no row announces, through the cache: the program is about to store there, and all will be
+  // flushed.
+  Copied complete_in_nest(LineSet& dirty);
   std::uint64_t complete_in_cache();
   // The same, without copying: somebody else wrote all of new.
   void note_complete() { (void)interval_.complete(bytes_); }
@@ -57,6 +65,8 @@ class Iteration {
   bool seal_nest();
 
  private:
+  void copy_through_cache(ByteRange run) const;
+
   Device& device_;
   std::uint64_t bytes_;
   std::uint64_t old_offset_ = 0;

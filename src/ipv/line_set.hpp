@@ -56,15 +56,16 @@ class LineSet {
     std::copy(other.words_.begin(), other.words_.end(), words_.begin());
   }
 
-  // Calls `each` with the pieces of `within` that lie in lines of the set, neighbours joined.
+  // Calls `each` with the pieces of `within` that lie in lines of the set, or, with `member` false,
+  // in no line of it, neighbours joined.
   template <typename Each>
-  void for_each_run(ByteRange within, const Each& each) const {
+  void for_each_run(ByteRange within, const Each& each, bool member = true) const {
     if (within.begin >= within.end) return;
     const std::uint64_t end = (within.end - 1) / cache_line_bytes + 1;
     for (std::uint64_t line = within.begin / cache_line_bytes; line < end;) {
-      line = next(line, end, true);
+      line = next(line, end, member);
       if (line >= end) return;
-      const std::uint64_t run_end = next(line, end, false);
+      const std::uint64_t run_end = next(line, end, !member);
       each(ByteRange{std::max(within.begin, line * cache_line_bytes),
                      std::min(within.end, run_end * cache_line_bytes)});
       line = run_end;

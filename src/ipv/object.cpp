@@ -26,10 +26,12 @@
 //       and what no row announces is either refused by a read-only view, which leads to fault(), or
 //       happens when all lines count: also of an object in COPY that is left writable, as it had
 //       changed in each of the last versions. Without guard, plain() is the program's duty. Lines
-//       to which a row was stored past the cache are not dirty, as copies past it are not: the
-//       thread that announced the row makes the first fence of the version. Of a box, threads of a
-//       team have stored to parts: each flushes the lines that its part does not fill and fences,
-//       before the box is ended by the thread that announced it.
+//       that a row past the cache fills are not dirty, as copies past it are not: the thread that
+//       announced the row makes the first fence of the version. A line that a row does not fill is,
+//       and so is one of the ghost cells between rows that was copied through the cache, so that
+//       the version flushes it, once. Of a box, threads of a team have stored to parts. A line that
+//       no part of the announcing thread fills is dirty as well; the other threads flush the lines
+//       that their parts do not fill and fence, before that thread ends the box.
 //   P5  Whoever makes the address writable where it was not does so last: first the contents are
 //       whole there. Several threads may fault at once; the lock lets one do it, and the others try
 //       again when the view can be written. A thread that only reads is never refused: views
@@ -111,6 +113,8 @@ InPlaceObject::InPlaceObject(ObjectSurroundings& surroundings, std::string name,
       iteration_(surroundings.device, bytes),
       changed_(bytes),
       dirty_(bytes),
+      part_ends_(bytes),
+      part_lines_(bytes),
       taken_{.dirty = LineSet(bytes)} {}
 
 InPlaceObject::~InPlaceObject() {

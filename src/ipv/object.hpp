@@ -93,6 +93,9 @@ class InPlaceObject final : public TwinWriter {
     const std::size_t* strides;
   };
   perdure_ipv_row box_begin(const Box& box);
+  // One thread's run of bytes of the box, stored to past the cache. False: the thread flushes what
+  // of a line it did not fill.
+  bool note_part(ByteRange part);
   void box_end_past_cache(const Box& box);
   // True if something can be flushed early now: flush_early().
   bool nest_end();
@@ -184,11 +187,12 @@ class InPlaceObject final : public TwinWriter {
   bool own_thread() const;
   bool takes_rows(ByteRange row);
   void enter_nest();
-  void count_streamed(std::uint64_t bytes);
+  void count_copied(const Iteration::Copied& copied);
   void complete_for_stores();
   ptrdiff_t place_row(ByteRange row, std::uint64_t row_bytes);
   bool worth_past_cache(std::uint64_t row_bytes) const;
-  void note_past_cache(ByteRange row);
+  void note_past_cache(ByteRange lines);
+  void forget_parts(ByteRange hull);
   void tell_device();
   void complete_in_nest();
   bool seal();
@@ -230,6 +234,8 @@ class InPlaceObject final : public TwinWriter {
   bool has_new_ = false;          // this iteration's contents have a copy: iteration_
   LineSet changed_;               // since the version before
   LineSet dirty_;                 // of the working copy, stored to and not flushed
+  LineSet part_ends_;             // of a box's parts that the announcing thread stored to: those
+  LineSet part_lines_;            // that a part did not fill, and those of which the device heard
   std::vector<LineSet> lacking_;  // by copy: where it may differ from copy contents_
   bool in_version_ = false;       // the version under way holds it as it was handed over
   Taken taken_;

@@ -20,6 +20,10 @@ constexpr std::uint64_t past_cache_bytes_min = 512;
 constexpr std::uint64_t told_bytes_min = std::uint64_t{64} << 10U;
 constexpr std::size_t told_ranges_max = 64;
 
+ByteRange whole_lines(ByteRange range) {
+  return {align_up(range.begin, cache_line_bytes), range.end / cache_line_bytes * cache_line_bytes};
+}
+
 }  // namespace
 
 bool InPlaceObject::own_thread() const {
@@ -48,16 +52,16 @@ void InPlaceObject::enter_nest() {
   enter_writing();
 }
 
-// Past the cache, by the program's thread, which fences when it finishes the version.
-void InPlaceObject::count_streamed(std::uint64_t bytes) {
-  counts_.copied_bytes.add(bytes);
-  counts_.streamed_bytes.add(bytes);
+// By the program's thread, which fences when it finishes the version.
+void InPlaceObject::count_copied(const Iteration::Copied& copied) {
+  counts_.copied_bytes.add(copied.bytes);
+  counts_.streamed_bytes.add(copied.past_cache_bytes);
 }
 
 // P2. Returns the difference for loads.
 ptrdiff_t InPlaceObject::place_row(ByteRange row, std::uint64_t row_bytes) {
-  const Iteration::Placed placed = iteration_.place(row);
-  count_streamed(placed.copied_bytes);
+  const Iteration::Placed placed = iteration_.place(row, dirty_);
+  count_copied(placed.copied);
   if (placed.fresh) counts_.fresh_row_bytes.add(row_bytes);
   return placed.loads_from_old ? iteration_.old_contents() - address_ : 0;
 }
@@ -88,12 +92,9 @@ bool InPlaceObject::worth_past_cache(std::uint64_t row_bytes) const {
   return !all_changed_ && iteration_.nest_is_last() && row_bytes >= past_cache_bytes_min;
 }
 
-// P4: its whole lines are durable after the fence that finishes the version, by this thread.
-void InPlaceObject::note_past_cache(ByteRange row) {
-  const ByteRange lines{align_up(row.begin, cache_line_bytes),
-                        row.end / cache_line_bytes * cache_line_bytes};
+// P4: they are durable after the fence that finishes the version, by this thread.
+void InPlaceObject::note_past_cache(ByteRange lines) {
   if (lines.begin >= lines.end) return;
-  dirty_.remove(lines);
   counts_.streamed_bytes.add(lines.end - lines.begin);
   untold_bytes_ += lines.end - lines.begin;
   if (!untold_.empty() && untold_.back().end == lines.begin) {
@@ -115,7 +116,10 @@ void InPlaceObject::tell_device() {
 void InPlaceObject::row_end(ByteRange row, bool past_cache) {
   if (!past_cache) return;
   lock_.lock();
-  if (phase_ == Phase::writing && takes_rows(row) && !all_changed_) note_past_cache(row);
+  if (phase_ == Phase::writing && takes_rows(row) && !all_changed_) {
+    dirty_.remove(whole_lines(row));
+    note_past_cache(whole_lines(row));
+  }
   lock_.unlock();
 }
 
@@ -130,6 +134,7 @@ perdure_ipv_row InPlaceObject::box_begin(const Box& box) {
     } else {
       enter_nest();
       counts_.boxes.add(1);
+      forget_parts(rows.hull());
       answer.load = place_row(rows.hull(), rows.total_bytes());
       answer.past_cache = worth_past_cache(box.counts[0]) ? 1 : 0;
       const bool fresh = answer.load != 0;
@@ -139,7 +144,7 @@ perdure_ipv_row InPlaceObject::box_begin(const Box& box) {
         changed_.add(row);
         dirty_.add(row);
         // Between two rows; P2 counts it as current.
-        if (fresh) count_streamed(iteration_.copy_old({before, row.begin}));
+        if (fresh) count_copied(iteration_.copy_old({before, row.begin}, dirty_));
         before = row.end;
       });
     }
@@ -148,13 +153,40 @@ perdure_ipv_row InPlaceObject::box_begin(const Box& box) {
   return answer;
 }
 
-// The threads that stored flushed what of a line they did not fill, and fenced.
+// Of a box before, which may have been ended without them.
+void InPlaceObject::forget_parts(ByteRange hull) {
+  const ByteRange lines{hull.begin / cache_line_bytes * cache_line_bytes,
+                        align_up(hull.end, cache_line_bytes)};
+  part_ends_.remove(lines);
+  part_lines_.remove(lines);
+}
+
+bool InPlaceObject::note_part(ByteRange part) {
+  if (!own_thread() || part.begin > part.end || part.end > bytes_) return false;
+  if (part.begin % cache_line_bytes != 0) part_ends_.add({part.begin, part.begin + 1});
+  if (part.end % cache_line_bytes != 0) part_ends_.add({part.end - 1, part.end});
+  // The device hears of it now: it writes while the rest of the box is computed.
+  lock_.lock();
+  if (phase_ == Phase::writing && takes_rows(part) && !all_changed_) {
+    note_past_cache(whole_lines(part));
+    part_lines_.add(whole_lines(part));
+  }
+  lock_.unlock();
+  return true;
+}
+
+// Other threads flushed what of a line they did not fill, and fenced.
 void InPlaceObject::box_end_past_cache(const Box& box) {
   const BoxRows rows(box.first, box.dimensions, box.counts, box.strides);
   lock_.lock();
   if (phase_ == Phase::writing && rows.valid() && !rows.empty() && takes_rows(rows.hull()) &&
       !all_changed_) {
-    rows.for_each([this](ByteRange row) { note_past_cache(row); });
+    const auto note = [this](ByteRange range) {
+      const ByteRange lines = whole_lines(range);
+      dirty_.remove(lines);
+      part_lines_.for_each_run(lines, [this](ByteRange untold) { note_past_cache(untold); }, false);
+    };
+    rows.for_each([&](ByteRange row) { part_ends_.for_each_run(row, note, false); });
   }
   lock_.unlock();
 }
@@ -165,7 +197,7 @@ void InPlaceObject::complete_in_nest() {
   // Stores past the cache are not ordered before the later ones by which a program tells its other
   // threads that the row is there.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (placed()) count_streamed(iteration_.complete_past_cache());
+  if (placed()) count_copied(iteration_.complete_in_nest(dirty_));
 }
 
 bool InPlaceObject::nest_end() {

@@ -12,7 +12,7 @@
 namespace perdure {
 namespace {
 
-constexpr std::uint64_t iterations = 8;
+constexpr std::uint64_t iterations = 10;
 constexpr std::uint64_t images_per_fence = 300;
 constexpr std::uint64_t continue_every = 23;
 
@@ -32,7 +32,7 @@ std::string name_of(const testing::TestParamInfo<SweepCase>& info) {
 void run_iteration(ModelJob& job, std::uint64_t iteration, Random& random) {
   const std::uint64_t bytes = job.now.bytes.size();
   std::vector<ByteRange> rows;
-  switch (iteration % 6) {
+  switch (iteration % 8) {
     case 0:  // all, row after row, with ragged lines
       for (std::uint64_t at = 0; at < bytes; at += 700) {
         rows.push_back({at, std::min(at + 700, bytes)});
@@ -50,6 +50,12 @@ void run_iteration(ModelJob& job, std::uint64_t iteration, Random& random) {
     case 4:  // boxes: of one thread, and of a team, which may store past the cache
       job.box_nest(64, {48, 3, 2}, {1, 64, 1024}, 1, random);
       return job.box_nest(100, {700, 4}, {1, 1000}, 2, random);
+    case 5:  // rows that share lines with the ghost cells between them
+      for (std::uint64_t at = 24; at + 600 <= bytes; at += 616) rows.push_back({at, at + 600});
+      return job.nest(rows, false, random);
+    case 6:  // the same as a box, and rows between which there is nothing
+      job.box_nest(40, {600, 7}, {1, 616}, 1, random);
+      return job.box_nest(8, {520, 8}, {1, 520}, 1, random);
     default:
       return job.store({bytes - 9, bytes}, false, random);
   }

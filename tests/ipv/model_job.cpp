@@ -211,7 +211,10 @@ void ModelJob::box_nest(std::uint64_t first, const std::vector<std::size_t>& cou
   if (threads > 1) {
     overwrite_by_team(rows, by, threads, random);
   } else {
-    for (const ByteRange& row : rows) overwrite(row, by, random);
+    for (const ByteRange& row : rows) {
+      overwrite(row, by, random);
+      if (by.past_cache != 0) object().note_part(row);
+    }
   }
   if (by.past_cache != 0 && below(random, 2) == 0) object().box_end_past_cache(box);
   set().nest_end(object());

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 
 #include "model_job.hpp"
 
@@ -276,6 +277,59 @@ class History {
   bool pinned_ = false;
   bool has_thread_ = false;
 };
+
+// Rows of 1000 bytes begin and end within lines: these are flushed once, by the version, and no
+// other. One by one they descend, so that the line at a row's end is not announced once more.
+void store_past_the_cache(ModelJob& job, const InPlaceObject::Box& box, bool one_by_one) {
+  InPlaceObject& object = job.object();
+  if (!one_by_one) {
+    ASSERT_EQ(object.box_begin(box).past_cache, 1);
+  }
+  for (std::uint64_t i = 0; i < box.counts[1]; ++i) {
+    const std::uint64_t begin = (one_by_one ? box.counts[1] - 1 - i : i) * box.strides[1];
+    const ByteRange row{begin, begin + box.counts[0]};
+    if (one_by_one) {
+      ASSERT_EQ(object.row_begin(row).past_cache, 1);
+    }
+    for (std::uint64_t at = row.begin; at < row.end; ++at) job.address()[at] = 7;
+    if (one_by_one) {
+      object.row_end(row, true);
+    } else {
+      ASSERT_TRUE(object.note_part(row));
+    }
+  }
+  if (!one_by_one) object.box_end_past_cache(box);
+  job.set().nest_end(object);
+  ASSERT_TRUE(job.persist().ok());
+}
+
+TEST(IpvModel, what_rows_past_the_cache_do_not_fill_is_flushed_with_the_version) {
+  ModelShape shape;
+  shape.tier = PERDURE_IPV_STREAM;
+  shape.lag = 0;
+  ModelJob job(shape, model_device(shape));
+  Random random(1);
+  ASSERT_TRUE(job.start(random_contents(shape, random)).ok());
+  for (const std::size_t gap : {std::size_t{0}, std::size_t{16}}) {
+    const std::size_t counts[] = {1000, 8};
+    const std::size_t strides[] = {1, 1000 + gap};
+    const std::uint64_t end = 7 * strides[1] + 1000;
+    std::set<std::uint64_t> ends;
+    for (std::uint64_t row = 0; row < 8; ++row) {
+      const std::uint64_t begin = row * strides[1];
+      if (begin % 64 != 0) ends.insert(begin / 64);
+      if ((begin + 1000) % 64 != 0) ends.insert((begin + 1000) / 64);
+    }
+    for (const bool one_by_one : {false, true}) {
+      for (int i = 0; i < 3; ++i) store_past_the_cache(job, {0, 2, counts, strides}, one_by_one);
+      const perdure_ipv_object_status before = job.object().status();
+      store_past_the_cache(job, {0, 2, counts, strides}, one_by_one);
+      const perdure_ipv_object_status now = job.object().status();
+      EXPECT_EQ(now.flushed_bytes - before.flushed_bytes, 64 * ends.size()) << gap;
+      EXPECT_EQ(now.copied_bytes - before.copied_bytes, 7 * gap + (64 - end % 64) % 64) << gap;
+    }
+  }
+}
 
 TEST(IpvModel, random_histories_load_and_recover_what_plain_bytes_would) {
   const std::uint64_t seed = number_from("PERDURE_TEST_SEED", 1);
