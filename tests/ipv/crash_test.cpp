@@ -12,7 +12,7 @@
 namespace perdure {
 namespace {
 
-constexpr std::uint64_t iterations = 10;
+constexpr std::uint64_t iterations = 11;
 constexpr std::uint64_t images_per_fence = 300;
 constexpr std::uint64_t continue_every = 23;
 
@@ -32,7 +32,7 @@ std::string name_of(const testing::TestParamInfo<SweepCase>& info) {
 void run_iteration(ModelJob& job, std::uint64_t iteration, Random& random) {
   const std::uint64_t bytes = job.now.bytes.size();
   std::vector<ByteRange> rows;
-  switch (iteration % 8) {
+  switch (iteration % 9) {
     case 0:  // all, row after row, with ragged lines
       for (std::uint64_t at = 0; at < bytes; at += 700) {
         rows.push_back({at, std::min(at + 700, bytes)});
@@ -56,6 +56,9 @@ void run_iteration(ModelJob& job, std::uint64_t iteration, Random& random) {
     case 6:  // the same as a box, and rows between which there is nothing
       job.box_nest(40, {600, 7}, {1, 616}, 1, random);
       return job.box_nest(8, {520, 8}, {1, 520}, 1, random);
+    case 7:  // more nests than are closed to stores that nobody announces, and such a store
+      for (int nest = 0; nest < 6; ++nest) job.nest({{512, 1536}}, false, random);
+      return job.store({bytes - 700, bytes - 690}, false, random);
     default:
       return job.store({bytes - 9, bytes}, false, random);
   }
