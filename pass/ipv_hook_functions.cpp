@@ -342,17 +342,10 @@ none:
   ret { i64, i64 } zeroinitializer
 }
 
-; The runtime's answer.
-define internal { i64, i64 } @perdure_ipv_out_of_line.box_begin(ptr %box, i64 %object)
+define internal void @perdure_ipv_out_of_line.box_begin(ptr %box, i64 %object)
     noinline nounwind disable_sanitizer_instrumentation {
   call void @perdure_ipv.box_open(ptr %box, i64 %object, i1 true)
-  %load_at = getelementptr i8, ptr %box, i64 8
-  %load = load i64, ptr %load_at
-  %past_at = getelementptr i8, ptr %box, i64 16
-  %past = load i64, ptr %past_at
-  %of_load = insertvalue { i64, i64 } zeroinitializer, i64 %load, 0
-  %answer = insertvalue { i64, i64 } %of_load, i64 %past, 1
-  ret { i64, i64 } %answer
+  ret void
 }
 
 define internal void @perdure_ipv_out_of_line.box_end(ptr %box, i64 %past, i64 %through)
@@ -377,9 +370,11 @@ define void @perdure_ipv.enter_box(ptr %slot, ptr %box, i64 %low, i64 %high,
   %wanted = and i1 %some, %apart
   br i1 %wanted, label %open, label %out
 open:
-  %answer = call { i64, i64 } @perdure_ipv_out_of_line.box_begin(ptr %box, i64 %low)
-  %load = extractvalue { i64, i64 } %answer, 0
-  %past = extractvalue { i64, i64 } %answer, 1
+  call void @perdure_ipv_out_of_line.box_begin(ptr %box, i64 %low)
+  %load_of = getelementptr i8, ptr %box, i64 8
+  %load = load i64, ptr %load_of
+  %past_of = getelementptr i8, ptr %box, i64 16
+  %past = load i64, ptr %past_of
   store i64 %low, ptr %slot
   %top = getelementptr i8, ptr %slot, i64 8
   store i64 %high, ptr %top

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Calls an action when the program begins MPI, before the MPI library's own MPI_Init: what is done
-// there is not waited for later. MPI takes long to begin by itself.
+// there is not waited for later, and MPI itself takes longer to begin.
 //
-// Threads: objects are made while the library is loaded. Failure: none that anybody hears of; what
-// an action could not do is done, and reported, when it is needed.
+// Threads: objects are made while the library is loaded. Failure: not reported; what an action
+// could not do is done, and reported, when it is needed.
 #pragma once
 
 namespace perdure {

@@ -72,7 +72,7 @@ std::string own_directory() {
   return path.substr(0, path.rfind('/') + 1);
 }
 
-// Of the MPI that the library was loaded for which the names lead to.
+// For which MPI the library was loaded to which the names lead.
 MpiAbi loaded_for = MpiAbi::none;
 
 // Its names must be visible to ctypes, by which perdure.windows calls it.
