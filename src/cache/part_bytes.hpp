@@ -76,6 +76,7 @@ class PartBytes {
   Status allocate(std::uint64_t block) const {
     return device_.allocate(offset_of(of(block)), layout_.block_bytes);
   }
+  bool is_device_full() const { return device_.free_bytes() < layout_.block_bytes; }
   Status discard(std::uint64_t block) const {
     return device_.discard(offset_of(of(block)), layout_.block_bytes);
   }

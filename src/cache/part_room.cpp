@@ -25,10 +25,17 @@ Result<bool> PartRoom::touch(std::uint64_t block) {
   return listed;
 }
 
+// A device that was full is asked first, because a file system that has room for less than a block
+// zeroes all of that before it says so.
+Status PartRoom::allocate(std::uint64_t block) {
+  if (table_.is_passing() && bytes_.is_device_full()) return {Code::no_space, "the device is full"};
+  if (block != 0 && may_pass()) PERDURE_TRY(journal_.take_room());
+  return bytes_.allocate(block);
+}
+
 // Of a block that this process fills. False: it passes through from now on.
 Result<bool> PartRoom::take_room(std::uint64_t block) {
-  Status given = block == 0 || !may_pass() ? Status::success() : journal_.take_room();
-  if (given.ok()) given = bytes_.allocate(block);
+  const Status given = allocate(block);
   if (given.ok()) return true;
   // Some file systems keep what they found before they were full; if it stays, nothing is wrong.
   (void)bytes_.discard(block);

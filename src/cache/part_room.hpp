@@ -72,6 +72,7 @@ class PartRoom {
   Status no_room(const Status& seen) const { return may_pass() ? seen : versions_.no_room(seen); }
   void note_passing();
   Result<bool> touch(std::uint64_t block);
+  Status allocate(std::uint64_t block);
   Result<bool> take_room(std::uint64_t block);
   Status fill(std::uint64_t block);
   Status read(std::uint64_t block);

@@ -199,6 +199,47 @@ TEST(PartRoom, a_block_that_passes_through_does_so_in_all_processes_for_good) {
   EXPECT_EQ(full.file(), full.expected);
 }
 
+// A device whose file system says what is free, and that counts in vain requests.
+class FilledDevice final : public ForwardingDevice {
+ public:
+  FilledDevice(std::unique_ptr<Device> device, const std::uint64_t& free, int& refused)
+      : ForwardingDevice(std::move(device)), free_(free), refused_(refused) {}
+
+  std::uint64_t free_bytes() const override { return free_; }
+  Status allocate(std::uint64_t offset, std::size_t count) override {
+    if (count <= free_) return ForwardingDevice::allocate(offset, count);
+    ++refused_;
+    return {Code::no_space, "the test's device is full"};
+  }
+
+ private:
+  const std::uint64_t& free_;
+  int& refused_;
+};
+
+TEST(PartRoom, a_device_that_is_full_is_asked_for_room_once) {
+  Full full(Bytes(10 * block_bytes, 7));
+  std::uint64_t free = std::uint64_t{1} << 30;
+  int refused = 0;
+  auto device = must(open_file_device(full.part_path, {.shared = true}));
+  full.parts.push_back(
+      must(CachePart::attach(std::make_unique<FilledDevice>(std::move(device), free, refused))));
+  CachePart& part = *full.parts.back();
+  part.set_backing(&*full.backing);
+  full.write(part, 0, Bytes(2 * block_bytes, 1));
+  EXPECT_EQ(part.through_bytes(), 0);
+  free = block_bytes - 1;
+  full.write(part, 2 * block_bytes, Bytes(3 * block_bytes, 2));
+  EXPECT_EQ(part.through_bytes(), 3 * block_bytes);
+  EXPECT_EQ(refused, 1);
+  free = std::uint64_t{1} << 30;
+  full.write(part, 5 * block_bytes, Bytes(3 * block_bytes, 3));
+  EXPECT_EQ(part.through_bytes(), 3 * block_bytes);
+  EXPECT_EQ(read_from(part, 0, full.expected.size()), full.expected);
+  (void)must(part.write_back(0, true));
+  EXPECT_EQ(full.file(), full.expected);
+}
+
 TEST(PartRoom, what_lies_beyond_the_table_passes_through) {
   Full full(Bytes(blocks * block_bytes, 7));
   full.attach(all());

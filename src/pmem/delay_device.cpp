@@ -88,6 +88,11 @@ class DelayDevice final : public Device {
     counters.model_ns += owed_ps_.load(std::memory_order_relaxed) / ps_per_ns;
     return counters;
   }
+  std::uint64_t allocated_bytes() const override { return wrapped_->allocated_bytes(); }
+  std::uint64_t next_allocated(std::uint64_t offset) const override {
+    return wrapped_->next_allocated(offset);
+  }
+  std::uint64_t free_bytes() const override { return wrapped_->free_bytes(); }
   Status check() const override { return wrapped_->check(); }
   Status resize(std::uint64_t size_bytes) override { return wrapped_->resize(size_bytes); }
   Status allocate(std::uint64_t offset, std::size_t count) override {

@@ -30,6 +30,9 @@ class MemoryDevice final : public Device {
   std::byte* base() const override { return const_cast<std::byte*>(bytes_.data()); }
   std::uint64_t size_bytes() const override { return bytes_.size(); }
   DeviceCounters counters() const override { return counters_; }
+  std::uint64_t allocated_bytes() const override { return 4096; }
+  std::uint64_t next_allocated(std::uint64_t) const override { return 8192; }
+  std::uint64_t free_bytes() const override { return 12288; }
   Status resize(std::uint64_t size) override {
     bytes_.resize(size);
     return Status::success();
@@ -182,6 +185,13 @@ TEST(DelayDevice, passes_failures_and_sizes_through) {
   ASSERT_TRUE(device.value()->resize(12345).ok());
   EXPECT_EQ(device.value()->size_bytes(), 12345U);
   EXPECT_EQ(device.value()->describe().name, "memory as simple (virtual clock)");
+}
+
+TEST(DelayDevice, says_what_room_the_wrapped_device_has) {
+  const auto device = virtual_device(simple_model());
+  EXPECT_EQ(device->allocated_bytes(), 4096U);
+  EXPECT_EQ(device->next_allocated(5), 8192U);
+  EXPECT_EQ(device->free_bytes(), 12288U);
 }
 
 TEST(DelayDevice, refuses_parts_that_make_no_sense) {

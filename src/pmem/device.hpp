@@ -24,6 +24,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -78,6 +79,8 @@ class Device {
   // has none is zeros, and a file of a few bytes may have 2^60 of them.
   virtual std::uint64_t allocated_bytes() const { return size_bytes(); }
   virtual std::uint64_t next_allocated(std::uint64_t offset) const { return offset; }
+  // What allocate() could give now, by what the file system says; no limit where it says nothing.
+  virtual std::uint64_t free_bytes() const { return std::numeric_limits<std::uint64_t>::max(); }
 
   // Grows to at least `size_bytes` and allocates it all; on failure the old size stays.
   virtual Status resize(std::uint64_t size_bytes) = 0;

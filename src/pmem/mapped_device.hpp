@@ -38,6 +38,9 @@ class MappedDevice : public Device {
   std::uint64_t next_allocated(std::uint64_t offset) const override {
     return mapped_.next_allocated(offset);
   }
+  std::uint64_t free_bytes() const override {
+    return mapped_.file().shared ? mapped_.free_bytes() : Device::free_bytes();
+  }
 
   Status resize(std::uint64_t size_bytes) override {
     if (mapped_.file().read_only) {

@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <limits>
 
 namespace perdure {
 namespace {
@@ -125,6 +127,14 @@ std::uint64_t MappedFile::next_allocated(std::uint64_t offset) const {
   const off_t found = ::lseek(file_.handle.fd(), static_cast<off_t>(offset), SEEK_DATA);
   if (found >= 0) return static_cast<std::uint64_t>(found);
   return errno == ENXIO ? size_ : offset;
+}
+
+std::uint64_t MappedFile::free_bytes() const {
+  struct statvfs space{};
+  if (::fstatvfs(file_.handle.fd(), &space) != 0 || space.f_blocks == 0) {
+    return std::numeric_limits<std::uint64_t>::max();
+  }
+  return static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize;
 }
 
 Status MappedFile::grow(std::uint64_t size_bytes) {

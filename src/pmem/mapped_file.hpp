@@ -48,6 +48,7 @@ class MappedFile {
   Status discard(std::uint64_t offset, std::uint64_t count);
   std::uint64_t allocated_bytes() const;
   std::uint64_t next_allocated(std::uint64_t offset) const;
+  std::uint64_t free_bytes() const;
   // An error when the file on disk is shorter than its mapping or was removed.
   Status check() const;
 

@@ -22,6 +22,7 @@ class ForwardingDevice : public Device {
   std::uint64_t next_allocated(std::uint64_t offset) const override {
     return device_->next_allocated(offset);
   }
+  std::uint64_t free_bytes() const override { return device_->free_bytes(); }
   Status resize(std::uint64_t size_bytes) override { return device_->resize(size_bytes); }
   Status allocate(std::uint64_t offset, std::size_t count) override {
     return device_->allocate(offset, count);
