@@ -306,9 +306,10 @@ class Emitter {
       versioned.push_back(
           {row.row, row.first, row.load_difference, row.past_cache, row.bytes, row.announced});
     }
-    Value* past_cache = version_loop(analyses_, loop, versioned);
-    if (past_cache == nullptr) return;
-    for (const RowValues& row : rows) row.end_hook->setArgOperand(3, past_cache);
+    const std::vector<Value*> past_cache = version_loop(analyses_, loop, versioned);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (past_cache[i] != nullptr) rows[i].end_hook->setArgOperand(3, past_cache[i]);
+    }
   }
 
   Analyses& analyses_;

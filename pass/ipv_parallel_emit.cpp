@@ -246,9 +246,10 @@ class TeamBody {
     for (size_t i = 0; i < of.boxes.size(); ++i) {
       told.push_back(tell(builder, of.boxes[i], of.parts[i], builder.getFalse()));
     }
-    Value* taken = version_loop(analyses_, of.loop, versioned);
-    if (taken == nullptr) return;
-    for (llvm::CallInst* one : told) one->setArgOperand(4, taken);
+    const std::vector<Value*> past_cache = version_loop(analyses_, of.loop, versioned);
+    for (size_t i = 0; i < told.size(); ++i) {
+      if (past_cache[i] != nullptr) told[i]->setArgOperand(4, past_cache[i]);
+    }
   }
 
   llvm::CallInst* tell(IRBuilder<>& builder, size_t box, Part part, Value* taken) {

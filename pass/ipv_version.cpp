@@ -102,15 +102,19 @@ class Versioner {
   Versioner(Analyses& analyses, Loop* loop, const std::vector<VersionedRow>& rows)
       : analyses_(analyses), loop_(loop), rows_(rows) {}
 
-  Value* run() {
+  std::vector<Value*> run() {
+    std::vector<Value*> taken(rows_.size());
     const bool shifted = reads_rows();
     const bool past_cache = may_pass_cache();
-    if (!shifted && !past_cache) return nullptr;
+    if (!shifted && !past_cache) return taken;
     llvm::BasicBlock* before = loop_->getLoopPreheader();
     llvm::BasicBlock* own = split_before_end(before);
     if (shifted) choose_shifted(split_before_end(before), own);
-    Value* taken = past_cache ? choose_past_cache(before) : nullptr;
+    Value* past = past_cache ? choose_past_cache(before) : nullptr;
     analyses_.dominators.changeImmediateDominator(loop_->getExitBlock(), before);
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      if (goes_past_cache(rows_[i])) taken[i] = past;
+    }
     return taken;
   }
 
@@ -224,6 +228,12 @@ class Versioner {
     access->setOperand(operand, builder.CreatePtrAdd(access->getOperand(operand), difference));
   }
 
+  // Where a loop updates some of its rows and only stores to the others, these may well be arrays
+  // that are no objects, which nobody wants past the cache, and which are read soon.
+  bool goes_past_cache(const VersionedRow& row) const {
+    return !reads_rows() || !row.row->loads_before.empty();
+  }
+
   // Not where an iteration reads what it has stored: it would have to come from memory. Nor where
   // it computes so much, or stores to so many rows, which would all have to want it, that the third
   // version would cost the compiler more than it can win.
@@ -236,6 +246,7 @@ class Versioner {
     for (const llvm::BasicBlock* block : loop_->blocks()) instructions += block->size();
     if (instructions > past_cache_instructions_max) return false;
     return llvm::all_of(rows_, [&](const VersionedRow& row) {
+      if (!goes_past_cache(row)) return true;
       return row.first != nullptr && row.row->loads_behind.empty() &&
              llvm::all_of(row.row->stores, [&](const Access& store) {
                const auto* plain = llvm::dyn_cast<llvm::StoreInst>(store.at);
@@ -253,6 +264,7 @@ class Versioner {
     PastCacheLoop copy(analyses_, *loop);
     std::vector<PastCacheRow> wanted;
     for (const VersionedRow& row : rows_) {
+      if (!goes_past_cache(row)) continue;
       PastCacheRow& one = wanted.emplace_back();
       one.first = row.first;
       one.wanted = row.past_cache;
@@ -271,7 +283,8 @@ class Versioner {
 
 }  // namespace
 
-Value* version_loop(Analyses& analyses, Loop* loop, const std::vector<VersionedRow>& rows) {
+std::vector<Value*> version_loop(Analyses& analyses, Loop* loop,
+                                 const std::vector<VersionedRow>& rows) {
   return Versioner(analyses, loop, rows).run();
 }
 

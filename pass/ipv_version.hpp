@@ -27,9 +27,9 @@ struct VersionedRow {
   llvm::Value* announced = nullptr;  // 1 bit: the row is one of an object
 };
 
-// In LCSSA form. Returns whether the rows were stored past the cache, in the exit block; null:
+// In LCSSA form. Returns of each row whether it was stored past the cache, in the exit block; null:
 // never.
-llvm::Value* version_loop(Analyses& analyses, llvm::Loop* loop,
-                          const std::vector<VersionedRow>& rows);
+std::vector<llvm::Value*> version_loop(Analyses& analyses, llvm::Loop* loop,
+                                       const std::vector<VersionedRow>& rows);
 
 }  // namespace perdure::ipv

@@ -42,6 +42,25 @@ void pairs(struct pair* u, const double* r, long rows, long columns) {
   }
 }
 
+// Of an array that is updated and one that is only stored to, which may be no object, and may be
+// read soon, the first goes past the cache.
+// CHECK-LABEL: define {{.*}}@both(
+// CHECK: store <2 x i64> {{.*}}, align 16, {{.*}}!nontemporal
+// CHECK-NOT: nontemporal
+// CHECK: call void asm sideeffect "movntiq $1, ($0)"
+// CHECK-NOT: movntiq
+// CHECK: call {{.*}}@perdure_ipv_out_of_line.row_end({{.*}}, i1 %
+// CHECK: call {{.*}}@perdure_ipv_out_of_line.row_end({{.*}}, i1 false
+void both(double* u, double* copy, const double* factor, long rows, long columns) {
+  for (long j = 0; j < rows; j++) {
+    for (long i = 0; i < columns; i++) {
+      const double value = u[j * columns + i] * factor[i];
+      u[j * columns + i] = value;
+      copy[j * columns + i] = value;
+    }
+  }
+}
+
 // The last row first: where vectors begin is not known, so words are stored.
 // CHECK-LABEL: define {{.*}}@down(
 // CHECK-NOT: !nontemporal
