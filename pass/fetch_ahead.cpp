@@ -20,8 +20,10 @@ using llvm::Value;
 
 namespace {
 
-constexpr int64_t distance_bytes = 1024;
+constexpr const char* distance_name = "perdure_ipv_fetch_ahead";  // perdure_ipv_abi.h
 constexpr int64_t line_bytes = 64;
+// Loads that are further apart are of different lines, and pages, each.
+constexpr uint64_t step_bytes_max = 512;
 // Of a row, so much may be fetched beyond its end in vain.
 constexpr int64_t share_in_vain = 16;
 // Between a row's end and the next row: ghost cells, and what the loop leaves to others.
@@ -53,7 +55,7 @@ class Streams {
         llvm::dyn_cast<SCEVAddRecExpr>(evolution_.getSCEV(load.getPointerOperand()));
     if (address == nullptr || address->getLoop() != &loop_ || !address->isAffine()) return;
     const auto* step = llvm::dyn_cast<llvm::SCEVConstant>(address->getStepRecurrence(evolution_));
-    if (step == nullptr || step->getAPInt().abs().ugt(distance_bytes / 2)) return;
+    if (step == nullptr || step->getAPInt().abs().ugt(step_bytes_max)) return;
     for (const Stream& other : found_) {
       const auto* distance =
           llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(address, other.address));
@@ -96,7 +98,10 @@ class Distance {
         evolution_(evolution),
         where_(loop.getLoopPreheader()->getTerminator()),
         expander_(evolution, where_->getDataLayout(), "fetch_ahead"),
-        builder_(where_) {}
+        builder_(where_) {
+    llvm::Type* word = builder_.getInt64Ty();
+    most_ = builder_.CreateLoad(word, where_->getModule()->getOrInsertGlobal(distance_name, word));
+  }
 
   // Null: none is known.
   Value* of(const Stream& stream) {
@@ -109,8 +114,7 @@ class Distance {
     if (!expander_.isSafeToExpandAt(bytes, where_)) return nullptr;
     Value* share = builder_.CreateAnd(
         builder_.CreateUDiv(expanded(bytes), builder_.getInt64(share_in_vain)), -line_bytes);
-    Value* most = builder_.getInt64(distance_bytes);
-    Value* distance = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, share, most);
+    Value* distance = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, share, most_);
     const SCEV* pitch = pitch_of(stream.address->getStart(), loop_.getParentLoop(), evolution_);
     if (pitch != nullptr) {
       const SCEV* gap = evolution_.getMinusSCEV(
@@ -118,7 +122,7 @@ class Distance {
           bytes);
       if (!expander_.isSafeToExpandAt(gap, where_)) return distance;
       Value* near = builder_.CreateICmpULE(expanded(gap), builder_.getInt64(gap_bytes_max));
-      distance = builder_.CreateSelect(near, most, distance);
+      distance = builder_.CreateSelect(near, most_, distance);
     }
     return up > 0 ? distance : builder_.CreateNeg(distance);
   }
@@ -136,6 +140,7 @@ class Distance {
   llvm::Instruction* where_;
   llvm::SCEVExpander expander_;
   IRBuilder<> builder_;
+  Value* most_;
 };
 
 }  // namespace

@@ -4,9 +4,10 @@
 //
 // A processor foresees loads within a page, as a rule, and begins anew in the next one; and while
 // stores past the cache wait for memory, loads have to wait, too. So each load of such a loop that
-// moves by a constant step asks for what lies `distance` bytes further on: as far as is worth it
-// where the next row begins where this one ends; else a sixteenth of the row, as what lies beyond
-// its end is fetched in vain. The address of a prefetch may be any: none faults.
+// moves by a constant step asks for what lies so many bytes further on: as many as the runtime says
+// (perdure_ipv_fetch_ahead) where the next row begins where this one ends; else a sixteenth of the
+// row, as what lies beyond its end is fetched in vain. The address of a prefetch may be any: none
+// faults.
 #pragma once
 
 #include <llvm/Analysis/LoopInfo.h>

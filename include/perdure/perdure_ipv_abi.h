@@ -89,6 +89,10 @@ PERDURE_API struct perdure_ipv_range perdure_ipv_extent(const void* address);
 PERDURE_API extern uintptr_t perdure_ipv_low;
 PERDURE_API extern uintptr_t perdure_ipv_high;
 
+/* How many bytes ahead a loop that stores past the cache asks for what it will load. Which distance
+ * helps is the processor's matter; it does not change before the program ends. */
+PERDURE_API extern uintptr_t perdure_ipv_fetch_ahead;
+
 #ifdef __cplusplus
 }
 #endif

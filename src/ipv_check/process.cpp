@@ -22,6 +22,7 @@
 extern "C" {
 PERDURE_IPV_CHECK_EXPORT uintptr_t perdure_ipv_low = 0;
 PERDURE_IPV_CHECK_EXPORT uintptr_t perdure_ipv_high = 0;
+PERDURE_IPV_CHECK_EXPORT uintptr_t perdure_ipv_fetch_ahead = 0;
 }
 
 namespace perdure::ipv_check {

@@ -32,6 +32,7 @@
 
 uintptr_t perdure_ipv_low = 0;
 uintptr_t perdure_ipv_high = 0;
+uintptr_t perdure_ipv_fetch_ahead = 1024;
 
 namespace {
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // RUN: %clang -O2 %s | %FileCheck %s
-// Loops that store past the cache ask for what they will load: 1 KiB ahead where the next row
-// begins at most 512 bytes after the end of this one, else a sixteenth of the row. Of a loop with
-// vectors, what is left of a row does not.
+// Loops that store past the cache ask for what they will load: as far ahead as the runtime says
+// where the next row begins at most 512 bytes after the end of this one, else a sixteenth of the
+// row. Of a loop with vectors, what is left of a row does not.
 
 // CHECK-LABEL: define {{.*}}@update(
+// CHECK: [[MOST:%.*]] = load i64, ptr @perdure_ipv_fetch_ahead
 // CHECK: [[PART:%.*]] = udiv i64 {{%.*}}, 16
 // CHECK: [[SHARE:%.*]] = and i64 [[PART]], -64
-// CHECK: [[LEAST:%.*]] = call i64 @llvm.umin.i64(i64 [[SHARE]], i64 1024)
+// CHECK: [[LEAST:%.*]] = call i64 @llvm.umin.i64(i64 [[SHARE]], i64 [[MOST]])
 // CHECK: [[NEAR:%.*]] = icmp ule i64 {{%.*}}, 512
-// CHECK: [[AHEAD:%.*]] = select i1 [[NEAR]], i64 1024, i64 [[LEAST]]
+// CHECK: [[AHEAD:%.*]] = select i1 [[NEAR]], i64 [[MOST]], i64 [[LEAST]]
 // CHECK: [[AT:%.*]] = getelementptr i8, ptr {{%.*}}, i64 [[AHEAD]]
 // CHECK: call void @llvm.prefetch.p0(ptr [[AT]], i32 0, i32 3, i32 1)
 // CHECK: call void @llvm.prefetch.p0(
@@ -25,8 +26,9 @@ void update(double* u, const double* r, long rows, long columns, long pitch) {
 
 // The row that is read stays where it is.
 // CHECK-LABEL: define {{.*}}@down(
-// CHECK: [[LEAST:%.*]] = call i64 @llvm.umin.i64(i64 {{%.*}}, i64 1024)
-// CHECK-NOT: select {{.*}}1024
+// CHECK: [[MOST:%.*]] = load i64, ptr @perdure_ipv_fetch_ahead
+// CHECK: [[LEAST:%.*]] = call i64 @llvm.umin.i64(i64 {{%.*}}, i64 [[MOST]])
+// CHECK-NOT: select {{.*}}[[MOST]]
 // CHECK: [[AHEAD:%.*]] = sub i64 0, [[LEAST]]
 // CHECK: [[AT:%.*]] = getelementptr i8, ptr {{%.*}}, i64 [[AHEAD]]
 // CHECK: call void @llvm.prefetch.p0(ptr [[AT]]
