@@ -40,7 +40,9 @@ Result solve(const Options& options) {
 int solve_and_report(const Options& options) {
   Result result = solve(options);
   result.setup_s = ranks::max(result.setup_s);
+  result.loop.open_s = ranks::max(result.loop.open_s);
   result.loop.loop_s = ranks::max(result.loop.loop_s);
+  result.loop.close_s = ranks::max(result.loop.close_s);
   result.loop.persist_s = ranks::max(result.loop.persist_s);
   result.loop.copy_s = ranks::max(result.loop.copy_s);
   result.loop.state_bytes = ranks::sum(result.loop.state_bytes);

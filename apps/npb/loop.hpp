@@ -14,12 +14,13 @@ namespace npb {
 
 // On this rank.
 struct LoopFigures {
-  double loop_s = 0;              // the timed region
-  double persist_s = 0;           // of it, what the protection of the state takes
-  double copy_s = 0;              // of that, copying before a flush
-  std::uint64_t restored = 0;     // iterations that had been done before
-  std::uint64_t state_bytes = 0;  // that are carried
-  std::uint64_t model_ns = 0;     // of an emulated device
+  double loop_s = 0;               // the timed region; ends when all versions are durable
+  double persist_s = 0;            // of it, what the protection of the state takes
+  double copy_s = 0;               // of that, copying before a flush
+  double open_s = 0, close_s = 0;  // before and after it: the pool, or files, and all objects
+  std::uint64_t restored = 0;      // iterations that had been done before
+  std::uint64_t state_bytes = 0;   // that are carried
+  std::uint64_t model_ns = 0;      // of an emulated device
 };
 
 // Collective. The state knows its objects and scalars. step() is called for each of the iterations
@@ -27,7 +28,9 @@ struct LoopFigures {
 template <typename Step>
 LoopFigures run_loop(State& state, std::uint64_t iterations, Step step) {
   LoopFigures figures;
+  const job::Stopwatch open_watch;
   figures.restored = state.restore();
+  figures.open_s = open_watch.seconds();
   const job::Stopwatch watch;
   mark_begin();
   for (std::uint64_t i = figures.restored + 1; i <= iterations; ++i) {
@@ -35,9 +38,12 @@ LoopFigures run_loop(State& state, std::uint64_t iterations, Step step) {
     step();
     state.persist(i);
   }
-  state.finish();
+  state.wait();
   mark_end();
   figures.loop_s = watch.seconds();
+  const job::Stopwatch close_watch;
+  state.close();
+  figures.close_s = close_watch.seconds();
   figures.persist_s = state.persist_s();
   figures.copy_s = state.copy_s();
   figures.state_bytes = state.bytes();

@@ -18,7 +18,8 @@ namespace {
 
 struct Figures {
   int ranks = 1;
-  double setup_s = 0, loop_s = 0, persist_s = 0, copy_s = 0;  // of the slowest rank
+  double setup_s = 0, open_s = 0, loop_s = 0, persist_s = 0, copy_s = 0,
+         close_s = 0;                 // of the slowest rank
   std::uint64_t arrays = 0, rss = 0;  // bytes, of all ranks; rss is the largest resident set
   std::uint64_t state = 0;            // bytes, of all ranks
 };
@@ -32,9 +33,11 @@ std::uint64_t resident_bytes_max() {
 Figures figures_of(const Result& result) {
   return {ranks::count(),
           ranks::max(result.setup_s),
+          ranks::max(result.loop.open_s),
           ranks::max(result.loop.loop_s),
           ranks::max(result.loop.persist_s),
           ranks::max(result.loop.copy_s),
+          ranks::max(result.loop.close_s),
           ranks::sum(array_bytes),
           ranks::sum(resident_bytes_max()),
           ranks::sum(result.loop.state_bytes)};
@@ -55,7 +58,8 @@ void print_json(const Program& program, const Options& options, const Result& re
   const nlohmann::ordered_json line{
       {"program", program.name},          {"class", std::string(1, options.problem_class)},
       {"ranks", figures.ranks},           {"iterations", result.iterations},
-      {"setup_s", figures.setup_s},       {"loop_s", figures.loop_s},
+      {"setup_s", figures.setup_s},       {"open_s", figures.open_s},
+      {"loop_s", figures.loop_s},         {"close_s", figures.close_s},
       {"array_bytes", figures.arrays},    {"resident_bytes_max", figures.rss},
       {"persist_s", figures.persist_s},   {"copy_s", figures.copy_s},
       {"state_bytes", figures.state},     {"restored_iteration", result.loop.restored},

@@ -42,7 +42,7 @@ State::State(const StateOptions& options) : options_(options) {
   }
 }
 
-// finish() reports what goes wrong; here somebody else already has.
+// close() reports what goes wrong; here somebody else already has.
 State::~State() {
   if (versioned_) perdure_ipv_close();
   if (pool_ != nullptr) perdure_close(pool_);
@@ -139,12 +139,16 @@ void State::read_model() {
   model_ns_ = status.model_ns;
 }
 
-void State::finish() {
-  if (pool_ == nullptr) return;
+void State::wait() {
+  if (!versioned_) return;
   const job::Stopwatch watch;
+  check(perdure_ipv_wait(nullptr), "perdure_ipv_wait");
+  persist_s_ += watch.seconds();
+}
+
+void State::close() {
+  if (pool_ == nullptr) return;
   if (versioned_) {
-    check(perdure_ipv_wait(nullptr), "perdure_ipv_wait");
-    persist_s_ += watch.seconds();
     versioned_ = false;
     check(perdure_ipv_close(), "perdure_ipv_close");
   }

@@ -63,8 +63,9 @@ class State {
   std::uint64_t restore();
   // `iteration` is done. From the first call on, each costs what persist_s() adds up.
   void persist(std::uint64_t iteration);
-  // After the last iteration: what is under way becomes durable, and the pool is closed.
-  void finish();
+  // After the last iteration: what is under way becomes durable.
+  void wait();
+  void close();
 
   double persist_s() const { return persist_s_; }
   double copy_s() const { return copy_s_; }             // of it; flush: the copy, before its flush

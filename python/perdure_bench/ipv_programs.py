@@ -12,6 +12,7 @@ the three; a ratio compares runs of one round, by iteration.
     floor_ratio        the least that bytes over bandwidth allow: a version's time in the memory
                        passes while the next iteration computes, so 1 unless it is longer than that
     persist_ms         an iteration is kept waiting so long for its version, seen inside the program
+    ends_ms            before and after the loop: the pool is opened, with all objects, and closed
     iteration_ms       of the unprotected program
     breakdown_ms, bytes, overlapped_percent    see ipv_breakdown.py
 
@@ -245,6 +246,8 @@ def facts_of(program: Program, rounds: list[dict], quick: bool) -> Iterator[Fact
         if way.name in _CHOOSING and kept:
             yield Fact.of("ipv", case, "settled_ratio", kept, more=more)
         if way.name in _CHOOSING:
+            ends = [1e3 * (a["open_s"] + a["close_s"]) for a, _ in ran]
+            yield Fact.of("ipv", case, "ends_ms", ends, "ms", more=more)
             floors = [max(1.0, 1e-9 * per_iteration(a, "model_ns") / per_iteration(b, "loop_s"))
                       for a, b in ran]
             yield Fact.of("ipv", case, "floor_ratio", floors, more=more)

@@ -90,6 +90,7 @@ def test_every_way_is_run_and_each_round_has_the_unprotected_program():
 
 def run_of(way, iterations: int, seconds_each: float) -> dict:
     run = {"iterations": iterations, "loop_s": iterations * seconds_each, "state_bytes": 10**6}
+    run |= {"open_s": 0.02, "close_s": 0.01}
     run |= {"persist_s": 0 if way is NATIVE else iterations * 0.01, "model_ns": iterations * 5e6}
     if "flush" in way.options:
         run["copy_s"] = iterations * 0.003
