@@ -52,7 +52,7 @@ bool is_irreducible(Function& function, const llvm::LoopInfo& loops) {
 // another part of an object, into a nest in which it is not current.
 void forget_promises(Module& module) {
   for (Function& function : module) {
-    if (function.isDeclaration()) continue;
+    if (function.isDeclaration() || ipv::is_out_of_line(function)) continue;
     function.setMemoryEffects(llvm::MemoryEffects::unknown());
     function.removeFnAttr(llvm::Attribute::NoSync);
     function.removeFnAttr(llvm::Attribute::NoFree);

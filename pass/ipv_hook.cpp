@@ -21,6 +21,10 @@ namespace {
 // A step has 32 bits at most: Finder::range().
 constexpr uint64_t left_early_times_max = uint64_t{1} << 31;
 
+// As ipv_hook_functions.cpp has it.
+constexpr uint64_t slot_words = 2;
+constexpr uint64_t slot_align = 16;
+
 // A row as values in front of its site.
 struct RowValues {
   size_t slot = 0;
@@ -77,13 +81,14 @@ class Emitter {
   void make_slots() {
     IRBuilder<> builder(&*analyses_.function.getEntryBlock().getFirstInsertionPt());
     for (const Slot& slot : slots_) {
-      llvm::Type* type = llvm::ArrayType::get(word_, slot.box ? 6 : 2);
+      llvm::Type* type = llvm::ArrayType::get(word_, slot_words);
       stack_.push_back(builder.CreateAlloca(type, nullptr, "ipv.slot"));
       llvm::Type* box = llvm::ArrayType::get(word_, box_bytes / 8);
       boxes_.push_back(slot.box ? builder.CreateAlloca(box, nullptr, "ipv.box") : nullptr);
     }
     for (llvm::AllocaInst* slot : stack_) {
-      builder.CreateStore(llvm::Constant::getNullValue(slot->getAllocatedType()), slot);
+      slot->setAlignment(llvm::Align(slot_align));
+      builder.CreateMemSet(slot, builder.getInt8(0), 8 * slot_words, llvm::Align(slot_align));
     }
   }
 
@@ -121,6 +126,9 @@ class Emitter {
       touched = builder.CreateOr(touched, builder.CreateICmpEQ(open, low));
     }
     builder.CreateCall(hook("enter_box"), {stack_[slot], boxes_[slot], low, high, touched});
+    for (const uint64_t offset : {object_field, load_field, past_cache_field}) {
+      answers_[slot].push_back(builder.CreateLoad(word_, box_field(builder, boxes_[slot], offset)));
+    }
   }
 
   // Whether what was assumed of the loop's addresses does not hold; null: nothing was assumed.
@@ -281,14 +289,17 @@ class Emitter {
     for (RowValues& row : rows) {
       HookBuilder builder(where);
       const bool boxed = slots_[row.slot].box.has_value();
-      Value* answer = builder.CreateCall(hook(boxed ? "begin_in_box" : "begin"),
-                                         {stack_[row.slot], row.first, row.bytes});
+      std::vector<Value*> to_begin{stack_[row.slot], row.first, row.bytes};
+      std::vector<Value*> to_end{stack_[row.slot], row.first, row.bytes, builder.getFalse()};
+      if (boxed) {
+        to_begin.insert(to_begin.end(), answers_[row.slot].begin(), answers_[row.slot].end());
+        to_end.push_back(boxes_[row.slot]);
+      }
+      Value* answer = builder.CreateCall(hook(boxed ? "begin_in_box" : "begin"), to_begin);
       row.load_difference = builder.CreateExtractValue(answer, 0);
       row.past_cache = builder.CreateExtractValue(answer, 1);
       if (!row.row->copied.empty()) row.announced = is_announced(builder, row);
-      row.end_hook = HookBuilder(behind).CreateCall(
-          hook(boxed ? "end_in_box" : "end"),
-          {stack_[row.slot], row.first, row.bytes, builder.getFalse()});
+      row.end_hook = HookBuilder(behind).CreateCall(hook(boxed ? "end_in_box" : "end"), to_end);
     }
   }
 
@@ -321,6 +332,7 @@ class Emitter {
   std::vector<llvm::AllocaInst*> stack_;           // by slot
   std::vector<llvm::AllocaInst*> boxes_;           // by slot; null: it has none
   std::vector<BoxValues> box_values_;              // by slot
+  std::map<size_t, std::vector<Value*>> answers_;  // of boxes, by slot: object, load, past_cache
   std::map<size_t, std::vector<RowValues>> rows_;  // by site
   std::map<const Guard*, BoxValues::Ends> ranges_;
   std::map<Loop*, Value*> failed_;

@@ -4,8 +4,8 @@
 // second version of it whose accesses to the rows have the differences added.
 //
 // Each slot is two words of the stack, low and high: the range of the object that the nest has open
-// in it, or 0. They become registers. What happens with them are the functions of `hook_functions`,
-// which are inlined.
+// in it, or 0. What happens with them are the functions of ipv_hook_functions.cpp, most of which
+// are inlined.
 #pragma once
 
 #include "ipv_prove.hpp"
@@ -20,5 +20,7 @@ void emit_hooks(Analyses& analyses, Finder& finder, const std::vector<Site>& sit
 void link_hook_functions(llvm::Module& module);
 // After emit_hooks(): replaces the calls of them by their bodies, and removes them.
 void inline_hook_functions(llvm::Module& module);
+// One that stays. What it promises of its arguments is true of its text.
+bool is_out_of_line(const llvm::Function& function);
 
 }  // namespace perdure::ipv

@@ -2,6 +2,10 @@
 //
 // What happens with a slot: small functions in LLVM's language, linked into the module, inlined,
 // and gone; what few rows need stays a function of its own, whose code a module has once.
+//
+// A slot is two words on the stack: the object's ends, or 0 at least as the upper one. It stays
+// there, as those functions are given its address: as values in registers the slots of all nests
+// would be merged wherever two ways meet, and keep the compiler's register allocation busy.
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/Linker/Linker.h>
@@ -26,6 +30,7 @@ declare void @perdure_ipv_box_end_past_cache(ptr, i32, ptr, ptr) nounwind
 declare void @perdure_ipv_box_part(ptr, i64) nounwind
 declare void @perdure_ipv_box_fence() nounwind
 declare { i64, i64 } @perdure_ipv_extent(ptr) nounwind
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 @perdure_ipv_low = external global i64
 @perdure_ipv_high = external global i64
 
@@ -36,21 +41,28 @@ define void @perdure_ipv.leave(ptr %slot) nounwind {
   %open = icmp ne i64 %high, 0
   br i1 %open, label %end, label %out
 end:
-  %low = load i64, ptr %slot
-  %object = inttoptr i64 %low to ptr
-  call void @perdure_ipv_nest_end(ptr %object)
-  store i64 0, ptr %slot
-  store i64 0, ptr %top
+  call void @perdure_ipv_out_of_line.leave(ptr %slot)
   br label %out
 out:
   ret void
 }
 
-; Something else is about to touch the object.
+define internal void @perdure_ipv_out_of_line.leave(ptr nocapture %slot)
+    noinline nounwind disable_sanitizer_instrumentation {
+  %top = getelementptr i8, ptr %slot, i64 8
+  %low = load i64, ptr %slot
+  %object = inttoptr i64 %low to ptr
+  call void @perdure_ipv_nest_end(ptr %object)
+  store i64 0, ptr %slot
+  store i64 0, ptr %top
+  ret void
+}
+
+; Something else is about to touch the object, which the slot has.
 define void @perdure_ipv.close(ptr %slot, i1 %touched) nounwind {
   br i1 %touched, label %end, label %out
 end:
-  call void @perdure_ipv.leave(ptr %slot)
+  call void @perdure_ipv_out_of_line.leave(ptr %slot)
   br label %out
 out:
   ret void
@@ -81,28 +93,17 @@ other:
   %some = or i1 %near, %open
   br i1 %some, label %move, label %out
 move:
-  %extent = call { i64, i64 } @perdure_ipv_out_of_line.move(i64 %low, i64 %high, i64 %begin,
-                                                            i64 %length, i1 %alone)
-  %object = extractvalue { i64, i64 } %extent, 0
-  %behind = extractvalue { i64, i64 } %extent, 1
-  store i64 %object, ptr %slot
-  store i64 %behind, ptr %top
+  call void @perdure_ipv_out_of_line.move(ptr %slot, i64 %begin, i64 %length, i1 %alone)
   br label %out
 out:
   ret void
 }
 
-; Ends the nest of the slot's object, low to high, if it has one. The object in which the whole row
-; lies, or nothing. A row that is its whole nest is worth it for a quarter of the object and more.
-define internal { i64, i64 } @perdure_ipv_out_of_line.move(i64 %low, i64 %high, i64 %begin,
-    i64 %length, i1 %alone) noinline nounwind disable_sanitizer_instrumentation {
-  %open = icmp ne i64 %high, 0
-  br i1 %open, label %leave, label %look
-leave:
-  %left = inttoptr i64 %low to ptr
-  call void @perdure_ipv_nest_end(ptr %left)
-  br label %look
-look:
+; Ends the nest of the slot's object, if it has one. Then the slot has the object in which the whole
+; row lies, or none. A row that is its whole nest is worth it for a quarter of the object and more.
+define internal void @perdure_ipv_out_of_line.move(ptr nocapture %slot, i64 %begin, i64 %length,
+    i1 %alone) noinline nounwind disable_sanitizer_instrumentation {
+  call void @perdure_ipv.leave(ptr %slot)
   %end = add i64 %begin, %length
   %lowest = load i64, ptr @perdure_ipv_low
   %highest = load i64, ptr @perdure_ipv_high
@@ -126,9 +127,12 @@ ask:
   %set = and i1 %inside, %worth
   br i1 %set, label %found, label %none
 found:
-  ret { i64, i64 } %extent
+  %top = getelementptr i8, ptr %slot, i64 8
+  store i64 %object, ptr %slot
+  store i64 %behind, ptr %top
+  br label %none
 none:
-  ret { i64, i64 } zeroinitializer
+  ret void
 }
 
 define { i64, i64 } @perdure_ipv.begin(ptr %slot, ptr %first, i64 %bytes) nounwind {
@@ -282,13 +286,13 @@ out:
 }
 )";
 
-// A slot of a nest whose rows may be announced as one box is 6 words: low and high, and, while the
-// box is open, 1, the runtime's answer, and whether a row was stored through the cache although it
-// wanted it past. Nothing is tested then in the nest: the slot has the object of all rows.
+// A nest whose rows may be announced as one box has one besides its slot. Nothing is tested in the
+// nest while the box is open: the slot has the object of all rows.
 const char* const nest_box_functions = R"(
 ; The object of the box, if the box lies in it and its rows do not overlap; or nothing.
 define internal { i64, i64 } @perdure_ipv_out_of_line.box_find(ptr %box, i1 %wanted)
     noinline nounwind disable_sanitizer_instrumentation {
+  call void @llvm.memset.p0.i64(ptr align 8 %box, i8 0, i64 32, i1 false)
   %first_at = getelementptr i8, ptr %box, i64 32
   %first = load ptr, ptr %first_at
   %begin = ptrtoint ptr %first to i64
@@ -342,21 +346,6 @@ none:
   ret { i64, i64 } zeroinitializer
 }
 
-define internal void @perdure_ipv_out_of_line.box_begin(ptr %box, i64 %object)
-    noinline nounwind disable_sanitizer_instrumentation {
-  call void @perdure_ipv.box_open(ptr %box, i64 %object, i1 true)
-  ret void
-}
-
-define internal void @perdure_ipv_out_of_line.box_end(ptr %box, i64 %past, i64 %through)
-    noinline nounwind disable_sanitizer_instrumentation {
-  %through_at = getelementptr i8, ptr %box, i64 24
-  store i64 %through, ptr %through_at
-  call void @perdure_ipv.box_leave(i64 %past)
-  call void @perdure_ipv.box_close(ptr %box)
-  ret void
-}
-
 define { i64, i64 } @perdure_ipv.find_box(ptr %box, i1 %wanted) nounwind {
   %extent = call { i64, i64 } @perdure_ipv_out_of_line.box_find(ptr %box, i1 %wanted)
   ret { i64, i64 } %extent
@@ -370,54 +359,67 @@ define void @perdure_ipv.enter_box(ptr %slot, ptr %box, i64 %low, i64 %high,
   %wanted = and i1 %some, %apart
   br i1 %wanted, label %open, label %out
 open:
-  call void @perdure_ipv_out_of_line.box_begin(ptr %box, i64 %low)
-  %load_of = getelementptr i8, ptr %box, i64 8
-  %load = load i64, ptr %load_of
-  %past_of = getelementptr i8, ptr %box, i64 16
-  %past = load i64, ptr %past_of
-  store i64 %low, ptr %slot
-  %top = getelementptr i8, ptr %slot, i64 8
-  store i64 %high, ptr %top
-  %boxed_at = getelementptr i8, ptr %slot, i64 16
-  store i64 1, ptr %boxed_at
-  %load_at = getelementptr i8, ptr %slot, i64 24
-  store i64 %load, ptr %load_at
-  %past_at = getelementptr i8, ptr %slot, i64 32
-  store i64 %past, ptr %past_at
-  %through_at = getelementptr i8, ptr %slot, i64 40
-  store i64 0, ptr %through_at
+  call void @perdure_ipv_out_of_line.box_begin(ptr %slot, ptr %box, i64 %low, i64 %high)
   br label %out
 out:
   ret void
 }
 
-define { i64, i64 } @perdure_ipv.begin_in_box(ptr %slot, ptr %first, i64 %bytes) nounwind {
-  %boxed_at = getelementptr i8, ptr %slot, i64 16
-  %boxed = load i64, ptr %boxed_at
-  %in_box = icmp ne i64 %boxed, 0
-  br i1 %in_box, label %known, label %single
-known:
-  %load_at = getelementptr i8, ptr %slot, i64 24
-  %load = load i64, ptr %load_at
-  %past_at = getelementptr i8, ptr %slot, i64 32
-  %past = load i64, ptr %past_at
+define internal void @perdure_ipv_out_of_line.box_begin(ptr nocapture %slot, ptr %box, i64 %low,
+    i64 %high) noinline nounwind disable_sanitizer_instrumentation {
+  call void @perdure_ipv.box_open(ptr %box, i64 %low, i1 true)
+  store i64 %low, ptr %slot
+  %top = getelementptr i8, ptr %slot, i64 8
+  store i64 %high, ptr %top
+  ret void
+}
+
+; The answer for each row: the box's, or, while no box is open, in which it is 0, the row's own.
+define { i64, i64 } @perdure_ipv.begin_in_box(ptr %slot, ptr %first, i64 %bytes, i64 %object,
+                                              i64 %load, i64 %past) nounwind {
+  %top = getelementptr i8, ptr %slot, i64 8
+  %high = load i64, ptr %top
   %of_load = insertvalue { i64, i64 } zeroinitializer, i64 %load, 0
   %of_box = insertvalue { i64, i64 } %of_load, i64 %past, 1
-  br label %out
-single:
-  %of_row = call { i64, i64 } @perdure_ipv.begin(ptr %slot, ptr %first, i64 %bytes)
+  %open = icmp ne i64 %high, 0
+  br i1 %open, label %known, label %out
+known:
+  %alone = icmp eq i64 %object, 0
+  %some = icmp ne i64 %bytes, 0
+  %row = and i1 %alone, %some
+  br i1 %row, label %begin, label %out
+begin:
+  %of_row = call { i64, i64 } @perdure_ipv_row_begin(ptr %first, i64 %bytes)
   br label %out
 out:
-  %result = phi { i64, i64 } [ %of_box, %known ], [ %of_row, %single ]
+  %result = phi { i64, i64 } [ zeroinitializer, %0 ], [ %of_box, %known ], [ %of_row, %begin ]
   ret { i64, i64 } %result
 }
 
-; Whether a row of a box was stored through the cache although the box wanted it past.
-define internal i64 @perdure_ipv_out_of_line.row_end(ptr %first, i64 %bytes, i1 %past_cache,
-    i64 %boxed, i64 %past) noinline nounwind disable_sanitizer_instrumentation {
-  %in_box = icmp ne i64 %boxed, 0
-  br i1 %in_box, label %box, label %single
-box:
+define void @perdure_ipv.end_in_box(ptr %slot, ptr %first, i64 %bytes, i1 %past_cache,
+                                    ptr %box) nounwind {
+  %top = getelementptr i8, ptr %slot, i64 8
+  %high = load i64, ptr %top
+  %open = icmp ne i64 %high, 0
+  %some = icmp ne i64 %bytes, 0
+  %row = and i1 %open, %some
+  br i1 %row, label %end, label %out
+end:
+  call void @perdure_ipv_out_of_line.row_end(ptr %box, ptr %first, i64 %bytes, i1 %past_cache)
+  br label %out
+out:
+  ret void
+}
+
+; What was stored through the cache of a box that wanted it past is told when the box ends.
+define internal void @perdure_ipv_out_of_line.row_end(ptr %box, ptr %first, i64 %bytes,
+    i1 %past_cache) noinline nounwind disable_sanitizer_instrumentation {
+  %object = load i64, ptr %box
+  %in_box = icmp ne i64 %object, 0
+  br i1 %in_box, label %box_row, label %single
+box_row:
+  %past_at = getelementptr i8, ptr %box, i64 16
+  %past = load i64, ptr %past_at
   %asked = icmp ne i64 %past, 0
   br i1 %asked, label %tell, label %out
 tell:
@@ -426,7 +428,9 @@ part:
   call void @perdure_ipv_box_part(ptr %first, i64 %bytes)
   br label %out
 through:
-  ret i64 1
+  %through_at = getelementptr i8, ptr %box, i64 24
+  store i64 1, ptr %through_at
+  br label %out
 single:
   br i1 %past_cache, label %single_past, label %single_through
 single_past:
@@ -436,53 +440,38 @@ single_through:
   call void @perdure_ipv_row_end(ptr %first, i64 %bytes)
   br label %out
 out:
-  ret i64 0
+  ret void
 }
 
-define void @perdure_ipv.end_in_box(ptr %slot, ptr %first, i64 %bytes,
-                                    i1 %past_cache) nounwind {
+; The box ends even if something closed the slot meanwhile.
+define void @perdure_ipv.leave_box(ptr %slot, ptr %box) nounwind {
   %top = getelementptr i8, ptr %slot, i64 8
   %high = load i64, ptr %top
-  %open = icmp ne i64 %high, 0
-  %some = icmp ne i64 %bytes, 0
-  %row = and i1 %open, %some
-  br i1 %row, label %end, label %out
+  %object = load i64, ptr %box
+  %any = or i64 %high, %object
+  %open = icmp ne i64 %any, 0
+  br i1 %open, label %end, label %out
 end:
-  %boxed_at = getelementptr i8, ptr %slot, i64 16
-  %boxed = load i64, ptr %boxed_at
-  %past_at = getelementptr i8, ptr %slot, i64 32
-  %past = load i64, ptr %past_at
-  %told = call i64 @perdure_ipv_out_of_line.row_end(ptr %first, i64 %bytes, i1 %past_cache,
-                                                    i64 %boxed, i64 %past)
-  %through_at = getelementptr i8, ptr %slot, i64 40
-  %before = load i64, ptr %through_at
-  %through = or i64 %before, %told
-  store i64 %through, ptr %through_at
+  call void @perdure_ipv_out_of_line.box_end(ptr %slot, ptr %box)
   br label %out
 out:
   ret void
 }
 
-define void @perdure_ipv.leave_box(ptr %slot, ptr %box) nounwind {
-  %boxed_at = getelementptr i8, ptr %slot, i64 16
-  %boxed = load i64, ptr %boxed_at
-  %in_box = icmp ne i64 %boxed, 0
-  br i1 %in_box, label %end, label %single
-end:
-  %past_at = getelementptr i8, ptr %slot, i64 32
+define internal void @perdure_ipv_out_of_line.box_end(ptr nocapture %slot, ptr %box)
+    noinline nounwind disable_sanitizer_instrumentation {
+  %object = load i64, ptr %box
+  %in_box = icmp ne i64 %object, 0
+  br i1 %in_box, label %all, label %single
+all:
+  %past_at = getelementptr i8, ptr %box, i64 16
   %past = load i64, ptr %past_at
-  %through_at = getelementptr i8, ptr %slot, i64 40
-  %through = load i64, ptr %through_at
-  call void @perdure_ipv_out_of_line.box_end(ptr %box, i64 %past, i64 %through)
-  %top = getelementptr i8, ptr %slot, i64 8
-  store i64 0, ptr %slot
-  store i64 0, ptr %top
-  store i64 0, ptr %boxed_at
-  br label %out
+  call void @perdure_ipv.box_leave(i64 %past)
+  call void @perdure_ipv.box_close(ptr %box)
+  call void @llvm.memset.p0.i64(ptr align 8 %slot, i8 0, i64 16, i1 false)
+  ret void
 single:
   call void @perdure_ipv.leave(ptr %slot)
-  br label %out
-out:
   ret void
 }
 )";
@@ -535,6 +524,10 @@ void inline_hook_functions(llvm::Module& module) {
     }
   }
   for (llvm::Function* function : functions) function->eraseFromParent();
+}
+
+bool is_out_of_line(const llvm::Function& function) {
+  return function.getName().starts_with("perdure_ipv_out_of_line.");
 }
 
 }  // namespace perdure::ipv

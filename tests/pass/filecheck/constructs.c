@@ -148,7 +148,7 @@ void calls_unknown(double* u, long n) {
 // CHECK-LABEL: define {{.*}}@calls_between(
 // CHECK: call {{.*}}@perdure_ipv_row_begin(
 // CHECK: call {{.*}}@perdure_ipv_{{(out_of_line\.)?}}row_end(
-// CHECK: call {{.*}}@perdure_ipv_nest_end(
+// CHECK: call {{.*}}@perdure_ipv_out_of_line.leave(
 // CHECK: call void @unknown(
 void calls_between(double* u, long rows, long n) {
   for (long j = 0; j < rows; ++j) {

@@ -6,7 +6,7 @@
 ; CHECK-LABEL: define void @add(
 ; CHECK: load i64, ptr @perdure_ipv_low
 ; CHECK: load i64, ptr @perdure_ipv_high
-; CHECK: call { i64, i64 } @perdure_ipv_out_of_line.move(
+; CHECK: call void @perdure_ipv_out_of_line.move(ptr
 ; CHECK: [[ROW:%.*]] = call { i64, i64 } @perdure_ipv_row_begin(ptr %u, i64 [[BYTES:%.*]])
 ; CHECK: [[LOAD:%.*]] = extractvalue { i64, i64 } {{%.*}}, 0
 ; The copy of the loop.
@@ -19,7 +19,7 @@
 ; CHECK-NOT: getelementptr i8
 ; CHECK: store double
 ; CHECK: call void @perdure_ipv_row_end(ptr %u, i64 [[BYTES]])
-; CHECK: call void @perdure_ipv_nest_end(
+; CHECK: call void @perdure_ipv_out_of_line.leave(ptr
 ; CHECK: ret void
 define void @add(ptr %u, i64 %n) {
 entry:
@@ -198,8 +198,8 @@ out:
   ret void
 }
 
-; CHECK-LABEL: define internal { i64, i64 } @perdure_ipv_out_of_line.move(
-; CHECK: call void @perdure_ipv_nest_end(
+; CHECK-LABEL: define internal void @perdure_ipv_out_of_line.move(
+; CHECK: call void @perdure_ipv_out_of_line.leave(ptr %slot)
 ; CHECK: call { i64, i64 } @perdure_ipv_extent(
 ; CHECK: [[COPY]] = distinct !{[[COPY]], {{.*}}[[PARALLEL:![0-9]+]], {{.*}}}
 ; CHECK: [[PARALLEL]] = !{!"llvm.loop.parallel_accesses", [[GROUP]]}
