@@ -229,18 +229,21 @@ void load_processors(const std::atomic<bool>& done) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// A counter that is renewed late shows the energy of the load then: the rest of the time is waited
+// for, and the processors are left to others.
 void run_trials(Sysfs& sysfs, PerfEvents& perf, std::vector<Trial>& trials, unsigned load_ms) {
   for (Trial& trial : trials) trial.before = read_once(sysfs, perf, *trial.meter, trial.fds);
+  const auto interval = std::chrono::milliseconds(std::max(load_ms, 1U));
   std::atomic<bool> done{false};
   std::thread load([&done] { load_processors(done); });
   const std::uint64_t start_ns = monotonic_ns();
   bool all_moved = false;
   do {
-    std::this_thread::sleep_for(std::chrono::milliseconds(std::max(load_ms, 1U)));
+    std::this_thread::sleep_for(interval);
     for (Trial& trial : trials) trial.after = read_once(sysfs, perf, *trial.meter, trial.fds);
     all_moved = std::all_of(trials.begin(), trials.end(), has_moved);
+    done = true;
   } while (!all_moved && monotonic_ns() - start_ns < load_ns_max);
-  done = true;
   load.join();
 }
 

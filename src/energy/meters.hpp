@@ -9,8 +9,9 @@
 //   ipmi      dev/ipmi0: reported, not read
 //
 // Invariants
-//   M1  A meter is alive only if it advanced while the processors were busy. Virtual machines have
-//       counters that can be opened and stay 0 for ever; theirs is no energy of 0 J.
+//   M1  A meter is alive only if it advanced while the processors were busy, or soon after.
+//       Virtual machines have counters that can be opened and stay 0 for ever; theirs is no energy
+//       of 0 J.
 //   M2  What is summed is never counted twice: of RAPL, the packages and the memory (which is not
 //       inside them), not their parts, not psys, not a copy (MMIO, or a die that shows its
 //       package's counter).
@@ -61,8 +62,8 @@ struct Meter {
 
 // All that are there; each is read once.
 std::vector<Meter> list_meters(Sysfs& sysfs, PerfEvents& perf);
-// The same, and whether they are alive, after `load_ms` on all processors (more, up to 1.5 s, as
-// long as some meter has not moved: there are slow ones). Decides what is counted.
+// The same, and whether they are alive, after `load_ms` on all processors (then it waits, up to
+// 1.5 s, as long as some meter has not moved: there are slow ones). Decides what is counted.
 std::vector<Meter> probe_meters(Sysfs& sysfs, PerfEvents& perf, unsigned load_ms);
 
 // Between two values of a counter (M3).

@@ -17,7 +17,7 @@ _RULE = "let an administrator install the rule of docs/energy.md"
 
 
 def probe_node() -> dict:
-    """All of it as plain values. The processors are busy for 0.3 s, or 1.5 s if a meter is slow."""
+    """All of it as plain values. The processors are busy for 0.3 s; a slow meter has 1.5 s."""
     core = load_core()
     meters, total = core.energy_meters(LOAD_MS)
     caps, caps_reason = _caps(core)
