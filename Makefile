@@ -31,6 +31,7 @@ soak: all
 	$(python) tools/run_tests.py --preset dev -C soak -L soak
 	./perdure bench crash
 	./perdure bench kill kill_windows kill_cache kill_nodes
+	./perdure bench veloc python --quick
 
 bench-quick: all
 	./perdure bench all --quick
