@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,16 +24,18 @@ if not PLUGIN.exists() or not (BUILD / "trace/lib/libperdure_ipv_check.so").exis
     pytest.skip("a build without LLVM 19, or with a sanitizer", allow_module_level=True)
 
 
-@pytest.fixture
-def build(tmp_path):
-    """Compiles and links in two steps, as makefiles do."""
+@pytest.fixture(scope="module")
+def build(tmp_path_factory):
+    """Compiles and links in two steps, as makefiles do; each program once for all tests."""
 
+    @cache
     def compiled(source: str, option: str, *flags: str, libraries: tuple = ()) -> str:
+        folder = tmp_path_factory.mktemp("build")
         how = [str(BIN / "perdure-clang"), option, *flags]
         subprocess.run([*how, "-c", str(ROOT / source), "-o", "program.o"], check=True,
-                       cwd=tmp_path)
-        subprocess.run([*how, "program.o", "-o", "program", *libraries], check=True, cwd=tmp_path)
-        return str(tmp_path / "program")
+                       cwd=folder)
+        subprocess.run([*how, "program.o", "-o", "program", *libraries], check=True, cwd=folder)
+        return str(folder / "program")
 
     return compiled
 

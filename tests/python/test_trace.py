@@ -8,11 +8,12 @@ import os
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, MPIS, ROOT
+from conftest import BUILD, MPIS, ROOT, Perdure
 
 PROGRAMS = ROOT / "tests/trace"
 LINES = 32768  # of an array of the test programs, which the cache of 1 MB does not hold
@@ -24,20 +25,22 @@ if not (BUILD / "trace/bin").exists():
     pytest.skip("a build without the recorder (sanitizers)", allow_module_level=True)
 
 
-@pytest.fixture
-def build(tmp_path):
-    """Compiles and links in two steps, as makefiles do."""
+@pytest.fixture(scope="module")
+def build(tmp_path_factory):
+    """Compiles and links in two steps, as makefiles do; each program once for all tests."""
 
+    @cache
     def compiled(compiler: str, *sources: str, flags: tuple = ("-O2",), trace: bool = True) -> str:
+        folder = tmp_path_factory.mktemp("build")
         program = str(BUILD / f"trace/bin/perdure-{compiler}")
         how = [program, *(["--trace"] if trace else []), *flags, f"-I{ROOT / 'include'}"]
         objects = []
         for source in sources:
-            objects.append(str(tmp_path / (Path(source).name + ".o")))
+            objects.append(str(folder / (Path(source).name + ".o")))
             subprocess.run([*how, "-c", str(ROOT / source), "-o", objects[-1]], check=True,
-                           cwd=tmp_path)
-        name = str(tmp_path / "program")
-        subprocess.run([*how, *objects, "-o", name], check=True, cwd=tmp_path)
+                           cwd=folder)
+        name = str(folder / "program")
+        subprocess.run([*how, *objects, "-o", name], check=True, cwd=folder)
         return name
 
     return compiled
@@ -66,15 +69,25 @@ def test_a_triad_is_counted_to_the_line(perdure, build, compiler, flags):
     assert program in found["command"]
 
 
+SEEN_LINES, SEEN_REPEATS, SEEN_CACHE = 2048, (1, 3), ("--size", "64K")
+
+
+@pytest.fixture(scope="module")
+def seen_by_lackey(build, tmp_path_factory) -> list[dict]:
+    """The program of plain GCC under Valgrind."""
+    perdure = Perdure(tmp_path_factory.mktemp("lackey"))
+    plain = build("gcc", "tests/trace/triad.c", trace=False, flags=("-O1",))
+    return [totals(perdure, "--valgrind", *SEEN_CACHE, "--", plain, SEEN_LINES, repeats)
+            for repeats in SEEN_REPEATS]
+
+
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind")
 @BOTH
-def test_lackey_sees_the_same_misses(perdure, build, compiler):
+def test_lackey_sees_the_same_misses(perdure, build, compiler, seen_by_lackey):
     """What it sees more, of the start and end of a process, does not depend on the repeats."""
-    lines, cache = 2048, ("--size", "64K")
+    lines, theirs = SEEN_LINES, seen_by_lackey
     traced = build(compiler, "tests/trace/triad.c")
-    ours = [totals(perdure, *cache, "--", traced, lines, n) for n in (1, 3)]
-    plain = build(compiler, "tests/trace/triad.c", trace=False, flags=("-O1",))
-    theirs = [totals(perdure, "--valgrind", *cache, "--", plain, lines, n) for n in (1, 3)]
+    ours = [totals(perdure, *SEEN_CACHE, "--", traced, lines, n) for n in SEEN_REPEATS]
     for kind in ("reads", "writes"):
         grown = [found[1][kind] - found[0][kind] for found in (ours, theirs)]
         assert grown[0] == {"reads": 4 * lines, "writes": 2 * lines}[kind]
