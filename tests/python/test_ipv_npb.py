@@ -18,13 +18,13 @@ INCLUDES = (f"-I{ROOT / 'apps'}", f"-I{ROOT / 'include'}")
 LIBRARIES = (BUILD / "apps/npb/libnpb_program.a", BUILD / "apps/npb/libnpb_state.a",
              f"-L{BUILD / 'src/capi'}", f"-Wl,-rpath,{BUILD / 'src/capi'}", "-lperdure")
 
+SLOW = bool(os.environ.get("PERDURE_SLOW_TESTS"))
 
 
 def slow(*case):
     """A case of the long form only."""
-    reason = "PERDURE_SLOW_TESTS=1 runs it"
     return pytest.param(
-        *case, marks=pytest.mark.skipif(not os.environ.get("PERDURE_SLOW_TESTS"), reason=reason)
+        *case, marks=pytest.mark.skipif(not SLOW, reason="PERDURE_SLOW_TESTS=1 runs it")
     )
 
 
@@ -32,6 +32,15 @@ if not (BUILD / "trace/lib/libperdure_ipv_check.so").exists():
     pytest.skip("a build with a sanitizer", allow_module_level=True)
 if not (BUILD / "trace/lib/PerdurePass.so").exists() or not LIBRARIES[0].exists():
     pytest.skip("a build without LLVM 19, or without applications", allow_module_level=True)
+
+
+def together(folder, sources: list) -> list:
+    """One file that includes all: most of the time would go with their headers. Not if SLOW."""
+    if SLOW:
+        return sources
+    whole = folder / "whole.cpp"
+    whole.write_text("".join(f'#include "{path}"\n' for path in sorted(sources)))
+    return [whole]
 
 
 def compiled(tmp_path, program: str, *options: str):
@@ -44,8 +53,8 @@ def compiled(tmp_path, program: str, *options: str):
     more = [NPB / "fft.cpp"] if program in ("ft", "eddy") else []
     built = tmp_path / program
     subprocess.run(
-        [BUILD / "trace/bin/perdure-clang++", *options, "-std=c++20", *INCLUDES, *sources, *more,
-         NPB / "ranks_serial.cpp", *LIBRARIES, "-o", built],
+        [BUILD / "trace/bin/perdure-clang++", *options, "-std=c++20", *INCLUDES,
+         *together(tmp_path, [*sources, *more, NPB / "ranks_serial.cpp"]), *LIBRARIES, "-o", built],
         check=True,
     )  # fmt: skip
     return built
@@ -65,12 +74,13 @@ def recorded(perdure, tmp_path, program: str) -> dict:
 @pytest.fixture(scope="module")
 def hooked(tmp_path_factory):
     """SP with u an object, hooked by hand, built for the checker."""
-    built = tmp_path_factory.mktemp("hooked") / "sp"
+    folder = tmp_path_factory.mktemp("hooked")
+    built = folder / "sp"
     sources = [path for place in ("sp", "flow") for path in (NPB / place).glob("*.cpp")
                if path.name != "main.cpp"]
     subprocess.run(
         [BUILD / "trace/bin/perdure-clang++", "--ipv-check", "-O2", "-std=c++20", *INCLUDES,
-         HOOKED, *sources, NPB / "ranks_serial.cpp", *LIBRARIES, "-o", built],
+         *together(folder, [HOOKED, *sources, NPB / "ranks_serial.cpp"]), *LIBRARIES, "-o", built],
         check=True,
     )  # fmt: skip
     return built
