@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pass makes no more code of a file that is full of nests than the compiler has time for.
 
-    code_size.py --build DIR [--seed 1] [--level -O2] [--most 2.85]
+    code_size.py --build DIR [--seed 1] [--level -O2] [--most 2.85] [--programs 25]
 
 Half of the time that a compiler takes goes with the instructions that it writes down, so they are
 counted: of a file of nest_generator.py, natively and with the pass. Real files have fewer nests.
@@ -21,7 +21,6 @@ from pathlib import Path
 import nest_generator
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = 50
 
 
 def instructions(source: Path, level: str, plugin: Path | None) -> int:
@@ -45,10 +44,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--level", default="-O2")
     parser.add_argument("--most", type=float, default=2.85)
+    parser.add_argument("--programs", type=int, default=25)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch) / "nests.c"
-        source.write_text(nest_generator.unit(random.Random(options.seed), 0, PROGRAMS))
+        source.write_text(nest_generator.unit(random.Random(options.seed), 0, options.programs))
         native = instructions(source, options.level, None)
         plugin = options.build.resolve() / "trace/lib/PerdurePass.so"
         transformed = instructions(source, options.level, plugin)
