@@ -135,12 +135,18 @@ none:
   ret void
 }
 
-define { i64, i64 } @perdure_ipv.begin(ptr %slot, ptr %first, i64 %bytes) nounwind {
+; A row of an object, and not empty.
+define i1 @perdure_ipv.is_announced(ptr %slot, i64 %bytes) nounwind {
   %top = getelementptr i8, ptr %slot, i64 8
   %high = load i64, ptr %top
   %open = icmp ne i64 %high, 0
   %some = icmp ne i64 %bytes, 0
   %row = and i1 %open, %some
+  ret i1 %row
+}
+
+define { i64, i64 } @perdure_ipv.begin(ptr %slot, ptr %first, i64 %bytes) nounwind {
+  %row = call i1 @perdure_ipv.is_announced(ptr %slot, i64 %bytes)
   br i1 %row, label %begin, label %out
 begin:
   %answer = call { i64, i64 } @perdure_ipv_row_begin(ptr %first, i64 %bytes)
@@ -151,13 +157,16 @@ out:
 }
 
 define void @perdure_ipv.end(ptr %slot, ptr %first, i64 %bytes, i1 %past_cache) nounwind {
-  %top = getelementptr i8, ptr %slot, i64 8
-  %high = load i64, ptr %top
-  %open = icmp ne i64 %high, 0
-  %some = icmp ne i64 %bytes, 0
-  %row = and i1 %open, %some
+  %row = call i1 @perdure_ipv.is_announced(ptr %slot, i64 %bytes)
   br i1 %row, label %end, label %out
 end:
+  call void @perdure_ipv.end_announced(ptr %first, i64 %bytes, i1 %past_cache)
+  br label %out
+out:
+  ret void
+}
+
+define void @perdure_ipv.end_announced(ptr %first, i64 %bytes, i1 %past_cache) nounwind {
   br i1 %past_cache, label %past, label %through
 past:
   call void @perdure_ipv_row_end_past_cache(ptr %first, i64 %bytes)
@@ -398,11 +407,7 @@ out:
 
 define void @perdure_ipv.end_in_box(ptr %slot, ptr %first, i64 %bytes, i1 %past_cache,
                                     ptr %box) nounwind {
-  %top = getelementptr i8, ptr %slot, i64 8
-  %high = load i64, ptr %top
-  %open = icmp ne i64 %high, 0
-  %some = icmp ne i64 %bytes, 0
-  %row = and i1 %open, %some
+  %row = call i1 @perdure_ipv.is_announced(ptr %slot, i64 %bytes)
   br i1 %row, label %end, label %out
 end:
   call void @perdure_ipv_out_of_line.row_end(ptr %box, ptr %first, i64 %bytes, i1 %past_cache)
@@ -432,12 +437,7 @@ through:
   store i64 1, ptr %through_at
   br label %out
 single:
-  br i1 %past_cache, label %single_past, label %single_through
-single_past:
-  call void @perdure_ipv_row_end_past_cache(ptr %first, i64 %bytes)
-  br label %out
-single_through:
-  call void @perdure_ipv_row_end(ptr %first, i64 %bytes)
+  call void @perdure_ipv.end_announced(ptr %first, i64 %bytes, i1 %past_cache)
   br label %out
 out:
   ret void

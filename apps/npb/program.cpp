@@ -18,8 +18,8 @@ namespace {
 
 struct Figures {
   int ranks = 1;
-  double setup_s = 0, open_s = 0, loop_s = 0, persist_s = 0, copy_s = 0,
-         close_s = 0;                 // of the slowest rank
+  double setup_s = 0, open_s = 0, loop_s = 0;     // of the slowest rank
+  double persist_s = 0, copy_s = 0, close_s = 0;  // the same
   std::uint64_t arrays = 0, rss = 0;  // bytes, of all ranks; rss is the largest resident set
   std::uint64_t state = 0;            // bytes, of all ranks
 };

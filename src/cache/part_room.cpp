@@ -25,8 +25,8 @@ Result<bool> PartRoom::touch(std::uint64_t block) {
   return listed;
 }
 
-// A device that was full is asked first, because a file system that has room for less than a block
-// zeroes all of that before it says so.
+// Once something has passed through, what is free is asked first: a file system that has room for
+// less than a block zeroes all of that before it refuses.
 Status PartRoom::allocate(std::uint64_t block) {
   if (table_.is_passing() && bytes_.is_device_full()) return {Code::no_space, "the device is full"};
   if (block != 0 && may_pass()) PERDURE_TRY(journal_.take_room());
