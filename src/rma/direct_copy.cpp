@@ -23,22 +23,22 @@ bool is_named(MPI_Datatype type) {
 constexpr std::uint32_t often = 4;
 
 // Null: MPI is to do it, or has refused it with `error`. For a small transfer no map is made unless
-// it is there to stay, or its type is used again and again.
+// it is there to stay, or its type is used again and again. MPI sees each type before a map of it
+// is made, however often its number was met: the number may have been another type's.
 const DatatypeMap* map_if_useful(const Window& window, const Operation& operation, const Side& side,
                                  int& error) {
   static const MPI_Datatype null = type_null();
   if (const DatatypeMap* map = known_map(side.type)) return map;
   if (side.type == null) return nullptr;
-  const std::uint32_t times = times_met(side.type);
-  if (times < often) {
-    if (times == 1) error = show_type(window, operation.target, side.type);
-    if (error != MPI_SUCCESS) return nullptr;
+  if (times_met(side.type) < often) {
     MPI_Count size = 0;
     std::int64_t bytes = 0;
     PMPI_Type_size_x(side.type, &size);
     const bool overflows = __builtin_mul_overflow(side.count, size, &bytes);
     if (!overflows && bytes < least_awaited_bytes && !is_named(side.type)) return nullptr;
   }
+  error = show_type(window, operation.target, side.type);
+  if (error != MPI_SUCCESS) return nullptr;
   const auto found = map_of(side.type);
   return found.ok() ? found.value() : nullptr;
 }

@@ -129,6 +129,30 @@ TEST_F(Errors, a_type_that_was_not_committed_is_raised_at_the_window) {
   MPI_Type_free(&pair);
 }
 
+// The handle of a type that was used some times, and is gone, may be that of the next one.
+TEST_F(Errors, a_type_that_was_not_committed_is_raised_where_one_was_before) {
+  Cells cells(4);
+  MPI_Win_set_errhandler(cells, handler_);
+  std::array<std::int64_t, 2> values{};
+  for (int uses = 1; uses <= 6; ++uses) {
+    MPI_Datatype pair = MPI_DATATYPE_NULL;
+    MPI_Type_contiguous(2, MPI_INT64_T, &pair);
+    MPI_Type_commit(&pair);
+    MPI_Win_fence(0, cells);
+    for (int use = 0; use < uses; ++use) {
+      MPI_Put(values.data(), 2, MPI_INT64_T, next(), 0, 1, pair, cells);
+    }
+    MPI_Win_fence(0, cells);
+    MPI_Type_free(&pair);
+    MPI_Type_contiguous(2, MPI_INT64_T, &pair);
+    MPI_Win_fence(0, cells);
+    expect_raised(MPI_Put(values.data(), 2, MPI_INT64_T, next(), 0, 1, pair, cells), cells,
+                  MPI_ERR_TYPE);
+    MPI_Win_fence(0, cells);
+    MPI_Type_free(&pair);
+  }
+}
+
 TEST_F(Errors, a_transfer_outside_of_an_epoch_is_raised_at_the_window) {
   Cells cells(2);
   MPI_Win_set_errhandler(cells, handler_);
