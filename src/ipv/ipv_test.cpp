@@ -65,6 +65,69 @@ TEST(LineSet, is_a_set_of_lines) {
   }
 }
 
+// Of many spans, some of which have all lines or none.
+TEST(LineSet, is_a_set_of_many_lines) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const std::uint64_t lines = 1 + random() % 30000;
+    LineSet set(64 * lines);
+    LineSet other(64 * lines);
+    std::vector<bool> model(lines);
+    std::vector<bool> other_model(lines);
+    for (int i = 0; i < 60; ++i) {
+      // Often where spans begin and end.
+      std::uint64_t begin = random() % (lines + 1);
+      std::uint64_t end = random() % (lines + 1);
+      if (random() % 2 != 0) begin = begin / 4096 * 4096;
+      if (random() % 2 != 0) end = std::min(lines, (end + 4095) / 4096 * 4096);
+      if (begin > end) std::swap(begin, end);
+      const bool member = random() % 2 != 0;
+      switch (random() % 8) {
+        case 0:
+          set.take(other);
+          model.swap(other_model);
+          break;
+        case 1:
+          set.add(other);
+          for (std::uint64_t l = 0; l < lines; ++l) model[l] = model[l] || other_model[l];
+          break;
+        case 2:
+          if (random() % 4 != 0) break;
+          if (member) {
+            set.add_all();
+          } else {
+            set.clear();
+          }
+          model.assign(lines, member);
+          break;
+        default:
+          if (member) {
+            set.add({64 * begin, 64 * end});
+          } else {
+            set.remove({64 * begin, 64 * end});
+          }
+          std::fill(model.begin() + static_cast<std::ptrdiff_t>(begin),
+                    model.begin() + static_cast<std::ptrdiff_t>(end), member);
+      }
+      const std::uint64_t from = random() % lines;
+      const bool wanted = random() % 2 != 0;
+      std::vector<bool> found(lines, !wanted);
+      std::fill_n(found.begin(), from, false);
+      set.for_each_run(
+          {64 * from, 64 * lines},
+          [&](ByteRange run) {
+            for (std::uint64_t l = run.begin / 64; l < run.end / 64; ++l) found[l] = wanted;
+          },
+          wanted);
+      std::vector<bool> expected(model);
+      std::fill_n(expected.begin(), from, false);
+      ASSERT_EQ(found, expected) << "from line " << from << " on";
+      ASSERT_EQ(set.empty(), std::find(model.begin(), model.end(), true) == model.end());
+    }
+  }
+}
+
 // P2, byte by byte: what a row loads is what was stored last.
 TEST(Interval, loads_see_what_was_stored_last) {
   for (std::uint64_t seed = 1; seed <= 5000; ++seed) {

@@ -4,6 +4,9 @@
 // copy is out of date, and what must still be flushed are such sets. Nothing is allocated after
 // construction, so that a fault handler may use one.
 //
+// The bits of a span of 4096 lines count only while some of its lines are members and others are
+// not: rows fill an object from one end to the other, and each iteration goes through a dozen sets.
+//
 // Threads: one at a time.
 #pragma once
 
@@ -22,38 +25,39 @@ class LineSet {
  public:
   explicit LineSet(std::uint64_t object_bytes)
       : lines_((object_bytes + cache_line_bytes - 1) / cache_line_bytes),
-        words_((lines_ + 63) / 64) {}
+        words_((lines_ + 63) / 64),
+        spans_((lines_ + span_lines - 1) / span_lines, Members::none) {}
 
-  void clear() { std::fill(words_.begin(), words_.end(), 0U); }
-  void add_all() {
-    std::fill(words_.begin(), words_.end(), ~std::uint64_t{0});
-    if (lines_ % 64 != 0) words_.back() = (std::uint64_t{1} << lines_ % 64) - 1;
-  }
-  bool empty() const {
-    return std::all_of(words_.begin(), words_.end(), [](std::uint64_t word) { return word == 0; });
-  }
+  void clear() { std::fill(spans_.begin(), spans_.end(), Members::none); }
+  void add_all() { std::fill(spans_.begin(), spans_.end(), Members::all); }
+  bool empty() const { return next(0, lines_, true) == lines_; }
 
   // Every line that the range touches.
   void add(ByteRange range) {
     if (range.begin >= range.end) return;
-    change(range.begin / cache_line_bytes, (range.end - 1) / cache_line_bytes + 1,
-           [](std::uint64_t& word, std::uint64_t mask) { word |= mask; });
+    set(range.begin / cache_line_bytes, (range.end - 1) / cache_line_bytes + 1, true);
   }
   // Every line that lies in the range whole; its ends are counted from the object's beginning.
   void remove(ByteRange range) {
-    const std::uint64_t first = (range.begin + cache_line_bytes - 1) / cache_line_bytes;
-    const std::uint64_t end = range.end / cache_line_bytes;
-    if (first >= end) return;
-    change(first, end, [](std::uint64_t& word, std::uint64_t mask) { word &= ~mask; });
+    set((range.begin + cache_line_bytes - 1) / cache_line_bytes, range.end / cache_line_bytes,
+        false);
   }
   void add(const LineSet& other) {
-    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+    for (std::size_t span = 0; span < spans_.size(); ++span) {
+      if (spans_[span] == Members::all || other.spans_[span] == Members::none) continue;
+      if (other.spans_[span] == Members::all) {
+        spans_[span] = Members::all;
+        continue;
+      }
+      write_bits(span);
+      for (std::size_t word = first_word(span); word < end_word(span); ++word) {
+        words_[word] |= other.words_[word];
+      }
+    }
   }
   void take(LineSet& other) {  // swaps, without allocating
     words_.swap(other.words_);
-  }
-  void assign(const LineSet& other) {
-    std::copy(other.words_.begin(), other.words_.end(), words_.begin());
+    spans_.swap(other.spans_);
   }
 
   // Calls `each` with the pieces of `within` that lie in lines of the set, or, with `member` false,
@@ -73,18 +77,56 @@ class LineSet {
   }
 
  private:
-  template <typename Change>
-  void change(std::uint64_t first, std::uint64_t end, const Change& apply) {
+  enum class Members : std::uint8_t { none, some, all };  // some: as the bits say
+  static constexpr std::uint64_t span_lines = 4096;
+  static constexpr std::size_t span_words = span_lines / 64;
+
+  std::size_t first_word(std::size_t span) const { return span * span_words; }
+  std::size_t end_word(std::size_t span) const {
+    return std::min(words_.size(), (span + 1) * span_words);
+  }
+
+  void write_bits(std::size_t span) {
+    if (spans_[span] == Members::some) return;
+    const std::uint64_t bits = spans_[span] == Members::all ? ~std::uint64_t{0} : 0;
+    std::fill(words_.begin() + static_cast<std::ptrdiff_t>(first_word(span)),
+              words_.begin() + static_cast<std::ptrdiff_t>(end_word(span)), bits);
+    spans_[span] = Members::some;
+  }
+
+  void set(std::uint64_t first, std::uint64_t end, bool member) {
+    const Members whole = member ? Members::all : Members::none;
+    for (; first < end; first = (first / span_lines + 1) * span_lines) {
+      const std::size_t span = first / span_lines;
+      const std::uint64_t begin = span * span_lines;
+      const std::uint64_t span_end = std::min(lines_, begin + span_lines);
+      const std::uint64_t here_end = std::min(end, span_end);
+      if (spans_[span] == whole) continue;
+      if (first > begin || here_end < span_end) {
+        write_bits(span);
+        set_bits(first, here_end, member);
+        if (here_end < span_end || next(begin, span_end, !member) < span_end) continue;
+      }
+      spans_[span] = whole;
+    }
+  }
+  void set_bits(std::uint64_t first, std::uint64_t end, bool member) {
     for (std::uint64_t word = first / 64; word <= (end - 1) / 64; ++word) {
       std::uint64_t mask = ~std::uint64_t{0};
       if (word == first / 64) mask &= ~std::uint64_t{0} << first % 64;
       if (word == (end - 1) / 64) mask &= ~std::uint64_t{0} >> (63 - (end - 1) % 64);
-      apply(words_[word], mask);
+      words_[word] = member ? words_[word] | mask : words_[word] & ~mask;
     }
   }
   // The first line from `line` on that is in the set, or, with `member` false, that is not.
   std::uint64_t next(std::uint64_t line, std::uint64_t end, bool member) const {
     while (line < end) {
+      const std::size_t span = line / span_lines;
+      if (spans_[span] != Members::some) {
+        if ((spans_[span] == Members::all) == member) return line;
+        line = (span + 1) * span_lines;
+        continue;
+      }
       const std::uint64_t word = member ? words_[line / 64] : ~words_[line / 64];
       const std::uint64_t rest = word >> line % 64;
       if (rest != 0)
@@ -97,6 +139,7 @@ class LineSet {
 
   std::uint64_t lines_;
   std::vector<std::uint64_t> words_;
+  std::vector<Members> spans_;
 };
 
 }  // namespace perdure
