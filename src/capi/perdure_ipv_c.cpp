@@ -131,11 +131,12 @@ Status pin_object(const void* address, Status (InPlaceObject::*how)()) {
 }
 
 // As `perdure bench ipv --only update` measures it: Intel's processors gain by 1 KiB; AMD's foresee
-// these loads themselves, and lose by requests nearer than a page (docs/ipv.md).
+// these loads themselves, gain little by the next lines, and lose by those from 512 bytes on
+// (docs/ipv.md).
 uintptr_t fetch_ahead_bytes() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_is("amd")) return 4096;
+  if (__builtin_cpu_is("amd")) return 128;
 #endif
   return 1024;
 }
