@@ -206,7 +206,7 @@ bool InPlaceObject::nest_end() {
   if (phase_ == Phase::writing && own_thread()) {
     const bool last = iteration_.nest_is_last();
     complete_in_nest();
-    if (!all_changed_) flush = seal() && last;
+    if (!all_changed_) flush = seal() && last && !dirty_.empty();
   }
   in_nest_ = false;
   lock_.unlock();
