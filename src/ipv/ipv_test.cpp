@@ -271,7 +271,7 @@ TEST(WayChoice, keeps_the_way_of_the_shortest_median) {
   WayChoice choice({copy, stream, copy_beside});
   const std::uint64_t us = ms / 1000;
   const auto all = tried(choice, {400 * us, 390 * us, 430 * us}, 9);  // one of STREAM's, by chance
-  EXPECT_EQ(all.size(), 5 * WayChoice::turn_iterations);
+  EXPECT_EQ(all.size(), 5 * WayChoice::turn_iterations - 2);          // the third ends early
   EXPECT_EQ(choice.median_ns(0), 400 * us);
   EXPECT_EQ(choice.median_ns(1), 390 * us);
   for (unsigned i = 0; i < WayChoice::kept_iterations; ++i) {
@@ -288,6 +288,10 @@ TEST(WayChoice, ends_a_turn_in_which_no_iteration_is_near_the_fastest) {
   const auto all = tried(choice, {ms, 2 * ms}, 0);
   EXPECT_EQ(std::count(all.begin(), all.end(), 1), 3);
   EXPECT_EQ(std::count(all.begin(), all.end(), 0), WayChoice::turn_iterations);  // no second one
+  WayChoice without_second({copy, stream});  // only that one more is measured before
+  const std::uint64_t us = ms / 1000;
+  const auto of_both = tried(without_second, {ms, 1101 * us}, 0);
+  EXPECT_EQ(std::count(of_both.begin(), of_both.end(), 1), 4);
 }
 
 TEST(WayChoice, tries_a_tier_once_that_is_far_behind) {

@@ -81,10 +81,12 @@ bool WayChoice::is_far_behind(std::uint64_t iteration_ns) const {
   return iteration_ns > median_ns(best_) / 4 * 5;
 }
 
-// Each of its iterations took a quarter longer than the fastest way's.
+// Two of its iterations took a quarter longer than the fastest way's each, or three of them so much
+// longer that it has no second turn.
 bool WayChoice::is_hopeless(std::size_t way) const {
   const std::vector<std::uint64_t>& sorted = counted_[way].iteration_ns;
-  return way != best_ && sorted.size() > 1 && is_far_behind(sorted.front());
+  if (way == best_ || sorted.size() < 2) return false;
+  return is_far_behind(sorted.front()) || (sorted.size() > 2 && !is_near(sorted.front()));
 }
 
 // As far as its first turn shows.
@@ -92,9 +94,9 @@ bool WayChoice::waits(std::size_t way) const {
   return median_of(counted_[way].waited_ns) >= median_ns(way) / waited_part;
 }
 
-// It took up to a tenth longer than the fastest.
-bool WayChoice::is_near(std::size_t way) const {
-  return median_ns(way) != unknown && median_ns(way) <= median_ns(best_) / 10 * 11;
+// Up to a tenth longer than the fastest way's.
+bool WayChoice::is_near(std::uint64_t iteration_ns) const {
+  return iteration_ns <= median_ns(best_) / 10 * 11;
 }
 
 // In the first round all that may gain; in the second those near the fastest, if there are others.
@@ -102,8 +104,10 @@ bool WayChoice::has_turn(std::size_t turn) const {
   const std::size_t way = turn % possible_.size();
   if (turn >= possible_.size()) {
     std::size_t near = 0;
-    for (std::size_t other = 0; other < possible_.size(); ++other) near += is_near(other) ? 1U : 0U;
-    return near > 1 && is_near(way);
+    for (std::size_t other = 0; other < possible_.size(); ++other) {
+      near += is_near(median_ns(other)) ? 1U : 0U;
+    }
+    return near > 1 && is_near(median_ns(way));
   }
   if (possible_.front() == Way{PERDURE_IPV_COPY, false} && !waits(0)) return false;
   for (std::size_t other = 0; other < way; ++other) {

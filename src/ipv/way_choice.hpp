@@ -68,7 +68,7 @@ class WayChoice {
   bool is_far_behind(std::uint64_t iteration_ns) const;
   bool is_hopeless(std::size_t way) const;
   bool waits(std::size_t way) const;
-  bool is_near(std::size_t way) const;
+  bool is_near(std::uint64_t iteration_ns) const;
   bool has_turn(std::size_t turn) const;
 
   // The iterations of a way that count, sorted each.
