@@ -134,14 +134,17 @@ Status PartVersions::no_room(const Status& seen) const {
               seen.message() + ")"};
 }
 
-// P8.
+// P8. Recovery looks only at blocks that say durably that there is room. A process that finds it
+// said, and not that it is durable, makes it durable itself: the one that said it may not have
+// fenced yet, or in vain.
 Status PartVersions::before_change(std::uint64_t block, std::uint64_t within, std::uint64_t bytes) {
-  auto has_room = table_.undo_or_uses(block);
-  if (has_room.load(std::memory_order_acquire) == 0) {
+  auto room = table_.undo_or_uses(block);
+  if (room.load(std::memory_order_acquire) != undo_room_durable) {
     PERDURE_TRY(no_room(log_->prepare_block(block)));
-    has_room.store(1, std::memory_order_release);
+    room.store(undo_room_said, std::memory_order_release);
     table_.flush(block);
     PERDURE_TRY(bytes_.device().fence());
+    room.store(undo_room_durable, std::memory_order_release);
   }
   PERDURE_TRY_ASSIGN(auto version, base());
   const std::uint64_t last = (within + bytes - 1) >> bytes_.grain_shift();

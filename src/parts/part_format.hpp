@@ -167,8 +167,9 @@ constexpr unsigned grains_per_block = 128;
 // A block is divided into 128 grains; each bitmap has one bit for each.
 struct BlockFormat {
   std::uint32_t state;  // BlockState
-  // Of a file that is committed with a pool: 1: the undo file has room for the block's slots. Of
-  // any other: how often the block was used lately; the highest 8 bits: in which round.
+  // Of a file that is committed with a pool: the undo file has room for the block's slots, as
+  // below, or 0. Of any other: how often the block was used lately; the highest 8 bits: in which
+  // round.
   std::uint32_t undo_or_uses;
   std::uint64_t dirty[2];    // differs from the cached file
   std::uint64_t leaving[2];  // was handed to the cached file, which may not have it durably
@@ -176,7 +177,9 @@ struct BlockFormat {
   std::uint64_t claim;       // a count of claims << 10; low bits: the owner that writes it back
 };
 static_assert(sizeof(BlockFormat) == 64);
-constexpr std::uint64_t table_step = 64;  // entries that are given their space at once
+constexpr std::uint32_t undo_room_said = 1;     // and may not be after a power failure
+constexpr std::uint32_t undo_room_durable = 2;  // 1 at least is durable
+constexpr std::uint64_t table_step = 64;        // entries that are given their space at once
 
 // The undo file of a part whose file is committed with a pool: for each grain of the part what it
 // held at a version. Slots first, then, at the next multiple of the block, the grains' bytes.

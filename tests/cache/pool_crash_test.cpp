@@ -99,6 +99,23 @@ class Sweeper {
     }
     parts_[0]->grow_size(offset + bytes);
   }
+  // Each fence that the write makes fails once; then the write is repeated, and may keep what it
+  // said of the part before.
+  void write_over_failing_fences(std::uint64_t offset, std::uint64_t bytes) {
+    const Bytes fresh = random_bytes(bytes, random_);
+    CachePart& part = *parts_[place_of(layout_, offset).node];
+    for (std::uint64_t failing = 1;; ++failing) {
+      note("write " + std::to_string(bytes) + " at " + std::to_string(offset) + ", fence " +
+           std::to_string(failing) + " fails");
+      device_.failing_fence = device_.counters().fence_calls + failing;
+      const Status written = part.write(offset, fresh.data(), bytes, Acknowledge::durable);
+      const bool failed = device_.counters().fence_calls >= device_.failing_fence;
+      device_.failing_fence = 0;
+      EXPECT_EQ(written.ok(), !failed) << written.message();
+      if (!failed) break;
+    }
+    std::copy(fresh.begin(), fresh.end(), now_.begin() + static_cast<std::ptrdiff_t>(offset));
+  }
   void write_back(bool sync) {
     note(sync ? "write back and sync" : "write back");
     for (const auto& part : parts_) (void)must(part->write_back(random_(), sync));
@@ -336,6 +353,17 @@ TEST(GroupCrash, what_the_file_was_handed_before_a_commit_goes_back_too) {
     sweeper.write(11000, 700, Acknowledge::sync);  // makes the file larger
     sweeper.write_back(true);
     sweeper.crash();
+    EXPECT_EQ(sweeper.wrong(), "") << atomicity_name(model);
+  }
+}
+
+TEST(GroupCrash, a_write_whose_fence_failed_may_be_repeated) {
+  for (const AtomicityModel model : models) {
+    Sweeper sweeper({model, 4096}, 1);
+    for (std::uint64_t block = 0; block < 2; ++block) {
+      sweeper.write_over_failing_fences(4096 * block + 100, 50);
+      sweeper.crash();
+    }
     EXPECT_EQ(sweeper.wrong(), "") << atomicity_name(model);
   }
 }
