@@ -6,6 +6,9 @@ with the flags of the build tree, linked into the named test in front of the lib
 original, and the test must fail. A test that passes with the mistake in place is no test of it.
 With "library" the file is put in that shared library instead, which the named test then loads.
 Python is planted into a copy of the package and its tests; there "filter" is an expression for -k.
+With "variant" the test is an MPI program for MPICH, which two ranks run; the file is put in the
+program itself if the variant is "linked", and otherwise in the library of windows, with which
+tests/rma/variant.sh runs that variant.
 A mutant of pass/ is a plug-in of its own, with which "test", a program of tests/pass, compiles;
 there "filter" is the rest of its command line.
 
@@ -19,6 +22,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -49,7 +53,8 @@ def compile_mutant(mutant, build, folder):
     source.write_text(mutated_text(mutant))
     original = str(ROOT / mutant["file"])
     commands = json.loads((build / "compile_commands.json").read_text())
-    command = next((c for c in commands if c["file"] == original), None)
+    command = next((c for c in commands
+                    if c["file"] == original and "openmpi" not in c["command"]), None)
     if command is None:
         raise NotPlanted(f"{mutant['file']} is not in the build")
     words = shlex.split(command["command"])
@@ -113,13 +118,41 @@ def survives_in_pass(mutant, build, folder, planted):
     return False
 
 
+def survives_in_windows(mutant, build, folder, planted):
+    """True if the named MPI program passes with the mistake."""
+    launcher = build / "mpi_yield/mpiexec.mpich"
+    program = next(build.glob(f"tests/**/{mutant['test']}"), None)
+    if program is None or not launcher.exists():
+        raise NotPlanted("the build has no tests for MPICH")
+    linked = mutant["variant"] == "linked"
+
+    def passes(made):
+        start = ([ROOT / "tools/mpirun.sh", launcher, "2", made] if linked else
+                 [ROOT / "tests/rma/variant.sh", mutant["variant"], made, launcher, "2", program])
+        done = finished([*start, f"--gtest_filter={mutant['filter']}"],
+                        PERDURE_TEST_DIR=str(folder))
+        if done is not None and "Running 0 tests" in done.stdout:
+            raise NotPlanted(f"no test matches {mutant['filter']}")
+        return done is not None and done.returncode == 0
+
+    target = mutant["test"] if linked else "perdure_mpi_shared_mpich"
+    if passes(link(target, mutant, build, folder, planted)):
+        return True
+    if not passes(program if linked else build / "src/capi/libperdure_mpi_mpich.so"):
+        raise NotPlanted(f"{mutant['test']} fails without the mistake, too")
+    return False
+
+
 def finished(words, cwd=None, **environment):
-    """The test's end; None if it was hung."""
-    try:
-        return subprocess.run(words, capture_output=True, text=True, timeout=SECONDS_MAX,
-                              cwd=cwd, env=dict(os.environ, **environment))
-    except subprocess.TimeoutExpired:
-        return None
+    """The test's end; None if it was hung: it is ended then, with all that it started."""
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd,
+                          env=dict(os.environ, **environment), start_new_session=True) as test:
+        try:
+            stdout, stderr = test.communicate(timeout=SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            os.killpg(test.pid, signal.SIGKILL)
+            return None
+    return subprocess.CompletedProcess(words, test.returncode, stdout, stderr)
 
 
 def survives_in_python(mutant, build, folder):
@@ -156,8 +189,12 @@ def try_mutant(mutant, build, whole):
                 alive = survives_in_python(mutant, build, folder)
             else:
                 planted = compile_mutant(mutant, build, folder)
-                how = survives_in_pass if mutant["file"].startswith("pass/") else survives
-                alive = how(mutant, build, folder, planted)
+                if mutant["file"].startswith("pass/"):
+                    alive = survives_in_pass(mutant, build, folder, planted)
+                elif "variant" in mutant:
+                    alive = survives_in_windows(mutant, build, folder, planted)
+                else:
+                    alive = survives(mutant, build, folder, planted)
         except NotPlanted as reason:
             return mutant, "not planted", str(reason)
     return mutant, "SURVIVED" if alive else "killed", ""

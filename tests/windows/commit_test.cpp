@@ -6,7 +6,7 @@
 namespace perdure_test {
 namespace {
 
-constexpr std::size_t cells = 1000;
+constexpr std::size_t cells = 2000;  // of several pages
 
 class WindowMode : public Windows, public testing::WithParamInterface<const char*> {
  protected:

@@ -277,18 +277,53 @@ TEST_F(Lessons, what_a_key_says_wrongly_is_raised_through_the_communicators_hand
   MPI_Info_free(&info);
 }
 
+// Whether MPI makes them or the library does.
 TEST_F(Lessons, a_commit_with_operations_under_way_on_another_window_is_refused) {
   MPI_Win a = open({{"perdure_name", "a"}});
-  MPI_Win b = open({{"perdure_name", "b"}});
-  MPI_Win_fence(0, a);
-  MPI_Win_fence(0, b);
-  const std::int64_t value = 1;
-  MPI_Put(&value, 1, MPI_INT64_T, right(), 0, 1, MPI_INT64_T, b);
-  EXPECT_NE(MPI_Win_fence(PERDURE_MODE_COMMIT, a), MPI_SUCCESS);
-  MPI_Win_fence(0, b);
-  EXPECT_EQ(MPI_Win_fence(PERDURE_MODE_COMMIT, a), MPI_SUCCESS) << perdure_last_error();
-  MPI_Win_free(&b);
+  for (const char* mode : {"copy", "log", "twin", "flush"}) {
+    SCOPED_TRACE(mode);
+    MPI_Win b = open({{"perdure_name", mode}, {"perdure_mode", mode}});
+    MPI_Win_fence(0, a);
+    MPI_Win_fence(0, b);
+    const std::int64_t value = 1;
+    MPI_Put(&value, 1, MPI_INT64_T, right(), 0, 1, MPI_INT64_T, b);
+    EXPECT_NE(MPI_Win_fence(PERDURE_MODE_COMMIT, a), MPI_SUCCESS);
+    MPI_Win_fence(0, b);
+    EXPECT_EQ(MPI_Win_fence(PERDURE_MODE_COMMIT, a), MPI_SUCCESS) << perdure_last_error();
+    MPI_Win_free(&b);
+  }
   MPI_Win_free(&a);
+}
+
+TEST_F(Lessons, a_pool_that_is_open_takes_no_window_of_other_ranks) {
+  if (ranks() == 1) GTEST_SKIP() << "needs two ranks";
+  MPI_Win win = open({});
+  MPI_Comm others = MPI_COMM_NULL;  // the same ranks in another order
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -rank(), &others);
+  MPI_Comm_set_errhandler(others, MPI_ERRORS_RETURN);
+  MPI_Info info = make_info({{"perdure_name", "v"}, {"perdure_pool", pool()}});
+  void* base = nullptr;
+  MPI_Win second = MPI_WIN_NULL;
+  const int error = MPI_Win_allocate(32, 8, info, others, static_cast<void*>(&base), &second);
+  ASSERT_NE(error, MPI_SUCCESS);
+  EXPECT_NE(text_of(error).find("other ranks"), std::string::npos) << text_of(error);
+  MPI_Info_free(&info);
+  MPI_Comm_free(&others);
+  commit(win, 5);
+  MPI_Win_free(&win);
+}
+
+TEST_F(Lessons, a_window_that_is_freed_to_be_deleted_is_not_there_any_more) {
+  for (const char* at_free : {"keep", "delete"}) {
+    MPI_Win other = open({{"perdure_name", "other"}});
+    MPI_Win win = open({{"perdure_free", at_free}});
+    commit(win, 5);
+    MPI_Win_free(&win);
+    MPI_Win_free(&other);
+    win = open({});
+    EXPECT_EQ(base_of(win)[0], at_free == std::string("keep") ? 5 : 0);
+    MPI_Win_free(&win);
+  }
 }
 
 TEST_F(Lessons, an_assertion_that_commits_on_an_ordinary_window_is_an_error) {

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <thread>
 #include <vector>
@@ -72,6 +74,22 @@ TEST(TargetLocks, a_lock_of_the_dead_is_there_for_the_next) {
     locks->lock(1);
     locks->unlock(1);
   }
+  MPI_Barrier(MPI_COMM_WORLD);
+  // And one rank holds it at a time.
+  const auto memory = share_memory(MPI_COMM_WORLD, sizeof(std::atomic<int>));
+  ASSERT_NE(memory, nullptr);
+  auto& taken = *reinterpret_cast<std::atomic<int>*>(memory.get());
+  if (rank() == 0) locks->lock(1);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(taken.load(), 0);
+  } else {
+    locks->lock(1);
+    taken = 1;
+  }
+  locks->unlock(1);
+  MPI_Barrier(MPI_COMM_WORLD);
 }
 
 }  // namespace

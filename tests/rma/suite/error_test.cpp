@@ -161,6 +161,17 @@ TEST_F(Errors, a_transfer_outside_of_an_epoch_is_raised_at_the_window) {
   expect_raised(code, cells, MPI_ERR_RMA_SYNC);
 }
 
+TEST_F(Errors, a_transfer_after_the_last_epoch_is_raised_at_the_window) {
+  Cells cells(2);
+  std::int64_t value = 0;
+  MPI_Win_fence(MPI_MODE_NOPRECEDE, cells);
+  MPI_Put(&value, 1, MPI_INT64_T, next(), 0, 1, MPI_INT64_T, cells);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, cells);
+  MPI_Win_set_errhandler(cells, handler_);
+  const int code = MPI_Put(&value, 1, MPI_INT64_T, next(), 0, 1, MPI_INT64_T, cells);
+  expect_raised(code, cells, MPI_ERR_RMA_SYNC);
+}
+
 TEST_F(Errors, an_unlock_without_a_lock_is_raised_at_the_window) {
   Cells cells(2);
   MPI_Win_set_errhandler(cells, handler_);
