@@ -215,6 +215,7 @@ int kills() {
 }
 
 void run(Campaign& campaign) {
+  ASSERT_GT(kills(), 0) << "PERDURE_TEST_KILLS must be a number of kills";
   for (int kill = 0; kill < kills() && !testing::Test::HasFailure(); ++kill) campaign.one_kill();
   std::printf("%d kills: %llu writes acknowledged, %llu not but there, %llu absent\n", kills(),
               static_cast<unsigned long long>(campaign.acknowledged),
