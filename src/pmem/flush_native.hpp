@@ -13,7 +13,8 @@
 
 namespace perdure {
 
-// What this processor can do, best first; never empty.
+// What this processor can do, best first; never empty. Ways to flush may occur with several ways to
+// copy, the fastest first.
 std::span<const FlushPrimitives> native_flush_primitives();
 
 // The first line of `line_bytes` (a power of two) that holds `address`.

@@ -5,6 +5,7 @@
 #include <cpuid.h>
 #include <immintrin.h>
 
+#include <utility>
 #include <vector>
 
 #include "pmem/flush_native.hpp"
@@ -50,8 +51,8 @@ constexpr std::size_t interleaved_pages = 4;
 constexpr std::size_t interleaved_lines = interleaved_pages * page_bytes / cache_line_bytes;
 
 // Four pages at a time, one line of each in turn: four streams keep four hardware prefetchers and
-// several memory banks busy. Measured against one ascending stream: equal up to 4 MiB, a quarter
-// less time from 64 MiB on.
+// several memory banks busy. Measured against one ascending stream on an Intel Xeon: equal up to
+// 4 MiB, a quarter less time from 64 MiB on. On an AMD EPYC it takes twice the time of one stream.
 [[gnu::target("avx512f")]] void copy_pages_with_avx512(std::byte* to, const std::byte* from) {
   for (std::size_t i = 0; i < page_bytes; i += cache_line_bytes) {
     const __m512i a = _mm512_loadu_si512(from + i);
@@ -105,19 +106,29 @@ void copy_with_sse2(std::byte* to, const std::byte* from, std::size_t lines) {
   }
 }
 
+template <auto copy_lines, auto flush>
+FlushPrimitives primitives(const char* flush_name, const char* copy_name) {
+  return {flush_name, copy_name, flush, copy_in_lines<copy_lines, flush>, fence, nothing_to_do};
+}
+
+// With each way to copy, the fastest first.
 template <auto flush>
-FlushPrimitives with_best_copy(const char* flush_name) {
+void add(const char* flush_name, std::vector<FlushPrimitives>& found) {
+  const std::size_t first = found.size();
   if (__builtin_cpu_supports("avx512f")) {
-    return {flush_name, "avx512-nt",  flush, copy_in_lines<copy_with_avx512, flush>,
-            fence,      nothing_to_do};
+    found.push_back(primitives<copy_with_avx512, flush>(flush_name, "avx512-nt"));
   }
   if (__builtin_cpu_supports("avx")) {
-    return {flush_name, "avx-nt", flush, copy_in_lines<copy_with_avx, flush>, fence, nothing_to_do};
+    found.push_back(primitives<copy_with_avx, flush>(flush_name, "avx-nt"));
   }
-  return {flush_name, "sse2-nt", flush, copy_in_lines<copy_with_sse2, flush>, fence, nothing_to_do};
+  found.push_back(primitives<copy_with_sse2, flush>(flush_name, "sse2-nt"));
+  if (__builtin_cpu_is("amd") && found.size() == first + 3) {
+    std::swap(found[first], found[first + 1]);
+  }
 }
 
 std::vector<FlushPrimitives> detect() {
+  __builtin_cpu_init();
   std::vector<FlushPrimitives> found;
   unsigned eax = 0;
   unsigned ebx = 0;
@@ -126,11 +137,9 @@ std::vector<FlushPrimitives> detect() {
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) ebx = 0;
   constexpr unsigned clwb_bit = 1U << 24U;
   constexpr unsigned clflushopt_bit = 1U << 23U;
-  if ((ebx & clwb_bit) != 0) found.push_back(with_best_copy<flush_with_clwb>("clwb"));
-  if ((ebx & clflushopt_bit) != 0) {
-    found.push_back(with_best_copy<flush_with_clflushopt>("clflushopt"));
-  }
-  found.push_back(with_best_copy<flush_with_clflush>("clflush"));  // every x86-64 has it
+  if ((ebx & clwb_bit) != 0) add<flush_with_clwb>("clwb", found);
+  if ((ebx & clflushopt_bit) != 0) add<flush_with_clflushopt>("clflushopt", found);
+  add<flush_with_clflush>("clflush", found);  // every x86-64 has it
   return found;
 }
 
