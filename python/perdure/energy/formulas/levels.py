@@ -9,9 +9,9 @@ is one linear system of 2n unknowns, as Markov rewards; docs/energy_plan.md writ
 
 A restart reads from the level on which the checkpoint is. Pure functions; times in s.
 
-`solved` builds and solves the system. `expected` eliminates the same unknowns by hand, block by
-block from the inside: a pattern is a nest of equal blocks, so its cost grows with the number of
-levels and not with that of segments. The tests compare the two.
+`expected` eliminates the unknowns by hand, block by block from the inside: a pattern is a nest of
+equal blocks, so its cost grows with the number of levels and not with that of segments. The tests
+compare that with the solved system.
 """
 
 from __future__ import annotations
@@ -99,45 +99,6 @@ class Expected:
     checkpoints_per_work_s: tuple[float, ...]
 
 
-def solved(system: System, every: tuple[int, ...], work_s: float) -> Expected:
-    """Exact expectation over one pattern with segments of `work_s`, by 2n linear equations."""
-    pattern = pattern_of(every)
-    n, count = len(pattern), len(system.levels)
-    levels = system.levels
-    at = [count - 1, *pattern[:-1]]  # the level of the checkpoint at each segment's begin
-    back = newest(at, count)
-    rate = system.rate_per_s
-    shares = np.array([level.rate_per_s for level in levels]) / rate
-    write_s = np.array([levels[level].write_s for level in pattern])
-    write_W = np.array([levels[level].write_W for level in pattern])
-    read_s = np.array([levels[level].read_s for level in at])
-    read_W = np.array([levels[level].read_W for level in at])
-
-    fails_segment = -np.expm1(-rate * (work_s + write_s))
-    fails_restart = -np.expm1(-rate * read_s)
-    works, writes = -np.expm1(-rate * work_s) / rate, -np.expm1(-rate * write_s) / rate
-    begins = exp(-rate * work_s)
-
-    rewards = np.zeros((2 * n, 2 + count))
-    rewards[:n, 0] = fails_segment / rate
-    rewards[:n, 1] = works * system.compute_W + begins * writes * write_W
-    rewards[np.arange(n), 2 + np.array(pattern)] = begins
-    rewards[n:, 0] = fails_restart / rate + system.downtime_s
-    rewards[n:, 1] = fails_restart / rate * read_W + system.downtime_s * system.down_W
-
-    matrix = np.eye(2 * n)
-    rows = np.arange(n)
-    matrix[rows[:-1], rows[1:]] -= 1 - fails_segment[:-1]
-    matrix[n + rows, rows] -= 1 - fails_restart
-    for class_ in range(count):
-        target = n + back[:, class_]
-        # Two classes may lead to the same restart, so entries add up.
-        np.subtract.at(matrix, (rows, target), fails_segment * shares[class_])
-        np.subtract.at(matrix, (n + rows, target), fails_restart * shares[class_])
-    found = np.linalg.solve(matrix, rewards)[0] / (n * work_s)
-    return Expected(float(found[0]), float(found[1]), tuple(map(float, found[2:])))
-
-
 @dataclass(frozen=True)
 class _Block:
     """A stretch of the pattern, entered at its begin: it is passed, or left by a failure.
@@ -210,7 +171,7 @@ def _chain(blocks: list[tuple[_Block, int]]) -> _Block:
 
 
 def expected(system: System, every: tuple[int, ...], work_s: float) -> Expected:
-    """What `solved` gives, from nested blocks; infinite where a pattern is never passed."""
+    """Exact, over one pattern with segments of `work_s`; infinite where it is never passed."""
     count = len(system.levels)
     # blocks[start, end]: from a checkpoint on level `start` to one on level `end`.
     blocks = {

@@ -88,7 +88,8 @@ def _stay(rate: Numbers, seconds: Numbers) -> Numbers:
 
 
 def sojourn_exact(work_s: Numbers, machine: Machine) -> Sojourn:
-    """Expected time in each state. Sum = Vaidya's total, `vaidya_total`, and downtime.
+    """Expected time in each state. Sum = Vaidya's total (1995, eq. 4), and downtime:
+    e^(l (L - C + R)) (e^(l (T + C)) - 1) / l, and D for each failure.
 
     A failure leads to a restart, whichever state it strikes. With latency, the interval is
     work of T - (L - C), the checkpoint, and work of L - C beside its completion, which is redone
@@ -127,15 +128,6 @@ def sojourn_paper(work_s: Numbers, machine: Machine) -> Sojourn:
     )
 
 
-def vaidya_total(work_s: Numbers, machine: Machine) -> Numbers:
-    """e^(l (L - C + R)) (e^(l (T + C)) - 1) / l, and D for each failure. Vaidya 1995, eq. 4."""
-    rate = machine.rate_per_s
-    failures = np.expm1(rate * (work_s + machine.write_s)) * np.exp(
-        rate * (machine.overlap_s + machine.read_s)
-    )
-    return failures / rate + failures * machine.downtime_s
-
-
 SPLITS = {"exact": sojourn_exact, "paper": sojourn_paper}
 
 
@@ -161,7 +153,7 @@ class Cost:
 
 
 def time_cost(machine: Machine) -> Cost:
-    """The total of `vaidya_total` as a Cost, except for a factor that does not depend on T."""
+    """The total of `sojourn_exact` as a Cost, except for a factor that does not depend on T."""
     c = machine.rate_per_s * machine.write_s
     return Cost(growth=np.exp(c), start=np.expm1(c))
 
