@@ -34,9 +34,6 @@ void bind_devices(nb::module_& core) {
   core.def(
       "device_table", [] { return value_or_raise(device_table()); },
       "All memory models, in their order.");
-  core.def(
-      "find_device", [](const std::string& spec) { return value_or_raise(find_device(spec)); },
-      nb::arg("spec"), "The memory model called spec, or \"name,key=value,…\".");
 }
 
 }  // namespace perdure::python

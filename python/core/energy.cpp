@@ -218,7 +218,6 @@ void bind_session(nb::module_& core) {
           },
           nb::arg("op"))
       .def("release", &energy::EnergySession::release, nb::call_guard<nb::gil_scoped_release>())
-      .def("why_not", &energy::EnergySession::why_not)
       .def("facts", &facts_dict);
   core.def(
       "energy_session",

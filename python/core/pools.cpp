@@ -35,7 +35,6 @@ void bind_contents(nb::module_& core) {
       .def_ro("parent", &Catalogue::parent)
       .def_ro("incarnation", &Catalogue::incarnation)
       .def_ro("committed_ns", &Catalogue::committed_ns)
-      .def_ro("allocated_end", &Catalogue::allocated_end)
       .def_prop_ro("arrays",
                    [](const Catalogue& catalogue) {
                      return std::vector<ArrayEntry>(catalogue.arrays.begin(),

@@ -90,7 +90,7 @@ void bind_devices_of(nb::module_& core) {
         return value_or_raise(sim::devices_of(dram, mram, flash, mix));
       },
       nb::arg("dram"), nb::arg("mram"), nb::arg("flash"), nb::arg("mix_assemblies") = false,
-      "By the specs of find_device().");
+      "By their specs: the name of a memory model, or \"name,key=value,…\".");
 }
 
 void bind_cost(nb::module_& core) {
@@ -207,10 +207,6 @@ void bind_sweep(nb::module_& core) {
       .def_ro("pages", &sim::Curve::pages)
       .def_ro("stack_pages", &sim::Curve::stack_pages)
       .def_ro("floor_pages", &sim::Curve::floor_pages)
-      .def_prop_ro("mram_reads", [](const sim::Curve& curve) { return curve.mram.reads; })
-      .def_prop_ro("mram_writes", [](const sim::Curve& curve) { return curve.mram.writes; })
-      .def_prop_ro("dram_reads", [](const sim::Curve& curve) { return curve.dram.reads; })
-      .def_prop_ro("dram_writes", [](const sim::Curve& curve) { return curve.dram.writes; })
       .def_prop_ro(
           "page_ins", [](const sim::Curve& curve) { return array_of(curve.page_ins); },
           nb::rv_policy::move)
