@@ -46,7 +46,6 @@ class PoolState final : public State {
   };
 
   void open_arrays(const Grid& grid, const Options& options);
-  perdure_pool_status status() const;
 
   Protection protection_;
   bool streams_;

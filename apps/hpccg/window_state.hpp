@@ -37,7 +37,6 @@ class WindowState final : public State {
   void make_window(const Grid& grid, const Options& options);
   void open_arrays(const Grid& grid, const Options& options);
   double* p_of(bool working) const;
-  perdure_pool_status status() const;
 
   bool twin_;
   bool in_place_ = true;  // the current iterate is in the working half

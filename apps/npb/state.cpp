@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "job/checkpoint_file.hpp"
+#include "job/pool_calls.hpp"
 #include "job/stopwatch.hpp"
 #include "npb/ranks.hpp"
 #include "perdure/perdure_ipv.h"
@@ -18,11 +19,7 @@
 namespace npb {
 namespace {
 
-void check(int code, const char* call) {
-  if (code == PERDURE_OK) return;
-  throw std::runtime_error(std::string(call) + ": " + perdure_strerror(code) + ": " +
-                           perdure_last_error());
-}
+using job::check;
 
 constexpr std::uint64_t file_magic = 0x3150484342504e50U;  // "PNPBCHP1"
 
@@ -133,12 +130,6 @@ void State::persist(std::uint64_t iteration) {
   persist_s_ += watch.seconds();
 }
 
-void State::read_model() {
-  perdure_pool_status status{};
-  check(perdure_status(pool_, &status), "perdure_status");
-  model_ns_ = status.model_ns;
-}
-
 void State::wait() {
   if (!versioned_) return;
   const job::Stopwatch watch;
@@ -152,7 +143,7 @@ void State::close() {
     versioned_ = false;
     check(perdure_ipv_close(), "perdure_ipv_close");
   }
-  read_model();
+  model_ns_ = job::status_of(pool_).model_ns;
   perdure_pool* pool = pool_;
   pool_ = nullptr;
   check(perdure_close(pool), "perdure_close");

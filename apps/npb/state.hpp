@@ -83,7 +83,6 @@ class State {
   std::uint64_t read_file(const std::string& path, bool keep);
   void write_file(std::uint64_t iteration);
   std::string file_of(std::uint64_t iteration) const;
-  void read_model();
 
   StateOptions options_;
   std::vector<Member> objects_;

@@ -5,17 +5,14 @@
 #include <string>
 
 #include "job/collective.hpp"
+#include "job/pool_calls.hpp"
 #include "job/stopwatch.hpp"
 #include "problem.hpp"
 
 namespace pagerank {
 namespace {
 
-void check(int code, const char* call) {
-  if (code == PERDURE_OK) return;
-  throw std::runtime_error(std::string(call) + ": " + perdure_strerror(code) + ": " +
-                           perdure_last_error());
-}
+using job::check;
 
 Window make_window(const Graph& graph, const Options& options) {
   MPI_Info hints = MPI_INFO_NULL;
@@ -101,10 +98,7 @@ void WindowState::advance() {
 }
 
 bool WindowState::commit_due() {
-  int due = PERDURE_NOT_DUE;
-  check(perdure_commit_due(pool_, &due), "perdure_commit_due");
-  ends_ = due == PERDURE_DUE_LAST;
-  return due != PERDURE_NOT_DUE;
+  return job::commit_due(pool_, ends_);
 }
 
 void WindowState::commit() {
@@ -115,17 +109,11 @@ void WindowState::commit() {
   commit_s_.push_back(watch.seconds());
 }
 
-perdure_pool_status WindowState::status() const {
-  perdure_pool_status status{};
-  check(perdure_status(pool_, &status), "perdure_status");
-  return status;
-}
-
 std::uint64_t WindowState::committed_bytes() const {
-  return status().committed_bytes;
+  return job::status_of(pool_).committed_bytes;
 }
 std::uint64_t WindowState::model_ns() const {
-  return status().model_ns;
+  return job::status_of(pool_).model_ns;
 }
 
 }  // namespace pagerank

@@ -31,7 +31,6 @@ class WindowState final : public State {
 
  private:
   void find_halves();
-  perdure_pool_status status() const;
 
   bool twin_;
   std::uint64_t problem_;
