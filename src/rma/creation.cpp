@@ -308,48 +308,52 @@ Status attach_or_refuse(Window& window, void* base, MPI_Aint size) {
   return {Code::no_space, "there was no room for a region before it"};
 }
 
-}  // namespace
-
-int win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm,
-               MPI_Win* win) {
+// Calls whose unit of displacements is an int, and those with _c, are of one shape.
+template <typename Call, typename Unit>
+int create_by(void* base, MPI_Aint size, Unit disp_unit, MPI_Info info, MPI_Comm comm,
+              MPI_Win* win) {
   WindowRequest request = read_request(info, comm, size, disp_unit);
-  if (!request.persistent)
-    return WindowCalls::Win_create::real(base, size, disp_unit, info, comm, win);
+  if (!request.persistent) return Call::real(base, size, disp_unit, info, comm, win);
   const auto make = [&](void** at) {
     *at = base;
-    return WindowCalls::Win_create::real(base, size, disp_unit, info, comm, win);
+    return Call::real(base, size, disp_unit, info, comm, win);
   };
   return make_window(request, WindowFlavor::create, true, info, comm, {base, size, disp_unit}, make,
                      nullptr, win);
 }
 
-int win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* base,
-                 MPI_Win* win) {
+template <typename Call, typename Unit>
+int allocate_by(WindowFlavor flavor, MPI_Aint size, Unit disp_unit, MPI_Info info, MPI_Comm comm,
+                void* base, MPI_Win* win) {
   WindowRequest request = read_request(info, comm, size, disp_unit);
-  if (!request.persistent)
-    return WindowCalls::Win_allocate::real(size, disp_unit, info, comm, base, win);
+  if (!request.persistent) return Call::real(size, disp_unit, info, comm, base, win);
   const auto make = [&](void** at) {
-    const int error = WindowCalls::Win_allocate::real(size, disp_unit, info, comm, base, win);
+    const int error = Call::real(size, disp_unit, info, comm, base, win);
     if (error == MPI_SUCCESS) *at = *static_cast<void**>(base);
     return error;
   };
-  return make_window(request, WindowFlavor::allocate, true, info, comm, {nullptr, size, disp_unit},
-                     make, base, win);
+  const bool contiguous = flavor != WindowFlavor::shared || wants_contiguous(info);
+  return make_window(request, flavor, contiguous, info, comm, {nullptr, size, disp_unit}, make,
+                     base, win);
+}
+
+}  // namespace
+
+int win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm,
+               MPI_Win* win) {
+  return create_by<WindowCalls::Win_create>(base, size, disp_unit, info, comm, win);
+}
+
+int win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* base,
+                 MPI_Win* win) {
+  return allocate_by<WindowCalls::Win_allocate>(WindowFlavor::allocate, size, disp_unit, info, comm,
+                                                base, win);
 }
 
 int win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* base,
                         MPI_Win* win) {
-  WindowRequest request = read_request(info, comm, size, disp_unit);
-  if (!request.persistent)
-    return WindowCalls::Win_allocate_shared::real(size, disp_unit, info, comm, base, win);
-  const auto make = [&](void** at) {
-    const int error =
-        WindowCalls::Win_allocate_shared::real(size, disp_unit, info, comm, base, win);
-    if (error == MPI_SUCCESS) *at = *static_cast<void**>(base);
-    return error;
-  };
-  return make_window(request, WindowFlavor::shared, wants_contiguous(info), info, comm,
-                     {nullptr, size, disp_unit}, make, base, win);
+  return allocate_by<WindowCalls::Win_allocate_shared>(WindowFlavor::shared, size, disp_unit, info,
+                                                       comm, base, win);
 }
 
 int win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
@@ -362,44 +366,19 @@ int win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
 #if MPI_VERSION >= 4
 int win_create_c(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
                  MPI_Win* win) {
-  WindowRequest request = read_request(info, comm, size, disp_unit);
-  if (!request.persistent)
-    return WindowCalls::Win_create_c::real(base, size, disp_unit, info, comm, win);
-  const auto make = [&](void** at) {
-    *at = base;
-    return WindowCalls::Win_create_c::real(base, size, disp_unit, info, comm, win);
-  };
-  return make_window(request, WindowFlavor::create, true, info, comm, {base, size, disp_unit}, make,
-                     nullptr, win);
+  return create_by<WindowCalls::Win_create_c>(base, size, disp_unit, info, comm, win);
 }
 
 int win_allocate_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* base,
                    MPI_Win* win) {
-  WindowRequest request = read_request(info, comm, size, disp_unit);
-  if (!request.persistent)
-    return WindowCalls::Win_allocate_c::real(size, disp_unit, info, comm, base, win);
-  const auto make = [&](void** at) {
-    const int error = WindowCalls::Win_allocate_c::real(size, disp_unit, info, comm, base, win);
-    if (error == MPI_SUCCESS) *at = *static_cast<void**>(base);
-    return error;
-  };
-  return make_window(request, WindowFlavor::allocate, true, info, comm, {nullptr, size, disp_unit},
-                     make, base, win);
+  return allocate_by<WindowCalls::Win_allocate_c>(WindowFlavor::allocate, size, disp_unit, info,
+                                                  comm, base, win);
 }
 
 int win_allocate_shared_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
                           void* base, MPI_Win* win) {
-  WindowRequest request = read_request(info, comm, size, disp_unit);
-  if (!request.persistent)
-    return WindowCalls::Win_allocate_shared_c::real(size, disp_unit, info, comm, base, win);
-  const auto make = [&](void** at) {
-    const int error =
-        WindowCalls::Win_allocate_shared_c::real(size, disp_unit, info, comm, base, win);
-    if (error == MPI_SUCCESS) *at = *static_cast<void**>(base);
-    return error;
-  };
-  return make_window(request, WindowFlavor::shared, wants_contiguous(info), info, comm,
-                     {nullptr, size, disp_unit}, make, base, win);
+  return allocate_by<WindowCalls::Win_allocate_shared_c>(WindowFlavor::shared, size, disp_unit,
+                                                         info, comm, base, win);
 }
 #endif
 
