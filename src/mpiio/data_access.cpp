@@ -129,7 +129,12 @@ int cancel_done(void*, int) {
   return MPI_SUCCESS;
 }
 
-int complete_request(std::int64_t bytes, MPI_Request* request) {
+// Tell the program of an access that has ended: by its status, or by a request.
+int tell(std::int64_t bytes, MPI_Status* status) {
+  fill_status(status, bytes);
+  return MPI_SUCCESS;
+}
+int tell(std::int64_t bytes, MPI_Request* request) {
   auto done = std::make_unique<std::int64_t>(bytes);
   const int error = PMPI_Grequest_start(query_done, free_done, cancel_done, done.get(), request);
   if (error != MPI_SUCCESS) return error;
@@ -177,59 +182,30 @@ int perform(OpenFile& open, const Access& access, MPI_Offset offset, void* buffe
   return moved.ok() ? finish(moved.value()) : raise_on_file(open.handle, moved.status());
 }
 
-// Each shape of call (file_calls.hpp). TheCall is the call, Ending what ends a split one.
+// Each shape of call (file_calls.hpp). TheCall is the call; `end` is of tell().
 template <typename TheCall, const char* name>
 struct Shape {
   static constexpr Access access = access_of(name);
 
-  template <typename Buffer, typename Count>
+  template <typename Buffer, typename Count, typename End>
   static int at(MPI_File file, MPI_Offset offset, Buffer* buffer, Count count, MPI_Datatype type,
-                MPI_Status* status) {
+                End* end) {
     OpenFile* open = find_file(file);
-    if (open == nullptr) return TheCall::real(file, offset, buffer, count, type, status);
+    if (open == nullptr) return TheCall::real(file, offset, buffer, count, type, end);
     return perform(
         *open, access, offset, writable(buffer), static_cast<std::int64_t>(count), type,
-        [status](std::int64_t bytes) {
-          fill_status(status, bytes);
-          return MPI_SUCCESS;
-        },
-        [&] { return TheCall::real(file, offset, buffer, count, type, status); });
+        [end](std::int64_t bytes) { return tell(bytes, end); },
+        [&] { return TheCall::real(file, offset, buffer, count, type, end); });
   }
 
-  template <typename Buffer, typename Count>
-  static int here(MPI_File file, Buffer* buffer, Count count, MPI_Datatype type,
-                  MPI_Status* status) {
+  template <typename Buffer, typename Count, typename End>
+  static int here(MPI_File file, Buffer* buffer, Count count, MPI_Datatype type, End* end) {
     OpenFile* open = find_file(file);
-    if (open == nullptr) return TheCall::real(file, buffer, count, type, status);
+    if (open == nullptr) return TheCall::real(file, buffer, count, type, end);
     return perform(
         *open, access, 0, writable(buffer), static_cast<std::int64_t>(count), type,
-        [status](std::int64_t bytes) {
-          fill_status(status, bytes);
-          return MPI_SUCCESS;
-        },
-        [&] { return TheCall::real(file, buffer, count, type, status); });
-  }
-
-  template <typename Buffer, typename Count>
-  static int iat(MPI_File file, MPI_Offset offset, Buffer* buffer, Count count, MPI_Datatype type,
-                 MPI_Request* request) {
-    OpenFile* open = find_file(file);
-    if (open == nullptr) return TheCall::real(file, offset, buffer, count, type, request);
-    return perform(
-        *open, access, offset, writable(buffer), static_cast<std::int64_t>(count), type,
-        [request](std::int64_t bytes) { return complete_request(bytes, request); },
-        [&] { return TheCall::real(file, offset, buffer, count, type, request); });
-  }
-
-  template <typename Buffer, typename Count>
-  static int ihere(MPI_File file, Buffer* buffer, Count count, MPI_Datatype type,
-                   MPI_Request* request) {
-    OpenFile* open = find_file(file);
-    if (open == nullptr) return TheCall::real(file, buffer, count, type, request);
-    return perform(
-        *open, access, 0, writable(buffer), static_cast<std::int64_t>(count), type,
-        [request](std::int64_t bytes) { return complete_request(bytes, request); },
-        [&] { return TheCall::real(file, buffer, count, type, request); });
+        [end](std::int64_t bytes) { return tell(bytes, end); },
+        [&] { return TheCall::real(file, buffer, count, type, end); });
   }
 };
 
@@ -302,8 +278,6 @@ PERDURE_CALLS_COUNTED(PERDURE_NAME)
 
 #define PERDURE_TAKE_AT(x) direct<FileCalls::x>(true, Shape<FileCalls::x, name_##x>::at);
 #define PERDURE_TAKE_HERE(x) direct<FileCalls::x>(true, Shape<FileCalls::x, name_##x>::here);
-#define PERDURE_TAKE_IAT(x) direct<FileCalls::x>(true, Shape<FileCalls::x, name_##x>::iat);
-#define PERDURE_TAKE_IHERE(x) direct<FileCalls::x>(true, Shape<FileCalls::x, name_##x>::ihere);
 #define PERDURE_TAKE_AT_BEGIN(x) \
   direct<FileCalls::x>(true, SplitShape<FileCalls::x, name_##x, PERDURE_ENDING_##x>::at);
 #define PERDURE_TAKE_HERE_BEGIN(x) \
@@ -313,10 +287,6 @@ PERDURE_CALLS_COUNTED(PERDURE_NAME)
 #define PERDURE_TAKE_AT_C(x) direct<FileCalls::x##_c>(true, Shape<FileCalls::x##_c, name_##x>::at);
 #define PERDURE_TAKE_HERE_C(x) \
   direct<FileCalls::x##_c>(true, Shape<FileCalls::x##_c, name_##x>::here);
-#define PERDURE_TAKE_IAT_C(x) \
-  direct<FileCalls::x##_c>(true, Shape<FileCalls::x##_c, name_##x>::iat);
-#define PERDURE_TAKE_IHERE_C(x) \
-  direct<FileCalls::x##_c>(true, Shape<FileCalls::x##_c, name_##x>::ihere);
 #define PERDURE_TAKE_AT_BEGIN_C(x) \
   direct<FileCalls::x##_c>(true, SplitShape<FileCalls::x##_c, name_##x, PERDURE_ENDING_##x>::at);
 #define PERDURE_TAKE_HERE_BEGIN_C(x) \
@@ -325,16 +295,16 @@ PERDURE_CALLS_COUNTED(PERDURE_NAME)
 void take_data_access() {
   PERDURE_CALLS_AT(PERDURE_TAKE_AT)
   PERDURE_CALLS_HERE(PERDURE_TAKE_HERE)
-  PERDURE_CALLS_IAT(PERDURE_TAKE_IAT)
-  PERDURE_CALLS_IHERE(PERDURE_TAKE_IHERE)
+  PERDURE_CALLS_IAT(PERDURE_TAKE_AT)
+  PERDURE_CALLS_IHERE(PERDURE_TAKE_HERE)
   PERDURE_CALLS_AT_BEGIN(PERDURE_TAKE_AT_BEGIN)
   PERDURE_CALLS_HERE_BEGIN(PERDURE_TAKE_HERE_BEGIN)
   PERDURE_CALLS_END(PERDURE_TAKE_END)
 #if MPI_VERSION >= 4
   PERDURE_CALLS_AT(PERDURE_TAKE_AT_C)
   PERDURE_CALLS_HERE(PERDURE_TAKE_HERE_C)
-  PERDURE_CALLS_IAT(PERDURE_TAKE_IAT_C)
-  PERDURE_CALLS_IHERE(PERDURE_TAKE_IHERE_C)
+  PERDURE_CALLS_IAT(PERDURE_TAKE_AT_C)
+  PERDURE_CALLS_IHERE(PERDURE_TAKE_HERE_C)
   PERDURE_CALLS_AT_BEGIN(PERDURE_TAKE_AT_BEGIN_C)
   PERDURE_CALLS_HERE_BEGIN(PERDURE_TAKE_HERE_BEGIN_C)
 #endif
