@@ -15,7 +15,7 @@ class VerbDevice final : public Device {
       : base_(memory.base()), size_(memory.size_bytes()), verbs_(verbs) {}
 
   DeviceDescription describe() const override {
-    return {"contender", PersistenceClass::process_crash, "none", cache_line_bytes};
+    return {"contender", PersistenceClass::process_crash, cache_line_bytes};
   }
   std::byte* base() const override { return base_; }
   std::uint64_t size_bytes() const override { return size_; }

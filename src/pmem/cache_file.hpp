@@ -16,7 +16,7 @@ class CacheFile final : public MappedDevice {
   DeviceDescription describe() const override {
     const OpenFile& file = mapped().file();
     const char* kind = file.kind == FileKind::dax ? "DAX file " : "tmpfs file ";
-    return {kind + file.path, file.persistence, primitives_.flush_name, cache_line_bytes};
+    return {kind + file.path, file.persistence, cache_line_bytes};
   }
 
   void copy(std::uint64_t offset, const void* source, std::size_t count) override {

@@ -25,7 +25,7 @@ namespace {
 class MemoryDevice final : public Device {
  public:
   DeviceDescription describe() const override {
-    return {"memory", PersistenceClass::process_crash, "none", 64};
+    return {"memory", PersistenceClass::process_crash, 64};
   }
   std::byte* base() const override { return const_cast<std::byte*>(bytes_.data()); }
   std::uint64_t size_bytes() const override { return bytes_.size(); }

@@ -42,7 +42,6 @@ enum class PersistenceClass : std::uint8_t {
 struct DeviceDescription {
   std::string name;              // for people: "tmpfs file /dev/shm/p/rank-00000"
   PersistenceClass persistence;  // of the medium that is mapped
-  std::string flush_method;      // "clwb", "clflushopt", "clflush", "dc cvap", "fdatasync", "none"
   std::size_t granule_bytes;     // what one flush writes: 64 for a cache line, 4096 for a page
 };
 

@@ -19,7 +19,7 @@ class NotedDevice final : public Device {
   explicit NotedDevice(std::size_t size) : bytes_(size) {}
 
   DeviceDescription describe() const override {
-    return {"memory", PersistenceClass::process_crash, "none", 64};
+    return {"memory", PersistenceClass::process_crash, 64};
   }
   std::byte* base() const override { return const_cast<std::byte*>(bytes_.data()); }
   std::uint64_t size_bytes() const override { return bytes_.size(); }

@@ -14,7 +14,7 @@ WrittenBackFile::WrittenBackFile(MappedFile mapped)
 
 DeviceDescription WrittenBackFile::describe() const {
   const OpenFile& file = mapped().file();
-  return {"file " + file.path, file.persistence, "fdatasync", page_bytes_};
+  return {"file " + file.path, file.persistence, page_bytes_};
 }
 
 void WrittenBackFile::copy(std::uint64_t offset, const void* source, std::size_t count) {

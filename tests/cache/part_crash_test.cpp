@@ -35,7 +35,7 @@ class ImageDevice final : public Device {
  public:
   explicit ImageDevice(std::span<const std::byte> image) : bytes_(image.begin(), image.end()) {}
   DeviceDescription describe() const override {
-    return {"image", PersistenceClass::power_failure, "none", 64};
+    return {"image", PersistenceClass::power_failure, 64};
   }
   std::byte* base() const override { return bytes_.data(); }
   std::uint64_t size_bytes() const override { return bytes_.size(); }

@@ -50,7 +50,7 @@ class MemoryDevice final : public Device {
   }
 
   DeviceDescription describe() const override {
-    return {"memory", PersistenceClass::process_crash, "none", 64};
+    return {"memory", PersistenceClass::process_crash, 64};
   }
   std::byte* base() const override { return memory_; }
   std::uint64_t size_bytes() const override { return size_bytes_; }

@@ -60,7 +60,7 @@ class MemoryDevice final : public Device {
       : bytes_(static_cast<std::byte*>(std::calloc(size_max, 1)), &std::free),
         size_max_(size_max) {}
   DeviceDescription describe() const override {
-    return {"memory", PersistenceClass::process_crash, "none", 64};
+    return {"memory", PersistenceClass::process_crash, 64};
   }
   std::byte* base() const override { return bytes_.get(); }
   std::uint64_t size_bytes() const override { return size_; }

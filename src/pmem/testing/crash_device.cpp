@@ -96,7 +96,7 @@ void CrashDevice::load(std::span<const std::byte> image) {
 }
 
 DeviceDescription CrashDevice::describe() const {
-  return {"crash device", PersistenceClass::power_failure, "none", line_bytes_};
+  return {"crash device", PersistenceClass::power_failure, line_bytes_};
 }
 
 Status CrashDevice::resize(std::uint64_t size_bytes) {
