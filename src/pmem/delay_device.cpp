@@ -10,6 +10,7 @@
 #include "base/assert.hpp"
 #include "base/clock.hpp"
 #include "pmem/delay_bucket.hpp"
+#include "pmem/forwarding_device.hpp"
 
 namespace perdure {
 namespace {
@@ -64,70 +65,50 @@ std::uint64_t spin(std::uint64_t debt_ns) {
   return monotonic_ns() - begin;
 }
 
-class DelayDevice final : public Device {
+// Stores go to the cache; they cost when they are flushed.
+class DelayDevice final : public ForwardingDevice {
  public:
   DelayDevice(std::unique_ptr<Device> wrapped, DelayMode mode, std::string model_name,
               const Prices& prices, std::unique_ptr<DelayBucket> bucket)
-      : wrapped_(std::move(wrapped)),
+      : ForwardingDevice(std::move(wrapped)),
         mode_(mode),
         model_name_(std::move(model_name)),
         prices_(prices),
         bucket_(std::move(bucket)) {}
 
-  DeviceFile file() const override { return wrapped_->file(); }
+  DeviceFile file() const override { return device().file(); }
   DeviceDescription describe() const override {
-    DeviceDescription description = wrapped_->describe();
+    DeviceDescription description = device().describe();
     const char* const modes[] = {" (virtual clock)", " (wait)", " (drain)"};
     description.name += " as " + model_name_ + modes[static_cast<std::size_t>(mode_)];
     return description;
   }
-  std::byte* base() const override { return wrapped_->base(); }
-  std::uint64_t size_bytes() const override { return wrapped_->size_bytes(); }
   DeviceCounters counters() const override {
-    DeviceCounters counters = wrapped_->counters();
+    DeviceCounters counters = device().counters();
     counters.model_ns += owed_ps_.load(std::memory_order_relaxed) / ps_per_ns;
     return counters;
   }
-  std::uint64_t allocated_bytes() const override { return wrapped_->allocated_bytes(); }
-  std::uint64_t next_allocated(std::uint64_t offset) const override {
-    return wrapped_->next_allocated(offset);
-  }
-  std::uint64_t free_bytes() const override { return wrapped_->free_bytes(); }
-  Status check() const override { return wrapped_->check(); }
-  Status resize(std::uint64_t size_bytes) override { return wrapped_->resize(size_bytes); }
-  Status allocate(std::uint64_t offset, std::size_t count) override {
-    return wrapped_->allocate(offset, count);
-  }
-  Status discard(std::uint64_t offset, std::size_t count) override {
-    return wrapped_->discard(offset, count);
-  }
+  Status check() const override { return device().check(); }
 
-  // Stores go to the cache; they cost when they are flushed.
-  void store(std::uint64_t offset, const void* source, std::size_t count) override {
-    wrapped_->store(offset, source, count);
-  }
-  void store_word(std::uint64_t offset, std::uint64_t word) override {
-    wrapped_->store_word(offset, word);
-  }
   void copy(std::uint64_t offset, const void* source, std::size_t count) override {
     const std::uint64_t begun_ns = begin_write();
-    wrapped_->copy(offset, source, count);
+    device().copy(offset, source, count);
     charge_write(offset, count, begun_ns);
   }
   void stored_past_cache(std::uint64_t offset, std::size_t count) override {
     const std::uint64_t begun_ns = begin_write();
-    wrapped_->stored_past_cache(offset, count);
+    device().stored_past_cache(offset, count);
     charge_write(offset, count, begun_ns);
   }
   void flush(std::uint64_t offset, std::size_t count) override {
     const std::uint64_t begun_ns = begin_write();
-    wrapped_->flush(offset, count);
+    device().flush(offset, count);
     charge_write(offset, count, begun_ns);
   }
 
   void flush_each(std::span<const ByteRange> ranges) override {
     const std::uint64_t begun_ns = begin_write();
-    wrapped_->flush_each(ranges);
+    device().flush_each(ranges);
     std::uint64_t bytes = 0;
     for (const ByteRange& range : ranges) {
       if (range.begin == range.end) continue;
@@ -140,7 +121,7 @@ class DelayDevice final : public Device {
   // 2. Only then the time of the model passes, so that a crash during the delay loses nothing that
   //    the memory itself would have kept.
   Status fence() override {
-    PERDURE_TRY(wrapped_->fence());
+    PERDURE_TRY(device().fence());
     owe(prices_.commit_ps + prices_.write_ps);
     if (mode_ == DelayMode::wait) pay();
     if (mode_ == DelayMode::drain) wait_until_drained();
@@ -243,7 +224,6 @@ class DelayDevice final : public Device {
     if (spent > debt) overshoot_ns_.fetch_add(spent - debt, std::memory_order_relaxed);
   }
 
-  std::unique_ptr<Device> wrapped_;
   DelayMode mode_;
   std::string model_name_;
   Prices prices_;

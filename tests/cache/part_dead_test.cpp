@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "cache/part_directory.hpp"
-#include "cache/testing/forwarding_device.hpp"
 #include "cache/testing/scratch_part.hpp"
+#include "pmem/forwarding_device.hpp"
 
 namespace perdure {
 namespace {

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "cache/part_files.hpp"
-#include "cache/testing/forwarding_device.hpp"
 #include "cache/testing/scratch_part.hpp"
+#include "pmem/forwarding_device.hpp"
 
 namespace perdure {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// For tests only: a device that is another one, except for what a test changes of it.
+// A device that is another one, except for what a class that derives from it changes.
 #pragma once
 
 #include <memory>
@@ -41,6 +41,9 @@ class ForwardingDevice : public Device {
   }
   void flush(std::uint64_t offset, std::size_t count) override { device_->flush(offset, count); }
   Status fence() override { return device_->fence(); }
+
+ protected:
+  Device& device() const { return *device_; }
 
  private:
   std::unique_ptr<Device> device_;
