@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <cstdlib>
 #include <cstring>
 
@@ -348,24 +347,6 @@ Status Directory::publish_file(const std::string& from, const std::string& to) c
   const int failed = unknown ? EEXIST : errno;
   if (failed == EEXIST) return open_failed(fd(), to, path_of(to), failed);
   return errno_status("rename " + path_of(from) + " to " + to, failed);
-}
-
-Status Directory::replace_link(const std::string& name, const std::string& target,
-                               const std::string& writer) const {
-  const std::string fresh = name + ".new" + writer;
-  PERDURE_TRY(remove_file(fresh));
-  if (::symlinkat(target.c_str(), fd(), fresh.c_str()) != 0) {
-    return errno_status("link " + path_of(fresh), errno);
-  }
-  return rename_file(fresh, name);
-}
-
-Result<std::string> Directory::read_link(const std::string& name) const {
-  std::array<char, PATH_MAX> target{};
-  const ssize_t count = ::readlinkat(fd(), name.c_str(), target.data(), target.size());
-  if (count >= 0) return std::string(target.data(), static_cast<std::size_t>(count));
-  if (errno == ENOENT) return Status(Code::not_found, path_of(name) + " does not exist");
-  return errno_status("read the link " + path_of(name), errno);
 }
 
 Status Directory::remove_file(const std::string& name) const {

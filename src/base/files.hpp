@@ -72,11 +72,6 @@ class Directory {
   // As rename_file(), but Code::wrong_state if there is something under the name. Where the file
   // system can't do that at once it is looked before.
   Status publish_file(const std::string& from, const std::string& to) const;
-  // A link named `name` to `target`, in place of the one before; as replace_file().
-  Status replace_link(const std::string& name, const std::string& target,
-                      const std::string& writer) const;
-  // Where a link leads to; Code::not_found if there is none.
-  Result<std::string> read_link(const std::string& name) const;
   // What is not there is removed.
   Status remove_file(const std::string& name) const;
   // Only an empty one; false if it is not, or can't be.

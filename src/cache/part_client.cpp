@@ -139,9 +139,9 @@ Status PartClient::send(const RequestFormat& request, const void* payload, std::
     if (!moved.ok()) return broken(moved.status());
     left -= moved.value().bytes;
     if (!moved.value().again) continue;
-    auto ready = await_either(socket_);
-    if (!ready.ok()) return broken(ready.status());
-    if (!ready.value().to_receive) continue;
+    auto receivable = await_either(socket_);
+    if (!receivable.ok()) return broken(receivable.status());
+    if (!receivable.value()) continue;
     // Without a request no answer is due: the connection has ended, and the next send says so.
     if (!outstanding_.empty()) PERDURE_TRY(receive_answer());
   }

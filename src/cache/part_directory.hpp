@@ -156,8 +156,6 @@ struct RecoverOptions {
 // nothing is changed then.
 Result<WriteBackTally> recover_parts(const std::vector<PartPlace>& places,
                                      const RecoverOptions& options);
-Result<WriteBackTally> recover_part(const std::string& directory, const std::string& file,
-                                    std::optional<std::uint64_t> version = std::nullopt);
 // Removes it as it is.
 Status discard_part(const std::string& directory, const std::string& file);
 

@@ -53,6 +53,12 @@ class Node {
     must(leave_part(std::move(open), true));
   }
 
+  Result<WriteBackTally> recover(std::optional<std::uint64_t> version = std::nullopt) const {
+    RecoverOptions options;
+    options.version = version;
+    return recover_parts({{parts(), part_file()}}, options);
+  }
+
   static constexpr auto access = BackingFile::Access::read_write;
   ScratchDirectory scratch;
   Bytes expected;
@@ -108,15 +114,15 @@ TEST(PartDirectory, recovers_on_demand_but_not_what_is_in_use) {
   node.leave_behind();
   {
     const OpenPart open = must(node.make(2));
-    EXPECT_EQ(recover_part(node.parts(), node.part_file()).status().code(), Code::busy);
+    EXPECT_EQ(node.recover().status().code(), Code::busy);
     EXPECT_EQ(discard_part(node.parts(), node.part_file()).code(), Code::busy);
     must(open.part->write(8192, Bytes(10, 3).data(), 10, Acknowledge::durable));
     std::fill_n(node.expected.begin() + 8192, 10, 3);
   }
-  EXPECT_GT(must(recover_part(node.parts(), node.part_file())).bytes, 0U);
+  EXPECT_GT(must(node.recover()).bytes, 0U);
   EXPECT_EQ(read_file(node.file()), node.expected);
   EXPECT_TRUE(std::filesystem::is_empty(node.parts()));
-  EXPECT_EQ(recover_part(node.parts(), node.part_file()).status().code(), Code::not_found);
+  EXPECT_EQ(node.recover().status().code(), Code::not_found);
 }
 
 // Changes the header of a part, and makes its checksum right again if `whole`.
@@ -138,7 +144,7 @@ void expect_refused(const Node& node, Code code, const std::string& words) {
   EXPECT_EQ(made.code(), code) << made.message();
   EXPECT_TRUE(says(made, words)) << made.message();
   EXPECT_TRUE(says(made, "perdure cache discard")) << made.message();
-  EXPECT_EQ(recover_part(node.parts(), node.part_file()).status().code(), code);
+  EXPECT_EQ(node.recover().status().code(), code);
   EXPECT_TRUE(exists(node.part_file()));
   if (code != Code::foreign) {
     EXPECT_EQ(must(list_parts(node.parts())).at(0).fault.code(), code);
@@ -216,10 +222,10 @@ TEST(PartDirectory, a_part_whose_file_is_gone_stays) {
   Node node;
   node.leave_behind();
   std::filesystem::rename(node.file(), node.scratch / "away");
-  EXPECT_FALSE(recover_part(node.parts(), node.part_file()).ok());
+  EXPECT_FALSE(node.recover().ok());
   EXPECT_TRUE(exists(node.part_file()));
   std::filesystem::rename(node.scratch / "away", node.file());
-  EXPECT_EQ(recover_part(node.parts(), node.part_file()).status().code(), Code::foreign);
+  EXPECT_EQ(node.recover().status().code(), Code::foreign);
   RecoverOptions options;
   options.to = node.file();
   (void)must(recover_parts({{node.parts(), node.part_file()}}, options));
@@ -243,7 +249,7 @@ TEST(PartDirectory, what_was_made_in_another_boot_keeps_only_what_was_durable) {
     node.leave_behind(when);
     change_header(node.part_file(), true, [](PartHeaderFormat& h) { ++h.boot[0]; });
     EXPECT_FALSE(must(list_parts(node.parts())).at(0).same_boot);
-    (void)must(recover_part(node.parts(), node.part_file()));
+    (void)must(node.recover());
     EXPECT_EQ(read_file(node.file()), when == Acknowledge::durable ? node.expected : before);
   }
 }
@@ -314,7 +320,7 @@ TEST(PartDirectory, recovery_of_a_file_of_a_group_takes_the_version_it_is_given_
     must(open.part->write(5000, Bytes(9000, 9).data(), 9000, Acknowledge::sync));
     must(leave_part(std::move(open), true));
     const auto version = as_it_is ? std::nullopt : std::optional<std::uint64_t>(5);
-    (void)must(recover_part(node.parts(), node.part_file(), version));
+    (void)must(node.recover(version));
     if (as_it_is) std::fill_n(node.expected.begin() + 5000, 9000, 9);
     EXPECT_EQ(read_file(node.file()), node.expected);
   }

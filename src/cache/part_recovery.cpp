@@ -442,13 +442,6 @@ Result<WriteBackTally> recover_parts(const std::vector<PartPlace>& places,
   return Recovery(options).run(places);
 }
 
-Result<WriteBackTally> recover_part(const std::string& directory, const std::string& file,
-                                    std::optional<std::uint64_t> version) {
-  RecoverOptions options;
-  options.version = version;
-  return recover_parts({{directory, file}}, options);
-}
-
 Status discard_part(const std::string& directory, const std::string& file) {
   PERDURE_TRY_ASSIGN(auto locked, lock_part_directory(directory, false));
   PERDURE_TRY_ASSIGN(auto claimed, claim_leftover(file));

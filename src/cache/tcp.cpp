@@ -281,14 +281,13 @@ Status receive_by(const FileHandle& socket, void* to, std::size_t bytes,
   return Status::success();
 }
 
-Result<Ready> await_either(const FileHandle& socket) {
+Result<bool> await_either(const FileHandle& socket) {
   pollfd wanted{socket.fd(), POLLIN | POLLOUT, 0};
   while (::poll(&wanted, 1, -1) < 0) {
     if (errno != EINTR) return errno_status("poll", errno);
   }
   // An error or an end is found by the receive that follows.
-  return Ready{(wanted.revents & (POLLIN | POLLERR | POLLHUP)) != 0,
-               (wanted.revents & POLLOUT) != 0};
+  return (wanted.revents & (POLLIN | POLLERR | POLLHUP)) != 0;
 }
 
 void shut_down(const FileHandle& socket) {

@@ -61,12 +61,8 @@ Result<Moved> receive_now(const FileHandle& socket, void* to, std::size_t bytes)
 // As receive_whole(); Code::busy if not all came by then, of a monotonic clock.
 Status receive_by(const FileHandle& socket, void* to, std::size_t bytes, std::uint64_t deadline_ns);
 
-struct Ready {
-  bool to_receive = false;
-  bool to_send = false;
-};
-// Waits until the socket can be received from or sent to.
-Result<Ready> await_either(const FileHandle& socket);
+// Waits until the socket can be received from or sent to: whether the former.
+Result<bool> await_either(const FileHandle& socket);
 
 // Ends both directions: whoever waits in another thread returns.
 void shut_down(const FileHandle& socket);
