@@ -27,42 +27,26 @@ struct Shape {
 };
 
 // One part of a file, the file, and what it should hold.
-class Cached {
+class Cached : public ExpectedFile {
  public:
   Cached(const Shape& shape, Bytes bytes,
          const PartGeometry& geometry = {.blocks = 64, .journal_entries = 16})
-      : expected(std::move(bytes)) {
-    write_file(directory / "file", expected);
-    backing = std::make_unique<BackingFile>(
-        must(BackingFile::open(directory / "file", BackingFile::Access::read_write)));
+      : ExpectedFile(std::move(bytes)) {
     const Layout layout = make_layout(shape.kind, shape.nodes, shape.block_bytes, shape.file_bytes);
-    part = new_part(directory / "part", *backing, shape.node, layout, expected.size(), geometry);
+    part = new_part(part_path, *backing, shape.node, layout, expected.size(), geometry);
   }
   explicit Cached(Bytes bytes, std::uint64_t block_bytes = 4096)
       : Cached({block_bytes, 0, 1, LayoutKind::cyclic, bytes.size()}, bytes) {}
 
   void write(std::uint64_t offset, const Bytes& bytes, Acknowledge when = Acknowledge::sync) {
-    must(part->write(offset, bytes.data(), bytes.size(), when));
-    if (expected.size() < offset + bytes.size()) expected.resize(offset + bytes.size());
-    std::copy(bytes.begin(), bytes.end(), expected.begin() + static_cast<std::ptrdiff_t>(offset));
+    ExpectedFile::write(*part, offset, bytes, when);
   }
   Bytes read(std::uint64_t offset, std::uint64_t bytes) const {
     Bytes got(bytes);
     must(part->read(offset, got.data(), bytes));
     return got;
   }
-  Bytes wanted(std::uint64_t offset, std::uint64_t bytes) const {
-    Bytes some(bytes);
-    for (std::uint64_t i = 0; i < bytes && offset + i < expected.size(); ++i) {
-      some[i] = expected[offset + i];
-    }
-    return some;
-  }
-  Bytes file() const { return read_file(directory / "file"); }
 
-  ScratchDirectory directory;
-  Bytes expected;
-  std::unique_ptr<BackingFile> backing;
   std::unique_ptr<CachePart> part;
 };
 
@@ -106,7 +90,7 @@ class Walk {
         must(part.fill(offset, bytes));
         break;
       case 3:
-        cut();
+        cached_.cut(*cached_.part, random_() % most_);
         break;
       case 4:
       case 5:
@@ -122,14 +106,6 @@ class Walk {
     if (part.layout().nodes == 1) {
       EXPECT_EQ(part.size_bytes(), cached_.expected.size());
     }
-  }
-
-  // As MPI_File_set_size does.
-  void cut() {
-    const std::uint64_t bytes = random_() % most_;
-    must(cached_.part->set_size(bytes));
-    must(cached_.backing->set_size(bytes));
-    cached_.expected.resize(bytes);
   }
 
   static constexpr std::uint64_t most_ = 250000;
@@ -156,11 +132,11 @@ TEST(CachePart, a_clean_file_is_never_written) {
   const Cached cached(Bytes(100001, 7));
   (void)cached.read(0, 100001);
   must(cached.part->persist());
-  const auto before = std::filesystem::last_write_time(cached.directory / "file");
+  const auto before = std::filesystem::last_write_time(cached.file_path);
   const WriteBackTally tally = must(cached.part->write_back(5, true));
   EXPECT_EQ(tally.bytes, 0U);
   EXPECT_EQ(tally.writes, 0U);
-  EXPECT_EQ(std::filesystem::last_write_time(cached.directory / "file"), before);
+  EXPECT_EQ(std::filesystem::last_write_time(cached.file_path), before);
 }
 
 TEST(CachePart, only_dirty_grains_are_written_and_neighbours_in_one_piece) {
@@ -225,9 +201,8 @@ TEST(CachePart, threads_write_disjoint_ranges_while_others_write_back_and_persis
 
 // Its range of each 400 bytes, many times, with a part and a backing file of its own.
 [[noreturn]] void write_in_a_process(const Cached& cached, unsigned process) {
-  const auto backing =
-      must(BackingFile::open(cached.directory / "file", BackingFile::Access::read_write));
-  const auto part = attach_part(cached.directory / "part", backing);
+  const auto backing = must(BackingFile::open(cached.file_path, BackingFile::Access::read_write));
+  const auto part = attach_part(cached.part_path, backing);
   for (unsigned i = 0; i < 4000; ++i) {
     const Bytes mine(100, static_cast<unsigned char>(i / 500 + process * 10));
     must(part->write((i % 500) * 400 + process * 100, mine.data(), 100, Acknowledge::sync));
@@ -238,18 +213,10 @@ TEST(CachePart, threads_write_disjoint_ranges_while_others_write_back_and_persis
 
 TEST(CachePart, processes_write_disjoint_ranges_while_others_write_back) {
   Cached cached(Bytes(200000, 7));
-  std::vector<pid_t> children;
-  for (unsigned p = 0; p < 4; ++p) {
-    const pid_t child = ::fork();
-    if (child == 0) write_in_a_process(cached, p);
-    children.push_back(child);
-  }
+  const auto children =
+      in_processes(4, [&](unsigned process) { write_in_a_process(cached, process); });
   for (int i = 0; i < 20; ++i) (void)must(cached.part->write_back(0, i % 2 == 0));
-  for (const pid_t child : children) {
-    int status = 1;
-    ::waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-  }
+  expect_success(children);
   (void)must(cached.part->write_back(0, true));
   for (unsigned i = 0; i < 2000; ++i) {
     std::fill_n(cached.expected.begin() + i * 100, 100, static_cast<unsigned char>(7 + i % 4 * 10));
@@ -289,7 +256,7 @@ TEST(CachePart, table_and_journal_take_space_for_what_was_used_only) {
 TEST(CachePart, one_process_sees_and_writes_back_what_another_touched_far_away) {
   Cached cached({4096, 0, 1, LayoutKind::cyclic, 100}, Bytes(100, 7), {.blocks = 1 << 20});
   EXPECT_EQ(cached.read(0, 100), Bytes(100, 7));
-  const auto other = attach_part(cached.directory / "part", *cached.backing);
+  const auto other = attach_part(cached.part_path, *cached.backing);
   cached.write(5 * table_step * 4096, Bytes(5000, 8));
   cached.write(2 * table_step * 4096 - 10, Bytes(20, 9));
   EXPECT_EQ(must(other->write_back(0, true)).writes, 4U);
@@ -305,7 +272,7 @@ TEST(CachePart, what_an_fsync_failed_to_write_is_written_anew) {
   Cached cached(Bytes(20000, 7));
   cached.write(5000, Bytes(3000, 1));
   // Takes what is written and loses it, and can't be synchronised.
-  const int fd = descriptor_of(cached.directory / "file");
+  const int fd = descriptor_of(cached.file_path);
   ASSERT_GE(fd, 0);
   const FileHandle file(::dup(fd));
   const FileHandle null(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -322,7 +289,7 @@ TEST(CachePart, what_somebody_elses_fsync_failed_to_write_is_written_anew) {
   Cached cached(Bytes(20000, 7));
   cached.write(5000, Bytes(3000, 1));
   (void)must(cached.part->write_back(0, false));
-  const int fd = descriptor_of(cached.directory / "file");
+  const int fd = descriptor_of(cached.file_path);
   ASSERT_GE(fd, 0);
   const FileHandle file(::dup(fd));
   const FileHandle null(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -337,24 +304,22 @@ TEST(CachePart, what_somebody_elses_fsync_failed_to_write_is_written_anew) {
 TEST(CachePart, what_could_not_be_written_back_stays_dirty) {
   Cached cached(Bytes(20000, 7));
   cached.write(5000, Bytes(3000, 1));
-  const auto unwritable =
-      must(BackingFile::open(cached.directory / "file", BackingFile::Access::read));
+  const auto unwritable = must(BackingFile::open(cached.file_path, BackingFile::Access::read));
   cached.part->set_backing(&unwritable);
   EXPECT_EQ(cached.part->write_back(0, true).status().code(), Code::io_error);
-  cached.part->set_backing(cached.backing.get());
+  cached.part->set_backing(&*cached.backing);
   EXPECT_GT(must(cached.part->write_back(0, true)).bytes, 0U);
   EXPECT_EQ(cached.file(), cached.expected);
 }
 
 TEST(CachePart, a_block_that_could_not_be_read_is_tried_again) {
   Cached cached(Bytes(20000, 7));
-  const auto unreadable =
-      must(BackingFile::open(cached.directory / "file", BackingFile::Access::write));
+  const auto unreadable = must(BackingFile::open(cached.file_path, BackingFile::Access::write));
   cached.part->set_backing(&unreadable);
   unsigned char byte = 0;
   EXPECT_EQ(cached.part->read(100, &byte, 1).code(), Code::io_error);
   EXPECT_EQ(cached.part->write(100, &byte, 1, Acknowledge::sync).code(), Code::io_error);
-  cached.part->set_backing(cached.backing.get());
+  cached.part->set_backing(&*cached.backing);
   EXPECT_EQ(cached.read(0, 20000), cached.expected);
 }
 
@@ -365,7 +330,7 @@ TEST(CachePart, recovery_in_the_same_boot_tells_what_it_will_write) {
   const std::uint64_t all = cached.part->unsaved_bytes(true);
   const std::uint64_t durable = cached.part->unsaved_bytes(false);
   EXPECT_EQ(durable, 32U);
-  cached.part = attach_part(cached.directory / "part", *cached.backing);
+  cached.part = attach_part(cached.part_path, *cached.backing);
   EXPECT_EQ(must(cached.part->recover(true)).bytes, all);
   EXPECT_EQ(cached.file(), cached.expected);
 }
@@ -396,7 +361,7 @@ TEST(CachePart, of_a_crafted_file_with_holes_is_recovered_without_looking_at_eac
   EXPECT_EQ(part->unsaved_bytes(true), 2U);
   const WriteBackTally tally = must(part->recover(true));
   EXPECT_EQ(tally.bytes, 2U);
-  EXPECT_EQ(std::filesystem::file_size(cached.directory / "file"), far * 128 + 2);
+  EXPECT_EQ(std::filesystem::file_size(cached.file_path), far * 128 + 2);
 }
 
 }  // namespace

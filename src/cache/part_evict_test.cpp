@@ -19,13 +19,11 @@ constexpr std::uint64_t block_bytes = 4096;
 constexpr std::uint64_t blocks = 32;
 
 // A file, and a part of it with little room.
-class Tight {
+class Tight : public ExpectedFile {
  public:
   explicit Tight(std::uint32_t room_blocks, Bytes bytes = Bytes(blocks * block_bytes, 7),
                  std::uint64_t table = blocks, std::uint64_t of_block = block_bytes)
-      : room(room_blocks), expected(std::move(bytes)) {
-    write_file(file_path, expected);
-    backing.emplace(must(BackingFile::open(file_path, BackingFile::Access::read_write)));
+      : ExpectedFile(std::move(bytes)), room(room_blocks) {
     (void)new_part(part_path, *backing, 0, {LayoutKind::cyclic, 1, of_block, 0}, expected.size(),
                    {.blocks = table, .journal_entries = 64});
   }
@@ -36,19 +34,6 @@ class Tight {
   CachePart& part() { return *parts.front(); }
   std::uint64_t evicted_blocks() { return part().evicted_bytes_of_all() / block_bytes; }
 
-  void write(CachePart& by, std::uint64_t offset, const Bytes& bytes,
-             Acknowledge when = Acknowledge::sync) {
-    must(by.write(offset, bytes.data(), bytes.size(), when));
-    if (expected.size() < offset + bytes.size()) expected.resize(offset + bytes.size());
-    std::copy(bytes.begin(), bytes.end(), expected.begin() + static_cast<std::ptrdiff_t>(offset));
-  }
-  Bytes wanted(std::uint64_t offset, std::uint64_t bytes) const {
-    Bytes some(bytes);
-    for (std::uint64_t i = 0; i < bytes && offset + i < expected.size(); ++i) {
-      some[i] = expected[offset + i];
-    }
-    return some;
-  }
   static Bytes read(CachePart& by, std::uint64_t offset, std::uint64_t bytes) {
     Bytes got(bytes);
     if (!by.try_read(offset, got.data(), bytes)) must(by.read(offset, got.data(), bytes));
@@ -63,19 +48,8 @@ class Tight {
     use(block, 1);
     return part().passed_bytes() != before;
   }
-  Bytes file() const { return read_file(file_path); }
-  Bytes in_file(std::uint64_t offset, std::uint64_t bytes) const {
-    Bytes got(bytes);
-    must(backing->read(offset, got.data(), bytes));
-    return got;
-  }
 
-  ScratchDirectory directory;
-  std::string file_path = directory / "file";
-  std::string part_path = directory / "part";
   SharedRoom room;
-  Bytes expected;
-  std::optional<BackingFile> backing;
   std::vector<std::unique_ptr<CachePart>> parts;
 };
 
@@ -328,7 +302,7 @@ class Walk {
         (void)must(one().fill(at, bytes));
         break;
       case 3:
-        if (random_() % 4 == 0) cut(at);
+        if (random_() % 4 == 0) tight_.cut(one(), at);
         break;
       case 4:
       case 5:
@@ -346,13 +320,6 @@ class Walk {
                      static_cast<Acknowledge>(random_() % 3));
     }
     EXPECT_EQ(one().size_bytes(), tight_.expected.size());
-  }
-
-  // As MPI_File_set_size does.
-  void cut(std::uint64_t bytes) {
-    must(one().set_size(bytes));
-    must(tight_.backing->set_size(bytes));
-    tight_.expected.resize(bytes);
   }
 
   static constexpr std::uint64_t most_ = 250000;
@@ -458,17 +425,8 @@ TEST(PartEvict, threads_that_hammer_a_tiny_part_find_what_they_wrote) {
 TEST(PartEvict, processes_that_hammer_a_tiny_part_find_what_they_wrote) {
   const std::uint64_t seed = test_seed();
   Tight tight(5);
-  std::vector<pid_t> children;
-  for (unsigned process = 0; process < 4; ++process) {
-    const pid_t child = ::fork();
-    if (child == 0) write_in_a_process(tight, process, seed);
-    children.push_back(child);
-  }
-  for (const pid_t child : children) {
-    int status = 1;
-    ::waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-  }
+  expect_success(
+      in_processes(4, [&](unsigned process) { write_in_a_process(tight, process, seed); }));
   tight.join();
   std::printf("%llu blocks were evicted\n",
               static_cast<unsigned long long>(tight.evicted_blocks()));

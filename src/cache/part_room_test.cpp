@@ -17,13 +17,11 @@ constexpr std::uint64_t blocks = 64;
 using HasRoom = std::function<bool(std::uint64_t block)>;
 
 // A file, and two views of its part, as two processes have them.
-class Full {
+class Full : public ExpectedFile {
  public:
   explicit Full(Bytes bytes, std::uint64_t of_block = block_bytes,
                 const PartGeometry& geometry = {.blocks = blocks, .journal_entries = 16})
-      : expected(std::move(bytes)) {
-    write_file(file_path, expected);
-    backing.emplace(must(BackingFile::open(file_path, BackingFile::Access::read_write)));
+      : ExpectedFile(std::move(bytes)) {
     const Layout layout{LayoutKind::cyclic, 1, of_block, 0};
     (void)new_part(part_path, *backing, 0, layout, expected.size(), geometry);
   }
@@ -32,32 +30,6 @@ class Full {
     parts.back()->set_teller([this](const std::string& text) { told.push_back(text); });
   }
 
-  void write(CachePart& part, std::uint64_t offset, const Bytes& bytes,
-             Acknowledge when = Acknowledge::sync) {
-    must(part.write(offset, bytes.data(), bytes.size(), when));
-    if (expected.size() < offset + bytes.size()) expected.resize(offset + bytes.size());
-    std::copy(bytes.begin(), bytes.end(), expected.begin() + static_cast<std::ptrdiff_t>(offset));
-  }
-  Bytes wanted(std::uint64_t offset, std::uint64_t bytes) const {
-    Bytes some(bytes);
-    for (std::uint64_t i = 0; i < bytes && offset + i < expected.size(); ++i) {
-      some[i] = expected[offset + i];
-    }
-    return some;
-  }
-  Bytes file() const { return read_file(file_path); }
-  // Of the cached file, as it is.
-  Bytes in_file(std::uint64_t offset, std::uint64_t bytes) const {
-    Bytes got(bytes);
-    must(backing->read(offset, got.data(), bytes));
-    return got;
-  }
-
-  ScratchDirectory directory;
-  std::string file_path = directory / "file";
-  std::string part_path = directory / "part";
-  Bytes expected;
-  std::optional<BackingFile> backing;
   std::vector<std::unique_ptr<CachePart>> parts;
   std::vector<std::string> told;
 };
@@ -118,7 +90,7 @@ class Walk {
         (void)must(one().fill(offset, bytes));
         break;
       case 3:
-        cut(offset);
+        full_.cut(one(), offset);
         break;
       case 4:
       case 5:
@@ -130,13 +102,6 @@ class Walk {
                     static_cast<Acknowledge>(random_() % 3));
     }
     EXPECT_EQ(one().size_bytes(), full_.expected.size());
-  }
-
-  // As MPI_File_set_size does.
-  void cut(std::uint64_t bytes) {
-    must(one().set_size(bytes));
-    must(full_.backing->set_size(bytes));
-    full_.expected.resize(bytes);
   }
 
   static constexpr std::uint64_t most_ = 250000;
@@ -376,17 +341,7 @@ TEST(PartRoom, what_is_cut_off_may_have_room_again_and_the_rest_stays_in_the_fil
 
 TEST(PartRoom, processes_that_find_no_room_and_others_that_do_write_to_one_file) {
   Full full(Bytes(200000, 7));
-  std::vector<pid_t> children;
-  for (unsigned p = 0; p < 4; ++p) {
-    const pid_t child = ::fork();
-    if (child == 0) write_in_a_process(full, p);
-    children.push_back(child);
-  }
-  for (const pid_t child : children) {
-    int status = 1;
-    ::waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-  }
+  expect_success(in_processes(4, [&](unsigned process) { write_in_a_process(full, process); }));
   full.attach(all());
   (void)must(full.parts[0]->write_back(0, true));
   for (unsigned i = 0; i < 2000; ++i) {

@@ -319,28 +319,10 @@ class Sweeper {
                           [&](std::span<const std::byte> image) { check(image, handed); });
   }
 
-  // What the cached file holds after the crash: of each page what it had at its last sync, or
-  // what it was handed since.
-  Bytes file_after_crash(const Bytes& handed) {
-    constexpr std::size_t page = 4096;
-    const std::uint64_t kind = images_ % 3;
-    if (kind == 0) return handed;
-    if (kind == 1) return synced_;
-    Bytes mixed = handed;
-    for (std::size_t at = 0; at < std::min(handed.size(), synced_.size()); at += page) {
-      const std::size_t run = std::min(page, std::min(handed.size(), synced_.size()) - at);
-      const auto from = synced_.begin() + static_cast<std::ptrdiff_t>(at);
-      if (random_() % 2 == 0) {
-        std::copy_n(from, run, mixed.begin() + static_cast<std::ptrdiff_t>(at));
-      }
-    }
-    return mixed;
-  }
-
   void check(std::span<const std::byte> image, const Bytes& handed) {
     if (!wrong_.empty()) return;
     ++images_;
-    const Bytes before = file_after_crash(handed);
+    const Bytes before = file_after_crash(handed, synced_, images_, random_);
     must(crashed_->set_size(0));
     must(crashed_->write(0, before.data(), before.size()));
     auto part = CachePart::attach(std::make_unique<ImageDevice>(image));

@@ -192,29 +192,13 @@ class Sweeper {
     }
   }
 
-  // Of each page of the file what it had at its last sync, or what it was handed since.
-  Bytes file_after_crash(const Bytes& handed) {
-    constexpr std::size_t page = 4096;
-    const std::uint64_t kind = images_ % 3;
-    if (kind == 0) return handed;
-    if (kind == 1) return synced_;
-    Bytes mixed = handed;
-    for (std::size_t at = 0; at < std::min(handed.size(), synced_.size()); at += page) {
-      const std::size_t run = std::min(page, std::min(handed.size(), synced_.size()) - at);
-      const auto from = synced_.begin() + static_cast<std::ptrdiff_t>(at);
-      if (random_() % 2 == 0) {
-        std::copy_n(from, run, mixed.begin() + static_cast<std::ptrdiff_t>(at));
-      }
-    }
-    return mixed;
-  }
-
   void check_images(CrashDevice& device) {
     if (!wrong_.empty()) return;
     const Bytes handed = read_file(directory_ / "file");
     device.for_each_image(
-        sweep_.model, images_per_fence, fences_,
-        [&](std::span<const std::byte> image) { check(image, file_after_crash(handed), false); });
+        sweep_.model, images_per_fence, fences_, [&](std::span<const std::byte> image) {
+          check(image, file_after_crash(handed, synced_, images_, random_), false);
+        });
     const std::vector<std::byte> stored(device.base(), device.base() + all_bytes_);
     check(stored, handed, true);
   }
