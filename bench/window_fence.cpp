@@ -5,13 +5,14 @@
 // (python/perdure_bench/windows_fence.py).
 #include <mpi.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/fact.hpp"
 #include "perdure/perdure_mpi.h"
 
 namespace {
@@ -38,16 +39,13 @@ double timed(const Action& action) {
 }
 
 void print(const Setting& setting, const char* metric, std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const auto at = [&](double share) {
-    return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
-  };
-  std::printf(
-      "{\"bench\": \"windows\", \"case\": \"fence-%s\", \"metric\": \"%s\", \"value\": %.3f, "
-      "\"unit\": \"us\", \"low\": %.3f, \"high\": %.3f, \"n\": %zu, \"target\": null, "
-      "\"holds\": null, \"window_bytes\": %zu, \"ranks\": %d, \"mpi\": \"%s\"}\n",
-      setting.mode.c_str(), metric, at(0.5), at(0.25), at(0.75), values.size(), setting.bytes,
-      setting.ranks, setting.flavour.c_str());
+  perdure::Fact fact{
+      .bench = "windows", .name = "fence-" + setting.mode, .metric = metric, .unit = "us"};
+  perdure::set_samples(fact, std::move(values));
+  fact.more = {{"window_bytes", static_cast<std::int64_t>(setting.bytes)},
+               {"ranks", std::int64_t{setting.ranks}},
+               {"mpi", setting.flavour}};
+  perdure::print_fact(fact);
 }
 
 MPI_Win make_window(const Setting& setting) {
