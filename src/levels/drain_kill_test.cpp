@@ -40,12 +40,7 @@ class KilledDrain : public testing::Test {
 
   // The failure of it, in the words that an application would see.
   Status drain(std::uint32_t node, VersionId id) {
-    DrainRequest request;
-    request.pool = job_.pool(node);
-    request.place = job_.place();
-    request.job = job_.record();
-    request.ranks = job_.ranks_on(node);
-    request.writes_manifests = node == 0;
+    DrainRequest request = job_.request(node);
     request.keep = 1;
     NodeDrain drain(request);
     EXPECT_TRUE(drain.start(id));

@@ -24,20 +24,10 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds enough{60'000};
 
-DrainRequest request_of(const DrainedJob& job, std::uint32_t node) {
-  DrainRequest request;
-  request.pool = job.pool(node);
-  request.place = job.place();
-  request.job = job.record();
-  request.ranks = job.ranks_on(node);
-  request.writes_manifests = node == 0;
-  return request;
-}
-
 // Drains one version from all nodes; its images are there.
 void drain(const DrainedJob& job, VersionId id, std::uint32_t nodes, std::uint32_t keep = 2) {
   for (std::uint32_t node = nodes; node-- > 0;) {
-    DrainRequest request = request_of(job, node);
+    DrainRequest request = job.request(node);
     request.keep = keep;
     NodeDrain drain(request);
     EXPECT_TRUE(drain.start(id));
@@ -106,7 +96,7 @@ TEST(Drain, waits_for_images_that_are_still_being_made) {
   DrainedJob job({0, 0});
   job.run(1);
   job.make_image(0, 1, 0);
-  NodeDrain drain(request_of(job, 0));
+  NodeDrain drain(job.request(0));
   ASSERT_TRUE(drain.start(job.id_of(1)));
   EXPECT_FALSE(drain.start({1, 2}));
   EXPECT_EQ(drain.state().finished, std::nullopt);
@@ -120,7 +110,7 @@ TEST(Drain, an_image_that_never_comes_is_told_and_the_next_version_is_drained) {
   DrainedJob job({0, 0});
   job.run(2);
   job.make_image(0, 1, 0);
-  DrainRequest request = request_of(job, 0);
+  DrainRequest request = job.request(0);
   request.image_patience = milliseconds(1);
   NodeDrain drain(request);
   ASSERT_TRUE(drain.start(job.id_of(1)));
@@ -137,7 +127,7 @@ TEST(Drain, without_the_file_of_every_node_there_is_no_manifest) {
   DrainedJob job({0, 1});
   job.run(1);
   job.make_images(1, 0);
-  DrainRequest request = request_of(job, 0);
+  DrainRequest request = job.request(0);
   request.manifest_patience = milliseconds(1);
   NodeDrain drain(request);
   ASSERT_TRUE(drain.start(job.id_of(1)));
@@ -305,7 +295,7 @@ TEST(Drain, an_index_with_wrong_numbers_is_refused_or_harmless) {
 TEST(Drain, image_files_that_changed_or_were_made_anew_since_are_read_again) {
   DrainedJob job({0, 0});
   job.run(4);
-  NodeDrain drain(request_of(job, 0));
+  NodeDrain drain(job.request(0));
   const auto drained = [&](std::uint64_t version, std::uint32_t slot) {
     job.make_images(version, slot);
     return drain.start(job.id_of(version)) && drain.wait(enough).ok() &&
@@ -327,7 +317,7 @@ TEST(Drain, a_damaged_image_is_not_drained) {
     job.run(1);
     job.make_images(1, 0);
     flip(job.pool(0) + "/image-00000.0", level_payload_offset + chunk * level_chunk_bytes + 20'000);
-    NodeDrain drain(request_of(job, 0));
+    NodeDrain drain(job.request(0));
     ASSERT_TRUE(drain.start(job.id_of(1)));
     EXPECT_TRUE(drain.stop(enough).ok());
     EXPECT_EQ(drain.state().failure.code(), Code::damaged) << drain.state().failure.message();
@@ -341,7 +331,7 @@ TEST(Drain, a_damaged_node_file_is_made_anew_and_a_whole_one_is_left) {
   job.run(1);
   job.make_images(1, 0);
   const VersionId id = job.id_of(1);
-  NodeDrain(request_of(job, 1)).start(id);
+  NodeDrain(job.request(1)).start(id);
   const std::string node = version_path(job, id) + "/node-00001";
   ASSERT_TRUE(fs::exists(node));
   flip(node, 40);
@@ -385,7 +375,7 @@ TEST(Drain, a_writer_that_is_stuck_is_left_alone_and_does_no_harm_later) {
   job.make_images(1, 0);
   const auto token = std::make_shared<ShutToken>();
   {
-    DrainRequest request = request_of(job, 0);
+    DrainRequest request = job.request(0);
     request.token = token;
     NodeDrain stuck(request);
     ASSERT_TRUE(stuck.start(job.id_of(1)));
@@ -405,7 +395,7 @@ TEST(Drain, a_removed_directory_and_one_that_cannot_be_made_are_told) {
   DrainedJob job({0});
   job.run(1);
   job.make_images(1, 0);
-  DrainRequest request = request_of(job, 0);
+  DrainRequest request = job.request(0);
   std::ofstream(job.base() + "/file") << "not a directory";
   request.place = job.base() + "/file/pool";
   NodeDrain drain(request);
@@ -413,7 +403,7 @@ TEST(Drain, a_removed_directory_and_one_that_cannot_be_made_are_told) {
   EXPECT_TRUE(drain.stop(enough).ok());
   EXPECT_NE(drain.state().failure.message().find(job.base() + "/file"), std::string::npos)
       << drain.state().failure.message();
-  request = request_of(job, 0);
+  request = job.request(0);
   request.pool = job.base() + "/gone";
   NodeDrain other(request);
   ASSERT_TRUE(other.start(job.id_of(1)));

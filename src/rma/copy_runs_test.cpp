@@ -6,14 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
-#include <random>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "mpi/testing/draw_maps.hpp"
+#include "test_seed.hpp"
 
 namespace perdure {
 namespace {
@@ -59,12 +57,7 @@ std::vector<std::int64_t> every_byte(const DatatypeMap& map, std::int64_t count)
 }
 
 TEST(CopyRuns, every_byte_goes_where_a_copy_of_single_bytes_puts_it) {
-  std::uint64_t seed = std::random_device{}();
-  if (const char* given = std::getenv("PERDURE_TEST_SEED")) {
-    seed = std::strtoull(given, nullptr, 0);
-  }
-  SCOPED_TRACE("PERDURE_TEST_SEED=" + std::to_string(seed));
-  Generator draw(seed);
+  Generator draw(test_seed());
   for (int round = 0; round < 2000; ++round) {
     const DatatypeMap to = draw_map(draw);
     const DatatypeMap from = draw_map(draw);

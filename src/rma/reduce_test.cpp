@@ -7,14 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <complex>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <random>
-#include <string>
 #include <vector>
 
 #include "mpi/testing/draw_maps.hpp"
+#include "test_seed.hpp"
 
 namespace perdure {
 namespace {
@@ -67,12 +65,7 @@ std::vector<std::byte> draw_bytes(Generator& draw) {
 }
 
 TEST(Reduce, every_element_becomes_what_one_at_a_time_makes_of_it) {
-  std::uint64_t seed = std::random_device{}();
-  if (const char* given = std::getenv("PERDURE_TEST_SEED")) {
-    seed = std::strtoull(given, nullptr, 0);
-  }
-  SCOPED_TRACE("PERDURE_TEST_SEED=" + std::to_string(seed));
-  Generator draw(seed);
+  Generator draw(test_seed());
   for (int round = 0; round < 1000; ++round) {
     const DatatypeMap maps[] = {draw_map(draw), draw_map(draw), draw_map(draw)};
     const std::vector<std::size_t> at[] = {places(maps[0]), places(maps[1]), places(maps[2])};

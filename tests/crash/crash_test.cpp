@@ -25,7 +25,14 @@ void expect_right(const SweepResult& result, std::uint64_t images_min) {
 }
 
 using Case = std::tuple<ArrayMode, AtomicityModel>;
-class CrashSweep : public testing::TestWithParam<Case> {};
+class CrashSweep : public testing::TestWithParam<Case> {
+ protected:
+  static SweepOptions of_case() {
+    SweepOptions options;
+    std::tie(options.mode, options.model) = GetParam();
+    return options;
+  }
+};
 
 std::string case_name(const testing::TestParamInfo<Case>& info) {
   return std::string(mode_name(std::get<0>(info.param))) + "_" +
@@ -40,17 +47,13 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 TEST_P(CrashSweep, one_rank_gets_back_one_whole_version_from_every_image) {
-  SweepOptions options;
-  options.mode = std::get<0>(GetParam());
-  options.model = std::get<1>(GetParam());
+  SweepOptions options = of_case();
   options.images_per_fence = 400;
   expect_right(sweep_one_rank(options), 1000);
 }
 
 TEST_P(CrashSweep, one_rank_gets_back_one_whole_version_from_every_image_of_wide_lines) {
-  SweepOptions options;
-  options.mode = std::get<0>(GetParam());
-  options.model = std::get<1>(GetParam());
+  SweepOptions options = of_case();
   options.line_bytes = 256;
   options.images_per_fence = 400;
   options.checksums = options.mode != ArrayMode::twin;
@@ -58,27 +61,21 @@ TEST_P(CrashSweep, one_rank_gets_back_one_whole_version_from_every_image_of_wide
 }
 
 TEST_P(CrashSweep, one_rank_with_asynchronous_commit) {
-  SweepOptions options;
-  options.mode = std::get<0>(GetParam());
-  options.model = std::get<1>(GetParam());
+  SweepOptions options = of_case();
   options.images_per_fence = 100;
   options.asynchronous = true;
   expect_right(sweep_one_rank(options), 400);
 }
 
 TEST_P(CrashSweep, one_rank_with_its_catalogue_in_a_tree) {
-  SweepOptions options;
-  options.mode = std::get<0>(GetParam());
-  options.model = std::get<1>(GetParam());
+  SweepOptions options = of_case();
   options.images_per_fence = 400;
   options.slot_bytes = 256;
   expect_right(sweep_one_rank(options), 1000);
 }
 
 TEST_P(CrashSweep, two_ranks_with_catalogues_in_trees) {
-  SweepOptions options;
-  options.mode = std::get<0>(GetParam());
-  options.model = std::get<1>(GetParam());
+  SweepOptions options = of_case();
   options.versions = 3;
   options.images_per_fence = 24;
   options.slot_bytes = 256;
@@ -90,26 +87,20 @@ TEST_P(CrashSweep, two_ranks_with_catalogues_in_trees) {
 }
 
 TEST_P(CrashSweep, two_ranks_get_back_the_same_version_from_every_cut) {
-  SweepOptions options;
-  options.mode = std::get<0>(GetParam());
-  options.model = std::get<1>(GetParam());
+  SweepOptions options = of_case();
   options.versions = 3;
   options.images_per_fence = 24;
   expect_right(sweep_two_ranks(options), 300);
 }
 
 TEST_P(CrashSweep, two_ranks_that_go_on_after_a_crash_never_meet_the_abandoned_version) {
-  SweepOptions options;
-  options.mode = std::get<0>(GetParam());
-  options.model = std::get<1>(GetParam());
+  SweepOptions options = of_case();
   options.images_per_fence = 6;
   expect_right(sweep_two_ranks_after_a_crash(options), 200);
 }
 
 TEST_P(CrashSweep, two_ranks_that_try_again_never_meet_the_failed_attempt) {
-  SweepOptions options;
-  options.mode = std::get<0>(GetParam());
-  options.model = std::get<1>(GetParam());
+  SweepOptions options = of_case();
   options.images_per_fence = 6;
   expect_right(sweep_two_ranks_with_a_failure(options), 200);
 }

@@ -21,6 +21,17 @@ class Forks : public Windows {
     if (::waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
     return WEXITSTATUS(status);
   }
+
+  MPI_File open_cached(const std::string& path) {
+    MPI_Info info = make_info({{"perdure_cache", "on"},
+                               {"perdure_cache_from", "0"},
+                               {"perdure_cache_directory", pool("parts")}});
+    MPI_File file = MPI_FILE_NULL;
+    const int mode = MPI_MODE_CREATE | MPI_MODE_RDWR;
+    EXPECT_EQ(MPI_File_open(MPI_COMM_WORLD, path.c_str(), mode, info, &file), MPI_SUCCESS);
+    MPI_Info_free(&info);
+    return file;
+  }
 };
 
 TEST_F(Forks, a_childs_calls_on_a_window_are_refused) {
@@ -54,14 +65,7 @@ TEST_F(Forks, a_childs_calls_on_a_window_are_refused) {
 
 TEST_F(Forks, a_childs_calls_on_a_cached_file_are_refused) {
   const std::string path = pool("file");
-  MPI_Info info = make_info({{"perdure_cache", "on"},
-                             {"perdure_cache_from", "0"},
-                             {"perdure_cache_directory", pool("parts")}});
-  MPI_File file = MPI_FILE_NULL;
-  ASSERT_EQ(
-      MPI_File_open(MPI_COMM_WORLD, path.c_str(), MPI_MODE_CREATE | MPI_MODE_RDWR, info, &file),
-      MPI_SUCCESS);
-  MPI_Info_free(&info);
+  MPI_File file = open_cached(path);
   const auto at = static_cast<MPI_Offset>(8) * rank();
   std::int64_t value = 42 + rank();
   ASSERT_EQ(MPI_File_write_at(file, at, &value, 8, MPI_BYTE, MPI_STATUS_IGNORE), MPI_SUCCESS);
@@ -84,14 +88,7 @@ TEST_F(Forks, a_childs_calls_on_a_cached_file_are_refused) {
 
 TEST_F(Forks, a_cached_file_whose_part_vanished_says_so_when_it_is_synchronised) {
   const std::string path = pool("file");
-  MPI_Info info = make_info({{"perdure_cache", "on"},
-                             {"perdure_cache_from", "0"},
-                             {"perdure_cache_directory", pool("parts")}});
-  MPI_File file = MPI_FILE_NULL;
-  ASSERT_EQ(
-      MPI_File_open(MPI_COMM_WORLD, path.c_str(), MPI_MODE_CREATE | MPI_MODE_RDWR, info, &file),
-      MPI_SUCCESS);
-  MPI_Info_free(&info);
+  MPI_File file = open_cached(path);
   const auto at = static_cast<MPI_Offset>(8) * rank();
   const std::int64_t value = 42 + rank();
   ASSERT_EQ(MPI_File_write_at(file, at, &value, 8, MPI_BYTE, MPI_STATUS_IGNORE), MPI_SUCCESS);

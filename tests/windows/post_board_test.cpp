@@ -9,19 +9,14 @@
 #include <cstddef>
 #include <vector>
 
+#include "mpi_test.hpp"
+
 namespace perdure {
 namespace {
 
-int rank() {
-  int value = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &value);
-  return value;
-}
-int ranks() {
-  int value = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &value);
-  return value;
-}
+using perdure_test::rank;
+using perdure_test::ranks;
+
 void barrier() {
   MPI_Barrier(MPI_COMM_WORLD);
 }
@@ -109,10 +104,5 @@ TEST(PostBoard, a_post_counts_for_one_start_of_the_rank_that_it_is_for) {
 }  // namespace perdure
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  testing::InitGoogleTest(&argc, argv);
-  int failed = RUN_ALL_TESTS();
-  MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return failed;
+  return perdure_test::run_tests(argc, argv);
 }

@@ -15,20 +15,13 @@
 #include <vector>
 
 #include "mpi/machine_memory.hpp"
+#include "mpi_test.hpp"
 
 namespace perdure {
 namespace {
 
-int rank() {
-  int value = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &value);
-  return value;
-}
-int ranks() {
-  int value = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &value);
-  return value;
-}
+using perdure_test::rank;
+using perdure_test::ranks;
 
 // A number that is read and written in two steps loses nothing.
 TEST(TargetLocks, one_thread_of_one_rank_holds_a_lock) {
@@ -99,8 +92,5 @@ int main(int argc, char** argv) {
   int level = MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
   testing::InitGoogleTest(&argc, argv);
-  int failed = RUN_ALL_TESTS();
-  MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return failed;
+  return perdure_test::run_tests();
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/testing/thread_group.hpp"
+#include "levels/drain.hpp"
 #include "levels/level_file_format.hpp"
 #include "levels/manifest.hpp"
 #include "pmem/file_device.hpp"
@@ -58,6 +59,15 @@ class DrainedJob {
   }
   JobRecord record() const {
     return read_job_record(Directory::open(pool(nodes_[0])).take()).value();
+  }
+  DrainRequest request(std::uint32_t node) const {
+    DrainRequest request;
+    request.pool = pool(node);
+    request.place = place_;
+    request.job = record();
+    request.ranks = ranks_on(node);
+    request.writes_manifests = node == 0;
+    return request;
   }
   static std::int64_t value(std::uint32_t rank, std::uint64_t version) {
     return static_cast<std::int64_t>(1000 * rank + version);
