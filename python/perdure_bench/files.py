@@ -31,8 +31,7 @@ from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs, ou
 from perdure.progress import progress
 from perdure_bench.facts import Fact
 from perdure_bench.files_room import measure_room
-from perdure_bench.hpccg import disk_directory
-from perdure_bench.solver import pool_directory
+from perdure_bench.solver import disk_directory, pool_directory
 
 SUMMARY = "opening and closing files with the cache, over stock MPI-IO"
 _SEED = 4

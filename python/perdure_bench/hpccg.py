@@ -20,7 +20,6 @@ the latencies of each fence. It does not model the solver's own loads and stores
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -33,6 +32,7 @@ from perdure.run.attempt import attempt_environment
 from perdure_bench.facts import Fact
 from perdure_bench.hpccg_plot import draw  # noqa: F401  `perdure bench --plot` takes it from here
 from perdure_bench.solver import (
+    disk_directory,
     find_solvers,
     huge_page_directory,
     last_report,
@@ -192,13 +192,6 @@ class Bench:
     def _forget(self) -> None:
         for path in (self.pools / "pool", disk_directory() / "disk"):
             shutil.rmtree(path, ignore_errors=True)
-
-
-def disk_directory() -> Path:
-    """Where case disk writes: a disk, not memory; $PERDURE_BENCH_DISK or the home directory."""
-    place = Path(os.environ.get("PERDURE_BENCH_DISK") or Path.home() / ".cache" / "perdure-bench")
-    place.mkdir(parents=True, exist_ok=True)
-    return place
 
 
 def _measured_facts(rounds: list[dict[str, dict]], bench: Bench) -> Iterator[Fact]:

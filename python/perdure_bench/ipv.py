@@ -8,9 +8,8 @@ from collections.abc import Callable
 from perdure.progress import progress
 from perdure_bench import ipv_compile, ipv_misses, ipv_programs, ipv_update
 from perdure_bench.facts import Fact
-from perdure_bench.hpccg import disk_directory
 from perdure_bench.ipv_plot import draw  # noqa: F401  `perdure bench --plot` takes it from here
-from perdure_bench.solver import huge_page_directory, pool_directory
+from perdure_bench.solver import disk_directory, huge_page_directory, pool_directory
 
 SUMMARY = "in-place versioning: seven programs, their caches, an update, flushing, compiling"
 

@@ -33,8 +33,7 @@ from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_program, out
 from perdure.progress import progress
 from perdure.run.attempt import attempt_environment
 from perdure_bench.facts import Fact
-from perdure_bench.hpccg import disk_directory
-from perdure_bench.solver import find_solvers, last_report, pool_directory, solve
+from perdure_bench.solver import disk_directory, find_solvers, last_report, pool_directory, solve
 
 SUMMARY = "what versions on other nodes and on a file system cost, and what survives"
 _LIMIT_S = 900

@@ -51,7 +51,7 @@ from perdure_bench.matpower_cases import (
 )
 from perdure_bench.matpower_model import MODELLED_RANKS, NOTE, Outcome, fit
 from perdure_bench.matpower_plot import draw  # noqa: F401  `perdure bench --plot` uses it
-from perdure_bench.solver import pool_directory
+from perdure_bench.solver import disk_directory, pool_directory
 
 SUMMARY = "time of powers of a matrix in cached files, over stock MPI-IO"
 _LIMIT_S = 1800
@@ -88,9 +88,7 @@ def _place(directory: Path | None) -> Path:
         if not Path(named).is_dir():
             raise ProgramFailed(f"{named} is no directory; mount or make it, or name another")
         return Path(named)
-    disk = Path(os.environ.get("PERDURE_BENCH_DISK") or Path.home() / ".cache" / "perdure-bench")
-    disk.mkdir(parents=True, exist_ok=True)
-    return disk
+    return disk_directory()
 
 
 def file_system_of(path: Path, mounts: str) -> str:

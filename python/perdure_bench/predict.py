@@ -16,7 +16,6 @@ $PERDURE_BENCH_DISK, the cache's parts in memory.
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import tempfile
@@ -30,7 +29,7 @@ from perdure.cache.record import NoRecord, Run, read_records
 from perdure.programs import Program, ProgramFailed, find_programs
 from perdure.progress import progress
 from perdure_bench.facts import Fact
-from perdure_bench.solver import pool_directory
+from perdure_bench.solver import disk_directory, pool_directory
 
 SUMMARY = "predicted time of I/O with the cache, over the measured one"
 _SEED = 41
@@ -59,8 +58,7 @@ def _cases(quick: bool) -> dict[str, tuple[str, int, list]]:
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     """Hands over the facts. Raises ProgramFailed."""
     cases, rounds = _cases(quick), 3 if quick else 9
-    disk = Path(os.environ.get("PERDURE_BENCH_DISK") or Path.home() / ".cache" / "perdure-bench")
-    disk.mkdir(parents=True, exist_ok=True)
+    disk = disk_directory()
     order = random.Random(_SEED)
     times: dict[str, list[tuple[float, float, float]]] = {name: [] for name in cases}
     with progress("bench predict", rounds * len(cases)) as advance, pool_directory() as pool:

@@ -36,6 +36,13 @@ def last_report(output: str) -> dict:
     raise ProgramFailed(f"the job did not report; it printed: {output[-300:].strip()}")
 
 
+def disk_directory() -> Path:
+    """A place on a disk, not in memory: $PERDURE_BENCH_DISK, else in the home directory."""
+    place = Path(os.environ.get("PERDURE_BENCH_DISK") or Path.home() / ".cache" / "perdure-bench")
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
 @contextmanager
 def pool_directory() -> Iterator[Path]:
     """An empty directory for pools, in memory: $PERDURE_BENCH_DIR, /dev/shm, else $TMPDIR."""

@@ -24,8 +24,7 @@ from perdure.files import open_new
 from perdure.programs import ProgramFailed
 from perdure.progress import progress
 from perdure_bench.facts import Fact
-from perdure_bench.hpccg import disk_directory
-from perdure_bench.solver import pool_directory
+from perdure_bench.solver import disk_directory, pool_directory
 
 if TYPE_CHECKING:
     import torch

@@ -37,7 +37,7 @@ from perdure.progress import progress
 from perdure.run.attempt import attempt_environment
 from perdure_bench.facts import Fact
 from perdure_bench.hpccg import MODELS, Model
-from perdure_bench.solver import huge_page_directory, last_report, pool_directory
+from perdure_bench.solver import disk_directory, huge_page_directory, last_report, pool_directory
 from perdure_bench.windows_fence import fence_facts, fence_runs
 from perdure_bench.windows_plot import draw  # noqa: F401  `perdure bench --plot` takes it from here
 
@@ -236,7 +236,7 @@ class Bench:
         if protection in EMULATED:
             places = ["--pool", str(self._pools / "pool")]
         elif protection == "disk":
-            places = ["--disk-dir", str(_disk_directory() / "disk")]
+            places = ["--disk-dir", str(disk_directory() / "disk")]
         command = self.application.command(protection, iterations, [*places, *more])
         environment = attempt_environment(self._pools, None, OPEN_MPI)
         del environment["PERDURE_RUN_DIR"]
@@ -244,15 +244,8 @@ class Bench:
         return self.application.outcome(output_of(command, name, environment, _LIMIT_S))
 
     def _forget(self) -> None:
-        for path in (self._pools / "pool", _disk_directory() / "disk"):
+        for path in (self._pools / "pool", disk_directory() / "disk"):
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _disk_directory() -> Path:
-    """Where disk writes: a disk, not memory; $PERDURE_BENCH_DISK or the home directory."""
-    place = Path(os.environ.get("PERDURE_BENCH_DISK") or Path.home() / ".cache" / "perdure-bench")
-    place.mkdir(parents=True, exist_ok=True)
-    return place
 
 
 def _measured(bench: Bench, rounds: list, claims: bool) -> Iterator[Fact]:
