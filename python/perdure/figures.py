@@ -31,12 +31,13 @@ def finish(axis: Axes, x_label: str | None = None, y_label: str | None = None) -
     axis.set_axisbelow(True)
 
 
-def figure_of(width: float, height: float, title: str, note: str) -> Figure:
-    """A figure with a title above and a note below; no display is needed."""
+def figure_of(width: float, height: float, title: str, note: str = "") -> Figure:
+    """A figure with a title above and a note, if any, below; no display is needed."""
     from matplotlib.backends import backend_agg  # noqa: F401
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     figure.suptitle(drawn(title), x=0.01, ha="left", fontsize=11, fontweight="bold")
-    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
+    if note:
+        figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
     return figure

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.figures import BLUE, GREEN, GREY, ORANGE, PINK, RED
+from perdure.figures import BLUE, GREEN, GREY, ORANGE, PINK, RED, figure_of
 from perdure_bench.facts import Fact
 
 if TYPE_CHECKING:
@@ -44,15 +44,10 @@ def points_of(facts: list[Fact], place: str, kind: str, suffix: str = "") -> dic
 
 def draw(facts: list[Fact], title: str, file: Path) -> None:
     """Writes the figure; raises ValueError if there is nothing to draw."""
-    from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
-    from matplotlib.figure import Figure
-
     if not any(fact.metric == "latency_ns" for fact in facts):
         raise ValueError("there are no latencies to draw")
-    figure = Figure(figsize=(15, 11), layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     note = "Medians of wall or CPU time, as the lines say; nanoseconds against bytes of an access."
-    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
+    figure = figure_of(15, 11, title, note)
     rows = (("local", ""), ("remote", ""), ("remote", "-target-computes"))
     axes = figure.subplots(len(rows), len(_KINDS), sharey="row")
     for row, (place, suffix) in zip(axes, rows):

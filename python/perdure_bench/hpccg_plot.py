@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.figures import BLUE, GREEN, GREY, ORANGE, RED, finish
+from perdure.figures import BLUE, GREEN, GREY, ORANGE, RED, figure_of, finish
 from perdure_bench.facts import Fact, number_text
 
 if TYPE_CHECKING:
@@ -22,17 +22,12 @@ _FIXED = {
 
 def draw(facts: list[Fact], title: str, file: Path) -> None:
     """Writes the figure; raises ValueError if there is nothing to draw."""
-    from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
-    from matplotlib.figure import Figure
-
     ratios = [fact for fact in facts if fact.metric == "run_time_ratio"]
     measured = [fact for fact in ratios if "emulated" not in fact.more]
     if not measured:
         raise ValueError("there are no run times to draw")
-    figure = Figure(figsize=(13, 4.4), layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     note = "A commit every iteration. Medians; bars and bands: quartiles. Emulation: virtual clock."
-    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
+    figure = figure_of(13, 4.4, title, note)
     bars, memory, commit = figure.subplots(1, 3)
     _draw_measured(bars, measured)
     draw_sweep(memory, ratios, "memory_latency_ns", "memory latency added (ns)", COLOURS)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.figures import BLUE, GREY, ORANGE, RED, SILVER, SKY, YELLOW, finish
+from perdure.figures import BLUE, GREY, ORANGE, RED, SILVER, SKY, YELLOW, figure_of, finish
 from perdure_bench.facts import Fact
 from perdure_bench.hpccg_plot import OVER_NONE
 
@@ -34,16 +34,12 @@ _MISSES_NOTE = "Misses of the last cache over those of the program alone, modell
 
 def draw(facts: list[Fact], title: str, file: Path) -> None:
     """Writes the figure; raises ValueError if there is nothing to draw."""
-    from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
-    from matplotlib.figure import Figure
-
     ratios = [fact for fact in facts if fact.metric == "overhead_ratio" and "way" in fact.more]
     misses = [fact for fact in facts if fact.metric == "last_level_misses_ratio"]
     panels = [panel for panel in ((_draw_times, ratios), (_draw_misses, misses)) if panel[1]]
     if not panels:
         raise ValueError("there are neither run times nor misses to draw")
-    figure = Figure(figsize=(12, 0.4 + 4.2 * len(panels)), layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    figure = figure_of(12, 0.4 + 4.2 * len(panels), title)
     axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     for axis, (draw_panel, shown) in zip(axes, panels, strict=True):
         draw_panel(axis, shown)

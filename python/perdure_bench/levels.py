@@ -223,10 +223,7 @@ def _patterns(scheme: str, nodes: int, trials: int, pools: Path) -> Iterator[Fac
 
 def draw(facts: list[Fact], title: str, file: Path) -> None:
     """Writes the figure; raises ValueError if there is nothing to draw."""
-    from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
-    from matplotlib.figure import Figure
-
-    from perdure.figures import BLUE, GREY, ORANGE, finish
+    from perdure.figures import BLUE, GREY, ORANGE, figure_of, finish
     from perdure_bench.facts import number_text
 
     shown = {
@@ -235,8 +232,7 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     }
     if not shown["run_time_ratio"]:
         raise ValueError("there are no run times to draw")
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    figure = figure_of(10, 4, title)
     for axis, (metric, of_metric) in zip(figure.subplots(1, 2), shown.items(), strict=True):
         for place, fact in enumerate(of_metric):
             axis.bar(place, fact.value, color=ORANGE if fact.holds is False else BLUE, width=0.62)

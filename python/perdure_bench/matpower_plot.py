@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.figures import BLUE, GREEN, GREY, RED, finish
+from perdure.figures import BLUE, GREEN, GREY, RED, figure_of, finish
 from perdure_bench.facts import Fact
 
 if TYPE_CHECKING:
@@ -23,17 +23,12 @@ _SECONDS = "seconds, open to close"
 
 def draw(facts: list[Fact], title: str, file: Path) -> None:
     """Writes the figure; raises ValueError if there is nothing to draw."""
-    from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
-    from matplotlib.figure import Figure
-
     if not any(fact.metric == "time_ratio" for fact in facts):
         raise ValueError("there are no ratios to draw")
-    figure = Figure(figsize=(13, 12), layout="constrained")
     about = facts[0].more
     place = f"{about['nodes']} nodes, {about['ranks']} ranks, {about['file_system']}"
-    figure.suptitle(f"{title}: {place}", x=0.01, ha="left", fontsize=11, fontweight="bold")
     note = "Medians; bands: quartiles. Dotted: modelled. Dashed: target."
-    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
+    figure = figure_of(13, 12, f"{title}: {place}", note)
     axes = figure.subplots(3, 3)
     _draw_powers(axes[0], facts)
     _draw_nodes(axes[1], facts)

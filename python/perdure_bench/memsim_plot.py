@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.figures import COLOURS, GREY, finish
+from perdure.figures import COLOURS, figure_of, finish
 from perdure.sim.plot import fit_scale
 from perdure_bench.facts import Fact
 
@@ -21,9 +21,6 @@ _PROGRAMS = ("cg", "mg", "sp", "hpl")
 
 def draw(facts: list[Fact], title: str, file: Path) -> None:
     """Writes the figure; raises ValueError if there is nothing to draw."""
-    from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
-    from matplotlib.figure import Figure
-
     programs = _with(facts, "sweep_energy_j", _PROGRAMS)
     if not programs:
         raise ValueError("there are no sweeps to draw")
@@ -32,10 +29,8 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     concentrated = _with(facts, "hot_share", _PROGRAMS)
     first = [*compared, *(["locality"] if concentrated else [])]
     columns = max(len(programs), len(first))
-    figure = Figure(figsize=(3.75 * columns, 11), layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     note = "Modelled: the paging paper's devices and cache. Lines end where they are off the scale."
-    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
+    figure = figure_of(3.75 * columns, 11, title, note)
     grid = figure.add_gridspec(3, columns)
     for column, name in enumerate(first):
         axis = figure.add_subplot(grid[0, column])

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.figures import BLUE, GREY, ORANGE, finish
+from perdure.figures import BLUE, GREY, ORANGE, figure_of, finish
 from perdure_bench.facts import Fact, number_text
 from perdure_bench.hpccg_plot import COLOURS, OVER_NONE, draw_sweep
 
@@ -21,15 +21,10 @@ APPLICATIONS = ("hpccg", "pagerank")
 
 def draw(facts: list[Fact], title: str, file: Path) -> None:
     """Writes the figure; raises ValueError if there is nothing to draw."""
-    from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
-    from matplotlib.figure import Figure
-
     if not any(fact.metric == "run_time_ratio" for fact in facts):
         raise ValueError("there are no run times to draw")
-    figure = Figure(figsize=(13, 12), layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     note = "A commit every iteration. Medians; bars and bands: quartiles. Emulation: virtual clock."
-    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
+    figure = figure_of(13, 12, title, note)
     axes = figure.subplots(3, 3)
     for row, application in zip(axes, APPLICATIONS, strict=False):
         _draw_application(row, application, facts)
