@@ -2,13 +2,11 @@
 #include "disk_state.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -20,23 +18,10 @@ namespace {
 
 constexpr std::uint64_t magic = 0x314b534447434350U;  // "PCCGDSK1"
 
-RehearsedKill rehearsed_kill(int rank) {
-  const char* text = std::getenv("PERDURE_KILL");
-  int victim = -1;
-  unsigned long long iteration = 0;
-  char point[16] = "";
-  if (text == nullptr ||
-      std::sscanf(text, "rank=%d,iteration=%llu,point=%15s", &victim, &iteration, point) != 3 ||
-      victim != rank) {
-    return {};
-  }
-  return {iteration, point};
-}
-
 }  // namespace
 
 DiskState::DiskState(const Grid& grid, const std::string& directory)
-    : MemoryState(grid), grid_(grid), directory_(directory), kill_(rehearsed_kill(grid.rank)) {
+    : MemoryState(grid), grid_(grid), directory_(directory), kill_(grid.rank) {
   if (::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) job::fail("mkdir " + directory);
 }
 
@@ -109,21 +94,17 @@ void DiskState::write_version(std::uint64_t version) {
     job::CheckpointFile file(path + ".new", O_WRONLY | O_CREAT | O_TRUNC);
     file.write(&header, sizeof header);
     file.write(from.x, grid_.points() * sizeof(double));
-    die_if_rehearsed("copy");
+    kill_.die_if_due("copy", scalars_.iteration);
     file.write(from.r, grid_.points() * sizeof(double));
     file.write(from.p, grid_.points_with_halo() * sizeof(double));
     file.sync();
   }
-  die_if_rehearsed("data");
+  kill_.die_if_due("data", scalars_.iteration);
   if (::rename((path + ".new").c_str(), path.c_str()) != 0) job::fail("rename " + path);
   job::CheckpointFile(directory_, O_RDONLY | O_DIRECTORY).sync();
-  die_if_rehearsed("state");
+  kill_.die_if_due("state", scalars_.iteration);
   committed_bytes_ +=
       sizeof header + (2 * grid_.points() + grid_.points_with_halo()) * sizeof(double);
-}
-
-void DiskState::die_if_rehearsed(const char* point) const {
-  if (scalars_.iteration >= kill_.iteration && kill_.point == point) ::raise(SIGKILL);
 }
 
 void DiskState::commit() {

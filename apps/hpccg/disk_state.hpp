@@ -10,17 +10,11 @@
 
 #include <string>
 
+#include "job/rehearsed_kill.hpp"
 #include "job/stopwatch.hpp"
 #include "memory_state.hpp"
 
 namespace hpccg {
-
-// What PERDURE_KILL="rank=R,iteration=N,point=P" asks of this rank: perdure honours it in its own
-// commits, and so does this mode, at the points copy, data and state.
-struct RehearsedKill {
-  std::uint64_t iteration = UINT64_MAX;
-  std::string point;
-};
 
 class DiskState final : public MemoryState {
  public:
@@ -43,11 +37,10 @@ class DiskState final : public MemoryState {
   bool read_header(std::uint64_t parity, Header& header) const;
   void read_version(std::uint64_t version);
   void write_version(std::uint64_t version);
-  void die_if_rehearsed(const char* point) const;
 
   Grid grid_;
   std::string directory_;
-  RehearsedKill kill_;
+  job::RehearsedKill kill_;
   std::uint64_t version_ = 0;
   std::uint64_t committed_bytes_ = 0;
 };

@@ -2,13 +2,11 @@
 #include "disk_state.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "job/collective.hpp"
@@ -51,26 +49,13 @@ class File {
   std::FILE* stream_;
 };
 
-RehearsedKill rehearsed_kill() {
-  const char* text = std::getenv("PERDURE_KILL");
-  int victim = -1;
-  unsigned long long iteration = 0;
-  char point[16] = "";
-  if (text == nullptr ||
-      std::sscanf(text, "rank=%d,iteration=%llu,point=%15s", &victim, &iteration, point) != 3 ||
-      victim != job::this_rank()) {
-    return {};
-  }
-  return {iteration, point};
-}
-
 }  // namespace
 
 DiskState::DiskState(const Graph& graph, const Options& options)
     : MemoryState(graph),
       directory_(options.disk_dir),
       problem_(problem_of(graph, options)),
-      kill_(rehearsed_kill()) {
+      kill_(job::this_rank()) {
   job::on_every_rank([&] {
     if (::mkdir(directory_.c_str(), 0755) != 0 && errno != EEXIST) fail("mkdir " + directory_);
   });
@@ -138,14 +123,14 @@ void DiskState::write_version(std::uint64_t version) {
   {
     File file(path + ".new", "wb");
     file.write(&header, sizeof header);
-    die_if_rehearsed("copy");
+    kill_.die_if_due("copy", scalars_.iteration);
     file.write(current(), bytes());
     file.sync();
   }
-  die_if_rehearsed("data");
+  kill_.die_if_due("data", scalars_.iteration);
   if (::rename((path + ".new").c_str(), path.c_str()) != 0) fail(path);
   sync_directory();
-  die_if_rehearsed("state");
+  kill_.die_if_due("state", scalars_.iteration);
   committed_bytes_ += sizeof header + bytes();
 }
 
@@ -156,10 +141,6 @@ void DiskState::sync_directory() const {
   const int failed = ::fsync(directory);
   ::close(directory);
   if (failed != 0) fail(directory_);
-}
-
-void DiskState::die_if_rehearsed(const char* point) const {
-  if (scalars_.iteration >= kill_.iteration && kill_.point == point) ::raise(SIGKILL);
 }
 
 void DiskState::commit() {

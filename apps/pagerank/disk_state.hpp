@@ -11,16 +11,10 @@
 
 #include <string>
 
+#include "job/rehearsed_kill.hpp"
 #include "memory_state.hpp"
 
 namespace pagerank {
-
-// What PERDURE_KILL="rank=R,iteration=N,point=P" asks of this rank: perdure honours it in its own
-// commits, and so does this protection, at the points copy, data and state.
-struct RehearsedKill {
-  std::uint64_t iteration = UINT64_MAX;
-  std::string point;
-};
 
 class DiskState final : public MemoryState {
  public:
@@ -42,11 +36,10 @@ class DiskState final : public MemoryState {
   void read_version(std::uint64_t version);
   void write_version(std::uint64_t version);
   void sync_directory() const;
-  void die_if_rehearsed(const char* point) const;
 
   std::string directory_;
   std::uint64_t problem_;  // the graph, its partition and the damping
-  RehearsedKill kill_;
+  job::RehearsedKill kill_;
   std::uint64_t version_ = 0;
   std::uint64_t committed_bytes_ = 0;
 };
