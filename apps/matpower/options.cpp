@@ -6,6 +6,7 @@
 #include <map>
 
 #include "job/ending.hpp"
+#include "job/run.hpp"
 
 namespace matpower {
 namespace {
@@ -142,7 +143,7 @@ Options parse_options(int argc, char** argv, bool speaks) {
     app.parse(argc, argv);
     check_together(words, options);
   } catch (const CLI::ParseError& error) {
-    throw OptionsEnd{job::ended_at(app, error, speaks)};
+    throw job::OptionsEnd{job::ended_at(app, error, speaks)};
   }
   return options;
 }

@@ -4,10 +4,7 @@
 // communication; its protection is chosen by a flag. README.md shows how to run it.
 #include <mpi.h>
 
-#include <cstdio>
-#include <exception>
-
-#include "job/collective.hpp"
+#include "job/run.hpp"
 #include "job/stopwatch.hpp"
 #include "load.hpp"
 #include "options.hpp"
@@ -46,32 +43,11 @@ void rank_nodes(const Options& options) {
   print_report(graph, options, run, *state, ranks, top);
 }
 
-// Returns the exit code. An error that all ranks share ends the job in order, any other one at
-// once.
-int run_job(int argc, char** argv) {
-  const int rank = job::this_rank();
-  try {
-    rank_nodes(parse_options(argc, argv, rank == 0));
-    return 0;
-  } catch (const OptionsEnd& end) {
-    return end.code;
-  } catch (const job::SharedError& error) {
-    if (rank == 0) std::fprintf(stderr, "pagerank: %s\n", error.what());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "pagerank: rank %d: %s\n", rank, error.what());
-    std::fflush(stderr);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
-  return 1;
-}
-
 }  // namespace
 }  // namespace pagerank
 
 int main(int argc, char** argv) {
-  int thread_level = MPI_THREAD_SINGLE;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &thread_level);
-  const int code = pagerank::run_job(argc, argv);
-  MPI_Finalize();
-  return code;
+  return job::run(argc, argv, "pagerank", [&](bool speaks) {
+    pagerank::rank_nodes(pagerank::parse_options(argc, argv, speaks));
+  });
 }

@@ -8,6 +8,7 @@
 
 #include "bvgraph.hpp"
 #include "job/ending.hpp"
+#include "job/run.hpp"
 
 namespace pagerank {
 namespace {
@@ -113,7 +114,7 @@ Options parse_options(int argc, char** argv, bool speaks) {
     app.parse(argc, argv);
     check_together(app, options);
   } catch (const CLI::ParseError& error) {
-    throw OptionsEnd{job::ended_at(app, error, speaks)};
+    throw job::OptionsEnd{job::ended_at(app, error, speaks)};
   }
   return options;
 }

@@ -37,12 +37,8 @@ struct Options {
   bool has_pool() const { return protection != Protection::none && protection != Protection::disk; }
 };
 
-// Thrown after --help and after a mistake: the process is to end with this code.
-struct OptionsEnd {
-  int code;
-};
-
-// All ranks get the same options or the same OptionsEnd; only `speaks` prints what is to be said.
+// All ranks get the same options or the same job::OptionsEnd; only `speaks` prints what is to be
+// said.
 Options parse_options(int argc, char** argv, bool speaks);
 
 }  // namespace pagerank
