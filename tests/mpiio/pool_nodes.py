@@ -27,7 +27,7 @@ from pathlib import Path
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 PERDURE = TOOLS.parent / "perdure"
-STEPS, EVERY, SPARES = 24, 4, 2
+STEPS, EVERY = 24, 4
 LIMIT_S = 120
 
 

@@ -24,10 +24,6 @@ from conftest import BUILD, MPIS, wait_until
 SHARED = Path("/dev/shm")
 
 
-def run_directories() -> set[str]:
-    return {path.name for path in SHARED.glob("perdure-run-*")}
-
-
 def processes_with(word: str) -> list[int]:
     found = []
     for process in psutil.process_iter(["cmdline"]):
