@@ -72,6 +72,8 @@ class BlockTable {
   bool is_present(std::uint64_t block) const {
     return state_of(block) == static_cast<std::uint32_t>(BlockState::present);
   }
+  // Of one that has an entry.
+  bool is_absent(std::uint64_t block) const { return state_of(block) == 0; }
   // Its bytes are here, though perhaps not for long.
   bool is_here(std::uint64_t block) const {
     return kind_of(state_of(block)) == BlockState::present;

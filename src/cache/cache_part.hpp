@@ -22,6 +22,11 @@
 //       (P17). So a kept grain must never be durably older than the cached file: what is kept and
 //       leaving is flushed, with a fence, before fsync.
 //
+//   P18 A block that is absent may be read from the cached file, and stays absent
+//       (Evictor::defers_room()). What was read counts if the block is still absent after it: it is
+//       absent only until its first write, so none has been acknowledged before. Else it is read
+//       again.
+//
 // Threads: read, write, fill, write_back and the words: any number, in any number of processes;
 // what MPI calls conflicting accesses may tear each other, not the part. Failure: nothing is
 // acknowledged that is not done; a write that failed may have stored some of its blocks.
@@ -121,9 +126,15 @@ class CachePart {
     const PartUsers::ShortMark mark(users_, place.block);
     if (!table_.is_present(place.block)) return false;
     copy_from_shared(to, bytes_.of(place.block) + within, bytes);
+    evictor_.count_hit(bytes);
     if (users_.is_evicting()) [[unlikely]]
       evictor_.count_use(place.block, bytes);
     return true;
+  }
+  // The same for a range of any blocks, where this node keeps the whole file.
+  bool try_read_any(std::uint64_t offset, void* to, std::uint64_t bytes) {
+    if (layout().nodes != 1 || offset + bytes > size_bytes()) return false;
+    return read(offset, to, bytes).ok();
   }
   bool try_write(std::uint64_t offset, const void* from, std::uint64_t bytes);
   PartJournal& journal() { return journal_; }
@@ -225,6 +236,9 @@ class CachePart {
   Status clean_up_block(std::uint64_t block, std::uint32_t number);
   Status redo(JournalFormat& entry);
 
+  Result<bool> read_absent(std::uint64_t block, std::uint64_t within, std::byte* to,
+                           std::uint64_t bytes);
+  Status read_block(std::uint64_t block, std::uint64_t within, std::byte* to, std::uint64_t bytes);
   Status write_small(std::uint64_t offset, const std::byte* from, std::uint64_t bytes,
                      Acknowledge when);
   Status write_into(std::uint64_t block, std::uint64_t within, const std::byte* from,

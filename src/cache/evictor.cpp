@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::uint64_t bytes_of_access = 256;  // cost one more, where bytes are dear
 constexpr std::uint64_t bytes_of_price = 64;    // of a block: for each one access
+constexpr std::uint64_t bytes_of_room = 512;    // the same, where room is free
 constexpr std::uint64_t price_min = 16;
 // Of so many uses one is counted: not every so-many-th, as those may always be of one block.
 constexpr std::uint64_t sampled = 16;
@@ -23,20 +24,30 @@ constexpr std::uint32_t uses_mask = (1U << round_shift) - 1;
 
 }  // namespace
 
-// In units of one access.
-std::uint64_t Evictor::weight_of(std::uint64_t bytes) {
+FileMedium Evictor::medium() {
   int known = medium_.load(std::memory_order_relaxed);
   if (known < 0) {
     known = static_cast<int>(bytes_.file()->medium());
     medium_.store(known, std::memory_order_relaxed);
   }
-  return 1 + (static_cast<FileMedium>(known) == FileMedium::other ? bytes / bytes_of_access : 0);
+  return static_cast<FileMedium>(known);
+}
+
+// In units of one access.
+std::uint64_t Evictor::weight_of(std::uint64_t bytes) {
+  return 1 + (medium() == FileMedium::other ? bytes / bytes_of_access : 0);
 }
 
 // Of which a swap costs a fourth at most.
 std::uint64_t Evictor::price_of_block() const {
   if (terms_.price != 0) return terms_.price;
   return std::clamp<std::uint64_t>(bytes_.block_bytes() / bytes_of_price, price_min, uses_mask);
+}
+
+// About what it costs to give it and to read the block.
+std::uint64_t Evictor::price_of_room() const {
+  if (terms_.room_price != EvictingTerms::as_its_size_says) return terms_.room_price;
+  return bytes_.block_bytes() / bytes_of_room;
 }
 
 std::uint64_t Evictor::uses_in_round(std::uint64_t block) const {
@@ -57,6 +68,30 @@ void Evictor::count_use(std::uint64_t block, std::uint64_t bytes) noexcept {
   uses_.store(uses, std::memory_order_relaxed);
   if (uses * golden >> 60U != 0 || !may_evict()) return;
   set_uses(block, uses_in_round(block) + sampled * weight_of(bytes));
+}
+
+// Of reads of b bytes one in b / small_read_bytes, chosen as in count_use().
+bool Evictor::counts_read(std::uint64_t bytes) {
+  constexpr unsigned bits = 24;
+  if (bytes <= small_read_bytes) return true;
+  const std::uint64_t reads = large_reads_.load(std::memory_order_relaxed) + 1;
+  large_reads_.store(reads, std::memory_order_relaxed);
+  return (reads * golden >> (64U - bits)) * bytes < small_read_bytes << bits;
+}
+
+// Where bytes are dear they are read once.
+bool Evictor::defers_room(std::uint64_t block, std::uint64_t bytes) {
+  const std::uint64_t price = price_of_room();
+  if (price == 0 || !counts_uses() || medium() == FileMedium::other) return false;
+  const std::uint64_t hits = hits_.load(std::memory_order_relaxed);
+  if (hits >= price) {
+    hits_.store(hits - price, std::memory_order_relaxed);
+    return false;
+  }
+  const std::uint64_t uses = uses_in_round(block);
+  if (uses >= price) return false;
+  if (counts_read(bytes)) set_uses(block, uses + 1);
+  return true;
 }
 
 void Evictor::pay(std::uint64_t block, std::uint64_t bytes) {

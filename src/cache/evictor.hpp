@@ -35,6 +35,14 @@
 // were left that are used less. Where all blocks are used alike, as those of a file that is read
 // again and again, nothing is evicted, and what has room keeps it.
 //
+// Room that nobody else has costs too: memory is given and zeroed, and the block read whole, which
+// a file that is read once in large pieces never brings in. So a block that was only read is read
+// from the file (P18 of cache_part.hpp), until so many reads have gone there as its room costs
+// (`room_price`), or reads of blocks that have room have brought in as much, by this process: each
+// pays for one. So what fills blocks costs at most about as much as the reads before it, and where
+// all of a file is read in small pieces only the first block waits for its room. A large read
+// counts as less than one access: memory is hardly faster than the kernel's own copy of the file.
+//
 // The uses of present blocks are counted only when evicting has begun, one in 16 as 16. The counts
 // are estimates: stores that meet may lose some.
 //
@@ -54,14 +62,20 @@
 
 namespace perdure {
 
+// A read of b bytes, if that is more, counts as a `small_read_bytes` / b-th of an access.
+constexpr std::uint64_t small_read_bytes = 256;
+
 // What a block that passes through has to cost before another makes room for it. An access costs 1,
 // and more where bytes are dear.
 struct EvictingTerms {
   static constexpr std::uint64_t never = ~std::uint64_t{0};
+  static constexpr std::uint64_t as_its_size_says = never - 1;
   std::uint64_t price = 0;  // of one block; 0: as its size says
   // Of what this process passed through before the first block is evicted: a wait for all of the
   // machine's threads (part_users.hpp), some 10 ms.
   std::uint64_t first_price = 50000;
+  // What a block has to cost before it gets room that is free, if it is only read.
+  std::uint64_t room_price = 0;
 };
 
 class Evictor {
@@ -75,6 +89,13 @@ class Evictor {
 
   // Of a present block, when evicting has begun.
   void count_use(std::uint64_t block, std::uint64_t bytes) noexcept;
+  // A read of a present block.
+  void count_hit(std::uint64_t bytes) noexcept {
+    const std::uint64_t more = bytes <= small_read_bytes ? 1 : 0;
+    hits_.store(hits_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  }
+  // Before a read of an absent block, which is counted: its room is not paid for yet.
+  bool defers_room(std::uint64_t block, std::uint64_t bytes);
   // After an access that passed through. Evicting is of use only to speed, so nothing of it is an
   // error of that access.
   void pay(std::uint64_t block, std::uint64_t bytes);
@@ -86,11 +107,13 @@ class Evictor {
   }
 
  private:
-  bool may_evict() const {
-    return peers_.has_joined() && !bytes_.with_pool() && terms_.price != EvictingTerms::never;
-  }
+  bool counts_uses() const { return peers_.has_joined() && !bytes_.with_pool(); }
+  bool may_evict() const { return counts_uses() && terms_.price != EvictingTerms::never; }
+  FileMedium medium();
   std::uint64_t weight_of(std::uint64_t bytes);
   std::uint64_t price_of_block() const;
+  std::uint64_t price_of_room() const;
+  bool counts_read(std::uint64_t bytes);
   std::uint64_t uses_in_round(std::uint64_t block) const;
   void set_uses(std::uint64_t block, std::uint64_t uses);
   bool begin();
@@ -112,6 +135,8 @@ class Evictor {
   EvictingTerms terms_;
   std::atomic<std::uint64_t> paid_{0};  // for what passed through, by this process
   std::atomic<std::uint64_t> uses_{0};  // of which some are counted
+  std::atomic<std::uint64_t> hits_{0};  // that have paid for no room yet
+  std::atomic<std::uint64_t> large_reads_{0};
   std::atomic<std::uint64_t> evicted_blocks_{0};
   std::atomic<std::uint64_t> brought_in_blocks_{0};
   std::atomic<int> medium_{-1};  // of the cached file; -1: not asked for

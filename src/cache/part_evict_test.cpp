@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Blocks that make room for others (P17): that nothing is lost or mixed up, whatever is used at the
-// time, and that it is done only where it pays.
+// Blocks that make room for others (P17), and those that wait for theirs (P18): that nothing is
+// lost or mixed up, whatever is used at the time, and that it is done only where it pays.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,8 +27,8 @@ class Tight : public ExpectedFile {
     (void)new_part(part_path, *backing, 0, {LayoutKind::cyclic, 1, of_block, 0}, expected.size(),
                    {.blocks = table, .journal_entries = 64});
   }
-  CachePart& join(std::uint64_t price = 6) {
-    parts.push_back(join_evicting_part(part_path, *backing, room, price));
+  CachePart& join(std::uint64_t price = 6, std::uint64_t room_price = 0) {
+    parts.push_back(join_evicting_part(part_path, *backing, room, price, room_price));
     return *parts.back();
   }
   CachePart& part() { return *parts.front(); }
@@ -186,6 +186,57 @@ class Trap {
   struct sigaction before_{};
 };
 
+constexpr std::uint64_t never = EvictingTerms::never;
+
+TEST(PartEvict, a_block_that_is_only_read_has_room_when_reads_have_paid_for_it) {
+  Tight tight(blocks);
+  CachePart& part = tight.join(never, 10);
+  for (int read = 0; read < 10; ++read) EXPECT_TRUE(tight.passes(3));
+  EXPECT_EQ(part.filled_bytes(), 0U);
+  EXPECT_EQ(part.through_bytes(), 0U);
+  EXPECT_FALSE(tight.passes(3));
+  EXPECT_EQ(part.filled_bytes(), block_bytes);
+  tight.use(3, 9);
+  EXPECT_TRUE(tight.passes(4));
+  tight.use(3, 1);
+  EXPECT_FALSE(tight.passes(4));  // those of the other have paid
+  EXPECT_TRUE(tight.passes(5));
+  tight.write(part, 6 * block_bytes + 5, Bytes(3, 1));  // a write does not wait
+  EXPECT_FALSE(tight.passes(6));
+  EXPECT_EQ(Tight::read(part, 0, blocks * block_bytes), tight.expected);
+}
+
+TEST(PartEvict, a_large_read_pays_less_for_room_than_a_small_one) {
+  Tight tight(blocks);
+  CachePart& part = tight.join(never, 10);
+  for (int read = 0; read < 100; ++read) (void)Tight::read(part, 0, block_bytes);
+  EXPECT_EQ(part.filled_bytes(), 0U);
+  for (int read = 0; read < 100; ++read) (void)Tight::read(part, 0, block_bytes);
+  EXPECT_EQ(part.filled_bytes(), block_bytes);
+  tight.use(1, 11);
+  EXPECT_EQ(part.filled_bytes(), 2 * block_bytes);
+}
+
+TEST(PartEvict, a_read_from_the_file_does_not_count_if_somebody_wrote_meanwhile) {
+  Tight tight(blocks, Bytes());
+  CachePart& part = tight.join(never, 100);
+  CachePart& other = tight.join(never, 100);
+  tight.write(other, 2 * block_bytes, Bytes(10, 1));
+  Trap trap([&] { tight.write(other, 20, Bytes(300, 5)); });
+  must(part.read(0, trap.bytes(), 4096));
+  EXPECT_EQ(Bytes(trap.bytes(), trap.bytes() + 4096), tight.wanted(0, 4096));
+}
+
+TEST(PartEvict, what_the_file_has_beyond_what_was_cut_off_is_not_read) {
+  Tight tight(blocks);
+  CachePart& part = tight.join(never, 100);
+  must(part.set_size(5000));  // and the file is cut after it
+  must(part.set_size(20000));
+  std::fill(tight.expected.begin() + 5000, tight.expected.end(), 0);
+  EXPECT_EQ(Tight::read(part, 4000, 9000), tight.wanted(4000, 9000));
+  EXPECT_EQ(part.filled_bytes(), 0U);
+}
+
 // Another process would have the block's room, and does not get it.
 TEST(PartEvict, a_block_in_the_middle_of_an_access_is_not_evicted) {
   Tight tight(1);
@@ -266,8 +317,8 @@ class Walk {
   Walk(std::uint64_t of_block, std::uint32_t room, std::uint64_t seed)
       : random_(seed),
         tight_(room, random_bytes(100000, random_), most_ * 3 / 4 / of_block, of_block) {
-    tight_.join();
-    tight_.join();
+    tight_.join(6, seed % 3 * 4);
+    tight_.join(6, seed % 3 * 2);
   }
 
   std::uint64_t run(int steps) {
@@ -394,7 +445,7 @@ TEST(PartEvict, threads_that_hammer_a_tiny_part_find_what_they_wrote) {
   const std::uint64_t seed = test_seed();
   Tight tight(5);
   std::vector<Writer> writers;
-  for (unsigned i = 0; i < 2; ++i) tight.join();
+  for (unsigned i = 0; i < 2; ++i) tight.join(6, i * 4);
   for (unsigned i = 0; i < 6; ++i) writers.emplace_back(*tight.parts[i % 2], i, seed);
   std::vector<std::thread> threads;
   for (Writer& writer : writers) threads.emplace_back([&writer] { writer.run(4000); });
@@ -409,7 +460,7 @@ TEST(PartEvict, threads_that_hammer_a_tiny_part_find_what_they_wrote) {
 [[noreturn]] void write_in_a_process(Tight& tight, unsigned process, std::uint64_t seed) {
   tight.backing.emplace(must(BackingFile::open(tight.file_path, BackingFile::Access::read_write)));
   tight.parts.clear();
-  CachePart& part = tight.join();
+  CachePart& part = tight.join(6, process % 2 * 4);
   Writer first(part, 2 * process, seed);
   Writer second(part, 2 * process + 1, seed);
   std::thread other([&] { second.run(6000); });

@@ -38,6 +38,8 @@ class PartRoom {
   // As CachePart says.
   void set_teller(std::function<void(const std::string&)> tell) { tell_ = std::move(tell); }
 
+  // Whether the block has an entry, as it has from then on, and is absent.
+  Result<bool> is_absent(std::uint64_t block);
   // Waits until the block is present or passes through, and nobody has it. False: it has no entry,
   // and so passes through for good.
   Result<bool> settle(std::uint64_t block);

@@ -3,14 +3,9 @@
 
 namespace perdure {
 
-Status PassThrough::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
-  bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  return file_->read(offset, to, bytes);
-}
-
 Status PassThrough::write(std::uint64_t offset, const void* from, std::uint64_t bytes,
                           bool durable) {
-  bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  count(bytes);
   PERDURE_TRY(changes_.begin());
   const std::uint64_t begun = changes_.note();
   Status done = file_->write(offset, from, bytes);

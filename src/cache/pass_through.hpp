@@ -29,15 +29,22 @@ class PassThrough {
   explicit PassThrough(ChangeRecord& changes) : changes_(changes) {}
   void set_file(const BackingFile* file) { file_ = file; }
 
-  Status read(std::uint64_t offset, void* to, std::uint64_t bytes);
+  Status read(std::uint64_t offset, void* to, std::uint64_t bytes) {
+    count(bytes);
+    return file_->read(offset, to, bytes);
+  }
   Status write(std::uint64_t offset, const void* from, std::uint64_t bytes, bool durable);
   // All that any process of the node wrote is durable.
   Status sync();
 
-  // Read and written by this process.
+  // Read and written by this process; of threads that meet some may be lost.
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
+  void count(std::uint64_t bytes) {
+    bytes_.store(bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
+
   ChangeRecord& changes_;
   const BackingFile* file_ = nullptr;
   std::atomic<std::uint64_t> bytes_{0};

@@ -69,9 +69,13 @@ Result<CacheOptions> choose_cache_options(const KeyValues& hints,
                                           const CacheEnvironment* environment,
                                           const std::string& path);
 
-// What a number that was asked for means; it is that of a trial, and so stands for both.
+// What a number that was asked for means; it is that of a trial, and so stands for both, and a
+// fourth of it for room that is free.
 inline EvictingTerms terms_of(const CacheOptions& options) {
-  return options.evict == 0 ? EvictingTerms{} : EvictingTerms{options.evict, options.evict};
+  constexpr std::uint64_t by_size = EvictingTerms::as_its_size_says;
+  if (options.evict == 0) return EvictingTerms{.room_price = by_size};
+  const bool never = options.evict == cache_evict_never;
+  return EvictingTerms{options.evict, options.evict, never ? by_size : options.evict / 4};
 }
 
 // What may change while a file is open: acknowledge and sync.

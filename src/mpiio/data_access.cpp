@@ -148,7 +148,7 @@ void* writable(Buffer* buffer) {
 }
 
 // The access that is most frequent: one run of bytes at a given offset, which this node has. False:
-// nothing was done.
+// it is to be done, and to fail, on the long way.
 bool take_short_cut(OpenFile& open, const Access& access, MPI_Offset offset, void* buffer,
                     std::int64_t count, MPI_Datatype type, std::int64_t& bytes) {
   if (access.pointer != Pointer::given) return false;
@@ -161,11 +161,12 @@ bool take_short_cut(OpenFile& open, const Access& access, MPI_Offset offset, voi
       static_cast<std::uint64_t>(open.view.displacement + offset * open.view.etype_bytes);
   CachePart& part = *open.short_cut.part.load(std::memory_order_relaxed);
   const auto length = static_cast<std::uint64_t>(bytes);
-  const bool is_taken = access.direction == Direction::read
-                            ? open.readable && part.try_read(at, buffer, length)
-                            : open.writable &&
-                                  open.short_cut.writes.load(std::memory_order_relaxed) &&
-                                  part.try_write(at, buffer, length);
+  const bool is_taken =
+      access.direction == Direction::read
+          ? open.readable &&
+                (part.try_read(at, buffer, length) || part.try_read_any(at, buffer, length))
+          : open.writable && open.short_cut.writes.load(std::memory_order_relaxed) &&
+                part.try_write(at, buffer, length);
   if (is_taken) count_access(open.file->tally(), access.direction, bytes);
   return is_taken;
 }

@@ -117,11 +117,12 @@ class RoomDevice final : public ForwardingDevice {
 // On a device that has it, as a process that joins has it; blocks are evicted soon.
 inline std::unique_ptr<CachePart> join_evicting_part(const std::string& file,
                                                      const BackingFile& backing, SharedRoom& room,
-                                                     std::uint64_t price = 6) {
+                                                     std::uint64_t price = 6,
+                                                     std::uint64_t room_price = 0) {
   auto part = must(CachePart::attach(
       std::make_unique<RoomDevice>(must(open_file_device(file, {.shared = true})), room)));
   part->set_backing(&backing);
-  part->set_evicting({price, price});
+  part->set_evicting({price, price, room_price});
   must(part->join_owners(must(open_part_lock(file))));
   return part;
 }
