@@ -81,7 +81,8 @@ Result<std::uint64_t> BackingFile::size_bytes() const {
   return static_cast<std::uint64_t>(status.st_size);
 }
 
-Status BackingFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
+Result<std::size_t> BackingFile::read_some(std::uint64_t offset, void* to,
+                                           std::size_t bytes) const {
   auto* place = static_cast<unsigned char*>(to);
   std::size_t done = 0;
   while (done < bytes) {
@@ -92,7 +93,12 @@ Status BackingFile::read(std::uint64_t offset, void* to, std::size_t bytes) cons
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
   }
-  if (done < bytes) std::memset(place + done, 0, bytes - done);
+  return done;
+}
+
+Status BackingFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
+  PERDURE_TRY_ASSIGN(const std::size_t got, read_some(offset, to, bytes));
+  if (got < bytes) std::memset(static_cast<unsigned char*>(to) + got, 0, bytes - got);
   return Status::success();
 }
 

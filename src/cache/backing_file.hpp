@@ -53,6 +53,8 @@ class BackingFile {
   Result<FileStamp> stamp() const;
   // What lies beyond the end of the file reads as zeros.
   Status read(std::uint64_t offset, void* to, std::size_t bytes) const;
+  // As many as there are before the end of the file.
+  Result<std::size_t> read_some(std::uint64_t offset, void* to, std::size_t bytes) const;
   Status write(std::uint64_t offset, const void* from, std::size_t bytes) const;
   Status set_size(std::uint64_t bytes) const;
   // All of `other`, its size and its permissions; holes stay holes where pages are zeros.

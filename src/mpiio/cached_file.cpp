@@ -601,8 +601,11 @@ Result<PartAccess*> CachedFile::at(std::uint32_t node) {
 
 Status CachedFile::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
   if (is_aside()) {
-    PERDURE_TRY_ASSIGN(const bool done, read_aside(offset, to, bytes));
-    if (done) return Status::success();
+    PERDURE_TRY_ASSIGN(const auto got, read_aside(offset, to, bytes));
+    if (got) {
+      std::memset(static_cast<char*>(to) + *got, 0, bytes - *got);
+      return Status::success();
+    }
   }
   if (layout_.nodes == 1) return part().read(offset, to, bytes);
   auto* place = static_cast<char*>(to);

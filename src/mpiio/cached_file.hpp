@@ -15,7 +15,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -78,6 +77,10 @@ class CachedFile final : public Companion {
   // Bytes of the file; reading ends where the caller knows that the file does.
   Status read(std::uint64_t offset, void* to, std::uint64_t bytes);
   Status write(std::uint64_t offset, const void* from, std::uint64_t bytes, Acknowledge when);
+  // Of a file that stands aside: reads, and returns how many bytes there are before the file ends,
+  // which size_bytes() would have to ask the system for. Nothing: it does not, read() is to read.
+  Result<std::optional<std::uint64_t>> read_aside(std::uint64_t offset, void* to,
+                                                  std::uint64_t bytes);
 
   // At least `enough` bytes, or how many the file has now.
   Result<std::uint64_t> size_bytes(std::uint64_t enough);
@@ -151,9 +154,22 @@ class CachedFile final : public Companion {
   Status tear_down_together(MpiGroup& group, bool gives_up, bool keep);
 
   // file_aside.cpp. False: nothing was done, as the file is cached now.
-  Result<bool> read_aside(std::uint64_t offset, void* to, std::uint64_t bytes);
   Result<bool> write_aside(std::uint64_t offset, const void* from, std::uint64_t bytes);
-  Result<bool> do_aside(const std::function<Status(const BackingFile&)>& access);
+  template <typename DoAccess>
+  Result<bool> do_aside(const DoAccess& access) {
+    while (is_aside()) {
+      AsideEntry& entry = aside_->entry();
+      if (!entry.begin()) {
+        PERDURE_TRY(follow());
+        continue;
+      }
+      const Status done = access(backing_);
+      entry.end();
+      PERDURE_TRY(done);
+      return true;
+    }
+    return false;
+  }
   void spend(std::uint64_t bytes);
   void count_aside(std::uint64_t bytes);
   Status follow();

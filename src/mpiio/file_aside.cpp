@@ -10,6 +10,16 @@
 #include "mpiio/cached_file.hpp"
 
 namespace perdure {
+namespace {
+
+// Returns the sum. Of threads that meet some may be lost, which is less than what exchanges cost.
+std::uint64_t add(std::atomic<std::uint64_t>& sum, std::uint64_t more) {
+  const std::uint64_t grown = sum.load(std::memory_order_relaxed) + more;
+  sum.store(grown, std::memory_order_relaxed);
+  return grown;
+}
+
+}  // namespace
 
 std::optional<std::string> aside_directory(const CacheOptions& options) {
   const char* const pretended = std::getenv("PERDURE_NODE_ID");
@@ -21,9 +31,8 @@ std::optional<std::string> aside_directory(const CacheOptions& options) {
 
 // The medium is asked for only by those that have read or written much: it is a call of the system.
 bool FileAside::count(const BackingFile& file, std::uint64_t bytes) {
-  const std::uint64_t accesses = accesses_.fetch_add(1, std::memory_order_relaxed) + 1;
-  const std::uint64_t paid = bytes / bytes_of_access;
-  const std::uint64_t more = bytes_.fetch_add(paid, std::memory_order_relaxed) + paid;
+  const std::uint64_t accesses = add(accesses_, 1);
+  const std::uint64_t more = add(bytes_, bytes / bytes_of_access);
   const std::uint64_t from = from_.load(std::memory_order_relaxed);
   if (accesses >= from) return true;
   return accesses + more >= from && medium(file) == FileMedium::other;
@@ -51,32 +60,22 @@ std::atomic_ref<std::uint64_t> FileAside::pointer(int slot) const {
   return std::atomic_ref<std::uint64_t>(*place);
 }
 
-// False: the file has a part now, which this process uses.
-Result<bool> CachedFile::do_aside(const std::function<Status(const BackingFile&)>& access) {
-  while (is_aside()) {
-    AsideEntry& entry = aside_->entry();
-    if (!entry.begin()) {
-      PERDURE_TRY(follow());
-      continue;
-    }
-    const Status done = access(backing_);
-    entry.end();
-    PERDURE_TRY(done);
-    return true;
-  }
-  return false;
-}
-
 void CachedFile::spend(std::uint64_t bytes) {
   constexpr std::uint32_t patience_ms = 20;
   if (aside_->count(backing_, bytes) && !make_cached(patience_ms).ok()) aside_->put_off();
 }
 
-Result<bool> CachedFile::read_aside(std::uint64_t offset, void* to, std::uint64_t bytes) {
+Result<std::optional<std::uint64_t>> CachedFile::read_aside(std::uint64_t offset, void* to,
+                                                            std::uint64_t bytes) {
   spend(bytes);
-  auto done = do_aside([&](const BackingFile& file) { return file.read(offset, to, bytes); });
-  if (done.ok() && done.value()) count_aside(bytes);
-  return done;
+  std::uint64_t got = 0;
+  PERDURE_TRY_ASSIGN(const bool done, do_aside([&](const BackingFile& file) -> Status {
+                       PERDURE_TRY_ASSIGN(got, file.read_some(offset, to, bytes));
+                       return Status::success();
+                     }));
+  if (!done) return std::optional<std::uint64_t>();
+  count_aside(got);
+  return std::optional<std::uint64_t>(got);
 }
 
 Result<bool> CachedFile::write_aside(std::uint64_t offset, const void* from, std::uint64_t bytes) {
@@ -87,8 +86,8 @@ Result<bool> CachedFile::write_aside(std::uint64_t offset, const void* from, std
 }
 
 void CachedFile::count_aside(std::uint64_t bytes) {
-  tally_.aside_accesses.fetch_add(1, std::memory_order_relaxed);
-  tally_.aside_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  (void)add(tally_.aside_accesses, 1);
+  (void)add(tally_.aside_bytes, bytes);
 }
 
 Status CachedFile::become_cached() {
