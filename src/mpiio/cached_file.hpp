@@ -29,6 +29,7 @@
 #include "cache/part_share.hpp"
 #include "mpi/mpi_group.hpp"
 #include "mpi/node_map.hpp"
+#include "mpiio/access_name.hpp"
 #include "mpiio/cache_options.hpp"
 #include "mpiio/file_aside.hpp"
 #include "pool/companion.hpp"
@@ -170,7 +171,7 @@ class CachedFile final : public Companion {
     }
     return false;
   }
-  void spend(std::uint64_t bytes);
+  void spend(std::uint64_t bytes, Direction direction);
   void count_aside(std::uint64_t bytes);
   Status follow();
   Status make_cached(std::uint32_t wait_ms);

@@ -30,8 +30,11 @@ std::optional<std::string> aside_directory(const CacheOptions& options) {
 }
 
 // The medium is asked for only by those that have read or written much: it is a call of the system.
-bool FileAside::count(const BackingFile& file, std::uint64_t bytes) {
-  const std::uint64_t accesses = add(accesses_, 1);
+bool FileAside::count(const BackingFile& file, Direction direction, std::uint64_t bytes) {
+  const bool is_large = direction == Direction::read && bytes > small_read_bytes;
+  const std::uint64_t part =
+      is_large ? parts_of_access * small_read_bytes / bytes : parts_of_access;
+  const std::uint64_t accesses = add(accesses_, part) / parts_of_access;
   const std::uint64_t more = add(bytes_, bytes / bytes_of_access);
   const std::uint64_t from = from_.load(std::memory_order_relaxed);
   if (accesses >= from) return true;
@@ -39,8 +42,8 @@ bool FileAside::count(const BackingFile& file, std::uint64_t bytes) {
 }
 
 void FileAside::put_off() {
-  const std::uint64_t spent =
-      accesses_.load(std::memory_order_relaxed) + bytes_.load(std::memory_order_relaxed);
+  const std::uint64_t spent = accesses_.load(std::memory_order_relaxed) / parts_of_access +
+                              bytes_.load(std::memory_order_relaxed);
   from_.store(2 * spent, std::memory_order_relaxed);
 }
 
@@ -60,14 +63,15 @@ std::atomic_ref<std::uint64_t> FileAside::pointer(int slot) const {
   return std::atomic_ref<std::uint64_t>(*place);
 }
 
-void CachedFile::spend(std::uint64_t bytes) {
+void CachedFile::spend(std::uint64_t bytes, Direction direction) {
   constexpr std::uint32_t patience_ms = 20;
-  if (aside_->count(backing_, bytes) && !make_cached(patience_ms).ok()) aside_->put_off();
+  if (aside_->count(backing_, direction, bytes) && !make_cached(patience_ms).ok())
+    aside_->put_off();
 }
 
 Result<std::optional<std::uint64_t>> CachedFile::read_aside(std::uint64_t offset, void* to,
                                                             std::uint64_t bytes) {
-  spend(bytes);
+  spend(bytes, Direction::read);
   std::uint64_t got = 0;
   PERDURE_TRY_ASSIGN(const bool done, do_aside([&](const BackingFile& file) -> Status {
                        PERDURE_TRY_ASSIGN(got, file.read_some(offset, to, bytes));
@@ -79,7 +83,7 @@ Result<std::optional<std::uint64_t>> CachedFile::read_aside(std::uint64_t offset
 }
 
 Result<bool> CachedFile::write_aside(std::uint64_t offset, const void* from, std::uint64_t bytes) {
-  spend(bytes);
+  spend(bytes, Direction::write);
   auto done = do_aside([&](const BackingFile& file) { return file.write(offset, from, bytes); });
   if (done.ok() && done.value()) count_aside(bytes);
   return done;

@@ -11,7 +11,9 @@
 // again, or writing them, is dear: a part's memory is not faster than a tmpfs, nor than the
 // kernel's own cache of a disk, and what is written only once is written no less. So they count
 // where the file system is neither (FileMedium::other): an access then counts once more for each
-// `bytes_of_access` bytes.
+// `bytes_of_access` bytes. A large read by itself counts as less than one access, as a part brings
+// it little (`small_read_bytes` of evictor.hpp): a file that is read in pages of 4 KiB has cost ten
+// times what a part does when it gets one.
 //
 // Which files: cache_options.hpp's `from` is not 0; neither durable writes (ack) nor a sync that
 // does not reach the file (sync=nvm), a commit with a pool, or a fetch at open were asked for; the
@@ -31,6 +33,7 @@
 
 #include "cache/aside_table.hpp"
 #include "cache/part_directory.hpp"
+#include "mpiio/access_name.hpp"
 #include "mpiio/cache_options.hpp"
 
 namespace perdure {
@@ -53,7 +56,7 @@ class FileAside {
   static constexpr std::uint64_t bytes_of_access = 256;
 
   // An access, before it is made. Whether it, with those before, has paid for a part.
-  bool count(const BackingFile& file, std::uint64_t bytes);
+  bool count(const BackingFile& file, Direction direction, std::uint64_t bytes);
   // A part could not be made, or somebody is in the middle of a long access: unless it is needed,
   // it is not tried again before there were twice as many accesses.
   void put_off();
@@ -74,13 +77,14 @@ class FileAside {
 
  private:
   FileMedium medium(const BackingFile& file);
+  static constexpr std::uint64_t parts_of_access = 256;
   static constexpr int pointer_slots_begin = 1 << 16;
 
   Claim claim_;
   std::mutex mutex_;
-  std::atomic<std::uint64_t> accesses_{0};
-  std::atomic<std::uint64_t> bytes_{0};  // in accesses that they pay for
-  std::atomic<int> medium_{-1};          // FileMedium, once it is known
+  std::atomic<std::uint64_t> accesses_{0};  // in parts of one, `parts_of_access`
+  std::atomic<std::uint64_t> bytes_{0};     // in accesses that they pay for
+  std::atomic<int> medium_{-1};             // FileMedium, once it is known
   std::atomic<std::uint64_t> from_{claim_.from};
 };
 
