@@ -3,8 +3,9 @@
 
 bench/file_accesses.cpp writes or reads a file of 16 MiB (quick: 4), from open to close, on two
 ranks with half of it each; the parts are on a tmpfs with room for a fourth of it, in blocks of 64
-KiB. Three ways take turns in a random order: stock MPI-IO, the cache as it is (evict), and with
-perdure_cache_evict=never, where what did not fit at first passes through for good (never).
+KiB. Three ways take turns in a random order: stock MPI-IO, the cache as it is (evict), where a file
+stands aside until its accesses have paid for a part, and with perdure_cache_evict=never, where what
+did not fit at first passes through for good (never).
 
     room-8B-sequential-read, -write     each word of the file once
     room-8B-random-read, -write         as often, anywhere: all blocks are used alike
@@ -82,7 +83,7 @@ def _small_device(room: int) -> Iterator[Path | None]:
 
 def _ways(device: Path) -> dict[str, dict[str, str]]:
     """What the ranks have in their environment."""
-    options = f"directory={device};from=0;block={_BLOCK >> 10}k"
+    options = f"directory={device};block={_BLOCK >> 10}k"
     try:
         return {
             "stock": {},
