@@ -49,6 +49,7 @@ Result<std::uint64_t> BlockTable::touched_of(std::uint64_t blocks) {
 Result<bool> BlockTable::touch(std::uint64_t block, bool may_pass) {
   auto shared = word(state_.touched_blocks);
   const bool in_table = block < header_.blocks;
+  if (in_table && may_pass && block >= listed_max()) return false;  // no need to ask for room again
   const Status prepared =
       in_table
           ? prepare(block + 1)

@@ -255,6 +255,28 @@ TEST(PartRoom, a_table_that_is_full_is_full_for_all) {
   }
 }
 
+TEST(PartRoom, a_table_that_is_full_is_asked_for_room_once) {
+  Full full(Bytes(3000 * 128, 7), 128, {.blocks = 3000, .journal_entries = 16});
+  auto device = must(open_file_device(full.part_path, {.shared = true}));
+  const std::uint64_t table = must(read_part_header(*device)).table_offset;
+  int refused = 0;
+  full.parts.push_back(must(CachePart::attach(std::make_unique<SmallDevice>(
+      std::move(device), [&](std::uint64_t offset, std::size_t count) {
+        if (offset < table || offset + count <= table + table_step * sizeof(BlockFormat)) {
+          return true;
+        }
+        ++refused;
+        return false;
+      }))));
+  full.parts.back()->set_backing(&*full.backing);
+  CachePart& part = *full.parts.back();
+  for (int time = 0; time < 3; ++time) {
+    EXPECT_EQ(read_from(part, 1500 * 128, 5000), full.wanted(1500 * 128, 5000));
+    full.write(part, 2000 * 128, Bytes(5000, static_cast<unsigned char>(time)));
+  }
+  EXPECT_EQ(refused, 1);
+}
+
 // The descriptor of this process that has the file open takes what is written and can't be
 // synchronised.
 class NothingDurable {
