@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from conftest import BUILD
+from conftest import BUILD, ROOT
 
 PRELOAD = BUILD / "src/capi/libperdure_preload.so"
 RIGHT = "right 201\n"  # of tests/preload/plain.c on two ranks
@@ -61,7 +61,7 @@ def run_job(
     if inherit:
         surroundings["LD_PRELOAD"] = preload
     elif libraries:
-        words += ["env", f"LD_PRELOAD={preload}"]
+        words += [ROOT / "tests/add_preload.sh", preload]  # beside what the launcher loads
     done = subprocess.run(
         [*map(str, words), *map(str, command), str(folder / "file")],
         capture_output=True,

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+import conftest
 from conftest import BUILD, ROOT
 
-MPIS = [name for name in ("mpich", "openmpi") if (BUILD / f"tests/mpiio/cache_job_{name}").exists()]
+MPIS = [name for name in conftest.MPIS if (BUILD / f"tests/mpiio/cache_job_{name}").exists()]
 TESTS = 5  # that have a job
 needs_job = pytest.mark.skipif(not MPIS, reason="cache_job is not built (CLI11 or MPI is missing)")
 
@@ -41,7 +42,7 @@ class Job:
         program = BUILD / f"tests/mpiio/cache_job_{self.mpi}"
         shape = ["--file", self.file, "--pool", self.pool, "--ranks", 2, "--nodes", self.nodes,
                  "--writes", 100, "--seed", 3, "--log", self.place / "log"]
-        launch = [ROOT / "tools/mpirun.sh", f"mpiexec.{self.mpi}", ranks]
+        launch = [ROOT / "tools/mpirun.sh", os.environ[f"PERDURE_TEST_MPIEXEC_{self.mpi}"], ranks]
         mpiexec = [] if "--make" in words else launch
         command = [str(word) for word in (*mpiexec, program, *words, *shape)]
         return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
