@@ -12,6 +12,8 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none
 # Between asking the ranks of a failed job to end and killing them its launcher waits, 1 s usually.
 export OMPI_MCA_odls_base_sigkill_timeout=0
+# Its component for some networks' adapters looks for them for a fifth of a second, in each rank.
+export OMPI_MCA_pml=^cm
 # Containers often forbid single-copy transfers; one-sided communication then needs the component
 # that Debian's configuration of Open MPI 4 excludes.
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_osc=^ucx

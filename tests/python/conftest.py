@@ -27,7 +27,8 @@ LIMIT_S = 60.0
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(BUILD / "hypothesis"))
 
 # What Open MPI must be asked for in a container: root, more ranks than cores; and no second between
-# asking the ranks of a job that failed to end and killing them.
+# asking the ranks of a job that failed to end and killing them; nor the fifth of a second in which
+# a component looks for adapters of some networks.
 os.environ.update(
     OMPI_ALLOW_RUN_AS_ROOT="1",
     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
@@ -35,6 +36,7 @@ os.environ.update(
     OMPI_MCA_mpi_yield_when_idle="1",
     OMPI_MCA_hwloc_base_binding_policy="none",
     OMPI_MCA_odls_base_sigkill_timeout="0",
+    OMPI_MCA_pml="^cm",
 )
 
 
