@@ -25,13 +25,15 @@ from perdure_bench.trial import ITERATIONS, Job
 
 SUMMARY = "jobs of persistent windows killed at random moments, and their answers"
 _KILLS, _KILLS_QUICK = 200, 30
-_CELLS = 1 << 18  # of each rank, 8 bytes each
+_CELLS, _CELLS_QUICK = 1 << 18, 1 << 14  # of each rank, 8 bytes each
 _CALLS = ("accumulate", "get_accumulate", "fetch_and_op", "compare_and_swap")
 
 
 @dataclass(frozen=True)
 class WindowJob(Job):
     """A job of window_job; `protect` is PATTERN-MODE, or PATTERN-MODE-async."""
+
+    cells: int = _CELLS
 
     @property
     def problem(self) -> tuple:
@@ -50,7 +52,7 @@ class WindowJob(Job):
     def command(self, pool: Path) -> list[str]:
         pattern, mode, *more = self.protect.split("-")
         words = ["--pattern", pattern, "--mode", mode, *(f"--{word}" for word in more)]
-        size = ["--iterations", ITERATIONS, "--cells", _CELLS]
+        size = ["--iterations", ITERATIONS, "--cells", self.cells]
         return self.solver.command(self.ranks, *words, *size, "--pool", pool)
 
 
@@ -79,6 +81,11 @@ class WindowCampaign(Campaign):
         "accumulate-flush",
     )
     make_job = WindowJob
+
+    def _draw_job(self) -> Job:
+        job = super()._draw_job()
+        assert isinstance(job, WindowJob)
+        return replace(job, cells=_CELLS_QUICK) if self._quick else job
 
     def _draw_kill(self, job: Job, number: int) -> Rehearsal:
         kill = super()._draw_kill(job, number)
