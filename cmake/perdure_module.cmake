@@ -20,6 +20,22 @@ function(perdure_module name)
   perdure_standard_headers(perdure_${name})
 endfunction()
 
+# perdure_together(TARGET [BATCH n] [APART source …]): a compiler takes the sources at once, or n of
+# them, because it spends longer on what all of them include than on what they say. APART are those
+# that have names of their own which others have, too. Where PERDURE_TOGETHER is off, each is by
+# itself as ever.
+function(perdure_together target)
+  cmake_parse_arguments(arg "" "BATCH" "APART" ${ARGN})
+  if(NOT PERDURE_TOGETHER)
+    return()
+  endif()
+  if(NOT arg_BATCH)
+    set(arg_BATCH 0)
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${arg_BATCH})
+  set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # GCC 12 takes strings that are put together for accesses beyond them (its bug 105329), where the
 # headers of the library are precompiled, or not much is optimised.
 function(perdure_without_false_overflows target)

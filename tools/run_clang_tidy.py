@@ -15,8 +15,11 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from compilations import Command, one_by_one
 
 ROOT = Path(__file__).resolve().parent.parent
 # What a build by GCC says that means nothing to Clang.
@@ -37,19 +40,18 @@ def changed_files(base: str) -> set[str]:
     return changed | git_names("ls-files", "--others", "--exclude-standard")
 
 
-def compiled_files(build: Path) -> dict[str, str]:
-    """Path below the root -> absolute path of what the build compiles."""
-    commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+def compiled_files(commands: list[Command]) -> dict[str, str]:
+    """Path below the root -> absolute path of what is compiled."""
     paths = {Path(entry["directory"], entry["file"]).resolve() for entry in commands}
     below = [path for path in paths if path.is_relative_to(ROOT)]
     return {path.relative_to(ROOT).as_posix(): str(path) for path in below}
 
 
-def check(build: Path, files: list[str]) -> int:
+def check(folder: str, files: list[str]) -> int:
     """How many files clang-tidy finds something in; prints what it finds."""
 
     def run(path: str) -> bool:
-        command = ["clang-tidy-19", "--quiet", "-p", str(build), *OF_GCC, path]
+        command = ["clang-tidy-19", "--quiet", "-p", folder, *OF_GCC, path]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             print(done.stdout or done.stderr, flush=True)
@@ -68,10 +70,13 @@ def main() -> int:
     if shutil.which("clang-tidy-19") is None:
         print("clang-tidy: not installed, nothing checked")
         return 0
-    compiled = compiled_files(asked.build.resolve())
+    commands = one_by_one(asked.build.resolve())
+    compiled = compiled_files(commands)
     wanted = set(compiled) if asked.all else changed_files(asked.base)
     files = sorted(path for name, path in compiled.items() if name in wanted)
-    failed = check(asked.build.resolve(), files)
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "compile_commands.json").write_text(json.dumps(commands), encoding="utf-8")
+        failed = check(folder, files)
     print(f"clang-tidy: {len(files)} files, {failed} with findings")
     return 1 if failed else 0
 

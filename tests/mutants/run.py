@@ -30,6 +30,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from compilations import commands_of, sources_of  # noqa: E402
+
 SECONDS_MAX = 120
 
 
@@ -48,36 +52,43 @@ def mutated_text(mutant):
 
 
 def compile_mutant(mutant, build, folder):
-    """Compiles the mutated file as the build does; returns the object."""
+    """Compiles the mutated file as the build does; returns the object, and the end of the name of
+    the one that it stands for."""
     source = folder / Path(mutant["file"]).name
     source.write_text(mutated_text(mutant))
     original = str(ROOT / mutant["file"])
-    commands = json.loads((build / "compile_commands.json").read_text())
-    command = next((c for c in commands
-                    if c["file"] == original and "openmpi" not in c["command"]), None)
+    command = next((c for c in commands_of(build)
+                    if original in sources_of(c) and "openmpi" not in c["command"]), None)
     if command is None:
         raise NotPlanted(f"{mutant['file']} is not in the build")
     words = shlex.split(command["command"])
+    replaced = words[words.index("-o") + 1]
+    if command["file"] == original:
+        replaced = replaced[replaced.index(".dir/") :]  # in any target
+    else:  # compiled with others
+        text = Path(command["file"]).read_text()
+        source = folder / Path(command["file"]).name
+        source.write_text(text.replace(f'"{original}"', f'"{folder / Path(original).name}"'))
     words[words.index("-o") + 1] = str(folder / "mutant.o")
     words[words.index("-c") + 1] = str(source)
     words += [f"-I{Path(original).parent}", "-Wno-error"]
     run(words, command["directory"])
-    return folder / "mutant.o"
+    return folder / "mutant.o", replaced
 
 
-def link(target, mutant, build, folder, planted):
+def link(target, build, folder, planted):
     """Links a test or library with the mutated object in place of the original."""
+    mutant, original = planted
     commands = subprocess.run(
         ["ninja", "-C", str(build), "-t", "commands", target],
         capture_output=True, text=True, check=True).stdout.splitlines()
     command = next(line for line in reversed(commands) if " -o " in line)
     words = shlex.split(command.partition(": && ")[2].partition(" && :")[0])
-    original = f".dir/{Path(mutant['file']).name}.o"
     words = [word for word in words if not word.endswith(original)]
     at = words.index("-o")
     made = folder / target
     words[at + 1] = str(made)
-    words.insert(at, str(planted))  # before the libraries
+    words.insert(at, str(mutant))  # before the libraries
     run(words, build)
     return made
 
@@ -93,10 +104,10 @@ def survives(mutant, build, folder, planted):
     """True if the named test passes although the mistake is there."""
     preload = {}
     if "library" in mutant:
-        preload["LD_PRELOAD"] = str(link(mutant["library"], mutant, build, folder, planted))
+        preload["LD_PRELOAD"] = str(link(mutant["library"], build, folder, planted))
         program = next(build.glob(f"tests/**/{mutant['test']}"))
     else:
-        program = link(mutant["test"], mutant, build, folder, planted)
+        program = link(mutant["test"], build, folder, planted)
     done = finished([program, f"--gtest_filter={mutant['filter']}", "--gtest_fail_fast"],
                     GTEST_COLOR="no", PERDURE_TEST_DIR=str(folder), **preload)
     if done is not None and "Running 0 tests" in done.stdout:
@@ -108,7 +119,7 @@ def survives_in_pass(mutant, build, folder, planted):
     """True if the named program of tests/pass is content with a compiler that has the mistake."""
     place = ROOT / "tests/pass"
     words = [sys.executable, place / mutant["test"], "--build", build, *mutant["filter"].split()]
-    plugin = link("PerdurePass", mutant, build, folder, planted)
+    plugin = link("PerdurePass", build, folder, planted)
     done = finished([*words, "--plugin", plugin], cwd=place)
     if done is not None and done.returncode == 0:
         return True
@@ -136,7 +147,7 @@ def survives_in_windows(mutant, build, folder, planted):
         return done is not None and done.returncode == 0
 
     target = mutant["test"] if linked else "perdure_mpi_shared_mpich"
-    if passes(link(target, mutant, build, folder, planted)):
+    if passes(link(target, build, folder, planted)):
         return True
     if not passes(program if linked else build / "src/capi/libperdure_mpi_mpich.so"):
         raise NotPlanted(f"{mutant['test']} fails without the mistake, too")
