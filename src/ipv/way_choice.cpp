@@ -89,9 +89,12 @@ bool WayChoice::is_hopeless(std::size_t way) const {
   return is_far_behind(sorted.front()) || (sorted.size() > 2 && !is_near(sorted.front()));
 }
 
-// As far as its first turn shows.
-bool WayChoice::waits(std::size_t way) const {
-  return median_of(counted_[way].waited_ns) >= median_ns(way) / waited_part;
+// If the program did not wait, as far as the way's first turn shows: the thread may bring that, and
+// no way takes less than COPY would.
+bool WayChoice::could_gain(std::size_t way) const {
+  if (median_ns(way) == unknown) return false;
+  const std::uint64_t waited_ns = median_of(counted_[way].waited_ns);
+  return median_ns(way) - waited_ns <= median_ns(best_) - median_ns(best_) / gained_part;
 }
 
 // Up to a tenth longer than the fastest way's.
@@ -109,10 +112,9 @@ bool WayChoice::has_turn(std::size_t turn) const {
     }
     return near > 1 && is_near(median_ns(way));
   }
-  if (possible_.front() == Way{PERDURE_IPV_COPY, false} && !waits(0)) return false;
+  if (possible_.front() == Way{PERDURE_IPV_COPY, false} && !could_gain(0)) return false;
   for (std::size_t other = 0; other < way; ++other) {
-    if (possible_[other].tier != possible_[way].tier) continue;
-    if (is_far_behind(median_ns(other)) || !waits(other)) return false;
+    if (possible_[other].tier == possible_[way].tier && !could_gain(other)) return false;
   }
   return true;
 }

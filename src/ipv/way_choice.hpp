@@ -8,9 +8,10 @@
 // values in memory instead of a cache, and a thread where it shares the memory, or a processor,
 // with the program. The first iteration of a turn does not count: it pays for the version that the
 // way before began, and for the switch. A turn has more iterations where they are short, as those
-// differ more from each other, but ends early where none is near the fastest way's. A tier that was
-// far behind without the thread, or with it, is not tried the other way: what a thread can hide is
-// the wait at the persistence point, and what such a tier costs is in the loop. Pure.
+// differ more from each other, but ends early where none is near the fastest way's. What a thread
+// can hide is the wait at the persistence point; the rest of what a tier costs is in the loop. So a
+// tier that would not be the fastest without its wait is not tried with the thread, and nothing is
+// where the fastest so far takes as long as COPY without its wait. Pure.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,8 @@ class WayChoice {
   static constexpr unsigned turn_iterations = 6;        // of which the first does not count
   static constexpr std::uint64_t turn_ns = 20'000'000;  // counted, end a turn before
   static constexpr unsigned kept_iterations = 2000;     // until all are tried again
-  // The program hardly waits if it does so for less than this part of an iteration: 1 / this.
-  static constexpr std::uint64_t waited_part = 32;
+  // A way is tried if it could take so much less than the fastest so far: 1 / this.
+  static constexpr std::uint64_t gained_part = 32;
   static constexpr std::uint64_t unknown = ~std::uint64_t{0};
 
   // COPY before STREAM, ways without a thread before those with one.
@@ -67,7 +68,7 @@ class WayChoice {
   bool turn_is_over() const;
   bool is_far_behind(std::uint64_t iteration_ns) const;
   bool is_hopeless(std::size_t way) const;
-  bool waits(std::size_t way) const;
+  bool could_gain(std::size_t way) const;
   bool is_near(std::uint64_t iteration_ns) const;
   bool has_turn(std::size_t turn) const;
 
