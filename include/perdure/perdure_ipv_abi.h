@@ -84,8 +84,8 @@ struct perdure_ipv_range {
 };
 PERDURE_API struct perdure_ipv_range perdure_ipv_extent(const void* address);
 
-/* Objects lie in [perdure_ipv_low, perdure_ipv_high); nothing need be called for other addresses.
- * Both are 0 while there are none. */
+/* Objects that take rows lie in [perdure_ipv_low, perdure_ipv_high); nothing need be called for
+ * other addresses. Both are 0 while there are none; persistence points may change them. */
 PERDURE_API extern uintptr_t perdure_ipv_low;
 PERDURE_API extern uintptr_t perdure_ipv_high;
 

@@ -61,9 +61,22 @@ Status need_set() {
   return {Code::wrong_state, "there are no objects; call perdure_ipv_open() first"};
 }
 
+// Of all objects.
+uintptr_t low = 0;
+uintptr_t high = 0;
+
+// Compiled loops need not ask for rows where no object takes any.
+void offer_rows() {
+  const bool rows = set != nullptr && set->takes_rows();
+  if (rows == (perdure_ipv_high != 0)) return;
+  perdure_ipv_low = rows ? low : 0;
+  perdure_ipv_high = rows ? high : 0;
+}
+
 void take_bounds() {
-  perdure_ipv_low = set == nullptr ? 0 : set->low();
-  perdure_ipv_high = set == nullptr ? 0 : set->high();
+  low = set == nullptr ? 0 : set->low();
+  high = set == nullptr ? 0 : set->high();
+  offer_rows();
 }
 
 bool is_given(std::uintptr_t address) {  // by perdure_ipv_alloc()
@@ -96,7 +109,7 @@ bool in_parallel_region() {
 // The hooks' first question; memory that is no object's costs two comparisons.
 InPlaceObject* object_of(const void* address) {
   const std::uintptr_t at = number(address);
-  if (at < perdure_ipv_low || at >= perdure_ipv_high) return nullptr;
+  if (at < low || at >= high) return nullptr;
   return set->find(at);
 }
 
@@ -117,6 +130,7 @@ int version_by(Result<std::uint64_t> (ObjectSet::*call)(), const char* name,
     PERDURE_TRY(need_set());
     const WatchedCommit watched(set_pool->watch.get(), name);
     const auto durable = (set->*call)();
+    offer_rows();
     if (durable.ok() && version != nullptr) *version = durable.value();
     return durable.status();
   });
@@ -235,7 +249,7 @@ int perdure_ipv_wait(uint64_t* version) {
 int perdure_ipv_close(void) {
   return guarded([&]() -> Status {
     if (set == nullptr) return Status::success();
-    perdure_ipv_low = perdure_ipv_high = 0;
+    low = high = perdure_ipv_low = perdure_ipv_high = 0;
     perdure::FreedObjects::stop();
     const Status closed = set->close();
     set_pool->objects = nullptr;

@@ -176,6 +176,11 @@ InPlaceObject* ObjectSet::find(std::uintptr_t address) const {
   return object->holds(address) ? object : nullptr;
 }
 
+bool ObjectSet::takes_rows() const {
+  return std::any_of(objects_.begin(), objects_.end(),
+                     [](const auto& object) { return object->tier() == PERDURE_IPV_STREAM; });
+}
+
 InPlaceObject* ObjectSet::holding(std::uintptr_t address) const {
   const auto found = std::find_if(objects_.begin(), objects_.end(),
                                   [address](const auto& object) { return object->holds(address); });

@@ -74,6 +74,7 @@ class ObjectSet {
   // Where objects lie, [low, high); 0 and 0 before restart() and after close().
   std::uintptr_t low() const { return low_; }
   std::uintptr_t high() const { return high_; }
+  bool takes_rows() const;  // until the next persistence point: some object is in STREAM
   bool lags() const { return surroundings_.lags; }
   const WayChoice& choice() const { return *choice_; }  // once started
   // How many versions were saved beside the program.

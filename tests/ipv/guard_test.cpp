@@ -92,6 +92,21 @@ class IpvGuard : public testing::TestWithParam<int> {
   std::uint64_t version_ = 0;
 };
 
+// What compiled loops look at before they ask for rows.
+TEST_P(IpvGuard, the_bounds_hold_an_object_while_it_takes_rows) {
+  const auto first = reinterpret_cast<std::uintptr_t>(memory_);
+  for (int iteration = 0; iteration < 20; ++iteration) {
+    const bool takes = status().tier == PERDURE_IPV_STREAM;
+    EXPECT_EQ(perdure_ipv_low, takes ? first : 0) << iteration;
+    EXPECT_EQ(perdure_ipv_high, takes ? first + object_bytes : 0) << iteration;
+    if (iteration % 2 == 0) perdure_ipv_plain(memory_);  // does no harm in any tier
+    memory_[0] = static_cast<unsigned char>(iteration);
+    persist();
+  }
+  (void)restarted();
+  EXPECT_EQ(memory_[0], 19);
+}
+
 TEST_P(IpvGuard, stores_of_several_threads_at_once_are_part_of_the_version) {
   constexpr std::size_t threads = 6;
   constexpr int iterations = 30;
