@@ -89,8 +89,8 @@ bool WayChoice::is_hopeless(std::size_t way) const {
   return is_far_behind(sorted.front()) || (sorted.size() > 2 && !is_near(sorted.front()));
 }
 
-// If the program did not wait, as far as the way's first turn shows: the thread may bring that, and
-// no way takes less than COPY would.
+// Whether the way, as far as its first turn shows, would be the fastest if the program did not
+// wait. A thread may bring that about, and no way takes less than COPY would then.
 bool WayChoice::could_gain(std::size_t way) const {
   if (median_ns(way) == unknown) return false;
   const std::uint64_t waited_ns = median_of(counted_[way].waited_ns);
