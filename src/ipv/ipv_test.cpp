@@ -259,6 +259,16 @@ std::vector<std::size_t> tried(WayChoice& choice, const std::vector<std::uint64_
 
 constexpr std::uint64_t ms = 1'000'000;
 
+// Iterations until all are tried again, each in `way`.
+std::uint64_t keep(WayChoice& choice, Way way) {
+  for (std::uint64_t kept = 0;; ++kept) {
+    const Way next = choice.next();
+    if (!choice.decided()) return kept;
+    EXPECT_EQ(next, way);
+    choice.record(ms, 0);
+  }
+}
+
 TEST(WayChoice, gives_a_second_turn_to_what_takes_little_longer) {
   WayChoice choice({copy, stream, copy_beside});
   EXPECT_EQ(tried(choice, {109 * ms, 112 * ms, 100 * ms}, 0),
@@ -274,13 +284,23 @@ TEST(WayChoice, keeps_the_way_of_the_shortest_median) {
   EXPECT_EQ(all.size(), 5 * WayChoice::turn_iterations - 2);          // the third ends early
   EXPECT_EQ(choice.median_ns(0), 400 * us);
   EXPECT_EQ(choice.median_ns(1), 390 * us);
-  for (unsigned i = 0; i < WayChoice::kept_iterations; ++i) {
-    EXPECT_EQ(choice.next(), stream);
-    choice.record(7, 0);
-  }
-  EXPECT_EQ(choice.kept().ns, 7 * WayChoice::kept_iterations);
-  EXPECT_EQ(choice.next(), copy);  // the machine may have changed
-  EXPECT_FALSE(choice.decided());
+  const std::uint64_t kept = keep(choice, stream);
+  EXPECT_EQ(kept, WayChoice::kept_per_trial * all.size());
+  EXPECT_EQ(choice.kept().iterations, kept);
+  EXPECT_EQ(choice.kept().ns, kept * ms);
+}
+
+// A turn of long iterations has one that counts, and a disturbed one may decide.
+TEST(WayChoice, looks_again_soon_after_a_mistake) {
+  WayChoice choice({copy, stream});
+  EXPECT_EQ(tried(choice, {150 * ms, 100 * ms}, 4), (std::vector<std::size_t>{0, 0, 1, 1}));
+  EXPECT_EQ(keep(choice, copy), 4 * WayChoice::kept_per_trial);
+  tried(choice, {150 * ms, 100 * ms}, 0);
+  EXPECT_EQ(keep(choice, stream), 16 * WayChoice::kept_per_trial);
+  tried(choice, {150 * ms, 100 * ms}, 0);
+  EXPECT_EQ(keep(choice, stream), WayChoice::most_kept);
+  tried(choice, {150 * ms, 100 * ms}, 0);
+  EXPECT_EQ(keep(choice, stream), WayChoice::most_kept);
 }
 
 TEST(WayChoice, ends_a_turn_in_which_no_iteration_is_near_the_fastest) {

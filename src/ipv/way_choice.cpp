@@ -43,7 +43,7 @@ std::uint64_t WayChoice::median_ns(std::size_t way) const {
 }
 
 Way WayChoice::next() {
-  if (decided() && possible_.size() > 1 && ++since_decided_ > kept_iterations) begin_trials();
+  if (decided() && possible_.size() > 1 && ++since_decided_ > to_keep_) begin_trials();
   asked_ = true;
   way_ = possible_[decided() ? best_ : turn_ % possible_.size()];
   return way_;
@@ -128,6 +128,10 @@ void WayChoice::end_turn() {
   do {
     ++turn_;
   } while (!decided() && !has_turn(turn_));
+  if (!decided()) return;
+  const bool first = to_keep_ == 0;
+  to_keep_ = first ? kept_per_trial * trials_.iterations : kept_growth * to_keep_;
+  to_keep_ = std::min(to_keep_, most_kept);
 }
 
 }  // namespace perdure

@@ -3,11 +3,12 @@
 // Way choice: in which tier the objects that leave it open are in the next iteration, and whether a
 // thread saves their version beside the program. Each possible way has a turn of some iterations,
 // and those that took little longer than the fastest have another one; then the way whose median
-// iteration is the shortest is kept, and rarely all are tried again. An iteration is compared as a
-// whole, from persistence point to persistence point: a tier also costs where the program finds its
-// values in memory instead of a cache, and a thread where it shares the memory, or a processor,
-// with the program. The first iteration of a turn does not count: it pays for the version that the
-// way before began, and for the switch. A turn has more iterations where they are short, as those
+// iteration is the shortest is kept. All are tried again after some time, each time later, as one
+// disturbed iteration may have decided where a turn has few. An iteration is compared as a whole,
+// from persistence point to persistence point: a tier also costs where the program finds its values
+// in memory instead of a cache, and a thread where it shares the memory, or a processor, with the
+// program. The first iteration of a turn does not count: it pays for the version that the way
+// before began, and for the switch. A turn has more iterations where they are short, as those
 // differ more from each other, but ends early where none is near the fastest way's. What a thread
 // can hide is the wait at the persistence point; the rest of what a tier costs is in the loop. So a
 // tier that would not be the fastest without its wait is not tried with the thread, and nothing is
@@ -35,7 +36,9 @@ class WayChoice {
   static constexpr unsigned rounds = 2;                 // turns of each way, at most
   static constexpr unsigned turn_iterations = 6;        // of which the first does not count
   static constexpr std::uint64_t turn_ns = 20'000'000;  // counted, end a turn before
-  static constexpr unsigned kept_iterations = 2000;     // until all are tried again
+  // Iterations until all are tried again: first so many for each that was a trial, then four times
+  // as many each time, up to a limit.
+  static constexpr std::uint64_t kept_per_trial = 32, kept_growth = 4, most_kept = 2000;
   // A way is tried if it could take so much less than the fastest so far: 1 / this.
   static constexpr std::uint64_t gained_part = 32;
   static constexpr std::uint64_t unknown = ~std::uint64_t{0};
@@ -79,11 +82,11 @@ class WayChoice {
   std::vector<Way> possible_;
   std::vector<Counted> counted_;  // by way
   std::size_t turn_ = 0;
-  unsigned recorded_ = 0;            // iterations of this turn
-  std::uint64_t turn_spent_ns_ = 0;  // of those that count
-  unsigned since_decided_ = 0;
-  bool asked_ = false;  // next() was called, and record() is to come
-  Way way_;             // that it said
+  unsigned recorded_ = 0;                          // iterations of this turn
+  std::uint64_t turn_spent_ns_ = 0;                // of those that count
+  std::uint64_t since_decided_ = 0, to_keep_ = 0;  // iterations
+  bool asked_ = false;                             // next() was called, and record() is to come
+  Way way_;                                        // that it said
   std::size_t best_ = 0;
   Spent trials_, kept_;
 };
