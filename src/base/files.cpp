@@ -463,7 +463,7 @@ Result<FileHandle> open_output_stream(const std::string& path) {
   return stream.fd() >= 0 ? Result<FileHandle>(std::move(stream)) : open_output(path);
 }
 
-Result<FileHandle> open_application_file(const std::string& path, int flags, Links links) {
+Result<ApplicationFile> open_application_file(const std::string& path, int flags, Links links) {
   const int all = flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   const int fd = links == Links::refused ? open_without_links(path, static_cast<std::uint64_t>(all))
                                          : open_at(AT_FDCWD, path, all, 0666);
@@ -475,7 +475,8 @@ Result<FileHandle> open_application_file(const std::string& path, int flags, Lin
     return Status(Code::unsupported,
                   path + " is " + kind_text(found.st_mode) + ", not a regular file");
   }
-  return handle;
+  return ApplicationFile{std::move(handle), found.st_dev, found.st_ino,
+                         static_cast<std::uint64_t>(found.st_size)};
 }
 
 Result<FileHandle> open_measured(const std::string& path, FileAccess access) {

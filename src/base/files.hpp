@@ -127,8 +127,14 @@ Result<FileHandle> open_output_stream(const std::string& path);
 // where the kernel can't tell, too (before Linux 5.6). Then a path that was opened is what
 // realpath(3) would make of it, if it is absolute and no name in it is empty, "." or "..".
 enum class Links : std::uint8_t { followed, refused };
-Result<FileHandle> open_application_file(const std::string& path, int flags,
-                                         Links links = Links::followed);
+struct ApplicationFile {
+  FileHandle handle;
+  std::uint64_t device;  // and inode: as stat(2) says
+  std::uint64_t inode;
+  std::uint64_t bytes;  // its size when it was opened
+};
+Result<ApplicationFile> open_application_file(const std::string& path, int flags,
+                                              Links links = Links::followed);
 
 // A regular file or a block device that the user named to be measured.
 Result<FileHandle> open_measured(const std::string& path, FileAccess access);

@@ -30,12 +30,10 @@ int open_flags(BackingFile::Access access) {
 }  // namespace
 
 Result<BackingFile> BackingFile::open(const std::string& path, Access access, Links links) {
-  PERDURE_TRY_ASSIGN(auto handle, open_application_file(path, open_flags(access), links));
-  BackingFile file(std::move(handle), path);
-  struct stat status{};
-  if (::fstat(file.handle_.fd(), &status) != 0) return errno_status("fstat " + path, errno);
-  file.device_ = status.st_dev;
-  file.inode_ = status.st_ino;
+  PERDURE_TRY_ASSIGN(auto opened, open_application_file(path, open_flags(access), links));
+  BackingFile file(std::move(opened.handle), path);
+  file.device_ = opened.device;
+  file.inode_ = opened.inode;
   file.access_ = access;
   return file;
 }

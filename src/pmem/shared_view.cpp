@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "base/files.hpp"
 
@@ -13,21 +14,16 @@ namespace perdure {
 
 // Links are followed: that it is the owner's file is looked at afterwards.
 Result<FileHandle> open_shared_file(const FilePages& pages) {
-  auto handle = open_application_file(pages.file.path, O_RDWR);
-  if (!handle.ok()) return handle;
-  struct stat status{};
-  if (::fstat(handle.value().fd(), &status) != 0) {
-    return errno_status("fstat " + pages.file.path, errno);
-  }
-  if (!(FileIdentity{status.st_dev, status.st_ino} == pages.identity)) {
+  PERDURE_TRY_ASSIGN(auto file, open_application_file(pages.file.path, O_RDWR));
+  if (!(FileIdentity{file.device, file.inode} == pages.identity)) {
     return Status(Code::foreign, pages.file.path +
                                      " is another file than its owner's: the pool's "
                                      "directory is not shared");
   }
-  if (static_cast<std::uint64_t>(status.st_size) < pages.offset + pages.bytes) {
+  if (file.bytes < pages.offset + pages.bytes) {
     return Status(Code::damaged, pages.file.path + " is shorter than its owner says");
   }
-  return handle;
+  return std::move(file.handle);
 }
 
 Result<FileIdentity> identify_file(const std::string& path) {
