@@ -137,6 +137,10 @@ class CachePart {
     return read(offset, to, bytes).ok();
   }
   bool try_write(std::uint64_t offset, const void* from, std::uint64_t bytes);
+  // Tells the processor that one of these comes, as early as can be; any `offset` will do.
+  void expect(std::uint64_t offset) const {
+    if (layout().nodes == 1) __builtin_prefetch(bytes_.hint_of(offset));
+  }
   PartJournal& journal() { return journal_; }
 
   // Makes the blocks of a range present, where this node keeps them. False: some pass through.

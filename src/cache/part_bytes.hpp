@@ -37,6 +37,10 @@ class PartBytes {
   bool with_pool() const { return header_.pool_job[0] != 0; }
 
   std::byte* of(std::uint64_t block) const { return blocks_ + (block << shift_); }
+  // Where the byte at `offset` of the file would be, if this node kept all of it; perhaps nowhere.
+  const void* hint_of(std::uint64_t offset) const {
+    return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(blocks_) + offset);
+  }
   std::uint64_t file_offset(std::uint64_t block) const {
     const std::uint64_t file_block =
         layout_.nodes == 1 ? block : file_block_of(layout_, {header_.node, block});

@@ -153,13 +153,18 @@ bool take_short_cut(OpenFile& open, const Access& access, MPI_Offset offset, voi
                     std::int64_t count, MPI_Datatype type, std::int64_t& bytes) {
   if (access.pointer != Pointer::given) return false;
   if (!open.short_cut.possible.load(std::memory_order_acquire)) return false;
+  // Not checked yet, which is good enough for a hint. The bytes are touched a hundred instructions
+  // later, and while that waits for memory the processor gets only a few hundred further: with the
+  // hint more accesses wait at the same time.
+  const auto etype_bytes = static_cast<std::uint64_t>(open.view.etype_bytes);
+  const auto displacement = static_cast<std::uint64_t>(open.view.displacement);
+  const std::uint64_t at = displacement + static_cast<std::uint64_t>(offset) * etype_bytes;
+  CachePart& part = *open.short_cut.part.load(std::memory_order_relaxed);
+  part.expect(at);
   const DatatypeMap* map = known_map(type);
   if (map == nullptr || !map->contiguous || count <= 0 || offset < 0) return false;
   bytes = count * map->size_bytes;
   if (open.view.etype_bytes != 1 && bytes % open.view.etype_bytes != 0) return false;
-  const auto at =
-      static_cast<std::uint64_t>(open.view.displacement + offset * open.view.etype_bytes);
-  CachePart& part = *open.short_cut.part.load(std::memory_order_relaxed);
   const auto length = static_cast<std::uint64_t>(bytes);
   const bool is_taken =
       access.direction == Direction::read
