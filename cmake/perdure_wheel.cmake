@@ -48,5 +48,5 @@ set(preloaded "")
 if(veloc_libraries)
   set(preloaded perdure_preload)
 endif()
-add_custom_target(python_package DEPENDS _api _core perdure_keeper ${linked} ${veloc_libraries}
-                                         ${preloaded} ${pass})
+add_custom_target(python_package DEPENDS _api_stub _core_stub perdure_keeper ${linked}
+                                         ${veloc_libraries} ${preloaded} ${pass})

@@ -140,7 +140,7 @@ def test_the_wheel_has_what_programs_need_and_no_file_twice(wheel):
     libraries = {"libperdure.so.0.1", "libperdure_preload.so"}
     libraries |= {"nanobind.txt", "robin_map.txt", "xxhash.txt"}
     libraries |= {f"libperdure_mpi_{mpi}.so.0.1" for mpi in MPIS}
-    assert {"py.typed", "_api.pyi", *libraries} <= names
+    assert {"py.typed", "_api.pyi", "_core.pyi", *libraries} <= names
     headers = {path.name for path in (ROOT / "include/perdure").rglob("*.h*")}
     modules = {path.name for path in (ROOT / "fortran").iterdir()}
     assert headers | modules <= names
