@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "window_state.hpp"
 
-#include <stdexcept>
 #include <string>
 
 #include "job/pool_calls.hpp"
-#include "job/stopwatch.hpp"
 
 namespace hpccg {
 namespace {
 
 using job::check;
-
-perdure_mode mode_of(Protection protection) {
-  if (protection == Protection::twin) return PERDURE_TWIN;
-  return protection == Protection::log ? PERDURE_LOG : PERDURE_COPY;
-}
-
-unsigned flags_of(Checksum checksum) {
-  if (checksum == Checksum::standard) return 0;
-  return checksum == Checksum::on ? PERDURE_CHECKSUM : PERDURE_NO_CHECKSUM;
-}
 
 double* base_of(MPI_Win window) {
   double* base = nullptr;
@@ -32,13 +20,12 @@ double* base_of(MPI_Win window) {
 }  // namespace
 
 WindowState::WindowState(const Grid& grid, const Options& options)
-    : twin_(options.protection == Protection::twin),
-      points_(grid.points()),
-      asked_{grid.nx, grid.ny, grid.nz},
-      extents_(asked_) {
+    : PooledState(grid, options), twin_(mode_ == PERDURE_TWIN), points_(grid.points()) {
   make_window(grid, options);
   check(perdure_win_pool(window_, &pool_), "perdure_win_pool");
-  open_arrays(grid, options);
+  x_ = open_array("x", points_);
+  r_ = open_array("r", points_);
+  open_scalars();
 }
 
 WindowState::~WindowState() {
@@ -67,32 +54,11 @@ void WindowState::make_window(const Grid& grid, const Options& options) {
   MPI_Info_free(&info);
 }
 
-void WindowState::open_arrays(const Grid& grid, const Options& options) {
-  const std::uint64_t count = grid.points();
-  const perdure_array_options with{flags_of(options.checksum), nullptr};
-  const auto open = [&](const char* name, perdure_array** array) {
-    check(perdure_array_open(pool_, name, PERDURE_DOUBLE, 1, &count, mode_of(options.protection),
-                             &with, array),
-          "perdure_array_open");
-  };
-  open("x", &x_);
-  open("r", &r_);
-  const auto bind = [&](const char* name, void* address, std::size_t bytes) {
-    check(perdure_scalar(pool_, name, address, bytes), "perdure_scalar");
-  };
-  bind("iteration", &scalars_.iteration, sizeof scalars_.iteration);
-  bind("rtrans", &scalars_.rtrans, sizeof scalars_.rtrans);
-  bind("extents", &extents_, sizeof extents_);
-}
-
 // The window's pool was restarted when the window was made.
 std::uint64_t WindowState::restore() {
   std::uint64_t version = 0;
   check(perdure_win_restart(window_, &version), "perdure_win_restart");
-  if (asked_.nx != extents_.nx || asked_.ny != extents_.ny || asked_.nz != extents_.nz) {
-    throw std::runtime_error("the pool holds a grid of other extents");
-  }
-  in_place_ = version == 0;
+  check_restored(version);
   return version;
 }
 
@@ -123,24 +89,6 @@ std::vector<VectorWindow> WindowState::own_windows() {
   MPI_Win halves[2] = {MPI_WIN_NULL, MPI_WIN_NULL};
   check(perdure_win_halves(window_, &halves[0], &halves[1]), "perdure_win_halves");
   return {{base_of(halves[0]), halves[0], first}, {base_of(halves[1]), halves[1], first}};
-}
-
-bool WindowState::commit_due() {
-  return job::commit_due(pool_, ends_);
-}
-
-void WindowState::commit() {
-  const job::Stopwatch watch;
-  check(perdure_commit(pool_, nullptr), "perdure_commit");
-  in_place_ = false;
-  blocking_s_.push_back(watch.seconds());
-}
-
-std::uint64_t WindowState::committed_bytes() const {
-  return job::status_of(pool_).committed_bytes;
-}
-std::uint64_t WindowState::model_ns() const {
-  return job::status_of(pool_).model_ns;
 }
 
 }  // namespace hpccg

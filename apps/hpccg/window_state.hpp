@@ -7,12 +7,11 @@
 // neighbours put to the working half. An iterate between two commits is made in place.
 #pragma once
 
-#include "perdure/perdure_mpi.h"
-#include "state.hpp"
+#include "pooled_state.hpp"
 
 namespace hpccg {
 
-class WindowState final : public State {
+class WindowState final : public PooledState {
  public:
   WindowState(const Grid& grid, const Options& options);
   ~WindowState() override;
@@ -23,30 +22,14 @@ class WindowState final : public State {
   Vectors source() override;
   Vectors target() override;
   std::vector<VectorWindow> own_windows() override;
-  void advance() override { in_place_ = true; }
-  bool commit_due() override;
-  void commit() override;
-  std::uint64_t committed_bytes() const override;
-  std::uint64_t model_ns() const override;
 
  private:
-  struct Extents {
-    std::uint64_t nx, ny, nz;
-  };
-
   void make_window(const Grid& grid, const Options& options);
-  void open_arrays(const Grid& grid, const Options& options);
   double* p_of(bool working) const;
 
   bool twin_;
-  bool in_place_ = true;  // the current iterate is in the working half
   std::size_t points_;
-  Extents asked_;
-  Extents extents_;
   MPI_Win window_ = MPI_WIN_NULL;
-  perdure_pool* pool_ = nullptr;  // the window's
-  perdure_array* x_ = nullptr;
-  perdure_array* r_ = nullptr;
 };
 
 }  // namespace hpccg
