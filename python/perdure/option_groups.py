@@ -11,11 +11,13 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from perdure.files import PICTURES, check_output, check_picture
+
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 
 def output_file(*names: str, help: str, check: Callable[[Path], None] = check_output) -> Any:

@@ -14,6 +14,7 @@ from perdure.core import load_core
 from perdure.documents import print_json
 from perdure.ending import FAILED
 from perdure.failures import Failed, Wrong
+from perdure.option_groups import AsJson
 from perdure.progress import progress
 from perdure.screen import bad_parameter, console, say
 from perdure.tables import table
@@ -38,7 +39,6 @@ Directories = Annotated[
         help="Directories of parts (perdure_cache_directory).  [default: this user's in /dev/shm]",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Name = Annotated[
     list[str] | None,
     typer.Option("--file", metavar="PATH", help="Only this cached file; may be repeated."),

@@ -26,6 +26,7 @@ from perdure.cache.record import NoRecord, Run, read_records
 from perdure.core import load_core
 from perdure.documents import print_json
 from perdure.failures import Wrong
+from perdure.option_groups import AsJson
 from perdure.screen import console
 from perdure.tables import table
 from perdure.units import bytes_text, parse_rate, parse_time, seconds_text
@@ -66,7 +67,7 @@ def predict_command(
         typer.Option("--calibrate", metavar="DIR", help="First measure what the cache costs on "
                      "this machine, with files in DIR, and keep it for later."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Predict the time of a recorded run with its files cached, and without.
 

@@ -18,12 +18,11 @@ from perdure.energy.probe import probe_node, rows_of
 from perdure.energy.profile.file import OPERATIONS, check_machine, read_profile
 from perdure.energy.quantities import Wrong
 from perdure.files import write_text
-from perdure.option_groups import output_file
+from perdure.option_groups import AsJson, output_file
 from perdure.screen import console, say
 from perdure.tables import table
 
 _CLOCKS = {"kHz": 1, "MHz": 1_000, "GHz": 1_000_000}
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Freq = Annotated[
     str | None, typer.Option(metavar="CLOCK", help="At most so fast, as 1.4GHz.",
                              show_default=False)

@@ -15,7 +15,7 @@ from perdure.core import load_core
 from perdure.documents import print_json
 from perdure.failures import Failed, Stopped, Wrong
 from perdure.files import write_bytes
-from perdure.option_groups import output_file
+from perdure.option_groups import AsJson, output_file
 from perdure.pool.levels_view import levels_json, print_levels
 from perdure.pool.view import (
     drain_json,
@@ -55,7 +55,6 @@ AnyOwner = Annotated[
     bool,
     typer.Option("--any-owner", help="Also if another user owns it, or others may write to it."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 
 @app.command("ls")

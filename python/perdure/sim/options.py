@@ -20,7 +20,6 @@ PolicyValues = Annotated[
     list[str] | None,
     typer.Option("--option", metavar="NAME=VALUE", help="Of the policy; may be repeated."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Plot = Annotated[
     Path | None,
     picture_file("--plot", help="Draw it"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +18,7 @@ from perdure.core import load_core
 from perdure.documents import print_json
 from perdure.ending import FAILED, INTERRUPTED
 from perdure.failures import Wrong
-from perdure.option_groups import output_file
+from perdure.option_groups import grouped, output_file
 from perdure.screen import say
 from perdure.trace.record import (
     exit_text,
@@ -51,41 +52,6 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Size = Annotated[
-    str | None,
-    typer.Option(metavar="SIZE",
-                 help="Of the CPU cache: 256K, 2M.  [default: 1M]", show_default=False)
-]
-Line = Annotated[
-    str | None,
-    typer.Option(metavar="BYTES", help="Of the cache, in bytes.  [default: 64]", show_default=False)
-]
-Ways = Annotated[
-    str | None,
-    typer.Option(metavar="N", help="Of a set of the cache.  [default: 1]", show_default=False)
-]
-Mode = Annotated[
-    str | None,
-    typer.Option(metavar="paper|modern|none", help="What a miss is: one access of its own type; a "
-                 "read, and a write of the line that was dirty; no cache.  [default: paper]",
-                 show_default=False),
-]
-Page = Annotated[
-    str | None,
-    typer.Option(metavar="SIZE",
-                 help="Bytes of a page: 4K, 64K.  [default: 4K]", show_default=False)
-]
-Floor = Annotated[
-    str | None,
-    typer.Option(metavar="PAGES",
-                 help="Simulations are exact from this many pages on; 0: keep all records.  "
-                 "[default: 256]", show_default=False),
-]
-Compute = Annotated[
-    str | None,
-    typer.Option(metavar="SECONDS", help="Time of the program without recording, for the "
-                 "simulator.", show_default=False),
-]
 NoTimes = Annotated[
     bool, typer.Option("--no-times", help="Store no date and no duration: two runs of a program "
                        "that repeats itself give the same bytes.")
@@ -105,13 +71,53 @@ Buffer = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print the totals as JSON.")]
 
 
-def _options(**given: str | None) -> dict[str, str | None]:
-    return given
+@dataclass(frozen=True)
+class Through:
+    """The cache that accesses go through, and what of them is kept: recorded or imported."""
+
+    size: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE",
+                     help="Of the CPU cache: 256K, 2M.  [default: 1M]", show_default=False)
+    ] = None
+    line: Annotated[
+        str | None,
+        typer.Option(metavar="BYTES",
+                     help="Of the cache, in bytes.  [default: 64]", show_default=False)
+    ] = None
+    ways: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Of a set of the cache.  [default: 1]", show_default=False)
+    ] = None
+    mode: Annotated[
+        str | None,
+        typer.Option(metavar="paper|modern|none",
+                     help="What a miss is: one access of its own type; a read, and a write of the "
+                     "line that was dirty; no cache.  [default: paper]",
+                     show_default=False),
+    ] = None
+    page: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE",
+                     help="Bytes of a page: 4K, 64K.  [default: 4K]", show_default=False)
+    ] = None
+    floor: Annotated[
+        str | None,
+        typer.Option(metavar="PAGES",
+                     help="Simulations are exact from this many pages on; 0: keep all records.  "
+                     "[default: 256]", show_default=False),
+    ] = None
+    compute: Annotated[
+        str | None,
+        typer.Option(metavar="SECONDS", help="Time of the program without recording, for the "
+                     "simulator.", show_default=False),
+    ] = None
 
 
 @app.command(
     "record", context_settings={"allow_interspersed_args": False}, no_args_is_help=True
 )
+@grouped
 def record(
     command: Annotated[list[str], typer.Argument(metavar="CMD", help="The program.")],
     output: Annotated[Path, output_file("-o", "--output", help="The trace.")],
@@ -121,13 +127,7 @@ def record(
     marked: Annotated[
         bool, typer.Option("--marked", help="Only between perdure_trace_begin() and _end().")
     ] = False,
-    size: Size = None,
-    line: Line = None,
-    ways: Ways = None,
-    mode: Mode = None,
-    page: Page = None,
-    floor: Floor = None,
-    compute: Compute = None,
+    through: Through = Through(),
     helper: Helper = None,
     buffer: Buffer = None,
     no_times: NoTimes = False,
@@ -142,9 +142,8 @@ def record(
     perdure trace --valgrind -o ls.ptrace -- ls
     """
     core = load_core()
-    options = _options(size=size, line=line, ways=ways, mode=mode, page=page, floor=floor,
-                       compute=compute, times="off" if no_times else None,
-                       region="marked" if marked else None, helper=helper, buffer=buffer)
+    options = {**asdict(through), "times": "off" if no_times else None,
+               "region": "marked" if marked else None, "helper": helper, "buffer": buffer}
     if valgrind:
         code, traces = _record_in_valgrind(core, command, output, options), [output]
     else:
@@ -249,17 +248,12 @@ def info(
 
 
 @app.command("import")
+@grouped
 def import_(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help=", ".join(FORMATS))],
     source: Annotated[Path, typer.Argument(metavar="IN", help="A file, a pipe, or -.")],
     output: Annotated[Path, typer.Argument(metavar="OUT", help="The trace; - for stdout.")],
-    size: Size = None,
-    line: Line = None,
-    ways: Ways = None,
-    mode: Mode = None,
-    page: Page = None,
-    floor: Floor = None,
-    compute: Compute = None,
+    through: Through = Through(),
     no_times: NoTimes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -275,8 +269,7 @@ def import_(
         raise Wrong(f"'{form}' is no format; there are {', '.join(FORMATS)}")
     if not output.parent.is_dir():
         raise Wrong(f"{output} can't be written: there is no folder {output.parent}")
-    options = _options(size=size, line=line, ways=ways, mode=mode, page=page, floor=floor,
-                       compute=compute, times="off" if no_times else None)
+    options = {**asdict(through), "times": "off" if no_times else None}
     request = recorder_text(str(output), options)
     importing = core.TraceImport(form, str(source), request, f"imported from {source}")
     _run_interruptibly(importing.run)

@@ -11,8 +11,9 @@ from perdure.energy import quantities as q
 from perdure.energy.documents import Section
 from perdure.energy.formulas import model
 from perdure.energy.plan.file import ReadPlan, read_plan
-from perdure.energy.plan.options import AsJson, PlanFile
+from perdure.energy.plan.options import PlanFile
 from perdure.energy.profile.file import Setting, setting_of
+from perdure.option_groups import AsJson
 from perdure.screen import Screen, bold, console
 from perdure.tables import table
 

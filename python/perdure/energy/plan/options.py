@@ -22,7 +22,7 @@ from perdure.energy.plan.failures import estimate, read_failures
 from perdure.energy.plan.planning import Failing, Goal, Place, paths_of, profiles_to_places
 from perdure.energy.plan.settings import FORMULAS, OBJECTIVES, RULES, Node
 from perdure.energy.profile.file import Profile, check_machine, read_profile
-from perdure.option_groups import output_file, picture_file
+from perdure.option_groups import AsJson, output_file, picture_file
 
 
 def _text(meta: str, help_: str, default: str | bool = False) -> Any:
@@ -34,7 +34,6 @@ Profiles = Annotated[
     typer.Argument(metavar="[PROFILE…]", help="Of perdure energy profile, one for each level."),
 ]
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="Of perdure energy plan -o.")]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 
 def positive(text: str, option: str) -> float:

@@ -26,8 +26,8 @@ from perdure.energy.formulas.monte_carlo import (
 from perdure.energy.laws.law import Law
 from perdure.energy.output import warn
 from perdure.energy.plan.file import ReadPlan, read_plan
-from perdure.energy.plan.options import AsJson, FailureOptions, PlanFile
-from perdure.option_groups import grouped
+from perdure.energy.plan.options import FailureOptions, PlanFile
+from perdure.option_groups import AsJson, grouped
 from perdure.screen import console, say
 from perdure.tables import table
 from perdure.watching import watching

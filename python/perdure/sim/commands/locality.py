@@ -10,9 +10,10 @@ import typer
 
 from perdure.core import load_core
 from perdure.documents import print_json
+from perdure.option_groups import AsJson
 from perdure.screen import console, say
 from perdure.sim.locality import Concentration, concentration_of
-from perdure.sim.options import AsJson, Plot
+from perdure.sim.options import Plot
 from perdure.sim.quantities import mib_text
 from perdure.tables import table
 

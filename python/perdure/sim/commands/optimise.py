@@ -9,11 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from perdure.documents import print_json
-from perdure.option_groups import grouped
+from perdure.option_groups import AsJson, grouped
 from perdure.screen import console, say
 from perdure.sim.optimise import Optimum, optimise
 from perdure.sim.options import (
-    AsJson,
     GoalOptions,
     GridOptions,
     MachineOptions,

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from perdure.core import load_core
 from perdure.documents import print_json
+from perdure.option_groups import AsJson
 from perdure.screen import bold, console
-from perdure.sim.options import AsJson
 
 _OPTION = ("name", "default_value", "description", "choices", "least", "most")
 _PRESET = ("name", "description", "dram", "mram", "flash")

@@ -10,10 +10,9 @@ import typer
 
 from perdure.documents import print_json
 from perdure.ending import INTERRUPTED
-from perdure.option_groups import grouped
+from perdure.option_groups import AsJson, grouped
 from perdure.screen import Screen, console, say
 from perdure.sim.options import (
-    AsJson,
     MachineOptions,
     PolicyValues,
     Trace,

@@ -13,10 +13,9 @@ import typer
 from perdure.documents import json_text
 from perdure.ending import INTERRUPTED
 from perdure.failures import Wrong
-from perdure.option_groups import grouped
+from perdure.option_groups import AsJson, grouped
 from perdure.screen import console, say
 from perdure.sim.options import (
-    AsJson,
     GridOptions,
     MachineOptions,
     Plot,
