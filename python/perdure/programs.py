@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,9 +133,10 @@ class Program:
     program: Path
     launcher: str
 
-    def command(self, ranks: int, *words: object) -> list[str]:
-        """The job with `ranks` ranks."""
-        return [str(word) for word in (self.launcher, "-n", ranks, self.program, *words)]
+    def command(self, ranks: int, *words: object, given: Mapping[str, object] = {}) -> list[str]:
+        """The job with `ranks` ranks, which are `given` variables that their launcher hasn't."""
+        env = ["env", *(f"{name}={value}" for name, value in given.items())] if given else []
+        return [str(word) for word in (self.launcher, "-n", ranks, *env, self.program, *words)]
 
 
 def find_programs(stem: str, folder: str = "apps") -> list[Program]:

@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import json
 import operator
+import random
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from rich.console import Console
 from rich.table import Table
 
-from perdure.programs import find_program, run_lines
+from perdure.programs import ProgramFailed, find_program, run_lines
 
 _REQUIRED = ("bench", "case", "metric", "value", "unit")
 _KNOWN = (*_REQUIRED, "low", "high", "n", "target", "holds")
 _NOTES = ("emulated", "modelled")  # what was not measured is shown as such
+_ORDER = random.Random(20)  # the same in each run of a benchmark
+_Case = TypeVar("_Case")
 
 
 class NotAFact(ValueError):
@@ -79,6 +83,11 @@ class Fact:
         return json.dumps({**known, **self.more})
 
 
+def in_turn(cases: Collection[_Case]) -> list[_Case]:
+    """The cases in the order of a round, another one in each round."""
+    return _ORDER.sample(list(cases), len(cases))
+
+
 def quartiles(samples: Sequence[float]) -> tuple[float, float, float]:
     """Lower quartile, median and upper quartile of at least one sample, which are all there is.
 
@@ -112,6 +121,14 @@ def read_facts(lines: Iterable[str]) -> Iterator[Fact]:
     for line in lines:
         if line.lstrip().startswith("{"):
             yield parse_fact(line)
+
+
+def reported(printed: str, program: str, metric: str) -> dict[str, Fact]:
+    """What `program` printed, by metric; raises ProgramFailed if `metric` is not there."""
+    facts = {fact.metric: fact for fact in read_facts(printed.splitlines())}
+    if metric not in facts:
+        raise ProgramFailed(f"{program} did not report; it printed: {printed[-300:].strip()}")
+    return facts
 
 
 def run_program(name: str, options: list[str], each: Callable[[Fact], None]) -> None:

@@ -20,7 +20,6 @@ in memory or without any.
 from __future__ import annotations
 
 import os
-import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -29,12 +28,11 @@ from pathlib import Path
 from perdure.cache.preload import NoLibrary, cache_environment
 from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs, output_of
 from perdure.progress import progress
-from perdure_bench.facts import Fact
+from perdure_bench.facts import Fact, in_turn
 from perdure_bench.files_room import measure_room
 from perdure_bench.solver import disk_directory, pool_directory
 
 SUMMARY = "opening and closing files with the cache, over stock MPI-IO"
-_SEED = 4
 _RANKS = 2
 _LIMIT_S = 300
 _PART = re.compile(r"^(open|write|close|whole) (\d+)$", re.MULTILINE)
@@ -93,11 +91,10 @@ def _take_turns(
     advance: Callable[[], None],
 ) -> dict[str, list[float]]:
     """Milliseconds a file; the first round is for warming up."""
-    order = random.Random(_SEED)
     samples: dict[str, list[float]] = {"stock": [], "cached": []}
     environments: dict[str, dict[str, str]] = {"stock": {}, "cached": cached}
     for number in range(rounds + 1):
-        for way in order.sample(list(samples), len(samples)):
+        for way in in_turn(samples):
             spent_ns = _run(program, case, stem, environments[way])
             if number > 0:
                 samples[way].append(sum(spent_ns[part] for part in case.parts) / case.files / 1e6)
@@ -107,10 +104,7 @@ def _take_turns(
 
 def _run(program: Program, case: Case, stem: Path, extra: dict[str, str]) -> dict[str, int]:
     """Nanoseconds by part."""
-    words = program.command(_RANKS, stem, case.files, case.bytes, case.whose)
-    given = ["env", *(f"{name}={value}" for name, value in extra.items())]
-    at = words.index(str(program.program))  # the ranks are to have it, not their launcher
-    command = [*words[:at], *given, *words[at:]]
+    command = program.command(_RANKS, stem, case.files, case.bytes, case.whose, given=extra)
     output = output_of(command, str(program.program), {**os.environ, **OPEN_MPI}, _LIMIT_S)
     return {part: int(spent) for part, spent in _PART.findall(output)}
 

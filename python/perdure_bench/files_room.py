@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
@@ -31,9 +30,8 @@ from pathlib import Path
 from perdure.cache.preload import NoLibrary, cache_environment
 from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs, output_of
 from perdure.progress import progress
-from perdure_bench.facts import Fact
+from perdure_bench.facts import Fact, in_turn
 
-_SEED = 5
 _RANKS = 2
 _LIMIT_S = 300
 _BLOCK = 64 << 10
@@ -104,13 +102,12 @@ def _take_turns(
     advance: Callable[[], None],
 ) -> dict[str, list[float]]:
     """Milliseconds by way; the first round is for warming up."""
-    order = random.Random(_SEED)
     samples: dict[str, list[float]] = {way: [] for way in ways}
     with tempfile.TemporaryDirectory(prefix="perdure-bench-", dir=place) as folder:
         file = Path(folder) / "file"
         file.write_bytes(b"\1" * file_bytes)
         for number in range(rounds + 1):
-            for way in order.sample(list(ways), len(ways)):
+            for way in in_turn(ways):
                 spent_s = _run(program, file, file_bytes // _RANKS, step, ways[way])
                 if number > 0:
                     samples[way].append(spent_s * 1e3)
@@ -119,10 +116,7 @@ def _take_turns(
 
 
 def _run(program: Program, file: Path, region: int, step: str, extra: dict[str, str]) -> float:
-    words = program.command(_RANKS, file, region, step)
-    given = ["env", *(f"{name}={value}" for name, value in extra.items())]
-    at = words.index(str(program.program))  # the ranks are to have it, not their launcher
-    command = [*words[:at], *given, *words[at:]]
+    command = program.command(_RANKS, file, region, step, given=extra)
     output = output_of(command, str(program.program), {**os.environ, **OPEN_MPI}, _LIMIT_S)
     return float(json.loads(output.strip().splitlines()[-1])["total_s"])
 

@@ -20,7 +20,6 @@ the latencies of each fence. It does not model the solver's own loads and stores
 
 from __future__ import annotations
 
-import random
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from pathlib import Path
 from perdure.programs import OPEN_MPI, Program, ProgramFailed, output_of
 from perdure.progress import progress
 from perdure.run.attempt import attempt_environment
-from perdure_bench.facts import Fact
+from perdure_bench.facts import Fact, in_turn
 from perdure_bench.hpccg_plot import draw  # noqa: F401  `perdure bench --plot` takes it from here
 from perdure_bench.solver import (
     disk_directory,
@@ -43,7 +42,6 @@ from perdure_bench.solver import (
 SUMMARY = "time of a solver with its state protected, over the same without"
 _RANKS = 2
 _LIMIT_S = 600
-_SEED = 20
 
 
 @dataclass(frozen=True)
@@ -152,12 +150,10 @@ class Bench:
 
     def run_rounds(self, cases: tuple[Case, ...] = ALL_CASES) -> list[dict[str, dict]]:
         """For each round, each case's report; those that restart also have "restart_s"."""
-        order = random.Random(_SEED)
-        rounds = []
-        for _ in range(self.size.rounds):
-            shuffled = order.sample(cases, len(cases))
-            rounds.append({case.name: self._run_and_restart(case) for case in shuffled})
-        return rounds
+        return [
+            {case.name: self._run_and_restart(case) for case in in_turn(cases)}
+            for _ in range(self.size.rounds)
+        ]
 
     def model_ns_per_commit(self, case: Case, spec: str) -> float:
         """What an emulated device adds to a commit: the same in every commit but the first."""

@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import statistics
 from collections.abc import Callable, Iterator
@@ -39,7 +38,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perdure.programs import find_program, output_of
-from perdure_bench.facts import Fact
+from perdure_bench.facts import Fact, in_turn
 from perdure_bench.ipv_breakdown import WAYS as BROKEN_DOWN
 from perdure_bench.ipv_breakdown import (
     breakdown_facts,
@@ -49,7 +48,6 @@ from perdure_bench.ipv_breakdown import (
 )
 
 _LIMIT_S = 600
-_SEED = 21
 DRAM, EIGHTH, THIRTY_SECOND = "dram", "dram-1/8", "dram-1/32"
 OPTANE_QUEUE = "dram-1/8,write_queue_bytes=16384"
 DDR_QUEUE = "dram-1/8,write_queue_bytes=4096"
@@ -168,13 +166,12 @@ def measure_programs(
     quick: bool, only: tuple[str, ...], pools: Path, disk: Path, advance: Callable[[], None]
 ) -> Iterator[Fact]:
     """The facts, a program at a time. Raises ProgramFailed."""
-    order = random.Random(_SEED)
     ratios: dict[str, list[float]] = {"": [], "-alone": []}
     for program in programs(only):
         rounds = []
         for pairs in rounds_of(quick):
             ran = {}
-            for way, emulation in order.sample(pairs, len(pairs)):
+            for way, emulation in in_turn(pairs):
                 ran[way.name, emulation] = _run(program, way, emulation, quick, pools, disk)
                 advance()
             rounds.append(ran)

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -32,7 +31,7 @@ from pathlib import Path
 from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_program, output_of
 from perdure.progress import progress
 from perdure.run.attempt import attempt_environment
-from perdure_bench.facts import Fact
+from perdure_bench.facts import Fact, in_turn
 from perdure_bench.solver import disk_directory, find_solvers, last_report, pool_directory, solve
 
 SUMMARY = "what versions on other nodes and on a file system cost, and what survives"
@@ -131,12 +130,10 @@ class Bench:
 
     def run_rounds(self, advance: Callable[[], None]) -> list[dict[tuple[str, int], dict]]:
         """For each round, the report of each case with each number of ranks."""
-        order = random.Random(_SEED)
         rounds = []
         for number in range(self.size.rounds):
             reports = {}
-            runs = self.runs_of(number)
-            for case, ranks in order.sample(runs, len(runs)):
+            for case, ranks in in_turn(self.runs_of(number)):
                 reports[case.name, ranks] = self._run(case, ranks)
                 advance()
             rounds.append(reports)

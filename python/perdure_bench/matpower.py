@@ -26,7 +26,6 @@ from __future__ import annotations
 import json
 import operator
 import os
-import random
 import shutil
 import statistics
 import tempfile
@@ -36,7 +35,7 @@ from pathlib import Path
 from perdure.cache.preload import NoLibrary, cache_environment
 from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs, output_of
 from perdure.progress import progress
-from perdure_bench.facts import Fact
+from perdure_bench.facts import Fact, in_turn, reported
 from perdure_bench.matpower_cases import (
     ASYNC,
     CACHED,
@@ -55,7 +54,6 @@ from perdure_bench.solver import disk_directory, pool_directory
 
 SUMMARY = "time of powers of a matrix in cached files, over stock MPI-IO"
 _LIMIT_S = 1800
-_SEED = 40
 _RESULT = "matpower-result.bin"
 _TIMES = ("total", "open", "io", "compute", "close")
 
@@ -113,11 +111,10 @@ class Bench:
 
     def run_rounds(self, settings: list[Setting], rounds: int) -> list[Round]:
         """For each round, the outcome of each variant of each setting."""
-        order = random.Random(_SEED)
         runs = [(setting, variant) for setting in settings for variant in setting.variants]
         done = []
         for _ in range(rounds):
-            around = {run: self._run(*run) for run in order.sample(runs, len(runs))}
+            around = {run: self._run(*run) for run in in_turn(runs)}
             for setting in settings:
                 answers = {around[setting, variant].answer for variant in setting.variants}
                 if len(answers) != 1:
@@ -185,16 +182,10 @@ def check_cached(reports: Path, ranks: int, name: str) -> None:
 
 def outcome_of(printed: str) -> Outcome:
     """What a run printed; raises ProgramFailed if it did not report."""
-    facts = {}
-    for line in printed.splitlines():
-        if line.startswith("{"):
-            fact = json.loads(line)
-            facts[fact["metric"]] = fact
-    if "total_s" not in facts:
-        raise ProgramFailed(f"matpower did not report; it printed: {printed[-300:].strip()}")
-    times = {part: facts[f"{part}_s"]["value"] for part in _TIMES}
-    moved = facts["read_bytes"]["value"] + facts["written_bytes"]["value"]
-    return Outcome(**times, moved_bytes=moved, answer=facts["total_s"]["hash"])
+    facts = reported(printed, "matpower", "total_s")
+    times = {part: facts[f"{part}_s"].value for part in _TIMES}
+    moved = facts["read_bytes"].value + facts["written_bytes"].value
+    return Outcome(**times, moved_bytes=moved, answer=facts["total_s"].more["hash"])
 
 
 def _medians(outcomes: list[Outcome]) -> Outcome:

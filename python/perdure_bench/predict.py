@@ -16,7 +16,6 @@ $PERDURE_BENCH_DISK, the cache's parts in memory.
 
 from __future__ import annotations
 
-import random
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -28,11 +27,10 @@ from perdure.cache.preload import NoLibrary
 from perdure.cache.record import NoRecord, Run, read_records
 from perdure.programs import Program, ProgramFailed, find_programs
 from perdure.progress import progress
-from perdure_bench.facts import Fact
+from perdure_bench.facts import Fact, in_turn
 from perdure_bench.solver import disk_directory, pool_directory
 
 SUMMARY = "predicted time of I/O with the cache, over the measured one"
-_SEED = 41
 _REGION_BYTES = 16 << 20
 
 
@@ -59,13 +57,12 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     """Hands over the facts. Raises ProgramFailed."""
     cases, rounds = _cases(quick), 3 if quick else 9
     disk = disk_directory()
-    order = random.Random(_SEED)
     times: dict[str, list[tuple[float, float, float]]] = {name: [] for name in cases}
     with progress("bench predict", rounds * len(cases)) as advance, pool_directory() as pool:
         try:
             for _ in range(rounds):
                 machines = {ranks: calibrate(disk, 3, pool, ranks) for ranks in (1, 2)}
-                for name in order.sample(list(cases), len(cases)):
+                for name in in_turn(cases):
                     machine = machines[cases[name][1]]
                     times[name].append(_round(cases[name], machine, disk, pool))
                     advance()

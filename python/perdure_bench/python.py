@@ -13,7 +13,6 @@ stays the same for as long as a pool is open.
 
 from __future__ import annotations
 
-import random
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,14 +25,13 @@ from typing import TYPE_CHECKING
 import perdure
 from perdure.programs import ProgramFailed, find_program
 from perdure.progress import progress
-from perdure_bench.facts import Fact
+from perdure_bench.facts import Fact, in_turn
 from perdure_bench.solver import pool_directory
 
 if TYPE_CHECKING:
     from perdure.api.array import Mode
 
 SUMMARY = "commits and calls of pools from Python, over the same from C"
-_SEED = 18
 _TARGET = 1.02
 _LARGE, _SMALL = 64 << 20, 4 << 10
 _PAIRS, _QUICK_PAIRS = 7, 3  # of pools
@@ -62,7 +60,6 @@ CASES = (
 def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed."""
     pairs, rounds = (_QUICK_PAIRS, 5) if quick else (_PAIRS, 43)
-    order = random.Random(_SEED)
     program = find_program("bench_python_commits")
     try:
         _ = perdure.open
@@ -76,7 +73,7 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
             in_python, in_c = [], []
             for _ in range(pairs):
                 folder = pools / case.name
-                pair = _take_turns(case, program, folder, rounds, order, advance)
+                pair = _take_turns(case, program, folder, rounds, advance)
                 in_python += pair[0]
                 in_c += pair[1]
                 rmtree(folder)
@@ -96,7 +93,6 @@ def _take_turns(
     program: Path,
     folder: Path,
     rounds: int,
-    order: random.Random,
     advance: Callable[[], None],
 ) -> tuple[list[float], list[float]]:
     """Nanoseconds of each commit, in Python and in C. The first rounds are for warming up."""
@@ -105,7 +101,7 @@ def _take_turns(
     with _in_python(case, folder / "python") as mine, _in_c(case, program, folder / "c") as other:
         commits = {"python": mine, "c": other}
         for number in range(-3, rounds):
-            for language in order.sample(list(commits), 2):
+            for language in in_turn(commits):
                 spent_ns = commits[language]()
                 if number >= 0:
                     samples[language].append(spent_ns)

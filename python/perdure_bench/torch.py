@@ -13,7 +13,6 @@ element has changed since the save before. `memory` is a pool on tmpfs beside a 
 from __future__ import annotations
 
 import os
-import random
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -23,14 +22,13 @@ from typing import TYPE_CHECKING, Any
 from perdure.files import open_new
 from perdure.programs import ProgramFailed
 from perdure.progress import progress
-from perdure_bench.facts import Fact
+from perdure_bench.facts import Fact, in_turn
 from perdure_bench.solver import disk_directory, pool_directory
 
 if TYPE_CHECKING:
     import torch
 
 SUMMARY = "checkpoints of PyTorch in a pool, over torch.save() and fsync"
-_SEED = 20
 _TENSORS = 16
 _SIZES = (("64MiB", 64 << 20), ("4MiB", 4 << 20))
 
@@ -98,10 +96,9 @@ def _take_turns(
     advance: Callable[[], None],
 ) -> dict[str, list[float]]:
     """Milliseconds of each way in each round, without the first, which makes the files."""
-    order = random.Random(_SEED)
     spent: dict[str, list[float]] = {way: [] for way in ways}
     for number in range(rounds + 1):
-        for way in order.sample(list(ways), len(ways)):
+        for way in in_turn(ways):
             for tensor in state.values():
                 tensor.fill_(number)
             took = _ms(ways[way])

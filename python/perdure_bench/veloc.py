@@ -18,7 +18,6 @@ which is not measured.
 from __future__ import annotations
 
 import os
-import random
 import re
 import signal
 import subprocess
@@ -32,11 +31,10 @@ from pathlib import Path
 from perdure.files import remove, write_text
 from perdure.programs import CLONE, OPEN_MPI, Program, ProgramFailed, find_programs
 from perdure.progress import progress
-from perdure_bench.facts import Fact
+from perdure_bench.facts import Fact, in_turn
 from perdure_bench.solver import pool_directory
 
 SUMMARY = "checkpoints through VELOC's interface and in twin mode, and by VELOC"
-_SEED = 4
 _TARGETS = {"": 1.0, "-twin": 0.1}  # of checkpoints, by the end of the case's name
 _RANKS = 2
 _BYTES = 64 << 20
@@ -176,13 +174,12 @@ def _end_daemons(backend: Path, config: Path) -> None:
 
 def _take_turns(jobs: dict[str, list[str]], rounds: int) -> dict[str, dict[str, list[int]]]:
     """Nanoseconds by job and kind; the first round is for warming up."""
-    order = random.Random(_SEED)
     samples: dict[str, dict[str, list[int]]] = {
         name: {kind: [] for kind in _METRICS} for name in jobs
     }
     with progress("bench veloc", (rounds + 1) * len(jobs)) as advance:
         for number in range(rounds + 1):
-            for name in order.sample(list(jobs), len(jobs)):
+            for name in in_turn(jobs):
                 for kind, spent_ns in _run(jobs[name]):
                     if number > 0:
                         samples[name][kind].append(spent_ns)

@@ -24,18 +24,16 @@ add is its virtual clock's; it does not model loads and stores of the applicatio
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.programs import CLONE, OPEN_MPI, Program, ProgramFailed, find_programs, output_of
+from perdure.programs import CLONE, OPEN_MPI, Program, find_programs, output_of
 from perdure.progress import progress
 from perdure.run.attempt import attempt_environment
-from perdure_bench.facts import Fact
+from perdure_bench.facts import Fact, in_turn, reported
 from perdure_bench.hpccg import MODELS, Model
 from perdure_bench.solver import disk_directory, huge_page_directory, last_report, pool_directory
 from perdure_bench.windows_fence import fence_facts, fence_runs
@@ -47,7 +45,6 @@ EMULATED = ("copy", "twin", "log")
 TWIN_TARGET = 1.02  # of run_time_ratio
 _RANKS = 2
 _LIMIT_S = 900
-_SEED = 30
 
 
 @dataclass(frozen=True)
@@ -131,23 +128,17 @@ class Pagerank:
 
     @staticmethod
     def outcome(printed: str) -> Outcome:
-        facts = {}
-        for line in printed.splitlines():
-            if line.startswith("{"):
-                fact = json.loads(line)
-                facts[fact["metric"]] = fact
-        if "loop_s" not in facts:
-            raise ProgramFailed(f"pagerank did not report; it printed: {printed[-300:].strip()}")
+        facts = reported(printed, "pagerank", "loop_s")
 
         def value(metric: str) -> float:
-            return facts[metric]["value"] if metric in facts else 0.0
+            return facts[metric].value if metric in facts else 0.0
 
         return Outcome(
             value("loop_s"),
             value("iteration_s"),
             value("commit_s"),
             value("start_s") or value("restart_s"),
-            facts.get("commit_s", {}).get("n", 0),
+            facts["commit_s"].n if "commit_s" in facts else 0,
             value("model_ns"),
         )
 
@@ -205,12 +196,10 @@ class Bench:
 
     def run_rounds(self, rounds: int) -> list[dict[str, tuple[Outcome, Outcome | None]]]:
         """For each round, by protection, a run and its restart."""
-        order = random.Random(_SEED)
-        done = []
-        for _ in range(rounds):
-            shuffled = order.sample(PROTECTIONS, len(PROTECTIONS))
-            done.append({protection: self._run_and_restart(protection) for protection in shuffled})
-        return done
+        return [
+            {protection: self._run_and_restart(protection) for protection in in_turn(PROTECTIONS)}
+            for _ in range(rounds)
+        ]
 
     def model_ns_per_commit(self, protection: str, model: Model) -> float:
         """What an emulated device adds to a commit."""

@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import statistics
 from collections.abc import Callable, Iterator
@@ -44,7 +43,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure.programs import OPEN_MPI, Program, ProgramFailed, build_trees, find_programs, output_of
-from perdure_bench.facts import Fact
+from perdure_bench.facts import Fact, in_turn
 from perdure_bench.solver import pool_directory
 
 _PUT = "put 8 B, flush"
@@ -53,7 +52,6 @@ _WRITE_AGAIN = ("copy", "log")  # a commit in these modes writes what was put on
 _COMMITS = ";commit=fence;halves=asked"  # put-whole writes all of what the version before held
 _WHOLE = "whole"
 _LIMIT_S = 120
-_SEED = 40
 INTERPOSED_TARGET = 1.02
 PERSISTENT_TARGET = 1.1
 
@@ -102,24 +100,21 @@ class _Runner:
 
     def run_rounds(self, rounds: int, variants: tuple[str, ...], *part: str) -> list[_Round]:
         """For each round, the result of each variant."""
-        order = random.Random(_SEED)
         return [
-            {v: self._run(v, part) for v in order.sample(variants, len(variants))}
+            {v: self._run(v, part) for v in in_turn(variants)}
             for _ in range(rounds)
         ]
 
     def _run(self, variant: str, part: tuple[str, ...]) -> dict[str, float]:
-        words = self._program.command(2, *self._extent, *part)
-        assigned = []
+        given: dict[str, object] = {}
         if variant not in ("plain", "again"):
-            assigned.append(f"LD_PRELOAD={self._library}")
+            given["LD_PRELOAD"] = self._library
         if variant.startswith(_MODES):
-            assigned.append(f"PERDURE_WINDOWS=pool={self._pools}/pool;mode={variant}")
+            given["PERDURE_WINDOWS"] = f"pool={self._pools}/pool;mode={variant}"
         if self._program.flavour == "mpich5":
             place = Path(self._program.launcher).resolve().parent.parent / "lib"
-            assigned.append(f"LD_LIBRARY_PATH={_alias_directory(self._pools, place)}:{place}")
-        # Only the ranks are to have them, not their launcher.
-        words[3:3] = ["env", *assigned]
+            given["LD_LIBRARY_PATH"] = f"{_alias_directory(self._pools, place)}:{place}"
+        words = self._program.command(2, *self._extent, *part, given=given)
         surroundings = {**os.environ, **OPEN_MPI, "OMPI_MCA_mpi_yield_when_idle": "0"}
         try:
             output = output_of(words, f"window_operations, {variant}", surroundings, _LIMIT_S)

@@ -138,7 +138,8 @@ def test_run_counts_only_if_every_rank_says_that_its_file_was_cached(tmp_path):
 def test_what_a_run_prints_is_read():
     metrics = {"total_s": 5, "open_s": 1, "io_s": 2, "compute_s": 3, "close_s": 4}
     metrics |= {"read_bytes": 10, "written_bytes": 20}
-    lines = [json.dumps({"metric": m, "value": v, "hash": "ff"}) for m, v in metrics.items()]
+    about = {"bench": "matpower", "case": "views", "unit": "s", "hash": "ff"}
+    lines = [json.dumps(about | {"metric": m, "value": v}) for m, v in metrics.items()]
     assert outcome_of("noise\n" + "\n".join(lines)) == Outcome(5, 1, 2, 3, 4, 30, "ff")
     with pytest.raises(ProgramFailed, match="did not report"):
         outcome_of("noise")
