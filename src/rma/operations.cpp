@@ -21,13 +21,19 @@ namespace {
   return true;
 }
 
-template <typename Call, Towards towards, typename Memory, typename Count>
+// Calls with a request exist in passive-target epochs only. What was made here is done, and MPI's
+// request of nothing is too.
+template <typename... Request>
+constexpr bool has_request = sizeof...(Request) != 0;
+
+template <typename Call, Towards towards, typename Memory, typename Count, typename... Request>
 [[gnu::noinline]] int call_or_copy(Memory origin, Count origin_count, MPI_Datatype origin_type,
                                    int target, MPI_Aint at, Count target_count,
-                                   MPI_Datatype target_type, MPI_Win win) {
+                                   MPI_Datatype target_type, MPI_Win win, Request... request) {
   if (Window* window = find_window(win)) {
     int error = MPI_SUCCESS;
-    if (is_made_here(*window,
+    if ((!has_request<Request...> || window->locks != 0) &&
+        is_made_here(*window,
                      {towards,
                       const_cast<void*>(static_cast<const void*>(origin)),
                       {origin_count, origin_type},
@@ -35,56 +41,24 @@ template <typename Call, Towards towards, typename Memory, typename Count>
                       at,
                       {target_count, target_type}},
                      error)) {
-      return error;
-    }
-    at = window->operation(target, at);
-  }
-  return Call::real(origin, origin_count, origin_type, target, at, target_count, target_type, win);
-}
-
-template <typename Call, Towards towards, typename Memory, typename Count>
-int without_request(Memory origin, Count origin_count, MPI_Datatype origin_type, int target,
-                    MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Win win) {
-  return (passes(win) ? Call::real
-                      : call_or_copy<Call, towards, Memory, Count>)(origin, origin_count,
-                                                                    origin_type, target, at,
-                                                                    target_count, target_type, win);
-}
-
-// Calls with a request exist in passive-target epochs only. What was made here is done, and MPI's
-// request of nothing is too.
-template <typename Call, Towards towards, typename Memory, typename Count>
-[[gnu::noinline]] int request_or_copy(Memory origin, Count origin_count, MPI_Datatype origin_type,
-                                      int target, MPI_Aint at, Count target_count,
-                                      MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  if (Window* window = find_window(win)) {
-    int error = MPI_SUCCESS;
-    if (window->locks != 0 && is_made_here(*window,
-                                           {towards,
-                                            const_cast<void*>(static_cast<const void*>(origin)),
-                                            {origin_count, origin_type},
-                                            target,
-                                            at,
-                                            {target_count, target_type}},
-                                           error)) {
-      if (error != MPI_SUCCESS) return error;
+      if (!has_request<Request...> || error != MPI_SUCCESS) return error;
       origin_count = target_count = 0;
     }
     at = window->operation(target, at);
   }
   return Call::real(origin, origin_count, origin_type, target, at, target_count, target_type, win,
-                    request);
+                    request...);
 }
 
-template <typename Call, Towards towards, typename Memory, typename Count>
-int with_request(Memory origin, Count origin_count, MPI_Datatype origin_type, int target,
-                 MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Win win,
-                 MPI_Request* request) {
-  return (passes(win) ? Call::real
-                      : request_or_copy<Call, towards, Memory, Count>)(origin, origin_count,
-                                                                       origin_type, target, at,
-                                                                       target_count, target_type,
-                                                                       win, request);
+template <typename Call, Towards towards, typename Memory, typename Count, typename... Request>
+int transfer(Memory origin, Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
+             Count target_count, MPI_Datatype target_type, MPI_Win win, Request... request) {
+  return (passes(win)
+              ? Call::real
+              : call_or_copy<Call, towards, Memory, Count, Request...>)(origin, origin_count,
+                                                                        origin_type, target, at,
+                                                                        target_count, target_type,
+                                                                        win, request...);
 }
 
 Accumulation accumulation(const void* memory, Side origin, int target, MPI_Aint at, Side at_target,
@@ -97,103 +71,62 @@ Accumulation fetching(const void* memory, Side origin, void* result, Side at_res
   return {memory, origin, true, result, at_result, target, at, at_target, op};
 }
 
-template <typename Call, typename Count>
+template <typename Call, typename Count, typename... Request>
 int accumulate_by(const void* origin, Count origin_count, MPI_Datatype origin_type, int target,
-                  MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Op op,
-                  MPI_Win win) {
+                  MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win,
+                  Request... request) {
   Window* window = find_window(win);
   if (window != nullptr) {
     int error = MPI_SUCCESS;
-    if (is_accumulated_here(*window,
-                            accumulation(origin, {origin_count, origin_type}, target, at,
-                                         {target_count, target_type}, op),
-                            error)) {
-      return error;
-    }
-    at = window->operation(target, at);
-  }
-  return Call::real(origin, origin_count, origin_type, target, at, target_count, target_type, op,
-                    win);
-}
-
-template <typename Call, typename Count>
-int get_accumulate_by(const void* origin, Count origin_count, MPI_Datatype origin_type,
-                      void* result, Count result_count, MPI_Datatype result_type, int target,
-                      MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Op op,
-                      MPI_Win win) {
-  Window* window = find_window(win);
-  if (window != nullptr) {
-    int error = MPI_SUCCESS;
-    if (is_accumulated_here(
-            *window,
-            fetching(origin, {origin_count, origin_type}, result, {result_count, result_type},
-                     target, at, {target_count, target_type}, op),
-            error)) {
-      return error;
-    }
-    at = window->operation(target, at);
-  }
-  return Call::real(origin, origin_count, origin_type, result, result_count, result_type, target,
-                    at, target_count, target_type, op, win);
-}
-
-// As with_request() of puts and gets.
-template <typename Call, typename Count>
-int raccumulate_by(const void* origin, Count origin_count, MPI_Datatype origin_type, int target,
-                   MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Op op,
-                   MPI_Win win, MPI_Request* request) {
-  Window* window = find_window(win);
-  if (window != nullptr) {
-    int error = MPI_SUCCESS;
-    if (window->locks != 0 &&
+    if ((!has_request<Request...> || window->locks != 0) &&
         is_accumulated_here(*window,
                             accumulation(origin, {origin_count, origin_type}, target, at,
                                          {target_count, target_type}, op),
                             error)) {
-      if (error != MPI_SUCCESS) return error;
+      if (!has_request<Request...> || error != MPI_SUCCESS) return error;
       origin_count = target_count = 0;
     }
     at = window->operation(target, at);
   }
   return Call::real(origin, origin_count, origin_type, target, at, target_count, target_type, op,
-                    win, request);
+                    win, request...);
 }
 
-template <typename Call, typename Count>
-int rget_accumulate_by(const void* origin, Count origin_count, MPI_Datatype origin_type,
-                       void* result, Count result_count, MPI_Datatype result_type, int target,
-                       MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Op op,
-                       MPI_Win win, MPI_Request* request) {
+template <typename Call, typename Count, typename... Request>
+int get_accumulate_by(const void* origin, Count origin_count, MPI_Datatype origin_type,
+                      void* result, Count result_count, MPI_Datatype result_type, int target,
+                      MPI_Aint at, Count target_count, MPI_Datatype target_type, MPI_Op op,
+                      MPI_Win win, Request... request) {
   Window* window = find_window(win);
   if (window != nullptr) {
     int error = MPI_SUCCESS;
-    if (window->locks != 0 &&
+    if ((!has_request<Request...> || window->locks != 0) &&
         is_accumulated_here(
             *window,
             fetching(origin, {origin_count, origin_type}, result, {result_count, result_type},
                      target, at, {target_count, target_type}, op),
             error)) {
-      if (error != MPI_SUCCESS) return error;
+      if (!has_request<Request...> || error != MPI_SUCCESS) return error;
       origin_count = result_count = target_count = 0;
     }
     at = window->operation(target, at);
   }
   return Call::real(origin, origin_count, origin_type, result, result_count, result_type, target,
-                    at, target_count, target_type, op, win, request);
+                    at, target_count, target_type, op, win, request...);
 }
 
 }  // namespace
 
 int put(const void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
         int target_count, MPI_Datatype target_type, MPI_Win win) {
-  return without_request<WindowCalls::Put, Towards::target>(
-      origin, origin_count, origin_type, target, at, target_count, target_type, win);
+  return transfer<WindowCalls::Put, Towards::target>(origin, origin_count, origin_type, target, at,
+                                                     target_count, target_type, win);
 }
 
 int get(void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
         int target_count, MPI_Datatype target_type, MPI_Win win) {
-  return without_request<WindowCalls::Get, Towards::origin>(
-      origin, origin_count, origin_type, target, at, target_count, target_type, win);
+  return transfer<WindowCalls::Get, Towards::origin>(origin, origin_count, origin_type, target, at,
+                                                     target_count, target_type, win);
 }
 
 int accumulate(const void* origin, int origin_count, MPI_Datatype origin_type, int target,
@@ -242,28 +175,28 @@ int compare_and_swap(const void* origin, const void* compare, void* result, MPI_
 
 int rput(const void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
          int target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  return with_request<WindowCalls::Rput, Towards::target>(
-      origin, origin_count, origin_type, target, at, target_count, target_type, win, request);
+  return transfer<WindowCalls::Rput, Towards::target>(origin, origin_count, origin_type, target, at,
+                                                      target_count, target_type, win, request);
 }
 
 int rget(void* origin, int origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
          int target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  return with_request<WindowCalls::Rget, Towards::origin>(
-      origin, origin_count, origin_type, target, at, target_count, target_type, win, request);
+  return transfer<WindowCalls::Rget, Towards::origin>(origin, origin_count, origin_type, target, at,
+                                                      target_count, target_type, win, request);
 }
 
 int raccumulate(const void* origin, int origin_count, MPI_Datatype origin_type, int target,
                 MPI_Aint at, int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win,
                 MPI_Request* request) {
-  return raccumulate_by<WindowCalls::Raccumulate>(origin, origin_count, origin_type, target, at,
-                                                  target_count, target_type, op, win, request);
+  return accumulate_by<WindowCalls::Raccumulate>(origin, origin_count, origin_type, target, at,
+                                                 target_count, target_type, op, win, request);
 }
 
 int rget_accumulate(const void* origin, int origin_count, MPI_Datatype origin_type, void* result,
                     int result_count, MPI_Datatype result_type, int target, MPI_Aint at,
                     int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win,
                     MPI_Request* request) {
-  return rget_accumulate_by<WindowCalls::Rget_accumulate>(
+  return get_accumulate_by<WindowCalls::Rget_accumulate>(
       origin, origin_count, origin_type, result, result_count, result_type, target, at,
       target_count, target_type, op, win, request);
 }
@@ -271,14 +204,14 @@ int rget_accumulate(const void* origin, int origin_count, MPI_Datatype origin_ty
 #if MPI_VERSION >= 4
 int put_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
           MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Win win) {
-  return without_request<WindowCalls::Put_c, Towards::target>(
-      origin, origin_count, origin_type, target, at, target_count, target_type, win);
+  return transfer<WindowCalls::Put_c, Towards::target>(origin, origin_count, origin_type, target,
+                                                       at, target_count, target_type, win);
 }
 
 int get_c(void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
           MPI_Count target_count, MPI_Datatype target_type, MPI_Win win) {
-  return without_request<WindowCalls::Get_c, Towards::origin>(
-      origin, origin_count, origin_type, target, at, target_count, target_type, win);
+  return transfer<WindowCalls::Get_c, Towards::origin>(origin, origin_count, origin_type, target,
+                                                       at, target_count, target_type, win);
 }
 
 int accumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
@@ -300,28 +233,28 @@ int get_accumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype or
 int rput_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
            MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Win win,
            MPI_Request* request) {
-  return with_request<WindowCalls::Rput_c, Towards::target>(
+  return transfer<WindowCalls::Rput_c, Towards::target>(
       origin, origin_count, origin_type, target, at, target_count, target_type, win, request);
 }
 
 int rget_c(void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint at,
            MPI_Count target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request) {
-  return with_request<WindowCalls::Rget_c, Towards::origin>(
+  return transfer<WindowCalls::Rget_c, Towards::origin>(
       origin, origin_count, origin_type, target, at, target_count, target_type, win, request);
 }
 
 int raccumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
                   MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Op op,
                   MPI_Win win, MPI_Request* request) {
-  return raccumulate_by<WindowCalls::Raccumulate_c>(origin, origin_count, origin_type, target, at,
-                                                    target_count, target_type, op, win, request);
+  return accumulate_by<WindowCalls::Raccumulate_c>(origin, origin_count, origin_type, target, at,
+                                                   target_count, target_type, op, win, request);
 }
 
 int rget_accumulate_c(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
                       void* result, MPI_Count result_count, MPI_Datatype result_type, int target,
                       MPI_Aint at, MPI_Count target_count, MPI_Datatype target_type, MPI_Op op,
                       MPI_Win win, MPI_Request* request) {
-  return rget_accumulate_by<WindowCalls::Rget_accumulate_c>(
+  return get_accumulate_by<WindowCalls::Rget_accumulate_c>(
       origin, origin_count, origin_type, result, result_count, result_type, target, at,
       target_count, target_type, op, win, request);
 }
