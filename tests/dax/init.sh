@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # The first process of the guest. Says what the machine has, then `ready`, and waits for one line:
-#   FOLDER COMMAND…   in /nvm, the DAX file system, FOLDER (MODE-NUMBER) is kept or made; the
-#                     others of its mode are removed
+#   SECONDS FOLDER COMMAND…   the time, since 1970; in /nvm, the DAX file system, FOLDER
+#                             (MODE-NUMBER) is kept or made; the others of its mode are removed
 # PURPOSE=format, from the kernel's command line: gives the NVDIMM a namespace that DAX can map.
 /bin/busybox --install -s /bin
 export PATH=/bin LD_LIBRARY_PATH=/lib HOME=/tmp PERDURE_TEST_ACKNOWLEDGE=1
@@ -41,7 +41,11 @@ echo "persistence_domain: $(cat $bus/devices/region0/persistence_domain)"
 echo "instructions:$(for name in clwb clflushopt clflush; do
   grep -qw $name /proc/cpuinfo && echo -n " $name"; done)"
 echo ready
-read -r folder command
+read -r seconds folder command
+# Guests go on from the memory of one, with its clock and its boot; each is to be a boot of its own.
+date -s "@$seconds" > /dev/null || { echo "failed: no time"; poweroff -f; }
+cat /proc/sys/kernel/random/uuid > /tmp/boot_id
+mount -o bind /tmp/boot_id /proc/sys/kernel/random/boot_id || { echo "failed: boot"; poweroff -f; }
 mount -t ext4 -o dax=always /dev/pmem0 /nvm || { echo "failed: mount"; dmesg | tail; poweroff -f; }
 grep -q ' /nvm ext4 .*dax=always' /proc/mounts || echo "failed: /nvm is mounted without dax"
 for old in /nvm/"${folder%-*}"-*; do [ "$old" = "/nvm/$folder" ] || rm -rf "$old"; done

@@ -46,6 +46,7 @@ SIZES = (2000, 20000, 120000)  # cells of 8 bytes
 KILLS_OF_A_LIFE = (2, 4)
 EARLY = 0.25  # of the kills: between mount and the first commit
 COMMITS_S = 1.5  # a kill in commits comes within this after the first
+OFF_S = 60  # by a guest's clock, from a kill to the next boot
 ANSWER_S = 300  # a guest that says nothing for so long has failed
 ENDLESS = 10**6
 RANKS = "mpiexec.hydra -launcher fork -n 2"
@@ -101,6 +102,7 @@ class Campaign:
         self._parts, self._scratch, self._options = parts, scratch, options
         self._draw = random.Random(options.seed)
         self._frozen = scratch / "frozen"
+        self._guests = 0
         self.tallies = {mode: Tally() for mode in options.mode}
         self.facts: dict[str, str] = {}
 
@@ -197,7 +199,8 @@ class Campaign:
         """One guest; moment: when it is killed, of the time that there is; None: when it ends."""
         guest = Guest(self._parts, self._scratch, self._frozen)
         try:
-            guest.say(command)
+            self._guests += 1
+            guest.say(f"{int(time.time()) + OFF_S * self._guests} {command}")
             if moment is None:
                 guest.wait_for(rb"\n(unmounted|failed: .*)\n", ANSWER_S)
             elif early:
