@@ -34,8 +34,12 @@ Result<DataChecksum> chosen_data_checksum();
 // By what the processor and the machine have.
 DataChecksum fastest_data_checksum(bool has_wide_crc, bool has_crc, bool has_avx2);
 
+// Whether pieces may be of any size.
+constexpr bool may_split(DataChecksum kind) {
+  return kind == DataChecksum::crc64;
+}
 // Of one piece, or of the next one of a block, whose pieces before have the checksum `seed`. All
-// pieces but the last one have data_piece_bytes.
+// pieces but the last one have data_piece_bytes, unless may_split().
 std::uint64_t add_data_piece(DataChecksum kind, const void* bytes, std::size_t size_bytes,
                              std::uint64_t seed);
 // Of a block.

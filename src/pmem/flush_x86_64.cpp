@@ -46,6 +46,7 @@ void flush_with_clflush(const void* address, std::size_t count) {
   }
 }
 
+constexpr std::size_t amd_turn_bytes = 2048;  // parallel.cpp
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t interleaved_pages = 4;
 constexpr std::size_t interleaved_lines = interleaved_pages * page_bytes / cache_line_bytes;
@@ -122,9 +123,9 @@ void add(const char* flush_name, std::vector<FlushPrimitives>& found) {
     found.push_back(primitives<copy_with_avx, flush>(flush_name, "avx-nt"));
   }
   found.push_back(primitives<copy_with_sse2, flush>(flush_name, "sse2-nt"));
-  if (__builtin_cpu_is("amd") && found.size() == first + 3) {
-    std::swap(found[first], found[first + 1]);
-  }
+  if (!__builtin_cpu_is("amd")) return;
+  if (found.size() == first + 3) std::swap(found[first], found[first + 1]);
+  for (std::size_t i = first; i < found.size(); ++i) found[i].turn_bytes = amd_turn_bytes;
 }
 
 std::vector<FlushPrimitives> detect() {
