@@ -6,6 +6,7 @@
 
 #include "pmem/flush.hpp"
 #include "pmem/mapped_device.hpp"
+#include "pmem/sum_and_copy.hpp"
 
 namespace perdure {
 
@@ -22,6 +23,15 @@ class CacheFile final : public MappedDevice {
   void copy(std::uint64_t offset, const void* source, std::size_t count) override {
     primitives_.copy(writable(offset, count), source, count);
     counter_set().add_copy(count);
+  }
+
+  std::uint64_t copy_and_sum(std::uint64_t offset, const void* source, std::size_t count,
+                             DataChecksum kind) override {
+    if (primitives_.turn_bytes == 0 || !may_split(kind)) {
+      return MappedDevice::copy_and_sum(offset, source, count, kind);
+    }
+    counter_set().add_copy(count);
+    return sum_and_copy(writable(offset, count), source, count, kind, primitives_);
   }
 
   void stored_past_cache(std::uint64_t offset, std::size_t count) override {

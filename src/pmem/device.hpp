@@ -28,6 +28,7 @@
 #include <span>
 #include <string>
 
+#include "base/data_checksum.hpp"
 #include "base/status.hpp"
 #include "pmem/page_ranges.hpp"
 
@@ -98,6 +99,10 @@ class Device {
 
   // Store past the cache where the processor allows it: durable after fence(), no flush() needed.
   virtual void copy(std::uint64_t offset, const void* source, std::size_t count) = 0;
+
+  // The same, and the checksum of the bytes, which are read from memory once.
+  virtual std::uint64_t copy_and_sum(std::uint64_t offset, const void* source, std::size_t count,
+                                     DataChecksum kind);
 
   // This thread has stored to all of [offset, offset + count), whole granules, through base() and
   // by non-temporal stores: durable after fence(), no flush() needed.

@@ -28,8 +28,8 @@ struct FlushPrimitives {
   // The program itself stored to these whole lines with non-temporal stores: they are in memory
   // after fence(). Null on aarch64, where the cache may keep them, as they are hints: then flush().
   void (*stored_past_cache)(const void* address, std::size_t count);
-  // Where bytes are copied and summed, of each turn the sum first and then the copy. 0: the copy
-  // comes first, and turns are large.
+  // Of bytes that are copied and summed: a turn, of which the sum comes first (sum_and_copy()). 0:
+  // the copy comes first, and turns are large.
   std::size_t turn_bytes = 0;
 };
 

@@ -22,16 +22,13 @@
 #include "base/data_checksum.hpp"
 #include "base/status.hpp"
 #include "pmem/device.hpp"
-#include "pmem/flush.hpp"
 
 namespace perdure {
 
 class ParallelWriter {
  public:
-  // `device` must outlive this object; `threads` >= 1 counts the calling thread. `turn_bytes`: of
-  // FlushPrimitives.
-  ParallelWriter(Device& device, unsigned threads,
-                 std::size_t turn_bytes = flush_primitives().turn_bytes);
+  // `device` must outlive this object; `threads` >= 1 counts the calling thread.
+  ParallelWriter(Device& device, unsigned threads);
   ~ParallelWriter();
   ParallelWriter(const ParallelWriter&) = delete;
   ParallelWriter& operator=(const ParallelWriter&) = delete;
@@ -41,8 +38,7 @@ class ParallelWriter {
   Status copy(std::uint64_t offset, const void* source, std::size_t count);
   Status flush(std::uint64_t offset, std::size_t count);
 
-  // Also gives the checksum of each block (the last may be shorter), taken from the source while it
-  // is in the cache, so that memory is read once.
+  // With the checksum of each block (the last may be shorter).
   struct Checksums {
     DataChecksum kind;
     std::size_t block_bytes;
@@ -58,7 +54,6 @@ class ParallelWriter {
     const std::byte* source = nullptr;
     std::size_t count = 0;
     Checksums checksums = {DataChecksum::none, 0, nullptr};
-    std::size_t turn_bytes = 0;
     std::size_t chunk_bytes = 0;
     std::size_t skew = 0;  // the first chunk is shorter by this, so that the others are aligned
   };
@@ -73,7 +68,6 @@ class ParallelWriter {
   void record(const Status& status);
 
   Device& device_;
-  std::size_t turn_bytes_;
   Job job_;
   std::atomic<std::size_t> next_chunk_{0};
   std::atomic<std::uint32_t> generation_{0};  // a job was published; workers wait for its change
