@@ -64,7 +64,7 @@ NONE = Case("none", ("--protect", "none"))
 MEMCPY = Case("memcpy", ("--protect", "memcpy"))
 CASES = (
     Case("disk", ("--protect", "disk")),
-    Case("copy", ("--protect", "copy"), run_time=1.10, blocking=1.2),
+    Case("copy", ("--protect", "copy"), run_time=1.10, blocking=0.8),
     Case("copy_unchecked", ("--protect", "copy", "--checksum", "off"), 1.10, 0.8),
     Case("async", ("--protect", "async"), run_time=1.05),
     Case("twin", ("--protect", "twin", "--twin-store", "stream"), run_time=1.02, restart=0.1),

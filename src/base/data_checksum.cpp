@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/data_checksum.hpp"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -11,7 +8,7 @@
 
 #include "base/checksum.hpp"
 #include "base/isal.hpp"
-#include "base/xxh3.hpp"
+#include "base/xxh3_here.hpp"
 
 namespace perdure {
 namespace {
@@ -33,12 +30,13 @@ bool cpu_has_wide_crc() {
 #endif
 }
 
-std::uint64_t xxh3(const void* bytes, std::size_t size_bytes, std::uint64_t seed) {
+const Xxh3& xxh3() {
 #if defined(__x86_64__)
-  static const bool has_avx2 = cpu_has_avx2();
-  if (has_avx2) return xxh3_avx2(bytes, size_bytes, seed);
+  static const Xxh3& fastest = cpu_has_avx2() ? xxh3_by_avx2 : xxh3_here;
+  return fastest;
+#else
+  return xxh3_here;
 #endif
-  return XXH3_64bits_withSeed(bytes, size_bytes, seed);
 }
 
 }  // namespace
@@ -69,9 +67,22 @@ std::uint64_t add_data_piece(DataChecksum kind, const void* bytes, std::size_t s
     case DataChecksum::crc64:
       return crc64(bytes, size_bytes, seed);
     case DataChecksum::xxh3:
-      return xxh3(bytes, size_bytes, seed);
+      return xxh3().of(bytes, size_bytes, seed);
   }
   return 0;
+}
+
+PieceChecksum::PieceChecksum(DataChecksum kind, std::uint64_t seed) : kind_(kind), crc_(seed) {
+  if (kind_ == DataChecksum::xxh3) xxh3().begin(state_, seed);
+}
+
+void PieceChecksum::add(const void* bytes, std::size_t size_bytes) {
+  if (kind_ == DataChecksum::crc64) crc_ = crc64(bytes, size_bytes, crc_);
+  if (kind_ == DataChecksum::xxh3) xxh3().add(state_, bytes, size_bytes);
+}
+
+std::uint64_t PieceChecksum::value() const {
+  return kind_ == DataChecksum::xxh3 ? xxh3().value(state_) : crc_;
 }
 
 std::uint64_t data_checksum(DataChecksum kind, const void* bytes, std::size_t size_bytes) {

@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "base/status.hpp"
+#include "base/xxh3.hpp"
 
 namespace perdure {
 
@@ -34,14 +35,22 @@ Result<DataChecksum> chosen_data_checksum();
 // By what the processor and the machine have.
 DataChecksum fastest_data_checksum(bool has_wide_crc, bool has_crc, bool has_avx2);
 
-// Whether pieces may be of any size.
-constexpr bool may_split(DataChecksum kind) {
-  return kind == DataChecksum::crc64;
-}
 // Of one piece, or of the next one of a block, whose pieces before have the checksum `seed`. All
-// pieces but the last one have data_piece_bytes, unless may_split().
+// pieces but the last one have data_piece_bytes.
 std::uint64_t add_data_piece(DataChecksum kind, const void* bytes, std::size_t size_bytes,
                              std::uint64_t seed);
+// The same, of a piece whose bytes come in turns.
+class PieceChecksum {
+ public:
+  PieceChecksum(DataChecksum kind, std::uint64_t seed);
+  void add(const void* bytes, std::size_t size_bytes);
+  std::uint64_t value() const;
+
+ private:
+  DataChecksum kind_;
+  std::uint64_t crc_;  // the seed where nothing is computed
+  Xxh3State state_;
+};
 // Of a block.
 std::uint64_t data_checksum(DataChecksum kind, const void* bytes, std::size_t size_bytes);
 

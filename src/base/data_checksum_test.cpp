@@ -9,6 +9,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 #include <vector>
@@ -44,6 +45,22 @@ TEST(DataChecksums, of_blocks_are_made_of_pieces_in_turn) {
     sum = add_data_piece(kind, bytes + data_piece_bytes, data_piece_bytes, sum);
     sum = add_data_piece(kind, bytes + 2 * data_piece_bytes, last, sum);
     EXPECT_EQ(data_checksum(kind, bytes, 2 * data_piece_bytes + last), sum);
+  }
+}
+
+TEST(DataChecksums, of_a_piece_in_turns_are_those_of_it_at_once) {
+  const auto words = noise(data_piece_bytes / 8);
+  const auto* bytes = reinterpret_cast<const std::byte*>(words.data());
+  for (const DataChecksum kind : {DataChecksum::crc64, DataChecksum::xxh3}) {
+    for (const std::size_t size : {0UL, 1UL, 240UL, 241UL, 4097UL, data_piece_bytes}) {
+      for (const std::size_t turn : {100UL, 256UL, 1024UL, 3000UL}) {
+        PieceChecksum piece(kind, 42);
+        for (std::size_t at = 0; at < size; at += turn) {
+          piece.add(bytes + at, std::min(turn, size - at));
+        }
+        EXPECT_EQ(piece.value(), add_data_piece(kind, bytes, size, 42)) << size << " by " << turn;
+      }
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// XXH3 (64 bits) by AVX2, compiled by itself: only on processors that have it.
+// XXH3 (64 bits, Y. Collet's xxHash) by the instructions of one kind of processor: at once, or of
+// bytes that come in turns, with a state.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +9,18 @@
 
 namespace perdure {
 
-std::uint64_t xxh3_avx2(const void* bytes, std::size_t size_bytes, std::uint64_t seed);
+struct alignas(64) Xxh3State {
+  std::byte bytes[576];
+};
+
+struct Xxh3 {
+  std::uint64_t (*of)(const void* bytes, std::size_t size_bytes, std::uint64_t seed);
+  void (*begin)(Xxh3State& state, std::uint64_t seed);
+  void (*add)(Xxh3State& state, const void* bytes, std::size_t size_bytes);
+  std::uint64_t (*value)(const Xxh3State& state);
+};
+
+// Only on processors that have AVX2.
+extern const Xxh3 xxh3_by_avx2;
 
 }  // namespace perdure

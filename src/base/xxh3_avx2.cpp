@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define XXH_INLINE_ALL
-#include "base/xxh3.hpp"
-
-#include <xxhash.h>
+#include "base/xxh3_here.hpp"
 
 namespace perdure {
 
-std::uint64_t xxh3_avx2(const void* bytes, std::size_t size_bytes, std::uint64_t seed) {
-  return XXH3_64bits_withSeed(bytes, size_bytes, seed);
-}
+const Xxh3 xxh3_by_avx2 = xxh3_here;
 
 }  // namespace perdure

@@ -27,7 +27,7 @@ class CacheFile final : public MappedDevice {
 
   std::uint64_t copy_and_sum(std::uint64_t offset, const void* source, std::size_t count,
                              DataChecksum kind) override {
-    if (primitives_.turn_bytes == 0 || !may_split(kind)) {
+    if (primitives_.turn_bytes == 0) {
       return MappedDevice::copy_and_sum(offset, source, count, kind);
     }
     counter_set().add_copy(count);

@@ -148,17 +148,19 @@ TEST(SumAndCopy, gives_the_copy_and_the_sum_of_any_bytes) {
   std::vector<std::byte> source(100'003);
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * i >> 3U);
   for (FlushPrimitives primitives : native_flush_primitives()) {
-    primitives.turn_bytes = 2048;
-    for (const std::size_t count : {1U, 2047U, 2048U, 2049U, 100'000U}) {
-      for (const std::size_t begin : {0U, 3U}) {
-        std::vector<std::byte> copied(source.size() + 1, std::byte{42});
-        const std::byte* const from = source.data() + begin;
-        const std::uint64_t sum =
-            sum_and_copy(copied.data() + begin, from, count, DataChecksum::crc64, primitives);
-        primitives.fence();
-        EXPECT_EQ(sum, data_checksum(DataChecksum::crc64, from, count));
-        EXPECT_TRUE(std::equal(from, from + count, copied.data() + begin));
-        EXPECT_EQ(copied[begin + count], std::byte{42});
+    primitives.turn_bytes = 1024;
+    for (const DataChecksum kind : {DataChecksum::crc64, DataChecksum::xxh3}) {
+      for (const std::size_t count : {1U, 1023U, 1024U, 1025U, 100'000U}) {
+        for (const std::size_t begin : {0U, 3U}) {
+          std::vector<std::byte> copied(source.size() + 1, std::byte{42});
+          const std::byte* const from = source.data() + begin;
+          const std::uint64_t sum =
+              sum_and_copy(copied.data() + begin, from, count, kind, primitives);
+          primitives.fence();
+          EXPECT_EQ(sum, data_checksum(kind, from, count));
+          EXPECT_TRUE(std::equal(from, from + count, copied.data() + begin));
+          EXPECT_EQ(copied[begin + count], std::byte{42});
+        }
       }
     }
   }

@@ -46,7 +46,7 @@ void flush_with_clflush(const void* address, std::size_t count) {
   }
 }
 
-constexpr std::size_t amd_turn_bytes = 2048;
+constexpr std::size_t amd_turn_bytes = 1024;
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t interleaved_pages = 4;
 constexpr std::size_t interleaved_lines = interleaved_pages * page_bytes / cache_line_bytes;

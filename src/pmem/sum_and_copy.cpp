@@ -21,11 +21,17 @@ std::uint64_t sum_and_copy(std::byte* to, const void* source, std::size_t count,
                            const FlushPrimitives& primitives) {
   const auto* from = static_cast<const std::byte*>(source);
   std::uint64_t sum = 0;
-  for (std::size_t at = 0; at < count; at += primitives.turn_bytes) {
-    const std::size_t turn = std::min(primitives.turn_bytes, count - at);
-    fetch(reinterpret_cast<std::uintptr_t>(from + at) + ahead_bytes, turn);
-    sum = add_data_piece(kind, from + at, turn, sum);
-    primitives.copy(to + at, from + at, turn);
+  for (std::size_t at = 0; at < count;) {
+    const std::size_t end = std::min(count, at + data_piece_bytes);
+    PieceChecksum piece(kind, sum);
+    while (at < end) {
+      const std::size_t turn = std::min(primitives.turn_bytes, end - at);
+      fetch(reinterpret_cast<std::uintptr_t>(from + at) + ahead_bytes, turn);
+      piece.add(from + at, turn);
+      primitives.copy(to + at, from + at, turn);
+      at += turn;
+    }
+    sum = piece.value();
   }
   return sum;
 }

@@ -4,8 +4,9 @@
 // so that the stores of one turn go to memory while the next one is summed. Nothing in between may
 // lock, as that would wait for the stores.
 //
-// Measured at 64 MiB on an AMD EPYC, one thread: 0.77 of a memcpy's time, and 1.07 with the copy
-// first.
+// Measured on an AMD EPYC, commits of 72 MB of two ranks at once: 0.71 of a memcpy's time by CRC-64
+// and 0.75 by XXH3, where the copy alone takes 0.65; in turns of 2 KiB 0.76, and XXH3 after the
+// copy 0.94.
 //
 // Threads: pure apart from the effect on memory.
 #pragma once
@@ -18,7 +19,7 @@
 
 namespace perdure {
 
-// Durable after the fence of `primitives`, which have turns; may_split(kind).
+// Durable after the fence of `primitives`, which have turns.
 std::uint64_t sum_and_copy(std::byte* to, const void* source, std::size_t count, DataChecksum kind,
                            const FlushPrimitives& primitives);
 
