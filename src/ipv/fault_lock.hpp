@@ -15,7 +15,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "ipv/this_thread.hpp"
+#include "base/this_thread.hpp"
 #include "ipv/thread_barrier.hpp"
 
 namespace perdure {

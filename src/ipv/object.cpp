@@ -68,7 +68,7 @@
 #include <string_view>
 
 #include "base/clock.hpp"
-#include "ipv/this_thread.hpp"
+#include "base/this_thread.hpp"
 
 namespace perdure {
 namespace {

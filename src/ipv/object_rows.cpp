@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/this_thread.hpp"
 #include "ipv/box_rows.hpp"
 #include "ipv/object.hpp"
-#include "ipv/this_thread.hpp"
 
 namespace perdure {
 namespace {

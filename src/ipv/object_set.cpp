@@ -8,8 +8,8 @@
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
+#include "base/this_thread.hpp"
 #include "ipv/idle_processor.hpp"
-#include "ipv/this_thread.hpp"
 #include "pool/fault_handler.hpp"
 
 namespace perdure {

@@ -19,6 +19,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #include "pmem/address_range.hpp"
@@ -173,6 +174,23 @@ TEST_P(FileDeviceTest, counts_what_it_did_with_flushes_rounded_to_granules) {
   EXPECT_EQ(counters.copied_bytes, 5U);
   EXPECT_EQ(counters.fence_calls, 1U);
   EXPECT_EQ(counters.model_ns, 0U);
+}
+
+TEST_P(FileDeviceTest, counts_what_several_threads_did_at_once) {
+  const auto device = create_pool();
+  ASSERT_TRUE(device->resize(mib).ok());
+  const std::uint64_t fences = device->counters().fence_calls;
+  constexpr std::uint64_t copies = 20'000;
+  const auto work = [&] {
+    for (std::uint64_t i = 0; i < copies; ++i) device->copy(0, &i, sizeof i);
+    EXPECT_TRUE(device->fence().ok());
+  };
+  std::vector<std::thread> others;
+  for (int i = 0; i < 3; ++i) others.emplace_back(work);
+  work();
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(device->counters().copied_bytes, 4 * copies * sizeof(std::uint64_t));
+  EXPECT_EQ(device->counters().fence_calls, fences + 4);
 }
 
 TEST_P(FileDeviceTest, describes_what_survives) {
