@@ -22,8 +22,8 @@ std::uint64_t encode_failure(const Group& group, const Status& local) {
 Status decode_failure(const Group& group, std::uint64_t failure) {
   const auto rank = group.ranks() - static_cast<std::uint32_t>(failure >> 8);
   const auto code = static_cast<Code>(-static_cast<int>(failure & 0xff));
-  return {Code::peer_failed, "rank " + std::to_string(rank) + " failed: " + code_text(code) +
-                                 " (its own message says more)"};
+  return Status(Code::peer_failed, "rank ", rank, " failed: ", code_text(code),
+                " (its own message says more)");
 }
 
 }  // namespace

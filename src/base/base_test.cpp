@@ -9,8 +9,11 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/checksum.hpp"
@@ -25,6 +28,17 @@ TEST(Status, a_full_device_is_told_apart_from_other_errors) {
   EXPECT_EQ(errno_status("fallocate", EDQUOT).code(), Code::no_space);
   EXPECT_EQ(errno_status("open", EACCES).code(), Code::io_error);
   EXPECT_NE(errno_status("open /x", EACCES).message().find("/x"), std::string::npos);
+}
+
+TEST(Status, has_the_sentence_that_its_parts_make) {
+  const std::string path = "a/b";
+  const std::string_view word = "rank";
+  const Status status(Code::not_found, path, ": ", word, " is ", -3, " of ",
+                      std::uint64_t{18446744073709551615U}, ", ", std::uint16_t{7});
+  EXPECT_EQ(status.code(), Code::not_found);
+  EXPECT_EQ(status.message(), "a/b: rank is -3 of 18446744073709551615, 7");
+  EXPECT_EQ(sentence(std::numeric_limits<std::int64_t>::min(), " to ", 0),
+            "-9223372036854775808 to 0");
 }
 
 TEST(Status, every_code_has_a_text) {

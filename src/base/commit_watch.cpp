@@ -26,8 +26,8 @@ Result<std::uint64_t> parse(const char* name, const char* text, std::uint64_t ot
   if (std::string_view(text) == "off") return std::uint64_t{0};
   const auto time_ns = parse_time_ns(text);
   if (!time_ns || *time_ns == 0) {
-    return Status(Code::invalid_argument, std::string(name) + "=" + text +
-                                              " is neither a time, such as 30s or 10min, nor off");
+    return Status(Code::invalid_argument, name, "=", text,
+                  " is neither a time, such as 30s or 10min, nor off");
   }
   return *time_ns;
 }

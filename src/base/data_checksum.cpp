@@ -55,8 +55,7 @@ Result<DataChecksum> chosen_data_checksum() {
   }
   if (std::string_view(wanted) == "crc64") return DataChecksum::crc64;
   if (std::string_view(wanted) == "xxh3") return DataChecksum::xxh3;
-  return Status(Code::invalid_argument,
-                std::string("PERDURE_CHECKSUM=") + wanted + " is neither crc64 nor xxh3");
+  return Status(Code::invalid_argument, "PERDURE_CHECKSUM=", wanted, " is neither crc64 nor xxh3");
 }
 
 std::uint64_t add_data_piece(DataChecksum kind, const void* bytes, std::size_t size_bytes,

@@ -50,8 +50,8 @@ Status busy_status(int fd, const std::string& path, std::uint32_t wait_ms) {
     holder = "a process that was forked off by process " + std::to_string(pid) +
              ", which has ended (`fuser " + path + "` names it)";
   }
-  return {Code::busy, path + " is open in " + holder + ", and was not released within " +
-                          std::to_string(wait_ms) + " ms; end that process, or wait for it"};
+  return Status(Code::busy, path, " is open in ", holder, ", and was not released within ", wait_ms,
+                " ms; end that process, or wait for it");
 }
 
 }  // namespace

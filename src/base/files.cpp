@@ -92,19 +92,18 @@ constexpr const char* remedy =
 
 Status check_owner(const struct stat& found, const std::string& path) {
   if (found.st_uid == ::geteuid() || found.st_uid == 0) return Status::success();
-  return {Code::foreign, path + " belongs to " + user_text(found.st_uid) +
-                             ", and this process runs as " + user_text(::geteuid()) +
-                             ": its owner can put anything there" + remedy};
+  return Status(Code::foreign, path, " belongs to ", user_text(found.st_uid),
+                ", and this process runs as ", user_text(::geteuid()),
+                ": its owner can put anything there", remedy);
 }
 
 Status check_writers(const struct stat& found, const std::string& path) {
   const bool others = (found.st_mode & S_IWOTH) != 0;
   const bool group = (found.st_mode & S_IWGRP) != 0;
   if (!others && !(group && !is_private_group(found.st_gid))) return Status::success();
-  return {Code::foreign, path + " may be written by " + (others ? "every user" : "its group") +
-                             " (mode " + mode_text(found.st_mode) + "); chmod " +
-                             (others ? "go-w" : "g-w") + " " + path +
-                             ", choose another path, or set PERDURE_ANY_OWNER=1 if it is meant"};
+  return Status(Code::foreign, path, " may be written by ", (others ? "every user" : "its group"),
+                " (mode ", mode_text(found.st_mode), "); chmod ", (others ? "go-w" : "g-w"), " ",
+                path, ", choose another path, or set PERDURE_ANY_OWNER=1 if it is meant");
 }
 
 const char* kind_text(mode_t mode) {
@@ -117,14 +116,13 @@ const char* kind_text(mode_t mode) {
 }
 
 Status not_regular(const std::string& path, mode_t mode) {
-  return {Code::foreign, path + " is " + kind_text(mode) +
-                             ", not a regular file; have it removed, or choose "
-                             "another path"};
+  return Status(Code::foreign, path, " is ", kind_text(mode),
+                ", not a regular file; have it removed, or choose another path");
 }
 
 // The error of an open that failed; `directory` and `name` are looked at for what is there.
 Status open_failed(int directory, const std::string& name, const std::string& path, int error) {
-  if (error == ENOENT) return {Code::not_found, path + " does not exist"};
+  if (error == ENOENT) return Status(Code::not_found, path, " does not exist");
   if (error == EEXIST) {
     return {Code::wrong_state, path + " exists already; have it removed, or choose another path"};
   }
@@ -132,9 +130,8 @@ Status open_failed(int directory, const std::string& name, const std::string& pa
   const bool seen = ::fstatat(directory, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
   if (seen && !S_ISREG(found.st_mode)) return not_regular(path, found.st_mode);
   if (seen && (error == EACCES || error == EPERM)) {
-    return {Code::io_error, "open " + path + ": " + std::strerror(error) + "; it belongs to " +
-                                user_text(found.st_uid) + " and has mode " +
-                                mode_text(found.st_mode)};
+    return Status(Code::io_error, "open ", path, ": ", std::strerror(error), "; it belongs to ",
+                  user_text(found.st_uid), " and has mode ", mode_text(found.st_mode));
   }
   return errno_status("open " + path, error);
 }
@@ -143,9 +140,9 @@ Status open_failed(int directory, const std::string& name, const std::string& pa
 Status check_kind(const struct stat& found, const std::string& path) {
   if (!S_ISREG(found.st_mode)) return not_regular(path, found.st_mode);
   if (found.st_nlink <= 1) return Status::success();
-  return {Code::foreign, path + " has " + std::to_string(found.st_nlink) +
-                             " names (hard links): another one may be a file that must stay as it "
-                             "is; remove this name, or choose another path"};
+  return Status(Code::foreign, path, " has ", found.st_nlink,
+                " names (hard links): another one may be a file that must stay as it is; remove "
+                "this name, or choose another path");
 }
 
 // N3 and N4, of a file.
@@ -162,9 +159,9 @@ Status check_file(int fd, const std::string& path, Trust trust) {
 // Nobody but its owner, root and the group may make names in it, sticky or not.
 Status check_group_directory(const struct stat& found, const std::string& path) {
   if ((found.st_mode & S_IWOTH) == 0) return Status::success();
-  return {Code::foreign, path + " may be written by every user (mode " + mode_text(found.st_mode) +
-                             "), not only by a group; chmod o-w " + path +
-                             ", or choose another path"};
+  return Status(Code::foreign, path, " may be written by every user (mode ",
+                mode_text(found.st_mode), "), not only by a group; chmod o-w ", path,
+                ", or choose another path");
 }
 
 // N3, of a directory: in a sticky one nobody but their owners removes or renames files.
@@ -200,7 +197,7 @@ Result<FileHandle> open_linked_directory(const std::string& path, Trust trust) {
   struct stat link{};
   if (::lstat(path.c_str(), &link) != 0) return errno_status("stat " + path, errno);
   if (!S_ISLNK(link.st_mode)) {
-    return Status(Code::invalid_argument, path + " is not a directory; name one");
+    return Status(Code::invalid_argument, path, " is not a directory; name one");
   }
   if (trust != Trust::anyone) PERDURE_TRY(check_owner(link, path));
   const int fd = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -212,7 +209,7 @@ Result<FileHandle> open_directory(const std::string& path, Trust trust) {
   const int fd = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (fd >= 0) return FileHandle(fd);
   if (errno == ELOOP || errno == ENOTDIR) return open_linked_directory(path, trust);
-  if (errno == ENOENT) return Status(Code::not_found, path + " does not exist");
+  if (errno == ENOENT) return Status(Code::not_found, path, " does not exist");
   return errno_status("open directory " + path, errno);
 }
 
@@ -316,7 +313,7 @@ Result<FileHandle> Directory::open_or_create(const std::string& name) const {
     if (made >= 0) return FileHandle(made);
     if (errno != EEXIST) return open_failed(fd(), name, path_of(name), errno);
   }
-  return Status(Code::busy, path_of(name) + " is being made and removed all the time");
+  return Status(Code::busy, path_of(name), " is being made and removed all the time");
 }
 
 Status Directory::replace_file(const std::string& name, std::string_view bytes,
@@ -438,14 +435,14 @@ Result<FileHandle> open_output(const std::string& path, bool append) {
     const int made = open_at(AT_FDCWD, path, flags | O_CREAT | O_EXCL, file_mode);
     if (made >= 0) return FileHandle(made);
     if (errno == ENOENT) {
-      return Status(Code::io_error, path + " can't be made: its directory does not exist");
+      return Status(Code::io_error, path, " can't be made: its directory does not exist");
     }
     if (errno != EEXIST) return open_failed(AT_FDCWD, path, path, errno);
     const int found = open_at(AT_FDCWD, path, flags);
     if (found >= 0) return output_of(found, path, append);
     if (errno != ENOENT) return open_failed(AT_FDCWD, path, path, errno);
   }
-  return Status(Code::busy, path + " is being made and removed all the time");
+  return Status(Code::busy, path, " is being made and removed all the time");
 }
 
 Status write_output(const std::string& path, std::string_view text, bool append) {
@@ -472,8 +469,8 @@ Result<ApplicationFile> open_application_file(const std::string& path, int flags
   struct stat found{};
   if (::fstat(fd, &found) != 0) return errno_status("fstat " + path, errno);
   if (!S_ISREG(found.st_mode)) {
-    return Status(Code::unsupported,
-                  path + " is " + kind_text(found.st_mode) + ", not a regular file");
+    return Status(Code::unsupported, path, " is ", kind_text(found.st_mode),
+                  ", not a regular file");
   }
   return ApplicationFile{std::move(handle), found.st_dev, found.st_ino,
                          static_cast<std::uint64_t>(found.st_size)};
@@ -518,8 +515,8 @@ Result<std::string> read_rest(const FileHandle& file, const std::string& path,
     if (count == 0) return text;
     text.append(chunk.data(), static_cast<std::size_t>(count));
     if (text.size() > bytes_max) {
-      return Status(Code::damaged, path + " is larger than the " + std::to_string(bytes_max) +
-                                       " bytes that a file of its kind may have");
+      return Status(Code::damaged, path, " is larger than the ", bytes_max,
+                    " bytes that a file of its kind may have");
     }
   }
 }

@@ -46,9 +46,9 @@ void in_forked_children(void (*act)()) {
 
 Status ForkGuard::check(const std::string& what) const {
   if (!in_child()) return Status::success();
-  return {Code::wrong_state, what +
-                                 " was opened by the process that this one was forked off from, "
-                                 "and is that one's; open it here after the parent has closed it"};
+  return Status(Code::wrong_state, what,
+                " was opened by the process that this one was forked off from, and is that one's; "
+                "open it here after the parent has closed it");
 }
 
 }  // namespace perdure

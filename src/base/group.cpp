@@ -7,9 +7,8 @@ namespace perdure {
 
 Status Group::check_other(std::uint32_t rank) const {
   if (rank < ranks() && rank != this->rank()) return Status::success();
-  return {Code::invalid_argument, "rank " + std::to_string(rank) +
-                                      " is no other rank of a group of " + std::to_string(ranks()) +
-                                      ", seen from rank " + std::to_string(this->rank())};
+  return Status(Code::invalid_argument, "rank ", rank, " is no other rank of a group of ", ranks(),
+                ", seen from rank ", this->rank());
 }
 
 Result<std::unique_ptr<Transfer>> SoloGroup::start_all_max(std::span<std::uint64_t>) {

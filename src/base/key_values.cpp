@@ -10,7 +10,7 @@
 namespace perdure {
 
 Status wrong_value(const std::string& key, const std::string& value, const std::string& allowed) {
-  return {Code::invalid_argument, key + "='" + value + "' is not " + allowed};
+  return Status(Code::invalid_argument, key, "='", value, "' is not ", allowed);
 }
 
 Result<std::uint64_t> parse_number(const std::string& key, const std::string& value,
@@ -19,8 +19,7 @@ Result<std::uint64_t> parse_number(const std::string& key, const std::string& va
   const char* end = value.data() + value.size();
   const auto [stop, error] = std::from_chars(value.data(), end, number);
   if (error != std::errc{} || stop != end || number < least || number > most) {
-    return wrong_value(key, value,
-                       "a number from " + std::to_string(least) + " to " + std::to_string(most));
+    return wrong_value(key, value, sentence("a number from ", least, " to ", most));
   }
   return number;
 }
@@ -29,9 +28,8 @@ Result<std::uint64_t> parse_bytes(const std::string& key, const std::string& val
                                   std::uint64_t least, std::uint64_t most) {
   const std::optional<std::uint64_t> bytes = parse_size(value);
   if (bytes.has_value() && *bytes >= least && *bytes <= most) return *bytes;
-  return wrong_value(key, value,
-                     "a number of bytes from " + std::to_string(least) + " to " +
-                         std::to_string(most) + ", such as 64k or 1m");
+  return wrong_value(
+      key, value, sentence("a number of bytes from ", least, " to ", most, ", such as 64k or 1m"));
 }
 
 Status set_bool(const std::string& key, const std::string& value, bool& place) {
@@ -61,8 +59,8 @@ Result<std::vector<std::pair<std::string, std::string>>> split_key_values(
     if (item.empty()) continue;
     const std::size_t equals = item.find('=');
     if (equals == std::string::npos) {
-      return Status(Code::invalid_argument,
-                    variable + ": '" + item + "' is not key=value; for example " + example);
+      return Status(Code::invalid_argument, variable, ": '", item,
+                    "' is not key=value; for example ", example);
     }
     items.emplace_back(item.substr(0, equals), item.substr(equals + 1));
   }

@@ -48,6 +48,21 @@ const char* code_text(Code code) {
   return "unknown error code";
 }
 
+void SentencePart::append_to(std::string& sentence) const {
+  if (!is_number_) {
+    sentence += text_;
+    return;
+  }
+  if (is_negative_) sentence += '-';
+  sentence += std::to_string(magnitude_);
+}
+
+std::string joined(std::initializer_list<SentencePart> parts) {
+  std::string sentence;
+  for (const SentencePart& part : parts) part.append_to(sentence);
+  return sentence;
+}
+
 Status::Status(Code code, std::string message) : failure_(new Failure{code, std::move(message)}) {
   PERDURE_ASSERT(code != Code::ok);
 }

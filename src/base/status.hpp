@@ -3,16 +3,23 @@
 // Status and Result<T>: how every function of Perdure reports an expected failure.
 //
 // A Status is a code and a sentence. The sentence is built once, where the failure is decided,
-// and says what was observed and what to do about it. Bugs are assertions (assert.hpp), never a
-// Status. Threads: values; no shared state.
+// of its parts, and says what was observed and what to do about it:
+//
+//   return Status(Code::not_found, path, " holds no version of rank ", rank);
+//
+// Bugs are assertions (assert.hpp), never a Status. Threads: values; no shared state.
 //
 // Success is a null pointer, and all that failures need is out of line and cold: every caller of
 // every function has a Status, and compilers spend no time on code that isn't there.
 #pragma once
 
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -37,10 +44,40 @@ enum class Code : int {
   peer_failed = -13,      // another rank of a collective call failed; its message is given
 };
 
+// Text, which must outlive it, or a whole number, which is written in decimal.
+class SentencePart {
+ public:
+  SentencePart(std::string_view text) : text_(text) {}    // NOLINT(google-explicit-constructor)
+  SentencePart(const std::string& text) : text_(text) {}  // NOLINT(google-explicit-constructor)
+  SentencePart(const char* text) : text_(text) {}         // NOLINT(google-explicit-constructor)
+  template <std::integral Number>
+  SentencePart(Number number)  // NOLINT(google-explicit-constructor)
+      : magnitude_(static_cast<std::uint64_t>(number)), is_number_(true), is_negative_(number < 0) {
+    if (is_negative_) magnitude_ = -magnitude_;
+  }
+  SentencePart(char) = delete;
+  SentencePart(bool) = delete;
+  void append_to(std::string& sentence) const;
+
+ private:
+  std::string_view text_;
+  std::uint64_t magnitude_ = 0;
+  bool is_number_ = false;
+  bool is_negative_ = false;
+};
+[[gnu::cold]] std::string joined(std::initializer_list<SentencePart> parts);
+template <typename... Parts>
+[[gnu::always_inline]] inline std::string sentence(const Parts&... parts) {
+  return joined({SentencePart(parts)...});
+}
+
 class [[nodiscard]] Status {
  public:
   Status() = default;
   [[gnu::cold]] Status(Code code, std::string message);
+  template <typename... Parts>
+  [[gnu::always_inline]] Status(Code code, const Parts&... parts)
+      : Status(code, joined({SentencePart(parts)...})) {}
   Status(Status&&) noexcept = default;  // leaves a success
   Status& operator=(Status&&) noexcept = default;
   Status(const Status& other) : failure_(other.ok() ? nullptr : copy_of(*other.failure_)) {}

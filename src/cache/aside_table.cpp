@@ -75,10 +75,9 @@ Status AsideTable::map(bool anew) {
   if (anew) PERDURE_TRY(begin_anew());
   struct stat status{};
   if (::fstat(file_.fd(), &status) != 0) return errno_status("fstat " + path_, errno);
-  const Status foreign(Code::damaged,
-                       path_ +
-                           " is not the table of files that this Perdure makes, and processes "
-                           "use it; end them, or choose another perdure_cache_directory");
+  const Status foreign(Code::damaged, path_,
+                       " is not the table of files that this Perdure makes, and processes use it; "
+                       "end them, or choose another perdure_cache_directory");
   if (status.st_size != static_cast<off_t>(aside_file_bytes)) return foreign;
   void* const base = ::mmap(nullptr, aside_file_bytes, PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_NORESERVE, file_.fd(), 0);
@@ -202,9 +201,9 @@ void AsideTable::leave(const Directory& locked) {
 
 Status AsideTable::check() const {
   if (has_name(file_)) return Status::success();
-  return {Code::wrong_state, path_ +
-                                 " was removed while files stand aside: processes that open "
-                                 "them now do not see each other's bytes; close the files"};
+  return Status(Code::wrong_state, path_,
+                " was removed while files stand aside: processes that open them now do not see "
+                "each other's bytes; close the files");
 }
 
 AsideEntryFormat* AsideTable::entries_of(std::uint32_t owner) const {
@@ -305,10 +304,9 @@ Status AsideMaking::call_off(const File& file) {
   }
   for (const auto& [owner, entry] : of_file) {
     if (!file.alone || table_->clear_if_dead(owner)) continue;
-    return {Code::busy, file.path +
-                            " is open in another process of this node, which is not part of "
-                            "this communicator or committed with this pool; close it there "
-                            "first"};
+    return Status(Code::busy, file.path,
+                  " is open in another process of this node, which is not part of this "
+                  "communicator or committed with this pool; close it there first");
   }
   for (const auto& [owner, entry] : of_file) word(entry->leave).store(1);
   for (const auto& [owner, entry] : of_file) PERDURE_TRY(await(owner, *entry, file));
@@ -322,10 +320,9 @@ Status AsideMaking::await(std::uint32_t owner, AsideEntryFormat& entry, const Fi
     if (!backoff.wait()) continue;
     if (table_->clear_if_dead(owner)) return Status::success();
     if (monotonic_ns() < until) continue;
-    return {Code::busy, file.path + ": process " +
-                            std::to_string(table_->process_of(owner) & 0xFFFFFFFFU) +
-                            " has not ended an access of it for " + std::to_string(file.wait_ms) +
-                            " ms; try again when it has"};
+    return Status(Code::busy, file.path, ": process ", table_->process_of(owner) & 0xFFFFFFFFU,
+                  " has not ended an access of it for ", file.wait_ms,
+                  " ms; try again when it has");
   }
   return Status::success();
 }

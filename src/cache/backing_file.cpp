@@ -203,10 +203,9 @@ Status BackingFile::sync_after(std::uint64_t reported) const {
   const std::lock_guard<std::mutex> lock(failures_->mutex);
   Status synced = sync_by(::fsync, "fsync");
   if (synced.ok() && failures_->count != reported) {
-    synced = {Code::io_error,
-              path_ +
-                  ": an fsync before this one failed, so bytes of both may be lost; they are "
-                  "written again by the next one"};
+    synced = Status(Code::io_error, path_,
+                    ": an fsync before this one failed, so bytes of both may be lost; they are "
+                    "written again by the next one");
   }
   failures_->reported.store(failures_->count);
   return synced;

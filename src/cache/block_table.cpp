@@ -50,10 +50,9 @@ Result<bool> BlockTable::touch(std::uint64_t block, bool may_pass) {
   auto shared = word(state_.touched_blocks);
   const bool in_table = block < header_.blocks;
   if (in_table && may_pass && block >= listed_max()) return false;  // no need to ask for room again
-  const Status prepared =
-      in_table
-          ? prepare(block + 1)
-          : Status(Code::no_space, "its part has " + std::to_string(header_.blocks) + " blocks");
+  const Status prepared = in_table
+                              ? prepare(block + 1)
+                              : Status(Code::no_space, "its part has ", header_.blocks, " blocks");
   if (!prepared.ok() && (prepared.code() != Code::no_space || !may_pass)) return prepared;
   std::uint64_t seen = shared.load(std::memory_order_acquire);
   if (!prepared.ok() && in_table) {

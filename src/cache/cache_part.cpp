@@ -137,7 +137,7 @@ Result<const std::byte*> CachePart::view(std::uint64_t offset, std::uint64_t byt
   const std::uint64_t block = place_of(layout(), offset).block;
   PERDURE_TRY_ASSIGN(const bool here, room_.make_present(block));
   if (here) return static_cast<const std::byte*>(bytes_.of(block) + within);
-  return Status(Code::wrong_state, std::string(header().path) + ": a block of it passes through");
+  return Status(Code::wrong_state, header().path, ": a block of it passes through");
 }
 
 // P2 (b) and (c).
@@ -240,10 +240,9 @@ Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::
   PERDURE_TRY(room_.settle(block).status());  // it has its room before the entry
   JournalFormat* entry = journal_entry();
   if (entry == nullptr) {
-    return {Code::no_space, std::string(header().path) + ": more than " +
-                                std::to_string(header().journal_entries) + " threads of node " +
-                                std::to_string(header().node) +
-                                " write at once, or its device has no room for another's journal"};
+    return Status(Code::no_space, header().path, ": more than ", header().journal_entries,
+                  " threads of node ", header().node,
+                  " write at once, or its device has no room for another's journal");
   }
   if (first != bytes) return write_small_to_two(offset, from, bytes, when, *entry);
   bool passed = false;
@@ -401,9 +400,9 @@ Status CachePart::persist_blocks(std::uint64_t blocks, std::uint64_t version) {
 //   3. its space is given back, also what an eviction could not give back
 Status CachePart::set_size(std::uint64_t bytes) {
   if (versions_.has_log() && bytes < bytes_.size_bytes()) {
-    return {Code::unsupported, std::string(header().path) +
-                                   " is committed with a pool and can't be made smaller; close it "
-                                   "and open it without perdure_cache_pool"};
+    return Status(Code::unsupported, header().path,
+                  " is committed with a pool and can't be made smaller; close it and open it "
+                  "without perdure_cache_pool");
   }
   PERDURE_TRY_ASSIGN(const std::uint64_t before, table_.touched_of(bytes_.blocks_in_use()));
   auto visible = word(state_->visible_bytes);

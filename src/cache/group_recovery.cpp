@@ -29,10 +29,9 @@ class FileRecovery {
     if (words[0] == 0 || words[1] == 0) return use_parts();
     Status here;
     if (!with_.image) {
-      here = {Code::damaged, backing_.path() + ": the image of version " +
-                                 std::to_string(with_.version.version) + " of rank " +
-                                 std::to_string(group_.rank()) +
-                                 " is gone, or lacks the file, which others' images have"};
+      here = Status(Code::damaged, backing_.path(), ": the image of version ",
+                    with_.version.version, " of rank ", group_.rank(),
+                    " is gone, or lacks the file, which others' images have");
     }
     PERDURE_TRY(agree(group_, here));
     return use_images();
@@ -138,9 +137,8 @@ class FileRecovery {
                              ~format.file_bytes};
     PERDURE_TRY(agree_max(group_, parsed, words));
     if (words[0] == ~words[1] && words[2] == ~words[3]) return Status::success();
-    return {Code::damaged, backing_.path() + ": the images of version " +
-                               std::to_string(with_.version.version) +
-                               " have shares of different files, or sizes"};
+    return Status(Code::damaged, backing_.path(), ": the images of version ", with_.version.version,
+                  " have shares of different files, or sizes");
   }
 
   // R1. Only cut to its length first, so that nothing else is beyond its end.

@@ -66,19 +66,17 @@ Status PartClient::greet(const ServiceToken& token) {
 
 Status PartClient::exchange_proofs(const ServiceToken& token) {
   const std::uint64_t deadline_ns = monotonic_ns() + greeting_wait_ns;
-  const Status stranger(Code::foreign,
-                        name_ +
-                            " should keep a part of a cached file, but is no process of this "
-                            "job: nothing was sent to it; see who listens there (ss -ltnp), and "
-                            "recover what the node keeps with `perdure cache recover` there");
+  const Status stranger(Code::foreign, name_,
+                        " should keep a part of a cached file, but is no process of this job: "
+                        "nothing was sent to it; see who listens there (ss -ltnp), and recover "
+                        "what the node keeps with `perdure cache recover` there");
   ChallengeFormat challenge;
   PERDURE_TRY(receive_by(socket_, &challenge, sizeof challenge, deadline_ns));
   if (challenge.magic != greeting_magic) return stranger;
   if (challenge.protocol_version != protocol_version) {
-    return {Code::unsupported, "this node's Perdure speaks protocol " +
-                                   std::to_string(protocol_version) + ", and that of " + name_ +
-                                   " speaks " + std::to_string(challenge.protocol_version) +
-                                   "; use one build on all nodes"};
+    return Status(Code::unsupported, "this node's Perdure speaks protocol ", protocol_version,
+                  ", and that of ", name_, " speaks ", challenge.protocol_version,
+                  "; use one build on all nodes");
   }
   PERDURE_TRY_ASSIGN(auto greeting, greeting_for(token, name_, challenge));
   iovec piece{&greeting, sizeof(GreetingFormat)};
@@ -91,11 +89,10 @@ Status PartClient::exchange_proofs(const ServiceToken& token) {
 
 // Nothing that was asked for will come any more.
 Status PartClient::broken(const Status& why) {
-  broken_ = Status(Code::io_error,
-                   "the connection to " + name_ +
-                       ", which keeps a part of a cached file: " + why.message() +
-                       "; its process has ended, or refused this one: see what that node says, "
-                       "and recover what it keeps with `perdure cache recover` there");
+  broken_ = Status(Code::io_error, "the connection to ", name_,
+                   ", which keeps a part of a cached file: ", why.message(),
+                   "; its process has ended, or refused this one: see what that node says, and "
+                   "recover what it keeps with `perdure cache recover` there");
   shut_down(socket_);
   for (const Outstanding& pending : outstanding_) {
     if (pending.outcome->status.ok()) pending.outcome->status = broken_;

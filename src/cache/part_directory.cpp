@@ -42,15 +42,12 @@ Result<PartGeometry> choose_geometry(const PartRequest& request) {
   // P16: any of the file's blocks may be among those that fit.
   if (!in_group) geometry.blocks = std::max(geometry.blocks, std::min(needed, most));
   if (geometry.blocks < needed && in_group) {
-    return Status(
-        Code::no_space,
-        request.identity.path + " has " + std::to_string(request.file_bytes) +
-            " bytes, of which node " + std::to_string(request.identity.node) + " of " +
-            std::to_string(layout.nodes) + " is to keep " +
-            std::to_string(needed * layout.block_bytes) + "; " + request.directory +
-            " has room for " + std::to_string(geometry.blocks * layout.block_bytes) +
-            "; a file that is committed with a pool can't pass through, as it could not be "
-            "undone: choose a larger device, or open it without perdure_cache_pool");
+    return Status(Code::no_space, request.identity.path, " has ", request.file_bytes,
+                  " bytes, of which node ", request.identity.node, " of ", layout.nodes,
+                  " is to keep ", needed * layout.block_bytes, "; ", request.directory,
+                  " has room for ", geometry.blocks * layout.block_bytes,
+                  "; a file that is committed with a pool can't pass through, as it could not be "
+                  "undone: choose a larger device, or open it without perdure_cache_pool");
   }
   return geometry;
 }
@@ -58,7 +55,7 @@ Result<PartGeometry> choose_geometry(const PartRequest& request) {
 Result<OpenPart> open_locked(const std::string& directory, const std::string& file, bool joined) {
   PERDURE_TRY_ASSIGN(auto handle, open_part_lock(file));
   PERDURE_TRY_ASSIGN(auto locked, try_lock_part(handle, PartLock::shared, file));
-  if (!locked) return Status(Code::busy, file + " is being recovered by another process");
+  if (!locked) return Status(Code::busy, file, " is being recovered by another process");
   PERDURE_TRY_ASSIGN(auto part, attach_part_file(file));
   // The same open file description: it is closed when this process has ended.
   FileHandle own(::fcntl(handle.fd(), F_DUPFD_CLOEXEC, 0));
@@ -112,21 +109,21 @@ Result<OpenPart> create_part(const PartRequest& request, const std::string& file
 
 Status can_join(const CachePart& part, const PartRequest& request) {
   if (part.header().file_inode != request.identity.file_inode) {
-    return {Code::busy, request.identity.path +
-                            " was replaced by another file while the one before it is open and "
-                            "cached; close that one first"};
+    return Status(Code::busy, request.identity.path,
+                  " was replaced by another file while the one before it is open and cached; close "
+                  "that one first");
   }
   if (std::memcmp(part.header().pool_job, request.identity.pool_job,
                   sizeof request.identity.pool_job) != 0) {
-    return {Code::busy, request.identity.path +
-                            " is open with another perdure_cache_pool, or without; give the same "
-                            "hint, or close it there first"};
+    return Status(Code::busy, request.identity.path,
+                  " is open with another perdure_cache_pool, or without; give the same hint, or "
+                  "close it there first");
   }
   if (part.header().nodes == 1 && request.identity.layout.nodes == 1) return Status::success();
-  return {Code::busy, request.identity.path +
-                          " is cached by processes on several nodes that are not all part of "
-                          "this communicator; open it by all of them, or close it first, or "
-                          "open it with perdure_cache=off when they have synchronised it"};
+  return Status(Code::busy, request.identity.path,
+                " is cached by processes on several nodes that are not all part of this "
+                "communicator; open it by all of them, or close it first, or open it with "
+                "perdure_cache=off when they have synchronised it");
 }
 
 }  // namespace
@@ -195,8 +192,8 @@ Result<OpenPart> make_part(const PartRequest& request, const BackingFile& backin
   if (!there.ok()) return there.status();
   PERDURE_TRY_ASSIGN(auto alone, try_lock_part(there.value(), PartLock::alone, file));
   if (alone) {
-    return Status(Code::busy, file + " was left behind a moment ago; open " +
-                                  request.identity.path + " again to recover it");
+    return Status(Code::busy, file, " was left behind a moment ago; open ", request.identity.path,
+                  " again to recover it");
   }
   auto open = open_locked(request.directory, file, true);
   if (!open.ok()) return open;

@@ -63,7 +63,7 @@ Result<Directory> lock_part_directory(const std::string& directory, bool make) {
       if (errno != EINTR) return errno_status("lock directory " + directory, errno);
     }
     if (opened.value().exists()) return opened;
-    if (!make) return Status(Code::not_found, directory + " does not exist");
+    if (!make) return Status(Code::not_found, directory, " does not exist");
   }
 }
 
@@ -94,7 +94,7 @@ Result<std::unique_ptr<CachePart>> attach_part_file(const std::string& path) {
   PERDURE_TRY_ASSIGN(auto undo, open_file_device(undo_file_path(path), options));
   const UndoGeometry geometry = part.value()->undo_geometry();
   if (undo->size_bytes() < geometry.file_bytes()) {
-    return Status(Code::damaged, undo_file_path(path) + " is truncated");
+    return Status(Code::damaged, undo_file_path(path), " is truncated");
   }
   part.value()->set_undo_log(std::make_unique<UndoLog>(std::move(undo), geometry));
   return part;
@@ -118,9 +118,9 @@ Result<bool> lock_part_alone(const FileHandle& handle, const std::string& path) 
     if (!alone.ok() || alone.value()) return alone;
     if (!all_are_dying(handle, path)) return false;
     if (waited_ms > dying_wait_ms) {
-      return Status(Code::busy, path +
-                                    " is held by processes that are being killed and do not "
-                                    "end; try again when they are gone");
+      return Status(Code::busy, path,
+                    " is held by processes that are being killed and do not end; try again when "
+                    "they are gone");
     }
     ::usleep(1000);
   }

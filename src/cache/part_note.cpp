@@ -69,13 +69,12 @@ Status part_was_lost(const std::string& pool, const std::string& path) {
     const auto text = read_rest(file.value(), note, note_bytes_max);
     if (text.ok()) part += ", " + text.value() + ",";
   }
-  return {Code::not_found,
-          path + " was committed with the pool " + pool + ", and " + part +
-              " is gone: the file is as it was written back last, which may be older than the "
-              "pool's version. If it is to be used as it is, remove " +
-              note +
-              ". Parts that last as long as the pool (perdure_cache_directory), or levels of the "
-              "pool, prevent this"};
+  return Status(Code::not_found, path, " was committed with the pool ", pool, ", and ", part,
+                " is gone: the file is as it was written back last, which may be older than the "
+                "pool's version. If it is to be used as it is, remove ",
+                note,
+                ". Parts that last as long as the pool (perdure_cache_directory), or levels of the "
+                "pool, prevent this");
 }
 
 }  // namespace perdure

@@ -124,9 +124,9 @@ Status PartOwners::join() {
     number_ = number;
     return Status::success();
   }
-  return {Code::no_space, "more than " + std::to_string(owners_max) +
-                              " processes of a node have a cached file open; use fewer, or "
-                              "open it with perdure_cache=off in some"};
+  return Status(Code::no_space, "more than ", owners_max,
+                " processes of a node have a cached file open; use fewer, or open it with "
+                "perdure_cache=off in some");
 }
 
 void PartOwners::leave() {

@@ -39,11 +39,11 @@ Status changed_file(const CachePart& part, const FileEvidence& evidence, const F
 }
 
 Status replaced_file(const CachePart& part) {
-  return {Code::foreign, std::string(part.header().path) +
-                             " was replaced by another file since its part was left behind in " +
-                             part.device().describe().name +
-                             "; name the old file, wherever it is now (`perdure cache recover "
-                             "--to`), or discard the part (`perdure cache discard`)"};
+  return Status(Code::foreign, part.header().path,
+                " was replaced by another file since its part was left behind in ",
+                part.device().describe().name,
+                "; name the old file, wherever it is now (`perdure cache recover --to`), or "
+                "discard the part (`perdure cache discard`)");
 }
 
 Status check_bytes(const Parts& parts, const BackingFile& backing, const FileEvidence& evidence,
@@ -108,10 +108,9 @@ Result<std::optional<PoolVersion>> version_for(const CachePart& part,
   const PartHeaderFormat& header = part.header();
   if (!part.with_pool()) return std::optional<PoolVersion>();
   if (restored && is_of_pool(header, *restored)) return restored;
-  return Status(Code::wrong_state,
-                std::string(header.path) + " was committed with the pool " + header.pool +
-                    " when its job ended; open it with perdure_cache_pool of that pool, or use "
-                    "`perdure cache recover`");
+  return Status(Code::wrong_state, header.path, " was committed with the pool ", header.pool,
+                " when its job ended; open it with perdure_cache_pool of that pool, or use "
+                "`perdure cache recover`");
 }
 
 // C2, for a part that nobody uses.
@@ -166,7 +165,7 @@ template <typename Body>
 Status with_leftover(const std::string& directory, const std::string& path, const Body& body) {
   bool used = false;
   PERDURE_TRY_ASSIGN(const auto claimed, claim_part(directory, path, used));
-  if (!claimed) return {Code::not_found, "the part of " + path + " in " + directory + " is gone"};
+  if (!claimed) return Status(Code::not_found, "the part of ", path, " in ", directory, " is gone");
   PERDURE_TRY_ASSIGN(auto part, attach_part_file(claimed->file));
   return body(claimed->file, std::move(part));
 }
@@ -260,7 +259,7 @@ Result<FileHandle> claim_leftover(const std::string& file) {
   PERDURE_TRY_ASSIGN(auto handle, open_part_lock(file));
   PERDURE_TRY_ASSIGN(auto alone, lock_part_alone(handle, file));
   if (!alone) {
-    return Status(Code::busy, file + " is in use by a running program; wait until it has ended");
+    return Status(Code::busy, file, " is in use by a running program; wait until it has ended");
   }
   return handle;
 }
@@ -319,10 +318,10 @@ class Recovery {
   // other time, its size and its bytes say whether it is what the job left.
   Status write_renamed(const BackingFile& file) {
     if (file.inode() != header().file_inode || file.device() != header().file_device) {
-      return {Code::wrong_state, options_.to + " is another file than the one that was cached as " +
-                                     header().path +
-                                     "; name one that does not exist yet, or the cached file "
-                                     "under the name that it has now"};
+      return Status(
+          Code::wrong_state, options_.to, " is another file than the one that was cached as ",
+          header().path,
+          "; name one that does not exist yet, or the cached file under the name that it has now");
     }
     if (!options_.overwrite && !check_parts(parts_, file).ok()) {
       PERDURE_TRY_ASSIGN(const FileStamp seen, file.stamp());
@@ -373,11 +372,10 @@ class Recovery {
   // The cached file's bytes first, then those that are here, changed or not, then what it lacks.
   Status write_copy() {
     if (parts_.size() != header().nodes) {
-      return {Code::unsupported,
-              "the parts that " + std::to_string(header().nodes) + " nodes have of " +
-                  header().path + " are needed to write it to another file, and " +
-                  std::to_string(parts_.size()) + (parts_.size() == 1 ? " is here" : " are here") +
-                  "; give the directories of all of them"};
+      return Status(Code::unsupported, "the parts that ", header().nodes, " nodes have of ",
+                    header().path, " are needed to write it to another file, and ", parts_.size(),
+                    (parts_.size() == 1 ? " is here" : " are here"),
+                    "; give the directories of all of them");
     }
     PERDURE_TRY_ASSIGN(const auto copy, BackingFile::make(options_.to));
     for (const auto& part : parts_) part->changes().leave();
@@ -396,10 +394,9 @@ class Recovery {
       whole = whole || present;
     }
     if (!whole) {
-      return {Code::not_found,
-              "not all of " + header_path() +
-                  " is in its part, and the file is not there under that name; put it back or, if "
-                  "it has another name now, recover it there with --to"};
+      return Status(Code::not_found, "not all of ", header_path(),
+                    " is in its part, and the file is not there under that name; put it back or, "
+                    "if it has another name now, recover it there with --to");
     }
     for (const auto& part : parts_) PERDURE_TRY(write_part(*part, copy));
     PERDURE_TRY(copy.set_at_least(size()));

@@ -9,12 +9,11 @@ namespace perdure {
 // Whoever is first tells the user.
 void PartRoom::note_passing() {
   if (!table_.note_passing() || !tell_) return;
-  tell_(std::string(bytes_.header().path) + ": node " + std::to_string(bytes_.header().node) +
-        " has no room for more of it in its cache, which has " +
-        std::to_string(bytes_.device().allocated_bytes()) + " bytes (" +
-        bytes_.device().describe().name +
-        "); what does not fit passes through to the file, at the file's speed. Choose a larger "
-        "device (perdure_cache_directory), or do not cache the file");
+  tell_(sentence(bytes_.header().path, ": node ", bytes_.header().node,
+                 " has no room for more of it in its cache, which has ",
+                 bytes_.device().allocated_bytes(), " bytes (", bytes_.device().describe().name,
+                 "); what does not fit passes through to the file, at the file's speed. Choose a "
+                 "larger device (perdure_cache_directory), or do not cache the file"));
 }
 
 // False: it has no entry, and passes through for good.

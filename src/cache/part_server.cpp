@@ -245,9 +245,8 @@ Result<std::unique_ptr<PartServer>> PartServer::start(CachePart& part, const Bac
   ServerAddress address;
   PERDURE_TRY_ASSIGN(auto listener, listen_at(host.empty() ? own_host() : host, address));
   if (text_of(address).size() >= address_text_bytes) {
-    return Status(Code::invalid_argument, "the address " + text_of(address) + " is longer than " +
-                                              std::to_string(address_text_bytes - 1) +
-                                              " bytes; use a number in place of the name");
+    return Status(Code::invalid_argument, "the address ", text_of(address), " is longer than ",
+                  address_text_bytes - 1, " bytes; use a number in place of the name");
   }
   FileHandle stop(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (stop.fd() < 0) return errno_status("make an eventfd", errno);

@@ -11,13 +11,13 @@ constexpr std::uint64_t lock_owner_max = (std::uint64_t{1} << 54) - 1;
 constexpr std::uint64_t file_bytes_max = std::numeric_limits<std::int64_t>::max();
 
 Status refuse(const std::string& what) {
-  return {Code::invalid_argument, what + "; the processes of the job differ in their Perdure"};
+  return Status(Code::invalid_argument, what, "; the processes of the job differ in their Perdure");
 }
 
 Status check_size(std::uint64_t bytes) {
   if (bytes <= file_bytes_max) return Status::success();
-  return {Code::invalid_argument,
-          "a file of " + std::to_string(bytes) + " bytes is larger than any file can be"};
+  return Status(Code::invalid_argument, "a file of ", bytes,
+                " bytes is larger than any file can be");
 }
 
 }  // namespace
@@ -41,9 +41,8 @@ Status PartService::check_range(std::uint64_t offset, std::uint64_t bytes) const
   for (std::uint64_t at = offset; at < offset + bytes;) {
     const std::uint32_t owner = place_of(layout, at).node;
     if (owner != part_.node()) {
-      return refuse("byte " + std::to_string(at) + " of " + part_.header().path +
-                    " is kept by node " + std::to_string(owner) + ", not by node " +
-                    std::to_string(part_.node()));
+      return refuse(sentence("byte ", at, " of ", part_.header().path, " is kept by node ", owner,
+                             ", not by node ", part_.node()));
     }
     at += run_on_node(layout, at, offset + bytes - at);
   }
@@ -68,8 +67,8 @@ Status PartService::write(const RequestFormat& request, const void* payload) {
 
 Status PartService::unlock(std::uint64_t owner) {
   if (owner != 0 && part_.unlock(owner & lock_owner_max)) return Status::success();
-  return {Code::wrong_state,
-          std::string(part_.header().path) + ": unlocked by a process that does not hold the lock"};
+  return Status(Code::wrong_state, part_.header().path,
+                ": unlocked by a process that does not hold the lock");
 }
 
 Status PartService::write_back(const RequestFormat& request, std::uint64_t (&values)[2]) {

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t bytes_max = std::uint64_t{1} << 60;  // of a file: no offset overflows
 
 Status damaged(const std::string& what) {
-  return {Code::damaged, "a version's share of a cached file is damaged: " + what};
+  return Status(Code::damaged, "a version's share of a cached file is damaged: ", what);
 }
 
 }  // namespace

@@ -97,8 +97,8 @@ Status PartVersions::read_now(std::uint64_t block, std::uint64_t within, std::sp
 // P13.
 Status PartVersions::read_at(std::uint64_t version, std::uint64_t block, std::uint64_t within,
                              std::span<std::byte> out) {
-  Status over(Code::wrong_state, std::string(bytes_.header().path) + " is no longer at version " +
-                                     std::to_string(version) + " of its pool");
+  Status over(Code::wrong_state, bytes_.header().path, " is no longer at version ", version,
+              " of its pool");
   if (!is_base(version) || log_ == nullptr) return over;
   PERDURE_TRY(read_now(block, within, out));
   load_later_than_shared();
@@ -112,8 +112,7 @@ Status PartVersions::read_at(std::uint64_t version, std::uint64_t block, std::ui
     if (!log_->kept(block, static_cast<unsigned>(grain), version)) continue;
     PERDURE_TRY_ASSIGN(const std::byte* kept,
                        log_->held(block, static_cast<unsigned>(grain), version));
-    if (kept == nullptr)
-      return {Code::damaged, std::string(bytes_.header().path) + ": its undo log is"};
+    if (kept == nullptr) return Status(Code::damaged, bytes_.header().path, ": its undo log is");
     const std::uint64_t begin = grain << bytes_.grain_shift();
     const std::uint64_t from = std::max(begin, within);
     const std::uint64_t to = std::min(begin + grain_bytes, end);
@@ -125,13 +124,11 @@ Status PartVersions::read_at(std::uint64_t version, std::uint64_t block, std::ui
 // As nothing of the file may pass through (P16).
 Status PartVersions::no_room(const Status& seen) const {
   if (seen.code() != Code::no_space) return seen;
-  return {Code::no_space,
-          std::string(bytes_.header().path) + ": no room for more of it on node " +
-              std::to_string(bytes_.header().node) + "; it is committed with the pool " +
-              bytes_.header().pool +
-              ", so nothing may pass through to the file, where it could not be undone. Free "
-              "space, choose a larger device, or open it without perdure_cache_pool (" +
-              seen.message() + ")"};
+  return Status(Code::no_space, bytes_.header().path, ": no room for more of it on node ",
+                bytes_.header().node, "; it is committed with the pool ", bytes_.header().pool,
+                ", so nothing may pass through to the file, where it could not be undone. Free "
+                "space, choose a larger device, or open it without perdure_cache_pool (",
+                seen.message(), ")");
 }
 
 // P8. Recovery looks only at blocks that say durably that there is room. A process that finds it
@@ -196,13 +193,12 @@ Status PartVersions::roll_back_block(std::uint64_t block, std::uint64_t version)
 Status PartVersions::check_goes_back(const PoolVersion& version) const {
   const PartFact part = fact_of(bytes_.header(), bytes_.state());
   if (holds_version(part, version)) return Status::success();
-  return {Code::wrong_state,
-          std::string(bytes_.header().path) + " was committed with version " +
-              std::to_string(part.noted - 1) + " of the pool " + bytes_.header().pool +
-              ", which is at version " + std::to_string(version.version) +
-              " now: it was committed without the file, or taken back. Open the file before the "
-              "first commit after a restart. `perdure cache recover --as-it-is` keeps what the "
-              "part holds, `perdure cache discard` what the file does"};
+  return Status(Code::wrong_state, bytes_.header().path, " was committed with version ",
+                part.noted - 1, " of the pool ", bytes_.header().pool, ", which is at version ",
+                version.version,
+                " now: it was committed without the file, or taken back. Open the file before the "
+                "first commit after a restart. `perdure cache recover --as-it-is` keeps what the "
+                "part holds, `perdure cache discard` what the file does");
 }
 
 // May be cut short and begun anew: the undo log stays as it is. The bytes are there before the kept

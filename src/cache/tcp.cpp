@@ -56,9 +56,9 @@ Result<AddressList> resolve(const ServerAddress& address) {
   const int failed =
       ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &wanted, &found);
   if (failed != 0) {
-    return Status(Code::not_found, "the host " + address.host +
-                                       " has no address: " + ::gai_strerror(failed) +
-                                       "; name an address of this node (PERDURE_CACHE_HOST)");
+    return Status(Code::not_found, "the host ", address.host,
+                  " has no address: ", ::gai_strerror(failed),
+                  "; name an address of this node (PERDURE_CACHE_HOST)");
   }
   return AddressList(found, &::freeaddrinfo);
 }
@@ -131,8 +131,7 @@ Result<ServerAddress> parse_address(std::string_view text) {
     address.host = text.substr(0, colon);
     if (read.ec == std::errc() && read.ptr == end && address.port != 0) return address;
   }
-  return Status(Code::invalid_argument,
-                "\"" + std::string(text) + "\" is no address of the form host:port");
+  return Status(Code::invalid_argument, "\"", text, "\" is no address of the form host:port");
 }
 
 std::string own_host() {
@@ -160,10 +159,9 @@ Result<FileHandle> listen_at(const std::string& host, ServerAddress& address) {
   int error = EADDRNOTAVAIL;
   for (const addrinfo* at = places.get(); at != nullptr; at = at->ai_next) {
     if (is_every_interface(at->ai_addr)) {
-      return Status(Code::invalid_argument,
-                    "PERDURE_CACHE_HOST=" + host +
-                        " stands for every interface of this node; name "
-                        "the address of the one that the job's other nodes use");
+      return Status(Code::invalid_argument, "PERDURE_CACHE_HOST=", host,
+                    " stands for every interface of this node; name the address of the one that "
+                    "the job's other nodes use");
     }
     FileHandle handle(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (handle.fd() >= 0 && ::bind(handle.fd(), at->ai_addr, at->ai_addrlen) == 0 &&

@@ -92,10 +92,9 @@ Result<const std::byte*> UndoLog::held(std::uint64_t block, unsigned grain,
     return static_cast<const std::byte*>(nullptr);  // U1: the grain was not changed then
   }
   if (place.version == version) return bytes;
-  return Status(Code::wrong_state,
-                "the cached file was changed after version " + std::to_string(place.version) +
-                    " of its pool and can't go back to version " + std::to_string(version) +
-                    "; restore the newest version, or discard the part");
+  return Status(Code::wrong_state, "the cached file was changed after version ", place.version,
+                " of its pool and can't go back to version ", version,
+                "; restore the newest version, or discard the part");
 }
 
 }  // namespace perdure

@@ -84,10 +84,9 @@ struct ByteRange {
 perdure::Result<ByteRange> byte_range(const perdure_array* array, uint64_t first, uint64_t count) {
   const std::uint64_t elements = array->array->size_bytes() / array->element_bytes;
   if (first > elements || count > elements - first) {
-    return Status(Code::invalid_argument, "elements " + std::to_string(first) + " to " +
-                                              std::to_string(first + count) + " reach beyond the " +
-                                              std::to_string(elements) + " of array " +
-                                              perdure::quoted(array->array->name()));
+    return Status(Code::invalid_argument, "elements ", first, " to ", first + count,
+                  " reach beyond the ", elements, " of array ",
+                  perdure::quoted(array->array->name()));
   }
   return ByteRange{first * array->element_bytes, count * array->element_bytes};
 }

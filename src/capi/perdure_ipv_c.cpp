@@ -279,7 +279,7 @@ int perdure_ipv_status(const char* name, perdure_ipv_object_status* status) {
     }
     const InPlaceObject* object = set->named(name);
     if (object == nullptr) {
-      return {Code::not_found, "there is no object " + perdure::quoted(name)};
+      return Status(Code::not_found, "there is no object ", perdure::quoted(name));
     }
     *status = object->status();
     return Status::success();
@@ -289,8 +289,7 @@ int perdure_ipv_status(const char* name, perdure_ipv_object_status* status) {
 int perdure_flush_init(unsigned threads) {
   return guarded([&]() -> Status {
     if (threads > 256) {
-      return {Code::invalid_argument,
-              std::to_string(threads) + " threads that flush; at most 256 make sense"};
+      return Status(Code::invalid_argument, threads, " threads that flush; at most 256 make sense");
     }
     if (set != nullptr) return set->start_flush_thread(threads);
     flush_threads = std::max(threads, 1U);

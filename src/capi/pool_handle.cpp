@@ -39,8 +39,7 @@ Status read_lock_wait(OpenOptions& options) {
   char* end = nullptr;
   const unsigned long wait_ms = std::strtoul(text, &end, 10);
   if (*end != '\0' || wait_ms > 3600000) {
-    return {Code::invalid_argument,
-            "PERDURE_LOCK_WAIT_MS='" + std::string(text) + "' is not 0 to 3600000"};
+    return Status(Code::invalid_argument, "PERDURE_LOCK_WAIT_MS='", text, "' is not 0 to 3600000");
   }
   options.lock_wait_ms = static_cast<std::uint32_t>(wait_ms);
   return Status::success();
@@ -74,8 +73,8 @@ PoolCall::PoolCall(const perdure_pool* pool) : pool_(pool) {
   if (pool->fork.in_child()) {
     status_ = pool->fork.check(name());
   } else if (pool->in_call.exchange(true, std::memory_order_acquire)) {
-    status_ = {Code::wrong_state, "another thread is in a call on " + name() +
-                                      "; one thread at a time may call into a pool"};
+    status_ = Status(Code::wrong_state, "another thread is in a call on ", name(),
+                     "; one thread at a time may call into a pool");
   }
 }
 
@@ -102,8 +101,7 @@ Status read_delay(int mode, DelayMode& delay) {
       delay = DelayMode::drain;
       return Status::success();
     default:
-      return {Code::invalid_argument,
-              "delay is " + std::to_string(mode) + "; it is one of enum perdure_delay"};
+      return Status(Code::invalid_argument, "delay is ", mode, "; it is one of enum perdure_delay");
   }
 }
 
@@ -124,8 +122,8 @@ Result<OpenOptions> open_options(const perdure_options* given) {
   options.emulate = text_or(from.emulate, std::getenv("PERDURE_EMULATE"));
   PERDURE_TRY(read_delay(from.delay, options.delay));
   if (from.copy_threads > 256) {
-    return Status(Code::invalid_argument, "copy_threads is " + std::to_string(from.copy_threads) +
-                                              "; at most 256 make sense");
+    return Status(Code::invalid_argument, "copy_threads is ", from.copy_threads,
+                  "; at most 256 make sense");
   }
   options.keep = from.keep;
   PERDURE_TRY(read_lock_wait(options));

@@ -61,7 +61,7 @@ int guarded(const Body& body) noexcept {
   } catch (const std::bad_alloc&) {
     return report(Status(Code::no_space, "out of memory"));
   } catch (const std::exception& error) {
-    return report(Status(Code::io_error, std::string("unexpected: ") + error.what()));
+    return report(Status(Code::io_error, "unexpected: ", error.what()));
   }
 }
 

@@ -102,8 +102,8 @@ Boost boost_of(const Json& json) {
 }
 
 Status damaged(const std::string& path, const std::string& what) {
-  return {Code::damaged, path + " is no journal of frequencies (" + what +
-                             "); look at the frequencies yourself, then remove it"};
+  return Status(Code::damaged, path, " is no journal of frequencies (", what,
+                "); look at the frequencies yourself, then remove it");
 }
 
 FrequencyJournal journal_of(const Json& json, const std::string& boot_id) {
@@ -124,9 +124,9 @@ Result<FrequencyJournal> parse(const std::string& text, const std::string& path,
   if (json.at("kind") != "perdure-frequency-journal") return damaged(path, "of another kind");
   if (json.at("boot_id") != boot_id) return FrequencyJournal{boot_id, {}, {}};
   if (whole(json.at("schema"), any) != schema) {
-    return Status(Code::newer_format, path +
-                                          " was written by another version of Perdure; restore "
-                                          "the frequencies with that one");
+    return Status(
+        Code::newer_format, path,
+        " was written by another version of Perdure; restore the frequencies with that one");
   }
   return journal_of(json, boot_id);
 }
@@ -166,10 +166,10 @@ Status store_journal(const Directory& directory, const FrequencyJournal& journal
                   {"policies", policies}};
   const std::string text = json.dump() + "\n";
   if (text.size() > file_bytes_max) {
-    return {Code::no_space, directory.path_of(file_name) + " would have more than " +
-                                std::to_string(file_bytes_max) +
-                                " bytes: too many processes hold caps; let fewer write at a time "
-                                "(writers of the plan or profile)"};
+    return Status(Code::no_space, directory.path_of(file_name), " would have more than ",
+                  file_bytes_max,
+                  " bytes: too many processes hold caps; let fewer write at a time (writers of the "
+                  "plan or profile)");
   }
   return directory.replace_file(file_name, text);
 }

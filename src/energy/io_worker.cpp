@@ -166,8 +166,7 @@ Result<std::vector<IoTimes>> run_workers(const std::vector<IoRequest>& requests,
 
 Result<std::unique_ptr<IoWorker>> IoWorker::prepare(const IoRequest& request) {
   if (request.bytes == 0 || request.bytes % page != 0) {
-    return Status(Code::invalid_argument,
-                  std::to_string(request.bytes) + " bytes are no multiple of 4096 above 0");
+    return Status(Code::invalid_argument, request.bytes, " bytes are no multiple of 4096 above 0");
   }
   std::unique_ptr<IoWorker> worker(new IoWorker(request));
   PERDURE_TRY(worker->open());
@@ -227,7 +226,7 @@ Status IoWorker::transfer() {
         writes ? ::pwrite(file_.fd(), buffer_, count, at) : ::pread(file_.fd(), buffer_, count, at);
     if (moved < 0 && errno == EINTR) continue;
     if (moved < 0) return errno_status((writes ? "write " : "read ") + request_.path, errno);
-    if (moved == 0) return {Code::io_error, request_.path + " ends too early"};
+    if (moved == 0) return Status(Code::io_error, request_.path, " ends too early");
     done += static_cast<std::uint64_t>(moved);
   }
   if (writes && request_.sync && ::fsync(file_.fd()) != 0) {

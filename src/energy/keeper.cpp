@@ -41,9 +41,9 @@ std::string find_keeper() {
 }
 
 Status missing(const std::string& what) {
-  return {Code::not_found, what +
-                               ": after a kill the clock is restored only by the next run or "
-                               "by `perdure energy restore --stale`"};
+  return Status(Code::not_found, what,
+                ": after a kill the clock is restored only by the next run or by `perdure energy "
+                "restore --stale`");
 }
 
 // What the keeper holds: the pipe as its input, and nothing of the owner's.

@@ -48,8 +48,7 @@ double positive(const Json& json, const char* key) {
 unsigned whole(const Json& json, const char* key, unsigned least, unsigned most) {
   const double value = number(json, key);
   if (value < least || value > most || value != std::floor(value)) {
-    throw Wrong(std::string(key) + " is not a whole number from " + std::to_string(least) + " to " +
-                std::to_string(most));
+    throw Wrong(sentence(key, " is not a whole number from ", least, " to ", most));
   }
   return static_cast<unsigned>(value);
 }
@@ -113,20 +112,20 @@ auto parse(const std::string& text, const std::string& name, const std::string& 
     const Json json = Json::parse(text);
     check_kind(json, kind);
     if (json.at("schema").get<double>() > schema) {
-      return Status(Code::newer_format, name + " has schema " + json["schema"].dump() +
-                                            ", and this Perdure knows 1; use a newer one");
+      return Status(Code::newer_format, name, " has schema ", json["schema"].dump(),
+                    ", and this Perdure knows 1; use a newer one");
     }
     whole(json, "schema", schema, schema);
     return read(json);
   } catch (const std::exception& error) {  // of the parser, of a type, or Wrong
-    return Status(Code::invalid_argument, name + " is no " + kind + ": " + error.what());
+    return Status(Code::invalid_argument, name, " is no ", kind, ": ", error.what());
   }
 }
 
 Result<std::string> text_of(const std::string& path) {
   PERDURE_TRY_ASSIGN(auto file, open_input(path));
   auto text = read_rest(file, path, file_bytes_max);
-  if (text.ok() && text.value().empty()) return Status(Code::not_found, path + " is empty");
+  if (text.ok() && text.value().empty()) return Status(Code::not_found, path, " is empty");
   return text;
 }
 

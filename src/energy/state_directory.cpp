@@ -64,9 +64,8 @@ Result<StateLock> StateLock::take(const std::string& directory, std::uint32_t wa
     }
     if (monotonic_ns() >= deadline_ns) {
       const std::string path = directory + "/" + lock_name;
-      return Status(Code::busy, path + " is held by another process for more than " +
-                                    std::to_string(wait_ms) + " ms; see who with `fuser " + path +
-                                    "`");
+      return Status(Code::busy, path, " is held by another process for more than ", wait_ms,
+                    " ms; see who with `fuser ", path, "`");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }

@@ -131,7 +131,7 @@ Status WriterTokens::open() {
     }
     ::usleep(1000);
   }
-  return {Code::busy, path_ + " is being removed all the time"};
+  return Status(Code::busy, path_, " is being removed all the time");
 }
 
 Status WriterTokens::map() {
@@ -177,8 +177,8 @@ Result<std::uint64_t> WriterTokens::draw_ticket(std::uint64_t deadline_ns) {
   while (!try_lock(file_.fd(), F_WRLCK, guard_byte)) {
     if (errno != EAGAIN && errno != EACCES) return errno_status("lock " + path_, errno);
     if (monotonic_ns() >= deadline_ns) {
-      return Status(Code::busy, path_ + ": another process keeps it locked; see who with `fuser " +
-                                    path_ + "`");
+      return Status(Code::busy, path_, ": another process keeps it locked; see who with `fuser ",
+                    path_, "`");
     }
     sleep_ns(guard_slice_ns);
   }

@@ -50,15 +50,14 @@ Status set_option(const std::string& key, const std::string& value, IpvOptions& 
     options.helper = on;
     return Status::success();
   }
-  return {Code::invalid_argument,
-          "PERDURE_IPV has no '" + key +
-              "'; it knows tier, lag, helper, every, guard, threads, report, flush and remap"};
+  return Status(Code::invalid_argument, "PERDURE_IPV has no '", key,
+                "'; it knows tier, lag, helper, every, guard, threads, report, flush and remap");
 }
 
 Status check(const IpvOptions& options) {
   if (options.threads > threads_max || options.every > every_max) {
-    return {Code::invalid_argument, "perdure_ipv_options: at most 256 threads, and every at most " +
-                                        std::to_string(every_max)};
+    return Status(Code::invalid_argument,
+                  "perdure_ipv_options: at most 256 threads, and every at most ", every_max);
   }
   return Status::success();
 }
@@ -67,8 +66,7 @@ Status check(const IpvOptions& options) {
 
 Status check_tier(int tier) {
   if (tier >= PERDURE_IPV_AUTO && tier <= PERDURE_IPV_STREAM) return Status::success();
-  return {Code::invalid_argument,
-          "tier " + std::to_string(tier) + " is none of enum perdure_ipv_tier"};
+  return Status(Code::invalid_argument, "tier ", tier, " is none of enum perdure_ipv_tier");
 }
 
 Result<IpvOptions> ipv_options(const perdure_ipv_options* given, const char* environment) {

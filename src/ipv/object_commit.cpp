@@ -210,9 +210,8 @@ Status InPlaceObject::pin() {
     return Status::success();
   }
   if (in_nest_) {
-    return {Code::wrong_state, "object " + quoted(name_) +
-                                   " can't be pinned within a nest of rows; call "
-                                   "perdure_ipv_nest_end() before"};
+    return Status(Code::wrong_state, "object ", quoted(name_),
+                  " can't be pinned within a nest of rows; call perdure_ipv_nest_end() before");
   }
   PERDURE_TRY(ensure_memory_place());
   if (pins_++ > 0) return Status::success();
@@ -233,7 +232,7 @@ Status InPlaceObject::unpin() {
   lock_for_stores();
   const std::lock_guard<FaultLock> lock(lock_, std::adopt_lock);
   if (pins_ == 0) {
-    return {Code::wrong_state, "object " + quoted(name_) + " is not pinned"};
+    return Status(Code::wrong_state, "object ", quoted(name_), " is not pinned");
   }
   if (--pins_ > 0 || phase_ == Phase::off || views_ == nullptr) return Status::success();
   if (phase_ == Phase::clean) begin_iteration();

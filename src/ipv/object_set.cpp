@@ -69,21 +69,21 @@ ObjectSet::~ObjectSet() {
 
 Status ObjectSet::check_new(const std::string& name, void* address, std::size_t bytes) const {
   if (started_) {
-    return {Code::wrong_state,
-            "object " + quoted(name) + " must be named before perdure_ipv_restart()"};
+    return Status(Code::wrong_state, "object ", quoted(name),
+                  " must be named before perdure_ipv_restart()");
   }
   if (address == nullptr || bytes == 0) {
-    return {Code::invalid_argument,
-            "object " + quoted(name) + " needs an address and at least one byte"};
+    return Status(Code::invalid_argument, "object ", quoted(name),
+                  " needs an address and at least one byte");
   }
   if (objects_.size() == objects_max) {
-    return {Code::no_space, "a process has at most " + std::to_string(objects_max) + " objects"};
+    return Status(Code::no_space, "a process has at most ", objects_max, " objects");
   }
   const auto first = reinterpret_cast<std::uintptr_t>(address);
   for (const auto& object : objects_) {
     if (object->overlaps(first, first + bytes)) {
-      return {Code::invalid_argument, "object " + quoted(name) + " overlaps object " +
-                                          quoted(object->name()) + " in memory"};
+      return Status(Code::invalid_argument, "object ", quoted(name), " overlaps object ",
+                    quoted(object->name()), " in memory");
     }
   }
   return Status::success();
@@ -200,9 +200,9 @@ Status ObjectSet::decide_thread() {
 
 Status ObjectSet::start_flush_thread(unsigned threads) {
   if (threads != 0 && threads != options_.threads) {
-    return {Code::invalid_argument,
-            std::to_string(threads) + " threads that flush, but the objects were opened with " +
-                std::to_string(options_.threads) + "; say 0, or the same in both"};
+    return Status(Code::invalid_argument, threads,
+                  " threads that flush, but the objects were opened with ", options_.threads,
+                  "; say 0, or the same in both");
   }
   if (thread_ == nullptr) thread_ = std::make_unique<FlushThread>();
   thread_saves_ = options_.helper.value_or(true);

@@ -23,8 +23,7 @@ std::string held_text(const Breach& breach) {
 }
 
 std::string bytes_text(const Breach& breach) {
-  return std::to_string(breach.bytes) + (breach.bytes == 1 ? " byte" : " bytes") + " at " +
-         std::to_string(breach.offset);
+  return sentence(breach.bytes, (breach.bytes == 1 ? " byte" : " bytes"), " at ", breach.offset);
 }
 
 std::string what_broke(const Breach& breach) {
@@ -76,11 +75,11 @@ Status Checker::add(const std::string& name, void* address, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   for (const auto& [other, shadow] : objects_) {
     if (begin < shadow->new_begin() + shadow->bytes() && shadow->new_begin() < begin + bytes) {
-      return {Code::invalid_argument, "perdure_ipv_object: " + name + " overlaps " + other};
+      return Status(Code::invalid_argument, "perdure_ipv_object: ", name, " overlaps ", other);
     }
   }
   if (objects_.count(name) != 0) {
-    return {Code::invalid_argument, "perdure_ipv_object: there is a " + name + " already"};
+    return Status(Code::invalid_argument, "perdure_ipv_object: there is a ", name, " already");
   }
   auto shadow = std::make_unique<CheckShadow>(name, static_cast<std::byte*>(address), bytes);
   ranges_.push_back({begin, begin + bytes, shadow.get(), false});
@@ -133,7 +132,7 @@ Status Checker::close(SiteNumber site) {
 Result<CheckShadow*> Checker::find(const std::string& name) const {
   const auto place = objects_.find(name);
   if (place == objects_.end()) {
-    return Status{Code::not_found, "perdure_ipv_status: no object is called " + name};
+    return Status{Code::not_found, "perdure_ipv_status: no object is called ", name};
   }
   return place->second.get();
 }
@@ -145,7 +144,7 @@ Status Checker::pin(const void* address, bool pins) {
   }
   unsigned& count = pins_[shadow->name()];
   if (!pins && count == 0) {
-    return {Code::wrong_state, "perdure_ipv_unpin: " + shadow->name() + " is not pinned"};
+    return Status(Code::wrong_state, "perdure_ipv_unpin: ", shadow->name(), " is not pinned");
   }
   count += pins ? 1U : ~0U;
   return Status::success();

@@ -22,7 +22,7 @@ Result<std::vector<std::pair<std::string, std::string>>> split(const std::string
     const std::string word = text.substr(begin, end - begin);
     const std::size_t equals = word.find('=');
     if (equals == word.npos) {
-      return Status{Code::invalid_argument, variable + ": '" + word + "' is not key=value"};
+      return Status{Code::invalid_argument, variable, ": '", word, "' is not key=value"};
     }
     pairs.emplace_back(word.substr(0, equals), word.substr(equals + 1));
     begin = end + 1;
@@ -41,8 +41,8 @@ Status take(const std::string& key, const std::string& value, Options& options) 
     PERDURE_TRY_ASSIGN(options.heap_bytes_min, parse_bytes(key, value, 1, heap_bytes_most));
     return Status::success();
   }
-  return {Code::invalid_argument,
-          "PERDURE_IPV_CHECK: no key is called '" + key + "'; there are mode, report, min, show"};
+  return Status(Code::invalid_argument, "PERDURE_IPV_CHECK: no key is called '", key,
+                "'; there are mode, report, min, show");
 }
 
 }  // namespace

@@ -52,11 +52,10 @@ void write_report(const std::string& path, const std::string& text) {
 }
 
 std::string summary(const Checker& checker) {
-  return std::to_string(checker.violation_count()) + " violations at " +
-         std::to_string(checker.violations().size()) + " places in " +
-         std::to_string(checker.iterations()) + " iterations, " + std::to_string(checker.loads()) +
-         " loads and " + std::to_string(checker.stores()) + " stores of " +
-         std::to_string(checker.objects().size()) + " objects";
+  return sentence(checker.violation_count(), " violations at ", checker.violations().size(),
+                  " places in ", checker.iterations(), " iterations, ", checker.loads(),
+                  " loads and ", checker.stores(), " stores of ", checker.objects().size(),
+                  " objects");
 }
 
 void finish_once(Process& self) {

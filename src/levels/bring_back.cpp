@@ -115,8 +115,7 @@ Status BringBack::note_job_here(const JobRecord& job) const {
 Result<std::string> BringBack::move_files(const Census& census) {
   for (std::uint32_t rank = 0; rank < census.job.ranks; ++rank) {
     if (census.file_of(rank) != nullptr) continue;
-    return Status(Code::not_found,
-                  "the file of rank " + std::to_string(rank) + " is on no node of this job");
+    return Status(Code::not_found, "the file of rank ", rank, " is on no node of this job");
   }
   PERDURE_TRY_ASSIGN(const auto generation, new_generation(census));
   std::set<std::uint32_t> moved;
@@ -142,9 +141,8 @@ Result<LevelFile> BringBack::own_image(VersionId id) const {
     auto file = LevelFile::open(directory, {LevelFileKind::image, group_.rank(), slot}, trust_);
     if (file.ok() && file.value().header() && file.value().header()->id == id) return file;
   }
-  return Status(Code::not_found, directory_ + " holds no image of version " +
-                                     std::to_string(id.version) + " of rank " +
-                                     std::to_string(group_.rank()));
+  return Status(Code::not_found, directory_, " holds no image of version ", id.version, " of rank ",
+                group_.rank());
 }
 
 // That the pool was made of, or that were made of it since, when it was protected.
@@ -182,9 +180,9 @@ Result<VersionId> BringBack::image_behind(const Pool& pool) {
   std::uint64_t lacks[] = {here(chosen) ? 0U : 1U};
   PERDURE_TRY(agree_max(group_, Status::success(), lacks));
   if (lacks[0] == 0) return chosen;
-  return Status(Code::not_found, "the images of version " + std::to_string(source.version) +
-                                     ", which have what is committed with the pool, are not all on "
-                                     "the nodes of their ranks");
+  return Status(
+      Code::not_found, "the images of version ", source.version,
+      ", which have what is committed with the pool, are not all on the nodes of their ranks");
 }
 
 // The image belongs beside its guard, so that the other files stay free.
@@ -232,7 +230,7 @@ Status BringBack::move_image(const Census& census, std::uint32_t from, std::uint
     return Status::success();
   };
   PERDURE_TRY(receive_all(group_, from, file.status(), store));
-  if (bytes == 0) return {Code::peer_failed, "rank " + std::to_string(from) + " sent no image"};
+  if (bytes == 0) return Status(Code::peer_failed, "rank ", from, " sent no image");
   return file.value().complete({LevelFileKind::image, census.job, rank, id, bytes});
 }
 
@@ -312,14 +310,13 @@ Result<std::string> BringBack::use_drained(const Manifest& manifest,
   PERDURE_TRY(agree(group_, fetch()));
   PERDURE_TRY_ASSIGN(const auto generation, new_generation({}, incarnation_max));
   PERDURE_TRY(use_own_images(manifest.job, manifest.id, generation));
-  return "version " + std::to_string(manifest.id.version) + " was brought back from " +
-         manifest.directory;
+  return sentence("version ", manifest.id.version, " was brought back from ", manifest.directory);
 }
 
 Result<std::string> BringBack::use_images(const Census& census) {
   const auto plan = plan_recovery(census);
   if (!plan) {
-    return Status(Code::not_found, "no version can be brought back: " + describe_holdings(census));
+    return Status(Code::not_found, "no version can be brought back: ", describe_holdings(census));
   }
   std::set<std::uint32_t> moved;
   std::set<std::uint32_t> rebuilt;

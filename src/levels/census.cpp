@@ -281,11 +281,10 @@ namespace {
 // the way.
 Status add_view(const NodeView& view, const std::string& directory, Census& census) {
   const auto foreign = [&](const JobId& job) {
-    return Status(Code::foreign, "the ranks' parts of " + directory +
-                                     " belong to different jobs: on " + view.host + " is job " +
-                                     job_id_text(job) + ", elsewhere " +
-                                     job_id_text(census.job.job_id) +
-                                     "; move away the pool that is not this job's");
+    return Status(Code::foreign, "the ranks' parts of ", directory,
+                  " belong to different jobs: on ", view.host, " is job ", job_id_text(job),
+                  ", elsewhere ", job_id_text(census.job.job_id),
+                  "; move away the pool that is not this job's");
   };
   if (view.record && view.job.job_id != census.job.job_id) return foreign(view.job.job_id);
   for (const PoolFileFact& file : view.files) {
@@ -307,7 +306,7 @@ Status add_views(const std::vector<NodeView>& views, const std::string& director
   const auto with_record =
       std::find_if(views.begin(), views.end(), [](const NodeView& view) { return view.record; });
   if (with_record == views.end()) {
-    return {Code::not_found, directory + " holds no pool on any node of this job"};
+    return Status(Code::not_found, directory, " holds no pool on any node of this job");
   }
   census.job = with_record->job;
   for (const NodeView& view : views) PERDURE_TRY(add_view(view, directory, census));

@@ -29,9 +29,9 @@ std::string text_of(VersionId id) {
 }
 
 Status ended(VersionId id, const std::string& place) {
-  return {Code::busy, text_of(id) + " is not in " + place +
-                          ": the drain was ended before it was done; `perdure pool drain` does it "
-                          "from the pool"};
+  return Status(
+      Code::busy, text_of(id), " is not in ", place,
+      ": the drain was ended before it was done; `perdure pool drain` does it from the pool");
 }
 
 // The program's signals are its own threads'.
@@ -130,10 +130,9 @@ Result<std::vector<const LevelFile*>> NodeDrain::Shared::wait_for_images(Version
     }
     if (images.size() == request.ranks.size()) return images;
     if (Clock::now() >= until) {
-      return Status(Code::not_found, text_of(id) + " is not in " + request.place + ": rank " +
-                                         std::to_string(request.ranks[images.size()]) +
-                                         " has no image of it in " + request.pool + " after " +
-                                         std::to_string(request.image_patience.count()) + " ms");
+      return Status(Code::not_found, text_of(id), " is not in ", request.place, ": rank ",
+                    request.ranks[images.size()], " has no image of it in ", request.pool,
+                    " after ", request.image_patience.count(), " ms");
     }
     if (must_end()) return ended(id, request.place);
     std::this_thread::sleep_for(poll_time);
@@ -175,10 +174,9 @@ void NodeDrain::Shared::try_manifests() {
       waiting.push_back(std::move(each));
     } else {
       note_failure(written.ok()
-                       ? Status(Code::not_found,
-                                text_of(each.writer.id()) + " is not whole in " + request.place +
-                                    ": " + std::to_string(each.writer.missing()) +
-                                    " ranks are missing; their nodes did not drain it")
+                       ? Status(Code::not_found, text_of(each.writer.id()), " is not whole in ",
+                                request.place, ": ", each.writer.missing(),
+                                " ranks are missing; their nodes did not drain it")
                        : written.status());
     }
   }
@@ -273,8 +271,8 @@ Status NodeDrain::late(std::chrono::milliseconds patience, const std::string& an
   for (const VersionId id : shared_->unfinished()) {
     names += (names.empty() ? "" : ", ") + text_of(id);
   }
-  return {Code::busy, names + " did not come to " + shared_->request.place + " within " +
-                          std::to_string(patience.count()) + " ms" + and_so};
+  return Status(Code::busy, names, " did not come to ", shared_->request.place, " within ",
+                patience.count(), " ms", and_so);
 }
 
 Status NodeDrain::wait(std::chrono::milliseconds patience) {

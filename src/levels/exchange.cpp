@@ -218,11 +218,9 @@ Status GroupExchange::begin_guard() {
   for (std::size_t member = 0; member < contents_.members.size(); ++member) {
     const Announcement& other = landing_->announcements[member];
     if (other.id != own.id) {
-      return {Code::wrong_state, "rank " + std::to_string(contents_.members[member]) +
-                                     " guards version " + std::to_string(other.id.version) +
-                                     " while rank " + std::to_string(contents_.members[self_]) +
-                                     " guards version " + std::to_string(own.id.version) +
-                                     "; all ranks must guard the same versions"};
+      return Status(Code::wrong_state, "rank ", contents_.members[member], " guards version ",
+                    other.id.version, " while rank ", contents_.members[self_], " guards version ",
+                    own.id.version, "; all ranks must guard the same versions");
     }
     contents_.image_bytes.push_back(other.image_bytes);
     contents_.image_checksums.push_back(other.image_checksum);
@@ -321,13 +319,12 @@ Result<std::unique_ptr<Exchange>> Exchange::start(Group& group,
   const auto self = std::find(members.begin(), members.end(), group.rank());
   if (self == members.end() || members.size() > group_size_max || losses == 0 ||
       losses >= members.size()) {
-    return Status(Code::invalid_argument, "a failure group of " + std::to_string(members.size()) +
-                                              " ranks, of which " + std::to_string(losses) +
-                                              " may be lost, can't be that of rank " +
-                                              std::to_string(group.rank()));
+    return Status(Code::invalid_argument, "a failure group of ", members.size(),
+                  " ranks, of which ", losses, " may be lost, can't be that of rank ",
+                  group.rank());
   }
   if (!image.header()) {
-    return Status(Code::wrong_state, image.path() + " holds no version that could be guarded");
+    return Status(Code::wrong_state, image.path(), " holds no version that could be guarded");
   }
   auto exchange = std::make_unique<GroupExchange>(
       group, members, static_cast<std::uint32_t>(self - members.begin()), losses, image, guard);

@@ -77,14 +77,12 @@ Result<std::vector<std::vector<std::uint32_t>>> failure_groups(std::span<const s
   for (const auto& [node, ranks] : ranks_of) largest = std::max(largest, ranks.size());
   const std::size_t count = groups_for(nodes.size(), largest, scheme);
   if (count == 0) {
-    return Status(Code::unsupported,
-                  "redundancy " + scheme.text() + " needs " + std::to_string(scheme.losses + 1) +
-                      " nodes or more, and " + std::to_string(scheme.losses) +
-                      " ranks elsewhere for each rank of a node; this job has " +
-                      std::to_string(nodes.size()) + " ranks on " +
-                      std::to_string(ranks_of.size()) + " nodes, " + std::to_string(largest) +
-                      " of them on one; spread them over more nodes, or choose a scheme of fewer "
-                      "losses");
+    return Status(
+        Code::unsupported, "redundancy ", scheme.text(), " needs ", scheme.losses + 1,
+        " nodes or more, and ", scheme.losses,
+        " ranks elsewhere for each rank of a node; this job has ", nodes.size(), " ranks on ",
+        ranks_of.size(), " nodes, ", largest,
+        " of them on one; spread them over more nodes, or choose a scheme of fewer losses");
   }
   std::vector<std::vector<std::uint32_t>> groups(count);
   std::size_t turn = 0;

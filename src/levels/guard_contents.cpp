@@ -13,8 +13,8 @@ namespace {
 constexpr std::uint64_t image_bytes_max = std::uint64_t{1} << 56;
 
 Status damaged(const LevelFile& guard, const char* what) {
-  return {Code::damaged,
-          guard.path() + ": " + what + "; it is not a guard of Perdure or is damaged"};
+  return Status(Code::damaged, guard.path(), ": ", what,
+                "; it is not a guard of Perdure or is damaged");
 }
 
 // V2: the numbers that the others are found by.

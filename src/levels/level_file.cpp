@@ -184,7 +184,7 @@ Result<LevelFile> LevelFile::open(const Directory& directory, const LevelFileNam
                                   Trust trust) {
   const std::string file_name = level_file_name(name.kind, name.rank, name.slot);
   if (!directory.holds(file_name)) {
-    return Status(Code::not_found, directory.path() + " holds no " + file_name);
+    return Status(Code::not_found, directory.path(), " holds no ", file_name);
   }
   FileDeviceOptions options;
   options.read_only = true;
@@ -198,10 +198,9 @@ Status LevelFile::read_header(const LevelFileName& name) {
   auto seen = look(*device_);
   if (!seen) return Status::success();
   if (seen->format.format_version > level_file_version) {
-    return {Code::newer_format, path_ + ": format " + std::to_string(seen->format.format_version) +
-                                    ", this Perdure reads up to " +
-                                    std::to_string(level_file_version) +
-                                    "; use the version that wrote it, or a newer one"};
+    return Status(Code::newer_format, path_, ": format ", seen->format.format_version,
+                  ", this Perdure reads up to ", level_file_version,
+                  "; use the version that wrote it, or a newer one");
   }
   if (!believable(seen->format, name)) return Status::success();
   header_ = header_of(seen->format);
@@ -318,9 +317,8 @@ Status LevelFile::verify_chunk(std::size_t chunk, std::byte* copy) const {
   }
   if (wrong == nullptr && checksum == checksums_[chunk]) return Status::success();
   if (wrong == nullptr) wrong = " do not have their checksum";
-  return {Code::damaged, path_ + ": bytes " + std::to_string(begin) + " to " +
-                             std::to_string(begin + count - 1) + " of version " +
-                             std::to_string(header_->id.version) + wrong};
+  return Status(Code::damaged, path_, ": bytes ", begin, " to ", begin + count - 1, " of version ",
+                header_->id.version, wrong);
 }
 
 Status LevelFile::verify() const {

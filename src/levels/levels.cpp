@@ -389,10 +389,9 @@ Result<std::uint64_t> Levels::wait() {
 
 Status Levels::still_under_way() const {
   const VersionId id = taking_ ? *taking_ : draining_ ? *draining_ : *drain_next_;
-  return {Code::busy, "version " + number(id.version) +
-                          " is still on its way to other levels after " +
-                          number(settings_.patience_ns / 1'000'000'000) +
-                          " s; wait again, or give PERDURE_LEVELS a larger patience"};
+  return Status(Code::busy, "version ", id.version, " is still on its way to other levels after ",
+                settings_.patience_ns / 1'000'000'000,
+                " s; wait again, or give PERDURE_LEVELS a larger patience");
 }
 
 // Taking a version.
@@ -610,8 +609,8 @@ void Levels::stop_redundancy(const std::string& why) {
     std::fprintf(stderr, "perdure: %s: rank %u: %s\n", directory_.c_str(), group_.rank(),
                  failure_.message().c_str());
   }
-  stopped_ = {Code::io_error,
-              why + "; there is no redundancy between nodes until the next restart"};
+  stopped_ =
+      Status(Code::io_error, why, "; there is no redundancy between nodes until the next restart");
   say(stopped_.message());
   // Messages may still be written to its buffers.
   const std::lock_guard<std::mutex> exchanging(exchange_mutex_);
@@ -640,10 +639,8 @@ void Levels::finish_under_way() {
 Result<bool> Levels::admit(const std::string& name, const std::string& obstacle) {
   if (obstacle.empty()) return true;
   if (settings_.any() || !drains_.empty()) {
-    return Status(Code::unsupported, name +
-                                         " can't be kept on the levels of this pool: " + obstacle +
-                                         "; or open it without perdure_cache_pool, or set "
-                                         "PERDURE_LEVELS=redundancy=off");
+    return Status(Code::unsupported, name, " can't be kept on the levels of this pool: ", obstacle,
+                  "; or open it without perdure_cache_pool, or set PERDURE_LEVELS=redundancy=off");
   }
   finish_under_way();
   end_taking(false);
@@ -697,9 +694,8 @@ void Levels::leaving(Companion& companion) {
 
 Result<std::optional<HeldShare>> Levels::held(const std::string& name, std::uint64_t version) {
   if (!behind_ || behind_->version != version) {
-    return Status(Code::not_found, "the images of version " + number(version) + " of " +
-                                       directory_ + ", which have " + name +
-                                       ", are not there any more");
+    return Status(Code::not_found, "the images of version ", version, " of ", directory_,
+                  ", which have ", name, ", are not there any more");
   }
   PERDURE_TRY_ASSIGN(const auto contents, parse_image(held_->payload()));
   const auto found = contents.shares.find(name);

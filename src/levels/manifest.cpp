@@ -159,14 +159,13 @@ Result<Manifest> parse_manifest(const std::string& path, std::string_view bytes)
   const bool whole = take(rest, format) && format.magic == manifest_magic &&
                      format.checksum == checksum_of(format, rest);
   if (whole && format.format_version > manifest_version) {
-    return Status(Code::newer_format,
-                  path + " has format " + std::to_string(format.format_version) +
-                      ", this Perdure reads up to " + std::to_string(manifest_version));
+    return Status(Code::newer_format, path, " has format ", format.format_version,
+                  ", this Perdure reads up to ", manifest_version);
   }
   const bool sane = whole && format.format_version == manifest_version && format.ranks > 0 &&
                     format.ranks <= ranks_max && format.job_name[job_name_bytes - 1] == '\0';
   auto files = sane ? parse_files(rest, format.files, format.ranks) : std::nullopt;
-  if (!files) return Status(Code::damaged, path + " is not a manifest or is damaged");
+  if (!files) return Status(Code::damaged, path, " is not a manifest or is damaged");
   return Manifest{split_path(path).directory,
                   {{{format.job_id[0], format.job_id[1]}},
                    format.job_name,
@@ -187,9 +186,9 @@ Result<Manifest> read_manifest(const Directory& version, const JobId& job, Versi
   PERDURE_TRY_ASSIGN(const auto bytes, read_rest(file, path, manifest_bytes_max));
   PERDURE_TRY_ASSIGN(auto manifest, parse_manifest(path, bytes));
   if (manifest.job.job_id == job && manifest.id == id) return manifest;
-  return Status(Code::foreign, path + " is that of version " + std::to_string(manifest.id.version) +
-                                   " of job " + job_id_text(manifest.job.job_id) +
-                                   ", copied to another one's place; have it removed");
+  return Status(Code::foreign, path, " is that of version ", manifest.id.version, " of job ",
+                job_id_text(manifest.job.job_id),
+                ", copied to another one's place; have it removed");
 }
 
 // What of a version's directory is ours, apart from the manifest.
@@ -307,14 +306,13 @@ Result<JobRecord> noted_job(const std::string& place, const std::string& job_nam
   const auto directory = open_level_directory(place);
   const bool holds = directory.ok() && directory.value().holds(job_record_name);
   if (directory.status().code() == Code::not_found || (directory.ok() && !holds)) {
-    return Status(Code::not_found, place + " holds no job");
+    return Status(Code::not_found, place, " holds no job");
   }
   if (!directory.ok()) return directory.status();
   PERDURE_TRY_ASSIGN(auto job, read_job_record(directory.value()));
   if (job.job_name == job_name) return job;
-  return Status(Code::foreign, place + " belongs to job " + perdure::quoted(job.job_name) +
-                                   ", this is " + quoted(job_name) +
-                                   "; choose another directory for the level");
+  return Status(Code::foreign, place, " belongs to job ", perdure::quoted(job.job_name),
+                ", this is ", quoted(job_name), "; choose another directory for the level");
 }
 
 Result<FoundVersions> find_versions(const std::string& place, const std::optional<JobId>& job) {
@@ -345,8 +343,8 @@ Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to) {
     if (!(held.job.job_id == manifest.job.job_id) || held.id != manifest.id ||
         held.bytes != file.bytes || held.index_checksum != file.index_checksum ||
         image == held.images.end()) {
-      return {Code::damaged, version.path_of(node_file_name(file.node)) +
-                                 " is not the one that the manifest names"};
+      return Status(Code::damaged, version.path_of(node_file_name(file.node)),
+                    " is not the one that the manifest names");
     }
     PERDURE_TRY(to.begin(image->bytes));
     PERDURE_TRY(read_node_image(version, file.node, *image,
@@ -355,9 +353,8 @@ Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to) {
                                 }));
     return to.complete({LevelFileKind::image, manifest.job, rank, manifest.id, image->bytes});
   }
-  return {Code::not_found, manifest.directory + " holds ranks 0 to " +
-                               std::to_string(manifest.job.ranks - 1) + ", not " +
-                               std::to_string(rank)};
+  return Status(Code::not_found, manifest.directory, " holds ranks 0 to ", manifest.job.ranks - 1,
+                ", not ", rank);
 }
 
 Status abandon_versions(const std::string& place, const JobId& job, VersionId held,
@@ -402,7 +399,7 @@ Status ManifestWriter::read_new_files(const Directory& directory) {
     Status status = file.status();
     if (file.ok() && (!(file.value().job.job_id == job_.job_id) || file.value().id != id_ ||
                       file.value().job.ranks != job_.ranks)) {
-      status = Status(Code::damaged, directory.path_of(name) + " is of another version or job");
+      status = Status(Code::damaged, directory.path_of(name), " is of another version or job");
     }
     if (!status.ok()) {
       problem = status;

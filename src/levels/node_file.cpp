@@ -184,8 +184,8 @@ Status fill_file(const FileHandle& file, const std::string& path, NodeFileFormat
   }
   const std::vector<std::byte> index = build_node_index(entries);
   if (index.size() > node_index_bytes_max) {
-    return {Code::unsupported, path + " would have an index of " + std::to_string(index.size()) +
-                                   " bytes; use fewer arrays or fewer ranks on a node"};
+    return Status(Code::unsupported, path, " would have an index of ", index.size(),
+                  " bytes; use fewer arrays or fewer ranks on a node");
   }
   header.index_offset = writer.offset();
   header.index_bytes = index.size();
@@ -211,9 +211,9 @@ Status check_there(const NodeFile& there, const std::string& path, const JobReco
                              [&](const NodeImage& each) { return each.rank == image.rank; });
   }
   if (all) return Status::success();
-  return {Code::wrong_state,
-          path + (same ? " holds other ranks of the version" : " is of another version or job") +
-              "; have it removed, or choose another directory for the level"};
+  return Status(Code::wrong_state, path,
+                (same ? " holds other ranks of the version" : " is of another version or job"),
+                "; have it removed, or choose another directory for the level");
 }
 
 Result<std::vector<std::byte>> read_at(const FileHandle& file, const std::string& path,
@@ -226,8 +226,8 @@ Result<std::vector<std::byte>> read_at(const FileHandle& file, const std::string
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno_status("read " + path, errno);
     if (got == 0) {
-      return Status(Code::damaged, path + " ends at byte " + std::to_string(offset + done) +
-                                       ", in the middle of what it should hold");
+      return Status(Code::damaged, path, " ends at byte ", offset + done,
+                    ", in the middle of what it should hold");
     }
     done += static_cast<std::uint64_t>(got);
   }
@@ -238,9 +238,8 @@ Status check_header(const NodeFileFormat& format, const std::string& path,
                     std::uint64_t file_bytes) {
   const bool ours = format.magic == node_file_magic && format.checksum == checksum_of(format);
   if (ours && format.format_version > node_file_version) {
-    return {Code::newer_format, path + " has format " + std::to_string(format.format_version) +
-                                    ", this Perdure reads up to " +
-                                    std::to_string(node_file_version)};
+    return Status(Code::newer_format, path, " has format ", format.format_version,
+                  ", this Perdure reads up to ", node_file_version);
   }
   const bool sane =
       ours && format.format_version == node_file_version && format.ranks > 0 &&
@@ -248,7 +247,7 @@ Status check_header(const NodeFileFormat& format, const std::string& path,
       format.index_bytes <= node_index_bytes_max && format.index_bytes <= file_bytes &&
       format.index_offset == file_bytes - format.index_bytes && format.images <= format.ranks;
   if (sane) return Status::success();
-  return {Code::damaged, path + " is not a node file or is damaged"};
+  return Status(Code::damaged, path, " is not a node file or is damaged");
 }
 
 }  // namespace
@@ -261,9 +260,8 @@ Result<DrainedImage> image_of_file(const LevelFile& file) {
   const Catalogue& catalogue = contents.catalogue;
   const VersionId id = file.header()->id;
   if (VersionId{catalogue.incarnation, catalogue.version} != id) {
-    return Status(Code::damaged, file.path() + " says that it is version " +
-                                     std::to_string(id.version) + ", and holds version " +
-                                     std::to_string(catalogue.version));
+    return Status(Code::damaged, file.path(), " says that it is version ", id.version,
+                  ", and holds version ", catalogue.version);
   }
   DrainedImage image;
   image.rank = file.header()->rank;
@@ -353,14 +351,13 @@ Result<NodeFile> read_node_file(const Directory& directory, std::uint32_t lowest
   PERDURE_TRY_ASSIGN(const auto index,
                      read_at(file, path, format.index_offset, format.index_bytes));
   if (crc64(index.data(), index.size()) != format.index_checksum) {
-    return Status(Code::damaged, path + ": its index does not have its checksum");
+    return Status(Code::damaged, path, ": its index does not have its checksum");
   }
   auto images = parse_node_index(index, format.images, format.ranks, format.index_offset);
-  if (!images.ok()) return Status(Code::damaged, path + ": " + images.status().message());
+  if (!images.ok()) return Status(Code::damaged, path, ": ", images.status().message());
   if (images.value().front().rank != lowest_rank) {
-    return Status(Code::damaged, path + " begins with rank " +
-                                     std::to_string(images.value().front().rank) +
-                                     ", which is not the one in its name");
+    return Status(Code::damaged, path, " begins with rank ", images.value().front().rank,
+                  ", which is not the one in its name");
   }
   return NodeFile{{{{format.job_id[0], format.job_id[1]}},
                    format.job_name,
@@ -386,10 +383,9 @@ Status read_node_image(
       const auto chunk = std::span(bytes).subspan(at, std::min(level_chunk_bytes, count - at));
       const std::uint64_t begin = piece + at;
       if (crc64(chunk.data(), chunk.size()) != image.checksums[begin / level_chunk_bytes]) {
-        return {Code::damaged, path + ": bytes " + std::to_string(image.offset + begin) + " to " +
-                                   std::to_string(image.offset + begin + chunk.size() - 1) +
-                                   ", of rank " + std::to_string(image.rank) +
-                                   ", do not have their checksum"};
+        return Status(Code::damaged, path, ": bytes ", image.offset + begin, " to ",
+                      image.offset + begin + chunk.size() - 1, ", of rank ", image.rank,
+                      ", do not have their checksum");
       }
     }
     take(piece, bytes);

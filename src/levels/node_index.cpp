@@ -57,7 +57,7 @@ void add_scalar(Writer& writer, const ScalarEntry& scalar) {
 }
 
 Status damaged(const std::string& what) {
-  return {Code::damaged, "its index is damaged: " + what};
+  return Status(Code::damaged, "its index is damaged: ", what);
 }
 
 class Reader {

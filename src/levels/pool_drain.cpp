@@ -78,9 +78,8 @@ Result<HeldRank> HeldRank::open(const Directory& pool, const JobRecord& job, std
   PERDURE_TRY_ASSIGN(held.region_, check_region(*held.device_));
   const RegionIdentity& identity = held.region_.identity;
   if (!(identity.job_id == job.job_id) || identity.rank != rank || identity.ranks != job.ranks) {
-    return Status(Code::foreign, path + " is rank " + std::to_string(identity.rank) + " of job " +
-                                     job_id_text(identity.job_id) +
-                                     ": swapped or copied from another pool");
+    return Status(Code::foreign, path, " is rank ", identity.rank, " of job ",
+                  job_id_text(identity.job_id), ": swapped or copied from another pool");
   }
   held.slots_ = Slots(*held.device_, held.region_).read_all();
   held.judgement_ = judge_slots(held.slots_);
@@ -133,8 +132,8 @@ std::set<VersionId> HeldRank::versions() const {
 Status HeldRank::check_files(VersionId id) const {
   const Status without(Code::unsupported,
                        "cached files are committed with it, and only images have them: start the "
-                       "job again, or recover the files (perdure cache recover " +
-                           pool_.path() + ")");
+                       "job again, or recover the files (perdure cache recover ",
+                       pool_.path(), ")");
   for (const PartFact& part : find_group_parts(pool_, region_.identity.job_id.words, trust_)) {
     if (part.in_use) return without;
   }
@@ -187,9 +186,8 @@ Result<std::vector<HeldRank>> open_ranks(const Directory& pool, const JobRecord&
     if (rank && *rank < job.ranks) there.insert(*rank);
   }
   if (there.empty()) {
-    return Status(Code::not_found, pool.path() +
-                                       " holds no rank's file, so there is nothing to "
-                                       "drain on this node");
+    return Status(Code::not_found, pool.path(),
+                  " holds no rank's file, so there is nothing to drain on this node");
   }
   std::vector<HeldRank> ranks;
   for (const std::uint32_t rank : there) {
@@ -302,7 +300,7 @@ Result<PoolDrainReport> drain_pool(const std::string& directory, const std::stri
   PERDURE_TRY_ASSIGN(report.job, read_job_record(pool));
   const auto upper = Directory::open(level, trust_unless(false));
   if (upper.status().code() == Code::not_found) {
-    return Status(Code::not_found, level + " does not exist; make it, or mount what it is on");
+    return Status(Code::not_found, level, " does not exist; make it, or mount what it is on");
   }
   if (!upper.ok()) return upper.status();
   report.place = place_of_pool(level, directory);

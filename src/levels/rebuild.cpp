@@ -53,22 +53,22 @@ const LevelFile* held(std::span<const HeldFile> own, std::uint32_t member, bool 
 
 Status check_image(const LevelFile* image, const GuardContents& contents, std::uint32_t member) {
   const std::string whose = "the image of rank " + std::to_string(contents.members[member]);
-  if (image == nullptr || !image->header()) return {Code::damaged, whose + " is not there"};
+  if (image == nullptr || !image->header()) return Status(Code::damaged, whose, " is not there");
   PERDURE_TRY(image->verify());
   if (image->payload().size() == contents.image_bytes[member] &&
       image->table_checksum() == contents.image_checksums[member]) {
     return Status::success();
   }
-  return {Code::damaged, image->path() + ": it is not the image that was guarded"};
+  return Status(Code::damaged, image->path(), ": it is not the image that was guarded");
 }
 
 Status check_guard(const LevelFile* guard, const GuardContents& contents, std::uint32_t member) {
   const std::string whose = "the guard of rank " + std::to_string(contents.members[member]);
-  if (guard == nullptr || !guard->header()) return {Code::damaged, whose + " is not there"};
+  if (guard == nullptr || !guard->header()) return Status(Code::damaged, whose, " is not there");
   PERDURE_TRY_ASSIGN(const GuardContents found, guard_contents(*guard));
   PERDURE_TRY(guard->verify());
   if (found == contents) return Status::success();
-  return {Code::damaged, guard->path() + ": it is the guard of other images"};
+  return Status(Code::damaged, guard->path(), ": it is the guard of other images");
 }
 
 // Of which members the image, and the guard, is damaged, as bits.
@@ -148,11 +148,10 @@ Status too_little_left(const GroupFiles& files, std::uint32_t lost) {
     if (files.image_at[member] == no_rank) missing += ", the image of " + rank;
     if (files.guard_at[member] == no_rank) missing += ", the guard of " + rank;
   }
-  return {Code::damaged, "the image of rank " + std::to_string(files.contents.members[lost]) +
-                             " can't be rebuilt: of its failure group, which may lose " +
-                             std::to_string(files.contents.losses) +
-                             ", these are lost or damaged: " + missing.substr(2) +
-                             "; bring one of them back, or go back to an older version"};
+  return Status(Code::damaged, "the image of rank ", files.contents.members[lost],
+                " can't be rebuilt: of its failure group, which may lose ", files.contents.losses,
+                ", these are lost or damaged: ", missing.substr(2),
+                "; bring one of them back, or go back to an older version");
 }
 
 // One lost image.
@@ -244,9 +243,9 @@ class Rebuilding {
     if (image_ == nullptr || image_->table_checksum() == files_.contents.image_checksums[lost_]) {
       return Status::success();
     }
-    return {Code::damaged, "the image of rank " + std::to_string(files_.contents.members[lost_]) +
-                               ", rebuilt in " + image_->path() +
-                               ", is not the one that was guarded; go back to an older version"};
+    return Status(Code::damaged, "the image of rank ", files_.contents.members[lost_],
+                  ", rebuilt in ", image_->path(),
+                  ", is not the one that was guarded; go back to an older version");
   }
 
   Group& group_;

@@ -57,7 +57,7 @@ Status Restart::check_parts(const Pool& pool) const {
   const std::string missing =
       missing_parts(census_.parts_where([](std::uint32_t) { return true; }), version);
   if (missing.empty()) return Status::success();
-  return {Code::not_found, "version " + number(version.version) + " can't be had: " + missing};
+  return Status(Code::not_found, "version ", version.version, " can't be had: ", missing);
 }
 
 // Puts every rank's file on its node, whatever version it holds. Says what was done.
@@ -112,8 +112,8 @@ Result<FoundVersions> Restart::versions_on(const DrainTarget& target) const {
   const JobRecord& job = noted.value();
   if (!census_.files.empty() && job.job_id != census_.job.job_id) return FoundVersions{};
   if (job.ranks == group_.ranks()) return find_versions(place(target), job.job_id);
-  return Status(Code::rank_mismatch, place(target) + " holds versions of " + number(job.ranks) +
-                                         " ranks, this job has " + number(group_.ranks()));
+  return Status(Code::rank_mismatch, place(target), " holds versions of ", job.ranks,
+                " ranks, this job has ", group_.ranks());
 }
 
 // The newest version that was drained, if it is newer than `held`. Rank 0 chooses, as it may see
@@ -148,11 +148,10 @@ Result<std::string> Restart::use_drained(const Drained& drained) {
       if (each.id == drained.id) manifest = &each;
     }
   }
-  const Status local =
-      manifest != nullptr
-          ? Status::success()
-          : Status(Code::not_found, place(target) + " shows this node no version " +
-                                        number(drained.id.version) + ", which rank 0 sees there");
+  const Status local = manifest != nullptr
+                           ? Status::success()
+                           : Status(Code::not_found, place(target), " shows this node no version ",
+                                    drained.id.version, ", which rank 0 sees there");
   PERDURE_TRY(agree(group_, local));
   return BringBack(group_, directory_, trust_).use_drained(*manifest, drained.incarnation_max);
 }

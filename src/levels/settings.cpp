@@ -41,10 +41,9 @@ Status set(LevelSettings& settings, const std::string& key, const std::string& v
     settings.patience_ns = *patience;
     return Status::success();
   }
-  return {Code::invalid_argument,
-          std::string(variable) + ": '" + key +
-              "' is no key; there are redundancy, every, groups, drain, drain_every, drain_keep "
-              "and patience"};
+  return Status(Code::invalid_argument, variable, ": '", key,
+                "' is no key; there are redundancy, every, groups, drain, drain_every, drain_keep "
+                "and patience");
 }
 
 // A file's lines as one text; what follows a # is a comment.
@@ -97,24 +96,22 @@ Result<std::vector<std::vector<std::uint32_t>>> read_groups(const std::string& p
     std::vector<std::uint32_t> group;
     for (std::uint32_t rank = 0; words >> rank;) {
       if (rank >= ranks || !seen.insert(rank).second) {
-        return Status(Code::invalid_argument, path + ": rank " + std::to_string(rank) +
-                                                  " is in two groups, or is none of " +
-                                                  std::to_string(ranks) + " ranks");
+        return Status(Code::invalid_argument, path, ": rank ", rank,
+                      " is in two groups, or is none of ", ranks, " ranks");
       }
       group.push_back(rank);
     }
     if (!words.eof()) {
-      return Status(Code::invalid_argument, path + ": '" + line + "' is no line of ranks");
+      return Status(Code::invalid_argument, path, ": '", line, "' is no line of ranks");
     }
     if (group.size() == 1) {
-      return Status(Code::invalid_argument,
-                    path + ": rank " + std::to_string(group[0]) + " is alone in its group");
+      return Status(Code::invalid_argument, path, ": rank ", group[0], " is alone in its group");
     }
     if (!group.empty()) groups.push_back(std::move(group));
   }
   if (seen.size() == ranks) return groups;
-  return Status(Code::invalid_argument, path + " has " + std::to_string(seen.size()) + " of " +
-                                            std::to_string(ranks) + " ranks in its groups");
+  return Status(Code::invalid_argument, path, " has ", seen.size(), " of ", ranks,
+                " ranks in its groups");
 }
 
 Result<LevelSettings> parse_level_settings(const std::string& text) {

@@ -153,7 +153,7 @@ Status Verification::read_level_file(const Directory& directory, const std::stri
   PERDURE_TRY_ASSIGN(const auto file, LevelFile::open(directory, parsed, options_.trust));
   if (!file.header()) {
     if (!claims_contents(directory, name)) return Status::success();
-    return {Code::damaged, file.path() + ": its header is damaged, or it was cut short"};
+    return Status(Code::damaged, file.path(), ": its header is damaged, or it was cut short");
   }
   ours = file.header()->job.job_id == census_.job.job_id;
   if (!ours) return Status::success();
@@ -245,8 +245,8 @@ Status Verification::read_all(const Manifest& manifest) {
   for (const ManifestFile& file : manifest.files) {
     PERDURE_TRY_ASSIGN(const auto held, read_node_file(version, file.node));
     if (held.index_checksum != file.index_checksum) {
-      return {Code::damaged, version.path_of(node_file_name(file.node)) +
-                                 " is not the one that the manifest names"};
+      return Status(Code::damaged, version.path_of(node_file_name(file.node)),
+                    " is not the one that the manifest names");
     }
     for (const NodeImage& image : held.images) {
       if (!options_.data) continue;

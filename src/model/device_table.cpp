@@ -41,7 +41,7 @@ constexpr std::array<NamedQuantity, 10> quantities = {{
 constexpr std::array<std::string_view, 4> assemblies = {"cell", "chip", "module", "emulation"};
 
 Status invalid(const std::string& where, const std::string& what) {
-  return {Code::invalid_argument, where + ": " + what};
+  return Status(Code::invalid_argument, where, ": ", what);
 }
 
 std::string join(const std::vector<std::string>& words) {
@@ -136,7 +136,7 @@ Result<std::vector<Entry>> read_file(const char* path, Parse<Entry> parse) {
   auto file = open_input(path);
   auto text = file.ok() ? read_rest(file.value(), path, table_bytes_max) : file.status();
   if (!text.ok()) {
-    return Status(Code::not_found, where + ": the file can't be read: " + text.status().message());
+    return Status(Code::not_found, where, ": the file can't be read: ", text.status().message());
   }
   Result<std::vector<Entry>> entries = parse(text.value());
   if (!entries.ok()) return invalid(where, entries.status().message());
@@ -230,7 +230,7 @@ Result<MemoryModel> find_model(const std::string& name) {
     if (model.name == name) return model;
     names.push_back(model.name);
   }
-  return Status(Code::not_found, "no device is called '" + name + "'; known are " + join(names));
+  return Status(Code::not_found, "no device is called '", name, "'; known are ", join(names));
 }
 
 }  // namespace
@@ -281,7 +281,7 @@ Result<DevicePreset> find_preset(const std::string& name) {
     if (preset.name == name) return preset;
     names.push_back(preset.name);
   }
-  return Status(Code::not_found, "no preset is called '" + name + "'; known are " + join(names));
+  return Status(Code::not_found, "no preset is called '", name, "'; known are ", join(names));
 }
 
 Result<MemoryModel> find_device(const std::string& spec) {

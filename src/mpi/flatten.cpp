@@ -289,15 +289,13 @@ Result<Flattened> flatten(MPI_Datatype type, const MapOf& map_of) {
     }
     map.element = common_element(items);
     if (!add_constructed(runs, contents, items)) {
-      return Status(Code::unsupported, "an MPI datatype was made by the unknown combiner " +
-                                           std::to_string(contents.combiner));
+      return Status(Code::unsupported, "an MPI datatype was made by the unknown combiner ",
+                    contents.combiner);
     }
   }
   if (runs.full()) {
-    return Status(Code::unsupported, "an MPI datatype of " + std::to_string(size) +
-                                         " bytes has more than " +
-                                         std::to_string(RunList::runs_max) +
-                                         " separate pieces; use a smaller type, more often");
+    return Status(Code::unsupported, "an MPI datatype of ", size, " bytes has more than ",
+                  RunList::runs_max, " separate pieces; use a smaller type, more often");
   }
   map.runs = runs.take();
   measure_runs(map);

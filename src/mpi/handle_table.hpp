@@ -47,8 +47,8 @@ class HandleTable {
     Entry* entry = find_entry(key).entry;
     if (entry->key.load() == 0) {
       if (keys_used_ == places / 2) {
-        return {Code::no_space, "more than " + std::to_string(places / 2) +
-                                    " of Perdure's windows or files in one process; free some"};
+        return Status(Code::no_space, "more than ", places / 2,
+                      " of Perdure's windows or files in one process; free some");
       }
       ++keys_used_;
     }

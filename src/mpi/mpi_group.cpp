@@ -70,8 +70,8 @@ Status mpi_status(const char* call, int error) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   if (PMPI_Error_string(error, text.data(), &length) != MPI_SUCCESS) length = 0;
-  return {Code::peer_failed,
-          std::string(call) + ": " + std::string(text.data(), static_cast<std::size_t>(length))};
+  return Status(Code::peer_failed, call, ": ",
+                std::string(text.data(), static_cast<std::size_t>(length)));
 }
 
 MpiGroup::MpiGroup(MPI_Comm own) : comm_(own) {

@@ -20,8 +20,7 @@ Result<int> pretended_node(std::string& text) {
   int id = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), id);
   if (error != std::errc{} || stop != text.data() + text.size() || id < 0) {
-    return Status(Code::invalid_argument,
-                  "PERDURE_NODE_ID='" + text + "' is not a number from 0 on");
+    return Status(Code::invalid_argument, "PERDURE_NODE_ID='", text, "' is not a number from 0 on");
   }
   return id;
 }

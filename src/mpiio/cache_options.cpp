@@ -80,10 +80,9 @@ Status apply(const std::string& key, std::string_view word, const std::string& v
   if (word == "evict") return set_evict(key, value, options.evict);
   if (word == "ack") return set_acknowledge(key, value, options.acknowledge);
   if (word == "sync") return set_sync(key, value, options.sync);
-  return {Code::invalid_argument,
-          "unknown key '" + key +
-              "'; docs/cache.md lists them: perdure_cache, and perdure_cache_ "
-              "with directory, layout, block, fetch, from, evict, ack, sync, pool"};
+  return Status(Code::invalid_argument, "unknown key '", key,
+                "'; docs/cache.md lists them: perdure_cache, and perdure_cache_ with directory, "
+                "layout, block, fetch, from, evict, ack, sync, pool");
 }
 
 // "perdure_cache_ack" is "ack", "perdure_cache" is "".
@@ -165,10 +164,9 @@ Result<CacheOptions> choose_cache_options(const KeyValues& hints,
     options.given[key] = value;
   }
   if (!options.pool.empty() && !options.cached) {
-    return Status(Code::invalid_argument,
-                  "perdure_cache_pool='" + options.pool + "' of " + path +
-                      ", which is not cached, so it can't be committed with a pool; give "
-                      "perdure_cache=on too");
+    return Status(
+        Code::invalid_argument, "perdure_cache_pool='", options.pool, "' of ", path,
+        ", which is not cached, so it can't be committed with a pool; give perdure_cache=on too");
   }
   return options;
 }
@@ -180,9 +178,9 @@ Status change_cache_options(const KeyValues& hints, CacheOptions& options) {
     if (known != options.given.end() && known->second == value) continue;
     const std::string_view word = word_of(key);
     if (word != "ack" && word != "sync") {
-      return {Code::invalid_argument, key + "='" + value +
-                                          "' can't be changed while the file is open; only "
-                                          "perdure_cache_ack and perdure_cache_sync can"};
+      return Status(Code::invalid_argument, key, "='", value,
+                    "' can't be changed while the file is open; only perdure_cache_ack and "
+                    "perdure_cache_sync can");
     }
     PERDURE_TRY(apply(key, word, value, options));
     options.given[key] = value;

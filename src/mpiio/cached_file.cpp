@@ -70,14 +70,14 @@ Result<Pool*> find_pool(const CacheOptions& options) {
   if (options.pool.empty()) return static_cast<Pool*>(nullptr);
   Pool* pool = Pool::find(options.pool);
   if (pool == nullptr) {
-    return Status(Code::not_found, "perdure_cache_pool='" + options.pool +
-                                       "': this process has no such pool open; open the pool, or "
-                                       "make its first window, before the file");
+    return Status(Code::not_found, "perdure_cache_pool='", options.pool,
+                  "': this process has no such pool open; open the pool, or make its first window, "
+                  "before the file");
   }
   if (!pool->restarted()) {
-    return Status(Code::wrong_state, "perdure_cache_pool='" + options.pool +
-                                         "': the pool has not restarted; call perdure_restart() "
-                                         "before the file is opened");
+    return Status(
+        Code::wrong_state, "perdure_cache_pool='", options.pool,
+        "': the pool has not restarted; call perdure_restart() before the file is opened");
   }
   return pool;
 }
@@ -356,9 +356,9 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
       make_layout(options.layout, map.value().nodes, options.block_bytes, founding.file_bytes);
   Status fits;
   if (known && (known->layout_.nodes != 1 || layout.nodes != 1)) {
-    fits = {Code::busy, known->path() +
-                            " is open on some ranks of the communicator only, and "
-                            "cached on several nodes; close it there first"};
+    fits = Status(Code::busy, known->path(),
+                  " is open on some ranks of the communicator only, and cached on several nodes; "
+                  "close it there first");
   }
   PERDURE_TRY(agree(group, fits));
   if (known == nullptr) file->layout_ = layout;
@@ -706,8 +706,8 @@ Result<int> CachedFile::take_pointer() {
   PERDURE_TRY_ASSIGN(auto first, at(0));
   PERDURE_TRY_ASSIGN(auto slot, first->take_pointer());
   if (slot >= 0) return slot;
-  return Status(Code::no_space, path() + " is open " + std::to_string(shared_pointers_max) +
-                                    " times already; close some handles of it");
+  return Status(Code::no_space, path(), " is open ", shared_pointers_max,
+                " times already; close some handles of it");
 }
 
 Status CachedFile::give_pointer(int slot) {

@@ -216,9 +216,9 @@ struct Shape {
 };
 
 Status already_begun(const OpenFile& open) {
-  return {Code::invalid_argument, open.file->path() +
-                                      ": a split collective call is under way on this handle; end "
-                                      "it before another begins"};
+  return Status(
+      Code::invalid_argument, open.file->path(),
+      ": a split collective call is under way on this handle; end it before another begins");
 }
 
 // Split collective calls: all is done at the beginning, the end tells.

@@ -49,9 +49,9 @@ bool is_native(const char* datarep) {
 int pass_through(OpenFile& open) {
   Status alone;
   if (open.file->is_shared()) {
-    alone = {Code::unsupported, open.file->path() +
-                                    ": another handle has the file cached; a view that is not "
-                                    "native needs it closed first, or perdure_cache=off for both"};
+    alone = Status(Code::unsupported, open.file->path(),
+                   ": another handle has the file cached; a view that is not native needs it "
+                   "closed first, or perdure_cache=off for both");
   }
   if (const int error = finish(open, alone); error != MPI_SUCCESS) return error;
   return leave_cache(open);

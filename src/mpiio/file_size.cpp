@@ -53,8 +53,8 @@ Status CachedFile::preallocate(MpiGroup& group, std::uint64_t bytes) {
   std::array<std::uint64_t, 2> seen = {bytes, ~bytes};
   PERDURE_TRY(agree_max(group, Status::success(), seen));
   if (seen[0] != bytes || seen[1] != ~bytes) {
-    return {Code::invalid_argument,
-            path() + ": the ranks ask for different sizes; give all of them the same"};
+    return Status(Code::invalid_argument, path(),
+                  ": the ranks ask for different sizes; give all of them the same");
   }
   Status status;
   if (group.rank() == 0) {

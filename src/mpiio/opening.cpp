@@ -159,11 +159,10 @@ OpenRequest request_of(const std::optional<std::string>& path, Links links, cons
     request.backing = open_backing(*path, amode, links);
   }
   if (with_pool && !request.backing) {
-    request.status = {Code::unsupported,
-                      *path +
-                          " can't be cached in this mode of access, and so not be "
-                          "committed with a pool; open it for reading and writing, "
-                          "or without perdure_cache_pool"};
+    request.status =
+        Status(Code::unsupported, *path,
+               " can't be cached in this mode of access, and so not be committed with a pool; open "
+               "it for reading and writing, or without perdure_cache_pool");
     return request;
   }
   request.possible = request.backing.has_value() && (request.wanted || request.known);
@@ -189,10 +188,9 @@ std::string pool_of(const CacheOptions& options) {
 // Of the options that must be the same on all ranks.
 std::uint64_t digest(const OpenRequest& request) {
   const CacheOptions& options = request.options;
-  const std::string text = options.directory + ";" +
-                           std::to_string(static_cast<int>(options.layout)) + ";" +
-                           std::to_string(options.block_bytes) + ";" +
-                           std::to_string(static_cast<int>(options.fetch)) + ";" + pool_of(options);
+  const std::string text =
+      sentence(options.directory, ";", static_cast<int>(options.layout), ";", options.block_bytes,
+               ";", static_cast<int>(options.fetch), ";", pool_of(options));
   return crc64(text.data(), text.size());
 }
 
@@ -240,24 +238,22 @@ Verdict judge(const OpenRequest& request, bool failed, MPI_Comm comm, Claims& cl
   const bool known = seen[3] != 0;
   if (seen[1] == 0 && !known) return Verdict::pass;
   if (seen[2] != 0 && !known) {
-    refusal = {Code::invalid_argument,
-               request.path +
-                   ": some ranks ask for the cache and others do not; give all of them the "
-                   "same hints and the same PERDURE_CACHE"};
+    refusal = Status(Code::invalid_argument, request.path,
+                     ": some ranks ask for the cache and others do not; give all of them the same "
+                     "hints and the same PERDURE_CACHE");
     return Verdict::refuse;
   }
   if (!known && (seen[5] != own || seen[6] != ~own)) {
-    refusal = {Code::invalid_argument,
-               request.path +
-                   ": the ranks give different perdure_cache hints; pool, layout, block, "
-                   "fetch and group must be the same"};
+    refusal = Status(Code::invalid_argument, request.path,
+                     ": the ranks give different perdure_cache hints; pool, layout, block, fetch "
+                     "and group must be the same");
     return Verdict::refuse;
   }
   if (seen[4] == 0) return Verdict::cache;
   if (!known) return Verdict::pass;
-  refusal = {Code::busy, request.path +
-                             " is cached by another handle, and can't be in this mode of "
-                             "access; close that handle first"};
+  refusal = Status(
+      Code::busy, request.path,
+      " is cached by another handle, and can't be in this mode of access; close that handle first");
   return Verdict::refuse;
 }
 

@@ -41,24 +41,22 @@ PartOffsets offsets_of(const Layout& layout, const PartGeometry& geometry) {
 }
 
 Status damaged(const Device& device, const std::string& what) {
-  return {Code::damaged, device.describe().name + ": " + what +
-                             "; it is no part of a cached file, or was damaged"};
+  return Status(Code::damaged, device.describe().name, ": ", what,
+                "; it is no part of a cached file, or was damaged");
 }
 
 Status check_header(const Device& device, const PartHeaderFormat& header) {
   if (header.magic != part_magic) return damaged(device, "no magic number");
   const bool whole = header.checksum == crc64(&header, offsetof(PartHeaderFormat, checksum));
   if (header.format_version > part_format_version && whole) {
-    return {Code::newer_format,
-            device.describe().name + ": format " + std::to_string(header.format_version) +
-                ", this Perdure reads up to " + std::to_string(part_format_version) +
-                "; use the version that wrote it, or a newer one"};
+    return Status(Code::newer_format, device.describe().name, ": format ", header.format_version,
+                  ", this Perdure reads up to ", part_format_version,
+                  "; use the version that wrote it, or a newer one");
   }
   if (!whole) return damaged(device, "the header's checksum is wrong");
   if (header.format_version < part_format_version) {
-    return {Code::unsupported,
-            device.describe().name + ": format " + std::to_string(header.format_version) +
-                " of a Perdure that was never released; recover it with that one"};
+    return Status(Code::unsupported, device.describe().name, ": format ", header.format_version,
+                  " of a Perdure that was never released; recover it with that one");
   }
   const bool sane =
       std::has_single_bit(header.block_bytes) && header.block_bytes >= grains_per_block &&
@@ -93,8 +91,8 @@ Result<PartHeaderFormat> make_part_header(const PartIdentity& identity,
                                           const PartGeometry& geometry) {
   for (const std::string* path : {&identity.path, &identity.pool}) {
     if (path->size() < part_path_bytes) continue;
-    return Status(Code::invalid_argument, "the path " + *path + " is longer than " +
-                                              std::to_string(part_path_bytes - 1) + " bytes");
+    return Status(Code::invalid_argument, "the path ", *path, " is longer than ",
+                  part_path_bytes - 1, " bytes");
   }
   const PartOffsets at = offsets_of(identity.layout, geometry);
   PartHeaderFormat header{};

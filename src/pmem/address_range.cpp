@@ -24,9 +24,9 @@ Result<AddressRange> AddressRange::reserve(std::uint64_t least_bytes) {
     void* reserved = ::mmap(nullptr, bytes + alignment, PROT_NONE, untouchable, -1, 0);
     if (reserved != MAP_FAILED) return AddressRange(reserved, bytes + alignment);
   }
-  return Status(Code::no_space, "no " + std::to_string(least_bytes) +
-                                    " bytes of addresses are free for the mapping; raise the limit "
-                                    "of virtual memory (ulimit -v)");
+  return Status(Code::no_space, "no ", least_bytes,
+                " bytes of addresses are free for the mapping; raise the limit of virtual memory "
+                "(ulimit -v)");
 }
 
 AddressRange::AddressRange(void* reserved, std::uint64_t reserved_bytes)

@@ -112,14 +112,14 @@ struct DelayBucket::Shared {
 namespace {
 
 Status too_many(const std::string& name) {
-  return {Code::no_space, "delay bucket " + name + " is shared by " + std::to_string(most_entries) +
-                              " processes already; use fewer ranks per node"};
+  return Status(Code::no_space, "delay bucket ", name, " is shared by ", most_entries,
+                " processes already; use fewer ranks per node");
 }
 
 Status foreign(const std::string& name) {
-  return {Code::foreign, name +
-                             " in shared memory is not a delay bucket of this version of "
-                             "Perdure; choose another name, or remove it"};
+  return Status(Code::foreign, name,
+                " in shared memory is not a delay bucket of this version of Perdure; choose "
+                "another name, or remove it");
 }
 
 // Gives a new object its size, and maps it. A creator that was killed in between left zeroes.
@@ -150,9 +150,8 @@ Result<std::unique_ptr<DelayBucket>> DelayBucket::attach(const std::string& name
   }
   PERDURE_TRY_ASSIGN(auto shared_memory, Directory::open(memory_directory));
   if (name.front() != '/' || name.find('/', 1) != std::string::npos) {
-    return Status(Code::invalid_argument, "delay bucket " + name +
-                                              ": its name must look like "
-                                              "/perdure-1");
+    return Status(Code::invalid_argument, "delay bucket ", name,
+                  ": its name must look like /perdure-1");
   }
   for (;;) {
     PERDURE_TRY_ASSIGN(auto opened, shared_memory.open_or_create(name.substr(1)));

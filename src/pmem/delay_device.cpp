@@ -247,10 +247,9 @@ Result<Prices> prices_of(const MemoryModel& model) {
   if (!is_sensible(model.write_latency_ns, true) || !is_sensible(model.commit_latency_ns, true) ||
       !is_sensible(model.write_gb_per_s, false) || !is_sensible(model.write_queue_bytes, false) ||
       model.granule_bytes == 0) {
-    return Status(Code::invalid_argument,
-                  "memory model " + model.name +
-                      " can't be emulated: latencies must not be negative, the "
-                      "bandwidth, the queue and the granule must be more than 0");
+    return Status(Code::invalid_argument, "memory model ", model.name,
+                  " can't be emulated: latencies must not be negative, the bandwidth, the queue "
+                  "and the granule must be more than 0");
   }
   Prices prices;
   prices.write_ps = to_ps(model.write_latency_ns.value_or(0));

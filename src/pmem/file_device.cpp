@@ -27,10 +27,10 @@ bool is_memory_file_system(int fd) {
 }
 
 Status dax_refused(const std::string& path, int error_number) {
-  return {Code::unsupported,
-          path + " can't be mapped with MAP_SYNC (" + std::strerror(error_number) +
-              "): it is not on a DAX file system; mount one with -o dax on persistent memory, or "
-              "let the kind be chosen automatically"};
+  return Status(Code::unsupported, path, " can't be mapped with MAP_SYNC (",
+                std::strerror(error_number),
+                "): it is not on a DAX file system; mount one with -o dax on persistent memory, or "
+                "let the kind be chosen automatically");
 }
 
 // Fills in kind and persistence class.
@@ -40,9 +40,9 @@ Status classify(OpenFile& file, FileKind wanted) {
   file.kind = wanted;
   if (wanted == FileKind::ordinary) return Status::success();
   if (wanted == FileKind::tmpfs && !in_memory) {
-    return {Code::unsupported, file.path +
-                                   " is not on a tmpfs; choose a directory such as "
-                                   "/dev/shm, or let the kind be chosen automatically"};
+    return Status(Code::unsupported, file.path,
+                  " is not on a tmpfs; choose a directory such as /dev/shm, or let the kind be "
+                  "chosen automatically");
   }
   if (wanted == FileKind::tmpfs) return Status::success();
   const int refused = probe_map_sync(file.handle.fd(), file.read_only);
@@ -86,8 +86,7 @@ Result<std::unique_ptr<Device>> open_opened(FileHandle handle, const std::string
   if (options.shared && options.create) {
     if (::ftruncate(file.handle.fd(), static_cast<off_t>(options.sparse_bytes)) != 0) {
       return errno_status(
-          "make " + path + " of " + std::to_string(options.sparse_bytes) + " bytes with holes",
-          errno);
+          sentence("make ", path, " of ", options.sparse_bytes, " bytes with holes"), errno);
     }
   }
   if (!options.read_only && !options.shared) {
@@ -107,7 +106,7 @@ Result<std::unique_ptr<Device>> open_opened(FileHandle handle, const std::string
 Result<std::unique_ptr<Device>> open_file_device(const std::string& path,
                                                  const FileDeviceOptions& options) {
   if (options.create && options.read_only) {
-    return Status(Code::invalid_argument, path + " can't be created read-only");
+    return Status(Code::invalid_argument, path, " can't be created read-only");
   }
   Result<FileHandle> handle = open_handle(path, options);
   if (!handle.ok()) return handle.status();

@@ -44,7 +44,7 @@ class MappedDevice : public Device {
 
   Status resize(std::uint64_t size_bytes) override {
     if (mapped_.file().read_only) {
-      return {Code::wrong_state, mapped_.file().path + " is open read-only and can't grow"};
+      return Status(Code::wrong_state, mapped_.file().path, " is open read-only and can't grow");
     }
     return mapped_.grow(size_bytes);
   }

@@ -140,9 +140,8 @@ std::uint64_t MappedFile::free_bytes() const {
 Status MappedFile::grow(std::uint64_t size_bytes) {
   if (size_bytes <= size_) return Status::success();
   if (size_bytes > addresses_.capacity_bytes()) {
-    return {Code::no_space, file_.path + " can grow to " +
-                                std::to_string(addresses_.capacity_bytes()) +
-                                " bytes while it is open; close and reopen it for more"};
+    return Status(Code::no_space, file_.path, " can grow to ", addresses_.capacity_bytes(),
+                  " bytes while it is open; close and reopen it for more");
   }
   PERDURE_TRY(check());
   const std::uint64_t grown = round_up(size_bytes);
@@ -167,15 +166,13 @@ Status MappedFile::check() const {
   struct stat status{};
   if (::fstat(file_.handle.fd(), &status) != 0) return errno_status("fstat " + file_.path, errno);
   if (status.st_nlink == 0) {
-    return {Code::io_error, file_.path +
-                                " was removed while it is open: its bytes end with this process. "
-                                "Keep cleaners (tmpfiles, RemoveIPC) and other programs away from "
-                                "the pool"};
+    return Status(Code::io_error, file_.path,
+                  " was removed while it is open: its bytes end with this process. Keep cleaners "
+                  "(tmpfiles, RemoveIPC) and other programs away from the pool");
   }
   if (static_cast<std::uint64_t>(status.st_size) < size_) {
-    return {Code::io_error, file_.path + " was cut from " + std::to_string(size_) + " to " +
-                                std::to_string(status.st_size) +
-                                " bytes by another program while it was open"};
+    return Status(Code::io_error, file_.path, " was cut from ", size_, " to ", status.st_size,
+                  " bytes by another program while it was open");
   }
   return Status::success();
 }

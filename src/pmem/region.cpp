@@ -20,9 +20,9 @@ std::uint64_t header_checksum(const RegionHeaderFormat& header) {
 }
 
 Status damaged(const Device& device, const std::string& what) {
-  return {Code::damaged, device.describe().name + ": " + what +
-                             "; it is not a pool of Perdure or its header is damaged (see "
-                             "`perdure pool check`)"};
+  return Status(
+      Code::damaged, device.describe().name, ": ", what,
+      "; it is not a pool of Perdure or its header is damaged (see `perdure pool check`)");
 }
 
 // State words are stored at once, and arrays are accessed as what they hold: both need their
@@ -45,9 +45,8 @@ Status check_offsets(const Device& device, const RegionHeaderFormat& header) {
                     header.job_name[job_name_bytes - 1] == '\0';
   if (!sane) return damaged(device, "the header's offsets can't be right");
   if (header.data_offset > device.size_bytes()) {
-    return damaged(device, "the file ends at byte " + std::to_string(device.size_bytes()) +
-                               ", before its slots do (" + std::to_string(header.data_offset) +
-                               "): truncated");
+    return damaged(device, sentence("the file ends at byte ", device.size_bytes(),
+                                    ", before its slots do (", header.data_offset, "): truncated"));
   }
   return Status::success();
 }
@@ -89,14 +88,12 @@ std::string job_id_text(const JobId& id) {
 Result<Region> format_region(Device& device, const RegionIdentity& identity,
                              const Geometry& geometry) {
   if (identity.job_name.size() >= job_name_bytes) {
-    return Status(Code::invalid_argument,
-                  "the job name has " + std::to_string(identity.job_name.size()) +
-                      " bytes; at most " + std::to_string(job_name_bytes - 1) + " are kept");
+    return Status(Code::invalid_argument, "the job name has ", identity.job_name.size(),
+                  " bytes; at most ", job_name_bytes - 1, " are kept");
   }
   if (identity.ranks > ranks_max) {
-    return Status(Code::invalid_argument, "the job has " + std::to_string(identity.ranks) +
-                                              " ranks; a pool is for at most " +
-                                              std::to_string(ranks_max));
+    return Status(Code::invalid_argument, "the job has ", identity.ranks,
+                  " ranks; a pool is for at most ", ranks_max);
   }
   RegionHeaderFormat header{};
   header.magic = region_magic;
@@ -149,18 +146,15 @@ Result<Region> check_region(const Device& device) {
   if (header.magic != region_magic) return damaged(device, "no magic number");
   const bool whole = header.checksum == header_checksum(header);
   if (whole && header.format_version > region_format_version) {
-    return Status(Code::newer_format,
-                  device.describe().name + ": format " + std::to_string(header.format_version) +
-                      ", this Perdure reads up to " + std::to_string(region_format_version) +
-                      "; use the version that wrote it, or a newer one");
+    return Status(Code::newer_format, device.describe().name, ": format ", header.format_version,
+                  ", this Perdure reads up to ", region_format_version,
+                  "; use the version that wrote it, or a newer one");
   }
   if (!whole) return damaged(device, "the header's checksum is wrong");
   if (header.format_version < region_format_version) {
-    return Status(Code::unsupported,
-                  device.describe().name + ": made by an older Perdure, format " +
-                      std::to_string(header.format_version) + "; this one reads format " +
-                      std::to_string(region_format_version) +
-                      ": finish the job with the Perdure that made it");
+    return Status(Code::unsupported, device.describe().name, ": made by an older Perdure, format ",
+                  header.format_version, "; this one reads format ", region_format_version,
+                  ": finish the job with the Perdure that made it");
   }
   PERDURE_TRY(check_offsets(device, header));
   return region_of(header);

@@ -16,12 +16,11 @@ namespace perdure {
 Result<FileHandle> open_shared_file(const FilePages& pages) {
   PERDURE_TRY_ASSIGN(auto file, open_application_file(pages.file.path, O_RDWR));
   if (!(FileIdentity{file.device, file.inode} == pages.identity)) {
-    return Status(Code::foreign, pages.file.path +
-                                     " is another file than its owner's: the pool's "
-                                     "directory is not shared");
+    return Status(Code::foreign, pages.file.path,
+                  " is another file than its owner's: the pool's directory is not shared");
   }
   if (file.bytes < pages.offset + pages.bytes) {
-    return Status(Code::damaged, pages.file.path + " is shorter than its owner says");
+    return Status(Code::damaged, pages.file.path, " is shorter than its owner says");
   }
   return std::move(file.handle);
 }

@@ -139,9 +139,8 @@ bool is_packed(ArrayMode mode, std::uint64_t size_bytes, std::uint64_t align_byt
 
 Status check_name(const std::string& name) {
   if (name.empty() || name.size() > name_bytes_max || !is_name(name)) {
-    return {Code::invalid_argument, "the name " + quoted(name) +
-                                        " must be UTF-8 of 1 to 255 bytes without NUL, and has " +
-                                        std::to_string(name.size())};
+    return Status(Code::invalid_argument, "the name ", quoted(name),
+                  " must be UTF-8 of 1 to 255 bytes without NUL, and has ", name.size());
   }
   return Status::success();
 }

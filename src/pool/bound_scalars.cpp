@@ -12,9 +12,8 @@ Result<bool> BoundScalars::bind(const std::string& name, void* address, std::siz
                                 bool load) {
   PERDURE_TRY(check_name(name));
   if (address == nullptr || bytes == 0 || bytes > scalar_bytes_max) {
-    return Status(Code::invalid_argument, "scalar " + quoted(name) + " needs an address and 1 to " +
-                                              std::to_string(scalar_bytes_max) + " bytes, not " +
-                                              std::to_string(bytes));
+    return Status(Code::invalid_argument, "scalar ", quoted(name), " needs an address and 1 to ",
+                  scalar_bytes_max, " bytes, not ", bytes);
   }
   auto& entries = next_.scalars;
   const auto found = std::find_if(entries.begin(), entries.end(),
@@ -28,12 +27,11 @@ Result<bool> BoundScalars::bind(const std::string& name, void* address, std::siz
   const bool bound = std::any_of(bound_.begin(), bound_.end(),
                                  [index](const BoundScalar& s) { return s.entry == index; });
   if (bound) {
-    return Status(Code::invalid_argument, "scalar " + quoted(name) + " is already bound");
+    return Status(Code::invalid_argument, "scalar ", quoted(name), " is already bound");
   }
   if (found->bytes.size() != bytes) {
-    return Status(Code::shape_mismatch, "scalar " + quoted(name) + " has " +
-                                            std::to_string(found->bytes.size()) +
-                                            " bytes in the pool, not " + std::to_string(bytes));
+    return Status(Code::shape_mismatch, "scalar ", quoted(name), " has ", found->bytes.size(),
+                  " bytes in the pool, not ", bytes);
   }
   if (load) std::memcpy(address, found->bytes.data(), bytes);
   bound_.push_back({address, index, true});
@@ -78,10 +76,8 @@ Status BoundScalars::check_fits(const Catalogue& target) const {
     const ScalarEntry& mine = next_.scalars[scalar.entry];
     const ScalarEntry* entry = target.find_scalar(mine.name);
     if (entry == nullptr || entry->bytes.size() == mine.bytes.size()) continue;
-    return {Code::shape_mismatch, "scalar " + quoted(mine.name) + " has " +
-                                      std::to_string(entry->bytes.size()) + " bytes in version " +
-                                      std::to_string(target.version) + ", not " +
-                                      std::to_string(mine.bytes.size())};
+    return Status(Code::shape_mismatch, "scalar ", quoted(mine.name), " has ", entry->bytes.size(),
+                  " bytes in version ", target.version, ", not ", mine.bytes.size());
   }
   return Status::success();
 }

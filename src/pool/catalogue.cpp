@@ -192,8 +192,7 @@ Result<SlotBodyFormat> parse_head(std::span<const std::byte> body, const BodyBou
     return damaged("the checksum is wrong");
   }
   if (!is_lineage(head)) {
-    return damaged("version " + std::to_string(head.version) + " can't be made from version " +
-                   std::to_string(head.parent));
+    return damaged(sentence("version ", head.version, " can't be made from version ", head.parent));
   }
   if (head.allocated_end < bounds.data_offset || head.allocated_end > bounds.device_bytes) {
     return damaged("its extents end at byte " + std::to_string(head.allocated_end) +
@@ -263,8 +262,7 @@ Status parse_arrays(Reader& reader, const SlotBodyFormat& head, const BodyBounds
   }
   PERDURE_TRY_ASSIGN(arrays, trees->read(root, head.depth));
   if (arrays.size() == head.arrays) return Status::success();
-  return damaged("its tree has " + std::to_string(arrays.size()) + " arrays, not " +
-                 std::to_string(head.arrays));
+  return damaged(sentence("its tree has ", arrays.size(), " arrays, not ", head.arrays));
 }
 
 // Bytes of the file that something has.

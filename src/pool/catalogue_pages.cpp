@@ -13,8 +13,7 @@ constexpr std::uint64_t grow_bytes_max = std::uint64_t{1} << 20;
 constexpr std::uint64_t grow_pages_max = grow_bytes_max / catalogue_page_bytes;
 
 Status damaged_page(std::uint64_t offset, const std::string& what) {
-  return {Code::damaged,
-          "the catalogue's page at byte " + std::to_string(offset) + " is damaged: " + what};
+  return Status(Code::damaged, "the catalogue's page at byte ", offset, " is damaged: ", what);
 }
 
 }  // namespace

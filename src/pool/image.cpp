@@ -46,7 +46,7 @@ std::vector<ImageBoxFormat> format_boxes(const Catalogue& catalogue, const Globa
 }
 
 Status damaged(const std::string& what) {
-  return {Code::damaged, "a version's image is damaged: " + what};
+  return Status(Code::damaged, "a version's image is damaged: ", what);
 }
 
 // Reads an image from its beginning, one padded item after the other.
@@ -186,9 +186,9 @@ Result<Image> Image::of(const Device& device, const Geometry& geometry, const Ca
                         const GlobalBoxes& boxes, std::vector<ImageShare> shares) {
   for (const ArrayEntry& entry : catalogue.arrays) {
     if (entry.shape.mode != ArrayMode::flush) continue;
-    return Status(Code::unsupported, "array " + quoted(entry.name) +
-                                         " is in flush mode, which has no versions, so the pool "
-                                         "can't be kept on other levels; use another mode");
+    return Status(Code::unsupported, "array ", quoted(entry.name),
+                  " is in flush mode, which has no versions, so the pool can't be kept on other "
+                  "levels; use another mode");
   }
   const auto formats = format_boxes(catalogue, boxes);
   ImageHeadFormat head{};

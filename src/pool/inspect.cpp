@@ -242,18 +242,17 @@ namespace {
 Result<std::uint64_t> version_to_dump(const PoolReport& report,
                                       std::optional<std::uint64_t> wanted) {
   if (!report.version) {
-    return Status(Code::damaged, report.directory +
-                                     " holds no version that all ranks share; see "
-                                     "`perdure pool check " +
-                                     report.directory + "`");
+    return Status(Code::damaged, report.directory,
+                  " holds no version that all ranks share; see `perdure pool check ",
+                  report.directory, "`");
   }
   const auto& held = report.versions;
   const bool there = !wanted || *wanted == *report.version ||
                      std::any_of(held.begin(), held.end(),
                                  [&](const VersionInfo& info) { return info.version == *wanted; });
   if (there) return wanted.value_or(*report.version);
-  return Status(Code::not_found, report.directory + " holds no version " + std::to_string(*wanted) +
-                                     "; see `perdure pool versions " + report.directory + "`");
+  return Status(Code::not_found, report.directory, " holds no version ", *wanted,
+                "; see `perdure pool versions ", report.directory, "`");
 }
 
 }  // namespace
@@ -263,17 +262,16 @@ Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
   PERDURE_TRY_ASSIGN(const auto report, inspect_pool(directory, {}));
   PERDURE_TRY_ASSIGN(const std::uint64_t version, version_to_dump(report, wanted));
   if (rank >= report.job.ranks) {
-    return Status(Code::not_found, "the pool has ranks 0 to " +
-                                       std::to_string(report.job.ranks - 1) + ", not " +
-                                       std::to_string(rank));
+    return Status(Code::not_found, "the pool has ranks 0 to ", report.job.ranks - 1, ", not ",
+                  rank);
   }
   PERDURE_TRY_ASSIGN(auto open, open_rank(directory, rank));
   const Slots slots(*open.device, open.region);
   const SlotView view = slots.read(slots.slot_of(version));
   const auto entry = view.body ? view.body->find_array(name) : std::nullopt;
   if (!entry) {
-    return Status(Code::not_found, "version " + std::to_string(version) + " of rank " +
-                                       std::to_string(rank) + " has no array " + quoted(name));
+    return Status(Code::not_found, "version ", version, " of rank ", rank, " has no array ",
+                  quoted(name));
   }
   DumpedArray dumped{entry->shape, std::vector<std::byte>(entry->size_bytes)};
   PERDURE_TRY(verify_and_copy(*open.device, *entry, open.region.geometry.block_bytes,

@@ -70,7 +70,7 @@ Result<JobRecord> read_job_record(const Directory& directory) {
   const std::string path = directory.path_of(job_record_name);
   auto file = directory.open_file(job_record_name, FileAccess::read);
   if (file.status().code() == Code::not_found) {
-    return Status(Code::not_found, directory.path() + " holds no pool");
+    return Status(Code::not_found, directory.path(), " holds no pool");
   }
   if (!file.ok()) return file.status();
   PERDURE_TRY_ASSIGN(auto bytes, read_rest(file.value(), path, job_record_bytes_max));
@@ -79,21 +79,19 @@ Result<JobRecord> read_job_record(const Directory& directory) {
   const bool known = bytes.size() >= sizeof format.magic + sizeof format.format_version &&
                      format.magic == job_record_magic;
   if (known && bytes.size() < sizeof format && format.format_version < job_record_version) {
-    return Status(Code::unsupported, path + " was written by an older Perdure, format " +
-                                         std::to_string(format.format_version) +
-                                         "; finish the job with the Perdure that made it");
+    return Status(Code::unsupported, path, " was written by an older Perdure, format ",
+                  format.format_version, "; finish the job with the Perdure that made it");
   }
   const bool whole =
       known && bytes.size() >= sizeof format && format.checksum == record_checksum(format) &&
       format.job_name[job_name_bytes - 1] == '\0' && format.ranks > 0 && format.ranks <= ranks_max;
   if (!whole) {
-    return Status(Code::damaged, path + " is not a job record or is damaged; `perdure pool check " +
-                                     directory.path() + "` shows what is left");
+    return Status(Code::damaged, path, " is not a job record or is damaged; `perdure pool check ",
+                  directory.path(), "` shows what is left");
   }
   if (format.format_version > job_record_version) {
-    return Status(Code::newer_format,
-                  path + " has format " + std::to_string(format.format_version) +
-                      ", this Perdure reads up to " + std::to_string(job_record_version));
+    return Status(Code::newer_format, path, " has format ", format.format_version,
+                  ", this Perdure reads up to ", job_record_version);
   }
   return JobRecord{{{format.job_id[0], format.job_id[1]}},
                    format.job_name,

@@ -181,11 +181,10 @@ Result<Choice> choose_any(const Positions& positions, const VersionSet& lacking,
   }
   choice.version = lacking.base - 1 - newest;
   if (!allow_older) {
-    return Status(Code::damaged, "some rank lost version " + std::to_string(lacking.base - 1) +
-                                     " or can't tell whether it had it; only version " +
-                                     std::to_string(choice.version) +
-                                     " is left: a file is stale or damaged. Open with "
-                                     "PERDURE_ALLOW_OLDER to go back to it");
+    return Status(
+        Code::damaged, "some rank lost version ", lacking.base - 1,
+        " or can't tell whether it had it; only version ", choice.version,
+        " is left: a file is stale or damaged. Open with PERDURE_ALLOW_OLDER to go back to it");
   }
   choice.weak = is_weak(choice.version, positions, slots);
   if (choice.next % slots == choice.version % slots) ++choice.next;
@@ -204,9 +203,9 @@ Result<Choice> choose(const Positions& positions, const VersionSet& lacking, std
                       bool allow_older) {
   auto choice = choose_any(positions, lacking, slots, allow_older);
   if (!choice.ok() || choice.value().next <= version_max) return choice;
-  return Status(Code::damaged, "the slots name version " + std::to_string(version_max) +
-                                   ", after which there is no number: they were damaged, or the "
-                                   "file was not written by Perdure");
+  return Status(Code::damaged, "the slots name version ", version_max,
+                ", after which there is no number: they were damaged, or the file was not written "
+                "by Perdure");
 }
 
 Status check_choice(const Judgement& judgement, const Choice& choice) {
@@ -215,17 +214,17 @@ Status check_choice(const Judgement& judgement, const Choice& choice) {
     for (const Offer& offer : judgement.offers) {
       held += (held.empty() ? "" : " and ") + std::to_string(offer.version);
     }
-    return {Code::damaged, "the ranks agree on version " + std::to_string(choice.version) +
-                               " but not all have it, this one holds " + held +
-                               ": a file is from another time, or damaged"};
+    return Status(Code::damaged, "the ranks agree on version ", choice.version,
+                  " but not all have it, this one holds ", held,
+                  ": a file is from another time, or damaged");
   }
   const bool abandoned =
       !choice.fell_back && judgement.top_complete && judgement.top == choice.next;
   if (abandoned && judgement.top_parent() != choice.version) {
-    return {Code::damaged, "this rank completed version " + std::to_string(judgement.top) +
-                               ", made from version " + std::to_string(judgement.top_parent()) +
-                               ", but the ranks agree on version " +
-                               std::to_string(choice.version) + ": a file is from another time"};
+    return Status(Code::damaged, "this rank completed version ", judgement.top,
+                  ", made from version ", judgement.top_parent(),
+                  ", but the ranks agree on version ", choice.version,
+                  ": a file is from another time");
   }
   return Status::success();
 }

@@ -87,9 +87,8 @@ Status OpenArrays::check_fits(const Catalogue& target) const {
     if (!is_open(key)) continue;
     const ArrayEntry& mine = next_.shared_at(*find_entry(key));
     if (entry.shape == mine.shape) continue;
-    return {Code::shape_mismatch, "array " + quoted(mine.name) + " is " + entry.shape.text() +
-                                      " in version " + std::to_string(target.version) + ", not " +
-                                      mine.shape.text() + "; close it first"};
+    return Status(Code::shape_mismatch, "array ", quoted(mine.name), " is ", entry.shape.text(),
+                  " in version ", target.version, ", not ", mine.shape.text(), "; close it first");
   }
   return Status::success();
 }

@@ -51,10 +51,9 @@ Result<std::unique_ptr<PageTracker>> PageTracker::create(std::byte* base, std::s
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<std::uintptr_t>(base);
   if (address % page != 0 || block_bytes % page != 0) {
-    return Status(Code::invalid_argument,
-                  "page protection needs a buffer and blocks aligned to " + std::to_string(page) +
-                      " bytes; let Perdure allocate the buffer, or use PERDURE_MARKS or "
-                      "PERDURE_COMPARE");
+    return Status(
+        Code::invalid_argument, "page protection needs a buffer and blocks aligned to ", page,
+        " bytes; let Perdure allocate the buffer, or use PERDURE_MARKS or PERDURE_COMPARE");
   }
   claim_faults(unprotect_touched_block);
   const std::lock_guard<std::mutex> lock(ranges_mutex);

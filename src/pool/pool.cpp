@@ -97,11 +97,10 @@ Result<std::unique_ptr<Pool>> Pool::attach(std::unique_ptr<Device> device, const
 
 Status Pool::located(const Status& status) const {
   if (status.code() != Code::damaged) return status;
-  return {Code::damaged, "rank " + std::to_string(group_.rank()) + ", " + device_->describe().name +
-                             ": " + status.message() +
-                             "; bring back a copy of the file, or restore another version: "
-                             "`perdure pool versions " +
-                             directory_ + "` lists them"};
+  return Status(
+      Code::damaged, "rank ", group_.rank(), ", ", device_->describe().name, ": ", status.message(),
+      "; bring back a copy of the file, or restore another version: `perdure pool versions ",
+      directory_, "` lists them");
 }
 
 // I9 of commit.cpp, for the file without which the directory holds no pool.
@@ -110,15 +109,15 @@ Status Pool::check_record() const {
   if (record_.fd() < 0 || ::fstat(record_.fd(), &found) != 0 || found.st_nlink > 0) {
     return Status::success();
   }
-  return {Code::io_error, job_record_path(directory_) +
-                              " was removed while the pool is open: a restart would find nothing; "
-                              "keep cleaners and other programs away from the pool"};
+  return Status(Code::io_error, job_record_path(directory_),
+                " was removed while the pool is open: a restart would find nothing; keep cleaners "
+                "and other programs away from the pool");
 }
 
 Status Pool::check_usable() const {
   if (!broken_.ok()) {
-    return {Code::wrong_state,
-            "the pool failed earlier and must be reopened: " + broken_.message()};
+    return Status(Code::wrong_state,
+                  "the pool failed earlier and must be reopened: ", broken_.message());
   }
   return Status::success();
 }
@@ -188,20 +187,18 @@ Result<bool> Pool::admit_companion(const std::string& name, const std::string& o
 Result<std::optional<HeldShare>> Pool::held_share(const std::string& name) {
   if (!of_image()) return std::optional<HeldShare>();
   if (options_.taker != nullptr) return options_.taker->held(name, status_.version);
-  return Status(Code::wrong_state,
-                directory_ +
-                    " was brought back from images, which have what is committed with it: " + name +
-                    " can't be had without them; start the job with the same PERDURE_LEVELS");
+  return Status(Code::wrong_state, directory_,
+                " was brought back from images, which have what is committed with it: ", name,
+                " can't be had without them; start the job with the same PERDURE_LEVELS");
 }
 
 Status Pool::check_joinable(const Companion& companion) const {
   PERDURE_TRY(check_usable());
   PERDURE_TRY(check_open_to_others());
   if (restarted_) return Status::success();
-  return {Code::wrong_state, companion.name() +
-                                 " can be committed with a pool only when the "
-                                 "pool has restarted; call perdure_restart(), or "
-                                 "make its first window, before"};
+  return Status(Code::wrong_state, companion.name(),
+                " can be committed with a pool only when the pool has restarted; call "
+                "perdure_restart(), or make its first window, before");
 }
 
 Status Pool::add_companion(Companion& companion, bool kept) {
@@ -212,7 +209,7 @@ Status Pool::add_companion(Companion& companion, bool kept) {
   }
   const SlotView newest = slots_.read(slots_.slot_of(head()));
   if (local.ok() && (!newest.body || newest.body->version != head())) {
-    local = {Code::damaged, "version " + std::to_string(head()) + " can't be read"};
+    local = Status(Code::damaged, "version ", head(), " can't be read");
   }
   PERDURE_TRY(agree(group_, local));
   companions_.push_back(&companion);
@@ -231,8 +228,8 @@ Status Pool::prepare_companions(std::uint64_t version) {
 
 Status Pool::check_alone(const std::string& what) const {
   if (companions_.empty()) return Status::success();
-  return {Code::unsupported, companions_.front()->name() + " is committed with this pool, which " +
-                                 what + " while it is"};
+  return Status(Code::unsupported, companions_.front()->name(),
+                " is committed with this pool, which ", what, " while it is");
 }
 
 // A rank that cannot take part still keeps step with the two agreements of a commit that fails
@@ -347,10 +344,10 @@ Result<std::uint64_t> Pool::commit_wait() {
 Status Pool::check_all_staged() const {
   for (const auto& [number, open] : open_) {
     if (open.array->staged()) continue;
-    return {Code::wrong_state, "array " + quoted(open.array->name()) + " is in " +
-                                   mode_name(open.array->mode()) +
-                                   " mode and was not opened as staged, so the pool can't be "
-                                   "committed asynchronously; commit it synchronously"};
+    return Status(Code::wrong_state, "array ", quoted(open.array->name()), " is in ",
+                  mode_name(open.array->mode()),
+                  " mode and was not opened as staged, so the pool can't be committed "
+                  "asynchronously; commit it synchronously");
   }
   return Status::success();
 }

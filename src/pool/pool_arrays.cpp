@@ -11,16 +11,16 @@ namespace perdure {
 // The name may be used: it is not open, and no commit under way decides what it holds.
 Status Pool::check_closed(const std::string& name, std::uint32_t part) const {
   if (open_.is_open({name, part})) {
-    return {Code::invalid_argument, "array " + quoted(name) + " is open"};
+    return Status(Code::invalid_argument, "array ", quoted(name), " is open");
   }
   const auto kept = [&](const VersionUnderWay::RetiredArray& held) {
     return !held.erase && held.array->part() == part && held.array->name() == name;
   };
   const VersionUnderWay* version = under_way_.pending_version();
   if (version != nullptr && std::any_of(version->retired.begin(), version->retired.end(), kept)) {
-    return {Code::wrong_state, "array " + quoted(name) +
-                                   " was closed during a commit; call perdure_commit_wait() "
-                                   "before opening it again"};
+    return Status(
+        Code::wrong_state, "array ", quoted(name),
+        " was closed during a commit; call perdure_commit_wait() before opening it again");
   }
   return Status::success();
 }
@@ -76,10 +76,9 @@ Result<VersionedArray*> Pool::open_array_local(const std::string& name, const Ar
   if (!known) PERDURE_TRY(plan_array(name, shape, options));
   const ArrayId entry = *open_.find_entry(key);
   if (const ArrayShape& held = next_.arrays.shared_at(entry).shape; !(held == shape)) {
-    return Status(Code::shape_mismatch, "array " + quoted(name) + " is " + held.text() +
-                                            " in the pool, not " + shape.text() +
-                                            "; open it as it is, or use another name "
-                                            "or another pool");
+    return Status(Code::shape_mismatch, "array ", quoted(name), " is ", held.text(),
+                  " in the pool, not ", shape.text(),
+                  "; open it as it is, or use another name or another pool");
   }
   auto added = add_array(entry, known, options);
   if (!added.ok() && !known) open_.erase_entry(entry);
@@ -103,10 +102,9 @@ Status Pool::set_box(const VersionedArray& array, GlobalBox box) {
   for (std::size_t i = 0; i < extents.size(); ++i) {
     const std::uint64_t end = box.global_shape[i];
     if (box.first[i] <= end && extents[i] <= end - box.first[i]) continue;
-    return {Code::invalid_argument,
-            "array " + quoted(array.name()) + " has " + std::to_string(extents[i]) +
-                " elements in dimension " + std::to_string(i) + ", from " +
-                std::to_string(box.first[i]) + " on: beyond the global " + std::to_string(end)};
+    return Status(Code::invalid_argument, "array ", quoted(array.name()), " has ", extents[i],
+                  " elements in dimension ", i, ", from ", box.first[i], " on: beyond the global ",
+                  end);
   }
   boxes_[{array.name(), array.entry().part}] = std::move(box);
   return Status::success();
@@ -150,7 +148,7 @@ Status Pool::bind_scalar(const std::string& name, void* address, std::size_t byt
   if (!is_new) return Status::success();
   Status room = make_room_for_catalogue();
   if (body_bytes_with_tree(next_) > slots_.body_bytes_max() && !slots_.has_room_for_arrays(next_)) {
-    room = {Code::no_space, "the pool's slots have no room for scalar " + quoted(name)};
+    room = Status(Code::no_space, "the pool's slots have no room for scalar ", quoted(name));
   }
   if (!room.ok()) scalars_.undo_bind();
   return room;

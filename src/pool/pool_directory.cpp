@@ -46,16 +46,13 @@ Result<Sight> look(const std::string& path, const Group& group, const OpenOption
 Status check_owner(const std::string& directory, const Sight& sight, const Group& group,
                    const OpenOptions& options) {
   if (!options.any_job && sight.job.job_name != options.job_name) {
-    return {Code::foreign, "the pool " + directory + " belongs to job " +
-                               quoted(sight.job.job_name) + ", this is " +
-                               quoted(options.job_name) +
-                               "; use another directory, or PERDURE_ANY_JOB if it is meant"};
+    return Status(Code::foreign, "the pool ", directory, " belongs to job ",
+                  quoted(sight.job.job_name), ", this is ", quoted(options.job_name),
+                  "; use another directory, or PERDURE_ANY_JOB if it is meant");
   }
   if (!options.discard && sight.job.ranks != group.ranks()) {
-    return {Code::rank_mismatch, "the pool " + directory + " was made by " +
-                                     std::to_string(sight.job.ranks) + " ranks, this job has " +
-                                     std::to_string(group.ranks()) + "; start " +
-                                     std::to_string(sight.job.ranks) + " ranks"};
+    return Status(Code::rank_mismatch, "the pool ", directory, " was made by ", sight.job.ranks,
+                  " ranks, this job has ", group.ranks(), "; start ", sight.job.ranks, " ranks");
   }
   return Status::success();
 }
@@ -64,16 +61,14 @@ Status check_presence(const std::string& directory, const Sight& sight, const Gr
                       bool some_record, bool discard) {
   if (!some_record || discard) return Status::success();
   if (!sight.record) {
-    return {Code::not_found, directory + " holds no job record for rank " +
-                                 std::to_string(group.rank()) +
-                                 " although other ranks have one: this node's part of the pool is "
-                                 "missing"};
+    return Status(Code::not_found, directory, " holds no job record for rank ", group.rank(),
+                  " although other ranks have one: this node's part of the pool is missing");
   }
   if (!sight.file) {
-    return {Code::not_found, rank_file_path(directory, group.rank()) +
-                                 " is missing: without it no version is complete; bring the file "
-                                 "back; `perdure pool show " +
-                                 directory + "` says what the other ranks hold"};
+    return Status(
+        Code::not_found, rank_file_path(directory, group.rank()),
+        " is missing: without it no version is complete; bring the file back; `perdure pool show ",
+        directory, "` says what the other ranks hold");
   }
   return Status::success();
 }
@@ -89,18 +84,17 @@ Result<Situation> agree_on_situation(const std::string& directory, const Result<
   Status local = sight.record ? check_owner(directory, sight, group, options) : Status::success();
   if (local.ok()) local = check_presence(directory, sight, group, exists, options.discard);
   if (local.ok() && !exists && options.must_exist) {
-    local = Status(Code::not_found, directory + " holds no pool");
+    local = Status(Code::not_found, directory, " holds no pool");
   }
   if (local.ok() && options.keep + 1 > slots_max) {
-    local = Status(Code::invalid_argument, "a pool keeps 1 to " + std::to_string(slots_max - 1) +
-                                               " versions, not " + std::to_string(options.keep));
+    local = Status(Code::invalid_argument, "a pool keeps 1 to ", slots_max - 1, " versions, not ",
+                   options.keep);
   }
   std::uint64_t keep[] = {options.keep, ~std::uint64_t{options.keep}};
   PERDURE_TRY(agree_max(group, local, keep));
   if (keep[0] != ~keep[1]) {
-    return Status(Code::invalid_argument, "the ranks ask for different numbers of versions, " +
-                                              std::to_string(~keep[1]) + " to " +
-                                              std::to_string(keep[0]));
+    return Status(Code::invalid_argument, "the ranks ask for different numbers of versions, ",
+                  ~keep[1], " to ", keep[0]);
   }
   return Situation{exists};
 }
@@ -121,9 +115,9 @@ Status check_remains(const std::string& path, const OpenOptions& options) {
   if (!region.ok()) return Status::success();  // never finished
   const Judgement judged = judge_slots(Slots(*device, region.value()).read_all());
   if (judged.offers.empty() || judged.offers.front().version == 0) return Status::success();
-  return {Code::damaged, path + " holds version " + std::to_string(judged.offers.front().version) +
-                             " but the pool's job record is missing; bring the file 'job' back. "
-                             "PERDURE_DISCARD would destroy that version"};
+  return Status(Code::damaged, path, " holds version ", judged.offers.front().version,
+                " but the pool's job record is missing; bring the file 'job' back. PERDURE_DISCARD "
+                "would destroy that version");
 }
 
 // A file that is in use, or is somebody else's, is not made anew.
@@ -214,30 +208,26 @@ Status check_identity(const std::string& path, const Region& region, const JobRe
       identity.ranks == group.ranks()) {
     return Status::success();
   }
-  return {Code::foreign, path + " is the file of rank " + std::to_string(identity.rank) + " of " +
-                             std::to_string(identity.ranks) + " of job " +
-                             job_id_text(identity.job_id) + ", not of rank " +
-                             std::to_string(group.rank()) + " of job " +
-                             job_id_text(record.job_id) + ": files were swapped or copied"};
+  return Status(Code::foreign, path, " is the file of rank ", identity.rank, " of ", identity.ranks,
+                " of job ", job_id_text(identity.job_id), ", not of rank ", group.rank(),
+                " of job ", job_id_text(record.job_id), ": files were swapped or copied");
 }
 
 // F5.
 Status check_place(const JobRecord& record, const Directory& directory) {
   if (record.place.allows(place_of(directory))) return Status::success();
-  return {Code::foreign,
-          "the pool " + directory.path() + " (job " + quoted(record.job_name) + ", " +
-              job_id_text(record.job_id) +
-              ") was made in another directory: it was moved or copied, or another pool was put in "
-              "the place of this one; if it is the right one, `perdure pool adopt " +
-              directory.path() + "`"};
+  return Status(Code::foreign, "the pool ", directory.path(), " (job ", quoted(record.job_name),
+                ", ", job_id_text(record.job_id),
+                ") was made in another directory: it was moved or copied, or another pool was put "
+                "in the place of this one; if it is the right one, `perdure pool adopt ",
+                directory.path(), "`");
 }
 
 Status check_keep(const std::string& path, const Region& region, const OpenOptions& options) {
   const std::uint32_t keep = region.geometry.slots - 1;
   if (options.keep == 0 || options.keep == keep) return Status::success();
-  return {Code::shape_mismatch,
-          path + " keeps " + std::to_string(keep) + " versions since it was made, not " +
-              std::to_string(options.keep) + "; ask for " + std::to_string(keep) + " or for 0"};
+  return Status(Code::shape_mismatch, path, " keeps ", keep, " versions since it was made, not ",
+                options.keep, "; ask for ", keep, " or for 0");
 }
 
 struct OpenedFile {
@@ -286,7 +276,7 @@ Result<std::unique_ptr<Pool>> open_pool(const std::string& directory, Group& gro
   std::uint64_t ids[] = {id.words[0], ~id.words[0], id.words[1], ~id.words[1], slots, ~slots};
   PERDURE_TRY(agree_max(group, status_of(opened), ids));
   if (ids[0] != ~ids[1] || ids[2] != ~ids[3] || ids[4] != ~ids[5]) {
-    return Status(Code::foreign, "the ranks' parts of " + directory + " belong to different jobs");
+    return Status(Code::foreign, "the ranks' parts of ", directory, " belong to different jobs");
   }
   OpenedFile file = opened.take();
   auto device = emulate(std::move(file.device), file.region, options);

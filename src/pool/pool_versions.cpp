@@ -121,8 +121,8 @@ Status Pool::check_held(std::uint64_t version) const {
     if (info.version == version) return Status::success();
     held += (held.empty() ? "" : ", ") + std::to_string(info.version);
   }
-  return {Code::not_found, "the pool holds no version " + std::to_string(version) +
-                               " of all ranks; it holds " + (held.empty() ? "none" : held)};
+  return Status(Code::not_found, "the pool holds no version ", version, " of all ranks; it holds ",
+                (held.empty() ? "none" : held));
 }
 
 // All that can go wrong with a version goes wrong here, before anything is changed.
@@ -131,13 +131,12 @@ Result<Catalogue> Pool::check_restorable(std::uint64_t version) const {
   PERDURE_TRY(check_held(version));
   const SlotView view = slots_.read(slots_.slot_of(version));
   if (!view.body || view.body->version != version) {
-    return Status(Code::damaged, "version " + std::to_string(version) + " can't be read: " +
-                                     (view.body ? "its slot holds another one" : view.problem));
+    return Status(Code::damaged, "version ", version,
+                  " can't be read: ", (view.body ? "its slot holds another one" : view.problem));
   }
   if (next_.version - 1 - version > back_max) {
-    return Status(Code::damaged, "version " + std::to_string(version) + " is too old for version " +
-                                     std::to_string(next_.version) +
-                                     " to be made from it; the slots were damaged");
+    return Status(Code::damaged, "version ", version, " is too old for version ", next_.version,
+                  " to be made from it; the slots were damaged");
   }
   PERDURE_TRY(open_.check_fits(*view.body));
   PERDURE_TRY(scalars_.check_fits(*view.body));
@@ -200,9 +199,8 @@ Status Pool::delete_version(std::uint64_t version) {
   }
   if (local.ok()) local = check_held(version);
   if (local.ok() && version == head()) {
-    local = Status(Code::wrong_state, "version " + std::to_string(version) +
-                                          " is the newest one and can't be deleted; restore "
-                                          "another one first");
+    local = Status(Code::wrong_state, "version ", version,
+                   " is the newest one and can't be deleted; restore another one first");
   }
   PERDURE_TRY(agree(group_, local));
   if (options_.taker != nullptr) options_.taker->release(version);

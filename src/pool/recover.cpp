@@ -67,9 +67,9 @@ Status agree_on_incarnation(Group& group, const Status& local, std::uint64_t inc
   std::uint64_t values[] = {incarnation, ~incarnation};
   PERDURE_TRY(agree_max(group, local, values));
   if (values[0] == ~values[1]) return Status::success();
-  return {Code::damaged, "version " + std::to_string(version) +
-                             " was written by different runs of the job on different ranks: a "
-                             "rank's file was replaced by an older copy"};
+  return Status(Code::damaged, "version ", version,
+                " was written by different runs of the job on different ranks: a rank's file was "
+                "replaced by an older copy");
 }
 
 }  // namespace
@@ -81,10 +81,9 @@ Result<Recovered> choose_version(Group& group, const Slots& slots, bool allow_ol
   recovered.explanation = mine.damage;
   Positions positions(mine);
   const bool refused = !mine.damage.empty() && !allow_older;
-  const Status local = refused
-                           ? Status(Code::damaged, "rank " + std::to_string(group.rank()) + ", " +
-                                                       slots.medium() + ": " + mine.damage)
-                           : Status::success();
+  const Status local = refused ? Status(Code::damaged, "rank ", group.rank(), ", ", slots.medium(),
+                                        ": ", mine.damage)
+                               : Status::success();
   PERDURE_TRY(agree_max(group, local, positions.words()));
 
   auto chosen = exchange_versions(group, mine, positions, slots.count(), allow_older);

@@ -97,9 +97,9 @@ Status Slots::store_body(const Catalogue& catalogue, CataloguePages* pages) {
   const bool tree = !has_room_for_arrays(catalogue);
   const std::size_t bytes = tree ? body_bytes_with_tree(catalogue) : body_bytes(catalogue);
   if (bytes > body_bytes_max() || (tree && pages == nullptr)) {
-    return {Code::no_space, "the scalars of a version take " + std::to_string(bytes) +
-                                " bytes, the pool's slots hold " +
-                                std::to_string(body_bytes_max()) + ": use fewer or smaller ones"};
+    return Status(Code::no_space, "the scalars of a version take ", bytes,
+                  " bytes, the pool's slots hold ", body_bytes_max(),
+                  ": use fewer or smaller ones");
   }
   if (tree) {
     PERDURE_TRY_ASSIGN(root, pages->store(catalogue.arrays));

@@ -52,14 +52,13 @@ void free_buffer(std::byte* buffer, std::uint64_t array_bytes, bool mapped) {
 }
 
 Status unreadable(const std::string& name, std::uint64_t byte) {
-  return {Code::damaged, "array " + quoted(name) + ": byte " + std::to_string(byte) +
-                             " can't be read: the medium is damaged there, or the file was cut"};
+  return Status(Code::damaged, "array ", quoted(name), ": byte ", byte,
+                " can't be read: the medium is damaged there, or the file was cut");
 }
 
 Status block_damaged(const std::string& name, std::uint64_t begin, std::uint64_t count) {
-  return {Code::damaged, "array " + quoted(name) + ": bytes " + std::to_string(begin) + " to " +
-                             std::to_string(begin + count - 1) +
-                             " do not match their checksum; the medium was damaged"};
+  return Status(Code::damaged, "array ", quoted(name), ": bytes ", begin, " to ", begin + count - 1,
+                " do not match their checksum; the medium was damaged");
 }
 
 }  // namespace
@@ -77,8 +76,8 @@ Status verify_and_copy(const Device& device, const ArrayEntry& entry, std::uint6
   std::vector<std::uint64_t>& expected = table == nullptr ? own : *table;
   const std::byte* on_media = device.base() + entry.table_offset(entry.copy);
   if (first_unreadable(on_media, 8 * expected.size())) {
-    return {Code::damaged,
-            "array " + quoted(entry.name) + ": its table of checksums can't be read"};
+    return Status(Code::damaged, "array ", quoted(entry.name),
+                  ": its table of checksums can't be read");
   }
   if (!expected.empty()) std::memcpy(expected.data(), on_media, 8 * expected.size());
   if (crc64(expected.data(), 8 * expected.size()) != entry.table_checksum) {
@@ -145,7 +144,7 @@ Result<std::unique_ptr<VersionedArray>> VersionedArray::create(Device& device,
 
 Status VersionedArray::check_options(const ArrayOptions& options) const {
   const auto invalid = [this](const char* what) {
-    return Status(Code::invalid_argument, "array " + quoted(name()) + ": " + what);
+    return Status(Code::invalid_argument, "array ", quoted(name()), ": ", what);
   };
   const bool log = mode() == ArrayMode::log;
   if ((marks_ || compare_) && !log) return invalid("marks and compare are for log mode");
@@ -300,8 +299,8 @@ Status VersionedArray::mark(std::uint64_t first_byte, std::uint64_t count_bytes)
 Status VersionedArray::write(std::uint64_t first_byte, std::uint64_t count_bytes,
                              const void* source) {
   if (mode() != ArrayMode::twin) {
-    return {Code::wrong_state, "perdure_write is for twin arrays; " + quoted(name()) + " is in " +
-                                   mode_name(mode()) + " mode"};
+    return Status(Code::wrong_state, "perdure_write is for twin arrays; ", quoted(name()),
+                  " is in ", mode_name(mode()), " mode");
   }
   device_.copy(entry_.copy_offset(working_copy_) + first_byte, source, count_bytes);
   // One range is remembered: rows that follow each other make it grow. Others are flushed again by

@@ -95,8 +95,8 @@ Status fit_mode(WindowOptions& options, WindowFlavor flavor, bool contiguous) {
     options.given["perdure_mode"] = "copy";
     return Status::success();
   }
-  return {Code::invalid_argument,
-          "perdure_mode='" + options.given["perdure_mode"] + "' is not possible here: " + reason};
+  return Status(Code::invalid_argument, "perdure_mode='", options.given["perdure_mode"],
+                "' is not possible here: ", reason);
 }
 
 std::unique_ptr<Window> new_window(const WindowOptions& options, WindowFlavor flavor,

@@ -55,9 +55,8 @@ Status change_options(Window& window, const KeyValues& keys) {
     if (!key.starts_with("perdure_") || key == "perdure_commit") continue;
     const auto known = window.options.given.find(key);
     if (known != window.options.given.end() && known->second == value) continue;
-    return {Code::invalid_argument, key + "='" + value +
-                                        "' can't be changed while the window exists; only "
-                                        "perdure_commit can"};
+    return Status(Code::invalid_argument, key, "='", value,
+                  "' can't be changed while the window exists; only perdure_commit can");
   }
   return Status::success();
 }

@@ -79,7 +79,7 @@ Status apply(const std::string& key, std::string_view word, const std::string& v
     options.checksums = checksums;
     return Status::success();
   }
-  return {Code::invalid_argument, "unknown key '" + key + "'; perdure_mpi.h lists them"};
+  return Status(Code::invalid_argument, "unknown key '", key, "'; perdure_mpi.h lists them");
 }
 
 bool in_pool(WindowMode mode) {
@@ -158,9 +158,8 @@ Result<std::optional<WindowOptions>> parse_window_info(const KeyValues& keys,
   }
   if (options.given.empty()) return std::optional<WindowOptions>();
   if (options.name.empty()) {
-    return Status(Code::invalid_argument, options.given.begin()->first +
-                                              " is given without perdure_name, which makes a "
-                                              "window persistent");
+    return Status(Code::invalid_argument, options.given.begin()->first,
+                  " is given without perdure_name, which makes a window persistent");
   }
   PERDURE_TRY(check(options));
   return std::optional<WindowOptions>(std::move(options));

@@ -20,8 +20,8 @@ OpenPools<std::unique_ptr<WindowPool>>& open_pools() {
 }
 
 Status differs(const std::string& what) {
-  return {Code::invalid_argument, "the pool was opened by another window with another " + what +
-                                      "; say it on the first window of the pool only"};
+  return Status(Code::invalid_argument, "the pool was opened by another window with another ", what,
+                "; say it on the first window of the pool only");
 }
 
 perdure_options options_from(const WindowPoolOptions& request) {
@@ -43,9 +43,9 @@ Status WindowPool::check_same(const WindowOptions& options, MPI_Comm comm) const
   int comparison = MPI_UNEQUAL;
   PMPI_Comm_compare(group_->comm(), comm, &comparison);
   if (comparison != MPI_CONGRUENT && comparison != MPI_IDENT) {
-    return {Code::rank_mismatch, "the pool " + request_.path +
-                                     " belongs to a communicator with other ranks; give windows of "
-                                     "each communicator a pool of their own (perdure_pool)"};
+    return Status(Code::rank_mismatch, "the pool ", request_.path,
+                  " belongs to a communicator with other ranks; give windows of each communicator "
+                  "a pool of their own (perdure_pool)");
   }
   const WindowPoolOptions& request = options.pool;
   if (!request.job.empty() && request.job != request_.job) return differs("perdure_job");
@@ -79,9 +79,8 @@ Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& o
   std::array<std::uint64_t, 2> seen = {known != nullptr ? 1U : 0U, known == nullptr ? 1U : 0U};
   PERDURE_TRY(agree_max(*group, ready, seen));
   if (seen[0] == 1 && seen[1] == 1) {
-    return Status(Code::rank_mismatch, "the pool " + path +
-                                           " is open on some ranks of the communicator only: it "
-                                           "belongs to other ranks");
+    return Status(Code::rank_mismatch, "the pool ", path,
+                  " is open on some ranks of the communicator only: it belongs to other ranks");
   }
   if (known == nullptr) {
     WindowOptions at_path = options;
@@ -169,9 +168,9 @@ Status WindowPool::check_quiet() const {
     bool pending = window->pending;
     for (const auto& half : window->halves) pending = pending || half->pending;
     if (!pending) continue;
-    return {Code::wrong_state, "window '" + window->options.name +
-                                   "' has operations under way; complete them (MPI_Win_fence, "
-                                   "_complete, _flush_all or _unlock) before a commit"};
+    return Status(Code::wrong_state, "window '", window->options.name,
+                  "' has operations under way; complete them (MPI_Win_fence, _complete, _flush_all "
+                  "or _unlock) before a commit");
   }
   return Status::success();
 }

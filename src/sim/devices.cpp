@@ -10,10 +10,10 @@ Status check_assemblies(const Devices& devices, bool mix_assemblies) {
   const MemoryModel& dram = devices.dram;
   const MemoryModel& mram = devices.mram;
   if (dram.assembly == mram.assembly || mix_assemblies) return Status::success();
-  return {Code::invalid_argument,
-          dram.name + " is a " + dram.assembly + " and " + mram.name + " a " + mram.assembly +
-              ": figures of cells, chips and modules differ up to 870 times for one "
-              "technology; choose models of one assembly, or ask to mix assemblies"};
+  return Status(Code::invalid_argument, dram.name, " is a ", dram.assembly, " and ", mram.name,
+                " a ", mram.assembly,
+                ": figures of cells, chips and modules differ up to 870 times for one technology; "
+                "choose models of one assembly, or ask to mix assemblies");
 }
 
 void warn(Devices& devices) {

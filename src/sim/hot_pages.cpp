@@ -21,8 +21,8 @@ Status check_rank(Rank rank, const Devices& devices) {
   if (rank == Rank::count) return Status::success();
   for (const MemoryModel* model : {&devices.dram, &devices.mram}) {
     if (model->read_nj_per_line.has_value() && model->write_nj_per_line.has_value()) continue;
-    return {Code::invalid_argument, "pages can't be ranked by energy: that of " + model->name +
-                                        " is not known; rank them by count"};
+    return Status(Code::invalid_argument, "pages can't be ranked by energy: that of ", model->name,
+                  " is not known; rank them by count");
   }
   return Status::success();
 }

@@ -33,14 +33,14 @@ Status check_value(const PolicyEntry& entry, const PolicyOption& option, const s
     if (std::find(option.choices.begin(), option.choices.end(), value) != option.choices.end()) {
       return Status::success();
     }
-    return {Code::invalid_argument, where + "it must be one of " + joined(option.choices)};
+    return Status(Code::invalid_argument, where, "it must be one of ", joined(option.choices));
   }
   double number = 0;
   if (parse(value, number) && number >= option.least && number <= option.most) {
     return Status::success();
   }
-  return {Code::invalid_argument, where + "it must be a number from " + short_number(option.least) +
-                                      " to " + short_number(option.most)};
+  return Status(Code::invalid_argument, where, "it must be a number from ",
+                short_number(option.least), " to ", short_number(option.most));
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ Result<const PolicyEntry*> find_policy(const std::string& name) {
     if (entry->name == name) return entry;
     known.push_back(entry->name);
   }
-  return Status(Code::not_found, "no policy is called '" + name + "'; known are " + joined(known));
+  return Status(Code::not_found, "no policy is called '", name, "'; known are ", joined(known));
 }
 
 Result<OptionValues> check_options(const PolicyEntry& entry,
@@ -76,9 +76,8 @@ Result<OptionValues> check_options(const PolicyEntry& entry,
     const auto option = std::find_if(entry.options.begin(), entry.options.end(),
                                      [&name = name](const auto& o) { return o.name == name; });
     if (option == entry.options.end()) {
-      return Status(Code::invalid_argument,
-                    "policy " + entry.name + " has no option " + name +
-                        (known.empty() ? "; it has none" : "; known are " + joined(known)));
+      return Status(Code::invalid_argument, "policy ", entry.name, " has no option ", name,
+                    (known.empty() ? "; it has none" : "; known are " + joined(known)));
     }
     PERDURE_TRY(check_value(entry, *option, value));
     options.values[name] = value;

@@ -19,18 +19,16 @@ Status check_capacity(const char* name, std::uint64_t bytes, std::uint32_t page_
   if (bytes % page_bytes == 0 && bytes / page_bytes <= std::uint64_t{1} << 32U) {
     return Status::success();
   }
-  return invalid(std::string(name) + " of " + std::to_string(bytes) +
-                 " bytes is not a number of pages of " + std::to_string(page_bytes) +
-                 " bytes, or beyond 2^32 of them");
+  return invalid(sentence(name, " of ", bytes, " bytes is not a number of pages of ", page_bytes,
+                          " bytes, or beyond 2^32 of them"));
 }
 
 Status check_frames(std::uint64_t frames, const trace::Header& header) {
   if (frames == 0) return invalid("a machine without DRAM and MRAM runs nothing: give it some");
   if (frames >= header.floor_pages) return Status::success();
-  return invalid(std::to_string(frames) + " page frames are fewer than the " +
-                 std::to_string(header.floor_pages) +
-                 " from which the reduced trace is exact; give more memory, or record the trace "
-                 "with a smaller reduction, or none");
+  return invalid(sentence(frames, " page frames are fewer than the ", header.floor_pages,
+                          " from which the reduced trace is exact; give more memory, or record the "
+                          "trace with a smaller reduction, or none"));
 }
 
 // For each record, the number of the next one to its page.
@@ -164,9 +162,9 @@ class Run {
         counted.faults() == evictions + memory_.resident_pages()) {
       return Status::success();
     }
-    return {Code::damaged, "policy " + entry_->name + ": " + std::to_string(progress_.accesses) +
-                               " accesses came in, " + std::to_string(counted.accesses()) +
-                               " were accounted for; this is a fault of the simulator"};
+    return Status(Code::damaged, "policy ", entry_->name, ": ", progress_.accesses,
+                  " accesses came in, ", counted.accesses(),
+                  " were accounted for; this is a fault of the simulator");
   }
 
   Result<double> compute_ns() {

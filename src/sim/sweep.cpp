@@ -201,8 +201,8 @@ class Sweep {
     if (configuration_.rank == "energy") {
       rank = Rank::energy;
     } else if (configuration_.rank != "count") {
-      return {Code::invalid_argument,
-              "rank=" + configuration_.rank + ": it must be count or energy"};
+      return Status(Code::invalid_argument, "rank=", configuration_.rank,
+                    ": it must be count or energy");
     }
     PERDURE_TRY(check_rank(rank, configuration_.devices));
     if (configuration_.mram_bytes.empty()) {
@@ -210,9 +210,8 @@ class Sweep {
     }
     for (const std::uint64_t bytes : configuration_.mram_bytes) {
       if (bytes % page_bytes != 0) {
-        return {Code::invalid_argument, "MRAM of " + std::to_string(bytes) +
-                                            " bytes is not a number of pages of " +
-                                            std::to_string(page_bytes) + " bytes"};
+        return Status(Code::invalid_argument, "MRAM of ", bytes,
+                      " bytes is not a number of pages of ", page_bytes, " bytes");
       }
       PERDURE_TRY(add_pass(bytes / page_bytes, rank));
     }

@@ -14,7 +14,7 @@ constexpr std::uint32_t ways_max = 1024;
 constexpr std::uint64_t cache_bytes_max = std::uint64_t{1} << 40U;
 
 Status wrong(const std::string& what) {
-  return {Code::invalid_argument, "cache: " + what};
+  return Status(Code::invalid_argument, "cache: ", what);
 }
 
 }  // namespace

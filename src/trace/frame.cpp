@@ -65,7 +65,7 @@ Status FrameWriter::compress(std::span<const std::byte> raw, std::vector<std::by
   const std::size_t bytes = ZSTD_compressCCtx(context_.get(), to.data(), to.size(), raw.data(),
                                               raw.size(), compression_level);
   if (ZSTD_isError(bytes) != 0) {
-    return {Code::io_error, sink_.name() + ": zstd: " + ZSTD_getErrorName(bytes)};
+    return Status(Code::io_error, sink_.name(), ": zstd: ", ZSTD_getErrorName(bytes));
   }
   to.resize(bytes);
   return Status::success();
@@ -153,8 +153,8 @@ void FrameReader::begin(std::uint64_t checksum, std::uint64_t offset) {
 
 Status FrameReader::damaged(const std::string& what) const {
   const std::uint64_t frame = sequence_ == 0 ? 0 : sequence_ - 1;
-  return {Code::damaged, source_.name() + ": frame " + std::to_string(frame) + " of the trace " +
-                             what + "; record it again, or copy it again"};
+  return Status(Code::damaged, source_.name(), ": frame ", frame, " of the trace ", what,
+                "; record it again, or copy it again");
 }
 
 Status FrameReader::read_header() {

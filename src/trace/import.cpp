@@ -175,7 +175,7 @@ class Importer {
   }
 
   Status wrong(const char* what, const std::string& why) const {
-    return {Code::damaged, source_.name() + ": " + what + " " + std::to_string(lines_) + " " + why};
+    return Status(Code::damaged, source_.name(), ": ", what, " ", lines_, " ", why);
   }
 
   Imported imported;
@@ -236,7 +236,7 @@ Result<ImportFormat> import_format(const std::string& name) {
     if (name == known_name) return format;
     known += (known.empty() ? "" : ", ") + std::string(known_name);
   }
-  return Status(Code::invalid_argument, "no format is called '" + name + "'; known are " + known);
+  return Status(Code::invalid_argument, "no format is called '", name, "'; known are ", known);
 }
 
 bool is_filtered(ImportFormat format) {
@@ -254,7 +254,7 @@ Result<Imported> import_accesses(ImportFormat format, ByteSource& source, const 
   PERDURE_TRY(format == ImportFormat::oracle_general ? import_requests(source, importer)
                                                      : import_text(source, importer));
   if (importer.imported.requests == 0) {
-    return Status(Code::damaged, source.name() + ": it holds no data accesses");
+    return Status(Code::damaged, source.name(), ": it holds no data accesses");
   }
   return importer.imported;
 }

@@ -63,8 +63,8 @@ class Reader::Impl {
 
   Status rewind() {
     if (!seekable()) {
-      return {Code::wrong_state,
-              source_->name() + ": a pipe can be read once only; write the trace to a file"};
+      return Status(Code::wrong_state, source_->name(),
+                    ": a pipe can be read once only; write the trace to a file");
     }
     PERDURE_TRY(source_->seek(first_frame_));
     frames_.begin(header_checksum_, first_frame_);
@@ -173,10 +173,9 @@ class Reader::Impl {
     if (!parse_footer(frames_.raw(), totals)) return frames_.damaged("is a footer that can't be");
     if (totals.records != sums_.records || totals.reads != sums_.reads ||
         totals.writes != sums_.writes || totals.pages.size() != page_numbers.size()) {
-      return frames_.damaged("says " + std::to_string(totals.accesses()) + " accesses in " +
-                             std::to_string(totals.records) + " records, but there were " +
-                             std::to_string(sums_.accesses()) + " in " +
-                             std::to_string(sums_.records));
+      return frames_.damaged(sentence("says ", totals.accesses(), " accesses in ", totals.records,
+                                      " records, but there were ", sums_.accesses(), " in ",
+                                      sums_.records));
     }
     TrailerFormat trailer = {};
     std::byte more = {};
@@ -192,7 +191,7 @@ class Reader::Impl {
     if (count.value() != 0) return frames_.damaged("is the last one, but bytes follow it");
     if (in_region_) return frames_.damaged("comes before the end of a region");
     if (!only.empty() && !found_region_) {
-      return {Code::not_found, source_->name() + ": the trace has no region " + only};
+      return Status(Code::not_found, source_->name(), ": the trace has no region ", only);
     }
     totals_ = std::move(totals);
     ended_ = true;
@@ -201,9 +200,9 @@ class Reader::Impl {
 
   Status read_footer_first() {
     const std::uint64_t size = source_->size_bytes().value_or(0);
-    const Status truncated(Code::damaged, source_->name() +
-                                              ": the trace is truncated: it does not end with a "
-                                              "trailer; its recording did not end or was cut off");
+    const Status truncated(Code::damaged, source_->name(),
+                           ": the trace is truncated: it does not end with a trailer; its "
+                           "recording did not end or was cut off");
     TrailerFormat trailer = {};
     if (size < first_frame_ + sizeof(FrameHeaderFormat) + sizeof trailer) return truncated;
     PERDURE_TRY(source_->seek(size - sizeof trailer));
@@ -227,9 +226,8 @@ class Reader::Impl {
   // Of a trace that has no end, how much of it is there.
   std::string whole_so_far() const {
     if (sums_.records == 0) return "; none of its records is whole";
-    return "; " + std::to_string(sums_.records) + " records before are whole, of " +
-           std::to_string(sums_.accesses()) + " accesses to " +
-           std::to_string(page_numbers.size()) + " pages";
+    return sentence("; ", sums_.records, " records before are whole, of ", sums_.accesses(),
+                    " accesses to ", page_numbers.size(), " pages");
   }
   std::string whole_in_all() {
     for (auto batch = next(); batch.ok() && batch.value().kind != Batch::Kind::end;) batch = next();

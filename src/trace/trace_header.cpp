@@ -15,7 +15,7 @@ namespace perdure::trace {
 namespace {
 
 Status damaged(const ByteSource& source, const std::string& what) {
-  return {Code::damaged, source.name() + ": " + what};
+  return Status(Code::damaged, source.name(), ": ", what);
 }
 
 // Says which other format it looks like.
@@ -34,7 +34,7 @@ Status foreign(const ByteSource& source, std::span<const std::byte> begin) {
   } else if (text.starts_with("\x28\xb5\x2f\xfd") || text.starts_with("\x1f\x8b")) {
     hint += "; it is compressed, and must be unpacked first";
   }
-  return {Code::foreign, source.name() + ": " + hint};
+  return Status(Code::foreign, source.name(), ": ", hint);
 }
 
 bool is_sensible(const Header& header) {
@@ -74,10 +74,9 @@ Result<ReadHeader> read_header(ByteSource& source) {
   }
   if (count.value() < sizeof format) return damaged(source, "the trace is truncated in its header");
   if (format.format_version > trace_format_version) {
-    return Status(Code::newer_format,
-                  source.name() + ": the trace has format version " +
-                      std::to_string(format.format_version) + ", this Perdure reads up to " +
-                      std::to_string(trace_format_version) + "; use the one that recorded it");
+    return Status(Code::newer_format, source.name(), ": the trace has format version ",
+                  format.format_version, ", this Perdure reads up to ", trace_format_version,
+                  "; use the one that recorded it");
   }
   if (format.command_bytes > command_bytes_max) {
     return damaged(source, "the header of the trace is corrupt: its command is too long");

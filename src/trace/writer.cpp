@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint32_t page_bytes_max = 1U << 30U;
 
 Status invalid(const std::string& what) {
-  return {Code::invalid_argument, "trace: " + what};
+  return Status(Code::invalid_argument, "trace: ", what);
 }
 
 Status check_header(const Header& header) {
@@ -139,8 +139,9 @@ class Writer::Impl {
     if (name.size() > region_bytes_max || (begins && name.empty())) {
       status = invalid("a region's name has 1 to 255 bytes, not " + std::to_string(name.size()));
     } else if (in_region_ == begins) {
-      status = {Code::wrong_state, begins ? "trace: region " + name + " begins inside of " + region_
-                                          : std::string("trace: no region is there to be ended")};
+      status =
+          begins ? Status(Code::wrong_state, "trace: region ", name, " begins inside of ", region_)
+                 : Status(Code::wrong_state, "trace: no region is there to be ended");
     }
     if (!status.ok()) return;
     in_region_ = begins;
@@ -154,7 +155,7 @@ class Writer::Impl {
     finished_ = true;
     totals_.ending = ending;
     if (status.ok() && in_region_) {
-      status = {Code::wrong_state, "trace: region " + region_ + " has no end"};
+      status = Status(Code::wrong_state, "trace: region ", region_, " has no end");
     }
     if (status.ok()) write_all_records();
     if (status.ok()) status = write_footer();

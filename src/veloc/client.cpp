@@ -256,9 +256,9 @@ void Client::recover_some(int mode, const int* ids, int id_count) {
     if (!region.file.empty() || !choice.has(region.id)) continue;
     const Memory& memory = memory_of(region.id);
     if (memory.bytes < region.bytes) {
-      throw Failure("region " + std::to_string(region.id) + " has " + std::to_string(memory.bytes) +
-                    " bytes here and " + std::to_string(region.bytes) +
-                    " in the checkpoint: protect one as large");
+      throw Failure(perdure::sentence("region ", region.id, " has ", memory.bytes,
+                                      " bytes here and ", region.bytes,
+                                      " in the checkpoint: protect one as large"));
     }
     current_->read(region, memory.address);
   }
@@ -300,8 +300,8 @@ const Region& Client::saved_file(const std::string& original) const {
   for (const Region& region : current_->regions()) {
     if (region.file == original) return region;
   }
-  throw Failure("version " + std::to_string(version_) + " of " + name_ + " has no file '" +
-                original + "'");
+  throw Failure(
+      perdure::sentence("version ", version_, " of ", name_, " has no file '", original, "'"));
 }
 
 void Client::end_phase() {

@@ -33,11 +33,10 @@ class MramFixed {
     if (cold == 0 || frames >= std::max<std::uint64_t>(setup.floor_pages, 1)) {
       return Status::success();
     }
-    return {Code::invalid_argument,
-            "MRAM-fixed with " + std::to_string(frames) + " page frames of DRAM: " +
-                std::to_string(cold) + " pages are not pinned and need " +
-                std::to_string(std::max<std::uint64_t>(setup.floor_pages, 1)) +
-                " or more, as the trace's reduction is exact from there"};
+    return Status(Code::invalid_argument, "MRAM-fixed with ", frames,
+                  " page frames of DRAM: ", cold, " pages are not pinned and need ",
+                  std::max<std::uint64_t>(setup.floor_pages, 1),
+                  " or more, as the trace's reduction is exact from there");
   }
 
   void grow(std::uint32_t pages) { lists_.grow(pages); }

@@ -10,7 +10,7 @@ namespace perdure::trace {
 namespace {
 
 Status invalid(const std::string& what) {
-  return {Code::invalid_argument, "PERDURE_TRACE: " + what};
+  return Status(Code::invalid_argument, "PERDURE_TRACE: ", what);
 }
 
 bool parse_small(const std::string& text, std::uint32_t& value) {

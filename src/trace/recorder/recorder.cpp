@@ -243,7 +243,7 @@ Status Recorder::begin_region(const std::string& name) {
   const std::lock_guard writing(writing_);
   if (!is_ours()) return Status::success();
   if (!region_.empty()) {
-    return {Code::wrong_state, "region '" + name + "' begins inside of '" + region_ + "'"};
+    return Status(Code::wrong_state, "region '", name, "' begins inside of '", region_, "'");
   }
   if (name.empty() || name.size() > 255) {
     return {Code::invalid_argument, "a region's name has 1 to 255 bytes"};
