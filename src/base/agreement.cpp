@@ -33,7 +33,7 @@ Status agree_max(Group& group, const Status& local, std::span<std::uint64_t> val
   PERDURE_ASSERT(!holds_token());  // another rank may wait for it before it comes here
   std::array<std::uint64_t, values_max + 1> all{};
   all[0] = encode_failure(group, local);
-  std::copy(values.begin(), values.end(), all.begin() + 1);
+  std::ranges::copy(values, all.begin() + 1);
   PERDURE_TRY(group.all_max({all.data(), values.size() + 1}));
   std::copy_n(all.begin() + 1, values.size(), values.begin());
   if (!local.ok()) return local;

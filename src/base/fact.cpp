@@ -28,7 +28,7 @@ Json or_null(const std::optional<T>& value) {
 void set_samples(Fact& fact, std::vector<double> samples) {
   fact.n = samples.size();
   if (samples.empty()) return;
-  std::sort(samples.begin(), samples.end());
+  std::ranges::sort(samples);
   fact.value = quantile(samples, 0.5);
   fact.low = quantile(samples, 0.25);
   fact.high = quantile(samples, 0.75);

@@ -371,7 +371,7 @@ Result<std::vector<std::string>> Directory::names() const {
     if (name != "." && name != "..") found.push_back(name);
   }
   ::closedir(entries);
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   return found;
 }
 
@@ -495,6 +495,22 @@ std::string read_kernel_text(const std::string& path) {
   if (file.fd() < 0) return {};
   auto text = read_rest(file, path, std::uint64_t{64} << 20U);
   return text.ok() ? text.take() : std::string();
+}
+
+std::optional<ProcessStat> read_process_stat(const std::string& directory) {
+  const std::string line = read_kernel_text(directory + "/stat");
+  const std::size_t name_end = line.rfind(')');  // the name before it may hold anything
+  if (name_end == std::string::npos) return std::nullopt;
+  ProcessStat stat;
+  std::size_t blank = name_end + 1;  // before the field
+  for (int field = 3; field <= 22 && blank < line.size(); ++field) {
+    const char* const word = line.c_str() + blank + 1;
+    if (field == 3) stat.state = *word;
+    if (field == 9) stat.flags = std::strtoull(word, nullptr, 10);
+    if (field == 22) stat.start_ticks = std::strtoull(word, nullptr, 10);
+    blank = line.find(' ', blank + 1);
+  }
+  return stat;
 }
 
 std::vector<std::string> kernel_names(const std::string& path) {

@@ -25,6 +25,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -143,6 +144,14 @@ Result<FileHandle> open_measured(const std::string& path, FileAccess access);
 FileHandle open_kernel_file(const std::string& path, int flags);
 // All of one, "" where it can't be read.
 std::string read_kernel_text(const std::string& path);
+// What DIRECTORY/stat says of a process or thread (proc_pid_stat(5)); none: there is no such one.
+struct ProcessStat {
+  char state = 0;
+  std::uint64_t flags = 0;
+  std::uint64_t start_ticks = 0;                                   // since boot
+  bool has_ended() const { return state == 'Z' || state == 'X'; }  // and was not waited for
+};
+std::optional<ProcessStat> read_process_stat(const std::string& directory);
 // The names in a folder of /proc or /sys, sorted; none where it can't be read.
 std::vector<std::string> kernel_names(const std::string& path);
 

@@ -301,5 +301,21 @@ TEST_F(Files, no_more_is_read_than_a_file_of_its_kind_may_have) {
   EXPECT_EQ(read_rest(again.value(), "f", 1000).value().size(), 1000U);
 }
 
+TEST(ProcessStat, is_there_as_long_as_the_process) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  const std::string directory = "/proc/" + std::to_string(child);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  const auto own = read_process_stat("/proc/self");
+  const auto zombie = read_process_stat(directory);
+  ASSERT_TRUE(own.has_value() && zombie.has_value());
+  EXPECT_FALSE(own->has_ended());
+  EXPECT_TRUE(zombie->has_ended());
+  EXPECT_GE(zombie->start_ticks, own->start_ticks);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_FALSE(read_process_stat(directory).has_value());
+}
+
 }  // namespace
 }  // namespace perdure

@@ -2,7 +2,6 @@
 #include "base/key_values.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 #include "base/quantity.hpp"
@@ -15,13 +14,9 @@ Status wrong_value(const std::string& key, const std::string& value, const std::
 
 Result<std::uint64_t> parse_number(const std::string& key, const std::string& value,
                                    std::uint64_t least, std::uint64_t most) {
-  std::uint64_t number = 0;
-  const char* end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc{} || stop != end || number < least || number > most) {
-    return wrong_value(key, value, sentence("a number from ", least, " to ", most));
-  }
-  return number;
+  const auto number = number_in<std::uint64_t>(value);
+  if (number && *number >= least && *number <= most) return *number;
+  return wrong_value(key, value, sentence("a number from ", least, " to ", most));
 }
 
 Result<std::uint64_t> parse_bytes(const std::string& key, const std::string& value,
@@ -30,10 +25,6 @@ Result<std::uint64_t> parse_bytes(const std::string& key, const std::string& val
   if (bytes.has_value() && *bytes >= least && *bytes <= most) return *bytes;
   return wrong_value(
       key, value, sentence("a number of bytes from ", least, " to ", most, ", such as 64k or 1m"));
-}
-
-Status set_bool(const std::string& key, const std::string& value, bool& place) {
-  return set_choice<bool>(key, value, "true or false", {{"true", true}, {"false", false}}, place);
 }
 
 Status set_unsigned(const std::string& key, const std::string& value, unsigned most,

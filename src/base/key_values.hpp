@@ -26,21 +26,24 @@ Result<std::uint64_t> parse_number(const std::string& key, const std::string& va
 Result<std::uint64_t> parse_bytes(const std::string& key, const std::string& value,
                                   std::uint64_t least, std::uint64_t most);
 
-Status set_bool(const std::string& key, const std::string& value, bool& place);
 Status set_unsigned(const std::string& key, const std::string& value, unsigned most,
                     unsigned& place);
 Status set_text(const std::string& key, const std::string& value, std::string& place);
 
 // One word of a few, each of which means a value; `allowed` lists them for the sentence.
-template <typename Choice>
+template <typename Choice, typename Place>
 Status set_choice(const std::string& key, const std::string& value, const std::string& allowed,
-                  const std::vector<std::pair<std::string_view, Choice>>& choices, Choice& place) {
+                  const std::vector<std::pair<std::string_view, Choice>>& choices, Place& place) {
   for (const auto& [word, choice] : choices) {
     if (value != word) continue;
     place = choice;
     return Status::success();
   }
   return wrong_value(key, value, allowed);
+}
+template <typename Place>
+Status set_bool(const std::string& key, const std::string& value, Place& place) {
+  return set_choice<bool>(key, value, "true or false", {{"true", true}, {"false", false}}, place);
 }
 
 // "key=value;key=value"; `variable` and `example` are for the sentence.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,12 @@ struct ProcessPlace {
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;  // more than `rank`
 };
+
+// What the variable says; "" if there is none.
+inline std::string environment(const char* name) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
 
 // As the launcher says in the environment (PMI, PMIx, Open MPI), before MPI begins.
 ProcessPlace place_of_environment();

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <fstream>
+#include <optional>
 #include <string>
 
 namespace perdure {
@@ -27,6 +29,16 @@ TEST(Quantities, are_read_as_the_table_for_python_and_this_says) {
     ++cases;
   }
   EXPECT_GT(cases, 80);
+}
+
+TEST(Numbers, are_what_the_whole_text_says) {
+  EXPECT_EQ(number_in<std::uint16_t>("65535"), 65535);
+  EXPECT_EQ(number_in<int>("-3"), -3);
+  EXPECT_EQ(number_in<std::uint64_t>("ff", 16), 255U);
+  EXPECT_EQ(number_in<double>("0.5e1"), 5.0);
+  for (const char* text : {"", "1 ", " 1", "+1", "1x", "65536", "-1"}) {
+    EXPECT_EQ(number_in<std::uint16_t>(text), std::nullopt) << text;
+  }
 }
 
 }  // namespace
