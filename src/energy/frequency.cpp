@@ -9,6 +9,7 @@
 // Killed before 1 is durable, nothing has changed. Killed later, a process that applies the same
 // journal again finds each limit at the value from before, or at one of `ours`, and continues.
 #include "energy/frequency.hpp"
+#include "base/quantity.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -42,7 +43,7 @@ std::vector<std::string> words_of(const std::string& text) {
 std::vector<std::uint64_t> numbers_of(const std::string& text) {
   std::vector<std::uint64_t> numbers;
   for (const std::string& word : words_of(text)) {
-    if (const auto number = number_of(word)) numbers.push_back(*number);
+    if (const auto number = number_in<std::uint64_t>(word)) numbers.push_back(*number);
   }
   return numbers;
 }
@@ -71,7 +72,7 @@ struct Write {
 
 bool is_ours(const Limit& limit, std::uint64_t khz) {
   const bool interrupted = limit.ours_khz.size() > 1;  // died between the steps 1 and 3
-  return std::any_of(limit.ours_khz.begin(), limit.ours_khz.end(), [&](std::uint64_t ours) {
+  return std::ranges::any_of(limit.ours_khz, [&](std::uint64_t ours) {
     const std::uint64_t apart = khz > ours ? khz - ours : ours - khz;
     return apart == 0 || (interrupted && apart <= step_khz);
   });
@@ -213,11 +214,11 @@ std::vector<FrequencyPolicy> frequency_policies(Sysfs& sysfs) {
     policy.least_khz = read_number(sysfs, path_of(name, "cpuinfo_min_freq"));
     policy.most_khz = read_number(sysfs, path_of(name, "cpuinfo_max_freq"));
     policy.steps_khz = numbers_of(read_text(sysfs, path_of(name, "scaling_available_frequencies")));
-    std::sort(policy.steps_khz.begin(), policy.steps_khz.end());
+    std::ranges::sort(policy.steps_khz);
     policy.settable = policy.max_khz && sysfs.writable(path_of(name, "scaling_max_freq"));
     policies.push_back(std::move(policy));
   }
-  std::sort(policies.begin(), policies.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(policies, [](const auto& a, const auto& b) {
     return a.name.size() != b.name.size() ? a.name.size() < b.name.size() : a.name < b.name;
   });
   return policies;
@@ -225,8 +226,8 @@ std::vector<FrequencyPolicy> frequency_policies(Sysfs& sysfs) {
 
 bool FrequencyReport::applied() const {
   return reason.empty() && !policies.empty() &&
-         std::all_of(policies.begin(), policies.end(),
-                     [](const PolicyReport& policy) { return policy.reason.empty(); });
+         std::ranges::all_of(policies,
+                             [](const PolicyReport& policy) { return policy.reason.empty(); });
 }
 
 std::string FrequencyReport::not_applied() const {
@@ -254,7 +255,7 @@ std::string FrequencyControl::why_not() {
     return "this machine has no frequency policies (/" + std::string(policies_path) +
            " is empty; usual in virtual machines)";
   }
-  if (std::any_of(policies.begin(), policies.end(), [](const auto& p) { return p.settable; })) {
+  if (std::ranges::any_of(policies, [](const auto& p) { return p.settable; })) {
     return {};
   }
   return refused("scaling_max_freq", EACCES);
@@ -274,8 +275,8 @@ void FrequencyControl::add_owner(FrequencyJournal& journal, const Owner& owner, 
       about.reason = refused("scaling_max_freq", EACCES);
       continue;
     }
-    auto known = std::find_if(journal.policies.begin(), journal.policies.end(),
-                              [&](const PolicyRecord& p) { return p.name == policy.name; });
+    auto known = std::ranges::find_if(journal.policies,
+                                      [&](const PolicyRecord& p) { return p.name == policy.name; });
     if (known == journal.policies.end()) {
       journal.policies.push_back({policy.name,
                                   {*policy.max_khz, {*policy.max_khz}},

@@ -80,8 +80,8 @@ bool is_policy_name(std::string_view name) {
   if (!name.starts_with(begin)) return false;
   const std::string_view number = name.substr(begin.size());
   return !number.empty() && number.size() <= 6 &&
-         std::all_of(number.begin(), number.end(),
-                     [](unsigned char letter) { return std::isdigit(letter) != 0; });
+         std::ranges::all_of(number,
+                             [](unsigned char letter) { return std::isdigit(letter) != 0; });
 }
 
 PolicyRecord policy_of(const Json& json) {
@@ -96,7 +96,7 @@ PolicyRecord policy_of(const Json& json) {
 
 Boost boost_of(const Json& json) {
   const auto name = json.at("boost_knob").get<std::string>();
-  const auto* const known = std::find(knob_names.begin(), knob_names.end(), name);
+  const auto* const known = std::ranges::find(knob_names, name);
   if (known == knob_names.end()) throw Wrong("it names no known knob");
   return {static_cast<BoostKnob>(known - knob_names.begin()), whole(json.at("boost"), 1)};
 }
@@ -111,8 +111,8 @@ FrequencyJournal journal_of(const Json& json, const std::string& boot_id) {
   for (const Json& policy : json.at("policies")) journal.policies.push_back(policy_of(policy));
   std::vector<std::string_view> names;
   for (const PolicyRecord& policy : journal.policies) names.push_back(policy.name);
-  std::sort(names.begin(), names.end());
-  if (std::adjacent_find(names.begin(), names.end()) != names.end()) {
+  std::ranges::sort(names);
+  if (std::ranges::adjacent_find(names) != names.end()) {
     throw Wrong("it names a policy twice");
   }
   return journal;

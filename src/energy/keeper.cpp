@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/quantity.hpp"
 #include "energy/frequency.hpp"
 #include "energy/sysfs.hpp"
 
@@ -105,7 +106,7 @@ int run_keeper(int argc, char** argv) {
   Owner owner;
   std::array<std::uint64_t, 4> numbers{};
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const auto number = number_of(argv[i + 2]);
+    const auto number = number_in<std::uint64_t>(argv[i + 2]);
     if (!number) return 2;
     numbers[i] = *number;
   }

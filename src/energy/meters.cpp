@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/quantity.hpp"
 
 namespace perdure::energy {
 namespace {
@@ -48,6 +49,13 @@ void explain(Meter& meter, int error_number, const std::string& remedy) {
   if (error_number == EACCES || error_number == EPERM) meter.remedy = remedy;
 }
 
+void check_readable(Sysfs& sysfs, Meter& meter, const char* or_else) {
+  const SysfsText got = sysfs.read(meter.path);
+  meter.readable = got.ok() && number_in<std::uint64_t>(got.text).has_value();
+  const int error_number = got.ok() ? EIO : got.error_number;
+  if (!meter.readable) explain(meter, error_number, "as root: chmod a+r /" + meter.path + or_else);
+}
+
 std::string scope_of_zone(const std::string& name) {
   if (name.starts_with("package") || name == "psys") return "package";
   return name == "dram" ? "package" : "part";
@@ -67,12 +75,7 @@ void list_powercap(Sysfs& sysfs, std::vector<Meter>& meters) {
     meter.path = folder + "/energy_uj";
     meter.scope = scope_of_zone(meter.name);
     meter.range = read_number(sysfs, folder + "/max_energy_range_uj").value_or(0);
-    const SysfsText got = sysfs.read(meter.path);
-    meter.readable = got.ok() && number_of(got.text).has_value();
-    if (!meter.readable) {
-      explain(meter, got.ok() ? EIO : got.error_number,
-              "as root: chmod a+r /" + meter.path + ", or a udev rule (docs/energy.md)");
-    }
+    check_readable(sysfs, meter, ", or a udev rule (docs/energy.md)");
     meters.push_back(meter);
   }
 }
@@ -84,8 +87,9 @@ std::vector<int> cpus_of(const std::string& mask) {
     const std::size_t end = std::min(mask.find(',', begin), mask.size());
     const std::string word = mask.substr(begin, end - begin);
     const std::size_t dash = word.find('-');
-    const auto first = number_of(word.substr(0, dash));
-    const auto last = dash == std::string::npos ? first : number_of(word.substr(dash + 1));
+    const auto first = number_in<std::uint64_t>(word.substr(0, dash));
+    const auto last =
+        dash == std::string::npos ? first : number_in<std::uint64_t>(word.substr(dash + 1));
     if (first && last && *last < 65536) {
       for (std::uint64_t cpu = *first; cpu <= *last; ++cpu) cpus.push_back(static_cast<int>(cpu));
     }
@@ -137,11 +141,7 @@ void list_hwmon(Sysfs& sysfs, std::vector<Meter>& meters) {
       meter.path = folder + "/" + file;
       meter.scope = name == "power_meter" ? "node" : "part";
       meter.is_power = shows;
-      const SysfsText got = sysfs.read(meter.path);
-      meter.readable = got.ok() && number_of(got.text).has_value();
-      if (!meter.readable) {
-        explain(meter, got.ok() ? EIO : got.error_number, "as root: chmod a+r /" + meter.path);
-      }
+      check_readable(sysfs, meter, "");
       meters.push_back(meter);
     }
   }
@@ -149,7 +149,7 @@ void list_hwmon(Sysfs& sysfs, std::vector<Meter>& meters) {
 
 void list_ipmi(Sysfs& sysfs, std::vector<Meter>& meters) {
   const auto names = sysfs.list("dev");
-  if (std::find(names.begin(), names.end(), "ipmi0") == names.end()) return;
+  if (std::ranges::find(names, "ipmi0") == names.end()) return;
   Meter meter;
   meter.interface = "ipmi";
   meter.name = "DCMI";
@@ -241,7 +241,7 @@ void run_trials(Sysfs& sysfs, PerfEvents& perf, std::vector<Trial>& trials, unsi
   do {
     std::this_thread::sleep_for(interval);
     for (Trial& trial : trials) trial.after = read_once(sysfs, perf, *trial.meter, trial.fds);
-    all_moved = std::all_of(trials.begin(), trials.end(), has_moved);
+    all_moved = std::ranges::all_of(trials, has_moved);
     done = true;
   } while (!all_moved && monotonic_ns() - start_ns < load_ns_max);
   load.join();

@@ -3,16 +3,13 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
-#include <cctype>
 #include <cerrno>
-#include <charconv>
-#include <sstream>
 #include <string_view>
 
 #include "base/files.hpp"
+#include "base/quantity.hpp"
 
 namespace perdure::energy {
 namespace {
@@ -21,21 +18,10 @@ namespace {
 // Processes of all others are seen from it, and from no other.
 constexpr std::uint64_t first_namespace = 0xeffffffcU;
 
-// Field 22 of PROC/PID/stat; the name in field 2 may hold spaces and parentheses. 0: no process,
-// or one that is dead and was not waited for.
+// 0: no process, or one that is dead and was not waited for.
 std::uint64_t start_ticks_of(const std::string& proc, std::int64_t pid) {
-  const std::string line = read_kernel_text(proc + "/" + std::to_string(pid) + "/stat");
-  const std::size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos) return 0;
-  std::istringstream fields(line.substr(name_end + 1));
-  std::string state;
-  fields >> state;
-  if (state == "Z" || state == "X") return 0;
-  std::string skipped;
-  for (int field = 4; field < 22; ++field) fields >> skipped;
-  std::uint64_t ticks = 0;
-  fields >> ticks;
-  return ticks;
+  const auto stat = read_process_stat(proc + "/" + std::to_string(pid));
+  return stat && !stat->has_ended() ? stat->start_ticks : 0;
 }
 
 // The number in "pid:[4026531836]"; 0, and errno set, where it can't be read.
@@ -47,16 +33,13 @@ std::uint64_t namespace_of(const std::string& proc, const std::string& process) 
   if (length < 0) return 0;
   const std::string_view target(text.data(), static_cast<std::size_t>(length));
   errno = EINVAL;
-  if (!target.starts_with(begin)) return 0;
-  std::uint64_t number = 0;
-  const char* end = target.data() + target.size();
-  const auto read = std::from_chars(target.data() + begin.size(), end, number);
-  return read.ec == std::errc() && read.ptr + 1 == end && *read.ptr == ']' ? number : 0;
+  if (!target.starts_with(begin) || !target.ends_with(']')) return 0;
+  const auto digits = target.substr(begin.size(), target.size() - begin.size() - 1);
+  return number_in<std::uint64_t>(digits).value_or(0);
 }
 
 bool is_number(const std::string& name) {
-  return std::all_of(name.begin(), name.end(),
-                     [](unsigned char letter) { return std::isdigit(letter) != 0; });
+  return name.find_first_not_of("0123456789") == std::string::npos;
 }
 
 }  // namespace

@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "energy/session.hpp"
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "base/key_values.hpp"
+#include "base/process_place.hpp"
 #include "energy/state_directory.hpp"
 
 namespace perdure::energy {
 namespace {
 
 constexpr std::uint64_t effect_after_ns = 50'000'000;
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 // Of the profile, if it is of the device that the path lies on.
 Status fill_from_profile(const std::string& file, const Storage& storage, SessionRequest& request,

@@ -202,15 +202,10 @@ std::optional<Settings> best_settings(const Profile& profile, IoKind kind) {
     if (point.kind == kind) points.push_back(point);
   }
   if (points.empty()) return std::nullopt;
-  const bool by_energy = std::all_of(points.begin(), points.end(),
-                                     [](const ProfilePoint& point) { return point.energy; });
-  const auto best =
-      by_energy
-          ? *std::min_element(points.begin(), points.end(),
-                              [](const auto& a, const auto& b) { return *a.energy < *b.energy; })
-          : *std::max_element(points.begin(), points.end(), [](const auto& a, const auto& b) {
-              return a.bandwidth < b.bandwidth;
-            });
+  const bool by_energy = std::ranges::all_of(
+      points, [](const ProfilePoint& point) { return point.energy.has_value(); });
+  const auto best = by_energy ? *std::ranges::min_element(points, {}, &ProfilePoint::energy)
+                              : *std::ranges::max_element(points, {}, &ProfilePoint::bandwidth);
   const ProfilePoint* chosen = &best;
   for (const ProfilePoint& point : points) {
     if (is_as_good(point, best, by_energy) && changes_less(point, *chosen)) chosen = &point;

@@ -6,11 +6,11 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <climits>
-#include <cstdlib>
 
 #include "base/files.hpp"
+#include "base/process_place.hpp"
+#include "base/quantity.hpp"
 
 namespace perdure::energy {
 namespace {
@@ -72,8 +72,7 @@ std::string FileSysfs::resolve(const std::string& path) {
 }
 
 std::string sysfs_root() {
-  const char* given = std::getenv("PERDURE_SYSFS_ROOT");
-  std::string root = given == nullptr ? "" : given;
+  std::string root = environment("PERDURE_SYSFS_ROOT");
   while (!root.empty() && root.back() == '/') root.pop_back();
   return root;
 }
@@ -83,16 +82,9 @@ Sysfs& machine() {
   return files;
 }
 
-std::optional<std::uint64_t> number_of(const std::string& text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 std::optional<std::uint64_t> read_number(Sysfs& sysfs, const std::string& path) {
   const SysfsText got = sysfs.read(path);
-  return got.ok() ? number_of(got.text) : std::nullopt;
+  return got.ok() ? number_in<std::uint64_t>(got.text) : std::nullopt;
 }
 
 std::string read_text(Sysfs& sysfs, const std::string& path) {

@@ -64,6 +64,5 @@ Sysfs& machine();
 std::optional<std::uint64_t> read_number(Sysfs& sysfs, const std::string& path);
 // The file's text; "" if it can't be read.
 std::string read_text(Sysfs& sysfs, const std::string& path);
-std::optional<std::uint64_t> number_of(const std::string& text);
 
 }  // namespace perdure::energy

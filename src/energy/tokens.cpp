@@ -13,11 +13,11 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
-#include <cstdlib>
 #include <thread>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/process_place.hpp"
 
 namespace perdure::energy {
 namespace {
@@ -65,11 +65,6 @@ std::string plain(std::string text) {
     if (!fine) letter = '_';
   }
   return text.empty() ? "none" : text.substr(0, 64);
-}
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
 }
 
 std::string prefix() {

@@ -13,6 +13,8 @@
 #include <iterator>
 #include <sstream>
 
+#include "base/quantity.hpp"
+
 namespace perdure::energy::fake {
 namespace {
 
@@ -99,11 +101,14 @@ bool FakeTree::writable(const std::string& path) {
 // max is refused. The clock of a processor under load follows its limit.
 int FakeTree::write_frequency(const std::string& path, const std::string& text) {
   const std::string folder = folder_of(path) + "/";
-  auto khz = number_of(trimmed(text));
+  auto khz = number_in<std::uint64_t>(trimmed(text));
   if (!khz) return EINVAL;
-  const auto value = [&](const char* name) { return number_of(get(folder + name)).value_or(0); };
+  const auto value = [&](const char* name) {
+    return number_in<std::uint64_t>(get(folder + name)).value_or(0);
+  };
   khz = std::clamp(*khz, value("cpuinfo_min_freq"), value("cpuinfo_max_freq"));
-  if (const auto step = rule(path, "round")) *khz -= *khz % number_of(*step).value_or(1);
+  if (const auto step = rule(path, "round"))
+    *khz -= *khz % number_in<std::uint64_t>(*step).value_or(1);
   const bool is_max = ends_with(path, "scaling_max_freq");
   if (is_max ? *khz < value("scaling_min_freq") : *khz > value("scaling_max_freq")) return EINVAL;
   if (rule(path, "ignore")) return 0;
@@ -114,12 +119,14 @@ int FakeTree::write_frequency(const std::string& path, const std::string& text) 
 
 int FakeTree::write(const std::string& path, const std::string& text) {
   const std::string folder = folder_of(path);
-  if (const auto limit = rule(path, "vanish"); limit && count(folder) >= *number_of(*limit)) {
+  if (const auto limit = rule(path, "vanish");
+      limit && count(folder) >= *number_in<std::uint64_t>(*limit)) {
     std::filesystem::remove_all(root_ + "/" + folder);
   }
   if (::access((root_ + "/" + path).c_str(), F_OK) != 0) return ENOENT;
   if (rule(path, "eacces")) return EACCES;
-  if (const auto times = rule(path, "ebusy"); times && count(path) <= *number_of(*times)) {
+  if (const auto times = rule(path, "ebusy");
+      times && count(path) <= *number_in<std::uint64_t>(*times)) {
     return EBUSY;
   }
   if (ends_with(path, "scaling_max_freq") || ends_with(path, "scaling_min_freq")) {
@@ -144,7 +151,7 @@ int FakeTree::write(const std::string& path, const std::string& text) {
 
 std::string FakeTree::counter(const std::string& path) const {
   if (const auto other = rule(path, "mirror")) return counter(*other);
-  const std::uint64_t start = number_of(get(path)).value_or(0);
+  const std::uint64_t start = number_in<std::uint64_t>(get(path)).value_or(0);
   const auto power = rule(path, "power");
   if (!power || rule(path, "dead")) return std::to_string(start);
   struct stat made{};
@@ -158,7 +165,7 @@ std::string FakeTree::counter(const std::string& path) const {
   if (const auto second = rule(path, "back"); second && elapsed_s > std::stod(*second)) {
     energy_uj -= std::min<std::uint64_t>(energy_uj, 5'000'000);
   }
-  const auto range = number_of(get(folder_of(path) + "/max_energy_range_uj"));
+  const auto range = number_in<std::uint64_t>(get(folder_of(path) + "/max_energy_range_uj"));
   return std::to_string(range && *range > 0 ? energy_uj % *range : energy_uj);
 }
 

@@ -27,6 +27,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/quantity.hpp"
 #include "energy/testing/fake_tree.hpp"
 
 namespace {
@@ -100,7 +101,7 @@ ssize_t give(int fd, void* buffer, size_t count, const perdure::energy::SysfsTex
     return -1;
   }
   if (binary) {  // a counter of perf: 8 bytes, at every read
-    const std::uint64_t number = perdure::energy::number_of(got.text).value_or(0);
+    const std::uint64_t number = perdure::number_in<std::uint64_t>(got.text).value_or(0);
     if (count < sizeof number) return 0;
     std::memcpy(buffer, &number, sizeof number);
     return sizeof number;
