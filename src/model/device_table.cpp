@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/files.hpp"
+#include "base/quantity.hpp"
 #include "model/embedded_table.hpp"
 
 namespace perdure {
@@ -118,7 +118,7 @@ Result<MemoryModel> read_model(const Json& object, std::size_t index) {
   }
   if (model.source.empty())
     return invalid(where, "source is missing: say where its numbers are from");
-  if (std::find(assemblies.begin(), assemblies.end(), model.assembly) == assemblies.end()) {
+  if (std::ranges::find(assemblies, model.assembly) == assemblies.end()) {
     return invalid(where, "assembly must be cell, chip, module or emulation");
   }
   return model;
@@ -151,8 +151,7 @@ Result<std::vector<Entry>> load(Parse<Entry> parse) {
   Result<std::vector<Entry>> added = read_file(path, parse);
   if (!added.ok()) return added;
   for (Entry& entry : added.value()) {
-    const auto same = std::find_if(entries.value().begin(), entries.value().end(),
-                                   [&](const Entry& old) { return old.name == entry.name; });
+    const auto same = std::ranges::find(entries.value(), entry.name, &Entry::name);
     if (same == entries.value().end()) {
       entries.value().push_back(entry);
     } else {
@@ -211,41 +210,37 @@ Status apply_override(const std::string& spec, std::string_view text, MemoryMode
     keys.emplace_back(quantity.key);
     if (key != quantity.key) continue;
     const std::string_view value = equals == text.npos ? "" : text.substr(equals + 1);
-    double amount = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), amount);
-    if (error != std::errc() || end != value.data() + value.size()) {
-      return invalid(spec, key + " must be followed by '=' and a number");
-    }
-    model.*quantity.member = amount;
-    return check_amount(spec, quantity, amount);
+    const auto amount = number_in<double>(value);
+    if (!amount) return invalid(spec, key + " must be followed by '=' and a number");
+    model.*quantity.member = *amount;
+    return check_amount(spec, quantity, *amount);
   }
   return invalid(spec, "unknown key '" + key + "'; known are " + join(keys));
 }
 
-Result<MemoryModel> find_model(const std::string& name) {
-  Result<std::vector<MemoryModel>> models = device_table();
-  if (!models.ok()) return models.status();
+template <typename Entry>
+Result<Entry> find_entry(const Result<std::vector<Entry>>& table, const char* kind,
+                         const std::string& name) {
+  PERDURE_TRY(table.status());
   std::vector<std::string> names;
-  for (const MemoryModel& model : models.value()) {
-    if (model.name == name) return model;
-    names.push_back(model.name);
+  for (const Entry& entry : table.value()) {
+    if (entry.name == name) return entry;
+    names.push_back(entry.name);
   }
-  return Status(Code::not_found, "no device is called '", name, "'; known are ", join(names));
+  return Status(Code::not_found, "no ", kind, " is called '", name, "'; known are ", join(names));
 }
 
 }  // namespace
 
 Result<std::vector<MemoryModel>> parse_device_table(const std::string& json) {
-  Result<Json> document = read_document(json);
-  if (!document.ok()) return document.status();
+  PERDURE_TRY_ASSIGN(const Json document, read_document(json));
   std::vector<MemoryModel> models;
-  for (const Json& object : document.value()["devices"]) {
-    Result<MemoryModel> model = read_model(object, models.size());
-    if (!model.ok()) return model.status();
-    for (const MemoryModel& other : models) {
-      if (other.name == model.value().name) return invalid(other.name, "is there twice");
+  for (const Json& object : document["devices"]) {
+    PERDURE_TRY_ASSIGN(auto model, read_model(object, models.size()));
+    if (std::ranges::find(models, model.name, &MemoryModel::name) != models.end()) {
+      return invalid(model.name, "is there twice");
     }
-    models.push_back(model.take());
+    models.push_back(std::move(model));
   }
   return models;
 }
@@ -256,14 +251,12 @@ Result<std::vector<MemoryModel>> device_table() {
 }
 
 Result<std::vector<DevicePreset>> parse_device_presets(const std::string& json) {
-  Result<Json> document = read_document(json);
-  if (!document.ok()) return document.status();
+  PERDURE_TRY_ASSIGN(const Json document, read_document(json));
   std::vector<DevicePreset> presets;
-  if (!document.value().contains("presets")) return presets;
-  for (const Json& object : document.value()["presets"]) {
-    Result<DevicePreset> preset = read_preset(object, presets.size());
-    if (!preset.ok()) return preset.status();
-    presets.push_back(preset.take());
+  if (!document.contains("presets")) return presets;
+  for (const Json& object : document["presets"]) {
+    PERDURE_TRY_ASSIGN(auto preset, read_preset(object, presets.size()));
+    presets.push_back(std::move(preset));
   }
   return presets;
 }
@@ -274,19 +267,12 @@ Result<std::vector<DevicePreset>> device_presets() {
 }
 
 Result<DevicePreset> find_preset(const std::string& name) {
-  Result<std::vector<DevicePreset>> presets = device_presets();
-  if (!presets.ok()) return presets.status();
-  std::vector<std::string> names;
-  for (const DevicePreset& preset : presets.value()) {
-    if (preset.name == name) return preset;
-    names.push_back(preset.name);
-  }
-  return Status(Code::not_found, "no preset is called '", name, "'; known are ", join(names));
+  return find_entry(device_presets(), "preset", name);
 }
 
 Result<MemoryModel> find_device(const std::string& spec) {
   const std::size_t comma = spec.find(',');
-  Result<MemoryModel> model = find_model(spec.substr(0, comma));
+  Result<MemoryModel> model = find_entry(device_table(), "device", spec.substr(0, comma));
   if (!model.ok() || comma == spec.npos) return model;
   std::string_view rest = std::string_view(spec).substr(comma + 1);
   for (bool more = true; more;) {

@@ -185,7 +185,7 @@ class Accountant {
 void remove_repeats(std::vector<std::string>& names) {
   std::vector<std::string> once;
   for (std::string& name : names) {
-    if (std::find(once.begin(), once.end(), name) == once.end()) once.push_back(std::move(name));
+    if (std::ranges::find(once, name) == once.end()) once.push_back(std::move(name));
   }
   names = std::move(once);
 }

@@ -34,9 +34,7 @@ Result<Devices> devices_of(const std::string& dram, const std::string& mram,
   const std::pair<const std::string&, MemoryModel&> wanted[] = {
       {dram, devices.dram}, {mram, devices.mram}, {flash, devices.flash}};
   for (const auto& [spec, model] : wanted) {
-    Result<MemoryModel> found = find_device(spec);
-    if (!found.ok()) return found.status();
-    model = found.take();
+    PERDURE_TRY_ASSIGN(model, find_device(spec));
   }
   PERDURE_TRY(check_assemblies(devices, mix_assemblies));
   warn(devices);
@@ -44,9 +42,7 @@ Result<Devices> devices_of(const std::string& dram, const std::string& mram,
 }
 
 Result<Devices> devices_of_preset(const std::string& name) {
-  Result<DevicePreset> preset = find_preset(name);
-  if (!preset.ok()) return preset.status();
-  const DevicePreset& models = preset.value();
+  PERDURE_TRY_ASSIGN(const DevicePreset models, find_preset(name));
   return devices_of(models.dram, models.mram, models.flash, true);  // its author mixed them; warned
 }
 

@@ -2,17 +2,12 @@
 #include "sim/policy.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/assert.hpp"
+#include "base/quantity.hpp"
 
 namespace perdure::sim {
 namespace {
-
-bool parse(const std::string& text, double& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 std::string joined(const std::vector<std::string>& words) {
   std::string all;
@@ -30,15 +25,13 @@ std::string short_number(double value) {
 Status check_value(const PolicyEntry& entry, const PolicyOption& option, const std::string& value) {
   const std::string where = "policy " + entry.name + ": " + option.name + "=" + value + ": ";
   if (!option.choices.empty()) {
-    if (std::find(option.choices.begin(), option.choices.end(), value) != option.choices.end()) {
+    if (std::ranges::find(option.choices, value) != option.choices.end()) {
       return Status::success();
     }
     return Status(Code::invalid_argument, where, "it must be one of ", joined(option.choices));
   }
-  double number = 0;
-  if (parse(value, number) && number >= option.least && number <= option.most) {
-    return Status::success();
-  }
+  const auto number = number_in<double>(value);
+  if (number && *number >= option.least && *number <= option.most) return Status::success();
   return Status(Code::invalid_argument, where, "it must be a number from ",
                 short_number(option.least), " to ", short_number(option.most));
 }
@@ -46,13 +39,9 @@ Status check_value(const PolicyEntry& entry, const PolicyOption& option, const s
 }  // namespace
 
 double OptionValues::number(const std::string& name) const {
-  double value = 0;
-  PERDURE_ASSERT(parse(values.at(name), value));
-  return value;
-}
-
-bool OptionValues::is(const std::string& name, const std::string& choice) const {
-  return values.at(name) == choice;
+  const auto value = number_in<double>(values.at(name));
+  PERDURE_ASSERT(value.has_value());
+  return *value;
 }
 
 Result<const PolicyEntry*> find_policy(const std::string& name) {
@@ -73,8 +62,7 @@ Result<OptionValues> check_options(const PolicyEntry& entry,
     known.push_back(option.name);
   }
   for (const auto& [name, value] : given) {
-    const auto option = std::find_if(entry.options.begin(), entry.options.end(),
-                                     [&name = name](const auto& o) { return o.name == name; });
+    const auto option = std::ranges::find(entry.options, name, &PolicyOption::name);
     if (option == entry.options.end()) {
       return Status(Code::invalid_argument, "policy ", entry.name, " has no option ", name,
                     (known.empty() ? "; it has none" : "; known are " + joined(known)));

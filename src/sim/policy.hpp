@@ -48,7 +48,9 @@ class OptionValues {
  public:
   std::map<std::string, std::string> values;
   double number(const std::string& name) const;
-  bool is(const std::string& name, const std::string& choice) const;
+  bool is(const std::string& name, const std::string& choice) const {
+    return values.at(name) == choice;
+  }
 };
 
 struct PolicySetup {
