@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstring>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/quantity.hpp"
 #include "trace/cache_filter.hpp"
 
 namespace perdure::trace {
@@ -47,8 +47,9 @@ std::string_view take_word(std::string_view& text) {
 }
 
 bool parse(std::string_view text, int base, std::uint64_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  return error == std::errc() && end == text.data() + text.size();
+  const auto number = number_in<std::uint64_t>(text, base);
+  value = number.value_or(0);
+  return number.has_value();
 }
 
 bool parse_address(std::string_view text, std::uint64_t& value) {

@@ -2,10 +2,7 @@
 #include "trace/reader.hpp"
 
 #include <cstring>
-#include <optional>
-#include <utility>
 
-#include "trace/frame.hpp"
 #include "trace/record_codec.hpp"
 #include "trace/trace_format.hpp"
 #include "trace/trace_header.hpp"
@@ -28,231 +25,20 @@ bool parse_footer(std::span<const std::byte> raw, Totals& totals) {
   totals.ending = {footer.program_accesses, footer.elapsed_ns, footer.compute_ns};
   totals.streams.resize(footer.streams);
   totals.pages.resize(footer.pages);
-  StreamTotals streams, pages;
-  for (StreamTotals& stream : totals.streams) {
-    if (!take_varint(raw, stream.reads) || !take_varint(raw, stream.writes)) return false;
-    streams.reads += stream.reads;
-    streams.writes += stream.writes;
+  const PageCounts all = {totals.reads, totals.writes};
+  for (auto* list : {&totals.streams, &totals.pages}) {
+    PageCounts sum;
+    for (PageCounts& counts : *list) {
+      if (!take_varint(raw, counts.reads) || !take_varint(raw, counts.writes)) return false;
+      sum.reads += counts.reads;
+      sum.writes += counts.writes;
+    }
+    if (sum != all) return false;
   }
-  for (PageCounts& page : totals.pages) {
-    if (!take_varint(raw, page.reads) || !take_varint(raw, page.writes)) return false;
-    pages.reads += page.reads;
-    pages.writes += page.writes;
-  }
-  const StreamTotals all = {totals.reads, totals.writes};
-  return raw.empty() && pages == all && streams == all;
+  return raw.empty();
 }
 
 }  // namespace
-
-class Reader::Impl {
- public:
-  explicit Impl(std::unique_ptr<ByteSource> source)
-      : source_(std::move(source)), frames_(*source_) {}
-
-  Status begin() {
-    PERDURE_TRY_ASSIGN(auto read, read_header(*source_));
-    header = std::move(read.header);
-    first_frame_ = read.bytes;
-    frames_.begin(read.checksum, first_frame_);
-    header_checksum_ = read.checksum;
-    return Status::success();
-  }
-
-  bool seekable() const { return source_->size_bytes().has_value(); }
-
-  Status rewind() {
-    if (!seekable()) {
-      return Status(Code::wrong_state, source_->name(),
-                    ": a pipe can be read once only; write the trace to a file");
-    }
-    PERDURE_TRY(source_->seek(first_frame_));
-    frames_.begin(header_checksum_, first_frame_);
-    sums_ = {};
-    page_numbers.clear();
-    page_before_ = 0;
-    ended_ = in_region_ = begun_ = found_region_ = false;
-    inside_.clear();
-    return Status::success();
-  }
-
-  Result<Batch> next() {
-    begun_ = true;
-    for (;;) {
-      if (ended_) return Batch{};
-      const Status read = frames_.read(static_cast<std::uint32_t>(page_numbers.size()));
-      if (!read.ok()) return Status(read.code(), read.message() + whole_so_far());
-      Batch batch;
-      switch (frames_.kind()) {
-        case FrameKind::records:
-          PERDURE_TRY(read_records());
-          batch = {Batch::Kind::records, records_, decoded_, {}};
-          if (only.empty() || in_region_named(only)) return batch;
-          break;
-        case FrameKind::region_begin:
-        case FrameKind::region_end:
-          PERDURE_TRY(read_marker(batch));
-          found_region_ |= inside_ == only;
-          if (only.empty()) return batch;
-          break;
-        case FrameKind::footer:
-          PERDURE_TRY(read_end());
-          break;
-      }
-    }
-  }
-
-  Result<const Totals*> totals() {
-    if (totals_.has_value()) return &*totals_;
-    if (!seekable()) {
-      return Status(
-          Code::wrong_state,
-          source_->name() + ": a pipe tells its totals only at its end; write the trace to a file");
-    }
-    if (begun_) return Status(Code::wrong_state, "totals: ask before reading, or at its end");
-    const Status read = read_footer_first();
-    PERDURE_TRY(rewind());
-    if (!read.ok()) return Status(read.code(), read.message() + whole_in_all());
-    page_numbers.reserve(totals_->pages.size());
-    return &*totals_;
-  }
-
-  Status only_region(const std::string& name) {
-    if (begun_) return {Code::wrong_state, "the region must be chosen before reading begins"};
-    only = name;
-    return Status::success();
-  }
-
-  Header header;
-  std::string only;
-  std::vector<std::uint64_t> page_numbers;
-
- private:
-  bool in_region_named(const std::string& name) const { return in_region_ && inside_ == name; }
-
-  Status read_records() {
-    const FrameHeaderFormat& frame = frames_.header();
-    records_.resize(frame.records);
-    Decoded decoded;
-    const auto before = static_cast<std::uint32_t>(page_numbers.size());
-    if (frame.new_pages > trace_pages_max - before ||
-        !decode_records(frames_.raw(), before + frame.new_pages, records_, decoded)) {
-      return frames_.damaged("holds records that can't be");
-    }
-    std::span<const std::byte> rest = frames_.raw().subspan(decoded.bytes);
-    for (std::uint32_t i = 0; i < frame.new_pages; ++i) {
-      std::uint64_t coded = 0;
-      if (!take_varint(rest, coded)) return frames_.damaged("lacks page numbers");
-      page_before_ += unzigzag(coded);
-      page_numbers.push_back(page_before_);
-    }
-    if (!rest.empty()) return frames_.damaged("has bytes left over");
-    sums_.records += frame.records;
-    sums_.reads += decoded.reads;
-    sums_.writes += decoded.writes;
-    decoded_ = {decoded.reads, decoded.writes};
-    return Status::success();
-  }
-
-  Status read_marker(Batch& batch) {
-    const bool begins = frames_.kind() == FrameKind::region_begin;
-    const auto raw = frames_.raw();
-    batch.kind = begins ? Batch::Kind::region_begin : Batch::Kind::region_end;
-    batch.region.assign(reinterpret_cast<const char*>(raw.data()), raw.size());
-    if (in_region_ == begins || batch.region.empty() || (!begins && batch.region != inside_)) {
-      return frames_.damaged("is the marker of a region, where none can be");
-    }
-    in_region_ = begins;
-    inside_ = batch.region;
-    return Status::success();
-  }
-
-  // The footer, and what must follow it: the trailer, and nothing else.
-  Status read_end() {
-    Totals totals;
-    if (!parse_footer(frames_.raw(), totals)) return frames_.damaged("is a footer that can't be");
-    if (totals.records != sums_.records || totals.reads != sums_.reads ||
-        totals.writes != sums_.writes || totals.pages.size() != page_numbers.size()) {
-      return frames_.damaged(sentence("says ", totals.accesses(), " accesses in ", totals.records,
-                                      " records, but there were ", sums_.accesses(), " in ",
-                                      sums_.records));
-    }
-    TrailerFormat trailer = {};
-    std::byte more = {};
-    auto count = source_->read(std::as_writable_bytes(std::span(&trailer, 1)));
-    if (!count.ok()) return count.status();
-    if (count.value() != sizeof trailer || trailer.magic != trailer_magic ||
-        trailer.checksum != frames_.header().checksum ||
-        trailer.footer_offset != frames_.offset()) {
-      return frames_.damaged("is not followed by its trailer: the trace is truncated");
-    }
-    count = source_->read(std::span(&more, 1));
-    if (!count.ok()) return count.status();
-    if (count.value() != 0) return frames_.damaged("is the last one, but bytes follow it");
-    if (in_region_) return frames_.damaged("comes before the end of a region");
-    if (!only.empty() && !found_region_) {
-      return Status(Code::not_found, source_->name(), ": the trace has no region ", only);
-    }
-    totals_ = std::move(totals);
-    ended_ = true;
-    return Status::success();
-  }
-
-  Status read_footer_first() {
-    const std::uint64_t size = source_->size_bytes().value_or(0);
-    const Status truncated(Code::damaged, source_->name(),
-                           ": the trace is truncated: it does not end with a trailer; its "
-                           "recording did not end or was cut off");
-    TrailerFormat trailer = {};
-    if (size < first_frame_ + sizeof(FrameHeaderFormat) + sizeof trailer) return truncated;
-    PERDURE_TRY(source_->seek(size - sizeof trailer));
-    PERDURE_TRY_ASSIGN(const auto count,
-                       source_->read(std::as_writable_bytes(std::span(&trailer, 1))));
-    if (count != sizeof trailer || trailer.magic != trailer_magic ||
-        trailer.footer_offset < first_frame_ ||
-        trailer.footer_offset > size - sizeof trailer - sizeof(FrameHeaderFormat)) {
-      return truncated;
-    }
-    PERDURE_TRY(source_->seek(trailer.footer_offset));
-    PERDURE_TRY(frames_.read_footer());
-    Totals totals;
-    if (trailer.checksum != frames_.header().checksum || !parse_footer(frames_.raw(), totals)) {
-      return frames_.damaged("is a footer that can't be");
-    }
-    totals_ = std::move(totals);
-    return Status::success();
-  }
-
-  // Of a trace that has no end, how much of it is there.
-  std::string whole_so_far() const {
-    if (sums_.records == 0) return "; none of its records is whole";
-    return sentence("; ", sums_.records, " records before are whole, of ", sums_.accesses(),
-                    " accesses to ", page_numbers.size(), " pages");
-  }
-  std::string whole_in_all() {
-    for (auto batch = next(); batch.ok() && batch.value().kind != Batch::Kind::end;) batch = next();
-    std::string text = whole_so_far();
-    return rewind().ok() ? text : std::string();
-  }
-
-  std::unique_ptr<ByteSource> source_;
-  FrameReader frames_;
-  std::vector<Record> records_;
-  PageCounts decoded_;  // of records_
-  Totals sums_;
-  std::optional<Totals> totals_;
-  std::uint64_t first_frame_ = 0;
-  std::uint64_t header_checksum_ = 0;
-  std::uint64_t page_before_ = 0;
-  std::string inside_;  // the region that began last
-  bool in_region_ = false;
-  bool found_region_ = false;
-  bool begun_ = false;
-  bool ended_ = false;
-};
-
-Reader::Reader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Reader::~Reader() = default;
 
 Result<std::unique_ptr<Reader>> Reader::open(const std::string& path) {
   PERDURE_TRY_ASSIGN(auto source, open_source(path));
@@ -260,37 +46,185 @@ Result<std::unique_ptr<Reader>> Reader::open(const std::string& path) {
 }
 
 Result<std::unique_ptr<Reader>> Reader::open(std::unique_ptr<ByteSource> source) {
-  auto impl = std::make_unique<Impl>(std::move(source));
-  PERDURE_TRY(impl->begin());
-  return std::unique_ptr<Reader>(new Reader(std::move(impl)));
+  std::unique_ptr<Reader> reader(new Reader(std::move(source)));
+  PERDURE_TRY(reader->begin());
+  return reader;
 }
 
-const Header& Reader::header() const {
-  return impl_->header;
+Status Reader::begin() {
+  PERDURE_TRY_ASSIGN(auto read, read_header(*source_));
+  header_ = std::move(read.header);
+  first_frame_ = read.bytes;
+  frames_.begin(read.checksum, first_frame_);
+  header_checksum_ = read.checksum;
+  return Status::success();
 }
-Result<Batch> Reader::next() {
-  return impl_->next();
-}
-std::uint32_t Reader::pages() const {
-  return static_cast<std::uint32_t>(impl_->page_numbers.size());
-}
-const std::vector<std::uint64_t>& Reader::page_numbers() const {
-  return impl_->page_numbers;
-}
-bool Reader::seekable() const {
-  return impl_->seekable();
-}
+
 Status Reader::rewind() {
-  return impl_->rewind();
+  if (!seekable()) {
+    return Status(Code::wrong_state, source_->name(),
+                  ": a pipe can be read once only; write the trace to a file");
+  }
+  PERDURE_TRY(source_->seek(first_frame_));
+  frames_.begin(header_checksum_, first_frame_);
+  sums_ = {};
+  page_numbers_.clear();
+  page_before_ = 0;
+  ended_ = in_region_ = begun_ = found_region_ = false;
+  inside_.clear();
+  return Status::success();
 }
+
+Result<Batch> Reader::next() {
+  begun_ = true;
+  for (;;) {
+    if (ended_) return Batch{};
+    const Status read = frames_.read(static_cast<std::uint32_t>(page_numbers_.size()));
+    if (!read.ok()) return Status(read.code(), read.message() + whole_so_far());
+    Batch batch;
+    switch (frames_.kind()) {
+      case FrameKind::records:
+        PERDURE_TRY(read_records());
+        batch = {Batch::Kind::records, records_, decoded_, {}};
+        if (only_.empty() || in_region_named(only_)) return batch;
+        break;
+      case FrameKind::region_begin:
+      case FrameKind::region_end:
+        PERDURE_TRY(read_marker(batch));
+        found_region_ |= inside_ == only_;
+        if (only_.empty()) return batch;
+        break;
+      case FrameKind::footer:
+        PERDURE_TRY(read_end());
+        break;
+    }
+  }
+}
+
 Result<const Totals*> Reader::totals() {
-  return impl_->totals();
+  if (totals_.has_value()) return &*totals_;
+  if (!seekable()) {
+    return Status(
+        Code::wrong_state,
+        source_->name() + ": a pipe tells its totals only at its end; write the trace to a file");
+  }
+  if (begun_) return Status(Code::wrong_state, "totals: ask before reading, or at its end");
+  const Status read = read_footer_first();
+  PERDURE_TRY(rewind());
+  if (!read.ok()) return Status(read.code(), read.message() + whole_in_all());
+  page_numbers_.reserve(totals_->pages.size());
+  return &*totals_;
 }
+
 Status Reader::only_region(const std::string& name) {
-  return impl_->only_region(name);
+  if (begun_) return {Code::wrong_state, "the region must be chosen before reading begins"};
+  only_ = name;
+  return Status::success();
 }
-const std::string& Reader::region() const {
-  return impl_->only;
+
+Status Reader::read_records() {
+  const FrameHeaderFormat& frame = frames_.header();
+  records_.resize(frame.records);
+  Decoded decoded;
+  const auto before = static_cast<std::uint32_t>(page_numbers_.size());
+  if (frame.new_pages > trace_pages_max - before ||
+      !decode_records(frames_.raw(), before + frame.new_pages, records_, decoded)) {
+    return frames_.damaged("holds records that can't be");
+  }
+  std::span<const std::byte> rest = frames_.raw().subspan(decoded.bytes);
+  for (std::uint32_t i = 0; i < frame.new_pages; ++i) {
+    std::uint64_t coded = 0;
+    if (!take_varint(rest, coded)) return frames_.damaged("lacks page numbers");
+    page_before_ += unzigzag(coded);
+    page_numbers_.push_back(page_before_);
+  }
+  if (!rest.empty()) return frames_.damaged("has bytes left over");
+  sums_.records += frame.records;
+  sums_.reads += decoded.reads;
+  sums_.writes += decoded.writes;
+  decoded_ = {decoded.reads, decoded.writes};
+  return Status::success();
+}
+
+Status Reader::read_marker(Batch& batch) {
+  const bool begins = frames_.kind() == FrameKind::region_begin;
+  const auto raw = frames_.raw();
+  batch.kind = begins ? Batch::Kind::region_begin : Batch::Kind::region_end;
+  batch.region.assign(reinterpret_cast<const char*>(raw.data()), raw.size());
+  if (in_region_ == begins || batch.region.empty() || (!begins && batch.region != inside_)) {
+    return frames_.damaged("is the marker of a region, where none can be");
+  }
+  in_region_ = begins;
+  inside_ = batch.region;
+  return Status::success();
+}
+
+// The footer, and what must follow it: the trailer, and nothing else.
+Status Reader::read_end() {
+  Totals totals;
+  if (!parse_footer(frames_.raw(), totals)) return frames_.damaged("is a footer that can't be");
+  if (totals.records != sums_.records || totals.reads != sums_.reads ||
+      totals.writes != sums_.writes || totals.pages.size() != page_numbers_.size()) {
+    return frames_.damaged(sentence("says ", totals.accesses(), " accesses in ", totals.records,
+                                    " records, but there were ", sums_.accesses(), " in ",
+                                    sums_.records));
+  }
+  TrailerFormat trailer = {};
+  std::byte more = {};
+  auto count = source_->read(std::as_writable_bytes(std::span(&trailer, 1)));
+  if (!count.ok()) return count.status();
+  if (count.value() != sizeof trailer || trailer.magic != trailer_magic ||
+      trailer.checksum != frames_.header().checksum || trailer.footer_offset != frames_.offset()) {
+    return frames_.damaged("is not followed by its trailer: the trace is truncated");
+  }
+  count = source_->read(std::span(&more, 1));
+  if (!count.ok()) return count.status();
+  if (count.value() != 0) return frames_.damaged("is the last one, but bytes follow it");
+  if (in_region_) return frames_.damaged("comes before the end of a region");
+  if (!only_.empty() && !found_region_) {
+    return Status(Code::not_found, source_->name(), ": the trace has no region ", only_);
+  }
+  totals_ = std::move(totals);
+  ended_ = true;
+  return Status::success();
+}
+
+Status Reader::read_footer_first() {
+  const std::uint64_t size = source_->size_bytes().value_or(0);
+  const Status truncated(Code::damaged, source_->name(),
+                         ": the trace is truncated: it does not end with a trailer; its "
+                         "recording did not end or was cut off");
+  TrailerFormat trailer = {};
+  if (size < first_frame_ + sizeof(FrameHeaderFormat) + sizeof trailer) return truncated;
+  PERDURE_TRY(source_->seek(size - sizeof trailer));
+  PERDURE_TRY_ASSIGN(const auto count,
+                     source_->read(std::as_writable_bytes(std::span(&trailer, 1))));
+  if (count != sizeof trailer || trailer.magic != trailer_magic ||
+      trailer.footer_offset < first_frame_ ||
+      trailer.footer_offset > size - sizeof trailer - sizeof(FrameHeaderFormat)) {
+    return truncated;
+  }
+  PERDURE_TRY(source_->seek(trailer.footer_offset));
+  PERDURE_TRY(frames_.read_footer());
+  Totals totals;
+  if (trailer.checksum != frames_.header().checksum || !parse_footer(frames_.raw(), totals)) {
+    return frames_.damaged("is a footer that can't be");
+  }
+  totals_ = std::move(totals);
+  return Status::success();
+}
+
+// Of a trace that has no end, how much of it is there.
+std::string Reader::whole_so_far() const {
+  if (sums_.records == 0) return "; none of its records is whole";
+  return sentence("; ", sums_.records, " records before are whole, of ", sums_.accesses(),
+                  " accesses to ", page_numbers_.size(), " pages");
+}
+
+std::string Reader::whole_in_all() {
+  for (auto batch = next(); batch.ok() && batch.value().kind != Batch::Kind::end;) batch = next();
+  std::string text = whole_so_far();
+  return rewind().ok() ? text : std::string();
 }
 
 namespace {

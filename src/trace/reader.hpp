@@ -15,12 +15,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.hpp"
 #include "trace/byte_stream.hpp"
+#include "trace/frame.hpp"
 #include "trace/record.hpp"
 
 namespace perdure::trace {
@@ -37,20 +40,19 @@ class Reader {
  public:
   static Result<std::unique_ptr<Reader>> open(const std::string& path);  // as open_source()
   static Result<std::unique_ptr<Reader>> open(std::unique_ptr<ByteSource> source);
-  ~Reader();
 
-  const Header& header() const;
+  const Header& header() const { return header_; }
 
   // After Kind::end it gives Kind::end again.
   Result<Batch> next();
 
   // How many pages the records given so far touched: all ids in them are smaller.
-  std::uint32_t pages() const;
+  std::uint32_t pages() const { return static_cast<std::uint32_t>(page_numbers_.size()); }
   // The page number of each id below pages(); times page_bytes it is the address.
-  const std::vector<std::uint64_t>& page_numbers() const;
+  const std::vector<std::uint64_t>& page_numbers() const { return page_numbers_; }
 
   // A file can be read again, and tells its totals at once; a pipe cannot.
-  bool seekable() const;
+  bool seekable() const { return source_->size_bytes().has_value(); }
   Status rewind();  // Code::wrong_state for a pipe
   // Of the whole trace, whatever region is read. Where it is truncated the messages of this and
   // of next() say how much of it is whole, which next() gives. Code::wrong_state between the first
@@ -60,12 +62,37 @@ class Reader {
   // From now on next() gives only records in regions with this name, and no markers. Before the
   // first next(). A trace without such a region is Code::not_found at its end.
   Status only_region(const std::string& name);
-  const std::string& region() const;  // empty: all of it
+  const std::string& region() const { return only_; }  // empty: all of it
 
  private:
-  class Impl;
-  explicit Reader(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Reader(std::unique_ptr<ByteSource> source)
+      : source_(std::move(source)), frames_(*source_) {}
+  Status begin();
+  bool in_region_named(const std::string& name) const { return in_region_ && inside_ == name; }
+  Status read_records();
+  Status read_marker(Batch& batch);
+  Status read_end();
+  Status read_footer_first();
+  std::string whole_so_far() const;
+  std::string whole_in_all();
+
+  std::unique_ptr<ByteSource> source_;
+  FrameReader frames_;
+  Header header_;
+  std::string only_;
+  std::vector<std::uint64_t> page_numbers_;
+  std::vector<Record> records_;
+  PageCounts decoded_;  // of records_
+  Totals sums_;
+  std::optional<Totals> totals_;
+  std::uint64_t first_frame_ = 0;
+  std::uint64_t header_checksum_ = 0;
+  std::uint64_t page_before_ = 0;
+  std::string inside_;  // the region that began last
+  bool in_region_ = false;
+  bool found_region_ = false;
+  bool begun_ = false;
+  bool ended_ = false;
 };
 
 // Reads to the end and compares the counts of every page with the footer.

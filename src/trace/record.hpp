@@ -52,14 +52,6 @@ struct Header {
   bool operator==(const Header&) const = default;
 };
 
-// Accesses of one thread of the program. Threads share the pages of their rank and are merged into
-// one sequence of records in the order in which they came; only their totals are kept apart.
-struct StreamTotals {
-  std::uint64_t reads = 0;
-  std::uint64_t writes = 0;
-  bool operator==(const StreamTotals&) const = default;
-};
-
 // What is known when recording ends. 0: not known.
 struct Ending {
   std::uint64_t program_accesses = 0;  // before the cache
@@ -73,6 +65,10 @@ struct PageCounts {
   std::uint64_t writes = 0;
   bool operator==(const PageCounts&) const = default;
 };
+
+// Accesses of one thread of the program. Threads share the pages of their rank and are merged into
+// one sequence of records in the order in which they came; only their totals are kept apart.
+using StreamTotals = PageCounts;
 
 struct Totals {
   std::uint64_t records = 0;

@@ -8,10 +8,7 @@
 #include "base/checksum.hpp"
 #include "base/clock.hpp"
 #include "trace/cache_filter.hpp"
-#include "trace/frame.hpp"
-#include "trace/id_table.hpp"
 #include "trace/record_codec.hpp"
-#include "trace/reducer.hpp"
 #include "trace/trace_format.hpp"
 
 namespace perdure::trace {
@@ -68,187 +65,13 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 
 }  // namespace
 
-class Writer::Impl {
- public:
-  Impl(std::unique_ptr<ByteSink> sink, const Header& header)
-      : sink_(std::move(sink)),
-        frames_(*sink_),
-        header_(header),
-        reducer_(std::max(header.floor_pages, 1U), ready_) {
-    ready_.reserve(frame_records_max * 2);
-  }
-
-  Status begin() {
-    if (header_.created_ns == 0) header_.created_ns = wall_clock_ns();
-    if (header_.command.size() > command_bytes_max) header_.command.resize(command_bytes_max);
-    const TraceHeaderFormat format = header_format(header_);
-    PERDURE_TRY(sink_->write(bytes_of(format)));
-    PERDURE_TRY(sink_->write(bytes_of(header_.command)));
-    frames_.begin(format.checksum, sizeof format + header_.command.size());
-    return Status::success();
-  }
-
-  std::uint32_t id_of(std::uint64_t page) {
-    const auto [id, is_new] = ids_.find_or_add(page);
-    if (is_new && id == trace_pages_max) {
-      status = {Code::no_space, "trace: more than 2^32 - 16 pages; use larger ones"};
-    } else if (is_new) {
-      page_numbers_.push_back(page);
-      totals_.pages.emplace_back();
-    }
-    return id;
-  }
-
-  void append(std::uint64_t page, std::uint32_t reads, std::uint32_t writes, std::uint32_t stream) {
-    if ((reads | writes) == 0 || !status.ok()) return;
-    if (page != last_page_ || totals_.pages.empty()) {
-      last_page_ = page;
-      last_id_ = id_of(page);
-    }
-    append_id(last_id_, reads, writes, stream);
-  }
-
-  void prefetch(std::uint64_t page) const { ids_.prefetch(page); }
-  void prefetch_id(std::uint32_t id) const {
-    if (id >= totals_.pages.size()) return;
-    __builtin_prefetch(&totals_.pages[id], 1);
-    reducer_.prefetch(id);
-  }
-
-  void append_id(std::uint32_t id, std::uint32_t reads, std::uint32_t writes,
-                 std::uint32_t stream) {
-    if ((reads | writes) == 0 || !status.ok()) return;
-    if (stream >= totals_.streams.size() && !add_stream(stream)) return;
-    totals_.streams[stream].reads += reads;
-    totals_.streams[stream].writes += writes;
-    totals_.pages[id].reads += reads;
-    totals_.pages[id].writes += writes;
-    const Record record = {id, reads, writes};
-    if (header_.floor_pages == 0) {
-      ready_.push_back(record);
-    } else {
-      reducer_.append(record);
-    }
-    while (ready_.size() >= frame_records_max && status.ok()) write_records(frame_records_max);
-  }
-
-  // A region begins or ends between two records: none is held back across it.
-  void mark(FrameKind kind, const std::string& name) {
-    if (!status.ok()) return;
-    const bool begins = kind == FrameKind::region_begin;
-    if (name.size() > region_bytes_max || (begins && name.empty())) {
-      status = invalid("a region's name has 1 to 255 bytes, not " + std::to_string(name.size()));
-    } else if (in_region_ == begins) {
-      status =
-          begins ? Status(Code::wrong_state, "trace: region ", name, " begins inside of ", region_)
-                 : Status(Code::wrong_state, "trace: no region is there to be ended");
-    }
-    if (!status.ok()) return;
-    in_region_ = begins;
-    region_ = begins ? name : region_;
-    write_all_records();
-    if (status.ok()) status = frames_.write(kind, bytes_of(region_));
-  }
-
-  Status finish(const Ending& ending) {
-    if (finished_) return {Code::wrong_state, "trace: finish() was called before"};
-    finished_ = true;
-    totals_.ending = ending;
-    if (status.ok() && in_region_) {
-      status = Status(Code::wrong_state, "trace: region ", region_, " has no end");
-    }
-    if (status.ok()) write_all_records();
-    if (status.ok()) status = write_footer();
-    const Status closed = sink_->close();
-    if (status.ok()) status = closed;
-    return status;
-  }
-
-  Status status;
-
- private:
-  bool add_stream(std::uint32_t stream) {
-    if (stream >= streams_max) {
-      status = invalid("stream " + std::to_string(stream) + "; there are at most 65536");
-      return false;
-    }
-    totals_.streams.resize(stream + 1);
-    return true;
-  }
-
-  void write_all_records() {
-    if (header_.floor_pages != 0) reducer_.flush();
-    while (!ready_.empty() && status.ok()) {
-      write_records(std::min<std::size_t>(ready_.size(), frame_records_max));
-    }
-  }
-
-  void write_records(std::size_t count) {
-    const std::span<const Record> records(ready_.data(), count);
-    const std::uint32_t before = pages_written_;
-    page_bytes_.clear();
-    for (const Record& record : records) {
-      totals_.reads += record.reads;
-      totals_.writes += record.writes;
-      if (record.page != pages_written_) continue;
-      put_varint(zigzag(page_numbers_[pages_written_] - page_before_), page_bytes_);
-      page_before_ = page_numbers_[pages_written_++];
-    }
-    totals_.records += count;
-    status = frames_.write_records(records, page_bytes_, pages_written_ - before);
-    ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(count));
-  }
-
-  Status write_footer() {
-    FooterFormat footer = {};
-    footer.records = totals_.records;
-    footer.reads = totals_.reads;
-    footer.writes = totals_.writes;
-    footer.program_accesses = totals_.ending.program_accesses;
-    footer.elapsed_ns = totals_.ending.elapsed_ns;
-    footer.compute_ns = totals_.ending.compute_ns;
-    footer.pages = static_cast<std::uint32_t>(totals_.pages.size());
-    footer.streams = static_cast<std::uint32_t>(totals_.streams.size());
-    const auto bytes = bytes_of(footer);
-    raw_.assign(bytes.begin(), bytes.end());
-    for (const StreamTotals& stream : totals_.streams) {
-      put_varint(stream.reads, raw_);
-      put_varint(stream.writes, raw_);
-    }
-    for (const PageCounts& page : totals_.pages) {
-      put_varint(page.reads, raw_);
-      put_varint(page.writes, raw_);
-    }
-    const std::uint64_t offset = frames_.offset();
-    if (raw_.size() > std::numeric_limits<std::uint32_t>::max()) {
-      return {Code::no_space, "trace: the counts of its pages don't fit; use larger pages"};
-    }
-    PERDURE_TRY(frames_.write(FrameKind::footer, raw_));
-    const TrailerFormat trailer = {offset, frames_.checksum(), trailer_magic};
-    return sink_->write(bytes_of(trailer));
-  }
-
-  std::unique_ptr<ByteSink> sink_;
-  FrameWriter frames_;
-  Header header_;
-  std::vector<Record> ready_;  // final, and not yet in a frame
-  Reducer reducer_;
-  IdTable ids_;
-  std::vector<std::uint64_t> page_numbers_;
-  Totals totals_;
-  std::vector<std::byte> raw_;
-  std::vector<std::byte> page_bytes_;  // numbers of the pages that are new in a frame
-  std::uint64_t last_page_ = 0;
-  std::uint32_t last_id_ = 0;
-  std::uint32_t pages_written_ = 0;
-  std::uint64_t page_before_ = 0;
-  std::string region_;
-  bool in_region_ = false;
-  bool finished_ = false;
-};
-
-Writer::Writer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Writer::~Writer() = default;
+Writer::Writer(std::unique_ptr<ByteSink> sink, const Header& header)
+    : sink_(std::move(sink)),
+      frames_(*sink_),
+      header_(header),
+      reducer_(std::max(header.floor_pages, 1U), ready_) {
+  ready_.reserve(frame_records_max * 2);
+}
 
 Result<std::unique_ptr<Writer>> Writer::create(const std::string& path, const Header& header) {
   PERDURE_TRY(check_header(header));  // before the file is made
@@ -259,42 +82,158 @@ Result<std::unique_ptr<Writer>> Writer::create(const std::string& path, const He
 Result<std::unique_ptr<Writer>> Writer::create(std::unique_ptr<ByteSink> sink,
                                                const Header& header) {
   PERDURE_TRY(check_header(header));
-  auto impl = std::make_unique<Impl>(std::move(sink), header);
-  PERDURE_TRY(impl->begin());
-  return std::unique_ptr<Writer>(new Writer(std::move(impl)));
+  std::unique_ptr<Writer> writer(new Writer(std::move(sink), header));
+  PERDURE_TRY(writer->begin());
+  return writer;
+}
+
+Status Writer::begin() {
+  if (header_.created_ns == 0) header_.created_ns = wall_clock_ns();
+  if (header_.command.size() > command_bytes_max) header_.command.resize(command_bytes_max);
+  const TraceHeaderFormat format = header_format(header_);
+  PERDURE_TRY(sink_->write(bytes_of(format)));
+  PERDURE_TRY(sink_->write(bytes_of(header_.command)));
+  frames_.begin(format.checksum, sizeof format + header_.command.size());
+  return Status::success();
+}
+
+std::uint32_t Writer::id_of(std::uint64_t page) {
+  const auto [id, is_new] = ids_.find_or_add(page);
+  if (is_new && id == trace_pages_max) {
+    status_ = {Code::no_space, "trace: more than 2^32 - 16 pages; use larger ones"};
+  } else if (is_new) {
+    page_numbers_.push_back(page);
+    totals_.pages.emplace_back();
+  }
+  return id;
+}
+
+std::uint32_t Writer::page_id(std::uint64_t page) {
+  if (!status_.ok()) return 0;
+  const std::uint32_t id = id_of(page);
+  if (id < totals_.pages.size()) {
+    __builtin_prefetch(&totals_.pages[id], 1);
+    reducer_.prefetch(id);
+  }
+  return id;
 }
 
 void Writer::append(std::uint64_t page, std::uint32_t reads, std::uint32_t writes,
                     std::uint32_t stream) {
-  impl_->append(page, reads, writes, stream);
+  if ((reads | writes) == 0 || !status_.ok()) return;
+  if (page != last_page_ || totals_.pages.empty()) {
+    last_page_ = page;
+    last_id_ = id_of(page);
+  }
+  append_id(last_id_, reads, writes, stream);
 }
 
-std::uint32_t Writer::page_id(std::uint64_t page) {
-  if (!impl_->status.ok()) return 0;
-  const std::uint32_t id = impl_->id_of(page);
-  impl_->prefetch_id(id);
-  return id;
-}
 void Writer::append_id(std::uint32_t id, std::uint32_t reads, std::uint32_t writes,
                        std::uint32_t stream) {
-  impl_->append_id(id, reads, writes, stream);
-}
-void Writer::prefetch(std::uint64_t page) const {
-  impl_->prefetch(page);
+  if ((reads | writes) == 0 || !status_.ok()) return;
+  if (stream >= totals_.streams.size() && !add_stream(stream)) return;
+  totals_.streams[stream].reads += reads;
+  totals_.streams[stream].writes += writes;
+  totals_.pages[id].reads += reads;
+  totals_.pages[id].writes += writes;
+  const Record record = {id, reads, writes};
+  if (header_.floor_pages == 0) {
+    ready_.push_back(record);
+  } else {
+    reducer_.append(record);
+  }
+  while (ready_.size() >= frame_records_max && status_.ok()) write_records(frame_records_max);
 }
 
-void Writer::begin_region(const std::string& name) {
-  impl_->mark(FrameKind::region_begin, name);
-}
-void Writer::end_region() {
-  impl_->mark(FrameKind::region_end, {});
+// A region begins or ends between two records: none is held back across it.
+void Writer::mark(FrameKind kind, const std::string& name) {
+  if (!status_.ok()) return;
+  const bool begins = kind == FrameKind::region_begin;
+  if (name.size() > region_bytes_max || (begins && name.empty())) {
+    status_ = invalid("a region's name has 1 to 255 bytes, not " + std::to_string(name.size()));
+  } else if (in_region_ == begins) {
+    status_ = begins
+                  ? Status(Code::wrong_state, "trace: region ", name, " begins inside of ", region_)
+                  : Status(Code::wrong_state, "trace: no region is there to be ended");
+  }
+  if (!status_.ok()) return;
+  in_region_ = begins;
+  region_ = begins ? name : region_;
+  write_all_records();
+  if (status_.ok()) status_ = frames_.write(kind, bytes_of(region_));
 }
 
 Status Writer::finish(const Ending& ending) {
-  return impl_->finish(ending);
+  if (finished_) return {Code::wrong_state, "trace: finish() was called before"};
+  finished_ = true;
+  totals_.ending = ending;
+  if (status_.ok() && in_region_) {
+    status_ = Status(Code::wrong_state, "trace: region ", region_, " has no end");
+  }
+  if (status_.ok()) write_all_records();
+  if (status_.ok()) status_ = write_footer();
+  const Status closed = sink_->close();
+  if (status_.ok()) status_ = closed;
+  return status_;
 }
-const Status& Writer::status() const {
-  return impl_->status;
+
+bool Writer::add_stream(std::uint32_t stream) {
+  if (stream >= streams_max) {
+    status_ = invalid("stream " + std::to_string(stream) + "; there are at most 65536");
+    return false;
+  }
+  totals_.streams.resize(stream + 1);
+  return true;
+}
+
+void Writer::write_all_records() {
+  if (header_.floor_pages != 0) reducer_.flush();
+  while (!ready_.empty() && status_.ok()) {
+    write_records(std::min<std::size_t>(ready_.size(), frame_records_max));
+  }
+}
+
+void Writer::write_records(std::size_t count) {
+  const std::span<const Record> records(ready_.data(), count);
+  const std::uint32_t before = pages_written_;
+  page_bytes_.clear();
+  for (const Record& record : records) {
+    totals_.reads += record.reads;
+    totals_.writes += record.writes;
+    if (record.page != pages_written_) continue;
+    put_varint(zigzag(page_numbers_[pages_written_] - page_before_), page_bytes_);
+    page_before_ = page_numbers_[pages_written_++];
+  }
+  totals_.records += count;
+  status_ = frames_.write_records(records, page_bytes_, pages_written_ - before);
+  ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+Status Writer::write_footer() {
+  FooterFormat footer = {};
+  footer.records = totals_.records;
+  footer.reads = totals_.reads;
+  footer.writes = totals_.writes;
+  footer.program_accesses = totals_.ending.program_accesses;
+  footer.elapsed_ns = totals_.ending.elapsed_ns;
+  footer.compute_ns = totals_.ending.compute_ns;
+  footer.pages = static_cast<std::uint32_t>(totals_.pages.size());
+  footer.streams = static_cast<std::uint32_t>(totals_.streams.size());
+  const auto bytes = bytes_of(footer);
+  raw_.assign(bytes.begin(), bytes.end());
+  for (const auto* list : {&totals_.streams, &totals_.pages}) {
+    for (const PageCounts& counts : *list) {
+      put_varint(counts.reads, raw_);
+      put_varint(counts.writes, raw_);
+    }
+  }
+  const std::uint64_t offset = frames_.offset();
+  if (raw_.size() > std::numeric_limits<std::uint32_t>::max()) {
+    return {Code::no_space, "trace: the counts of its pages don't fit; use larger pages"};
+  }
+  PERDURE_TRY(frames_.write(FrameKind::footer, raw_));
+  const TrailerFormat trailer = {offset, frames_.checksum(), trailer_magic};
+  return sink_->write(bytes_of(trailer));
 }
 
 }  // namespace perdure::trace

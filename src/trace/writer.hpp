@@ -17,10 +17,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.hpp"
 #include "trace/byte_stream.hpp"
+#include "trace/frame.hpp"
+#include "trace/id_table.hpp"
 #include "trace/record.hpp"
+#include "trace/reducer.hpp"
 
 namespace perdure::trace {
 
@@ -30,7 +34,6 @@ class Writer {
   static Result<std::unique_ptr<Writer>> create(const std::string& path, const Header& header);
   static Result<std::unique_ptr<Writer>> create(std::unique_ptr<ByteSink> sink,
                                                 const Header& header);
-  ~Writer();
 
   // The next accesses, by `stream` (a thread, numbered from 0): of lines of page number `page`.
   // Nothing happens where reads and writes are both 0.
@@ -43,21 +46,45 @@ class Writer {
   std::uint32_t page_id(std::uint64_t page);
   void append_id(std::uint32_t id, std::uint32_t reads, std::uint32_t writes,
                  std::uint32_t stream = 0);
-  void prefetch(std::uint64_t page) const;  // page_id() is near
+  void prefetch(std::uint64_t page) const { ids_.prefetch(page); }  // page_id() is near
 
   // A region of interest begins or ends here. Regions don't overlap; `name` has at most 255 bytes.
-  void begin_region(const std::string& name);
-  void end_region();
+  void begin_region(const std::string& name) { mark(FrameKind::region_begin, name); }
+  void end_region() { mark(FrameKind::region_end, {}); }
 
   // Writes what is pending and the footer, and closes. Once; an open region is an error.
   Status finish(const Ending& ending);
 
-  const Status& status() const;  // the first error so far
+  const Status& status() const { return status_; }  // the first error so far
 
  private:
-  class Impl;
-  explicit Writer(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  Writer(std::unique_ptr<ByteSink> sink, const Header& header);
+  Status begin();
+  std::uint32_t id_of(std::uint64_t page);
+  void mark(FrameKind kind, const std::string& name);
+  bool add_stream(std::uint32_t stream);
+  void write_all_records();
+  void write_records(std::size_t count);
+  Status write_footer();
+
+  Status status_;
+  std::unique_ptr<ByteSink> sink_;
+  FrameWriter frames_;
+  Header header_;
+  std::vector<Record> ready_;  // final, and not yet in a frame
+  Reducer reducer_;
+  IdTable ids_;
+  std::vector<std::uint64_t> page_numbers_;
+  Totals totals_;
+  std::vector<std::byte> raw_;
+  std::vector<std::byte> page_bytes_;  // numbers of the pages that are new in a frame
+  std::uint64_t last_page_ = 0;
+  std::uint32_t last_id_ = 0;
+  std::uint32_t pages_written_ = 0;
+  std::uint64_t page_before_ = 0;
+  std::string region_;
+  bool in_region_ = false;
+  bool finished_ = false;
 };
 
 }  // namespace perdure::trace
