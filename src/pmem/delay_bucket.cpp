@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <sstream>
 #include <utility>
 
 #include "base/files.hpp"
@@ -26,21 +25,10 @@ struct Entry {
   std::uint64_t start;  // of the process, in clock ticks since boot
 };
 
-// The start time of a living process, or 0. Fields 3 (state) and 22 (start) of /proc/PID/stat,
-// counted after the last ')' because the name before it may contain anything.
+// The start time of a living process, or 0.
 std::uint64_t start_of(int pid) {
-  const std::string text = read_kernel_text("/proc/" + std::to_string(pid) + "/stat");
-  const std::size_t name_end = text.rfind(')');
-  if (name_end == text.npos) return 0;
-  std::istringstream fields(text.substr(name_end + 1));
-  std::string state;
-  fields >> state;
-  if (state == "Z" || state == "X") return 0;
-  std::string skipped;
-  for (int field = 4; field < 22; ++field) fields >> skipped;
-  std::uint64_t start = 0;
-  fields >> start;
-  return start;
+  const auto stat = read_process_stat("/proc/" + std::to_string(pid));
+  return stat && !stat->has_ended() ? stat->start_ticks : 0;
 }
 
 // Exclusive while attaching or detaching; the kernel releases it when its holder dies.

@@ -22,8 +22,8 @@ void PageRanges::add(ByteRange range) {
 }
 
 void PageRanges::merge() {
-  std::sort(ranges_.begin(), ranges_.end(),
-            [](const ByteRange& a, const ByteRange& b) { return a.begin < b.begin; });
+  std::ranges::sort(ranges_,
+                    [](const ByteRange& a, const ByteRange& b) { return a.begin < b.begin; });
   std::size_t last = 0;
   for (std::size_t i = 1; i < ranges_.size(); ++i) {
     if (ranges_[i].begin <= ranges_[last].end) {

@@ -78,16 +78,6 @@ Status ParallelWriter::copy_with_checksums(std::uint64_t offset, const void* sou
   return run(job, checksums.block_bytes);  // a block is checked by one thread
 }
 
-void ParallelWriter::copy_piece(Device& device, const Job& job, std::size_t begin,
-                                std::size_t end) {
-  device.copy(job.offset + begin, job.source + begin, end - begin);
-}
-
-void ParallelWriter::flush_piece(Device& device, const Job& job, std::size_t begin,
-                                 std::size_t end) {
-  device.flush(job.offset + begin, end - begin);
-}
-
 void ParallelWriter::checksum_piece(Device& device, const Job& job, std::size_t begin,
                                     std::size_t end) {
   const Checksums& checksums = job.checksums;

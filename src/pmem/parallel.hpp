@@ -58,8 +58,12 @@ class ParallelWriter {
     std::size_t skew = 0;  // the first chunk is shorter by this, so that the others are aligned
   };
 
-  static void copy_piece(Device& device, const Job& job, std::size_t begin, std::size_t end);
-  static void flush_piece(Device& device, const Job& job, std::size_t begin, std::size_t end);
+  static void copy_piece(Device& device, const Job& job, std::size_t begin, std::size_t end) {
+    device.copy(job.offset + begin, job.source + begin, end - begin);
+  }
+  static void flush_piece(Device& device, const Job& job, std::size_t begin, std::size_t end) {
+    device.flush(job.offset + begin, end - begin);
+  }
   static void checksum_piece(Device& device, const Job& job, std::size_t begin, std::size_t end);
 
   Status run(Job job, std::size_t grain);
