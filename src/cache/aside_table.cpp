@@ -211,10 +211,6 @@ AsideEntryFormat* AsideTable::entries_of(std::uint32_t owner) const {
                                              (owner - 1) * aside_page_bytes);
 }
 
-std::uint64_t AsideTable::process_of(std::uint32_t owner) const {
-  return word(owners_table_[owner - 1].process).load(std::memory_order_acquire);
-}
-
 std::uint64_t* AsideTable::pointer(std::uint32_t number) const {
   if (number >= owners_max * aside_entries) return nullptr;
   return &entries_of(number / aside_entries + 1)[number % aside_entries].pointer;

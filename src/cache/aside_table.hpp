@@ -127,7 +127,9 @@ class AsideTable : public std::enable_shared_from_this<AsideTable> {
   void clear_dead();
   bool clear_if_dead(std::uint32_t owner);
   AsideEntryFormat* entries_of(std::uint32_t owner) const;
-  std::uint64_t process_of(std::uint32_t owner) const;
+  std::uint64_t process_of(std::uint32_t owner) const {
+    return word(owners_table_[owner - 1].process).load(std::memory_order_acquire);
+  }
   void give(AsideEntryFormat& entry);
 
   Directory directory_;

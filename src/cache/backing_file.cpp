@@ -195,10 +195,6 @@ Status BackingFile::sync_data() const {
   return sync_by(::fdatasync, "fdatasync");
 }
 
-std::uint64_t BackingFile::failures_reported() const {
-  return failures_->reported.load();
-}
-
 Status BackingFile::sync_after(std::uint64_t reported) const {
   const std::lock_guard<std::mutex> lock(failures_->mutex);
   Status synced = sync_by(::fsync, "fsync");

@@ -68,7 +68,7 @@ class BackingFile {
   // The same of bytes and size only, without the times.
   Status sync_data() const;
   // How many of these two had failed when sync_after() said so last.
-  std::uint64_t failures_reported() const;
+  std::uint64_t failures_reported() const { return failures_->reported.load(); }
   // As sync(), and fails if any of them failed since failures_reported() was `reported`: the kernel
   // says once by a descriptor what it could not write, to whichever call comes first.
   Status sync_after(std::uint64_t reported) const;

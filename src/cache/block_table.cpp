@@ -73,10 +73,6 @@ std::uint64_t BlockTable::listed_max() const {
   return (touched_word() & table_full_bit) != 0 ? entries_to(touched()) : header_.blocks;
 }
 
-bool BlockTable::note_passing() {
-  return !is_passing() && (word(state_.touched_blocks).fetch_or(passing_bit) & passing_bit) == 0;
-}
-
 // P12. A header may claim as many blocks as a file may have holes.
 std::uint64_t BlockTable::next(std::uint64_t block) const {
   if (block % entries_of_page != 0 || block >= header_.blocks) return block;
@@ -128,14 +124,6 @@ Grains BlockTable::move_dirty_to_leaving(std::uint64_t block) {
   return grains;
 }
 
-void BlockTable::make_leaving_dirty(std::uint64_t block) {
-  mark_dirty(block, leaving(block));
-}
-
-void BlockTable::clear_leaving(std::uint64_t block) {
-  for (std::uint64_t& bits : table_[block].leaving) word(bits).store(0);
-}
-
 Grains BlockTable::clear_grains(std::uint64_t block) {
   BlockFormat& entry = table_[block];
   Grains kept{};
@@ -151,14 +139,6 @@ void BlockTable::clear(std::uint64_t block) {
   static constexpr BlockFormat absent{};
   device_.store(header_.table_offset + block * sizeof absent, &absent, sizeof absent);
   flush(block);
-}
-
-void BlockTable::flush(std::uint64_t block) {
-  device_.flush(header_.table_offset + block * sizeof(BlockFormat), sizeof(BlockFormat));
-}
-
-bool BlockTable::try_claim(std::uint64_t block, std::uint64_t count) {
-  return word(table_[block].claim).compare_exchange_strong(count, count | peers_.number());
 }
 
 std::optional<std::uint64_t> BlockTable::try_claim(std::uint64_t block) {

@@ -61,7 +61,9 @@ class BlockTable {
   std::uint64_t listed_max() const;
   bool is_passing() const { return (touched_word() & passing_bit) != 0; }
   // Some block passes through. Whether this process is the first to say so.
-  bool note_passing();
+  bool note_passing() {
+    return !is_passing() && (word(state_.touched_blocks).fetch_or(passing_bit) & passing_bit) == 0;
+  }
   // From `block` on, the first one that recovery must look at.
   std::uint64_t next(std::uint64_t block) const;
 
@@ -115,19 +117,25 @@ class BlockTable {
   // What was dirty leaves, and is no longer dirty.
   Grains move_dirty_to_leaving(std::uint64_t block);
   // What is leaving is dirty, too.
-  void make_leaving_dirty(std::uint64_t block);
-  void clear_leaving(std::uint64_t block);
+  void make_leaving_dirty(std::uint64_t block) { mark_dirty(block, leaving(block)); }
+  void clear_leaving(std::uint64_t block) {
+    for (std::uint64_t& bits : table_[block].leaving) word(bits).store(0);
+  }
   // Nothing is dirty, leaving or kept. Returns what was kept.
   Grains clear_grains(std::uint64_t block);
   // Nothing was ever known of the block; flushed, without a fence.
   void clear(std::uint64_t block);
-  void flush(std::uint64_t block);
+  void flush(std::uint64_t block) {
+    device_.flush(header_.table_offset + block * sizeof(BlockFormat), sizeof(BlockFormat));
+  }
 
   // Claims. The count of the claim before, with which this one is given back; nothing: somebody has
   // it claimed.
   std::optional<std::uint64_t> try_claim(std::uint64_t block);
   // If nobody claimed it since that count.
-  bool try_claim(std::uint64_t block, std::uint64_t count);
+  bool try_claim(std::uint64_t block, std::uint64_t count) {
+    return word(table_[block].claim).compare_exchange_strong(count, count | peers_.number());
+  }
   Result<std::uint64_t> claim(std::uint64_t block);
   // Returns the count from now on.
   std::uint64_t give_claim(std::uint64_t block, std::uint64_t count);

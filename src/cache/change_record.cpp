@@ -98,10 +98,6 @@ Status ChangeRecord::store_stamp(std::uint64_t begun_ns) {
   return Status::success();
 }
 
-Status ChangeRecord::record(std::uint64_t begun_ns) {
-  return recording_ ? store_stamp(begun_ns) : Status::success();
-}
-
 Status ChangeRecord::end(std::uint64_t begun_ns) {
   if (!recording_) return Status::success();
   const std::lock_guard<std::mutex> held(mutex_);

@@ -17,10 +17,6 @@ constexpr unsigned pause_us = 100'000;
 constexpr std::size_t outstanding_max = 1024;
 constexpr std::uint64_t outstanding_bytes_max = std::uint64_t{4} << 20;
 
-RequestFormat request_of(Verb verb, std::uint64_t value = 0) {
-  return {static_cast<std::uint32_t>(verb), 0, 0, 0, value};
-}
-
 bool is_code(std::int32_t code) {
   return code <= 0 && code >= static_cast<std::int32_t>(Code::peer_failed);
 }
@@ -170,9 +166,7 @@ Status PartClient::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
   Outcome outcome;
   while (bytes != 0) {
     const std::uint64_t run = std::min<std::uint64_t>(bytes, payload_bytes_max);
-    RequestFormat request = request_of(Verb::read);
-    request.offset = offset;
-    request.bytes = run;
+    const RequestFormat request{static_cast<std::uint32_t>(Verb::read), 0, offset, run, 0};
     PERDURE_TRY(submit(request, nullptr, {run, place, &outcome}));
     offset += run;
     place += run;
@@ -190,10 +184,8 @@ Status PartClient::write(std::uint64_t offset, const void* from, std::uint64_t b
   Outcome* told = when == Acknowledge::async ? &async_ : &outcome;
   while (bytes != 0) {
     const std::uint64_t run = std::min<std::uint64_t>(bytes, payload_bytes_max);
-    RequestFormat request = request_of(Verb::write);
-    request.option = static_cast<std::uint32_t>(when);
-    request.offset = offset;
-    request.bytes = run;
+    const RequestFormat request{static_cast<std::uint32_t>(Verb::write),
+                                static_cast<std::uint32_t>(when), offset, run, 0};
     PERDURE_TRY(submit(request, place, {run, nullptr, told}));
     offset += run;
     place += run;
@@ -211,90 +203,39 @@ Status PartClient::drain() {
   return first.ok() ? received : first;
 }
 
-PartClient::Outcome PartClient::ask(const RequestFormat& request) {
+PartClient::Outcome PartClient::ask(Verb verb, std::uint64_t value, int option,
+                                    std::uint64_t offset) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Outcome outcome;
+  const RequestFormat request{static_cast<std::uint32_t>(verb), static_cast<std::uint32_t>(option),
+                              offset, 0, value};
   Status done = submit(request, nullptr, {0, nullptr, &outcome});
   if (done.ok()) done = receive_all();
   if (!done.ok()) outcome.status = done;
   return outcome;
 }
 
-Result<std::uint64_t> PartClient::ask_for_value(const RequestFormat& request) {
-  const Outcome outcome = ask(request);
+Result<std::uint64_t> PartClient::ask_for_value(Verb verb, std::uint64_t value, int option,
+                                                std::uint64_t offset) {
+  const Outcome outcome = ask(verb, value, option, offset);
   if (!outcome.status.ok()) return outcome.status;
   return outcome.values[0];
 }
 
-PartClient::Outcome PartClient::ask_pointer(Verb verb, int slot, std::uint64_t value) {
-  RequestFormat request = request_of(verb, value);
-  request.option = static_cast<std::uint32_t>(slot);
-  return ask(request);
-}
-
-Result<std::uint64_t> PartClient::size() {
-  return ask_for_value(request_of(Verb::size));
-}
-
-Status PartClient::grow_size(std::uint64_t bytes) {
-  return ask(request_of(Verb::grow_size, bytes)).status;
-}
-
-Status PartClient::set_size(std::uint64_t bytes) {
-  return ask(request_of(Verb::set_size, bytes)).status;
-}
-
 Result<WriteBackTally> PartClient::write_back(std::uint64_t turn, bool sync) {
-  RequestFormat request = request_of(Verb::write_back, turn);
-  request.option = sync ? 1 : 0;
-  const Outcome outcome = ask(request);
+  const Outcome outcome = ask(Verb::write_back, turn, sync ? 1 : 0);
   if (!outcome.status.ok()) return outcome.status;
   return WriteBackTally{outcome.values[0], outcome.values[1]};
 }
 
-Status PartClient::persist() {
-  return ask(request_of(Verb::persist)).status;
-}
-
-Result<std::uint64_t> PartClient::set_base_version(std::uint64_t version,
-                                                   std::uint64_t file_bytes) {
-  RequestFormat request = request_of(Verb::set_base_version, version);
-  request.offset = file_bytes;
-  return ask_for_value(request);
-}
-
 Result<int> PartClient::take_pointer() {
-  PERDURE_TRY_ASSIGN(auto slot, ask_for_value(request_of(Verb::take_pointer)));
+  PERDURE_TRY_ASSIGN(auto slot, ask_for_value(Verb::take_pointer));
   return static_cast<int>(static_cast<std::int64_t>(slot));
 }
 
-Status PartClient::give_pointer(int slot) {
-  return ask_pointer(Verb::give_pointer, slot, 0).status;
-}
-
-Result<std::uint64_t> PartClient::add_to_pointer(int slot, std::int64_t add) {
-  const Outcome outcome = ask_pointer(Verb::add_to_pointer, slot, static_cast<std::uint64_t>(add));
-  if (!outcome.status.ok()) return outcome.status;
-  return outcome.values[0];
-}
-
-Status PartClient::store_pointer(int slot, std::uint64_t value) {
-  return ask_pointer(Verb::store_pointer, slot, value).status;
-}
-
-Result<std::uint64_t> PartClient::load_pointer(int slot) {
-  const Outcome outcome = ask_pointer(Verb::load_pointer, slot, 0);
-  if (!outcome.status.ok()) return outcome.status;
-  return outcome.values[0];
-}
-
 Result<bool> PartClient::try_lock(std::uint64_t owner) {
-  PERDURE_TRY_ASSIGN(auto taken, ask_for_value(request_of(Verb::try_lock, owner)));
+  PERDURE_TRY_ASSIGN(auto taken, ask_for_value(Verb::try_lock, owner));
   return taken != 0;
-}
-
-Status PartClient::unlock(std::uint64_t owner) {
-  return ask(request_of(Verb::unlock, owner)).status;
 }
 
 }  // namespace perdure

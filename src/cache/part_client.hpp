@@ -47,20 +47,28 @@ class PartClient final : public PartAccess {
   // Waits until all async writes are done: the first error of those since the last drain.
   Status drain();
 
-  Result<std::uint64_t> size() override;
-  Status grow_size(std::uint64_t bytes) override;
-  Status set_size(std::uint64_t bytes) override;
+  Result<std::uint64_t> size() override { return ask_for_value(Verb::size); }
+  Status grow_size(std::uint64_t bytes) override { return ask(Verb::grow_size, bytes).status; }
+  Status set_size(std::uint64_t bytes) override { return ask(Verb::set_size, bytes).status; }
   Result<WriteBackTally> write_back(std::uint64_t turn, bool sync);
-  Status persist();
-  Result<std::uint64_t> set_base_version(std::uint64_t version, std::uint64_t file_bytes) override;
+  Status persist() { return ask(Verb::persist).status; }
+  Result<std::uint64_t> set_base_version(std::uint64_t version, std::uint64_t file_bytes) override {
+    return ask_for_value(Verb::set_base_version, version, 0, file_bytes);
+  }
 
   Result<int> take_pointer() override;
-  Status give_pointer(int slot) override;
-  Result<std::uint64_t> add_to_pointer(int slot, std::int64_t add) override;
-  Status store_pointer(int slot, std::uint64_t value) override;
-  Result<std::uint64_t> load_pointer(int slot) override;
+  Status give_pointer(int slot) override { return ask(Verb::give_pointer, 0, slot).status; }
+  Result<std::uint64_t> add_to_pointer(int slot, std::int64_t add) override {
+    return ask_for_value(Verb::add_to_pointer, static_cast<std::uint64_t>(add), slot);
+  }
+  Status store_pointer(int slot, std::uint64_t value) override {
+    return ask(Verb::store_pointer, value, slot).status;
+  }
+  Result<std::uint64_t> load_pointer(int slot) override {
+    return ask_for_value(Verb::load_pointer, 0, slot);
+  }
   Result<bool> try_lock(std::uint64_t owner) override;
-  Status unlock(std::uint64_t owner) override;
+  Status unlock(std::uint64_t owner) override { return ask(Verb::unlock, owner).status; }
   void give_way() const override { ::usleep(20); }
 
  private:
@@ -80,9 +88,9 @@ class PartClient final : public PartAccess {
                                                             const ServiceToken& token);
   Status greet(const ServiceToken& token);
   Status exchange_proofs(const ServiceToken& token);
-  Outcome ask(const RequestFormat& request);
-  Result<std::uint64_t> ask_for_value(const RequestFormat& request);
-  Outcome ask_pointer(Verb verb, int slot, std::uint64_t value);
+  Outcome ask(Verb verb, std::uint64_t value = 0, int option = 0, std::uint64_t offset = 0);
+  Result<std::uint64_t> ask_for_value(Verb verb, std::uint64_t value = 0, int option = 0,
+                                      std::uint64_t offset = 0);
 
   // Called with the mutex held; their failure is the connection's.
   Status submit(const RequestFormat& request, const void* payload, const Outstanding& pending);

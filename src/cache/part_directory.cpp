@@ -64,15 +64,15 @@ Result<OpenPart> open_locked(const std::string& directory, const std::string& fi
   return OpenPart{std::move(part), std::move(handle), directory, file, joined};
 }
 
+FileDeviceOptions new_part_file(std::uint64_t bytes) {
+  return {.create = true, .trust = part_trust(), .shared = true, .sparse_bytes = bytes};
+}
+
 Status create_undo(const std::string& path, const PartGeometry& geometry,
                    const PartIdentity& identity) {
   PERDURE_TRY(remove_file(path, part_trust()));
-  FileDeviceOptions options;
-  options.create = true;
-  options.shared = true;
-  options.trust = part_trust();
-  options.sparse_bytes = UndoGeometry{geometry.blocks, identity.layout.block_bytes}.file_bytes();
-  return open_file_device(path, options).status();
+  const UndoGeometry undo{geometry.blocks, identity.layout.block_bytes};
+  return open_file_device(path, new_part_file(undo.file_bytes())).status();
 }
 
 Result<OpenPart> create_part(const PartRequest& request, const std::string& file,
@@ -82,12 +82,8 @@ Result<OpenPart> create_part(const PartRequest& request, const std::string& file
   const BootId boot = boot_id();
   std::copy_n(boot.words, 2, identity.boot);
   PERDURE_TRY_ASSIGN(identity.file_stamp, backing.stamp());
-  FileDeviceOptions options;
-  options.create = true;
-  options.shared = true;
-  options.trust = part_trust();
-  options.sparse_bytes = part_file_bytes(identity.layout, geometry);
-  PERDURE_TRY_ASSIGN(auto device, open_file_device(file, options));
+  const std::uint64_t bytes = part_file_bytes(identity.layout, geometry);
+  PERDURE_TRY_ASSIGN(auto device, open_file_device(file, new_part_file(bytes)));
   Status made = Status::success();
   if (identity.pool_job[0] != 0) made = create_undo(undo_file_path(file), geometry, identity);
   if (made.ok()) {

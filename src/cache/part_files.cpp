@@ -85,9 +85,7 @@ std::string undo_file_path(const std::string& path) {
 }
 
 Result<std::unique_ptr<CachePart>> attach_part_file(const std::string& path) {
-  FileDeviceOptions options;
-  options.shared = true;
-  options.trust = part_trust();
+  const FileDeviceOptions options{.trust = part_trust(), .shared = true};
   PERDURE_TRY_ASSIGN(auto device, open_file_device(path, options));
   auto part = CachePart::attach(std::move(device));
   if (!part.ok() || !part.value()->with_pool()) return part;

@@ -61,10 +61,6 @@ void PartJournal::leave() {
   taken_.clear();
 }
 
-std::uint64_t PartJournal::offset_of(const void* place) const {
-  return static_cast<std::uint64_t>(static_cast<const std::byte*>(place) - device_.base());
-}
-
 JournalFormat* PartJournal::claim_entry() {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (std::size_t at = 0; at < entries_.size(); ++at) {

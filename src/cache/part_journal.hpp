@@ -71,7 +71,9 @@ class PartJournal {
   JournalFormat* claim_entry();
   static void give_entry(std::uint64_t journal, JournalFormat* entry);
   static void watch_thread();
-  std::uint64_t offset_of(const void* place) const;
+  std::uint64_t offset_of(const void* place) const {
+    return static_cast<std::uint64_t>(static_cast<const std::byte*>(place) - device_.base());
+  }
 
   Device& device_;
   std::span<JournalFormat> entries_;

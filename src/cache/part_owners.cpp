@@ -54,35 +54,12 @@ std::uint64_t pid_namespace() {
   return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
-// proc_pid_stat(5), from the third field on: the name before it may hold anything.
-struct ProcessStat {
-  char state = 0;
-  std::uint64_t flags = 0;
-  std::uint64_t start = 0;
-};
-
-bool read_stat(const std::string& directory, ProcessStat& stat) {
-  const std::string line = read_kernel_text(directory + "/stat");
-  const std::size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos) return false;
-  std::size_t blank = name_end + 1;  // before the field
-  for (int field = 3; field <= 22 && blank < line.size(); ++field) {
-    const char* const word = line.c_str() + blank + 1;
-    if (field == 3) stat.state = *word;
-    if (field == 9) stat.flags = std::strtoull(word, nullptr, 10);
-    if (field == 22) stat.start = std::strtoull(word, nullptr, 10);
-    blank = line.find(' ', blank + 1);
-  }
-  return true;
-}
-
 // A thread that has ended, is ending (PF_EXITING), or has been sent SIGKILL.
 bool is_thread_dying(const std::string& directory) {
   constexpr std::uint64_t exiting = 4;
   constexpr std::uint64_t sigkill_bit = std::uint64_t{1} << 8;
-  ProcessStat stat;
-  if (!read_stat(directory, stat)) return true;
-  if (stat.state == 'Z' || stat.state == 'X' || (stat.flags & exiting) != 0) return true;
+  const auto stat = read_process_stat(directory);
+  if (!stat || stat->has_ended() || (stat->flags & exiting) != 0) return true;
   std::istringstream status(read_kernel_text(directory + "/status"));
   for (std::string line; std::getline(status, line);) {
     if (!line.starts_with("SigPnd:") && !line.starts_with("ShdPnd:")) continue;
@@ -93,8 +70,8 @@ bool is_thread_dying(const std::string& directory) {
 
 bool is_process_dying(const OwnerFormat& owner) {
   const std::string directory = "/proc/" + std::to_string(owner.process & 0xFFFFFFFFU);
-  ProcessStat stat;
-  if (!read_stat(directory, stat) || stat.start != owner.start) return true;
+  const auto stat = read_process_stat(directory);
+  if (!stat || stat->start_ticks != owner.start) return true;
   bool dying = true;
   for (const std::string& task : kernel_names(directory + "/task")) {
     dying = dying && is_thread_dying(directory + "/task/" + task);
@@ -109,8 +86,7 @@ PartOwners::~PartOwners() {
 }
 
 Status PartOwners::join() {
-  ProcessStat self;
-  (void)read_stat("/proc/self", self);
+  const auto self = read_process_stat("/proc/self").value_or(ProcessStat{});
   const auto process = static_cast<std::uint64_t>(::getpid()) | pid_namespace() << 32;
   for (std::uint32_t number = 1; number <= owners_max; ++number) {
     OwnerFormat& entry = table_[number - 1];
@@ -119,7 +95,7 @@ Status PartOwners::join() {
       unlock(file_, number);
       continue;
     }
-    entry.start = self.start;
+    entry.start = self.start_ticks;
     std::atomic_ref<std::uint64_t>(entry.process).store(process, std::memory_order_release);
     number_ = number;
     return Status::success();

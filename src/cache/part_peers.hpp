@@ -38,15 +38,34 @@ class PartPeers {
 
   // Takes a number, with an open file description of the part's file that is of no other use.
   // Without, this process is never taken for dead, nor takes others for it.
-  Status join(FileHandle file);
-  void leave();
+  Status join(FileHandle file) {
+    auto owners = std::make_unique<PartOwners>(std::move(file), table_);
+    PERDURE_TRY(owners->join());
+    owners_ = std::move(owners);
+    number_ = owners_->number();
+    return Status::success();
+  }
+  void leave() {
+    if (owners_ != nullptr) owners_->leave();
+    number_ = owner_unknown;
+  }
   bool has_joined() const { return owners_ != nullptr; }
   // owner_unknown: it has none.
   std::uint32_t number() const { return number_; }
 
-  Status clean_up_if_dead(std::uint32_t number);
+  Status clean_up_if_dead(std::uint32_t number) {
+    if (owners_ == nullptr || !owners_->take_over(number)) return Status::success();
+    const Status clean = clean_up_after_(number);
+    owners_->give_back(number, clean.ok());
+    return clean;
+  }
   // After all of them.
-  Status clean_up_after_dead();
+  Status clean_up_after_dead() {
+    for (std::uint32_t number = 1; number <= owners_max; ++number) {
+      PERDURE_TRY(clean_up_if_dead(number));
+    }
+    return Status::success();
+  }
   bool any_left_behind() { return owners_ != nullptr && owners_->any_left_behind(); }
 
  private:

@@ -232,8 +232,4 @@ void PartVersions::give_up_base(std::uint32_t number) {
   if (owner_of(set) == number) base.store(set & ~std::uint64_t{owner_unknown});
 }
 
-void PartVersions::give_up(std::uint64_t block, std::uint32_t number) {
-  if (any_kept(block)) log_->give_up(block, number);
-}
-
 }  // namespace perdure

@@ -72,7 +72,9 @@ class PartVersions {
 
   // P10. What a process that has died was setting or keeping.
   void give_up_base(std::uint32_t number);
-  void give_up(std::uint64_t block, std::uint32_t number);
+  void give_up(std::uint64_t block, std::uint32_t number) {
+    if (any_kept(block)) log_->give_up(block, number);
+  }
 
  private:
   bool any_kept(std::uint64_t block) const {

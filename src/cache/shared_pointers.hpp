@@ -20,9 +20,22 @@ class SharedPointers {
   explicit SharedPointers(PartStateFormat& state) : state_(state) {}
 
   // Its slot, for `owner`; it is 0. -1: none is free.
-  int take(std::uint32_t owner);
+  int take(std::uint32_t owner) {
+    for (int slot = 0; slot < static_cast<int>(shared_pointers_max); ++slot) {
+      std::uint64_t nobody = 0;
+      if (!word(state_.pointer_owners[slot]).compare_exchange_strong(nobody, owner)) continue;
+      at(slot).store(0);
+      return slot;
+    }
+    return -1;
+  }
   void give(int slot) { word(state_.pointer_owners[slot]).store(0, std::memory_order_release); }
-  void give_those_of(std::uint32_t owner);
+  void give_those_of(std::uint32_t owner) {
+    for (std::uint64_t& taken_by : state_.pointer_owners) {
+      std::uint64_t seen = owner;
+      word(taken_by).compare_exchange_strong(seen, 0);
+    }
+  }
   std::atomic_ref<std::uint64_t> at(int slot) { return word(state_.pointers[slot]); }
 
  private:

@@ -13,10 +13,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <memory>
 
 #include "base/clock.hpp"
+#include "base/quantity.hpp"
 
 namespace perdure {
 namespace {
@@ -126,10 +126,9 @@ Result<ServerAddress> parse_address(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   ServerAddress address;
   if (colon != std::string_view::npos && colon != 0 && text.size() < address_text_bytes) {
-    const char* end = text.data() + text.size();
-    const auto read = std::from_chars(text.data() + colon + 1, end, address.port);
     address.host = text.substr(0, colon);
-    if (read.ec == std::errc() && read.ptr == end && address.port != 0) return address;
+    address.port = number_in<std::uint16_t>(text.substr(colon + 1)).value_or(0);
+    if (address.port != 0) return address;
   }
   return Status(Code::invalid_argument, "\"", text, "\" is no address of the form host:port");
 }

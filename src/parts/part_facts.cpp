@@ -73,11 +73,8 @@ std::vector<PartFact> find_group_parts(const Directory& directory, const std::ui
   const auto names = directory.names();
   for (const std::string& name : names.ok() ? names.value() : std::vector<std::string>()) {
     if (!name.ends_with(".part")) continue;
-    FileDeviceOptions options;
-    options.read_only = true;
-    options.shared = true;
-    options.trust = trust;
-    const auto device = open_file_device(directory.path_of(name), options);
+    const auto device = open_file_device(directory.path_of(name),
+                                         {.read_only = true, .trust = trust, .shared = true});
     if (!device.ok()) continue;
     const auto header = read_part_header(*device.value());
     if (!header.ok() || !std::equal(job, job + 2, header.value().pool_job)) continue;
