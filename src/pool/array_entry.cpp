@@ -42,40 +42,27 @@ bool is_name(std::string_view text) {
   return true;
 }
 
+struct KnownType {
+  const char* name;
+  std::size_t bytes;
+};
+
+const KnownType& known(ArrayType type) {
+  static constexpr KnownType types[] = {{"?", 0},          {"byte", 1},    {"int32", 4},
+                                        {"int64", 8},      {"float32", 4}, {"float64", 8},
+                                        {"complex128", 16}};
+  const auto number = static_cast<std::size_t>(type);
+  return types[number < std::size(types) ? number : 0];
+}
+
 }  // namespace
 
 std::size_t element_bytes(ArrayType type) {
-  switch (type) {
-    case ArrayType::byte:
-      return 1;
-    case ArrayType::int32:
-    case ArrayType::float32:
-      return 4;
-    case ArrayType::int64:
-    case ArrayType::float64:
-      return 8;
-    case ArrayType::complex128:
-      return 16;
-  }
-  return 0;
+  return known(type).bytes;
 }
 
 const char* type_name(ArrayType type) {
-  switch (type) {
-    case ArrayType::byte:
-      return "byte";
-    case ArrayType::int32:
-      return "int32";
-    case ArrayType::int64:
-      return "int64";
-    case ArrayType::float32:
-      return "float32";
-    case ArrayType::float64:
-      return "float64";
-    case ArrayType::complex128:
-      return "complex128";
-  }
-  return "?";
+  return known(type).name;
 }
 
 const char* mode_name(ArrayMode mode) {

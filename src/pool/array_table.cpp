@@ -224,7 +224,7 @@ void ArrayTable::name_copy(ArrayId id, std::uint32_t copy, std::uint64_t table_c
 ArrayEntry ArrayTable::operator[](std::size_t index) const {
   const ArrayNode* node = root_.get();
   while (node->height != 0) {
-    const auto child = std::find_if(node->children.begin(), node->children.end(), [&](auto& c) {
+    const auto child = std::ranges::find_if(node->children, [&](auto& c) {
       if (!c) return false;
       if (index < c->arrays) return true;
       index -= c->arrays;
@@ -232,8 +232,8 @@ ArrayEntry ArrayTable::operator[](std::size_t index) const {
     });
     node = child->get();
   }
-  const auto* const entry = std::find_if(node->entries.begin(), node->entries.end(),
-                                         [&](auto& e) { return e && index-- == 0; });
+  const auto* const entry =
+      std::ranges::find_if(node->entries, [&](auto& e) { return e && index-- == 0; });
   PERDURE_ASSERT(entry != node->entries.end());
   return entry->whole();
 }

@@ -16,17 +16,14 @@ Result<bool> BoundScalars::bind(const std::string& name, void* address, std::siz
                   scalar_bytes_max, " bytes, not ", bytes);
   }
   auto& entries = next_.scalars;
-  const auto found = std::find_if(entries.begin(), entries.end(),
-                                  [&name](const ScalarEntry& e) { return e.name == name; });
+  const auto found = std::ranges::find(entries, name, &ScalarEntry::name);
   const auto index = static_cast<std::size_t>(found - entries.begin());
   if (found == entries.end()) {
     entries.push_back({name, std::vector<std::byte>(bytes)});
     bound_.push_back({address, index, false});
     return true;
   }
-  const bool bound = std::any_of(bound_.begin(), bound_.end(),
-                                 [index](const BoundScalar& s) { return s.entry == index; });
-  if (bound) {
+  if (std::ranges::find(bound_, index, &BoundScalar::entry) != bound_.end()) {
     return Status(Code::invalid_argument, "scalar ", quoted(name), " is already bound");
   }
   if (found->bytes.size() != bytes) {

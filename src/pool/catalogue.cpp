@@ -41,7 +41,7 @@ ArrayFormat to_format(const ArrayEntry& entry) {
   format.mode = static_cast<std::uint32_t>(entry.shape.mode);
   format.checksums = entry.shape.checksums ? static_cast<std::uint32_t>(entry.checksum) : 0;
   format.dimensions = static_cast<std::uint32_t>(entry.shape.extents.size());
-  std::copy(entry.shape.extents.begin(), entry.shape.extents.end(), format.shape);
+  std::ranges::copy(entry.shape.extents, format.shape);
   format.first_offset = entry.first_offset;
   format.stride_bytes = entry.stride_bytes;
   format.table_first_offset = entry.table_first_offset;
@@ -306,7 +306,7 @@ std::optional<ArrayEntry> Catalogue::find_array(const std::string& name, std::ui
 
 const ScalarEntry* Catalogue::find_scalar(const std::string& name) const {
   const auto same = [&name](const ScalarEntry& entry) { return entry.name == name; };
-  const auto found = std::find_if(scalars.begin(), scalars.end(), same);
+  const auto found = std::ranges::find_if(scalars, same);
   return found == scalars.end() ? nullptr : &*found;
 }
 
@@ -404,8 +404,7 @@ std::array<PagePointerFormat, fan_out> parse_branch(std::span<const std::byte> p
 
 Status check_apart(std::span<const Catalogue* const> versions, std::uint64_t block_bytes) {
   std::vector<Taken> taken = taken_by(versions, block_bytes);
-  std::sort(taken.begin(), taken.end(),
-            [](const Taken& a, const Taken& b) { return a.begin < b.begin; });
+  std::ranges::sort(taken, {}, &Taken::begin);
   for (std::size_t i = 1; i < taken.size(); ++i) {
     const Taken& before = taken[i - 1];
     const Taken& place = taken[i];

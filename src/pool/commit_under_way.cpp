@@ -69,14 +69,6 @@ VersionUnderWay& CommitUnderWay::captured() {
   return captured->version;
 }
 
-VersionUnderWay CommitUnderWay::take_captured() {
-  return take(&captured());
-}
-
-VersionUnderWay CommitUnderWay::take_pending() {
-  return take(pending_version());
-}
-
 VersionUnderWay CommitUnderWay::take(VersionUnderWay* version) {
   PERDURE_ASSERT(version != nullptr);
   VersionUnderWay taken = std::move(*version);

@@ -85,8 +85,8 @@ class CommitUnderWay {
   VersionUnderWay& captured();
 
   // Nothing is under way then. There must be a version of that kind.
-  VersionUnderWay take_captured();
-  VersionUnderWay take_pending();
+  VersionUnderWay take_captured() { return take(&captured()); }
+  VersionUnderWay take_pending() { return take(pending_version()); }
 
  private:
   struct None {};

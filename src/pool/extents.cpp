@@ -17,8 +17,7 @@ constexpr int tight_gaps = 8;
 }  // namespace
 
 FreeSpace::FreeSpace(std::uint64_t begin, std::vector<Extent> used) : tail_(begin) {
-  std::sort(used.begin(), used.end(),
-            [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+  std::ranges::sort(used, {}, &Extent::begin);
   for (const Extent& extent : used) {
     if (extent.begin > tail_) add_gap(tail_, extent.begin);
     tail_ = std::max(tail_, extent.end);

@@ -38,8 +38,8 @@ std::vector<ImageBoxFormat> format_boxes(const Catalogue& catalogue, const Globa
     ImageBoxFormat format{};
     format.array = array;
     format.dimensions = static_cast<std::uint32_t>(box.global_shape.size());
-    std::copy(box.global_shape.begin(), box.global_shape.end(), format.global_shape);
-    std::copy(box.first.begin(), box.first.end(), format.first);
+    std::ranges::copy(box.global_shape, format.global_shape);
+    std::ranges::copy(box.first, format.first);
     made.push_back(format);
   }
   return made;
@@ -234,9 +234,7 @@ Result<Image> Image::of(const Device& device, const Geometry& geometry, const Ca
 
 // The last one that does not begin after `offset`.
 std::vector<Image::Piece>::const_iterator Image::piece_at(std::uint64_t offset) const {
-  const auto next =
-      std::upper_bound(pieces_.begin(), pieces_.end(), offset,
-                       [](std::uint64_t at, const Piece& p) { return at < p.offset; });
+  const auto next = std::ranges::upper_bound(pieces_, offset, {}, &Piece::offset);
   return next == pieces_.begin() ? next : next - 1;
 }
 
@@ -250,7 +248,7 @@ std::span<const std::byte> Image::in_place(std::uint64_t offset, std::uint64_t c
 }
 
 Status Image::read(std::uint64_t offset, std::span<std::byte> out) const {
-  std::fill(out.begin(), out.end(), std::byte{0});
+  std::ranges::fill(out, std::byte{0});
   const std::uint64_t end = offset + out.size();
   for (auto piece = piece_at(offset); piece != pieces_.end() && piece->offset < end; ++piece) {
     const std::uint64_t begin = std::max(offset, piece->offset);
@@ -300,10 +298,7 @@ Result<ImageContents> parse_image(std::span<const std::byte> image) {
 Status make_file_of_image(const std::string& path, const RegionIdentity& identity,
                           std::span<const std::byte> image, Trust trust) {
   PERDURE_TRY_ASSIGN(const auto contents, parse_image(image));
-  FileDeviceOptions options;
-  options.create = true;
-  options.trust = trust;
-  PERDURE_TRY_ASSIGN(auto device, open_file_device(path, options));
+  PERDURE_TRY_ASSIGN(auto device, open_file_device(path, {.create = true, .trust = trust}));
   RegionIdentity made = identity;
   made.image_incarnation = contents.catalogue.incarnation;
   made.image_version = contents.catalogue.version;

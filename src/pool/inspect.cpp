@@ -18,10 +18,8 @@ struct OpenRank {
 
 // Whose files they are is shown, and no reason not to look at them.
 Result<OpenRank> open_rank(const std::string& directory, std::uint32_t rank) {
-  FileDeviceOptions options;
-  options.read_only = true;
-  options.trust = Trust::anyone;
-  PERDURE_TRY_ASSIGN(auto device, open_file_device(rank_file_path(directory, rank), options));
+  PERDURE_TRY_ASSIGN(auto device, open_file_device(rank_file_path(directory, rank),
+                                                   {.read_only = true, .trust = Trust::anyone}));
   PERDURE_TRY_ASSIGN(auto region, check_region(*device));
   return OpenRank{std::move(device), std::move(region)};
 }
@@ -247,9 +245,9 @@ Result<std::uint64_t> version_to_dump(const PoolReport& report,
                   report.directory, "`");
   }
   const auto& held = report.versions;
-  const bool there = !wanted || *wanted == *report.version ||
-                     std::any_of(held.begin(), held.end(),
-                                 [&](const VersionInfo& info) { return info.version == *wanted; });
+  const bool there =
+      !wanted || *wanted == *report.version ||
+      std::ranges::any_of(held, [&](const VersionInfo& info) { return info.version == *wanted; });
   if (there) return wanted.value_or(*report.version);
   return Status(Code::not_found, report.directory, " holds no version ", *wanted,
                 "; see `perdure pool versions ", report.directory, "`");
@@ -303,10 +301,8 @@ Result<PoolFiles> pool_files(const Directory& directory, std::uint32_t ranks) {
 Status lock_ranks(const Directory& directory, const PoolFiles& files, Trust trust,
                   std::vector<std::unique_ptr<Device>>& held) {
   for (const std::string& name : files.ranks) {
-    FileDeviceOptions options;
-    options.lock_wait_ms = 0;
-    options.trust = trust;
-    PERDURE_TRY_ASSIGN(auto device, open_file_device(directory.path_of(name), options));
+    PERDURE_TRY_ASSIGN(auto device, open_file_device(directory.path_of(name),
+                                                     {.lock_wait_ms = 0, .trust = trust}));
     held.push_back(std::move(device));
   }
   return Status::success();
@@ -326,12 +322,12 @@ Status remove_pool(const std::string& path, Trust trust,
   const Directory& directory = opened;
   auto job = read_job_record(directory);
   if (!job.ok() && job.status().code() != Code::damaged) return job.status();
-  auto files = pool_files(directory, job.ok() ? job.value().ranks : ~std::uint32_t{0});
-  if (!files.ok()) return files.status();
+  const std::uint32_t ranks = job.ok() ? job.value().ranks : ~std::uint32_t{0};
+  PERDURE_TRY_ASSIGN(const auto files, pool_files(directory, ranks));
   std::vector<std::unique_ptr<Device>> held;
-  PERDURE_TRY(lock_ranks(directory, files.value(), trust, held));
-  for (const std::string& name : files.value().ranks) PERDURE_TRY(directory.remove_file(name));
-  for (const std::string& name : files.value().unfinished) {
+  PERDURE_TRY(lock_ranks(directory, files, trust, held));
+  for (const std::string& name : files.ranks) PERDURE_TRY(directory.remove_file(name));
+  for (const std::string& name : files.unfinished) {
     PERDURE_TRY(directory.remove_file(name));
   }
   PERDURE_TRY_ASSIGN(const auto names, directory.names());

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 
 #include "base/checksum.hpp"
+#include "base/quantity.hpp"
 #include "pool/job_record_format.hpp"
 
 namespace perdure {
@@ -40,12 +40,9 @@ std::string rank_file_path(const std::string& directory, std::uint32_t rank) {
 }
 
 std::optional<std::uint32_t> rank_of_file(const std::string& name) {
-  std::uint32_t rank = 0;
-  const std::size_t prefix = std::strlen("rank-");
   if (!name.starts_with("rank-")) return std::nullopt;
-  const auto read = std::from_chars(name.data() + prefix, name.data() + name.size(), rank);
-  if (read.ec != std::errc() || name != rank_file_name(rank)) return std::nullopt;
-  return rank;
+  const auto rank = number_in<std::uint32_t>(name.substr(std::strlen("rank-")));
+  return rank && name == rank_file_name(*rank) ? rank : std::nullopt;
 }
 
 bool is_unfinished_job_record(const std::string& name) {

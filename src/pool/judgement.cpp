@@ -48,7 +48,7 @@ bool complete(const std::vector<SlotView>& slots, std::uint64_t version) {
 }
 
 bool all_checkable(const Catalogue& catalogue) {
-  return std::all_of(catalogue.arrays.begin(), catalogue.arrays.end(), [](const ArrayEntry& e) {
+  return std::ranges::all_of(catalogue.arrays, [](const ArrayEntry& e) {
     return e.shape.checksums || e.shape.mode == ArrayMode::flush;
   });
 }
@@ -65,8 +65,8 @@ void add_offers(const std::vector<SlotView>& slots, Judgement& judgement) {
     judgement.offers.push_back(
         {body->version, body->parent, body->incarnation, slot, reopened, all_checkable(*body)});
   }
-  std::sort(judgement.offers.begin(), judgement.offers.end(),
-            [](const Offer& a, const Offer& b) { return a.version > b.version; });
+  std::ranges::sort(judgement.offers,
+                    [](const Offer& a, const Offer& b) { return a.version > b.version; });
 }
 
 void find_top(const std::vector<SlotView>& slots, Judgement& judgement, const StateWord** top) {
@@ -96,8 +96,7 @@ std::uint64_t Judgement::top_parent() const {
 }
 
 const Offer* Judgement::find(std::uint64_t version) const {
-  const auto found = std::find_if(offers.begin(), offers.end(),
-                                  [version](const Offer& o) { return o.version == version; });
+  const auto found = std::ranges::find(offers, version, &Offer::version);
   return found == offers.end() ? nullptr : &*found;
 }
 

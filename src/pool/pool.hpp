@@ -99,7 +99,9 @@ class Pool {
   Result<std::uint64_t> restart();
 
   // The versions that restore() accepts, newest first. From attach() on.
-  std::vector<VersionInfo> versions() const;
+  std::vector<VersionInfo> versions() const {
+    return retained_.versions(head(), open_slot_index());
+  }
   // [collective] All arrays, but those in flush mode, and all scalars take the contents of
   // `version`, which is the newest one then: the next commit's version is made from it. In place of
   // restart(), or at any time after it. An array or scalar that it lacks becomes zero, or stays as

@@ -17,7 +17,7 @@ Status Pool::check_closed(const std::string& name, std::uint32_t part) const {
     return !held.erase && held.array->part() == part && held.array->name() == name;
   };
   const VersionUnderWay* version = under_way_.pending_version();
-  if (version != nullptr && std::any_of(version->retired.begin(), version->retired.end(), kept)) {
+  if (version != nullptr && std::ranges::any_of(version->retired, kept)) {
     return Status(
         Code::wrong_state, "array ", quoted(name),
         " was closed during a commit; call perdure_commit_wait() before opening it again");
@@ -88,7 +88,7 @@ Result<VersionedArray*> Pool::open_array_local(const std::string& name, const Ar
 Result<VersionedArray*> Pool::open_array(const std::string& name, const ArrayShape& shape,
                                          const ArrayOptions& options) {
   auto opened = open_array_local(name, shape, options);
-  const Status all = agree(group_, opened.ok() ? Status::success() : opened.status());
+  const Status all = agree(group_, opened.status());
   if (all.ok()) return opened;
   if (opened.ok()) {  // the file may have grown, which the next array will use
     const OpenArrays::OpenArray undone = open_.take(*opened.value(), restarted_);

@@ -78,7 +78,7 @@ Result<Situation> agree_on_situation(const std::string& directory, const Result<
                                      Group& group, const OpenOptions& options) {
   const Sight sight = seen.ok() ? seen.value() : Sight{};
   std::uint64_t values[] = {sight.record ? 1U : 0U};
-  PERDURE_TRY(agree_max(group, seen.ok() ? Status::success() : seen.status(), values));
+  PERDURE_TRY(agree_max(group, seen.status(), values));
   const bool exists = values[0] != 0;
   // Whose pool it is comes first: a rank too many does not hear that its file is missing.
   Status local = sight.record ? check_owner(directory, sight, group, options) : Status::success();
@@ -101,11 +101,8 @@ Result<Situation> agree_on_situation(const std::string& directory, const Result<
 
 Result<std::unique_ptr<Device>> open_rank_file(const std::string& path, bool create,
                                                const OpenOptions& options) {
-  FileDeviceOptions file;
-  file.create = create;
-  file.lock_wait_ms = options.lock_wait_ms;
-  file.trust = options.trust;
-  return open_file_device(path, file);
+  return open_file_device(
+      path, {.create = create, .lock_wait_ms = options.lock_wait_ms, .trust = options.trust});
 }
 
 // F1: a rank file in a directory without a job record may be overwritten only if it holds nothing.
@@ -185,11 +182,10 @@ Status make_pool(const std::string& path, Group& group, const OpenOptions& optio
   PERDURE_TRY(agree(group, made.status()));
   const Directory& directory = made.value();
   PERDURE_TRY(clear_directory(directory, group, options));
-  auto record = agree_on_record(group, options);
-  if (!record.ok()) return record.status();
-  Status all = agree(group, make_rank_file(directory, record.value(), group.rank(), options));
+  PERDURE_TRY_ASSIGN(const auto record, agree_on_record(group, options));
+  Status all = agree(group, make_rank_file(directory, record, group.rank(), options));
   if (all.ok()) {
-    all = agree(group, write_job_record(directory, record.value(), group.rank()));
+    all = agree(group, write_job_record(directory, record, group.rank()));
   }
   if (all.ok()) return all;
   // The error that is reported is the one that ended the making; what can't be removed stays
@@ -255,11 +251,6 @@ Result<std::unique_ptr<Device>> emulate(std::unique_ptr<Device> device, const Re
                         "/perdure-" + job_id_text(region.identity.job_id));
 }
 
-template <typename T>
-Status status_of(const Result<T>& result) {
-  return result.ok() ? Status::success() : result.status();
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Pool>> open_pool(const std::string& directory, Group& group,
@@ -274,13 +265,13 @@ Result<std::unique_ptr<Pool>> open_pool(const std::string& directory, Group& gro
   const JobId id = opened.ok() ? opened.value().region.identity.job_id : JobId{};
   const std::uint64_t slots = opened.ok() ? opened.value().region.geometry.slots : 0;
   std::uint64_t ids[] = {id.words[0], ~id.words[0], id.words[1], ~id.words[1], slots, ~slots};
-  PERDURE_TRY(agree_max(group, status_of(opened), ids));
+  PERDURE_TRY(agree_max(group, opened.status(), ids));
   if (ids[0] != ~ids[1] || ids[2] != ~ids[3] || ids[4] != ~ids[5]) {
     return Status(Code::foreign, "the ranks' parts of ", directory, " belong to different jobs");
   }
   OpenedFile file = opened.take();
   auto device = emulate(std::move(file.device), file.region, options);
-  PERDURE_TRY(agree(group, status_of(device)));
+  PERDURE_TRY(agree(group, device.status()));
   auto pool = Pool::attach(device.take(), file.region, group, options.pool);
   if (pool.ok()) pool.value()->set_directory(directory);
   return pool;

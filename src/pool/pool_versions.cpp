@@ -110,10 +110,6 @@ Result<std::uint64_t> Pool::restart() {
   return status_.version;
 }
 
-std::vector<VersionInfo> Pool::versions() const {
-  return retained_.versions(head(), open_slot_index());
-}
-
 Status Pool::check_held(std::uint64_t version) const {
   const auto list = versions();
   std::string held;

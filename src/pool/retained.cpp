@@ -67,8 +67,7 @@ std::vector<VersionInfo> Retained::versions(std::uint64_t head, std::uint32_t op
     }
     ancestor = known->parent;
   }
-  std::sort(list.begin(), list.end(),
-            [](const VersionInfo& a, const VersionInfo& b) { return a.version > b.version; });
+  std::ranges::sort(list, std::greater<>(), &VersionInfo::version);
   return list;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/clock.hpp"
 #include "base/files.hpp"
+#include "base/process_place.hpp"
 #include "pool/job_record.hpp"
 
 namespace perdure {
@@ -23,11 +24,6 @@ std::atomic<bool> page_taken{false};
 std::atomic<bool> page_left{false};  // by an earlier pool of this process, which it says is closed
 
 constexpr std::uint64_t look_ns = 1'000'000'000;
-
-std::string text_of(const char* variable) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? "" : text;
-}
 
 Result<FileHandle> open_page_file(const std::string& path, std::uint32_t rank) {
   PERDURE_TRY_ASSIGN(auto directory, Directory::open(path, trust_unless(false)));
@@ -83,9 +79,9 @@ RunPage::RunPage(std::uint32_t rank, std::uint32_t ranks) {
     kill_point_ = parsed.point;
     kill_iteration_ = parsed.iteration;
   }
-  const std::string directory = text_of("PERDURE_RUN_DIR");
+  const std::string directory = environment("PERDURE_RUN_DIR");
   if (directory.empty() || page_taken.exchange(true)) return;
-  shared_ = text_of("PERDURE_RUN_SHARED");
+  shared_ = environment("PERDURE_RUN_SHARED");
   open_page(directory, rank);
   if (page_ == nullptr) {
     page_taken = false;

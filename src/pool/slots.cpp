@@ -23,10 +23,6 @@ bool may_be_chosen(const SlotView& view, std::size_t slot, std::size_t count) {
 Slots::Slots(Device& device, const Region& region)
     : device_(device), region_(region), scratch_(region.geometry.slot_bytes) {}
 
-std::uint64_t Slots::offset_of(std::uint32_t slot) const {
-  return region_.slot_offset + slot * region_.geometry.slot_bytes;
-}
-
 std::uint64_t Slots::body_bytes_max() const {
   return region_.geometry.slot_bytes - sizeof(SlotStateFormat);
 }
@@ -79,7 +75,7 @@ void Slots::drop_overlapping(std::vector<SlotView>& views) const {
   for (const SlotView* view : candidates) apart.push_back(&*view->body);
   if (check_apart(apart, region_.geometry.block_bytes).ok()) return;
   apart.clear();
-  std::sort(candidates.begin(), candidates.end(), [](const SlotView* a, const SlotView* b) {
+  std::ranges::sort(candidates, [](const SlotView* a, const SlotView* b) {
     return a->body->version > b->body->version;
   });
   for (SlotView* view : candidates) {

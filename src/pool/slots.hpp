@@ -54,7 +54,9 @@ class Slots {
   std::string medium() const { return device_.describe().name; }
 
  private:
-  std::uint64_t offset_of(std::uint32_t slot) const;
+  std::uint64_t offset_of(std::uint32_t slot) const {
+    return region_.slot_offset + slot * region_.geometry.slot_bytes;
+  }
   BodyBounds bounds() const;
   SlotView read_with(std::uint32_t slot, TreeSource& trees) const;
   void drop_overlapping(std::vector<SlotView>& views) const;

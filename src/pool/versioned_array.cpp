@@ -180,18 +180,6 @@ std::uint64_t VersionedArray::blocks() const {
   return block_count(entry_.size_bytes, block_bytes_);
 }
 
-std::uint64_t VersionedArray::block_size(std::uint64_t block) const {
-  return std::min(block_bytes_, entry_.size_bytes - block * block_bytes_);
-}
-
-std::byte* VersionedArray::copy_address(std::uint32_t copy) const {
-  return device_.base() + entry_.copy_offset(copy);
-}
-
-void VersionedArray::note_named(std::uint32_t slot, std::uint32_t copy) {
-  named_[slot] = static_cast<std::uint8_t>(copy);
-}
-
 // A set of copies, as bits.
 std::uint64_t VersionedArray::named_copies() const {
   std::uint64_t set = 0;
@@ -248,7 +236,7 @@ Status VersionedArray::start_empty(const ArrayEntry& entry) {
       if ((named >> copy & 1) == 0) std::memset(copy_address(copy), 0, entry_.size_bytes);
     }
   }
-  for (auto& stale : stale_) std::fill(stale.begin(), stale.end(), std::uint8_t{1});
+  for (auto& stale : stale_) std::ranges::fill(stale, std::uint8_t{1});
   wake();
   return tracker_ ? tracker_->watch() : Status::success();
 }
@@ -263,12 +251,12 @@ Status VersionedArray::start_restored(const ArrayEntry& entry) {
     PERDURE_TRY(verify_and_copy(device_, entry_, block_bytes_, buffer_, table));
   }
   if (mode() != ArrayMode::log) return Status::success();
-  std::fill(changed_.begin(), changed_.end(), std::uint8_t{0});
-  std::fill(marked_.begin(), marked_.end(), std::uint8_t{0});
+  std::ranges::fill(changed_, std::uint8_t{0});
+  std::ranges::fill(marked_, std::uint8_t{0});
   idle_ = marks_;
   for (std::uint32_t copy = 0; copy < entry_.copies; ++copy) {
     const std::uint8_t behind = copy == entry_.copy ? 0 : 1;
-    std::fill(stale_[copy].begin(), stale_[copy].end(), behind);
+    std::ranges::fill(stale_[copy], behind);
   }
   return tracker_ ? tracker_->watch() : Status::success();
 }
@@ -428,10 +416,6 @@ std::uint64_t VersionedArray::checksum_of_next() const {
   return crc64(table.data(), 8 * table.size());
 }
 
-void VersionedArray::name_next(ArrayTable& table, ArrayId id) const {
-  table.name_copy(id, copy_of_next(), checksum_of_next());
-}
-
 void VersionedArray::commit(const LeafEntry& named) {
   if (mode() == ArrayMode::log) {
     for (std::uint32_t copy = 0; copy < entry_.copies; ++copy) {
@@ -439,8 +423,8 @@ void VersionedArray::commit(const LeafEntry& named) {
       for (std::uint64_t block = 0; block < blocks(); ++block)
         stale_[copy][block] |= changed_[block];
     }
-    std::fill(stale_[working_copy_].begin(), stale_[working_copy_].end(), std::uint8_t{0});
-    std::fill(changed_.begin(), changed_.end(), std::uint8_t{0});
+    std::ranges::fill(stale_[working_copy_], std::uint8_t{0});
+    std::ranges::fill(changed_, std::uint8_t{0});
   }
   entry_.copy = named.copy;
   entry_.table_checksum = named.table_checksum;
@@ -456,7 +440,7 @@ void VersionedArray::retract() {
   streamed_begin_ = streamed_end_ = 0;
   if (!compare_) return;
   auto& stale = stale_[working_copy_];
-  std::fill(stale.begin(), stale.end(), std::uint8_t{1});
+  std::ranges::fill(stale, std::uint8_t{1});
 }
 
 }  // namespace perdure

@@ -113,7 +113,9 @@ class VersionedArray {
   static constexpr std::uint32_t no_copy = 255;
   // One more than the pool has slots.
   bool has_spare_copy() const { return entry_.copies > named_.size(); }
-  void note_named(std::uint32_t slot, std::uint32_t copy);
+  void note_named(std::uint32_t slot, std::uint32_t copy) {
+    named_[slot] = static_cast<std::uint8_t>(copy);
+  }
   const std::vector<std::uint8_t>& named() const { return named_; }
   // Up to which change of the retained versions that is so (retained.hpp).
   std::uint64_t seen() const { return seen_; }
@@ -143,7 +145,9 @@ class VersionedArray {
   // Brings the working copy up to date (A2) except for the caller's fence. Returns bytes written.
   Result<std::uint64_t> save();
   // Makes the entry of this array in the next version name the working copy. After save().
-  void name_next(ArrayTable& table, ArrayId id) const;
+  void name_next(ArrayTable& table, ArrayId id) const {
+    table.name_copy(id, copy_of_next(), checksum_of_next());
+  }
   // The version was committed, and names what name_next() said.
   void commit(const LeafEntry& named);
   // It was not: what the last save() stored may not be durable.
@@ -169,9 +173,13 @@ class VersionedArray {
   Status save_blocks(std::uint64_t first_block, std::uint64_t blocks);
   void store_table();
   void checksum_working_copy();
-  std::byte* copy_address(std::uint32_t copy) const;
+  std::byte* copy_address(std::uint32_t copy) const {
+    return device_.base() + entry_.copy_offset(copy);
+  }
   std::uint64_t blocks() const;
-  std::uint64_t block_size(std::uint64_t block) const;
+  std::uint64_t block_size(std::uint64_t block) const {
+    return std::min(block_bytes_, entry_.size_bytes - block * block_bytes_);
+  }
   std::uint64_t named_copies() const;
 
   Device& device_;
