@@ -68,10 +68,8 @@ Result<std::uint64_t> BringBack::new_generation(const Census& census, std::uint6
 }
 
 Status BringBack::send_file(std::uint32_t of_rank) const {
-  FileDeviceOptions options;
-  options.read_only = true;
-  options.trust = trust_;
-  const auto device = open_file_device(rank_file_path(directory_, of_rank), options);
+  const auto device =
+      open_file_device(rank_file_path(directory_, of_rank), {.read_only = true, .trust = trust_});
   if (device.ok()) {
     return send_all(group_, of_rank, {device.value()->base(), device.value()->size_bytes()});
   }
@@ -87,10 +85,8 @@ Status BringBack::receive_file(std::uint32_t from, std::uint64_t generation) con
   Status ready = directory.status();
   if (directory.ok()) ready = directory.value().remove_file(fresh);
   if (ready.ok()) {
-    FileDeviceOptions options;
-    options.create = true;
-    options.trust = trust_;
-    auto made = open_file_device(directory.value().path_of(fresh), options);
+    auto made =
+        open_file_device(directory.value().path_of(fresh), {.create = true, .trust = trust_});
     ready = made.status();
     if (made.ok()) device = made.take();
   }
@@ -135,14 +131,14 @@ Result<std::string> BringBack::move_files(const Census& census) {
   return "the files of " + ranks_text(moved) + " were on other nodes and were moved to theirs";
 }
 
-Result<LevelFile> BringBack::own_image(VersionId id) const {
+Result<LevelFile> BringBack::image_of(std::uint32_t rank, VersionId id) const {
   PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
   for (std::uint32_t slot = 0; slot < level_files_max; ++slot) {
-    auto file = LevelFile::open(directory, {LevelFileKind::image, group_.rank(), slot}, trust_);
+    auto file = LevelFile::open(directory, {LevelFileKind::image, rank, slot}, trust_);
     if (file.ok() && file.value().header() && file.value().header()->id == id) return file;
   }
   return Status(Code::not_found, directory_, " holds no image of version ", id.version, " of rank ",
-                group_.rank());
+                rank);
 }
 
 // That the pool was made of, or that were made of it since, when it was protected.
@@ -161,7 +157,7 @@ std::vector<VersionId> BringBack::images_like(const Pool& pool) const {
     }
     if (file.value().verify().ok()) ids.push_back(id);
   }
-  std::sort(ids.begin(), ids.end());
+  std::ranges::sort(ids);
   return ids;
 }
 
@@ -169,9 +165,7 @@ std::vector<VersionId> BringBack::images_like(const Pool& pool) const {
 Result<VersionId> BringBack::image_behind(const Pool& pool) {
   const auto ids = images_like(pool);
   const VersionId source{pool.image_incarnation(), pool.status().version};
-  const auto here = [&ids](VersionId id) {
-    return std::find(ids.begin(), ids.end(), id) != ids.end();
-  };
+  const auto here = [&ids](VersionId id) { return std::ranges::find(ids, id) != ids.end(); };
   // Of the largest, of all ranks, the least.
   std::uint64_t words[] = {here(source) ? 0U : 1U,
                            ids.empty() ? ~std::uint64_t{0} : ~ids.back().incarnation};
@@ -208,18 +202,11 @@ Result<LevelFile> BringBack::free_image(VersionId id) const {
 Status BringBack::move_image(const Census& census, std::uint32_t from, std::uint32_t rank,
                              VersionId id) {
   if (group_.rank() == from) {
-    PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
-    for (std::uint32_t slot = 0; slot < level_files_max; ++slot) {
-      const auto file = LevelFile::open(directory, {LevelFileKind::image, rank, slot}, trust_);
-      const bool it = file.ok() && file.value().header() && file.value().header()->id == id;
-      if (!it) continue;
-      const Status whole = file.value().verify();
-      PERDURE_TRY(send_all(group_, rank,
-                           whole.ok() ? file.value().payload() : std::span<const std::byte>{}));
-      return whole;
-    }
-    PERDURE_TRY(send_all(group_, rank, {}));
-    return {Code::not_found, "an image that was there a moment ago is gone"};
+    const auto file = image_of(rank, id);
+    const Status whole = file.ok() ? file.value().verify() : file.status();
+    PERDURE_TRY(
+        send_all(group_, rank, whole.ok() ? file.value().payload() : std::span<const std::byte>{}));
+    return whole;
   }
   if (group_.rank() != rank) return Status::success();
   auto file = free_image(id);
@@ -243,7 +230,7 @@ Result<BringBack::Prepared> BringBack::prepare(const Census& census, const Group
   }
   PERDURE_TRY_ASSIGN(const auto directory, Directory::make(directory_, trust_));
   for (const LevelFileFact& fact : census.levels) {
-    const auto member = std::find(contents.members.begin(), contents.members.end(), fact.name.rank);
+    const auto member = std::ranges::find(contents.members, fact.name.rank);
     if (fact.id != id || member == contents.members.end() || fact.at != group_.rank()) continue;
     const bool image = fact.name.kind == LevelFileKind::image;
     if (!image && fact.guard.members != contents.members) continue;
@@ -253,8 +240,7 @@ Result<BringBack::Prepared> BringBack::prepare(const Census& census, const Group
     prepared.held.push_back({index, image ? file.get() : nullptr, image ? nullptr : file.get()});
     prepared.open.push_back(std::move(file));
   }
-  const auto mine =
-      std::find(prepared.rebuilders.begin(), prepared.rebuilders.end(), group_.rank());
+  const auto mine = std::ranges::find(prepared.rebuilders, group_.rank());
   if (mine == prepared.rebuilders.end()) return prepared;
   const std::uint32_t member =
       rebuild.lost[static_cast<std::size_t>(mine - prepared.rebuilders.begin())];

@@ -62,7 +62,7 @@ class BringBack {
   // (Pool::of_image): those of one id that all ranks have. Code::not_found if there are none.
   Result<VersionId> image_behind(const Pool& pool);
   // This rank's image of the version; Code::not_found.
-  Result<LevelFile> own_image(VersionId id) const;
+  Result<LevelFile> own_image(VersionId id) const { return image_of(group_.rank(), id); }
   // A file for this rank's image of the version: one without contents, or else the oldest.
   Result<LevelFile> free_image(VersionId id) const;
 
@@ -70,6 +70,7 @@ class BringBack {
   std::vector<VersionId> images_like(const Pool& pool) const;
   Status send_file(std::uint32_t to) const;
   Status receive_file(std::uint32_t from, std::uint64_t generation) const;
+  Result<LevelFile> image_of(std::uint32_t rank, VersionId id) const;
   Status note_job_here(const JobRecord& job) const;
   Status move_image(const Census& census, std::uint32_t from, std::uint32_t rank, VersionId id);
   // This rank's part of a rebuild: what it reads, and what it makes.

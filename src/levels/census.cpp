@@ -16,55 +16,7 @@
 namespace perdure {
 namespace {
 
-// Plain values one after the other, between ranks of one job on machines of one kind.
-class Writer {
- public:
-  template <typename T>
-  void put(const T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    const auto* const bytes = reinterpret_cast<const std::byte*>(&value);
-    bytes_.insert(bytes_.end(), bytes, bytes + sizeof value);
-  }
-  template <typename T>
-  void put_all(const std::vector<T>& values) {
-    put(std::uint64_t{values.size()});
-    for (const T& value : values) put(value);
-  }
-  void put_text(const std::string& text) { put_all(std::vector<char>(text.begin(), text.end())); }
-  std::span<const std::byte> bytes() const { return bytes_; }
-
- private:
-  std::vector<std::byte> bytes_;
-};
-
-class Reader {
- public:
-  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  template <typename T>
-  T get() {
-    T value{};
-    if (bytes_.size() < sizeof value) return value;
-    std::memcpy(&value, bytes_.data(), sizeof value);
-    bytes_ = bytes_.subspan(sizeof value);
-    return value;
-  }
-  template <typename T>
-  std::vector<T> get_all() {
-    const auto count = std::min<std::uint64_t>(get<std::uint64_t>(), bytes_.size() / sizeof(T));
-    std::vector<T> values(count);
-    for (T& value : values) value = get<T>();
-    return values;
-  }
-  std::string get_text() {
-    const auto letters = get_all<char>();
-    return {letters.begin(), letters.end()};
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-};
-
-// What one node has.
+// What a node's directory holds.
 struct NodeView {
   std::string host;
   bool record = false;
@@ -74,90 +26,87 @@ struct NodeView {
   std::vector<PartFileFact> parts;
 };
 
-void put_level(Writer& writer, const LevelFileFact& fact) {
-  writer.put(fact.name);
-  writer.put(fact.job);
-  writer.put(fact.id);
-  writer.put(fact.payload_bytes);
-  writer.put_all(fact.guard.members);
-  writer.put(fact.guard.losses);
-  writer.put_all(fact.guard.image_bytes);
-  writer.put_all(fact.guard.image_checksums);
+// One list of fields for writing and reading: values one after the other, between ranks of one job
+// on machines of one kind. Where a fact is, its reader knows.
+template <typename Pass>
+void pass_fields(Pass& pass, LevelFileFact& fact) {
+  pass(fact.name, fact.job, fact.id, fact.payload_bytes, fact.guard.members, fact.guard.losses,
+       fact.guard.image_bytes, fact.guard.image_checksums);
 }
 
-LevelFileFact get_level(Reader& reader, std::uint32_t at) {
-  LevelFileFact fact;
-  fact.name = reader.get<LevelFileName>();
-  fact.job = reader.get<JobId>();
-  fact.id = reader.get<VersionId>();
-  fact.payload_bytes = reader.get<std::uint64_t>();
-  fact.at = at;
-  fact.guard.members = reader.get_all<std::uint32_t>();
-  fact.guard.losses = reader.get<std::uint32_t>();
-  fact.guard.image_bytes = reader.get_all<std::uint64_t>();
-  fact.guard.image_checksums = reader.get_all<std::uint64_t>();
-  return fact;
+template <typename Pass>
+void pass_fields(Pass& pass, PartFileFact& fact) {
+  PartFact& part = fact.part;
+  pass(part.path, part.instance, part.node, part.nodes, part.pool_version, part.pool_incarnation,
+       part.next_incarnation, part.noted, part.prepared, part.in_use);
 }
 
-void put_part(Writer& writer, const PartFact& part) {
-  writer.put_text(part.path);
-  for (const std::uint64_t word :
-       {part.instance[0], part.instance[1], std::uint64_t{part.node}, std::uint64_t{part.nodes},
-        part.pool_version, part.pool_incarnation, part.next_incarnation, part.noted, part.prepared,
-        std::uint64_t{part.in_use}}) {
-    writer.put(word);
+template <typename Pass>
+void pass_fields(Pass& pass, NodeView& view) {
+  JobRecord& job = view.job;
+  pass(view.host, view.record, job.job_id, job.job_name, job.ranks, job.created_ns, view.files,
+       view.levels, view.parts);
+}
+
+class Writer {
+ public:
+  template <typename... Values>
+  void operator()(Values&... values) {
+    (put(values), ...);
   }
-}
+  std::vector<std::byte> take() { return std::move(bytes_); }
 
-PartFileFact get_part(Reader& reader, std::uint32_t at) {
-  PartFact part;
-  part.path = reader.get_text();
-  const auto word = [&reader] { return reader.get<std::uint64_t>(); };
-  part.instance[0] = word();
-  part.instance[1] = word();
-  part.node = static_cast<std::uint32_t>(word());
-  part.nodes = static_cast<std::uint32_t>(word());
-  part.pool_version = word();
-  part.pool_incarnation = word();
-  part.next_incarnation = word();
-  part.noted = word();
-  part.prepared = word();
-  part.in_use = word() != 0;
-  return {std::move(part), at};
-}
+ private:
+  template <typename T>
+  void put(T& value) {
+    if constexpr (std::is_trivially_copyable_v<T>) {
+      const auto* const bytes = reinterpret_cast<const std::byte*>(&value);
+      bytes_.insert(bytes_.end(), bytes, bytes + sizeof value);
+    } else if constexpr (requires { value.size(); }) {
+      std::uint64_t count = value.size();
+      put(count);
+      for (auto& each : value) put(each);
+    } else {
+      pass_fields(*this, value);
+    }
+  }
 
-std::vector<std::byte> pack(const NodeView& view) {
-  Writer writer;
-  writer.put_text(view.host);
-  writer.put(std::uint8_t{view.record});
-  writer.put(view.job.job_id);
-  writer.put_text(view.job.job_name);
-  writer.put(view.job.ranks);
-  writer.put(view.job.created_ns);
-  writer.put_all(view.files);
-  writer.put(std::uint64_t{view.levels.size()});
-  for (const LevelFileFact& fact : view.levels) put_level(writer, fact);
-  writer.put(std::uint64_t{view.parts.size()});
-  for (const PartFileFact& fact : view.parts) put_part(writer, fact.part);
-  return {writer.bytes().begin(), writer.bytes().end()};
-}
+  std::vector<std::byte> bytes_;
+};
 
-NodeView unpack(std::span<const std::byte> bytes, std::uint32_t at) {
-  Reader reader(bytes);
-  NodeView view;
-  view.host = reader.get_text();
-  view.record = reader.get<std::uint8_t>() != 0;
-  view.job.job_id = reader.get<JobId>();
-  view.job.job_name = reader.get_text();
-  view.job.ranks = reader.get<std::uint32_t>();
-  view.job.created_ns = reader.get<std::uint64_t>();
-  view.files = reader.get_all<PoolFileFact>();
-  const auto levels = reader.get<std::uint64_t>();
-  for (std::uint64_t i = 0; i < levels; ++i) view.levels.push_back(get_level(reader, at));
-  const auto parts = reader.get<std::uint64_t>();
-  for (std::uint64_t i = 0; i < parts; ++i) view.parts.push_back(get_part(reader, at));
+// Zeros and empty lists follow the end.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  template <typename... Values>
+  void operator()(Values&... values) {
+    (get(values), ...);
+  }
+
+ private:
+  template <typename T>
+  void get(T& value) {
+    if constexpr (std::is_trivially_copyable_v<T>) {
+      if (bytes_.size() < sizeof value) return;
+      std::memcpy(&value, bytes_.data(), sizeof value);
+      bytes_ = bytes_.subspan(sizeof value);
+    } else if constexpr (requires { value.size(); }) {
+      std::uint64_t count = 0;
+      get(count);
+      value.resize(std::min<std::uint64_t>(count, bytes_.size()));
+      for (auto& each : value) get(each);
+    } else {
+      pass_fields(*this, value);
+    }
+  }
+
+  std::span<const std::byte> bytes_;
+};
+
+void set_place(NodeView& view, std::uint32_t at) {
   for (PoolFileFact& file : view.files) file.at = at;
-  return view;
+  for (LevelFileFact& file : view.levels) file.at = at;
+  for (PartFileFact& part : view.parts) part.at = at;
 }
 
 std::string host_name() {
@@ -169,10 +118,8 @@ std::string host_name() {
 // A file that can't be read counts as one that is not there; opening the pool says more of it.
 void look_at_pool_file(const Directory& directory, const std::string& name, Trust trust,
                        NodeView& view) {
-  FileDeviceOptions options;
-  options.read_only = true;
-  options.trust = trust;
-  const auto device = open_file_device(directory.path_of(name), options);
+  const auto device =
+      open_file_device(directory.path_of(name), {.read_only = true, .trust = trust});
   if (!device.ok()) return;
   const auto region = check_region(*device.value());
   if (!region.ok()) return;
@@ -229,7 +176,7 @@ Result<NodeView> look(const std::string& path, Trust trust) {
 
 // The lowest rank of this rank's node.
 std::uint32_t leader_of(const std::vector<std::uint32_t>& nodes, std::uint32_t rank) {
-  const auto found = std::find(nodes.begin(), nodes.end(), nodes[rank]);
+  const auto found = std::ranges::find(nodes, nodes[rank]);
   return static_cast<std::uint32_t>(found - nodes.begin());
 }
 
@@ -303,8 +250,7 @@ Status add_view(const NodeView& view, const std::string& directory, Census& cens
 
 // Code::not_found if no node has a record.
 Status add_views(const std::vector<NodeView>& views, const std::string& directory, Census& census) {
-  const auto with_record =
-      std::find_if(views.begin(), views.end(), [](const NodeView& view) { return view.record; });
+  const auto with_record = std::ranges::find_if(views, &NodeView::record);
   if (with_record == views.end()) {
     return Status(Code::not_found, directory, " holds no pool on any node of this job");
   }
@@ -319,10 +265,11 @@ Result<Census> take_census(Group& group, const std::string& directory, Trust tru
   Census census;
   PERDURE_TRY_ASSIGN(census.nodes, group.nodes());
   const bool leads = leader_of(census.nodes, group.rank()) == group.rank();
-  const auto seen = leads ? look(directory, trust) : Result<NodeView>(NodeView{});
+  auto seen = leads ? look(directory, trust) : Result<NodeView>(NodeView{});
   PERDURE_TRY(agree(group, seen.status()));
-  const auto own = leads ? pack(seen.value()) : std::vector<std::byte>{};
-  PERDURE_TRY_ASSIGN(const auto all, gather_everywhere(group, own));
+  Writer writer;
+  if (leads) writer(seen.value());
+  PERDURE_TRY_ASSIGN(const auto all, gather_everywhere(group, writer.take()));
   std::vector<NodeView> views;
   census.hosts.resize(group.ranks());
   for (std::uint32_t rank = 0; rank < group.ranks(); ++rank) {
@@ -331,7 +278,9 @@ Result<Census> take_census(Group& group, const std::string& directory, Trust tru
       census.hosts[rank] = census.hosts[leader];
       continue;
     }
-    views.push_back(unpack(all[rank], rank));
+    Reader reader(all[rank]);
+    reader(views.emplace_back());
+    set_place(views.back(), rank);
     census.hosts[rank] = views.back().host;
   }
   PERDURE_TRY(add_views(views, directory, census));
@@ -346,9 +295,7 @@ Result<Census> census_of(const std::vector<std::string>& directories, Trust trus
     census.hosts.push_back(directories[i]);
     PERDURE_TRY_ASSIGN(auto view, look(directories[i], trust));
     view.host = directories[i];
-    for (PoolFileFact& file : view.files) file.at = i;
-    for (LevelFileFact& file : view.levels) file.at = i;
-    for (PartFileFact& part : view.parts) part.at = i;
+    set_place(view, i);
     views.push_back(std::move(view));
   }
   PERDURE_TRY(add_views(views, directories.empty() ? "no directory" : directories.front(), census));

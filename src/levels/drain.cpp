@@ -80,7 +80,7 @@ class OpenImages {
 
 struct NodeDrain::Shared {
   explicit Shared(DrainRequest wanted) : request(std::move(wanted)) {
-    std::sort(request.ranks.begin(), request.ranks.end());
+    std::ranges::sort(request.ranks);
   }
 
   Result<std::vector<const LevelFile*>> wait_for_images(VersionId id);

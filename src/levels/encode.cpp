@@ -39,8 +39,8 @@ Status encoding_refused() {
 
 Sum::Sum(std::span<const unsigned char> coefficients)
     : blocks_(static_cast<int>(coefficients.size())) {
-  const bool plain = std::all_of(coefficients.begin(), coefficients.end(),
-                                 [](unsigned char coefficient) { return coefficient == 1; });
+  const bool plain =
+      std::ranges::all_of(coefficients, [](unsigned char coefficient) { return coefficient == 1; });
   if (plain && isal() == nullptr) return;
   std::vector<unsigned char> copy(coefficients.begin(), coefficients.end());
   tables_.resize(table_bytes * coefficients.size());

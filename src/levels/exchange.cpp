@@ -71,7 +71,7 @@ class Message {
 };
 
 Result<Message> message_of(Result<std::unique_ptr<Transfer>> started) {
-  if (!started.ok()) return started.status();
+  PERDURE_TRY(started.status());
   return Message(started.take());
 }
 
@@ -316,7 +316,7 @@ Result<std::unique_ptr<Exchange>> Exchange::start(Group& group,
                                                   std::span<const std::uint32_t> members,
                                                   std::uint32_t losses, const LevelFile& image,
                                                   LevelFile& guard) {
-  const auto self = std::find(members.begin(), members.end(), group.rank());
+  const auto self = std::ranges::find(members, group.rank());
   if (self == members.end() || members.size() > group_size_max || losses == 0 ||
       losses >= members.size()) {
     return Status(Code::invalid_argument, "a failure group of ", members.size(),

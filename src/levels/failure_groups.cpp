@@ -2,10 +2,10 @@
 //
 // Schemes by their names, and the failure groups of a job.
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 
+#include "base/quantity.hpp"
 #include "levels/redundancy.hpp"
 
 namespace perdure {
@@ -13,12 +13,8 @@ namespace {
 
 // All of `text` as a number of 1 to group_size_max.
 std::optional<std::uint32_t> count_in(std::string_view text) {
-  std::uint32_t count = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, count);
-  const bool number = read.ec == std::errc() && read.ptr == end;
-  if (!number || count == 0 || count > group_size_max) return std::nullopt;
-  return count;
+  const auto count = number_in<std::uint32_t>(text);
+  return count.value_or(0) == 0 || *count > group_size_max ? std::nullopt : count;
 }
 
 std::optional<Scheme> scheme_of(std::string_view text) {
@@ -89,8 +85,8 @@ Result<std::vector<std::vector<std::uint32_t>>> failure_groups(std::span<const s
   for (const auto& [node, ranks] : ranks_of) {
     for (const std::uint32_t rank : ranks) groups[turn++ % count].push_back(rank);
   }
-  for (auto& group : groups) std::sort(group.begin(), group.end());
-  std::sort(groups.begin(), groups.end());
+  for (auto& group : groups) std::ranges::sort(group);
+  std::ranges::sort(groups);
   return groups;
 }
 

@@ -26,13 +26,12 @@ bool sane(const GuardFormat& format, std::uint64_t payload_bytes) {
 
 bool sane(const GuardContents& contents, const LevelFileHeader& header) {
   std::vector<std::uint32_t> ranks = contents.members;
-  std::sort(ranks.begin(), ranks.end());
-  const bool distinct = std::adjacent_find(ranks.begin(), ranks.end()) == ranks.end();
+  std::ranges::sort(ranks);
+  const bool distinct = std::ranges::adjacent_find(ranks) == ranks.end();
   return distinct && ranks.back() < header.job.ranks &&
-         std::binary_search(ranks.begin(), ranks.end(), header.rank) &&
-         std::all_of(
-             contents.image_bytes.begin(), contents.image_bytes.end(),
-             [](std::uint64_t bytes) { return bytes <= image_bytes_max; });
+         std::ranges::binary_search(ranks, header.rank) &&
+         std::ranges::all_of(
+             contents.image_bytes, [](std::uint64_t bytes) { return bytes <= image_bytes_max; });
 }
 
 void append(std::vector<std::byte>& bytes, const void* from, std::size_t count) {

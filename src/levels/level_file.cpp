@@ -40,10 +40,6 @@ const char* kind_name(LevelFileKind kind) {
   return kind == LevelFileKind::image ? "image" : "guard";
 }
 
-std::uint64_t chunks_of(std::uint64_t payload_bytes) {
-  return payload_bytes / level_chunk_bytes + (payload_bytes % level_chunk_bytes != 0 ? 1 : 0);
-}
-
 std::uint64_t table_offset(std::uint64_t payload_bytes) {
   return level_payload_offset + align_up(payload_bytes, sizeof(std::uint64_t));
 }
@@ -70,15 +66,8 @@ LevelFileHeaderFormat format_of(const LevelFileHeader& header,
   format.magic = level_file_magic;
   format.format_version = level_file_version;
   format.kind = static_cast<std::uint32_t>(header.kind);
-  format.job_id[0] = header.job.job_id.words[0];
-  format.job_id[1] = header.job.job_id.words[1];
-  PERDURE_ASSERT(header.job.job_name.size() < job_name_bytes);
-  std::memcpy(format.job_name, header.job.job_name.data(), header.job.job_name.size());
-  format.job_created_ns = header.job.created_ns;
   format.rank = header.rank;
-  format.ranks = header.job.ranks;
-  format.version = header.id.version;
-  format.incarnation = header.id.incarnation;
+  put_origin(format, header.job, header.id);
   format.payload_bytes = header.payload_bytes;
   format.checksum = header_checksum(format, table);
   return format;
@@ -88,22 +77,12 @@ LevelFileHeaderFormat format_of(const LevelFileHeader& header,
 bool believable(const LevelFileHeaderFormat& format, const LevelFileName& name) {
   return format.format_version == level_file_version &&
          format.kind == static_cast<std::uint32_t>(name.kind) && format.rank == name.rank &&
-         format.rank < format.ranks && format.ranks <= ranks_max &&
-         format.job_name[job_name_bytes - 1] == '\0';
+         format.rank < format.ranks && has_origin(format);
 }
 
 LevelFileHeader header_of(const LevelFileHeaderFormat& format) {
-  LevelFileHeader header;
-  header.kind = static_cast<LevelFileKind>(format.kind);
-  header.job = {{{format.job_id[0], format.job_id[1]}},
-                format.job_name,
-                format.ranks,
-                format.job_created_ns,
-                {}};
-  header.rank = format.rank;
-  header.id = {format.incarnation, format.version};
-  header.payload_bytes = format.payload_bytes;
-  return header;
+  return {static_cast<LevelFileKind>(format.kind), job_of(format), format.rank, id_of(format),
+          format.payload_bytes};
 }
 
 struct Seen {
@@ -172,11 +151,9 @@ Result<LevelFile> LevelFile::on_device(std::unique_ptr<Device> device, const Lev
 Result<LevelFile> LevelFile::open_or_make(const Directory& directory, const LevelFileName& name,
                                           Trust trust) {
   const std::string file_name = level_file_name(name.kind, name.rank, name.slot);
-  FileDeviceOptions options;
-  options.create = !directory.holds(file_name);
-  options.trust = trust;
   const std::string path = directory.path_of(file_name);
-  PERDURE_TRY_ASSIGN(auto device, open_file_device(path, options));
+  const bool create = !directory.holds(file_name);
+  PERDURE_TRY_ASSIGN(auto device, open_file_device(path, {.create = create, .trust = trust}));
   return on_device(std::move(device), name, path);
 }
 
@@ -186,11 +163,8 @@ Result<LevelFile> LevelFile::open(const Directory& directory, const LevelFileNam
   if (!directory.holds(file_name)) {
     return Status(Code::not_found, directory.path(), " holds no ", file_name);
   }
-  FileDeviceOptions options;
-  options.read_only = true;
-  options.trust = trust;
   const std::string path = directory.path_of(file_name);
-  PERDURE_TRY_ASSIGN(auto device, open_file_device(path, options));
+  PERDURE_TRY_ASSIGN(auto device, open_file_device(path, {.read_only = true, .trust = trust}));
   return on_device(std::move(device), name, path);
 }
 
@@ -319,10 +293,6 @@ Status LevelFile::verify_chunk(std::size_t chunk, std::byte* copy) const {
   if (wrong == nullptr) wrong = " do not have their checksum";
   return Status(Code::damaged, path_, ": bytes ", begin, " to ", begin + count - 1, " of version ",
                 header_->id.version, wrong);
-}
-
-Status LevelFile::verify() const {
-  return verify(0, payload_bytes_);
 }
 
 Status LevelFile::verify(std::uint64_t offset, std::uint64_t count) const {

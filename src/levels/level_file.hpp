@@ -19,8 +19,10 @@
 // complete() failed has no contents.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,10 +30,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/assert.hpp"
 #include "base/files.hpp"
 #include "base/status.hpp"
 #include "pmem/device.hpp"
 #include "pmem/region.hpp"
+#include "pmem/region_format.hpp"
 #include "pool/catalogue.hpp"
 #include "pool/job_record.hpp"
 
@@ -46,8 +50,32 @@ struct VersionId {
   std::uint64_t version = 0;
   auto operator<=>(const VersionId&) const = default;  // by age
 };
-inline VersionId id_of(const Catalogue& catalogue) {
-  return {catalogue.incarnation, catalogue.version};
+// Of a catalogue, or of a header with what put_origin() stores.
+template <typename Format>
+VersionId id_of(const Format& format) {
+  return {format.incarnation, format.version};
+}
+
+// What the headers of level_file_format.hpp and node_file_format.hpp have of the job and version.
+template <typename Format>
+void put_origin(Format& format, const JobRecord& job, VersionId id) {
+  std::copy_n(job.job_id.words, 2, format.job_id);
+  PERDURE_ASSERT(job.job_name.size() < job_name_bytes);
+  std::memcpy(format.job_name, job.job_name.data(), job.job_name.size());
+  format.job_created_ns = job.created_ns;
+  format.ranks = job.ranks;
+  format.version = id.version;
+  format.incarnation = id.incarnation;
+}
+template <typename Format>
+bool has_origin(const Format& format) {
+  return format.ranks > 0 && format.ranks <= ranks_max &&
+         format.job_name[job_name_bytes - 1] == '\0';
+}
+template <typename Format>
+JobRecord job_of(const Format& format) {
+  const JobId id{{format.job_id[0], format.job_id[1]}};
+  return {id, format.job_name, format.ranks, format.job_created_ns, {}};
 }
 // Whether `id` is newer contents than `held`. A version that is given to other nodes again after a
 // restart is the same in a higher incarnation. Another version of the same number cannot be meant:
@@ -112,7 +140,7 @@ class LevelFile {
   std::uint64_t table_checksum() const;
   // Of a file that is whole. Code::damaged names the byte range. All of it, or the chunks that
   // [offset, offset + count) touches.
-  Status verify() const;
+  Status verify() const { return verify(0, payload_bytes_); }
   Status verify(std::uint64_t offset, std::uint64_t count) const;
   // The same of the chunk that begins there. Returns its CRC-64.
   Result<std::uint64_t> check_chunk(std::uint64_t offset) const;

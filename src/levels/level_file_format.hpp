@@ -23,6 +23,9 @@ constexpr std::uint32_t level_file_version = 1;
 constexpr std::uint64_t level_header_offset = 64;
 constexpr std::uint64_t level_payload_offset = 4096;
 constexpr std::uint64_t level_chunk_bytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t chunks_of(std::uint64_t bytes) {
+  return bytes / level_chunk_bytes + (bytes % level_chunk_bytes != 0 ? 1 : 0);
+}
 
 struct LevelFileHeaderFormat {
   std::uint64_t magic;           // level_file_magic

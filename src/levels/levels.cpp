@@ -28,10 +28,6 @@ constexpr auto poll_time = std::chrono::microseconds(50);
 
 enum Word { whole_word, failed_word, draining_word, word_count };
 
-std::string number(std::uint64_t value) {
-  return std::to_string(value);
-}
-
 }  // namespace
 
 Levels::Levels(Group& group, std::string directory, const LevelSettings& settings, Trust trust)
@@ -52,8 +48,7 @@ Result<std::unique_ptr<Levels>> Levels::create(Group& group, const std::string& 
   for (DrainTarget& target : more) levels->drains_.push_back({std::move(target)});
   PERDURE_TRY_ASSIGN(levels->nodes_, group.nodes());
   const auto& nodes = levels->nodes_;
-  const bool several =
-      std::any_of(nodes.begin(), nodes.end(), [&](auto n) { return n != nodes[0]; });
+  const bool several = std::ranges::any_of(nodes, [&](auto n) { return n != nodes[0]; });
   if (!several && !settings.any() && levels->drains_.empty()) return std::unique_ptr<Levels>();
   PERDURE_TRY(agree(group, levels->choose_groups()));
   return levels;
@@ -74,7 +69,7 @@ void Levels::say(const std::string& sentence) const {
 }
 
 Status Levels::choose_groups() {
-  const std::uint32_t nodes = 1 + *std::max_element(nodes_.begin(), nodes_.end());
+  const std::uint32_t nodes = 1 + *std::ranges::max_element(nodes_);
   PERDURE_TRY_ASSIGN(const auto scheme, settings_.scheme(nodes));
   if (!scheme) return Status::success();
   auto groups = settings_.groups.empty() ? failure_groups(nodes_, *scheme)
@@ -87,7 +82,7 @@ Status Levels::choose_groups() {
   if (!can_encode(scheme->losses)) return encoding_refused();
   losses_ = scheme->losses;
   for (const auto& group : groups.value()) {
-    if (std::find(group.begin(), group.end(), group_.rank()) != group.end()) members_ = group;
+    if (std::ranges::find(group, group_.rank()) != group.end()) members_ = group;
   }
   return Status::success();
 }
@@ -105,10 +100,6 @@ Result<std::unique_ptr<Pool>> Levels::open(const OpenOptions& options) {
   PERDURE_TRY(find_expected(restart.census()));
   PERDURE_TRY(start(*pool.value()));
   return pool;
-}
-
-std::string Levels::place(const DrainTarget& target) const {
-  return place_of_pool(target.directory, directory_);
 }
 
 Status Levels::open_files() {
@@ -134,12 +125,11 @@ std::vector<VersionId> Levels::whole_here() const {
   for (const LevelFile& image : images_) {
     if (!image.header() || image.header()->job.job_id != job_.job_id) continue;
     const VersionId id = image.header()->id;
-    const bool guarded =
-        members_.empty() || std::any_of(guards_.begin(), guards_.end(), [&](const auto& guard) {
-          if (!guard.header() || guard.header()->id != id) return false;
-          const auto contents = guard_contents(guard);
-          return contents.ok() && contents.value().members == members_;
-        });
+    const bool guarded = members_.empty() || std::ranges::any_of(guards_, [&](const auto& guard) {
+                           if (!guard.header() || guard.header()->id != id) return false;
+                           const auto contents = guard_contents(guard);
+                           return contents.ok() && contents.value().members == members_;
+                         });
     if (guarded) ids.push_back(id);
   }
   return ids;
@@ -159,7 +149,7 @@ Status Levels::find_whole() {
   words[0] = ~common.version;
   PERDURE_TRY(agree_max(group_, Status::success(), words));
   common.version = ~words[0];
-  const bool here = std::find(ids.begin(), ids.end(), common) != ids.end();
+  const bool here = std::ranges::find(ids, common) != ids.end();
   words[0] = here && common.version > 0 ? 0 : 1;
   PERDURE_TRY(agree_max(group_, Status::success(), words));
   if (words[0] == 0) whole_ = common;
@@ -176,7 +166,8 @@ Status Levels::give_up_newer(VersionId held, std::uint64_t incarnation_max) {
   if (whole_ && is_newer(*whole_, held)) whole_.reset();
   for (const Drain& drain : drains_) {
     if (group_.rank() != 0) continue;
-    PERDURE_TRY(abandon_versions(place(drain.target), job_.job_id, held, incarnation_max));
+    PERDURE_TRY(abandon_versions(place_of_pool(drain.target.directory, directory_), job_.job_id,
+                                 held, incarnation_max));
   }
   return Status::success();
 }
@@ -246,10 +237,10 @@ Status Levels::protect(const Catalogue& catalogue) {
   std::uint64_t words[] = {phase() == Phase::whole ? 0U : 1U};
   PERDURE_TRY(agree_max(group_, Status::success(), words));
   end_taking(words[0] == 0);
-  const std::string version = "version " + number(again.version);
+  const std::string version = "version " + std::to_string(again.version);
   if (words[0] == 0) {
-    say(version + " can be lost on " + number(losses_) + (losses_ == 1 ? " node" : " nodes") +
-        " of each failure group again");
+    say(sentence(version, " can be lost on ", losses_, (losses_ == 1 ? " node" : " nodes"),
+                 " of each failure group again"));
   } else {
     stop_redundancy(version + " could not be given to other nodes");
   }
@@ -265,11 +256,12 @@ Status Levels::start_drains() {
     if (nodes_[rank] == nodes_[group_.rank()]) ranks.push_back(rank);
   }
   for (Drain& drain : drains_) {
-    if (group_.rank() == 0) PERDURE_TRY(note_job(place(drain.target), job_));
+    if (group_.rank() == 0)
+      PERDURE_TRY(note_job(place_of_pool(drain.target.directory, directory_), job_));
     if (ranks.front() != group_.rank()) continue;
     DrainRequest request;
     request.pool = directory_;
-    request.place = place(drain.target);
+    request.place = place_of_pool(drain.target.directory, directory_);
     request.job = job_;
     request.ranks = ranks;
     request.writes_manifests = group_.rank() == 0;
@@ -283,7 +275,7 @@ Status Levels::start_drains() {
 
 // Of this node: the images of the version are no longer needed.
 bool Levels::drains_ended() const {
-  return std::all_of(drains_.begin(), drains_.end(), [](const Drain& drain) {
+  return std::ranges::all_of(drains_, [](const Drain& drain) {
     return !drain.node || drain.node->state().ended >= drain.started;
   });
 }
@@ -319,7 +311,7 @@ void Levels::stop_drains(std::uint64_t patience_ns) {
 bool Levels::is_under_way() const {
   if (!active_) return false;
   return taking_ || draining_ || drain_next_ ||
-         std::any_of(drains_.begin(), drains_.end(), [](const Drain& drain) {
+         std::ranges::any_of(drains_, [](const Drain& drain) {
            return drain.node && !drain.node->wait(std::chrono::milliseconds(0)).ok();
          });
 }
@@ -399,8 +391,8 @@ Status Levels::still_under_way() const {
 bool Levels::due(std::uint64_t version) const {
   if (take_next_) return true;
   if (!members_.empty() && version % settings_.every == 0) return true;
-  return std::any_of(drains_.begin(), drains_.end(),
-                     [version](const Drain& drain) { return version % drain.target.every == 0; });
+  return std::ranges::any_of(
+      drains_, [version](const Drain& drain) { return version % drain.target.every == 0; });
 }
 
 // K2. Another file that holds a needed version as well is not needed.
@@ -410,8 +402,7 @@ LevelFile* Levels::free_file(std::vector<LevelFile>& files) const {
     if (id) needed.push_back(*id);
   }
   for (LevelFile& file : files) {
-    const auto it =
-        file.header() ? std::find(needed.begin(), needed.end(), file.header()->id) : needed.end();
+    const auto it = file.header() ? std::ranges::find(needed, file.header()->id) : needed.end();
     if (it == needed.end()) return &file;
     *it = VersionId{};
   }
@@ -437,7 +428,7 @@ void Levels::take(const Catalogue& catalogue) {
     under_way_.guard_bytes = guard_bytes(members_, losses_, image.value().size_bytes());
   }
   if (image.ok()) under_way_.contents = image.take();
-  failure_ = image.ok() ? Status::success() : image.status();
+  failure_ = image.status();
   phase_ = image.ok() ? Phase::copying : Phase::failed;
   changed_.notify_all();
 }
@@ -528,10 +519,6 @@ void Levels::slice() {
   counters_.waited_ns += sliced_ns_ - start_ns;
 }
 
-void Levels::progress() {
-  if (taking_) slice();
-}
-
 void Levels::release(std::uint64_t version) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (phase_ != Phase::copying || under_way_.id.version > version) return;
@@ -565,7 +552,8 @@ void Levels::note_agreed_words() {
 void Levels::committed(const Catalogue& catalogue) {
   if (!active_) return;
   if (!expected_.empty()) {
-    say("version " + number(catalogue.version) + " was committed without " + *expected_.begin() +
+    say("version " + std::to_string(catalogue.version) + " was committed without " +
+        *expected_.begin() +
         ", which was committed with this pool before; open it before the first commit after a "
         "restart");
     expected_.clear();
@@ -754,10 +742,6 @@ void Levels::close() {
   if (!abandoned_.empty()) return;  // K4
   images_.clear();
   guards_.clear();
-}
-
-LevelCounters Levels::counters() const {
-  return counters_;
 }
 
 }  // namespace perdure

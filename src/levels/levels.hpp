@@ -101,7 +101,7 @@ class Levels final : public VersionTaker {
 
   // The next version is due for every level: the job is about to end.
   void take_next() { take_next_ = true; }
-  LevelCounters counters() const;
+  LevelCounters counters() const { return counters_; }
   // The newest version that is whole on all ranks, as the last commit found.
   const std::optional<VersionId>& whole() const { return whole_; }
 
@@ -114,7 +114,9 @@ class Levels final : public VersionTaker {
   Status joined(Companion& companion, const Catalogue& newest) override;
   void leaving(Companion& companion) override;
   Result<std::optional<HeldShare>> held(const std::string& name, std::uint64_t version) override;
-  void progress() override;
+  void progress() override {
+    if (taking_) slice();
+  }
 
  private:
   enum class Phase { idle, copying, copied, exchanging, whole, failed };
@@ -146,7 +148,6 @@ class Levels final : public VersionTaker {
   Status still_under_way() const;
   void agree_at_the_end(std::uint64_t start_ns);
   void drain_last(std::uint64_t start_ns);
-  std::string place(const DrainTarget& target) const;
   Status choose_groups();
   Status start(Pool& pool);
   Status open_files();

@@ -100,14 +100,7 @@ std::string bytes_of(const Manifest& manifest) {
   ManifestFormat format{};
   format.magic = manifest_magic;
   format.format_version = manifest_version;
-  format.ranks = manifest.job.ranks;
-  format.job_id[0] = manifest.job.job_id.words[0];
-  format.job_id[1] = manifest.job.job_id.words[1];
-  PERDURE_ASSERT(manifest.job.job_name.size() < job_name_bytes);
-  std::memcpy(format.job_name, manifest.job.job_name.data(), manifest.job.job_name.size());
-  format.job_created_ns = manifest.job.created_ns;
-  format.version = manifest.id.version;
-  format.incarnation = manifest.id.incarnation;
+  put_origin(format, manifest.job, manifest.id);
   format.files = static_cast<std::uint32_t>(manifest.files.size());
   std::string rest;
   for (const ManifestFile& file : manifest.files) {
@@ -162,18 +155,10 @@ Result<Manifest> parse_manifest(const std::string& path, std::string_view bytes)
     return Status(Code::newer_format, path, " has format ", format.format_version,
                   ", this Perdure reads up to ", manifest_version);
   }
-  const bool sane = whole && format.format_version == manifest_version && format.ranks > 0 &&
-                    format.ranks <= ranks_max && format.job_name[job_name_bytes - 1] == '\0';
+  const bool sane = whole && format.format_version == manifest_version && has_origin(format);
   auto files = sane ? parse_files(rest, format.files, format.ranks) : std::nullopt;
   if (!files) return Status(Code::damaged, path, " is not a manifest or is damaged");
-  return Manifest{split_path(path).directory,
-                  {{{format.job_id[0], format.job_id[1]}},
-                   format.job_name,
-                   format.ranks,
-                   format.job_created_ns,
-                   {}},
-                  {format.incarnation, format.version},
-                  std::move(*files)};
+  return Manifest{split_path(path).directory, job_of(format), id_of(format), std::move(*files)};
 }
 
 constexpr std::uint64_t manifest_bytes_max =
@@ -229,8 +214,7 @@ struct JobDirectory {
   std::vector<Abandoned> abandoned;
 
   bool is_abandoned(VersionId id) const {
-    return std::any_of(abandoned.begin(), abandoned.end(),
-                       [&](const Abandoned& mark) { return mark.covers(id); });
+    return std::ranges::any_of(abandoned, [&](const Abandoned& mark) { return mark.covers(id); });
   }
 };
 
@@ -245,8 +229,8 @@ Result<JobDirectory> open_job(const std::string& place, const JobId& job) {
       found.abandoned.push_back({{(*mark)[1], (*mark)[0]}, (*mark)[2]});
     }
   }
-  std::sort(found.versions.begin(), found.versions.end(),
-            [](const auto& one, const auto& other) { return other.first < one.first; });
+  std::ranges::sort(found.versions,
+                    [](const auto& one, const auto& other) { return other.first < one.first; });
   return found;
 }
 
@@ -336,10 +320,9 @@ Result<FoundVersions> find_versions(const std::string& place, const std::optiona
 Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to) {
   PERDURE_TRY_ASSIGN(const auto version, open_level_directory(manifest.directory));
   for (const ManifestFile& file : manifest.files) {
-    if (std::find(file.ranks.begin(), file.ranks.end(), rank) == file.ranks.end()) continue;
+    if (std::ranges::find(file.ranks, rank) == file.ranks.end()) continue;
     PERDURE_TRY_ASSIGN(const auto held, read_node_file(version, file.node));
-    const auto image = std::find_if(held.images.begin(), held.images.end(),
-                                    [rank](const NodeImage& each) { return each.rank == rank; });
+    const auto image = std::ranges::find(held.images, rank, &NodeImage::rank);
     if (!(held.job.job_id == manifest.job.job_id) || held.id != manifest.id ||
         held.bytes != file.bytes || held.index_checksum != file.index_checksum ||
         image == held.images.end()) {
@@ -424,9 +407,9 @@ Manifest ManifestWriter::manifest() const {
 }
 
 bool ManifestWriter::has(std::uint32_t rank) const {
-  return std::any_of(files_.begin(), files_.end(), [rank](const auto& each) {
+  return std::ranges::any_of(files_, [rank](const auto& each) {
     const auto& ranks = each.second.ranks;
-    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+    return std::ranges::find(ranks, rank) != ranks.end();
   });
 }
 

@@ -7,6 +7,7 @@
 // does not change meanwhile (drain.hpp, A2); a bit that flips between the check of a chunk and its
 // write is found when the node file is read.
 #include "levels/node_file.hpp"
+#include "base/quantity.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,7 +15,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -70,7 +70,7 @@ class PieceWriter {
     while (!bytes.empty()) {
       const auto part = bytes.first(std::min<std::size_t>(bytes.size(), node_align_bytes));
       PERDURE_TRY_ASSIGN(const auto place, room(part.size()));
-      std::copy(part.begin(), part.end(), place.begin());
+      std::ranges::copy(part, place.begin());
       bytes = bytes.subspan(part.size());
     }
     return Status::success();
@@ -156,14 +156,7 @@ NodeFileFormat header_of(const JobRecord& job, VersionId id, std::size_t images)
   NodeFileFormat format{};
   format.magic = node_file_magic;
   format.format_version = node_file_version;
-  format.ranks = job.ranks;
-  format.job_id[0] = job.job_id.words[0];
-  format.job_id[1] = job.job_id.words[1];
-  PERDURE_ASSERT(job.job_name.size() < job_name_bytes);
-  std::memcpy(format.job_name, job.job_name.data(), job.job_name.size());
-  format.job_created_ns = job.created_ns;
-  format.version = id.version;
-  format.incarnation = id.incarnation;
+  put_origin(format, job, id);
   format.images = static_cast<std::uint32_t>(images);
   return format;
 }
@@ -176,7 +169,7 @@ Status fill_file(const FileHandle& file, const std::string& path, NodeFileFormat
                  std::span<const DrainedImage> images, const Watch& watch) {
   PieceWriter writer(file, path, watch);
   PERDURE_TRY_ASSIGN(const auto head, writer.room(node_align_bytes));  // for the header
-  std::fill(head.begin(), head.end(), std::byte{0});
+  std::ranges::fill(head, std::byte{0});
   std::vector<NodeImage> entries;
   for (const DrainedImage& image : images) {
     PERDURE_TRY_ASSIGN(auto entry, append_image(writer, image));
@@ -207,8 +200,8 @@ Status check_there(const NodeFile& there, const std::string& path, const JobReco
   const bool same = there.job.job_id == job.job_id && there.id == id;
   bool all = same;
   for (const DrainedImage& image : images) {
-    all = all && std::any_of(there.images.begin(), there.images.end(),
-                             [&](const NodeImage& each) { return each.rank == image.rank; });
+    all =
+        all && std::ranges::find(there.images, image.rank, &NodeImage::rank) != there.images.end();
   }
   if (all) return Status::success();
   return Status(Code::wrong_state, path,
@@ -242,8 +235,7 @@ Status check_header(const NodeFileFormat& format, const std::string& path,
                   ", this Perdure reads up to ", node_file_version);
   }
   const bool sane =
-      ours && format.format_version == node_file_version && format.ranks > 0 &&
-      format.ranks <= ranks_max && format.job_name[job_name_bytes - 1] == '\0' &&
+      ours && format.format_version == node_file_version && has_origin(format) &&
       format.index_bytes <= node_index_bytes_max && format.index_bytes <= file_bytes &&
       format.index_offset == file_bytes - format.index_bytes && format.images <= format.ranks;
   if (sane) return Status::success();
@@ -259,7 +251,7 @@ Result<DrainedImage> image_of_file(const LevelFile& file) {
   PERDURE_TRY_ASSIGN(const auto contents, parse_image(file.payload()));
   const Catalogue& catalogue = contents.catalogue;
   const VersionId id = file.header()->id;
-  if (VersionId{catalogue.incarnation, catalogue.version} != id) {
+  if (id_of(catalogue) != id) {
     return Status(Code::damaged, file.path(), " says that it is version ", id.version,
                   ", and holds version ", catalogue.version);
   }
@@ -303,11 +295,8 @@ std::string node_file_name(std::uint32_t lowest_rank) {
 
 std::optional<std::uint32_t> node_of_file(const std::string& name) {
   if (!name.starts_with(name_prefix)) return std::nullopt;
-  std::uint32_t rank = 0;
-  const char* const digits = name.data() + std::strlen(name_prefix);
-  const auto read = std::from_chars(digits, name.data() + name.size(), rank);
-  if (read.ec != std::errc() || name != node_file_name(rank)) return std::nullopt;
-  return rank;
+  const auto rank = number_in<std::uint32_t>(name.substr(std::strlen(name_prefix)));
+  return rank && name == node_file_name(*rank) ? rank : std::nullopt;
 }
 
 bool is_unfinished_node_file(const std::string& name) {
@@ -359,15 +348,8 @@ Result<NodeFile> read_node_file(const Directory& directory, std::uint32_t lowest
     return Status(Code::damaged, path, " begins with rank ", images.value().front().rank,
                   ", which is not the one in its name");
   }
-  return NodeFile{{{{format.job_id[0], format.job_id[1]}},
-                   format.job_name,
-                   format.ranks,
-                   format.job_created_ns,
-                   {}},
-                  {format.incarnation, format.version},
-                  static_cast<std::uint64_t>(end),
-                  format.index_checksum,
-                  images.take()};
+  return NodeFile{job_of(format), id_of(format), static_cast<std::uint64_t>(end),
+                  format.index_checksum, images.take()};
 }
 
 Status read_node_image(

@@ -34,11 +34,11 @@ void add_array(Writer& writer, const NodeArray& array) {
   format.mode = static_cast<std::uint32_t>(array.shape.mode);
   format.checksums = array.shape.checksums ? 1 : 0;
   format.dimensions = static_cast<std::uint32_t>(array.shape.extents.size());
-  std::copy(array.shape.extents.begin(), array.shape.extents.end(), format.shape);
+  std::ranges::copy(array.shape.extents, format.shape);
   if (array.box) {
     format.boxed = 1;
-    std::copy(array.box->global_shape.begin(), array.box->global_shape.end(), format.global_shape);
-    std::copy(array.box->first.begin(), array.box->first.end(), format.first);
+    std::ranges::copy(array.box->global_shape, format.global_shape);
+    std::ranges::copy(array.box->first, format.first);
   }
   format.offset = array.offset;
   format.part = array.part;

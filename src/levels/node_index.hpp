@@ -23,8 +23,4 @@ Result<std::vector<NodeImage>> parse_node_index(std::span<const std::byte> index
                                                 std::uint32_t images, std::uint32_t ranks,
                                                 std::uint64_t index_offset);
 
-constexpr std::uint64_t chunks_of(std::uint64_t bytes) {
-  return bytes / level_chunk_bytes + (bytes % level_chunk_bytes != 0 ? 1 : 0);
-}
-
 }  // namespace perdure

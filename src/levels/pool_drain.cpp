@@ -71,10 +71,7 @@ Result<HeldRank> HeldRank::open(const Directory& pool, const JobRecord& job, std
   const std::string path = pool.path_of(rank_file_name(rank));
   PERDURE_TRY_ASSIGN(held.lock_, pool.open_file(rank_file_name(rank), FileAccess::read));
   PERDURE_TRY(lock_file(held.lock_.fd(), path, 0));
-  FileDeviceOptions options;
-  options.read_only = true;
-  options.trust = trust;
-  PERDURE_TRY_ASSIGN(held.device_, open_file_device(path, options));
+  PERDURE_TRY_ASSIGN(held.device_, open_file_device(path, {.read_only = true, .trust = trust}));
   PERDURE_TRY_ASSIGN(held.region_, check_region(*held.device_));
   const RegionIdentity& identity = held.region_.identity;
   if (!(identity.job_id == job.job_id) || identity.rank != rank || identity.ranks != job.ranks) {
@@ -281,8 +278,7 @@ Status PoolDrain::run() {
     const std::uint64_t left = versions_left--;
     if (report_.stopped) break;
     for (const HeldRank& rank : ranks_) version.ranks.push_back(rank.rank());
-    version.complete = std::any_of(manifests.begin(), manifests.end(),
-                                   [&](const Manifest& each) { return each.id == version.id; });
+    version.complete = std::ranges::find(manifests, version.id, &Manifest::id) != manifests.end();
     if (version.complete) continue;
     const Status drained = drain(version, left);
     if (!drained.ok()) version.problem = drained.message();

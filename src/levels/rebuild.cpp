@@ -110,7 +110,7 @@ std::vector<std::uint32_t> ranks_of(const GroupFiles& files,
   std::vector<std::uint32_t> ranks(rebuilders.begin(), rebuilders.end());
   ranks.insert(ranks.end(), files.image_at.begin(), files.image_at.end());
   ranks.insert(ranks.end(), files.guard_at.begin(), files.guard_at.end());
-  std::sort(ranks.begin(), ranks.end());
+  std::ranges::sort(ranks);
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   if (!ranks.empty() && ranks.back() == no_rank) ranks.pop_back();
   return ranks;
@@ -278,7 +278,7 @@ Status rebuild_images(Group& group, const GroupFiles& files, std::span<const std
                       std::span<const std::uint32_t> rebuilders, std::span<const HeldFile> own,
                       LevelFile* image) {
   const auto ranks = ranks_of(files, rebuilders);
-  if (!std::binary_search(ranks.begin(), ranks.end(), group.rank())) return Status::success();
+  if (!std::ranges::binary_search(ranks, group.rank())) return Status::success();
   const Findings findings = verify_own(files, group.rank(), own);
   PERDURE_TRY_ASSIGN(const Damage damage, agree_on(group, ranks, findings.damage));
   GroupFiles whole = files;

@@ -14,10 +14,6 @@ bool lost_something(Code code) {
   return code == Code::damaged || code == Code::not_found || code == Code::foreign;
 }
 
-std::string number(std::uint64_t value) {
-  return std::to_string(value);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Pool>> Restart::open(const OpenOptions& given) {
@@ -100,19 +96,16 @@ Result<std::string> Restart::bring_back(const Census& census, VersionId held) {
   return BringBack(group_, directory_, trust_).use_images(census);
 }
 
-std::string Restart::place(const DrainTarget& target) const {
-  return place_of_pool(target.directory, directory_);
-}
-
 // Of this pool's job or, if nobody has the pool, of the one that the place knows by its name.
 Result<FoundVersions> Restart::versions_on(const DrainTarget& target) const {
-  auto noted = noted_job(place(target), job_name_);
+  const std::string place = place_of_pool(target.directory, directory_);
+  auto noted = noted_job(place, job_name_);
   if (noted.status().code() == Code::not_found) return FoundVersions{};
   PERDURE_TRY(noted.status());
   const JobRecord& job = noted.value();
   if (!census_.files.empty() && job.job_id != census_.job.job_id) return FoundVersions{};
-  if (job.ranks == group_.ranks()) return find_versions(place(target), job.job_id);
-  return Status(Code::rank_mismatch, place(target), " holds versions of ", job.ranks,
+  if (job.ranks == group_.ranks()) return find_versions(place, job.job_id);
+  return Status(Code::rank_mismatch, place, " holds versions of ", job.ranks,
                 " ranks, this job has ", group_.ranks());
 }
 
@@ -148,10 +141,11 @@ Result<std::string> Restart::use_drained(const Drained& drained) {
       if (each.id == drained.id) manifest = &each;
     }
   }
-  const Status local = manifest != nullptr
-                           ? Status::success()
-                           : Status(Code::not_found, place(target), " shows this node no version ",
-                                    drained.id.version, ", which rank 0 sees there");
+  const Status local =
+      manifest != nullptr
+          ? Status::success()
+          : Status(Code::not_found, place_of_pool(target.directory, directory_),
+                   " shows this node no version ", drained.id.version, ", which rank 0 sees there");
   PERDURE_TRY(agree(group_, local));
   return BringBack(group_, directory_, trust_).use_drained(*manifest, drained.incarnation_max);
 }
@@ -168,10 +162,10 @@ Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
   if (!images && !drained) return pool;
   pool.reset();
   const auto brought = bring_back(census, held);
-  sentences_.push_back(brought.ok()
-                           ? brought.value() + "; the pool held version " + number(held.version)
-                           : "a version that is newer than the pool's can't be had: " +
-                                 brought.status().message());
+  sentences_.push_back(
+      brought.ok()
+          ? brought.value() + "; the pool held version " + std::to_string(held.version)
+          : "a version that is newer than the pool's can't be had: " + brought.status().message());
   return open_pool(directory_, group_, options);
 }
 
@@ -193,7 +187,7 @@ Result<std::unique_ptr<Pool>> Restart::open_older(const OpenOptions& options,
     return open_pool(directory_, group_, options);
   }
   if (held.version == 0) return brought.status();
-  sentences_.push_back("version " + number(held.version) +
+  sentences_.push_back("version " + std::to_string(held.version) +
                        " is the newest that is whole on all ranks; newer ones are damaged (" +
                        refused.message() + ")");
   return open_pool(directory_, group_, older);

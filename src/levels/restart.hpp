@@ -66,7 +66,6 @@ class Restart {
     std::uint64_t incarnation_max = 0;  // of all that were drained there
   };
 
-  std::string place(const DrainTarget& target) const;
   Result<std::unique_ptr<Pool>> open_whole(const OpenOptions& options);
   Status check_parts(const Pool& pool) const;
   Result<std::string> fetch_files(const OpenOptions& options);

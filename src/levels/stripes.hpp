@@ -30,7 +30,7 @@ class Stripes {
       : members_(static_cast<std::uint32_t>(image_bytes.size())),
         losses_(losses),
         image_bytes_(image_bytes.begin(), image_bytes.end()) {
-    const std::uint64_t longest = *std::max_element(image_bytes_.begin(), image_bytes_.end());
+    const std::uint64_t longest = *std::ranges::max_element(image_bytes_);
     segment_bytes_ = align_up((longest + columns() - 1) / columns(), 64);
   }
 

@@ -37,7 +37,7 @@ std::vector<KeptGroup> groups_of(const Census& census, const std::set<std::uint3
   }
   std::vector<KeptGroup> all;
   for (auto& [members, group] : groups) {
-    std::copy_if(members.begin(), members.end(), std::back_inserter(group.missing), [&](auto rank) {
+    std::ranges::copy_if(members, std::back_inserter(group.missing), [&](auto rank) {
       return !images.contains(rank) || !guards[members].contains(rank);
     });
     all.push_back(std::move(group));
@@ -141,7 +141,7 @@ void Verification::look_at_pool() {
   if (const std::string missing = missing_without(*held_, {}); !missing.empty()) {
     report_.problems.push_back("pool: " + missing);
   }
-  went_back_ = std::any_of(pool.ranks.begin(), pool.ranks.end(), [&](const RankReport& rank) {
+  went_back_ = std::ranges::any_of(pool.ranks, [&](const RankReport& rank) {
     return rank.judgement.head == held_->version && rank.judgement.next() > held_->version + 1;
   });
 }
@@ -163,9 +163,9 @@ Status Verification::read_level_file(const Directory& directory, const std::stri
 
 // The census leaves out what has no header of a pool's file.
 void Verification::look_at_rank_file(std::uint32_t node, std::uint32_t rank) {
-  const bool known =
-      std::any_of(census_.files.begin(), census_.files.end(),
-                  [&](const PoolFileFact& fact) { return fact.at == node && fact.rank == rank; });
+  const bool known = std::ranges::any_of(census_.files, [&](const PoolFileFact& fact) {
+    return fact.at == node && fact.rank == rank;
+  });
   if (known || rank >= census_.job.ranks) return;
   const PoolReport alone = inspect_ranks(census_.job, {{rank, directories_[node]}}, {});
   const RankReport& report = alone.ranks.front();
@@ -184,11 +184,10 @@ Status Verification::look_at_node(std::uint32_t node) {
     bool ours = true;
     const Status whole = read_level_file(directory.value(), name, ours);
     if (!ours) report_.foreign.push_back(directory.value().path_of(name));
-    const auto fact =
-        std::find_if(census_.levels.begin(), census_.levels.end(), [&](const LevelFileFact& each) {
-          return each.at == node &&
-                 level_file_name(each.name.kind, each.name.rank, each.name.slot) == name;
-        });
+    const auto fact = std::ranges::find_if(census_.levels, [&](const LevelFileFact& each) {
+      return each.at == node &&
+             level_file_name(each.name.kind, each.name.rank, each.name.slot) == name;
+    });
     const std::uint64_t bytes = fact == census_.levels.end() ? 0 : fact->payload_bytes;
     if (!whole.ok()) {
       report_.problems.push_back(whole.message());
@@ -260,9 +259,9 @@ Status Verification::read_all(const Manifest& manifest) {
 // restart.hpp, A5.
 std::string Verification::missing_without(VersionId held,
                                           const std::set<std::uint32_t>& lost) const {
-  const bool of_image = std::any_of(
-      census_.files.begin(), census_.files.end(),
-      [&](const auto& file) { return file.of_image && census_.file_of(file.rank) == &file; });
+  const bool of_image = std::ranges::any_of(census_.files, [&](const auto& file) {
+    return file.of_image && census_.file_of(file.rank) == &file;
+  });
   if (of_image) return "";
   const PoolVersion version{{}, held.version, held.incarnation, 0};
   return missing_parts(
@@ -275,9 +274,8 @@ RestartVersion Verification::without(const std::set<std::uint32_t>& lost) const 
   const auto offer = [&best](RestartLevel level, VersionId id) {
     if (best.level == RestartLevel::none || is_newer(id, best.id)) best = {level, id};
   };
-  const bool files_there = std::none_of(lost.begin(), lost.end(), [this](std::uint32_t node) {
-    return !report_.nodes[node].ranks.empty();
-  });
+  const bool files_there = std::ranges::none_of(
+      lost, [this](std::uint32_t node) { return !report_.nodes[node].ranks.empty(); });
   if (held_ && files_there && missing_without(*held_, lost).empty()) {
     offer(RestartLevel::pool, *held_);
   }
@@ -312,10 +310,6 @@ void Verification::list_outcomes() {
 }
 
 }  // namespace
-
-std::uint32_t KeptGroup::left() const {
-  return losses - std::min(losses, static_cast<std::uint32_t>(missing.size()));
-}
 
 std::string KeptGroup::scheme() const {
   return Scheme{static_cast<std::uint32_t>(members.size()), losses}.text();

@@ -30,7 +30,9 @@ struct KeptGroup {
   std::uint32_t losses = 0;            // that it bears when it is whole
   std::vector<std::uint32_t> missing;  // members whose image or guard is not there
   // Members, and so nodes, that may still be lost; more are missing than it bears: 0.
-  std::uint32_t left() const;
+  std::uint32_t left() const {
+    return losses - std::min(losses, static_cast<std::uint32_t>(missing.size()));
+  }
   std::string scheme() const;  // "partner", "xor:4", "rs:2+2"
 };
 
