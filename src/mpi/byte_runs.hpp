@@ -80,7 +80,7 @@ class RunWalk {
     if (runs.empty()) return;
     const std::int64_t item = at / item_bytes;
     const std::int64_t rest = at % item_bytes;
-    const auto after = std::upper_bound(starts.begin(), starts.end(), rest);
+    const auto after = std::ranges::upper_bound(starts, rest);
     run_ = static_cast<std::size_t>(after - starts.begin()) - 1;
     item_offset_ = item * extent_bytes;
     inside_ = rest - starts[run_];

@@ -166,7 +166,7 @@ void add_struct(RunList& runs, const Maps& items, Numbers numbers) {
 
 void add_ordered(RunList& runs, const DatatypeMap& item, std::vector<GridAxis> axes,
                  std::int64_t order) {
-  if (order == MPI_ORDER_FORTRAN) std::reverse(axes.begin(), axes.end());
+  if (order == MPI_ORDER_FORTRAN) std::ranges::reverse(axes);
   add_grid(runs, item, axes);
 }
 

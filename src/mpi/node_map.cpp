@@ -2,10 +2,10 @@
 #include "mpi/node_map.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 
+#include "base/quantity.hpp"
 #include "mpi/mpi_group.hpp"
 #include "mpi/mpi_library.hpp"
 
@@ -17,12 +17,9 @@ Result<int> pretended_node(std::string& text) {
   const char* value = std::getenv("PERDURE_NODE_ID");
   if (value == nullptr || *value == '\0') return 0;
   text = value;
-  int id = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (error != std::errc{} || stop != text.data() + text.size() || id < 0) {
-    return Status(Code::invalid_argument, "PERDURE_NODE_ID='", text, "' is not a number from 0 on");
-  }
-  return id;
+  const auto id = number_in<int>(text);
+  if (id && *id >= 0) return *id;
+  return Status(Code::invalid_argument, "PERDURE_NODE_ID='", text, "' is not a number from 0 on");
 }
 
 // The lowest rank of `comm` on this rank's node.
@@ -82,8 +79,7 @@ Result<NodeMap> map_nodes(MPI_Comm comm) {
   }
   map.nodes = static_cast<std::uint32_t>(map.leaders.size());
   map.node = static_cast<std::uint32_t>(
-      std::find(map.leaders.begin(), map.leaders.end(), static_cast<std::uint32_t>(own)) -
-      map.leaders.begin());
+      std::ranges::find(map.leaders, static_cast<std::uint32_t>(own)) - map.leaders.begin());
   return map;
 }
 

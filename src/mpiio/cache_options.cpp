@@ -107,10 +107,11 @@ std::vector<std::string> split_patterns(const std::string& text) {
 Result<CacheEnvironment> parse_cache_environment(const std::string& text) {
   CacheEnvironment environment;
   environment.options.cached = true;
-  auto items = split_key_values(text, "PERDURE_CACHE", "files=/scratch/*.dat;directory=/mnt/pmem");
-  if (!items.ok()) return items.status();
+  PERDURE_TRY_ASSIGN(
+      const auto items,
+      split_key_values(text, "PERDURE_CACHE", "files=/scratch/*.dat;directory=/mnt/pmem"));
   bool named = false;
-  for (const auto& [word, value] : items.value()) {
+  for (const auto& [word, value] : items) {
     if (word == "files") {
       environment.patterns = split_patterns(value);
       named = true;
@@ -146,7 +147,7 @@ bool may_stand_aside(const CacheOptions& options) {
 
 bool matches(const std::vector<std::string>& patterns, const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) {
     const bool whole = pattern.find('/') != std::string::npos;
     return ::fnmatch(pattern.c_str(), whole ? path.c_str() : name.c_str(), 0) == 0;
   });

@@ -5,6 +5,7 @@
 // and decides for all; the first ranks make the parts; the others join them; the first ranks serve
 // them to other nodes, if there are any.
 #include "mpiio/cached_file.hpp"
+#include "base/process_place.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -151,9 +151,8 @@ Status CachedFile::release_served(MpiGroup& group, const std::string& path) {
   OpenFiles& files = open_files();
   {
     const std::lock_guard<std::mutex> lock(files.mutex);
-    const auto found =
-        std::find_if(files.still_served.begin(), files.still_served.end(),
-                     [&](const auto& file) { return file->backing_.path() == path; });
+    const auto found = std::ranges::find_if(
+        files.still_served, [&](const auto& file) { return file->backing_.path() == path; });
     if (found != files.still_served.end()) old = *found;
   }
   const bool whole = old != nullptr && old->ranks_ == group.ranks();
@@ -296,8 +295,7 @@ Status CachedFile::start_service(MpiGroup& group, const NodeMap& map, const Foun
   std::array<char, address_text_bytes> own{};
   Status status;
   if (map.leads()) {
-    const char* host = std::getenv("PERDURE_CACHE_HOST");
-    const std::string chosen = host == nullptr ? "" : host;
+    const std::string chosen = environment("PERDURE_CACHE_HOST");
     const std::string place = chosen.empty() && map.one_machine ? loopback_host : chosen;
     auto server = PartServer::start(part(), backing_, token_, place);
     status = server.status();
@@ -451,10 +449,6 @@ Status CachedFile::prepare(std::uint64_t version) {
   PERDURE_TRY(base_failure_);
   PERDURE_TRY(sync(SyncTarget::nvm));
   return part().set_prepared(version);
-}
-
-void CachedFile::committed(std::uint64_t version) {
-  base_failure_ = set_base_version(version);
 }
 
 // Node 0 says how large the file was; a part that is recovered must know, or what was handed to the

@@ -98,7 +98,7 @@ class CachedFile final : public Companion {
   // Companion, of a file that is committed with a pool.
   std::string name() const override { return "file " + path(); }
   Status prepare(std::uint64_t version) override;
-  void committed(std::uint64_t version) override;
+  void committed(std::uint64_t version) override { base_failure_ = set_base_version(version); }
   CompanionShare share() override;
   Status read_share(std::uint64_t version, std::uint64_t offset, std::span<std::byte> out) override;
   void pool_closed() override { pool_ = nullptr; }

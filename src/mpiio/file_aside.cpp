@@ -2,10 +2,10 @@
 #include "mpiio/file_aside.hpp"
 
 #include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/process_place.hpp"
 #include "base/random.hpp"
 #include "mpiio/cached_file.hpp"
 
@@ -22,8 +22,7 @@ std::uint64_t add(std::atomic<std::uint64_t>& sum, std::uint64_t more) {
 }  // namespace
 
 std::optional<std::string> aside_directory(const CacheOptions& options) {
-  const char* const pretended = std::getenv("PERDURE_NODE_ID");
-  const std::string node = pretended == nullptr ? "" : pretended;
+  const std::string node = environment("PERDURE_NODE_ID");
   if (node.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
   std::string directory = options.directory.empty() ? default_part_directory() : options.directory;
   return node.empty() ? directory : directory + "/node-" + node;

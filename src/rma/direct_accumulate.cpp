@@ -24,7 +24,7 @@ std::optional<Reduction> reduction_of(MPI_Op op) {
   // As Reduction counts them.
   static const std::array ops{MPI_SUM,  MPI_PROD, MPI_MIN, MPI_MAX,  MPI_BAND,    MPI_BOR,
                               MPI_BXOR, MPI_LAND, MPI_LOR, MPI_LXOR, MPI_REPLACE, MPI_NO_OP};
-  const auto found = std::find(ops.begin(), ops.end(), op);
+  const auto found = std::ranges::find(ops, op);
   if (found == ops.end()) return std::nullopt;
   return static_cast<Reduction>(found - ops.begin());
 }

@@ -32,7 +32,7 @@ void print_count() {
 bool agree_stays_plain(MPI_Comm comm, const Status& local, std::initializer_list<Code> lacks) {
   std::int64_t worst = 0;
   if (!local.ok() && local.code() != Code::peer_failed) {
-    worst = std::find(lacks.begin(), lacks.end(), local.code()) == lacks.end() ? 2 : 1;
+    worst = std::ranges::find(lacks, local.code()) == lacks.end() ? 2 : 1;
   }
   std::int64_t all = 2;
   PMPI_Allreduce(&worst, &all, 1, type_int64(), op_max(), comm);

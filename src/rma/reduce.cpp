@@ -22,69 +22,22 @@ T wrapped(T a, T b, Do apply) {
   }
 }
 
-struct Sum {
-  template <typename T>
-  static T of(T a, T b) {
-    return wrapped(a, b, [](auto x, auto y) { return x + y; });
-  }
-};
-struct Prod {
-  template <typename T>
-  static T of(T a, T b) {
-    return wrapped(a, b, [](auto x, auto y) { return x * y; });
-  }
-};
-struct Min {
-  template <typename T>
-  static T of(T a, T b) {
-    return b < a ? b : a;
-  }
-};
-struct Max {
-  template <typename T>
-  static T of(T a, T b) {
-    return a < b ? b : a;
-  }
-};
-struct Band {
-  template <typename T>
-  static T of(T a, T b) {
-    return static_cast<T>(a & b);
-  }
-};
-struct Bor {
-  template <typename T>
-  static T of(T a, T b) {
-    return static_cast<T>(a | b);
-  }
-};
-struct Bxor {
-  template <typename T>
-  static T of(T a, T b) {
-    return static_cast<T>(a ^ b);
-  }
-};
-struct Land {
-  template <typename T>
-  static T of(T a, T b) {
-    return static_cast<T>(a != 0 && b != 0);
-  }
-};
-struct Lor {
-  template <typename T>
-  static T of(T a, T b) {
-    return static_cast<T>(a != 0 || b != 0);
-  }
-};
-struct Lxor {
-  template <typename T>
-  static T of(T a, T b) {
-    return static_cast<T>((a != 0) != (b != 0));
-  }
-};
+template <Reduction op, typename T>
+T reduced(T a, T b) {
+  if constexpr (op == Reduction::sum) return wrapped(a, b, [](auto x, auto y) { return x + y; });
+  if constexpr (op == Reduction::prod) return wrapped(a, b, [](auto x, auto y) { return x * y; });
+  if constexpr (op == Reduction::min) return b < a ? b : a;
+  if constexpr (op == Reduction::max) return a < b ? b : a;
+  if constexpr (op == Reduction::band) return static_cast<T>(a & b);
+  if constexpr (op == Reduction::bor) return static_cast<T>(a | b);
+  if constexpr (op == Reduction::bxor) return static_cast<T>(a ^ b);
+  if constexpr (op == Reduction::land) return static_cast<T>(a != 0 && b != 0);
+  if constexpr (op == Reduction::lor) return static_cast<T>(a != 0 || b != 0);
+  if constexpr (op == Reduction::lxor) return static_cast<T>((a != 0) != (b != 0));
+}
 
 // Elements need not be aligned.
-template <typename T, typename Do>
+template <typename T, Reduction op>
 void reduce_elements(std::byte* __restrict target, const std::byte* __restrict origin,
                      std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += sizeof(T)) {
@@ -92,7 +45,7 @@ void reduce_elements(std::byte* __restrict target, const std::byte* __restrict o
     T here;
     std::memcpy(&there, target + at, sizeof(T));
     std::memcpy(&here, origin + at, sizeof(T));
-    there = Do::of(there, here);
+    there = reduced<op>(there, here);
     std::memcpy(target + at, &there, sizeof(T));
   }
 }
@@ -105,56 +58,32 @@ void leave_all(std::byte*, const std::byte*, std::size_t) {}
 
 // --- which operation is there for which element --------------------------------------------------
 
+template <typename T, Reduction... known>
+Reduce one_of(Reduction op) {
+  Reduce found = nullptr;
+  ((found = op == known ? reduce_elements<T, known> : found), ...);
+  return found;
+}
+
 template <typename T>
 Reduce arithmetic(Reduction op) {
-  switch (op) {
-    case Reduction::sum:
-      return reduce_elements<T, Sum>;
-    case Reduction::prod:
-      return reduce_elements<T, Prod>;
-    default:
-      return nullptr;
-  }
+  return one_of<T, Reduction::sum, Reduction::prod>(op);
 }
 
 template <typename T>
 Reduce ordered(Reduction op) {
-  switch (op) {
-    case Reduction::min:
-      return reduce_elements<T, Min>;
-    case Reduction::max:
-      return reduce_elements<T, Max>;
-    default:
-      return arithmetic<T>(op);
-  }
+  const Reduce found = one_of<T, Reduction::min, Reduction::max>(op);
+  return found != nullptr ? found : arithmetic<T>(op);
 }
 
 template <typename T>
 Reduce bitwise(Reduction op) {
-  switch (op) {
-    case Reduction::band:
-      return reduce_elements<T, Band>;
-    case Reduction::bor:
-      return reduce_elements<T, Bor>;
-    case Reduction::bxor:
-      return reduce_elements<T, Bxor>;
-    default:
-      return nullptr;
-  }
+  return one_of<T, Reduction::band, Reduction::bor, Reduction::bxor>(op);
 }
 
 template <typename T>
 Reduce logical(Reduction op) {
-  switch (op) {
-    case Reduction::land:
-      return reduce_elements<T, Land>;
-    case Reduction::lor:
-      return reduce_elements<T, Lor>;
-    case Reduction::lxor:
-      return reduce_elements<T, Lxor>;
-    default:
-      return nullptr;
-  }
+  return one_of<T, Reduction::land, Reduction::lor, Reduction::lxor>(op);
 }
 
 template <typename T>

@@ -73,12 +73,7 @@ Status apply(const std::string& key, std::string_view word, const std::string& v
   if (word == "delay") return set_delay(key, value, pool.delay);
   if (word == "threads") return set_unsigned(key, value, threads_max, pool.threads);
   if (word == "allow_older") return set_bool(key, value, pool.allow_older);
-  if (word == "checksum") {
-    bool checksums = false;
-    PERDURE_TRY(set_bool(key, value, checksums));
-    options.checksums = checksums;
-    return Status::success();
-  }
+  if (word == "checksum") return set_bool(key, value, options.checksums);
   return Status(Code::invalid_argument, "unknown key '", key, "'; perdure_mpi.h lists them");
 }
 
@@ -118,10 +113,9 @@ Status add_trigger(const std::string& item, CommitRule& rule) {
     if (rule.every[i] != 0) return wrong_value("perdure_commit", item, "to be said twice");
     rule.every[i] = 1;
     if (slash == std::string::npos) return Status::success();
-    auto every = parse_number("perdure_commit: " + name + "/k, k", item.substr(slash + 1), 1,
-                              std::uint64_t{1} << 32);
-    if (!every.ok()) return every.status();
-    rule.every[i] = every.value();
+    PERDURE_TRY_ASSIGN(rule.every[i],
+                       parse_number("perdure_commit: " + name + "/k, k", item.substr(slash + 1), 1,
+                                    std::uint64_t{1} << 32));
     return Status::success();
   }
   return wrong_value("perdure_commit", item,
@@ -170,9 +164,9 @@ Result<WindowOptions> parse_window_environment(const std::string& text) {
   options.by_environment = true;
   options.delete_at_free = true;
   bool halves_asked = false;
-  auto items = split_key_values(text, "PERDURE_WINDOWS", "pool=/mnt/pmem/job;commit=fence");
-  if (!items.ok()) return items.status();
-  for (const auto& [word, value] : items.value()) {
+  PERDURE_TRY_ASSIGN(const auto items,
+                     split_key_values(text, "PERDURE_WINDOWS", "pool=/mnt/pmem/job;commit=fence"));
+  for (const auto& [word, value] : items) {
     if (word == "halves" && value == "asked") {
       halves_asked = true;
       continue;

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/checksum.hpp"
+#include "base/process_place.hpp"
 #include "mpi/info.hpp"
 #include "mpi/mpi_library.hpp"
 #include "rma/plain_window.hpp"
@@ -18,11 +18,6 @@
 
 namespace perdure {
 namespace {
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 // The ranks of `comm` in MPI_COMM_WORLD; empty if some are not there.
 std::vector<int> world_ranks(MPI_Comm comm) {
