@@ -12,18 +12,16 @@ namespace {
 constexpr unsigned threads_max = 256;
 constexpr unsigned every_max = 1'000'000'000;
 
-Status set_switch(const std::string& key, const std::string& value, bool& place) {
+template <typename Place>
+Status set_switch(const std::string& key, const std::string& value, Place& place) {
   return set_choice<bool>(key, value, "on or off", {{"on", true}, {"off", false}}, place);
 }
 
 Status set_tier(const std::string& value, IpvOptions& options) {
-  Tier tier = PERDURE_IPV_AUTO;
-  PERDURE_TRY(set_choice<Tier>(
+  return set_choice<Tier>(
       "tier", value, "auto, copy or stream",
       {{"auto", PERDURE_IPV_AUTO}, {"copy", PERDURE_IPV_COPY}, {"stream", PERDURE_IPV_STREAM}},
-      tier));
-  options.tier = tier;
-  return Status::success();
+      options.tier);
 }
 
 Status set_flush(const std::string& value) {
@@ -44,12 +42,7 @@ Status set_option(const std::string& key, const std::string& value, IpvOptions& 
   if (key == "report") return set_text(key, value, options.report);
   if (key == "flush") return set_flush(value);
   if (key == "remap") return set_switch(key, value, options.move_views);
-  if (key == "helper") {
-    bool on = false;
-    PERDURE_TRY(set_switch(key, value, on));
-    options.helper = on;
-    return Status::success();
-  }
+  if (key == "helper") return set_switch(key, value, options.helper);
   return Status(Code::invalid_argument, "PERDURE_IPV has no '", key,
                 "'; it knows tier, lag, helper, every, guard, threads, report, flush and remap");
 }
@@ -81,7 +74,7 @@ Result<IpvOptions> ipv_options(const perdure_ipv_options* given, const char* env
   }
   if (environment != nullptr && *environment != '\0') {
     std::string text = environment;  // split_key_values() takes semicolons
-    std::replace(text.begin(), text.end(), ',', ';');
+    std::ranges::replace(text, ',', ';');
     PERDURE_TRY_ASSIGN(auto pairs, split_key_values(text, "PERDURE_IPV", "tier=copy,helper=on"));
     for (const auto& [key, value] : pairs) PERDURE_TRY(set_option(key, value, options));
   }

@@ -28,8 +28,8 @@ class LineSet {
         words_((lines_ + 63) / 64),
         spans_((lines_ + span_lines - 1) / span_lines, Members::none) {}
 
-  void clear() { std::fill(spans_.begin(), spans_.end(), Members::none); }
-  void add_all() { std::fill(spans_.begin(), spans_.end(), Members::all); }
+  void clear() { std::ranges::fill(spans_, Members::none); }
+  void add_all() { std::ranges::fill(spans_, Members::all); }
   bool empty() const { return next(0, lines_, true) == lines_; }
 
   // Every line that the range touches.

@@ -184,8 +184,10 @@ class InPlaceObject final : public TwinWriter {
 
   // Rows (object_rows.cpp).
   void lock_for_stores();
-  bool own_thread() const;
-  bool takes_rows(ByteRange row);
+  bool own_thread() const { return this_thread() == thread_; }
+  bool takes_rows(ByteRange row) {
+    return rows_count() && row.begin <= row.end && row.end <= bytes_;
+  }
   void enter_nest();
   void count_copied(const Iteration::Copied& copied);
   void complete_for_stores();

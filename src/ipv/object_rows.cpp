@@ -26,18 +26,10 @@ ByteRange whole_lines(ByteRange range) {
 
 }  // namespace
 
-bool InPlaceObject::own_thread() const {
-  return this_thread() == thread_;
-}
-
 // Rows only count where they spare something, from the thread that makes the calls, and inside the
 // object; everything else is plain.
 bool InPlaceObject::rows_count() const {
   return own_thread() && phase_ != Phase::off && placed();
-}
-
-bool InPlaceObject::takes_rows(ByteRange row) {
-  return rows_count() && row.begin <= row.end && row.end <= bytes_;
 }
 
 // A row is about to be stored to. What was stored before it in this iteration is in the sets.

@@ -15,6 +15,8 @@
 namespace perdure {
 namespace {
 
+constexpr auto first_of = [](const auto& object) { return object->first(); };
+
 // The objects that faults may concern. Read by the fault handler: objects are published when they
 // are started, and taken away before they are destroyed.
 std::array<std::atomic<InPlaceObject*>, ObjectSet::objects_max> published{};
@@ -130,8 +132,8 @@ Status ObjectSet::start_objects() {
 // The thread is tried only where it was not asked for. The likeliest first, as a way that is far
 // from the fastest gets a short turn.
 std::vector<Way> ObjectSet::ways() const {
-  const bool open = std::any_of(objects_.begin(), objects_.end(),
-                                [](const auto& object) { return object->tier_is_open(); });
+  const bool open =
+      std::ranges::any_of(objects_, [](const auto& object) { return object->tier_is_open(); });
   const bool may = thread_saves_ && surroundings_.lags;
   std::vector<Way> all;
   for (const bool beside : {false, true}) {
@@ -157,8 +159,7 @@ Result<std::uint64_t> ObjectSet::restart() {
 }
 
 void ObjectSet::publish() {
-  std::sort(objects_.begin(), objects_.end(),
-            [](const auto& one, const auto& other) { return one->first() < other->first(); });
+  std::ranges::sort(objects_, {}, first_of);
   for (std::size_t i = 0; i < objects_.size(); ++i) published[i] = objects_[i].get();
   published_count = objects_.size();
   if (objects_.empty()) return;
@@ -168,28 +169,26 @@ void ObjectSet::publish() {
 
 InPlaceObject* ObjectSet::find(std::uintptr_t address) const {
   if (address < low_ || address >= high_) return nullptr;
-  const auto above = std::upper_bound(
-      objects_.begin(), objects_.end(), address,
-      [](std::uintptr_t wanted, const auto& object) { return wanted < object->first(); });
+  const auto above = std::ranges::upper_bound(objects_, address, {}, first_of);
   if (above == objects_.begin()) return nullptr;
   InPlaceObject* object = std::prev(above)->get();
   return object->holds(address) ? object : nullptr;
 }
 
 bool ObjectSet::takes_rows() const {
-  return std::any_of(objects_.begin(), objects_.end(),
-                     [](const auto& object) { return object->tier() == PERDURE_IPV_STREAM; });
+  return std::ranges::any_of(
+      objects_, [](const auto& object) { return object->tier() == PERDURE_IPV_STREAM; });
 }
 
 InPlaceObject* ObjectSet::holding(std::uintptr_t address) const {
-  const auto found = std::find_if(objects_.begin(), objects_.end(),
-                                  [address](const auto& object) { return object->holds(address); });
+  const auto found = std::ranges::find_if(
+      objects_, [address](const auto& object) { return object->holds(address); });
   return found == objects_.end() ? nullptr : found->get();
 }
 
 InPlaceObject* ObjectSet::named(const std::string& name) const {
-  const auto found = std::find_if(objects_.begin(), objects_.end(),
-                                  [&name](const auto& object) { return object->name() == name; });
+  const auto found = std::ranges::find_if(
+      objects_, [&name](const auto& object) { return object->name() == name; });
   return found == objects_.end() ? nullptr : found->get();
 }
 
@@ -320,10 +319,6 @@ void ObjectSet::queue_early_flush(InPlaceObject& object) {
   thread_->add([&object] { return object.flush_early(); });
 }
 
-void ObjectSet::nest_end(InPlaceObject& object) {
-  if (object.nest_end()) queue_early_flush(object);
-}
-
 Status ObjectSet::flush_early(const void* address, std::size_t bytes) {
   if (thread_ == nullptr) thread_ = std::make_unique<FlushThread>();
   const auto first = reinterpret_cast<std::uintptr_t>(address);
@@ -364,7 +359,7 @@ Status ObjectSet::end_within(std::uintptr_t begin, std::uintptr_t end) {
 }
 
 bool ObjectSet::reaches_into(std::uintptr_t begin, std::uintptr_t end) const {
-  return std::any_of(objects_.begin(), objects_.end(), [&](const auto& object) {
+  return std::ranges::any_of(objects_, [&](const auto& object) {
     return !object->ended() && object->overlaps(begin, end);
   });
 }
@@ -372,8 +367,7 @@ bool ObjectSet::reaches_into(std::uintptr_t begin, std::uintptr_t end) const {
 // A program that goes on without an object may have meant to.
 void ObjectSet::report_ended() {
   for (const auto& object : objects_) {
-    const bool known = std::find(reported_ended_.begin(), reported_ended_.end(), object.get()) !=
-                       reported_ended_.end();
+    const bool known = std::ranges::find(reported_ended_, object.get()) != reported_ended_.end();
     if (!object->ended() || known) continue;
     reported_ended_.push_back(object.get());
     std::fprintf(stderr,

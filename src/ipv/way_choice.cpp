@@ -10,7 +10,7 @@ namespace perdure {
 namespace {
 
 void insert_sorted(std::vector<std::uint64_t>& sorted, std::uint64_t value) {
-  sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), value), value);
+  sorted.insert(std::ranges::upper_bound(sorted, value), value);
 }
 
 // Of an even number the lower one.
@@ -75,10 +75,6 @@ void WayChoice::record(std::uint64_t iteration_ns, std::uint64_t waited_ns) {
 bool WayChoice::turn_is_over() const {
   if (recorded_ == turn_iterations) return true;
   return recorded_ > 1 && (turn_spent_ns_ >= turn_ns || is_hopeless(turn_ % possible_.size()));
-}
-
-bool WayChoice::is_far_behind(std::uint64_t iteration_ns) const {
-  return iteration_ns > median_ns(best_) / 4 * 5;
 }
 
 // Two of its iterations took a quarter longer than the fastest way's each, or three of them so much

@@ -69,7 +69,9 @@ class WayChoice {
   void begin_trials();
   void end_turn();
   bool turn_is_over() const;
-  bool is_far_behind(std::uint64_t iteration_ns) const;
+  bool is_far_behind(std::uint64_t iteration_ns) const {
+    return iteration_ns > median_ns(best_) / 4 * 5;
+  }
   bool is_hopeless(std::size_t way) const;
   bool could_gain(std::size_t way) const;
   bool is_near(std::uint64_t iteration_ns) const;

@@ -112,12 +112,8 @@ void CheckShadow::plain() {
 }
 
 bool CheckShadow::in_open_row(std::size_t begin, std::size_t end) const {
-  return std::any_of(rows_.begin(), rows_.end(),
-                     [&](const OpenRow& row) { return row.box.contains(begin, end); });
-}
-
-bool CheckShadow::is_covered(std::size_t begin, std::size_t end) const {
-  return begin >= covered_begin_ && end <= covered_end_;
+  return std::ranges::any_of(rows_,
+                             [&](const OpenRow& row) { return row.box.contains(begin, end); });
 }
 
 void CheckShadow::load(bool from_old, std::size_t offset, std::size_t bytes, Breaches& found) {
@@ -228,10 +224,6 @@ void CheckShadow::close(Breaches& found) {
   rows_.clear();
   in_nest_ = false;
   if (swapped_) plain();
-}
-
-void CheckShadow::nest_end(Breaches& found) {
-  close(found);
 }
 
 void CheckShadow::flush_promised(std::size_t offset, std::size_t bytes) {

@@ -91,7 +91,7 @@ class CheckShadow {
   // The difference that loads of the box add to their addresses.
   std::ptrdiff_t row_begin(const RowBox& box, SiteNumber site);
   void row_end(const RowBox& box, Breaches& found);
-  void nest_end(Breaches& found);
+  void nest_end(Breaches& found) { close(found); }
   void plain();
   void flush_promised(std::size_t offset, std::size_t bytes);
 
@@ -124,7 +124,9 @@ class CheckShadow {
   void cover(std::size_t begin, std::size_t end);
   void copy_to_new(std::size_t begin, std::size_t end);
   bool in_open_row(std::size_t begin, std::size_t end) const;
-  bool is_covered(std::size_t begin, std::size_t end) const;
+  bool is_covered(std::size_t begin, std::size_t end) const {
+    return begin >= covered_begin_ && end <= covered_end_;
+  }
   void close(Breaches& found);
 
   std::string name_;

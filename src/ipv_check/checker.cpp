@@ -84,8 +84,7 @@ Status Checker::add(const std::string& name, void* address, std::size_t bytes) {
   auto shadow = std::make_unique<CheckShadow>(name, static_cast<std::byte*>(address), bytes);
   ranges_.push_back({begin, begin + bytes, shadow.get(), false});
   ranges_.push_back({shadow->old_begin(), shadow->old_begin() + bytes, shadow.get(), true});
-  std::sort(ranges_.begin(), ranges_.end(),
-            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  std::ranges::sort(ranges_, {}, &Range::begin);
   ++changes_;
   objects_[name] = std::move(shadow);
   return Status::success();
@@ -151,8 +150,7 @@ Status Checker::pin(const void* address, bool pins) {
 }
 
 Checker::Range Checker::range_of(std::uintptr_t address) const {
-  const auto next = std::upper_bound(ranges_.begin(), ranges_.end(), address,
-                                     [](std::uintptr_t a, const Range& b) { return a < b.begin; });
+  const auto next = std::ranges::upper_bound(ranges_, address, {}, &Range::begin);
   Range gap;
   gap.end = next == ranges_.end() ? std::numeric_limits<std::uintptr_t>::max() : next->begin;
   if (next == ranges_.begin()) return gap;

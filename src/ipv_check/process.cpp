@@ -9,13 +9,13 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/files.hpp"
+#include "base/process_place.hpp"
 #include "ipv_check/report.hpp"
 #include "perdure/perdure_ipv_abi.h"
 
@@ -119,13 +119,9 @@ void tell(const std::string& sentence) {
 
 [[gnu::constructor(101)]] void start_process() {
   within = true;
-  const auto text = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  auto options = parse_options(text(variable));
+  auto options = parse_options(environment(variable));
   if (!options.ok()) refuse(options.status());
-  const auto every = parse_every(text("PERDURE_IPV"));
+  const auto every = parse_every(environment("PERDURE_IPV"));
   if (!every.ok()) refuse(every.status());
   auto self = std::make_unique<Process>();
   self->options = options.value();
