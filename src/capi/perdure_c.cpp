@@ -128,7 +128,7 @@ int perdure_close(perdure_pool* pool) {
   const int code = guarded([&]() -> Status {
     if (!pool->pool->commit_pending()) return Status::success();
     const auto waited = pool->pool->commit_wait();
-    return waited.ok() ? Status::success() : waited.status();
+    return waited.status();
   });
   call.forget();
   delete pool;

@@ -95,7 +95,7 @@ bool has_whole_pages(const void* address, std::size_t bytes) {
 // The program itself can free what is neither static nor of perdure_ipv_alloc().
 void watch_memory() {
   const auto& objects = set->objects();
-  const bool some = std::any_of(objects.begin(), objects.end(), [](const auto& object) {
+  const bool some = std::ranges::any_of(objects, [](const auto& object) {
     return !is_given(object->first()) && !perdure::is_in_loaded_code(object->first());
   });
   perdure::FreedObjects::watch(*set, some);

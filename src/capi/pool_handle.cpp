@@ -140,7 +140,7 @@ Result<OpenOptions> open_options(const perdure_options* given) {
 Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure_options* options,
                    perdure_pool** pool) {
   auto converted = open_options(options);
-  Status local = converted.ok() ? Status::success() : converted.status();
+  Status local = converted.status();
   if (path == nullptr || *path == '\0' || pool == nullptr) {
     local = Status(Code::invalid_argument, "a path and a place for the pool are needed");
   }

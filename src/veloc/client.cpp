@@ -10,7 +10,6 @@
 #include "base/files.hpp"
 #include "levels/pool_drain.hpp"
 #include "perdure/veloc/veloc.h"
-#include "veloc/failure.hpp"
 
 namespace perdure_veloc {
 namespace {
@@ -25,7 +24,7 @@ void check_name(const std::string& name) {
   const auto fine = [](unsigned char letter) {
     return std::isalnum(letter) != 0 || letter == '_' || letter == '-';
   };
-  if (!name.empty() && name.size() < 48 && std::all_of(name.begin(), name.end(), fine)) return;
+  if (!name.empty() && name.size() < 48 && std::ranges::all_of(name, fine)) return;
   throw Failure("'" + name + "' is no name of a checkpoint: 1 to 47 letters, digits, '_' or '-'");
 }
 
@@ -100,10 +99,6 @@ void Client::drain_pool(const std::string& path) const {
   }
 }
 
-void Client::need(Phase phase, const char* what) const {
-  if (phase_ != phase) throw Failure(what);
-}
-
 // [collective] The first time.
 Store& Client::store(const std::string& name) {
   const auto found = stores_.find(name);
@@ -122,10 +117,6 @@ bool Client::may_exist(const std::string& name) const {
 void Client::protect(int id, void* memory, std::uint64_t bytes) {
   if (memory == nullptr && bytes != 0) throw Failure("a region needs an address");
   memory_[id] = {memory, bytes};
-}
-
-void Client::unprotect(int id) {
-  if (memory_.erase(id) == 0) throw Failure("region " + std::to_string(id) + " is not protected");
 }
 
 const Client::Memory& Client::memory_of(int id) const {
@@ -200,13 +191,9 @@ bool Client::checkpoint_end(bool success) {
   return success;
 }
 
-void Client::wait() {
-  for (const auto& [name, store] : stores_) store->wait();
-}
-
 bool Client::has_finished() const {
-  return std::all_of(stores_.begin(), stores_.end(),
-                     [](const auto& entry) { return entry.second->has_arrived(); });
+  return std::ranges::all_of(stores_,
+                             [](const auto& entry) { return entry.second->has_arrived(); });
 }
 
 int Client::restart_test(const std::string& name, int limit) {
@@ -290,10 +277,6 @@ std::string Client::route(const std::string& original) {
   }
   files_.push_back({original, path});
   return path;
-}
-
-std::string Client::files_directory() const {
-  return config_.scratch + "/" + name_ + ranks_->suffix() + ".files." + std::to_string(rank());
 }
 
 const Region& Client::saved_file(const std::string& original) const {

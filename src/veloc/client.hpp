@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "veloc/config.hpp"
+#include "veloc/failure.hpp"
 #include "veloc/ranks.hpp"
 #include "veloc/store.hpp"
 
@@ -26,7 +27,9 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   void protect(int id, void* memory, std::uint64_t bytes);
-  void unprotect(int id);
+  void unprotect(int id) {
+    if (memory_.erase(id) == 0) throw Failure("region " + std::to_string(id) + " is not protected");
+  }
   void clear() { memory_.clear(); }
   std::string route(const std::string& original);
 
@@ -36,7 +39,9 @@ class Client {
   bool checkpoint_end(bool success);
 
   // [collective] Waits until what is on its way from scratch has arrived, as far as patience goes.
-  void wait();
+  void wait() {
+    for (const auto& [name, store] : stores_) store->wait();
+  }
   // Whether nothing is on its way, as far as this process knows.
   bool has_finished() const;
 
@@ -72,14 +77,18 @@ class Client {
     std::string path;
   };
 
-  void need(Phase phase, const char* what) const;
+  void need(Phase phase, const char* what) const {
+    if (phase_ != phase) throw Failure(what);
+  }
   void drain_pool(const std::string& path) const;
   Store& store(const std::string& name);
   bool may_exist(const std::string& name) const;
   const Memory& memory_of(int id) const;
   const Region* saved(int id) const;  // null: the checkpoint has no such region
   std::vector<std::string> read_files() const;
-  std::string files_directory() const;
+  std::string files_directory() const {
+    return config_.scratch + "/" + name_ + ranks_->suffix() + ".files." + std::to_string(rank());
+  }
   const Region& saved_file(const std::string& original) const;
   void end_phase();
 

@@ -2,12 +2,12 @@
 #include "veloc/config.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <sstream>
 #include <string_view>
 
 #include "base/files.hpp"
+#include "base/quantity.hpp"
 #include "veloc/failure.hpp"
 
 namespace perdure_veloc {
@@ -60,17 +60,15 @@ class Keys {
   int number(const std::string& key, int lowest, int otherwise) {
     const std::string value = take(key);
     if (value.empty()) return otherwise;
-    int number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc() || end != value.data() + value.size() || number < lowest) {
-      fail(key + " = " + value + " is not a number of at least " + std::to_string(lowest));
-    }
-    return number;
+    const auto number = perdure::number_in<int>(value);
+    if (number && *number >= lowest) return *number;
+    fail(key + " = " + value + " is not a number of at least " + std::to_string(lowest));
   }
   bool truth(const std::string& key) {
     std::string value = take(key);
-    std::transform(value.begin(), value.end(), value.begin(),
-                   [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+    std::ranges::transform(value, value.begin(), [](unsigned char letter) {
+      return static_cast<char>(std::tolower(letter));
+    });
     if (value.empty() || value == "false" || value == "0" || value == "no") return false;
     if (value == "true" || value == "1" || value == "yes") return true;
     fail(key + " = " + value + " is neither true nor false");

@@ -94,7 +94,7 @@ void Store::settle_labels(std::uint64_t version) {
   for (std::uint64_t i = 0; i < layout_.labels; ++i) {
     const LabelFormat& read = layout_.label[i];
     const auto same = [&](const LabelFormat& known) { return known.version == read.version; };
-    if (std::none_of(labels_.begin(), labels_.end(), same)) labels_.push_back(read);
+    if (std::ranges::none_of(labels_, same)) labels_.push_back(read);
   }
 }
 
@@ -102,9 +102,8 @@ std::optional<int> Store::newest_below(int limit) const {
   const auto kept = pool_->versions();
   std::optional<int> newest;
   for (const LabelFormat& known : labels_) {
-    const bool there = std::any_of(kept.begin(), kept.end(), [&](const perdure_version_info& held) {
-      return held.version == known.version;
-    });
+    const bool there = std::ranges::any_of(
+        kept, [&](const perdure_version_info& held) { return held.version == known.version; });
     const int label = static_cast<int>(known.label);
     if (there && (limit <= 0 || label < limit) && label > newest.value_or(-1)) newest = label;
   }
@@ -238,10 +237,6 @@ void Store::copy_out(std::uint64_t at, std::byte* to, std::uint64_t count) const
   }
 }
 
-void Store::read(const Region& region, void* memory) const {
-  copy_out(region.at, static_cast<std::byte*>(memory), region.bytes);
-}
-
 // The versions that the next one is made from, as far as the pool keeps them, and `label`.
 LayoutFormat Store::with_label(int label) const {
   LayoutFormat next = layout_;
@@ -250,7 +245,7 @@ LayoutFormat Store::with_label(int label) const {
   next.labels = 0;
   const auto kept = pool_->versions();
   for (const LabelFormat& known : labels_) {
-    const bool there = std::any_of(kept.begin(), kept.end(), [&](const perdure_version_info& held) {
+    const bool there = std::ranges::any_of(kept, [&](const perdure_version_info& held) {
       return held.version == known.version && held.version <= head_;
     });
     if (there && known.label != label && next.labels < labels_max - 1) {
@@ -259,14 +254,6 @@ LayoutFormat Store::with_label(int label) const {
   }
   next.label[next.labels++] = {0, label};
   return next;
-}
-
-void Store::wait() {
-  pool_->levels_wait();
-}
-
-bool Store::has_arrived() const {
-  return pool_->status().levels_under_way == 0;
 }
 
 void Store::commit(int label) {

@@ -43,7 +43,9 @@ class Store {
   // [collective] Reads that version from now on, and the next one is made from it.
   void go_to(int label);
   const std::vector<Region>& regions() const { return regions_; }
-  void read(const Region& region, void* memory) const;
+  void read(const Region& region, void* memory) const {
+    copy_out(region.at, static_cast<std::byte*>(memory), region.bytes);
+  }
 
   // [collective] A new version begins, with room for regions of these sizes on this rank.
   void begin(const std::vector<std::uint64_t>& region_bytes);
@@ -54,9 +56,9 @@ class Store {
   // [collective] What was written is a version, durable on all ranks, and the one that is read.
   void commit(int label);
   // [collective] Until versions that are on their way to other levels have arrived there.
-  void wait();
+  void wait() { pool_->levels_wait(); }
   // Whether they have, as far as this rank knows.
-  bool has_arrived() const;
+  bool has_arrived() const { return pool_->status().levels_under_way == 0; }
 
  private:
   using Part = perdure::Array<std::byte>;
