@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Disk state: the usual application-level checkpoint. Vectors in DRAM; each commit writes a new
-// file per rank, makes it durable and renames it over the older of two.
-//
-// A version counts when all ranks have it: commit ends with a barrier, restore takes the smallest
-// of the ranks' newest versions and deletes what lies beyond before anybody goes on
-// (tests/spin/commit.pml says why both are needed).
+// Disk state: vectors in DRAM, and checkpoint files.
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "job/checkpoint_files.hpp"
 #include "job/rehearsed_kill.hpp"
-#include "job/stopwatch.hpp"
 #include "memory_state.hpp"
 
 namespace hpccg {
@@ -25,21 +21,10 @@ class DiskState final : public MemoryState {
   std::uint64_t committed_bytes() const override { return committed_bytes_; }
 
  private:
-  struct Header {
-    std::uint64_t magic, version, iteration;
-    double rtrans;
-    std::uint32_t nx, ny, nz, rank, ranks, unused;
-  };
-
-  Header header_of(std::uint64_t version) const;
-  std::string path_of(std::uint64_t version) const;
-  std::uint64_t newest_version() const;
-  bool read_header(std::uint64_t parity, Header& header) const;
-  void read_version(std::uint64_t version);
-  void write_version(std::uint64_t version);
+  std::vector<job::CheckpointFiles::Piece> pieces();
 
   Grid grid_;
-  std::string directory_;
+  job::CheckpointFiles files_;
   job::RehearsedKill kill_;
   std::uint64_t version_ = 0;
   std::uint64_t committed_bytes_ = 0;

@@ -3,13 +3,12 @@
 // hpccg: conjugate gradients on a 27-point grid, in the manner of the HPCCG mini-application; its
 // protection is chosen by a flag. README.md shows how to run it.
 #include <algorithm>
-#include <cstdio>
-#include <exception>
 #include <memory>
 #include <vector>
 
 #include "halo.hpp"
 #include "job/collective.hpp"
+#include "job/run.hpp"
 #include "job/stopwatch.hpp"
 #include "matrix.hpp"
 #include "options.hpp"
@@ -66,20 +65,9 @@ void solve(const Grid& grid, const Options& options) {
 }  // namespace hpccg
 
 int main(int argc, char** argv) {
-  int thread_level = MPI_THREAD_SINGLE;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &thread_level);
-  int rank = 0;
-  int ranks = 1;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  try {
-    const hpccg::Options options = hpccg::parse_options(argc, argv, rank == 0);
-    hpccg::solve({options.nx, options.ny, options.nz, rank, ranks}, options);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "hpccg: rank %d: %s\n", rank, error.what());
-    std::fflush(stderr);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
-  MPI_Finalize();
-  return 0;
+  return job::run(argc, argv, "hpccg", [&](bool speaks) {
+    const hpccg::Options options = hpccg::parse_options(argc, argv, speaks);
+    const int rank = job::this_rank();
+    hpccg::solve({options.nx, options.ny, options.nz, rank, job::rank_count()}, options);
+  });
 }

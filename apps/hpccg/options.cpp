@@ -2,10 +2,10 @@
 #include "options.hpp"
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <map>
 
 #include "job/ending.hpp"
+#include "job/run.hpp"
 
 namespace hpccg {
 namespace {
@@ -103,8 +103,7 @@ Options parse_options(int argc, char** argv, bool speaks) {
     check_windows(options);
     check_plan(options);
   } catch (const CLI::ParseError& error) {
-    const int code = job::ended_at(app, error, speaks);
-    std::exit(code);
+    throw job::OptionsEnd{job::ended_at(app, error, speaks)};
   }
   return options;
 }

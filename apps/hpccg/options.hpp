@@ -36,7 +36,7 @@ struct Options {
   bool json = false;
 };
 
-// Ends the process after --help and after a mistake, which only `speaks` prints.
+// Throws job::OptionsEnd after --help and after a mistake, which only `speaks` prints.
 Options parse_options(int argc, char** argv, bool speaks);
 
 }  // namespace hpccg

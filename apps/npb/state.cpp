@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "npb/state.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <stdexcept>
 
-#include "job/checkpoint_file.hpp"
 #include "job/pool_calls.hpp"
 #include "job/stopwatch.hpp"
 #include "npb/ranks.hpp"
@@ -21,15 +14,7 @@ namespace {
 
 using job::check;
 
-constexpr std::uint64_t file_magic = 0x3150484342504e50U;  // "PNPBCHP1"
-
-struct FileHeader {
-  std::uint64_t magic = file_magic;
-  std::uint64_t iteration = 0;
-  std::uint64_t bytes = 0;  // of all objects
-  std::uint64_t rank = 0;
-  std::uint64_t ranks = 0;
-};
+constexpr std::uint64_t file_magic = 0x3250484342504e50U;  // "PNPBCHP2"
 
 }  // namespace
 
@@ -114,7 +99,8 @@ void State::persist(std::uint64_t iteration) {
     case Protection::none:
       break;
     case Protection::disk:
-      write_file(iteration);
+      files().write(iteration, pieces());
+      ranks::min(0);
       break;
     case Protection::flush:
       for (std::size_t i = 0; i < arrays_.size(); ++i) {
@@ -149,66 +135,35 @@ void State::close() {
   check(perdure_close(pool), "perdure_close");
 }
 
-// disk: two files take turns, each under another name until it is whole.
-
-std::string State::file_of(std::uint64_t iteration) const {
-  return options_.pool + "/rank-" + std::to_string(ranks::rank()) + "." +
-         std::to_string(iteration % 2);
+job::CheckpointFiles State::files() const {
+  const auto rank = static_cast<std::uint64_t>(ranks::rank());
+  const auto ranks = static_cast<std::uint64_t>(ranks::count());
+  return {options_.pool,
+          ranks::rank(),
+          {file_magic, bytes(), rank, ranks},
+          {"another problem; remove it, or --discard", ""}};
 }
 
-// The iteration that a file holds, 0 if there is none; its contents are taken if `keep`.
-std::uint64_t State::read_file(const std::string& path, bool keep) {
-  if (::access(path.c_str(), F_OK) != 0) return 0;
-  job::CheckpointFile file(path, O_RDONLY);
-  FileHeader header;
-  file.read(&header, sizeof header);
-  if (header.magic != file_magic || header.bytes != bytes() ||
-      header.rank != static_cast<std::uint64_t>(ranks::rank()) ||
-      header.ranks != static_cast<std::uint64_t>(ranks::count())) {
-    throw std::runtime_error(path + " is a checkpoint of another problem; remove it, or --discard");
+std::vector<job::CheckpointFiles::Piece> State::pieces() const {
+  std::vector<job::CheckpointFiles::Piece> pieces;
+  for (const auto* members : {&objects_, &scalars_}) {
+    for (const Member& member : *members) pieces.push_back({member.first, member.bytes});
   }
-  if (!keep) return header.iteration;
-  for (const Member& member : objects_) file.read(member.first, member.bytes);
-  for (const Member& member : scalars_) file.read(member.first, member.bytes);
-  return header.iteration;
+  return pieces;
 }
 
+// The version of a checkpoint is its iteration.
 std::uint64_t State::restore_files() {
-  if (::mkdir(options_.pool.c_str(), 0755) != 0 && errno != EEXIST)
-    job::fail("mkdir " + options_.pool);
-  std::uint64_t newest = 0;
-  for (std::uint64_t parity = 0; parity < 2; ++parity) {
-    if (options_.discard) {
-      if (::unlink(file_of(parity).c_str()) != 0 && errno != ENOENT) job::fail("unlink");
-    } else {
-      newest = std::max(newest, read_file(file_of(parity), false));
-    }
+  const job::CheckpointFiles files = this->files();
+  files.make_directory();
+  for (const std::uint64_t parity : {0U, 1U}) {
+    if (options_.discard) files.remove(parity);
   }
-  iteration_ = ranks::min(newest);
-  if (iteration_ > 0 && read_file(file_of(iteration_), true) != iteration_) {
-    throw std::runtime_error("rank " + std::to_string(ranks::rank()) + " lacks the checkpoint of " +
-                             "iteration " + std::to_string(iteration_));
-  }
-  if (::unlink(file_of(iteration_ + 1).c_str()) != 0 && errno != ENOENT) job::fail("unlink");
+  iteration_ = ranks::min(files.newest());
+  if (iteration_ > 0) files.read(iteration_, pieces());
+  files.remove_beyond(iteration_);
   ranks::min(0);  // nobody begins before all have removed what the others lack
   return iteration_;
-}
-
-void State::write_file(std::uint64_t iteration) {
-  const std::string path = file_of(iteration);
-  {
-    job::CheckpointFile file(path + ".new", O_WRONLY | O_CREAT | O_TRUNC);
-    const FileHeader header{file_magic, iteration, bytes(),
-                            static_cast<std::uint64_t>(ranks::rank()),
-                            static_cast<std::uint64_t>(ranks::count())};
-    file.write(&header, sizeof header);
-    for (const Member& member : objects_) file.write(member.first, member.bytes);
-    for (const Member& member : scalars_) file.write(member.first, member.bytes);
-    file.sync();
-  }
-  if (::rename((path + ".new").c_str(), path.c_str()) != 0) job::fail("rename " + path);
-  job::CheckpointFile(options_.pool, O_RDONLY | O_DIRECTORY).sync();
-  ranks::min(0);
 }
 
 }  // namespace npb

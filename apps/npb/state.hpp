@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "job/checkpoint_files.hpp"
 #include "job/emulation.hpp"
 #include "npb/carried.hpp"
 
@@ -80,9 +81,8 @@ class State {
   };
   void open_pool();
   std::uint64_t restore_files();
-  std::uint64_t read_file(const std::string& path, bool keep);
-  void write_file(std::uint64_t iteration);
-  std::string file_of(std::uint64_t iteration) const;
+  job::CheckpointFiles files() const;
+  std::vector<job::CheckpointFiles::Piece> pieces() const;
 
   StateOptions options_;
   std::vector<Member> objects_;
