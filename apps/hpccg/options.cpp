@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <map>
 
+#include "job/choices.hpp"
 #include "job/ending.hpp"
 #include "job/run.hpp"
 
@@ -19,22 +20,6 @@ const std::map<std::string, Checksum> checksums{
 const std::map<std::string, TwinStore> twin_stores{{"cached", TwinStore::cached},
                                                    {"stream", TwinStore::stream}};
 
-template <typename Enum>
-const char* key_of(const std::map<std::string, Enum>& names, Enum value) {
-  for (const auto& [name, named] : names) {
-    if (named == value) return name.c_str();
-  }
-  return "?";
-}
-
-template <typename Enum>
-void add_choice(CLI::App& app, const char* flag, Enum& value,
-                const std::map<std::string, Enum>& names, const char* text) {
-  app.add_option(flag, value, text)
-      ->transform(CLI::CheckedTransformer(names, CLI::ignore_case))
-      ->default_str(key_of(names, value));
-}
-
 void add_problem(CLI::App& app, Options& options) {
   const CLI::Range extent(2, 1 << 20);  // two planes, so that no point is a neighbour twice
   app.add_option("nx", options.nx, "grid points of each rank along x")->check(extent);
@@ -47,7 +32,7 @@ void add_problem(CLI::App& app, Options& options) {
 }
 
 void add_protection(CLI::App& app, Options& options) {
-  add_choice(app, "--protect", options.protection, protections, "how the state survives");
+  job::add_choice(app, "--protect", options.protection, protections, "how the state survives");
   app.add_option("--every", options.every, "commit each N iterations")->check(CLI::PositiveNumber);
   app.add_option(
          "--commit-plan", options.commit_plan,
@@ -56,9 +41,9 @@ void add_protection(CLI::App& app, Options& options) {
       ->check(CLI::ExistingFile);
   app.add_option("--pool", options.pool, "directory of the pool (copy, async, twin, log)");
   app.add_option("--disk-dir", options.disk_dir, "directory of the files (disk)");
-  add_choice(app, "--checksum", options.checksum, checksums, "checksums of the arrays");
-  add_choice(app, "--twin-store", options.twin_store, twin_stores,
-             "twin: ordinary stores, or blocks past the cache");
+  job::add_choice(app, "--checksum", options.checksum, checksums, "checksums of the arrays");
+  job::add_choice(app, "--twin-store", options.twin_store, twin_stores,
+                  "twin: ordinary stores, or blocks past the cache");
   app.add_flag("--windows", options.windows,
                "p is a persistent MPI window, in the pool of x and r (copy, twin, log)");
   job::add_emulation(app, options.emulation);
@@ -86,10 +71,10 @@ void check_plan(const Options& options) {
 }  // namespace
 
 const char* name_of(Protection protection) {
-  return key_of(protections, protection);
+  return job::name_in(protections, protection);
 }
 const char* name_of(TwinStore store) {
-  return key_of(twin_stores, store);
+  return job::name_in(twin_stores, store);
 }
 
 Options parse_options(int argc, char** argv, bool speaks) {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 
+#include "job/choices.hpp"
 #include "job/ending.hpp"
 #include "job/run.hpp"
 
@@ -41,9 +42,8 @@ void add_graph(CLI::App& app, Options& options) {
 void add_work(CLI::App& app, Options& options, Words& words) {
   app.add_option("--power", options.power, "the power of the adjacency matrix")
       ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--arithmetic", options.arithmetic, "of cells: up to 255, or modulo 256")
-      ->transform(CLI::CheckedTransformer(arithmetics, CLI::ignore_case))
-      ->default_str("saturating");
+  job::add_choice(app, "--arithmetic", options.arithmetic, arithmetics,
+                  "of cells: up to 255, or modulo 256");
   app.add_option("--walks", words.walks, "I,J: number of walks from I to J; may be repeated")
       ->expected(1)
       ->take_all();
@@ -54,12 +54,9 @@ void add_work(CLI::App& app, Options& options, Words& words) {
 
 void add_files(CLI::App& app, Options& options, Words& words) {
   app.add_option("--directory", options.directory, "where the matrices' files are made");
-  app.add_option("--access", options.access, "how blocks are read and written")
-      ->transform(CLI::CheckedTransformer(accesses, CLI::ignore_case))
-      ->default_str("rows");
-  app.add_option("--sync", options.sync_each, "MPI_File_sync after each power, or never")
-      ->transform(CLI::CheckedTransformer(syncs, CLI::ignore_case))
-      ->default_str("each");
+  job::add_choice(app, "--access", options.access, accesses, "how blocks are read and written");
+  job::add_choice(app, "--sync", options.sync_each, syncs,
+                  "MPI_File_sync after each power, or never");
   app.add_option("--hint", words.hints, "KEY=VALUE for the MPI_Info of the files; repeatable")
       ->expected(1)
       ->take_all();
@@ -114,21 +111,13 @@ void check_together(const Words& words, Options& options) {
   }
 }
 
-template <typename T>
-const char* name_in(const std::map<std::string, T>& names, T value) {
-  for (const auto& [name, named] : names) {
-    if (named == value) return name.c_str();
-  }
-  return "?";
-}
-
 }  // namespace
 
 const char* name_of(Arithmetic arithmetic) {
-  return name_in(arithmetics, arithmetic);
+  return job::name_in(arithmetics, arithmetic);
 }
 const char* name_of(Access access) {
-  return name_in(accesses, access);
+  return job::name_in(accesses, access);
 }
 
 Options parse_options(int argc, char** argv, bool speaks) {

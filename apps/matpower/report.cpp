@@ -3,15 +3,15 @@
 
 #include <cinttypes>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "job/collective.hpp"
+#include "job/facts.hpp"
 
 namespace matpower {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using job::Json;
 
 // Over the ranks.
 struct Figures {
@@ -32,38 +32,24 @@ Figures figures_of(const Outcome& outcome) {
           .write_calls = job::sum_over_ranks(traffic.write_calls)};
 }
 
-class Facts {
- public:
-  Facts(const Options& options, const Outcome& outcome) : name_(name_of(options.access)) {
-    about_["nodes"] = outcome.nodes;
-    about_["edges"] = outcome.edges;
-    about_["symmetric"] = options.symmetric;
-    about_["power"] = options.power;
-    about_["arithmetic"] = name_of(options.arithmetic);
-    about_["ranks"] = job::rank_count();
-    about_["sync"] = options.sync_each ? "each" : "never";
-    about_["delete_on_close"] = options.delete_on_close;
-  }
-
-  void print(const char* metric, const Json& value, const char* unit, const Json& more = {}) const {
-    Json line{{"bench", "matpower"}, {"case", name_},   {"metric", metric}, {"value", value},
-              {"unit", unit},        {"low", value},    {"high", value},    {"n", 1},
-              {"target", nullptr},   {"holds", nullptr}};
-    line.update(about_);
-    if (more.is_object()) line.update(more);
-    std::printf("%s\n", line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-  }
-
- private:
-  std::string name_;
-  Json about_ = Json::object();
-};
+job::Facts facts_of(const Options& options, const Outcome& outcome) {
+  return {"matpower",
+          name_of(options.access),
+          {{"nodes", outcome.nodes},
+           {"edges", outcome.edges},
+           {"symmetric", options.symmetric},
+           {"power", options.power},
+           {"arithmetic", name_of(options.arithmetic)},
+           {"ranks", job::rank_count()},
+           {"sync", options.sync_each ? "each" : "never"},
+           {"delete_on_close", options.delete_on_close}}};
+}
 
 Json or_null(const std::optional<std::uint64_t>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-void print_answers(const Facts& facts, const Outcome& outcome) {
+void print_answers(const job::Facts& facts, const Outcome& outcome) {
   for (const Walks& walks : outcome.walks) {
     facts.print("walks", walks.count, "1",
                 {{"from", walks.nodes.first},
@@ -85,7 +71,7 @@ void print_answers(const Facts& facts, const Outcome& outcome) {
 }
 
 void print_facts(const Options& options, const Outcome& outcome, const Figures& figures) {
-  const Facts facts(options, outcome);
+  const job::Facts facts = facts_of(options, outcome);
   facts.print("prepare_s", outcome.prepare_s, "s");
   facts.print("open_s", figures.open_s, "s");
   facts.print("io_s", figures.transfer_s + figures.sync_s, "s", {{"sync_s", figures.sync_s}});

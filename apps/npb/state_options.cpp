@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <map>
 
+#include "job/choices.hpp"
 #include "npb/state.hpp"
 #include "perdure/perdure_ipv.h"
 
@@ -18,24 +19,18 @@ const std::map<std::string, int> tiers{
 }  // namespace
 
 const char* name_of(Protection protection) {
-  for (const auto& [name, named] : protections) {
-    if (named == protection) return name.c_str();
-  }
-  return "?";
+  return job::name_in(protections, protection);
 }
 
 void add_state_options(CLI::App& app, StateOptions& options) {
-  app.add_option("--protect", options.protection,
-                 "how the state survives: none, disk (files), flush (copied and flushed), ipv "
-                 "(in-place versioning)")
-      ->transform(CLI::CheckedTransformer(protections))
-      ->default_str("none");
+  job::add_choice(app, "--protect", options.protection, protections,
+                  "how the state survives: none, disk (files), flush (copied and flushed), ipv "
+                  "(in-place versioning)");
   app.add_option("--pool", options.pool,
                  "directory of the pool, or of the files; what it holds is "
                  "gone on with");
-  app.add_option("--tier", options.tier, "ipv: how contents come into the next version")
-      ->transform(CLI::CheckedTransformer(tiers))
-      ->default_str("auto");
+  job::add_choice(app, "--tier", options.tier, tiers,
+                  "ipv: how contents come into the next version");
   app.add_flag("--discard", options.discard, "begin anew, whatever the pool holds");
   job::add_emulation(app, options.emulation);
   app.add_option("--threads", options.threads, "threads that copy and flush")

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "bvgraph.hpp"
+#include "job/choices.hpp"
 #include "job/ending.hpp"
 #include "job/run.hpp"
 
@@ -51,9 +52,7 @@ void add_iteration(CLI::App& app, Options& options) {
 }
 
 void add_protection(CLI::App& app, Options& options) {
-  app.add_option("--protect", options.protection, "how the ranks survive")
-      ->transform(CLI::CheckedTransformer(protections, CLI::ignore_case))
-      ->default_str("none");
+  job::add_choice(app, "--protect", options.protection, protections, "how the ranks survive");
   app.add_option("--commit-every", options.commit_every, "commit each N iterations")
       ->check(CLI::PositiveNumber);
   app.add_option("--pool", options.pool, "directory of the pool (copy, twin, log)");
@@ -97,10 +96,7 @@ void check_together(const CLI::App& app, Options& options) {
 }  // namespace
 
 const char* name_of(Protection protection) {
-  for (const auto& [name, named] : protections) {
-    if (named == protection) return name.c_str();
-  }
-  return "?";
+  return job::name_in(protections, protection);
 }
 
 Options parse_options(int argc, char** argv, bool speaks) {

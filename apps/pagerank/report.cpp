@@ -6,20 +6,15 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "job/collective.hpp"
+#include "job/facts.hpp"
 
 namespace pagerank {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-struct Quartiles {
-  double low = 0, median = 0, high = 0;
-  std::size_t samples = 0;
-};
+using job::Quartiles;
 
 double quantile(const std::vector<double>& sorted, double share) {
   const double place = share * static_cast<double>(sorted.size() - 1);
@@ -45,46 +40,22 @@ struct Figures {
   std::uint64_t hash;
 };
 
-class Facts {
- public:
-  Facts(const Graph& graph, const Options& options) : name_(name_of(options.protection)) {
-    about_["graph"] = options.graph;
-    about_["nodes"] = graph.nodes;
-    about_["arcs"] = graph.arcs;
-    about_["ranks"] = job::rank_count();
-    if (options.protection != Protection::none) about_["commit_every"] = options.commit_every;
-    if (!options.emulation.model.empty()) {
-      about_["emulated"] = options.emulation.model;
-      about_["delay"] = options.emulation.delay;
-    }
+job::Facts facts_of(const Graph& graph, const Options& options) {
+  job::Json about{{"graph", options.graph},
+                  {"nodes", graph.nodes},
+                  {"arcs", graph.arcs},
+                  {"ranks", job::rank_count()}};
+  if (options.protection != Protection::none) about["commit_every"] = options.commit_every;
+  if (!options.emulation.model.empty()) {
+    about["emulated"] = options.emulation.model;
+    about["delay"] = options.emulation.delay;
   }
-
-  void print(const char* metric, const Json& value, const char* unit, const Json& more = {}) const {
-    print_line(metric, value, value, value, 1, unit, more);
-  }
-  void print(const char* metric, const Quartiles& seconds) const {
-    if (seconds.samples == 0) return;
-    print_line(metric, seconds.median, seconds.low, seconds.high, seconds.samples, "s", {});
-  }
-
- private:
-  void print_line(const char* metric, const Json& value, const Json& low, const Json& high,
-                  std::size_t samples, const char* unit, const Json& more) const {
-    Json line{{"bench", "pagerank"}, {"case", name_},   {"metric", metric}, {"value", value},
-              {"unit", unit},        {"low", low},      {"high", high},     {"n", samples},
-              {"target", nullptr},   {"holds", nullptr}};
-    line.update(about_);
-    if (more.is_object()) line.update(more);
-    std::printf("%s\n", line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-  }
-
-  std::string name_;
-  Json about_ = Json::object();
-};
+  return {"pagerank", name_of(options.protection), about};
+}
 
 void print_facts(const Graph& graph, const Options& options, const Run& run, const Scalars& scalars,
                  const Figures& figures, const std::vector<RankedNode>& top) {
-  const Facts facts(graph, options);
+  const job::Facts facts = facts_of(graph, options);
   facts.print("arcs_read", graph.arcs_read, "1");
   facts.print("arcs_of_busiest_rank", figures.arcs_of_busiest, "1");
   facts.print("read_s", figures.read_s, "s");
