@@ -27,7 +27,7 @@ VERBS = {
         "perdure.cache.command", "app", _DATA, "Save what a crash left of cached files.",
         "perdure cache recover /mnt/pmem/cache"),
     "ipv": Verb(
-        "perdure.ipv.command", "app", _COST, "What a loop must save: in-place versioning.",
+        "perdure.ipv.app", "app", _COST, "What a loop must save: in-place versioning.",
         "perdure ipv record -- ./heat"),
     "trace": Verb(
         "perdure.trace.command", "app", _COST, "Record which memory a program accesses.",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
 from perdure.files import PICTURES, check_output, check_picture
 
@@ -34,6 +35,18 @@ def output_file(*names: str, help: str, check: Callable[[Path], None] = check_ou
 def picture_file(*names: str, help: str) -> Any:
     """As output_file(), for a picture."""
     return output_file(*names, help=f"{help} ({', '.join(PICTURES)})", check=check_picture)
+
+
+def by_default(word: str) -> type[TyperGroup]:
+    """A group of commands in which a word that is no command belongs to the command `word`."""
+
+    class Group(TyperGroup):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+                args = [word, *args]
+            return super().parse_args(ctx, args)
+
+    return Group
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

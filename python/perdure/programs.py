@@ -11,6 +11,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from perdure.failures import Failed, NoProgram
 
 PACKAGE = Path(__file__).resolve().parent
 CLONE = PACKAGE.parents[1]  # where the sources are; LIBDIR/perdure in a prefix
@@ -25,7 +28,7 @@ OPEN_MPI = {
 }
 
 
-class ProgramFailed(RuntimeError):
+class ProgramFailed(Failed):
     """A program is missing, did not end well, or what it reports cannot be."""
 
 
@@ -123,6 +126,43 @@ def output_of(
     if done.returncode != 0:
         raise ProgramFailed(f"{name} ended with {done.returncode}: {done.stderr[-500:].strip()}")
     return done.stdout
+
+
+def run_to_end(command: Sequence[str], more: Mapping[str, str], **how: Any) -> int:
+    """Runs `command` with `more` in its environment: its exit code, or minus a signal's number.
+
+    `how`: more for subprocess.Popen. Raises NoProgram if it can't be started.
+    """
+    program = shutil.which(command[0])
+    if program is None:
+        raise NoProgram(f"{command[0]}: there is no such program")
+    surroundings = {**os.environ, **more}
+    try:
+        with subprocess.Popen(command, executable=program, env=surroundings, **how) as running:
+            return wait_for(running)
+    except OSError as failure:
+        raise NoProgram(f"{command[0]}: {failure.strerror}") from None
+
+
+def wait_for(running: subprocess.Popen) -> int:
+    """Its exit code. Ctrl-C reaches the program as well, which then ends as it likes."""
+    while True:
+        try:
+            return running.wait()
+        except KeyboardInterrupt:
+            continue
+
+
+def end_text(code: int) -> str:
+    """How a program ended, if not well."""
+    if code == 0:
+        return ""
+    return f" (it ended with {code})" if code > 0 else f" (signal {-code} ended it)"
+
+
+def shell_code(code: int) -> int:
+    """The exit code of a program as a shell reports it."""
+    return code if code >= 0 else 128 - code
 
 
 @dataclass(frozen=True)

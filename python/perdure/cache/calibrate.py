@@ -16,17 +16,16 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import subprocess
 import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from perdure.cache.predict import Machine
-from perdure.cache.preload import NoLibrary, cache_environment, find_library, preloading
+from perdure.cache.preload import cache_environment, find_library, preloading
 from perdure.cache.record import FileUse, NoRecord, read_records
 from perdure.failures import Failed
 from perdure.files import read_text, write_text
-from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs, output_of
 
 _REGION_BYTES = 32 << 20
 _CALLS = 20000
@@ -70,7 +69,7 @@ def calibrate(
         program = find_programs("bench_file_accesses", "bench")[0]
         with tempfile.TemporaryDirectory(prefix="perdure-calibrate-", dir=directory) as place:
             measured = [_measure(program, ranks, Path(place), pool) for _ in range(rounds)]
-    except (ProgramFailed, NoLibrary, NoRecord, OSError, subprocess.SubprocessError) as failed:
+    except (ProgramFailed, NoRecord, OSError) as failed:
         raise NotCalibrated(f"the cache could not be measured: {failed}") from None
     middles = (statistics.median(column) for column in zip(*measured, strict=True))
     return replace(Machine(*middles), device=directory.stat().st_dev)
@@ -79,7 +78,7 @@ def calibrate(
 def recorded(program: Program, ranks: int, words: list, folder: Path, cache: str | None) -> dict:
     """Runs a job with a record at folder/record; `cache` is what PERDURE_CACHE says on top of it.
 
-    Returns its last line of JSON. Raises ProgramFailed, NoLibrary.
+    Returns its last line of JSON. Raises ProgramFailed.
     """
     for old in folder.glob("record.*"):
         old.unlink()
@@ -90,18 +89,11 @@ def recorded(program: Program, ranks: int, words: list, folder: Path, cache: str
         surroundings = cache_environment(["*.bin"], ";".join(filter(None, ("from=0", cache))))
     surroundings["PERDURE_RECORD"] = str(folder / "record")
     environment = {key: value for key, value in os.environ.items() if key != "PERDURE_CACHE"}
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        env={**environment, **OPEN_MPI, **surroundings},
-        timeout=_LIMIT_S,
-        check=False,
-    )
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode != 0 or not lines:
-        raise ProgramFailed(f"{Path(command[3]).name}: {done.returncode}: {done.stderr[-300:]}")
-    facts = [json.loads(line) for line in lines]
+    environment = {**environment, **OPEN_MPI, **surroundings}
+    printed = output_of(command, program.program.name, environment, _LIMIT_S)
+    facts = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    if not facts:
+        raise ProgramFailed(f"{program.program.name} did not report; it printed: {printed[-300:]}")
     return {fact["metric"]: fact["value"] for fact in facts if "metric" in fact} or facts[-1]
 
 

@@ -7,12 +7,12 @@ import os
 import sys
 from pathlib import Path
 
-from perdure.programs import library_folders
+from perdure.programs import ProgramFailed, library_folders
 
 _NAME = "libperdure_preload.so"
 
 
-class NoLibrary(RuntimeError):
+class NoLibrary(ProgramFailed):
     """There is no library to preload; the sentence says where it was looked for."""
 
 

@@ -19,6 +19,7 @@ from perdure.energy.profile.file import OPERATIONS, check_machine, read_profile
 from perdure.energy.quantities import Wrong
 from perdure.files import write_text
 from perdure.option_groups import AsJson, output_file
+from perdure.programs import shell_code, wait_for
 from perdure.screen import console, say
 from perdure.tables import table
 
@@ -233,15 +234,6 @@ def _run_within(session: Any, op: str, command: list[str]) -> int:
             return 126
         for number in early:  # that came while it was started
             child.send_signal(number)
-        code = _wait(child)
-        return code if code >= 0 else 128 - code
+        return shell_code(wait_for(child))
     finally:
         session.release()
-
-
-def _wait(child: subprocess.Popen) -> int:
-    while True:
-        try:
-            return child.wait()
-        except KeyboardInterrupt:
-            continue  # the command got it as well, and decides

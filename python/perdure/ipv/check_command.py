@@ -9,7 +9,6 @@ import typer
 
 from perdure.documents import print_json
 from perdure.ending import FAILED
-from perdure.ipv.app import app
 from perdure.ipv.watched import run_watched
 from perdure.screen import say
 from perdure.units import bytes_text
@@ -17,7 +16,6 @@ from perdure.units import bytes_text
 VIOLATIONS = 86
 
 
-@app.command("check", context_settings={"allow_interspersed_args": False}, no_args_is_help=True)
 def check(
     command: Annotated[list[str], typer.Argument(metavar="CMD", help="The program.")],
     show: Annotated[

@@ -12,7 +12,6 @@ import typer
 
 from perdure.documents import print_json
 from perdure.files import read_text
-from perdure.ipv.app import app
 from perdure.ipv.explanation import (
     OBLIGATIONS,
     Unreadable,
@@ -32,7 +31,6 @@ _SHOWN = 3
 _COLUMNS = 100
 
 
-@app.command("explain")
 def explain(
     file: Annotated[Path, typer.Argument(help="What --ipv-explain wrote.")] = Path("ipv.json"),
     record: Annotated[

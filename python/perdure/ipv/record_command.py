@@ -10,7 +10,6 @@ import typer
 from perdure.documents import print_json
 from perdure.ending import FAILED
 from perdure.ipv.advice import UNMARKED, advice_lines, judge
-from perdure.ipv.app import app
 from perdure.ipv.watched import place_text, run_watched
 from perdure.screen import console, say
 from perdure.tables import Table, table
@@ -20,9 +19,6 @@ _SHOWN_WARNINGS = 10
 _WORDS = ("object", "what the loop does with it", "first writer", "last writer")
 
 
-@app.command(
-    "record", context_settings={"allow_interspersed_args": False}, no_args_is_help=True
-)
 def record(
     command: Annotated[list[str], typer.Argument(metavar="CMD", help="The program.")],
     least: Annotated[

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
-from perdure.failures import Failed, NoProgram
+from perdure.failures import Failed
 from perdure.files import read_text
+from perdure.programs import end_text, run_to_end, shell_code
 
 _NOT_BUILT_FOR_IT = (
     "{program} left no report: build it with perdure-clang or perdure-clang++ and {option}, "
@@ -28,30 +26,15 @@ def run_watched(command: list[str], mode: str, **options: str | int | None) -> t
 
     Raises NoReport if it left none, NoProgram if there is no such program.
     """
-    program = shutil.which(command[0])
-    if program is None:
-        raise NoProgram(f"{command[0]}: there is no such program")
     with tempfile.TemporaryDirectory(prefix="perdure-ipv-") as folder:
         words = [f"mode={mode}", f"report={folder}/%p.json"]
         words += [f"{key}={value}" for key, value in options.items() if value is not None]
-        code = _run(command, program, {"PERDURE_IPV_CHECK": ",".join(words)})
+        code = run_to_end(command, {"PERDURE_IPV_CHECK": ",".join(words)})
         reports = [_read(path) for path in sorted(Path(folder).iterdir())]
     if not reports:
         option = f"--ipv-{mode}"
-        raise NoReport(_NOT_BUILT_FOR_IT.format(program=command[0], option=option) + _end(code))
+        raise NoReport(_NOT_BUILT_FOR_IT.format(program=command[0], option=option) + end_text(code))
     return shell_code(code), sorted(reports, key=lambda report: report["rank"])
-
-
-def _run(command: list[str], program: str, more: dict[str, str]) -> int:
-    try:
-        with subprocess.Popen(command, executable=program, env={**os.environ, **more}) as running:
-            while True:
-                try:
-                    return running.wait()
-                except KeyboardInterrupt:  # reaches the program as well, which ends as it likes
-                    continue
-    except OSError as failure:
-        raise NoProgram(f"{command[0]}: {failure.strerror}") from None
 
 
 def _read(path: Path) -> dict:
@@ -59,17 +42,6 @@ def _read(path: Path) -> dict:
         return json.loads(read_text(path))
     except ValueError:
         raise NoReport("a report is not whole: the program was killed while it wrote it") from None
-
-
-def _end(code: int) -> str:
-    if code == 0:
-        return ""
-    return f" (it ended with {code})" if code > 0 else f" (signal {-code} ended it)"
-
-
-def shell_code(code: int) -> int:
-    """The exit code of a program as a shell reports it."""
-    return code if code >= 0 else 128 - code
 
 
 def place_text(site: dict | None) -> str:

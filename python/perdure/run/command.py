@@ -11,10 +11,9 @@ from typing import Annotated
 
 import typer
 
-from perdure.cache.preload import NoLibrary, cache_environment, find_library, preloading
+from perdure.cache.preload import cache_environment, find_library, preloading
 from perdure.documents import json_text
 from perdure.ending import os_text
-from perdure.failures import Failed
 from perdure.files import write_text
 from perdure.option_groups import output_file
 from perdure.run.allocation import NoAllocation, this_allocation
@@ -181,7 +180,7 @@ def _limits(timeout: str | None, hang: str, stall: str | None) -> Limits:
 def _cache_environment(patterns: list[str] | None, options: str) -> dict[str, str]:
     if not patterns:
         if os.environ.get("PERDURE_RECORD") and not options:
-            return _preloaded()  # what records is in the same library
+            return preloading(find_library())  # what records is in the same library
         if options:
             raise bad_parameter(
                 "is for --cache, which says which files", param_hint="--cache-options"
@@ -193,18 +192,7 @@ def _cache_environment(patterns: list[str] | None, options: str) -> dict[str, st
                 f"needs the files to cache, and is given '{pattern}'; for all of them: --cache '*'",
                 param_hint="--cache",
             )
-    try:
-        return cache_environment(patterns, options)
-    except NoLibrary as missing:
-        raise Failed(str(missing)) from None
-
-
-def _preloaded() -> dict[str, str]:
-    """The library without any file that it caches."""
-    try:
-        return preloading(find_library())
-    except NoLibrary as missing:
-        raise Failed(str(missing)) from None
+    return cache_environment(patterns, options)
 
 
 def _plan_environment(plan: Path | None) -> dict[str, str]:

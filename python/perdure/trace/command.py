@@ -9,19 +9,18 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from perdure.core import load_core
 from perdure.documents import print_json
 from perdure.ending import FAILED, INTERRUPTED
 from perdure.failures import Wrong
-from perdure.option_groups import grouped, output_file
+from perdure.option_groups import by_default, grouped, output_file
+from perdure.programs import end_text, shell_code
 from perdure.screen import say
 from perdure.trace.record import (
-    exit_text,
     final_name,
     recorder_text,
     run_in_valgrind,
@@ -36,17 +35,8 @@ if TYPE_CHECKING:
 FORMATS = ("lackey", "din", "dramsim3", "ramulator", "oracle_general")
 
 
-class _RecordsByDefault(TyperGroup):
-    """`perdure trace -o FILE -- CMD`: the verb `record` need not be said."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.commands, "--help"):
-            args = ["record", *args]
-        return super().parse_args(ctx, args)
-
-
 app = typer.Typer(
-    cls=_RecordsByDefault,
+    cls=by_default("record"),
     help="Record which memory a program accesses, beyond a CPU cache: "
     "perdure trace -o FILE -- CMD. All options: perdure trace record --help.",
     no_args_is_help=True,
@@ -149,7 +139,7 @@ def record(
     else:
         code, traces = run_recorded(command, output, options)
     is_whole = _tell_all(core, output, traces, as_json, code)
-    raise typer.Exit(_shell_code(code) or (0 if is_whole else FAILED))
+    raise typer.Exit(shell_code(code) or (0 if is_whole else FAILED))
 
 
 def _record_in_valgrind(
@@ -192,10 +182,6 @@ def _run_interruptibly(work: Callable[[], object]) -> None:
         raise failures[0]
 
 
-def _shell_code(code: int) -> int:
-    return code if code >= 0 else 128 - code
-
-
 def _tell_all(core: ModuleType, output: Path, traces: list[Path], as_json: bool, code: int) -> bool:
     """Gives traces their names and tells their totals; False if one is not whole."""
     traces_read, is_whole = [], True
@@ -205,9 +191,7 @@ def _tell_all(core: ModuleType, output: Path, traces: list[Path], as_json: bool,
         except core.Error as failure:
             is_whole = False
             left = path.replace(final_name(output, number, len(traces), None))
-            say(
-                f"perdure: {failure}; it is left in {left}{exit_text(code)}", err=True
-            )
+            say(f"perdure: {failure}; it is left in {left}{end_text(code)}", err=True)
             continue
         rank = summary.rank if summary.ranks > 1 else None
         final = path.replace(final_name(output, number, len(traces), rank))

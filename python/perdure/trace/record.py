@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from perdure.failures import Failed, NoProgram, Wrong
 from perdure.files import remove
+from perdure.programs import end_text, run_to_end, wait_for
 
 if TYPE_CHECKING:
     from perdure._core import TraceImport
@@ -68,20 +69,14 @@ def run_recorded(
         for stale in left_behind(output):
             remove(stale)
         target = target.replace("%", "%%") + _RECORDING + "%p"
-    code = _run(command, {"PERDURE_TRACE": recorder_text(target, options)})
+    more = {"PERDURE_TRACE": recorder_text(target, options)}
+    code = run_to_end(command, more, preexec_fn=fixed_addresses)
     if is_stream:
         return code, []
     found = left_behind(output)
     if not found:
-        raise NoTrace(NOT_BUILT_FOR_IT.format(program=command[0]) + exit_text(code))
+        raise NoTrace(NOT_BUILT_FOR_IT.format(program=command[0]) + end_text(code))
     return code, found
-
-
-def exit_text(code: int) -> str:
-    """How a program ended, if not well."""
-    if code == 0:
-        return ""
-    return f" (it ended with {code})" if code > 0 else f" (signal {-code} ended it)"
 
 
 def left_behind(output: Path) -> list[Path]:
@@ -97,28 +92,6 @@ def final_name(output: Path, number: int, count: int, rank: int | None) -> Path:
     if count == 1:
         return output
     return output.with_name(f"{output.name}.{number + 1 if rank is None else rank}")
-
-
-def _run(command: list[str], more: dict[str, str]) -> int:
-    program = shutil.which(command[0])
-    if program is None:
-        raise NoProgram(f"{command[0]}: there is no such program")
-    try:
-        with subprocess.Popen(
-            command, executable=program, env={**os.environ, **more}, preexec_fn=fixed_addresses
-        ) as running:
-            return _wait(running)
-    except OSError as failure:
-        raise NoProgram(f"{command[0]}: {failure.strerror}") from None
-
-
-def _wait(running: subprocess.Popen) -> int:
-    """Its exit code. Ctrl-C reaches the program as well, which then ends as it likes."""
-    while True:
-        try:
-            return running.wait()
-        except KeyboardInterrupt:
-            continue
 
 
 def run_in_valgrind(
@@ -144,7 +117,7 @@ def run_in_valgrind(
     finally:
         os.close(into)
     failure = _import_beside(importing, out, running, progress)
-    code = _wait(running)
+    code = wait_for(running)
     if failure is not None:
         raise failure
     return code

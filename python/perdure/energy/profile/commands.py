@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from perdure.core import load_core
 from perdure.energy.documents import read_document, write_document
@@ -37,26 +36,16 @@ from perdure.energy.profile.profiling import (
 )
 from perdure.energy.quantities import Wrong, parse_size
 from perdure.failures import Stopped
-from perdure.option_groups import output_file, picture_file
+from perdure.option_groups import by_default, output_file, picture_file
 from perdure.progress import progress
 from perdure.screen import console, say
 from perdure.tables import table
-
-
-class MeasureByDefault(TyperGroup):
-    """`profile PATH` is `profile run PATH`: a word that is no command is a path."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
-
 
 app = typer.Typer(
     help="Measure a device: throughput, power and joules per MB over clocks and writers. "
     "`perdure energy profile DIR` measures; the other commands look at profiles.",
     no_args_is_help=True,
-    cls=MeasureByDefault,
+    cls=by_default("run"),
 )
 File = Annotated[Path, typer.Argument(metavar="PROFILE", help="A profile.")]
 
