@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perdure.core import load_core
-from perdure.documents import print_json
+from perdure.documents import fields, print_json
 from perdure.screen import console
 from perdure.tables import table
 
@@ -54,8 +54,7 @@ def devices(
     """List the memory models that can be emulated or planned with, and their sources."""
     models = load_core().device_table()
     if as_json:
-        entries = [{name: getattr(model, name) for name in FIELDS} for model in models]
-        print_json("devices", {"devices": entries})
+        print_json("devices", {"devices": [fields(model, FIELDS) for model in models]})
     else:
         _print_table(models)
 

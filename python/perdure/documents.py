@@ -8,7 +8,7 @@ one that goes, or means something else, raises it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 VERSION = 1
@@ -30,6 +30,11 @@ def _finite(value: Any) -> Any:
         return [_finite(inner) for inner in value]
     is_finite = not isinstance(value, float) or abs(value) < float("inf")
     return value if is_finite else None
+
+
+def fields(of: object, names: Iterable[str]) -> dict[str, Any]:
+    """What a document says of an object: those of its attributes."""
+    return {name: getattr(of, name) for name in names}
 
 
 def print_json(kind: str, values: Mapping[str, Any]) -> None:

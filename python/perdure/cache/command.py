@@ -11,7 +11,7 @@ import typer
 
 from perdure.cache.predict_command import predict_command
 from perdure.core import load_core
-from perdure.documents import print_json
+from perdure.documents import fields, print_json
 from perdure.ending import FAILED
 from perdure.failures import Failed, Wrong
 from perdure.option_groups import AsJson
@@ -31,6 +31,9 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 app.command("predict", no_args_is_help=True)(predict_command)
+
+_PART = ("node", "nodes", "size_bytes", "unsaved_bytes", "through_bytes", "evicted_bytes",
+         "created_ns", "in_use", "same_boot", "file_changed")  # fmt: skip
 
 Directories = Annotated[
     list[Path] | None,
@@ -86,16 +89,7 @@ def part_json(part: _core.FoundPart) -> dict:
         "file": part.path,
         "part": part.file,
         "pool": part.pool or None,
-        "node": part.node,
-        "nodes": part.nodes,
-        "size_bytes": part.size_bytes,
-        "unsaved_bytes": part.unsaved_bytes,
-        "through_bytes": part.through_bytes,
-        "evicted_bytes": part.evicted_bytes,
-        "created_ns": part.created_ns,
-        "in_use": part.in_use,
-        "same_boot": part.same_boot,
-        "file_changed": part.file_changed,
+        **fields(part, _PART),
         "fault": part.fault or None,
     }
 

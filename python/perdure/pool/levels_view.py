@@ -5,10 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perdure.documents import fields
 from perdure.screen import Screen, one_line
 
 if TYPE_CHECKING:
     from perdure import _core
+
+
+_KEPT = ("version", "incarnation", "images", "guards")
 
 
 def levels_json(report: _core.LevelsReport) -> dict:
@@ -17,24 +21,19 @@ def levels_json(report: _core.LevelsReport) -> dict:
         "job": report.job_name,
         "job_id": report.job_id,
         "ranks": report.rank_count,
-        "pool_files": list(report.pool_files),
+        "pool_files": report.pool_files,
         "nodes": [_node_json(node) for node in report.nodes],
         "kept": [_kept_json(kept) for kept in report.kept],
         "drained": [
-            {
-                "place": each.place,
-                "version": each.version,
-                "incarnation": each.incarnation,
-                "problem": each.problem or None,
-            }
+            {**fields(each, ("place", "version", "incarnation")), "problem": each.problem or None}
             for each in report.drained
         ],
         "restart": {
             "now": _found_json(report.now),
             "without_all_nodes": _found_json(report.without_all),
         },
-        "problems": list(report.problems),
-        "of_other_jobs": list(report.foreign),
+        "problems": report.problems,
+        "of_other_jobs": report.foreign,
     }
 
 
@@ -42,36 +41,19 @@ def _node_json(node: _core.VerifiedNode) -> dict:
     return {
         "directory": node.directory,
         "pool": node.pool,
-        "pool_files": list(node.ranks),
-        "left_over": list(node.left_over),
-        "kept": [
-            {
-                "version": kept.version,
-                "incarnation": kept.incarnation,
-                "images": list(kept.images),
-                "guards": list(kept.guards),
-            }
-            for kept in node.kept
-        ],
+        "pool_files": node.ranks,
+        "left_over": node.left_over,
+        "kept": [fields(kept, _KEPT) for kept in node.kept],
         "restart_without": _found_json(node.without),
     }
 
 
 def _kept_json(kept: _core.KeptVersion) -> dict:
     return {
-        "version": kept.version,
-        "incarnation": kept.incarnation,
-        "images": list(kept.images),
-        "guards": list(kept.guards),
-        "restorable": kept.restorable,
+        **fields(kept, (*_KEPT, "restorable")),
         "bearable_losses": kept.losses,
         "groups": [
-            {
-                "scheme": group.scheme,
-                "members": list(group.members),
-                "missing": list(group.missing),
-                "bearable_losses": group.left,
-            }
+            {**fields(group, ("scheme", "members", "missing")), "bearable_losses": group.left}
             for group in kept.groups
         ],
     }
@@ -80,11 +62,7 @@ def _kept_json(kept: _core.KeptVersion) -> dict:
 def _found_json(found: _core.RestartVersion) -> dict | None:
     if found.level.name == "none":
         return None
-    return {
-        "version": found.version,
-        "incarnation": found.incarnation,
-        "from": found.level.name,
-    }
+    return {**fields(found, ("version", "incarnation")), "from": found.level.name}
 
 
 def print_levels(report: _core.LevelsReport, console: Screen) -> None:

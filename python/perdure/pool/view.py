@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perdure.core import load_core
+from perdure.documents import fields
 from perdure.screen import Screen, one_line
 from perdure.tables import Table, table
 from perdure.units import bytes_text, time_text
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from perdure import _core
 
 _MOVED = "it was made in another directory: a job refuses it until `perdure pool adopt`"
+_VERSION = ("version", "parent", "committed_ns", "abandoned")
+_ARRAY = ("name", "part", "type", "extents", "mode", "checksums", "size_bytes")
+_DRAINED = ("version", "incarnation", "ranks", "bytes", "written", "complete")
 ITERATION = "iteration"  # the scalar of perdure_scalar() that counts iterations
 
 
@@ -74,15 +78,7 @@ def pool_json(pool: _core.PoolReport) -> dict:
 
 def versions_json(pool: _core.PoolReport) -> list[dict]:
     """The versions that can be restored, newest first; times in nanoseconds since the epoch."""
-    return [
-        {
-            "version": held.version,
-            "parent": held.parent,
-            "committed_ns": held.committed_ns,
-            "abandoned": held.abandoned,
-        }
-        for held in pool.versions
-    ]
+    return [fields(held, _VERSION) for held in pool.versions]
 
 
 def print_versions(pool: _core.PoolReport, console: Screen) -> None:
@@ -97,30 +93,14 @@ def print_versions(pool: _core.PoolReport, console: Screen) -> None:
 def _rank_json(rank: _core.RankReport) -> dict:
     catalogue = rank.catalogue
     return {
-        "rank": rank.rank,
-        "path": rank.path,
-        "file_bytes": rank.file_bytes,
-        "usable": rank.usable,
-        "complete_versions": list(rank.complete_versions),
+        **fields(rank, ("rank", "path", "file_bytes", "usable", "complete_versions")),
         "committed_ns": catalogue.committed_ns if catalogue else None,
         "iteration": iteration_of(catalogue),
-        "arrays": [_array_json(entry) for entry in catalogue.arrays] if catalogue else [],
+        "arrays": [fields(entry, _ARRAY) for entry in catalogue.arrays] if catalogue else [],
         "scalars": [
             {"name": scalar.name, "bytes": scalar.bytes.hex()}
             for scalar in (catalogue.scalars if catalogue else ())
         ],
-    }
-
-
-def _array_json(entry: _core.ArrayEntry) -> dict:
-    return {
-        "name": entry.name,
-        "part": entry.part,
-        "type": entry.type,
-        "extents": list(entry.extents),
-        "mode": entry.mode,
-        "checksums": entry.checksums,
-        "size_bytes": entry.size_bytes,
     }
 
 
@@ -191,19 +171,11 @@ def drain_json(report: _core.DrainReport) -> dict:
         "job_id": report.job_id,
         "ranks": report.rank_count,
         "versions": [
-            {
-                "version": each.version,
-                "incarnation": each.incarnation,
-                "ranks": list(each.ranks),
-                "bytes": each.bytes,
-                "written": each.written,
-                "complete": each.complete,
-                "missing_ranks": each.missing,
-                "problem": each.problem or None,
-            }
+            {**fields(each, _DRAINED), "missing_ranks": each.missing,
+             "problem": each.problem or None}
             for each in report.versions
         ],
-        "problems": list(report.problems),
+        "problems": report.problems,
         "stopped": report.stopped,
     }
 

@@ -6,33 +6,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perdure.documents import fields
 from perdure.units import bytes_text
 
 if TYPE_CHECKING:
     from perdure._core import TraceSummary
 
 
+_TOTALS = (
+    "command", "rank", "ranks", "created_ns", "mode", "cache_bytes", "line_bytes", "ways",
+    "page_bytes", "floor_pages", "records", "reads", "writes", "pages",
+)  # fmt: skip
+
+
 def summary_json(path: Path, summary: TraceSummary) -> dict:
     """Plain values; sizes in bytes, times in nanoseconds; null where it is not known."""
     return {
         "file": str(path),
-        "command": summary.command,
-        "rank": summary.rank,
-        "ranks": summary.ranks,
-        "created_ns": summary.created_ns,
-        "mode": summary.mode,
-        "cache_bytes": summary.cache_bytes,
-        "line_bytes": summary.line_bytes,
-        "ways": summary.ways,
-        "page_bytes": summary.page_bytes,
-        "floor_pages": summary.floor_pages,
-        "records": summary.records,
-        "reads": summary.reads,
-        "writes": summary.writes,
-        "pages": summary.pages,
+        **fields(summary, _TOTALS),
         "footprint_bytes": summary.pages * summary.page_bytes,
         "streams": [{"reads": reads, "writes": writes} for reads, writes in summary.streams],
-        "regions": list(summary.regions),
+        "regions": summary.regions,
         "program_accesses": summary.program_accesses or None,
         "elapsed_ns": summary.elapsed_ns or None,
         "compute_ns": summary.compute_ns or None,

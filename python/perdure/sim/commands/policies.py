@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from perdure.core import load_core
-from perdure.documents import print_json
+from perdure.documents import fields, print_json
 from perdure.option_groups import AsJson
 from perdure.screen import bold, console
 
@@ -18,17 +18,10 @@ def policies(as_json: AsJson = False) -> None:
     known, presets = core.sim_policies(), core.device_presets()
     if as_json:
         document = {
-            "policies": [
-                {
-                    "name": each.name,
-                    "description": each.description,
-                    "is_bound": each.is_bound,
-                    "options": [{name: getattr(option, name) for name in _OPTION}
-                                for option in each.options],
-                }
-                for each in known
-            ],
-            "presets": [{name: getattr(each, name) for name in _PRESET} for each in presets],
+            "policies": [{**fields(each, ("name", "description", "is_bound")),
+                          "options": [fields(option, _OPTION) for option in each.options]}
+                         for each in known],
+            "presets": [fields(each, _PRESET) for each in presets],
         }
         print_json("sim-policies", document)
         return

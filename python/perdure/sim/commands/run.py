@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from perdure.documents import print_json
+from perdure.documents import fields, print_json
 from perdure.ending import INTERRUPTED
 from perdure.option_groups import AsJson, grouped
 from perdure.screen import Screen, console, say
@@ -74,27 +74,23 @@ def run(
         raise typer.Exit(INTERRUPTED)
 
 
-def _fields(of: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: getattr(of, name) for name in names}
-
-
 def outcome_json(outcome: Any) -> dict[str, Any]:
     """A run as plain values: times in ns, energies in nJ, null where a device is silent."""
     cost = outcome.cost
     return {
-        **_fields(outcome, ("policy", "options", "dram_frames", "mram_frames", "pages", "records",
+        **fields(outcome, ("policy", "options", "dram_frames", "mram_frames", "pages", "records",
                             "hits")),
-        "counters": {place: _fields(getattr(outcome.counters, place), _COUNTERS)
+        "counters": {place: fields(getattr(outcome.counters, place), _COUNTERS)
                      for place in ("dram", "mram")},
-        **_fields(cost, _COST),
-        "terms": [_fields(term, _TERM) for term in cost.terms],
+        **fields(cost, _COST),
+        "terms": [fields(term, _TERM) for term in cost.terms],
         "unknown": cost.unknown,
         "mram_hit_rate": [
             {"accesses": accesses, "share": to_mram / accesses}
             for accesses, to_mram in outcome.mram_hit_rate
             if accesses
         ],
-        **_fields(outcome, ("is_bound", "partial", "warnings")),
+        **fields(outcome, ("is_bound", "partial", "warnings")),
     }
 
 
