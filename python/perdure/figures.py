@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from perdure.screen import drawn
@@ -29,6 +30,13 @@ def finish(axis: Axes, x_label: str | None = None, y_label: str | None = None) -
         axis.spines[side].set_visible(False)
     axis.grid(axis="y", color="#dddddd", linewidth=0.6)
     axis.set_axisbelow(True)
+
+
+def draw_lines(axis: Axes, rows: Mapping[str, Sequence[tuple[float, float]]]) -> None:
+    """A line through the points of each row, in a colour of its own; the legend has their names."""
+    for (name, points), colour in zip(rows.items(), COLOURS):
+        places, values = zip(*points)
+        axis.plot(places, values, color=colour, label=drawn(name))
 
 
 def figure_of(width: float, height: float, title: str, note: str = "") -> Figure:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.figures import COLOURS, figure_of, finish
+from perdure.figures import draw_lines, figure_of, finish
 from perdure.sim.plot import fit_scale
 from perdure_bench.facts import Fact
 
@@ -59,37 +59,31 @@ def _finish(axis: Axes, title: str, x_label: str, y_label: str) -> None:
 
 
 def _draw_policies(axis: Axes, program: str, facts: list[Fact]) -> None:
-    values = []
-    for policy, colour in zip(("lru", "mram_fixed", "low_power"), COLOURS):
-        row = [f for f in facts
-               if f.metric == "policy_time_s" and f.case == f"{program}-{policy}"]
-        values += [fact.value for fact in row]
-        axis.plot([f.more["dram_bytes"] / _MIB for f in row], [f.value for f in row],
-                  color=colour, label=policy)
-    fit_scale(axis, values)
+    rows = {policy: [(f.more["dram_bytes"] / _MIB, f.value) for f in facts
+                     if f.metric == "policy_time_s" and f.case == f"{program}-{policy}"]
+            for policy in ("lru", "mram_fixed", "low_power")}  # fmt: skip
+    draw_lines(axis, rows)
+    fit_scale(axis, [value for row in rows.values() for _, value in row])
     _finish(axis, f"{program}: policies beside MRAM", "DRAM, MiB", "time, s")
 
 
 def _draw_locality(axis: Axes, facts: list[Fact]) -> None:
-    for program, colour in zip(_PROGRAMS, COLOURS):
-        for fact in facts:
-            if (fact.metric, fact.case) == ("hot_share", program):
-                curve = json.loads(fact.more["curve"])
-                axis.plot([100 * x for x, _ in curve], [100 * y for _, y in curve], color=colour,
-                          label=program)
+    curves = {fact.case: json.loads(fact.more["curve"]) for fact in facts
+              if fact.metric == "hot_share" and fact.case in _PROGRAMS}  # fmt: skip
+    draw_lines(axis, {program: [(100 * x, 100 * y) for x, y in curves[program]]
+                      for program in _PROGRAMS if program in curves})  # fmt: skip
     _finish(axis, "concentration of accesses", "hottest pages, %", "accesses, %")
 
 
 def _draw_sweep(
     axis: Axes, program: str, facts: list[Fact], value: Callable[[Fact], float], label: str
 ) -> None:
-    rows: dict[float, list[Fact]] = {}
+    rows: dict[str, list[tuple[float, float]]] = {}
     for fact in facts:
         if (fact.metric, fact.case) == ("sweep_energy_j", program):
-            rows.setdefault(fact.more["mram_bytes"], []).append(fact)
-    for (size, row), colour in zip(rows.items(), COLOURS):
-        name = f"{size / _MIB:.3g} MiB MRAM" if size else "no MRAM"
-        axis.plot([f.more["total_bytes"] / _MIB for f in row], [value(f) for f in row],
-                  color=colour, label=name)
-    fit_scale(axis, [value(fact) for row in rows.values() for fact in row], times=7)
+            size = fact.more["mram_bytes"]
+            name = f"{size / _MIB:.3g} MiB MRAM" if size else "no MRAM"
+            rows.setdefault(name, []).append((fact.more["total_bytes"] / _MIB, value(fact)))
+    draw_lines(axis, rows)
+    fit_scale(axis, [each for row in rows.values() for _, each in row], times=7)
     _finish(axis, program, "DRAM and MRAM, MiB", label)

@@ -7,9 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from perdure.figures import COLOURS, figure_of, finish
+from perdure.figures import draw_lines, figure_of, finish
 from perdure.files import save_figure
-from perdure.screen import drawn
 from perdure.sim.locality import Concentration
 from perdure.sim.sweep import KnownPoint
 
@@ -48,15 +47,10 @@ def draw_policies(points: list[KnownPoint], title: str, file: Path | BinaryIO) -
     """Figure 3: time against DRAM, a line for each policy, at one capacity of MRAM."""
     figure = figure_of(6.4, 4.2, title, "Each point is a machine; lines join those of one policy.")
     axis = figure.subplots()
-    policies = list(dict.fromkeys(point.policy for point in points))
-    for policy, colour in zip(policies, COLOURS):
-        row = [point for point in points if point.policy == policy]
-        axis.plot(
-            [point.dram_bytes / _MIB for point in row],
-            [point.time_s for point in row],
-            color=colour,
-            label=policy,
-        )
+    rows: dict[str, list[tuple[float, float]]] = {}
+    for point in points:
+        rows.setdefault(point.policy, []).append((point.dram_bytes / _MIB, point.time_s))
+    draw_lines(axis, rows)
     fit_scale(axis, [point.time_s for point in points])
     axis.legend(fontsize=8, frameon=False)
     finish(axis, f"DRAM, MiB (beside {points[0].mram_bytes >> 20} MiB of MRAM)", "time, s")
@@ -67,13 +61,9 @@ def draw_locality(curves: dict[str, Concentration], file: Path | BinaryIO) -> No
     """Figure 4: share of accesses on the hottest share of pages, a line for each program."""
     figure = figure_of(5.6, 4.2, "Concentration of memory accesses", "Pages by number of accesses.")
     axis = figure.subplots()
-    for (name, curve), colour in zip(curves.items(), COLOURS):
-        axis.plot(
-            [100 * share for share in curve.pages],
-            [100 * share for share in curve.accesses],
-            color=colour,
-            label=drawn(name),
-        )
+    draw_lines(axis, {name: [(100 * pages, 100 * accesses) for pages, accesses
+                             in zip(curve.pages, curve.accesses)]
+                      for name, curve in curves.items()})  # fmt: skip
     axis.set_xlim(0, 100)
     axis.set_ylim(0, 102)
     axis.legend(fontsize=8, frameon=False, loc="lower right")
@@ -89,19 +79,16 @@ def draw_capacities(
         11, 4.4, title, "Main memory is DRAM and MRAM. What is not there is swapped to flash."
     )
     axes = figure.subplots(1, 2)
-    sizes = list(dict.fromkeys(point.mram_bytes for point in points))
     for axis, value, label in (
         (axes[0], "time_s", "time, s"),
         (axes[1], "energy_j", "energy of the memory, J"),
     ):
-        for size, colour in zip(sizes, COLOURS):
-            row = [point for point in points if point.mram_bytes == size]
-            axis.plot(
-                [point.total_bytes / _MIB for point in row],
-                [getattr(point, value) for point in row],
-                color=colour,
-                label=f"{size >> 20} MiB MRAM" if size else "no MRAM",
-            )
+        rows: dict[str, list[tuple[float, float]]] = {}
+        for point in points:
+            size = point.mram_bytes
+            name = f"{size >> 20} MiB MRAM" if size else "no MRAM"
+            rows.setdefault(name, []).append((point.total_bytes / _MIB, getattr(point, value)))
+        draw_lines(axis, rows)
         if marked is not None:
             axis.plot(
                 [marked.total_bytes / _MIB], [getattr(marked, value)], "o", color="black",

@@ -54,7 +54,6 @@ class Studied:
     summary: dict  # as `perdure trace info --json`
     wishes: Wishes
     options: Options
-    study: Study
     found: Optimum
     by_policy: list[KnownPoint]  # at one capacity of MRAM; empty if there is none
     concentration: Concentration
@@ -85,7 +84,7 @@ def study_trace(trace: Path, options: Options, wishes: Wishes, watch: Watch) -> 
             machines.append((name, point, outcome))
     watch.check()
     shares = concentration_of(trace)
-    return Studied(summary, wishes, options, study, found, by_policy, shares, machines)
+    return Studied(summary, wishes, options, found, by_policy, shares, machines)
 
 
 def _run(trace: Path, options: Options, wishes: Wishes, point: Point, watch: Watch) -> Any:

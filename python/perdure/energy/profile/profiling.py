@@ -7,7 +7,6 @@ at the best number of writers, then that number's neighbours at the best clock. 
 
 from __future__ import annotations
 
-import os
 import platform
 import statistics
 from collections.abc import Callable
@@ -233,8 +232,3 @@ def check_free(target: Target, wish: Wish) -> None:
     if free is not None and needed > free * 0.9:
         raise Wrong(f"{target.path} has {free / 1e6:.6g} MB left and {needed / 1e6:.6g} MB are "
                     "needed at a time; lower --max-bytes")
-
-
-def cpu_count() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0))
