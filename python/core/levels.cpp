@@ -40,18 +40,14 @@ void bind_drains(nb::module_& core) {
   core.def(
       "drain_pool",
       [](const std::string& directory, const std::string& level, std::uint32_t keep, bool any_owner,
-         nb::object progress) {
-        nb::python_error* raised = nullptr;
-        PoolDrainOptions options;
-        options.keep = keep;
-        options.trust = trust_unless(any_owner);
-        options.progress = watched(std::move(progress), raised);
-        auto report = [&] {
-          const nb::gil_scoped_release released;
+         const nb::object& progress) {
+        return watched(progress, [&](const Progress& watch) {
+          PoolDrainOptions options;
+          options.keep = keep;
+          options.trust = trust_unless(any_owner);
+          options.progress = watch;
           return drain_pool(directory, level, options);
-        }();
-        raise_again(raised);
-        return value_or_raise(std::move(report));
+        });
       },
       nb::arg("directory"), nb::arg("level"), nb::arg("keep") = 2, nb::arg("any_owner") = false,
       nb::arg("progress") = nb::none(),
@@ -126,16 +122,10 @@ void bind_verification(nb::module_& core) {
   core.def(
       "verify_levels",
       [](const std::vector<std::string>& directories, const std::vector<std::string>& drains,
-         bool data, bool any_owner, nb::object progress) {
-        nb::python_error* raised = nullptr;
-        const VerifyOptions options{drains, data, trust_unless(any_owner),
-                                    watched(std::move(progress), raised)};
-        auto report = [&] {
-          const nb::gil_scoped_release released;
-          return verify_levels(directories, options);
-        }();
-        raise_again(raised);
-        return value_or_raise(std::move(report));
+         bool data, bool any_owner, const nb::object& progress) {
+        return watched(progress, [&](const Progress& watch) {
+          return verify_levels(directories, {drains, data, trust_unless(any_owner), watch});
+        });
       },
       nb::arg("directories"), nb::arg("drains"), nb::arg("data") = true,
       nb::arg("any_owner") = false, nb::arg("progress") = nb::none(),

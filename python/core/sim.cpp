@@ -42,11 +42,9 @@ sim::FirstTouch first_touch_of(bool clean) {
   return clean ? sim::FirstTouch::clean : sim::FirstTouch::dirty;
 }
 
-std::function<bool(const sim::Progress&)> watched_replay(nb::object callback,
-                                                         nb::python_error*& raised) {
-  auto call = watched(std::move(callback), raised);
+std::function<bool(const sim::Progress&)> of_replay(const Progress& call) {
   if (!call) return {};
-  return [call](const sim::Progress& progress) {
+  return [&call](const sim::Progress& progress) {
     return call(progress.accesses, progress.accesses_total);
   };
 }
@@ -151,7 +149,7 @@ void bind_run(nb::module_& core) {
       [](const std::string& path, const sim::Devices& devices, std::uint64_t dram_bytes,
          std::uint64_t mram_bytes, std::uint64_t swap_bytes, const std::string& policy,
          const std::map<std::string, std::string>& options, bool clean, const std::string& region,
-         std::optional<double> compute_ns, nb::object progress) {
+         std::optional<double> compute_ns, const nb::object& progress) {
         sim::Configuration wanted;
         wanted.devices = devices;
         wanted.dram_bytes = dram_bytes;
@@ -161,15 +159,11 @@ void bind_run(nb::module_& core) {
         wanted.policy_options = options;
         wanted.first_touch = first_touch_of(clean);
         wanted.compute_ns = compute_ns;
-        nb::python_error* raised = nullptr;
-        wanted.progress = watched_replay(std::move(progress), raised);
-        auto reader = open_trace(path, region);
-        auto outcome = [&] {
-          const nb::gil_scoped_release unlocked;
+        const auto reader = open_trace(path, region);
+        return watched(progress, [&](const Progress& watch) {
+          wanted.progress = of_replay(watch);
           return sim::run(*reader, wanted);
-        }();
-        raise_again(raised);
-        return value_or_raise(std::move(outcome));
+        });
       },
       nb::arg("path"), nb::arg("devices"), nb::kw_only(), nb::arg("dram_bytes"),
       nb::arg("mram_bytes") = 0, nb::arg("swap_bytes") = 0, nb::arg("policy") = "lru",
@@ -229,21 +223,17 @@ void bind_sweep(nb::module_& core) {
       "sim_sweep",
       [](const std::string& path, const std::vector<std::uint64_t>& mram_bytes,
          const sim::Devices& devices, const std::string& rank, bool clean,
-         const std::string& region, nb::object progress) {
+         const std::string& region, const nb::object& progress) {
         sim::SweepConfiguration wanted;
         wanted.mram_bytes = mram_bytes;
         wanted.devices = devices;
         wanted.rank = rank;
         wanted.first_touch = first_touch_of(clean);
-        nb::python_error* raised = nullptr;
-        wanted.progress = watched_replay(std::move(progress), raised);
-        auto reader = open_trace(path, region);
-        auto curves = [&] {
-          const nb::gil_scoped_release unlocked;
+        const auto reader = open_trace(path, region);
+        return watched(progress, [&](const Progress& watch) {
+          wanted.progress = of_replay(watch);
           return sim::sweep(*reader, wanted);
-        }();
-        raise_again(raised);
-        return value_or_raise(std::move(curves));
+        });
       },
       nb::arg("path"), nb::arg("mram_bytes"), nb::arg("devices"), nb::kw_only(),
       nb::arg("rank") = "count", nb::arg("clean") = false, nb::arg("region") = "",
